@@ -1,0 +1,1 @@
+"""How any model here is trained: loops, optimizers, checkpoints; knows nothing of words or ratings."""

@@ -1,0 +1,16 @@
+"""The one exception that stands for a mistake of the user's, not of ours."""
+
+
+class UserError(Exception):
+    """Bad input: a command prints it as one line and ends with exit status 2.
+
+    `what` is wrong, `where` (a file, a line, an option), and what the user can `do` about it.
+    """
+
+    def __init__(self, what: str, where: object | None = None, do: str | None = None):
+        self.what, self.where, self.do = what, None if where is None else str(where), do
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        where = f" ({self.where})" if self.where else ""
+        return f"{self.what}{where}" + (f" - {self.do}" if self.do else "")

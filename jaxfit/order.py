@@ -1,0 +1,45 @@
+"""The order in which an epoch visits the examples: a cheap bijection of 0 … n-1, drawn by a key.
+
+`jax.random.permutation` sorts: half a second for a million examples on a CPU, as much as an epoch of a fast
+model. A Feistel network over the bits of the index is a bijection of the next power of two; indices that it
+sends past n are sent on until they fall inside ("cycle walking", Black and Rogaway 2002), which keeps it a
+bijection of 0 … n-1. Nothing is sorted, and the cost is a few integer operations per example.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+ROUNDS = 6
+
+
+def _mix(x: jax.Array, key: jax.Array) -> jax.Array:
+    """A 32-bit hash of x under a round key (the finaliser of MurmurHash3, Appleby 2011)."""
+    x = x ^ key
+    x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)
+    x = (x ^ (x >> 13)) * jnp.uint32(0xC2B2AE35)
+    return x ^ (x >> 16)
+
+
+def permutation(key: jax.Array, n: int) -> jax.Array:
+    """A pseudo-random order of n examples: int32[n], every index once.
+
+    The same key gives the same order on every device and platform (integer arithmetic only).
+    """
+    bits = max(2, (n - 1).bit_length())
+    low = bits // 2
+    low_mask, high_mask = jnp.uint32((1 << low) - 1), jnp.uint32((1 << (bits - low)) - 1)
+    round_keys = jax.random.bits(key, (ROUNDS,), jnp.uint32)
+
+    def feistel(x: jax.Array) -> jax.Array:
+        left, right = x >> low, x & low_mask
+        for i in range(0, ROUNDS, 2):
+            left = left ^ (_mix(right, round_keys[i]) & high_mask)
+            right = right ^ (_mix(left, round_keys[i + 1]) & low_mask)
+        return (left << low) | right
+
+    def walk(x: jax.Array) -> jax.Array:
+        return jnp.where(x >= n, feistel(x), x)
+
+    start = feistel(jnp.arange(n, dtype=jnp.uint32))
+    return lax.while_loop(lambda x: jnp.any(x >= n), walk, start).astype(jnp.int32)

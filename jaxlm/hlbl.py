@@ -1,0 +1,229 @@
+"""The hierarchical log-bilinear model: a word is a sequence of left / right decisions that leads to a leaf.
+
+Source: Mnih 2010, §4.3 (Eq. 4.3-4.7), §4.6.1. Trees are made elsewhere (`jaxlm.trees`); any binary
+tree over the words serves, with one leaf per word or several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+
+@dataclass(frozen=True)
+class Config:
+    """What shapes the program."""
+
+    num_words: int = field(metadata={"help": "vocabulary size", "unit": "words"})
+    num_nodes: int = field(metadata={"help": "internal nodes of the tree", "unit": "nodes"})
+    num_features: int = field(
+        default=100, metadata={"help": "feature vector dimensionality", "unit": "features"}
+    )
+    context_size: int = field(
+        default=5, metadata={"help": "context words that predict the next", "unit": "words"}
+    )
+    dropout: float = field(
+        default=0.0, metadata={"help": "share of the predicted vector that is dropped", "unit": ""}
+    )
+    init_scale: float = field(
+        default=0.01, metadata={"help": "standard deviation of initial weights", "unit": ""}
+    )
+
+
+class Params(NamedTuple):
+    """R: [N_w, N_f] context word vectors; C: [c, N_f] context weights; Q: [nodes, N_f]; b: [nodes]."""
+
+    R: Array
+    C: Array
+    Q: Array
+    b: Array
+
+
+class Data(NamedTuple):
+    """Text and the paths of all words, on the device: `padded` as in `jaxlm.text`, the rest as in `Paths`."""
+
+    padded: Array  # int32[N + c]
+    word_codes: Array  # int32[N_w + 1]
+    code_nodes: Array  # int32[codes + 1]
+    nodes: Array  # int32[entries]
+    signs: Array  # int8[entries]
+
+
+class Batch(NamedTuple):
+    """A minibatch; the visited nodes of all its codes laid flat, padded to a static capacity with sign 0."""
+
+    context: Array  # int32[B, c]
+    node: Array  # int32[capacity]
+    sign: Array  # float32[capacity]: +1 left, -1 right, 0 padding
+    code: Array  # int32[capacity]: slot of the code, in order
+    owner: Array  # int32[slots]: example of each code; B for padding
+
+
+def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
+    """Parameters before training (§4.6.1): small Gaussians, and biases that give the base rates."""
+    D, c = config.num_features, config.context_size
+    kR, kC, kQ = jax.random.split(key, 3)
+    scale = config.init_scale
+    return Params(
+        R=scale * jax.random.normal(kR, (config.num_words, D)),
+        # around 1/c, so that at first r̂ is the average of the context's vectors
+        C=1 / c + scale * jax.random.normal(kC, (c, D)),
+        Q=scale * jax.random.normal(kQ, (config.num_nodes, D)),
+        b=jnp.asarray(node_biases, jnp.float32),
+    )
+
+
+def loss(params: Params, example: tuple[Array, Array, Array], key: Array | None, config: Config) -> Array:
+    """-log P(word | context) in nats, for ONE example: the specification.
+
+    example: context int32[c], oldest first; nodes and signs int32[codes, depth] of the word's codes, +1 where
+    the code goes left, -1 right, 0 beyond its end. A code that is all 0 is none.
+    """
+    context, nodes, signs = example
+    r_hat = jnp.sum(params.C * params.R[context], axis=0)  # Eq. 4.7
+    r_hat = dropout(r_hat, key, config.dropout)
+    decision = jax.nn.log_sigmoid(signs * (params.Q[nodes] @ r_hat + params.b[nodes]))  # Eq. 4.5
+    log_code = jnp.sum(jnp.where(signs == 0, 0.0, decision), axis=1)  # Eq. 4.4
+    return -jax.nn.logsumexp(log_code, where=jnp.any(signs != 0, axis=1))  # Eq. 4.6
+
+
+def dropout(r_hat: Array, key: Array | None, rate: float) -> Array:
+    """r̂ with a share `rate` of its features dropped, the others scaled up; as it is when there is no key."""
+    if key is None or rate == 0:
+        return r_hat
+    kept = jax.random.bernoulli(key, 1 - rate, r_hat.shape)
+    return jnp.where(kept, r_hat / (1 - rate), 0.0)
+
+
+def minibatch_loss(rows: Params, batch: Batch, weight: Array, key: Array | None, config: Config) -> Array:
+    """Sum over the minibatch of weight * `loss`, from the rows that `touched` names."""
+    return jnp.sum(weight * example_losses(rows, batch, key, config))
+
+
+def segment_logsumexp(x: Array, segment: Array, num_segments: int) -> Array:
+    """log sum exp of the entries of each segment; every segment must have one."""
+    largest = jax.lax.stop_gradient(jax.ops.segment_max(x, segment, num_segments, indices_are_sorted=True))
+    e = jnp.exp(x - largest.at[segment].get(mode="fill", fill_value=jnp.inf))
+    return largest + jnp.log(jax.ops.segment_sum(e, segment, num_segments, indices_are_sorted=True))
+
+
+def touched(batch: Batch) -> Params:
+    """The rows of R, Q and b that a minibatch reads; C is dense."""
+    return Params(R=batch.context.reshape(-1), C=None, Q=batch.node, b=batch.node)  # type: ignore[arg-type]
+
+
+def gather(data: Data, index: Array, capacity: int, config: Config) -> Batch:
+    """The examples `index` int32[B] of the text, and the paths of their words laid flat."""
+    c = config.context_size
+    context = data.padded[index[:, None] + jnp.arange(c)[None]]
+    word = data.padded[index + c]
+    first, last = data.word_codes[word], data.word_codes[word + 1]
+    # every code has an entry, and no example more codes than the richest word
+    slots = capacity
+    code_of, owner, _ = spread(first, last, slots)
+    start = data.code_nodes[code_of]
+    stop = jnp.where(owner < index.shape[0], data.code_nodes[code_of + 1], start)
+    entry, code, real = spread(start, stop, capacity)
+    return Batch(
+        context=context,
+        node=jnp.where(real, data.nodes[entry], 0),
+        sign=jnp.where(real, data.signs[entry], 0).astype(jnp.float32),
+        code=jnp.minimum(code, slots - 1),
+        owner=owner,
+    )
+
+
+def spread(start: Array, stop: Array, capacity: int) -> tuple[Array, Array, Array]:
+    """Ranges [start, stop) laid end to end.
+
+    For each of `capacity` places: the position, the number of the range (or their count, for padding), and
+    whether it is real.
+    """
+    end = jnp.cumsum(stop - start)
+    place = jnp.arange(capacity)
+    which = jnp.searchsorted(end, place, side="right", method="sort").astype(jnp.int32)
+    real = which < start.shape[0]
+    at = jnp.minimum(which, start.shape[0] - 1)
+    position = start[at] + place - (end[at] - (stop - start)[at])
+    return jnp.where(real, position, 0), which, real
+
+
+def costs(data: Data, config: Config) -> np.ndarray:
+    """int32[N]: visited nodes of each example of the text, for the engine to choose a capacity by."""
+    code_nodes, word_codes = np.asarray(data.code_nodes), np.asarray(data.word_codes)
+    per_word = code_nodes[word_codes[1:]] - code_nodes[word_codes[:-1]]
+    return per_word[np.asarray(data.padded)[config.context_size :]].astype(np.int32)
+
+
+def log_prob(params: Params, context: Array, children: Array, num_words: int) -> Array:
+    """log P(w | context) for every word: float[N_w], nats (Eq. 4.4-4.6).
+
+    The log-probabilities of all decisions are summed from the root down by pointer doubling: log2(depth)
+    passes over the nodes, whatever the tree.
+    """
+    r_hat = jnp.sum(params.C * params.R[context], axis=0)
+    logit = params.Q @ r_hat + params.b
+    decision = jnp.stack([jax.nn.log_sigmoid(logit), jax.nn.log_sigmoid(-logit)], axis=1)  # [nodes, 2]
+    n = logit.shape[0]
+    # inner node -> its parent and the decision that leads to it; leaves are written to the place past the end
+    inner = jnp.where(children >= 0, children, n)
+    parents = jnp.broadcast_to(jnp.arange(n, dtype=jnp.int32)[:, None], (n, 2))
+    above = jnp.zeros(n + 1, jnp.int32).at[inner].set(parents)[:n]
+    reach = jnp.zeros(n + 1, logit.dtype).at[inner].set(decision)[:n]
+
+    def double(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        above, reach = carry
+        return above[above], reach + reach[above]
+
+    _, reach = jax.lax.while_loop(lambda carry: jnp.any(carry[0] != 0), double, (above, reach))
+    # a node's parent may be the root itself: the root's own reach is 0, so nothing is counted twice
+    leaf = (reach[:, None] + decision).reshape(-1)
+    word = jnp.where(children < 0, ~children, num_words).reshape(-1)
+    largest = jax.ops.segment_max(leaf, word, num_words + 1)
+    e = jnp.exp(leaf - largest[word])
+    return (largest + jnp.log(jax.ops.segment_sum(e, word, num_words + 1)))[:num_words]
+
+
+def score(params: Params, batch: Batch, config: Config) -> Array:
+    """-log P(word | context), float32[B], in nats, no dropout."""
+    ids = touched(batch)
+    rows = Params(params.R[ids.R], params.C, params.Q[ids.Q], params.b[ids.b])
+    return example_losses(rows, batch, None, config)
+
+
+def example_losses(rows: Params, batch: Batch, key: Array | None, config: Config) -> Array:
+    """-log P(word | context) of each example, float32[B], from the rows that `touched` names."""
+    B, c = batch.context.shape
+    r_hat = jnp.sum(rows.C[None] * rows.R.reshape(B, c, config.num_features), axis=1)
+    r_hat = dropout(r_hat, key, config.dropout)
+    logit = jnp.sum(rows.Q * r_hat.at[batch.owner[batch.code]].get(mode="clip"), axis=1) + rows.b
+    decision = jnp.where(batch.sign == 0, 0.0, jax.nn.log_sigmoid(batch.sign * logit))
+    log_code = jax.ops.segment_sum(decision, batch.code, batch.owner.shape[0], indices_are_sorted=True)
+    return -segment_logsumexp(log_code, batch.owner, B)
+
+
+class Program(NamedTuple):
+    """What the engine trains: pure functions of this model (see `jaxfit.fit`)."""
+
+    batch: Callable[[Data, Array, int], Batch]
+    loss: Callable[[Params, Batch, Array, Array | None], Array]
+    touched: Callable[[Batch], Params]
+    score: Callable[[Params, Batch], Array]
+    cost: Callable[[Data], np.ndarray]
+
+
+def program(config: Config) -> Program:
+    """The model as the engine sees it."""
+    return Program(
+        batch=lambda data, index, capacity: gather(data, index, capacity, config),
+        loss=lambda rows, batch, weight, key: minibatch_loss(rows, batch, weight, key, config),
+        touched=touched,
+        score=lambda params, batch: score(params, batch, config),
+        cost=lambda data: costs(data, config),
+    )

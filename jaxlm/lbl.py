@@ -1,0 +1,136 @@
+"""The log-bilinear language model: the next word's feature vector is a linear function of the context's.
+
+Source: Mnih 2010, §3.3 (Eq. 3.16-3.17, 3.24-3.25), §3.4.
+"""
+
+import functools
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxfit.step import Program
+from jaxlm.softmax import log_normalizer, sum_log_normalizer
+from jaxlm.text import Text, gather_contexts
+
+
+@dataclass(frozen=True)
+class Config:
+    """What shapes the program."""
+
+    num_words: int = field(metadata={"help": "vocabulary size", "unit": "words"})
+    num_features: int = field(
+        default=100, metadata={"help": "feature vector dimensionality", "unit": "features"}
+    )
+    context_size: int = field(
+        default=5, metadata={"help": "context words that predict the next", "unit": "words"}
+    )
+    diagonal: bool = field(
+        default=False,
+        metadata={"help": "diagonal context matrices: N_f weights a position, not N_f²", "unit": ""},
+    )
+    dropout: float = field(
+        default=0.0,
+        metadata={"help": "share of the predicted vector that is dropped in training", "unit": ""},
+    )
+    init_scale: float = field(
+        default=0.1, metadata={"help": "standard deviation of initial feature vectors", "unit": ""}
+    )
+    across_lines: bool = field(
+        default=True, metadata={"help": "contexts run on across line ends", "unit": ""}
+    )
+
+
+class Params(NamedTuple):
+    """R: [N_w, N_f] word vectors; C: [c, N_f, N_f], or [c, N_f] where diagonal; b: [N_w] word biases."""
+
+    R: Array
+    C: Array
+    b: Array
+
+
+class Batch(NamedTuple):
+    """Examples: context int32[..., c], oldest first, and word int32[...]."""
+
+    context: Array
+    word: Array
+
+
+def init(key: Array, config: Config, counts: np.ndarray) -> Params:
+    """Parameters before training (§3.4.1): small Gaussians, and biases that give the smoothed base rates.
+
+    counts: [N_w], of the training text. A word that never occurs counts as one that occurs once.
+    """
+    D, c = config.num_features, config.context_size
+    key_R, key_C = jax.random.split(key)
+    rates = np.maximum(np.asarray(counts, np.float64), 1)
+    return Params(
+        R=config.init_scale * jax.random.normal(key_R, (config.num_words, D)),
+        C=0.1 / D**0.5 * jax.random.normal(key_C, (c, D) if config.diagonal else (c, D, D)),
+        b=jnp.asarray(np.log(rates / rates.sum()), jnp.float32),
+    )
+
+
+def predicted_vector(params: Params, context: Array) -> Array:
+    """r̂ = Σ_i C_i r_{w_i} (Eq. 3.16): context int32[..., c] -> [..., N_f]."""
+    return jnp.einsum(
+        "ij,...ij->...j" if params.C.ndim == 2 else "ijk,...ik->...j", params.C, params.R[context]
+    )
+
+
+def drop(r_hat: Array, key: Array | None, rate: float) -> Array:
+    """r̂ with a share `rate` of its features dropped, the others scaled up; as it is when there is no key."""
+    if key is None or rate == 0:
+        return r_hat
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, r_hat.shape), r_hat / (1 - rate), 0.0)
+
+
+def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
+    """-log P(w_n | w_{1:n-1}) in nats, for ONE example: the specification.
+
+    Its gradient is Eq. 3.24-3.25. Differs: there the thesis writes C_i where Eq. 3.16 calls for its
+    transpose; we follow 3.16. Dropout on r̂ (0 in the recipe `thesis`) is ours.
+    """
+    r_hat = drop(predicted_vector(params, example.context), key, config.dropout)
+    return -jax.nn.log_softmax(params.R @ r_hat + params.b)[example.word]  # Eq. 3.17
+
+
+def minibatch_loss(params: Params, batch: Batch, weight: Array, keys: Array | None, config: Config) -> Array:
+    """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
+    r_hat = predicted_vector(params, batch.context)
+    if keys is not None and config.dropout:
+        r_hat = jax.vmap(functools.partial(drop, rate=config.dropout))(r_hat, keys)
+    target = jnp.sum(r_hat * params.R[batch.word], axis=1) + params.b[batch.word]
+    return sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
+
+
+def log_prob(params: Params, context: Array) -> Array:
+    """log P(w | context) for every word: context int32[c] -> [N_w], nats (Eq. 3.16-3.17)."""
+    return jax.nn.log_softmax(params.R @ predicted_vector(params, context) + params.b)
+
+
+def score(params: Params, batch: Batch) -> Array:
+    """-log P(word | context) of each example, [B], in nats, no dropout."""
+    r_hat = predicted_vector(params, batch.context)
+    target = jnp.sum(r_hat * params.R[batch.word], axis=1) + params.b[batch.word]
+    return log_normalizer(params.R, params.b, r_hat) - target
+
+
+def program(config: Config, eos: int) -> Program:
+    """The model as the engine sees it, over a `Text`; eos: the line end's id."""
+
+    def batch(data: Text, index: Array, capacity: int) -> Batch:
+        return Batch(*gather_contexts(data.padded, index, config.context_size, eos, config.across_lines))
+
+    return Program(
+        size=lambda data: data.padded.shape[0] - config.context_size,
+        batch=batch,
+        loss=functools.partial(minibatch_loss, config=config),
+        touched=None,
+        score=score,
+        costs=None,
+        metric=("perplexity", np.exp),
+    )

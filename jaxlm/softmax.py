@@ -1,0 +1,88 @@
+"""The full softmax over the vocabulary, the costly part of every model that normalises over all words.
+
+For a minibatch, Eq. 3.17's normaliser needs a matrix [B, N_w] of exponentials, which is far larger than the
+model. Two things make it cheap. The gradient is computed together with the value, while the exponentials are
+at hand, so that they are neither stored nor computed again. On a CPU the minibatch is taken in blocks whose
+exponentials stay in the cache; elsewhere in one piece. Biases and row sums are columns of matrix products.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+CACHE_ENTRIES = 2_500_000  # exponentials at a time on a CPU: 10 MB, and enough rows for a fast matrix product
+
+
+def block_rows(batch_size: int, num_words: int) -> int:
+    """How many examples of a minibatch are taken at a time: nearly equal blocks, of the platform's size."""
+    if jax.default_backend() != "cpu":
+        return batch_size
+    blocks = -(-batch_size * num_words // CACHE_ENTRIES)
+    return -(-batch_size // min(blocks, batch_size))
+
+
+def log_normalizer(R: Array, b: Array, r_hat: Array, rows: int | None = None) -> Array:
+    """log Σ_j exp(r̂ᵀr_j + b_j) of each example, the denominator of Eq. 3.17 (Mnih 2010, §3.3).
+
+    R: [N_w, N_f]; b: [N_w]; r_hat: [B, N_f]; `rows` examples at a time (None: the platform's choice). Returns
+    [B], in nats. Not made for differentiation: see `sum_log_normalizer`.
+    """
+
+    def block(_: None, x: Array) -> tuple[None, Array]:
+        return None, jax.nn.logsumexp(x @ R.T + b[None], axis=1)
+
+    _, out = lax.scan(block, None, _blocks(r_hat, rows or block_rows(r_hat.shape[0], R.shape[0])))
+    return out.reshape(-1)[: r_hat.shape[0]]
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
+def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array, rows: int | None = None) -> Array:
+    """Σ_i weight_i log Σ_j exp(r̂_iᵀr_j + b_j), in nats; weight: [B], the rest as in `log_normalizer`.
+
+    Its gradient costs two matrix products more and stores nothing of size B x N_w.
+    """
+    return weight @ log_normalizer(R, b, r_hat, rows)
+
+
+def _blocks(x: Array, rows: int) -> Array:
+    """[B, …] -> [blocks, rows, …], padded with zeros."""
+    padding = [(0, -x.shape[0] % rows)] + [(0, 0)] * (x.ndim - 1)
+    return jnp.pad(x, padding).reshape(-1, rows, *x.shape[1:])
+
+
+def _forward(
+    R: Array, b: Array, r_hat: Array, weight: Array, rows: int | None
+) -> tuple[Array, tuple[Array, Array, Array, Array]]:
+    B, D = r_hat.shape
+    rows = rows or block_rows(B, R.shape[0])
+    R_b = jnp.concatenate([R, b[:, None]], axis=1)
+    R_1 = jnp.concatenate([R, jnp.ones_like(b)[:, None]], axis=1)
+
+    def block(dR_b: Array, xs: tuple[Array, Array]) -> tuple[Array, tuple[Array, Array]]:
+        x, w = xs
+        x_1 = jnp.concatenate([x, jnp.ones_like(w)[:, None]], axis=1)
+        logits = x_1 @ R_b.T
+        top = jnp.max(logits, axis=1, keepdims=True)
+        e = jnp.exp(logits - top)
+        sums = e @ R_1  # Σ_j e_j r_j, and in the last column the normaliser Z = Σ_j e_j
+        Z = sums[:, D:]
+        dR_b = dR_b + e.T @ (x_1 * (w[:, None] / Z))
+        return dR_b, (sums[:, :D] * (w[:, None] / Z), (top + jnp.log(Z))[:, 0])
+
+    dR_b, (dr_hat, log_Z) = lax.scan(
+        block, jnp.zeros_like(R_b), (_blocks(r_hat, rows), _blocks(weight, rows))
+    )
+    log_Z = log_Z.reshape(-1)[:B]
+    return weight @ log_Z, (dR_b[:, :D], dR_b[:, D], dr_hat.reshape(-1, D)[:B], log_Z)
+
+
+def _backward(
+    rows: int | None, gradient: tuple[Array, Array, Array, Array], g: Array
+) -> tuple[Array, Array, Array, Array]:
+    dR, db, dr_hat, log_Z = gradient
+    return g * dR, g * db, g * dr_hat, g * log_Z
+
+
+sum_log_normalizer.defvjp(_forward, _backward)

@@ -76,10 +76,10 @@ class Vocabulary:
             kept = [w for w in kept if w != UNK][: size - 2]
         if not kept or kept == [UNK]:
             raise UserError("no word is left in the vocabulary", f"minimum count {min_count}", "lower it")
-        return cls._ordered(kept, counts)
+        return cls.from_words(kept, counts)
 
     @classmethod
-    def _ordered(cls, kept: Iterable[str], counts: Mapping[str, int]) -> "Vocabulary":
+    def from_words(cls, kept: Iterable[str], counts: Mapping[str, int]) -> "Vocabulary":
         """Order chosen words by their counts, with `<eos>`, and `<unk>` for what `counts` has beyond them."""
         chosen = {w: int(counts.get(w, 0)) for w in (*kept, EOS)}
         outside = [n for w, n in counts.items() if w not in chosen]
@@ -220,7 +220,7 @@ def build(
         if vocabulary is None:
             vocabulary = Vocabulary.from_counts(counts, size, min_count)
         else:
-            vocabulary = Vocabulary._ordered(vocabulary.words, counts)
+            vocabulary = Vocabulary.from_words(vocabulary.words, counts)
         unk = -1 if vocabulary.unk is None else vocabulary.unk
         exchange = np.array([vocabulary.ids.get(w, unk) for w in words], np.int32)
         for i in range(0, len(ids), CHUNK):

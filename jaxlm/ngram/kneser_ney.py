@@ -1,0 +1,94 @@
+"""Modified Kneser-Ney smoothing, interpolated (as KenLM) or backing off (as SRILM)."""
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxlm.ngram import back_off
+from jaxlm.ngram.counts import Grams, continuation_counts, count, counts_of_counts
+from jaxlm.ngram.model import NGram, Table, log
+
+FALLBACK = (0.5, 1.0, 1.5)  # what KenLM's `lmplz --discount_fallback` takes
+GT_MIN = (1, 1, 2)  # SRILM's cut-offs when backing off: unigrams, bigrams, all longer n-grams
+
+
+def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int, interpolated: bool = True) -> NGram:
+    """Estimate a modified Kneser-Ney model (Chen and Goodman 1998, Section 4.1.6, Eq. 26).
+
+    With the counts a of `counts.continuation_counts`, the discounts D of `discounts`, a history h and h'
+    the same without its oldest word, interpolated:
+
+        P(w | h) = (a(h w) - D(a(h w))) / sum_v a(h v) + gamma(h) P(w | h')
+        gamma(h) = sum_{v: a(h v) > 0} D(a(h v)) / sum_v a(h v)
+
+    where unigrams are interpolated with 1 / N_w: KenLM's `lmplz`. Not interpolated, the second term is
+    left for words that were not seen after h, with weights that make all sum to one, and n-grams from
+    trigrams on with a(h w) = 1 are left out: SRILM's `ngram-count -kndiscount`.
+
+    `ids` holds the words of each line, then `eos`, from a vocabulary of `vocab_size` words. A vocabulary
+    without `<unk>` is closed; one with it is open, and `<unk>` without any counts has its share of what
+    the unigrams leave. Where it has counts it is a word like any other.
+
+    Raises `UserError` for an order outside 1..9, a vocabulary of fewer than two words, or no text.
+    Warns where a discount is undefined, with what takes its place.
+
+    Differs: KenLM always adds an `<unk>` to the vocabulary; here it has one only if it is given one.
+    """
+    grams = count(ids, vocab_size, eos, order)
+    counts = continuation_counts(grams, vocab_size)
+    amounts = []
+    for k, a in enumerate(counts, start=1):
+        amounts.append(discounts(a, f"{k}-grams")[np.minimum(a, 3)])
+    if interpolated:
+        return _interpolate(grams, counts, amounts, vocab_size, eos)
+    discounted = []
+    for k, (a, amount) in enumerate(zip(counts, amounts, strict=True), start=1):
+        cut_off = GT_MIN[min(k, len(GT_MIN)) - 1]
+        discounted.append(np.where(a < cut_off, 0.0, a - amount))
+    return back_off.estimate(grams, counts, discounted, vocab_size, eos)
+
+
+def discounts(counts: NDArray[np.int64], name: str) -> NDArray[np.float64]:
+    """Return D(0) = 0, D_1, D_2 and D_3+, what is taken off counts of 0, 1, 2, and 3 or more.
+
+        Y = n_1 / (n_1 + 2 n_2),   D_r = r - (r + 1) Y n_{r+1} / n_r    (Chen and Goodman 1998, Eq. 26)
+
+    Where one of n_1..n_4 is zero or a discount is not positive, as on small or truncated data, all three
+    are (0.5, 1, 1.5), with a warning.
+    """
+    n = counts_of_counts(counts, 4)
+    if np.all(n[1:] > 0):
+        r = np.arange(1, 4)
+        d = r - (r + 1) * n[1] / (n[1] + 2 * n[2]) * n[r + 1] / n[r]
+        if np.all(d > 0):
+            return np.concatenate([[0.0], d])
+    warnings.warn(
+        f"Kneser-Ney: {', '.join(map(str, n[1:]))} {name} seen 1, 2, 3, 4 times leave discounts undefined: "
+        f"{', '.join(map(str, FALLBACK))} are used",
+        stacklevel=3,
+    )
+    return np.array([0.0, *FALLBACK])
+
+
+def _interpolate(
+    grams: Sequence[Grams],
+    counts: Sequence[NDArray[np.int64]],
+    amounts: Sequence[NDArray[np.float64]],
+    vocab_size: int,
+    eos: int,
+) -> NGram:
+    a, amount = counts[0], amounts[0]
+    prob = (a - amount + np.sum(amount) / vocab_size) / np.sum(a)
+    prob[vocab_size] = 0  # <s> is not a word
+    tables = []
+    for shorter, table, a, amount in zip(grams, grams[1:], counts[1:], amounts[1:], strict=False):
+        num_histories = len(prob)
+        total = np.bincount(table.prefix, a, num_histories)
+        taken = np.bincount(table.prefix, amount, num_histories)
+        gamma = np.divide(taken, total, out=np.ones(num_histories), where=total > 0)
+        tables.append(Table(shorter.keys, log(prob), np.log(gamma)))
+        prob = (a - amount) / total[table.prefix] + gamma[table.prefix] * prob[table.suffix]
+    tables.append(Table(grams[-1].keys, log(prob), np.zeros(len(prob))))
+    return NGram(vocab_size, eos, tuple(tables))

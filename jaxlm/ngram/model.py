@@ -1,0 +1,171 @@
+"""A back-off n-gram model as sorted tables: queries in batches, whole distributions, saving and loading.
+
+Every smoothing here, back-off or interpolated, ends as the same two numbers for each n-gram, as in an
+ARPA file: its log-probability and the log-weight for falling back from it as a history:
+
+    log P(w | h) = log_prob[h w]                       if h w is in the table
+                 = log_backoff[h] + log P(w | h')      otherwise (weight 0 if h is not in the table),
+
+where h' is h without its oldest word (Katz 1987).
+
+This is NumPy in float64 and not JAX: a query is a handful of binary searches over 64-bit keys.
+"""
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxfit.atomic import replacing
+from jaxfit.errors import UserError
+from jaxlm.ngram import counts
+
+FILE = "ngram.npz"
+FORMAT = 1
+LOG_ZERO = -99 * np.log(10)  # how ARPA files write the logarithm of zero
+
+
+class Table(NamedTuple):
+    """The n-grams of one order; natural logarithms."""
+
+    keys: NDArray[np.int64]  # [G] ascending: id of the history in the table before * (N_w + 1) + word
+    log_prob: NDArray[np.float64]  # [G]
+    log_backoff: NDArray[np.float64]  # [G]; 0 throughout the highest order
+
+
+@dataclass(frozen=True, eq=False)
+class NGram:
+    """An n-gram language model over words 0..vocab_size - 1, one of which is `eos`, the end of a line.
+
+    `tables[k - 1]` holds the k-grams. The unigrams are all words and, last, `<s>`, the begin of a line,
+    which only ever stands in a history.
+    """
+
+    vocab_size: int
+    eos: int
+    tables: tuple[Table, ...]
+
+    @property
+    def order(self) -> int:
+        """The length n of the longest n-grams; histories have n - 1 words."""
+        return len(self.tables)
+
+    def event_log_probs(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return log P(w_i | the words before it in its line) in nats for every event of a text.
+
+        `ids` holds the words of each line, then `eos`. A line's first word has `<s>` as its history.
+        """
+        ids = np.asarray(ids)
+        if len(ids) == 0:
+            return np.zeros(0)
+        if np.min(ids) < 0 or np.max(ids) >= self.vocab_size:
+            raise ValueError(f"ids must lie in 0..{self.vocab_size - 1}, not {np.min(ids)}..{np.max(ids)}")
+        words, depth = counts.with_begin_markers(ids, self.vocab_size, self.eos)
+        events = np.flatnonzero(depth > 1)
+        log_prob = self.tables[0].log_prob[words]
+        histories: NDArray[np.integer] = words
+        for table, longer, ends in zip(self.tables, self.tables[1:], self._ends(words, depth), strict=False):
+            known = events[histories[events - 1] >= 0]
+            log_prob[known] += table.log_backoff[histories[known - 1]]
+            found = np.flatnonzero(ends >= 0)
+            log_prob[found] = longer.log_prob[ends[found]]
+            histories = ends
+        return log_prob[events]
+
+    def log_prob(self, context: ArrayLike) -> NDArray[np.float64]:
+        """Return the distribution log P(w | context) in nats over all words, [N_w].
+
+        `context` holds the words before, oldest first; `eos` in it ends a line, so that only what comes
+        after the last one counts, following `<s>`. Without an `eos` the context is read as the middle of
+        a line. At the beginning of a text pass `[eos]`.
+        """
+        given = np.asarray(context, np.int32).reshape(-1)
+        if np.any((given < 0) | (given >= self.vocab_size)):
+            raise ValueError(f"the context's words must lie in 0..{self.vocab_size - 1}")
+        ends = np.flatnonzero(given == self.eos)
+        if len(ends):
+            given = np.concatenate([[self.vocab_size], given[ends[-1] + 1 :]])
+        given = given[max(0, len(given) - self.order + 1) :].astype(np.int32)
+        log_prob = self.tables[0].log_prob[: self.vocab_size].copy()
+        if len(given) == 0:
+            return log_prob
+        depth = np.arange(1, len(given) + 1, dtype=np.int32)
+        histories = [given[-1], *(ends[-1] for ends in self._ends(given, depth))]
+        size = self.vocab_size + 1
+        for table, longer, history in zip(self.tables, self.tables[1:], histories, strict=False):
+            if history < 0:
+                break
+            log_prob += table.log_backoff[history]
+            start, stop = np.searchsorted(longer.keys, [history * size, (history + 1) * size])
+            followers = longer.keys[start:stop] - int(history) * size
+            log_prob[followers] = longer.log_prob[start:stop]
+        return log_prob
+
+    def _ends(self, words: NDArray[np.int32], depth: NDArray[np.int32]) -> Iterator[NDArray[np.int64]]:
+        """Yield for k = 2..n the id of the k-gram that ends at each position, -1 where there is none."""
+        shorter = words.astype(np.int64)
+        for k, table in enumerate(self.tables[1:], start=2):
+            at = np.flatnonzero(depth >= k)
+            at = at[shorter[at - 1] >= 0]
+            longer = np.full(len(words), -1, np.int64)
+            longer[at] = find(table.keys, shorter[at - 1] * (self.vocab_size + 1) + words[at])
+            yield longer
+            shorter = longer
+
+
+def log(probs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return natural logarithms, `LOG_ZERO` for zero."""
+    return np.log(probs, out=np.full(len(probs), LOG_ZERO), where=probs > 0)
+
+
+def find(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where each wanted key stands among the ascending `keys`, -1 where it does not."""
+    if len(keys) == 0:
+        return np.full(len(wanted), -1, np.int64)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, at, -1)
+
+
+def save(model: NGram, directory: Path) -> None:
+    """Write the model to `directory` as `ngram.npz`, whole or not at all.
+
+    Raises `UserError` where it cannot be written (a full disk).
+    """
+    arrays: dict[str, NDArray] = {
+        "format": np.array(FORMAT),
+        "vocab_size": np.array(model.vocab_size),
+        "eos": np.array(model.eos),
+        "order": np.array(model.order),
+    }
+    for k, table in enumerate(model.tables, start=1):
+        for name, array in table._asdict().items():
+            arrays[f"{name}_{k}"] = array
+    with replacing(directory / FILE) as path, open(path, "wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def load(directory: Path) -> NGram:
+    """Read what `save` wrote; nothing is unpickled.
+
+    Raises `UserError` if the file is missing, damaged, or of another format.
+    """
+    path = directory / FILE
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            if int(arrays["format"]) != FORMAT:
+                raise UserError(
+                    f"an n-gram model of format {int(arrays['format'])}, not {FORMAT}", path, "train it again"
+                )
+            tables = tuple(
+                Table(*(arrays[f"{name}_{k}"] for name in Table._fields))
+                for k in range(1, int(arrays["order"]) + 1)
+            )
+            return NGram(int(arrays["vocab_size"]), int(arrays["eos"]), tables)
+    except FileNotFoundError:
+        raise UserError("no n-gram model", path, "name the directory that `jaxlm train` wrote") from None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(f"a damaged n-gram model: {error}", path, "train it again") from error

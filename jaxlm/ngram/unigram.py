@@ -1,0 +1,19 @@
+"""The unigram model: relative frequencies of words, smoothed by adding one."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxlm.ngram.counts import check
+from jaxlm.ngram.model import LOG_ZERO, NGram, Table
+
+
+def train(ids: NDArray[np.int32], vocab_size: int, eos: int) -> NGram:
+    """Estimate P(w) = (c(w) + 1) / (N + N_w) from the N events `ids`, words and line ends.
+
+    Raises `UserError` for a vocabulary of fewer than two words, or no text.
+    """
+    check(ids, vocab_size, order=1)
+    counts = np.bincount(ids, minlength=vocab_size)
+    log_prob = np.log((counts + 1) / (len(ids) + vocab_size))
+    size = vocab_size + 1
+    return NGram(vocab_size, eos, (Table(np.arange(size), np.append(log_prob, LOG_ZERO), np.zeros(size)),))

@@ -11,7 +11,9 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--data-dir", default=os.environ.get("BENCHMARK_DATA"), help="where the real data sets are")
+    parser.addoption(
+        "--data-dir", default=os.environ.get("BENCHMARK_DATA"), help="where the real data sets are"
+    )
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,366 @@
+"""Training from the first step to the best parameters: epochs, validation, rate drops, checkpoints, stop rules.
+
+The compiled loop (`jaxfit.step`) is called in chunks of about two seconds. All that concerns a person or a clock
+lives between chunks: progress, the finiteness check, Ctrl-C, checkpoints. All that decides the result (rates,
+drops, the best parameters so far) depends on the epoch's losses and validation scores alone, so that a resumed
+training equals an uninterrupted one bit for bit.
+"""
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from jaxfit import checkpoint, journal, step
+from jaxfit import mesh as devices
+from jaxfit.errors import UserError
+from jaxfit.order import permutation
+from jaxfit.recipe import Recipe, per_parameter, transform
+
+CHUNK_SECONDS = 2.0
+CAPACITY_STEP = 1.125  # the ladder of ragged capacities: a few compilations at most, little padding
+
+
+class Fitted(NamedTuple):
+    """The best parameters, their validation score (mean, in nats or squared stars), and how training went.
+
+    history: one dict an epoch, as in `journal.jsonl`; stopped: "done" or "max-minutes"; compile_seconds,
+    train_seconds (without validation) and examples of this run, for speeds.
+    """
+
+    params: Any
+    score: float
+    history: list[dict[str, Any]]
+    stopped: str
+    compile_seconds: float
+    train_seconds: float
+    examples: int
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, after the state was saved."""
+
+
+class Stand(NamedTuple):
+    """Where training stands between chunks (all that is not an array)."""
+
+    epoch: int = 0  # the epoch under way
+    at: int = 0  # steps of it that are done
+    phase: int = 0  # how many rate drops have been entered
+    waited: int = 0  # epochs without improvement in this phase
+    best: float = float("inf")
+    best_epoch: int = -1
+    journal: int = 0  # bytes
+    done: bool = False
+
+
+def capacity(program: step.Program, data: Any, order: np.ndarray, lane_size: int) -> int:
+    """Static room for the ragged entries of any minibatch (or device's part of one) in this order of examples.
+
+    Chosen from a fixed ladder by the order alone, so that a resumed epoch compiles to the same program.
+    """
+    if program.costs is None:
+        return 0
+    costs = np.asarray(program.costs(data))
+    padded = np.zeros(-(-len(order) // lane_size) * lane_size, np.int64)
+    padded[: len(order)] = costs[order]
+    most = int(padded.reshape(-1, lane_size).sum(axis=1).max())
+    rung = max(128.0, costs.mean() * lane_size)
+    while rung < most:
+        rung *= CAPACITY_STEP
+    return int(-(-rung // 128) * 128)
+
+
+def scores(program: step.Program, params: Any, data: Any, batch_size: int = 1000) -> np.ndarray:
+    """Every example's score, float32[size(data)], in their order."""
+    size = program.size(data)
+    room = capacity(program, data, np.arange(size), batch_size)
+    run = step.make_scores(program, size, batch_size, room)
+    return np.asarray(run(params, data))
+
+
+class _Trainer:
+    """One training: what is fixed (program, data, compiled loops) and what moves (state, stand, best)."""
+
+    def __init__(
+        self, program: step.Program, params: Any, data: Any, recipe: Recipe, key: jax.Array, mesh: Mesh | None
+    ):
+        if recipe.batch_size % devices.lanes(mesh):
+            advice = f"make it a multiple of {devices.lanes(mesh)}"
+            raise UserError(
+                f"{recipe.batch_size} examples do not divide among the devices", "--batch-size", advice
+            )
+        self.program, self.recipe, self.key, self.mesh = program, recipe, key, mesh
+        self.data = devices.replicate(data, mesh)
+        self.size = program.size(data)
+        self.steps = -(-self.size // recipe.batch_size)
+        self.transform = transform(recipe)
+        self.names = type(params)._fields
+        self.rate = per_parameter(self.names, recipe.rate, "--rate")
+        self.decay = per_parameter(self.names, recipe.decay, "--decay")
+        self.params_type = type(params)
+        self.state = devices.replicate(step.start(params, program, self.transform, data), mesh)
+        self.best = jax.tree.map(jnp.copy, params)
+        self.stand = Stand()
+        self.runs: dict[int, Callable[..., step.State]] = {}
+        self.fold = jax.jit(step.fold, donate_argnums=0)
+        self.compile_seconds = 0.0
+
+    def rates(self) -> step.Rates:
+        """This phase's traced rates."""
+        factor = (1.0, *self.recipe.drops)[self.stand.phase]
+        like = self.params_type._make
+        return step.Rates(
+            rate=like([jnp.float32(factor * r) for r in self.rate]),
+            decay=like([jnp.float32(d) for d in self.decay]),
+            anneal=jnp.bool_(self.recipe.anneal),
+            total=jnp.float32(self.steps * self.recipe.epochs),
+        )
+
+    def epoch_run(self) -> Callable[[int, int], None]:
+        """The compiled loop of the epoch under way, as a function of its first and last step."""
+        order = permutation(jax.random.fold_in(self.key, self.stand.epoch), self.size)
+        lane_size = self.recipe.batch_size // devices.lanes(self.mesh)
+        room = capacity(self.program, self.data, np.asarray(order), lane_size)
+        if room not in self.runs:
+            self.runs[room] = step.make_run(
+                self.program, self.transform, self.size, self.recipe.batch_size, room,
+                self.recipe.reduction == "mean", self.mesh,
+            )  # fmt: skip
+        padded = jnp.zeros(self.steps * self.recipe.batch_size, jnp.int32).at[: self.size].set(order)
+        padded, rates, key = devices.replicate((padded, self.rates(), self.key), self.mesh)
+
+        def run(begin: int, end: int) -> None:
+            self.state = self.runs[room](
+                self.state, self.data, padded, rates, key, jnp.int32(begin), jnp.int32(end)
+            )
+            jax.block_until_ready(self.state.step)
+
+        before = time.perf_counter()
+        run(0, 0)  # compiles, or finds it compiled
+        self.compile_seconds += time.perf_counter() - before
+        return run
+
+    def arrays(self) -> dict[str, Any]:
+        """All arrays that a checkpoint holds."""
+        return {"state": self.state, "best": self.best}
+
+
+def fit(
+    program: step.Program,
+    params: Any,
+    data: Any,
+    valid: Any,
+    *,
+    recipe: Recipe,
+    key: jax.Array,
+    directory: Path | None = None,
+    identity: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    mesh: Mesh | None = None,
+    max_minutes: float | None = None,
+    checkpoint_minutes: float = 5.0,
+    title: str = "training",
+    unit: str = "words",
+    show: bool = False,
+) -> Fitted:
+    """Train from `params` on `data`, keeping the parameters that score best on `valid`.
+
+    directory: where checkpoints and the journal go (None: nowhere); identity: what must be equal for a resume
+    (configuration, recipe, data); resume: go on from the newest intact checkpoint, from the start if there is
+    none. Rates drop, and training ends, when the validation score has not improved for `patience` epochs; with
+    `anneal` training runs its epochs out.
+
+    Raises UserError for a checkpoint of another configuration, for a full disk, and for a loss that is not
+    finite (with the step and the last good checkpoint); Interrupted after Ctrl-C, with the state saved.
+    """
+    trainer = _Trainer(program, params, data, recipe, key, mesh)
+    known = {"recipe": asdict(recipe), **(identity or {})}
+    log = journal.Journal(directory) if directory else None
+    if directory:
+        directory.mkdir(parents=True, exist_ok=True)
+        _resume(trainer, directory, known, resume)
+        journal.Journal(directory).cut(trainer.stand.journal)
+    bar = journal.Bar(title, unit, recipe.epochs, show)
+    began = saved = time.monotonic()
+    train_seconds, examples, stopped = 0.0, 0, "done"
+    history = log.lines() if log else []
+
+    def save() -> None:
+        nonlocal saved
+        if directory and log:
+            trainer.stand = trainer.stand._replace(journal=log.size())
+            checkpoint.save(
+                directory, trainer.arrays(), {"stand": trainer.stand._asdict(), "identity": known}
+            )
+            saved = time.monotonic()
+
+    def out_of_time() -> bool:
+        return max_minutes is not None and time.monotonic() - began > 60 * max_minutes
+
+    with _interrupts() as interrupted:
+        try:
+            while not trainer.stand.done and not out_of_time():
+                run, chunk = trainer.epoch_run(), 1
+                epoch_seconds, epoch_steps = 0.0, 0
+                while trainer.stand.at < trainer.steps:
+                    end = min(trainer.steps, trainer.stand.at + chunk)
+                    before = time.perf_counter()
+                    run(trainer.stand.at, end)
+                    seconds = time.perf_counter() - before
+                    epoch_seconds, epoch_steps = epoch_seconds + seconds, epoch_steps + end - trainer.stand.at
+                    chunk = max(
+                        1, int((end - trainer.stand.at) * min(8.0, CHUNK_SECONDS / max(seconds, 1e-6)))
+                    )
+                    trainer.stand = trainer.stand._replace(at=end)
+                    _check_finite(trainer, directory)
+                    done = trainer.stand.epoch + end / trainer.steps
+                    seen = min(end * recipe.batch_size, trainer.size)
+                    speed = epoch_steps * recipe.batch_size / epoch_seconds
+                    bar.update(done, float(trainer.state.loss) / seen, speed)
+                    if interrupted():
+                        save()
+                        raise Interrupted
+                    if end < trainer.steps and time.monotonic() - saved > 60 * checkpoint_minutes:
+                        save()
+                    if out_of_time():
+                        break
+                train_seconds += epoch_seconds
+                examples += min(epoch_steps * recipe.batch_size, trainer.size)
+                if trainer.stand.at < trainer.steps:
+                    break
+                before = time.perf_counter()
+                line = _end_epoch(trainer, valid)
+                history.append(line)
+                name, show_score = program.metric
+                bar.line(
+                    f"epoch {line['epoch'] + 1}, {name} {show_score(line['train']):.2f} on training, "
+                    f"{show_score(line['valid']):.2f} on validation, rate {line['rate']:g}"
+                )
+                if log:
+                    log.write(**line)
+                    log.time(
+                        epoch=line["epoch"],
+                        train_seconds=epoch_seconds,
+                        examples_per_second=epoch_steps * recipe.batch_size / max(epoch_seconds, 1e-9),
+                        pause_seconds=time.perf_counter() - before,
+                        compile_seconds=trainer.compile_seconds,
+                    )
+                save()
+            if not trainer.stand.done:
+                stopped = "max-minutes"
+                save()
+            best = trainer.best if trainer.stand.best_epoch >= 0 else step.current(trainer.state)
+        finally:
+            bar.close()
+    return Fitted(
+        best, trainer.stand.best, history, stopped, trainer.compile_seconds, train_seconds, examples
+    )
+
+
+def _end_epoch(trainer: _Trainer, valid: Any) -> dict[str, Any]:
+    """Fold scales, validate, keep the best, decide about rates and the end; returns the journal's line."""
+    stand, recipe = trainer.stand, trainer.recipe
+    train = float(trainer.state.loss) / trainer.size
+    trainer.state = trainer.fold(trainer.state)
+    params = jax.device_put(step.current(trainer.state), jax.local_devices()[0])
+    values = scores(trainer.program, params, valid, min(1000, trainer.program.size(valid)))
+    score = float(np.mean(values, dtype=np.float64))
+    rate = (1.0, *recipe.drops)[stand.phase] * trainer.rate[0]
+    line = {
+        "epoch": stand.epoch,
+        "step": int(trainer.state.step),
+        "train": train,
+        "valid": score,
+        "rate": rate,
+    }
+
+    improved = score < stand.best
+    if improved:
+        trainer.best = params
+        stand = stand._replace(best=score, best_epoch=stand.epoch)
+    waited = 0 if improved else stand.waited + 1
+    stand = stand._replace(epoch=stand.epoch + 1, at=0, waited=waited)
+    if not recipe.anneal and waited >= recipe.patience:
+        if stand.phase < len(recipe.drops):
+            stand = stand._replace(phase=stand.phase + 1, waited=0)
+        else:
+            stand = stand._replace(done=True)
+    trainer.stand = stand._replace(done=stand.done or stand.epoch >= recipe.epochs)
+    return line
+
+
+def _check_finite(trainer: _Trainer, directory: Path | None) -> None:
+    bad = int(trainer.state.bad_step)
+    if bad < 0:
+        return
+    good = checkpoint.latest(directory) if directory else None
+    last = f"the last good checkpoint is {good}" if good else "there is no checkpoint yet"
+    raise UserError(f"the loss is not finite at step {bad}; {last}", "training", "train with a lower --rate")
+
+
+def _resume(trainer: _Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> None:
+    """Set state, stand and best from the newest intact checkpoint."""
+    found = checkpoint.latest(directory)
+    if found is None:
+        return
+    if not resume:
+        raise UserError(
+            "a training is there already", directory, "add --resume to go on with it, or choose another --out"
+        )
+    stored = checkpoint.state(found)
+    for name, value in identity.items():
+        # through JSON, as the checkpoint's own
+        if stored["identity"].get(name) != _plain(value):
+            was = stored["identity"].get(name)
+            changed = _difference(was, _plain(value))
+            raise UserError(
+                f"the checkpoint is of another training: {name} differs{changed}", found,
+                "give the options of the first call, or choose another --out",
+            )  # fmt: skip
+    arrays = checkpoint.arrays(found, trainer.arrays())
+    trainer.state = devices.replicate(arrays["state"], trainer.mesh)
+    trainer.best = arrays["best"]
+    trainer.stand = Stand(**stored["stand"])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _difference(was: Any, now: Any) -> str:
+    if isinstance(was, dict) and isinstance(now, dict):
+        names = [k for k in {**was, **now} if was.get(k) != now.get(k)]
+        return f" in {', '.join(f'{k} ({was.get(k)} there, {now.get(k)} here)' for k in names)}"
+    return f" ({was} there, {now} here)"
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a flag that is read between chunks; a second one stops at once."""
+    pressed = False
+
+    def press(signum: int, frame: Any) -> None:
+        nonlocal pressed
+        pressed = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    try:
+        before = signal.signal(signal.SIGINT, press)
+    except ValueError:  # not the main thread: Ctrl-C is not ours to handle
+        yield lambda: False
+        return
+    try:
+        yield lambda: pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,75 @@
+"""What a training says while it runs: metrics as JSON lines, times as JSON lines, a progress bar.
+
+`journal.jsonl` holds what the computation determines (losses, scores, rates), one line an epoch: a training that
+was killed and resumed writes the same bytes as one that was not. `timing.jsonl` holds what the clock says.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+class Journal:
+    """JSON lines in a folder; `cut` takes back what was written after a checkpoint."""
+
+    def __init__(self, directory: Path):
+        self.path, self.timing = directory / "journal.jsonl", directory / "timing.jsonl"
+
+    def write(self, **metrics: Any) -> None:
+        """Add one line of metrics."""
+        _append(self.path, metrics)
+
+    def time(self, **seconds: Any) -> None:
+        """Add one line of times."""
+        _append(self.timing, seconds)
+
+    def size(self) -> int:
+        """The journal's length in bytes, which a checkpoint remembers."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def cut(self, size: int) -> None:
+        """Forget every line written after the journal was `size` bytes long."""
+        if self.path.exists():
+            os.truncate(self.path, size)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """All lines of metrics."""
+        return [json.loads(line) for line in self.path.read_text().splitlines()] if self.path.exists() else []
+
+
+def _append(path: Path, record: dict[str, Any]) -> None:
+    with path.open("a") as file:
+        file.write(json.dumps(record) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+class Bar:
+    """A progress bar on standard error; where that is no terminal, one line an epoch."""
+
+    def __init__(self, title: str, unit: str, epochs: int, show: bool):
+        self.console = Console(stderr=True, quiet=not show, highlight=False)
+        self.title, self.unit, self.epochs = title, unit, epochs
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[now]}"))
+        self.progress = Progress(*columns, TimeRemainingColumn(), console=self.console, transient=True)
+        self.task = self.progress.add_task(title, total=float(epochs), now="compiling")
+        if show and sys.stderr.isatty():
+            self.progress.start()
+
+    def update(self, done: float, loss: float, per_second: float) -> None:
+        """Training stands `done` epochs in, with this epoch's mean loss and speed."""
+        now = f"loss {loss:.4f}  {per_second:,.0f} {self.unit}/s"
+        self.progress.update(self.task, completed=done, now=now)
+
+    def line(self, text: str) -> None:
+        """A line that stays."""
+        self.console.print(f"{self.title}: {text}", markup=False)
+
+    def close(self) -> None:
+        """Take the bar off the screen."""
+        self.progress.stop()

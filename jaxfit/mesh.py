@@ -1,0 +1,67 @@
+"""Devices and processes: one training step, on one device or on many.
+
+A minibatch is cut into as many lanes as there are devices; parameters are the same everywhere. Each device
+differentiates its lane; gradients of whole parameters are summed over devices, gradients of rows are gathered
+with their row ids, and every device makes the same update. That is `jax.jit` over `jax.shard_map` with the
+collectives written by hand. (`jax.pmap`, in maintenance mode since JAX 0.8, is built on the same two.)
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jaxfit.errors import UserError
+
+AXIS = "devices"
+
+
+def make(num_devices: int) -> Mesh | None:
+    """A mesh over the first `num_devices` devices (of all processes); None where one device is enough.
+
+    Raises UserError where there are fewer devices.
+    """
+    devices = jax.devices()
+    if num_devices < 1 or num_devices > len(devices):
+        advice = "on a CPU, set XLA_FLAGS=--xla_force_host_platform_device_count=N to simulate more"
+        raise UserError(f"{num_devices} devices asked for, {len(devices)} found", "--devices", advice)
+    if num_devices == 1:
+        return None
+    return Mesh(np.array(devices[:num_devices]), (AXIS,))
+
+
+def lanes(mesh: Mesh | None) -> int:
+    """How many parts a minibatch is cut into."""
+    return 1 if mesh is None else mesh.size
+
+
+def replicate(tree: Any, mesh: Mesh | None) -> Any:
+    """The same arrays on every device."""
+    return jax.device_put(tree, None if mesh is None else NamedSharding(mesh, PartitionSpec()))
+
+
+def everywhere(function: Callable[..., Any], mesh: Mesh | None) -> Callable[..., Any]:
+    """Run `function` on every device over replicated arguments; inside it, `lane` and the sums below work."""
+    if mesh is None:
+        return function
+    spec = PartitionSpec()
+    # Every device ends with the same values by construction, which the checker cannot see through all_gather.
+    return jax.shard_map(function, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+
+
+def lane(mesh: Mesh | None) -> jax.Array | int:
+    """Which part of the minibatch is this device's."""
+    return 0 if mesh is None else lax.axis_index(AXIS)
+
+
+def total(tree: Any, mesh: Mesh | None) -> Any:
+    """The sum over all devices."""
+    return tree if mesh is None else lax.psum(tree, AXIS)
+
+
+def concatenate(tree: Any, mesh: Mesh | None) -> Any:
+    """Row ids and row gradients of all devices, one after the other."""
+    return tree if mesh is None else lax.all_gather(tree, AXIS, tiled=True)

@@ -1,0 +1,189 @@
+"""The compiled part of training: what a model brings, one step, and the loop that runs an epoch's steps.
+
+An epoch is one compiled `fori_loop` with traced bounds, called in chunks: any cut gives the same bits and it
+compiles once. The order of examples is a function of (seed, epoch), the keys of a step are a function of (seed,
+step), so that a step number is all that resuming needs.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+from jax.sharding import Mesh
+
+from jaxfit import mesh as devices
+from jaxfit import rows
+
+
+class Program(NamedTuple):
+    """What a model gives the engine: pure functions of arrays.
+
+    size(data) -> int: the number of examples.
+    batch(data, index: int32[B], capacity) -> batch: gathers a minibatch; `capacity` is the static room for ragged
+        entries (0 for models without).
+    loss(params, batch, weight: float32[B], keys: key[B]) -> scalar: the SUM of weight * loss over the examples
+        (nats, or squared stars); weight 0 is padding; one key an example. For a parameter that is touched by
+        rows it receives the gathered rows [k, …] in place of the table.
+    touched(batch) -> like params: int32[k] row ids for each table without a dense use, None for the
+        others. Ids past the end are padding. The field itself is None where every parameter has a dense use.
+    score(params, batch) -> float32[B]: what validation averages, per example, without dropout.
+    costs(data) -> int[N]: ragged entries per example (host), None for models without.
+    metric: the name and the transform of the mean score that people read: perplexity is exp of nats.
+    """
+
+    size: Callable[[Any], int]
+    batch: Callable[[Any, jax.Array, int], Any]
+    loss: Callable[[Any, Any, jax.Array, jax.Array], jax.Array]
+    touched: Callable[[Any], Any] | None
+    score: Callable[[Any, Any], jax.Array]
+    costs: Callable[[Any], np.ndarray] | None
+    metric: tuple[str, Callable[[float], float]]
+
+
+class State(NamedTuple):
+    """What the next step needs: weights (params of `rows.Weights`), and three scalars.
+
+    step: int32, steps since the start; loss: float32, the epoch's sum so far; bad_step: int32, the first step
+    whose loss was not finite, -1 while there is none.
+    """
+
+    weights: Any
+    step: jax.Array
+    loss: jax.Array
+    bad_step: jax.Array
+
+
+class Rates(NamedTuple):
+    """Traced: learning rates and decays, each like params with a scalar per parameter.
+
+    With `anneal` (bool) rates fall to zero as half a cosine over `total` steps (float32).
+    """
+
+    rate: Any
+    decay: Any
+    anneal: jax.Array
+    total: jax.Array
+
+
+def is_weights(node: Any) -> bool:
+    """True for one parameter's training state, where a tree of them is mapped over."""
+    return isinstance(node, rows.Weights)
+
+
+def start(params: Any, program: Program, transform: optax.GradientTransformation, data: Any) -> State:
+    """The state before the first step: `program.touched` tells which tables go by rows."""
+    one = jnp.zeros(1, jnp.int32)
+    touched = jax.eval_shape(lambda: row_ids(program, params, program.batch(data, one, 128)))
+    weights = [
+        rows.create(value, transform, by_rows=ids is not None)
+        for value, ids in zip(params, touched, strict=True)
+    ]
+    zero = jnp.zeros((), jnp.int32)
+    return State(type(params)._make(weights), zero, jnp.zeros((), jnp.float32), zero - 1)
+
+
+def row_ids(program: Program, params: Any, batch: Any) -> Any:
+    """The touched rows of each parameter (only names are read of `params`); None: updated whole."""
+    if program.touched is None:
+        return type(params)._make([None] * len(params))
+    return program.touched(batch)
+
+
+def current(state: State) -> Any:
+    """The parameters themselves, scales applied."""
+    return jax.tree.map(rows.whole, state.weights, is_leaf=is_weights)
+
+
+def fold(state: State) -> State:
+    """The state between epochs: scales folded in, the epoch's loss sum back at zero."""
+    weights = jax.tree.map(rows.fold, state.weights, is_leaf=is_weights)
+    return state._replace(weights=weights, loss=jnp.zeros_like(state.loss))
+
+
+def make_run(
+    program: Program,
+    transform: optax.GradientTransformation,
+    num_examples: int,
+    batch_size: int,
+    capacity: int,
+    mean: bool,
+    mesh: Mesh | None = None,
+) -> Callable[..., State]:
+    """Compile `run(state, data, order, rates, key, start, stop)`: the steps start <= i < stop of one epoch.
+
+    order: int32 of at least batch_size * steps, from `order.permutation`; the state is donated. With `mean` a
+    step's gradient is that of the mean over the minibatch, else of the sum.
+    """
+    local = batch_size // devices.lanes(mesh)
+
+    def step(i: jax.Array, state: State, data: Any, order: jax.Array, rates: Rates, key: jax.Array) -> State:
+        first = i * batch_size + devices.lane(mesh) * local
+        place = first + jnp.arange(local, dtype=jnp.int32)
+        index = lax.dynamic_slice(order, (first,), (local,))
+        weight = (place < num_examples).astype(jnp.float32)
+        in_batch = place - i * batch_size
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.fold_in(key, state.step), in_batch)
+        batch = program.batch(data, index, capacity)
+        count = jnp.minimum(batch_size, num_examples - i * batch_size).astype(jnp.float32) if mean else 1.0
+
+        ids = row_ids(program, state.weights, batch)
+        view = [w.value if k is None else rows.gather(w, k) for w, k in zip(state.weights, ids, strict=True)]
+        params = type(state.weights)._make(view)
+        loss, grads = jax.value_and_grad(lambda p: program.loss(p, batch, weight, keys) / count)(params)
+
+        fraction = state.step.astype(jnp.float32) / rates.total
+        factor = jnp.where(rates.anneal, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(fraction, 1.0))), 1.0)
+        updated = []
+        for w, k, g, rate, decay in zip(state.weights, ids, grads, rates.rate, rates.decay, strict=True):
+            if k is None:
+                g = devices.total(g, mesh)
+                updated.append(rows.update_whole(w, g, factor * rate, decay, transform))
+            else:
+                k, g = devices.concatenate((k, g), mesh)
+                updated.append(rows.update_rows(w, k, g, factor * rate, decay, transform))
+        loss = devices.total(loss, mesh) * count
+        first_bad = (state.bad_step < 0) & ~jnp.isfinite(loss)
+        return State(
+            weights=type(state.weights)._make(updated),
+            step=state.step + 1,
+            loss=state.loss + loss,
+            bad_step=jnp.where(first_bad, state.step, state.bad_step),
+        )
+
+    def run(
+        state: State,
+        data: Any,
+        order: jax.Array,
+        rates: Rates,
+        key: jax.Array,
+        begin: jax.Array,
+        end: jax.Array,
+    ) -> State:
+        return lax.fori_loop(begin, end, lambda i, s: step(i, s, data, order, rates, key), state)
+
+    return jax.jit(devices.everywhere(run, mesh), donate_argnums=0)
+
+
+@lru_cache(maxsize=16)
+def make_scores(
+    program: Program, num_examples: int, batch_size: int, capacity: int
+) -> Callable[[Any, Any], jax.Array]:
+    """Compile `scores(params, data) -> float32[num_examples]`: every example's score, in their order."""
+    steps = -(-num_examples // batch_size)
+
+    def scores(params: Any, data: Any) -> jax.Array:
+        def step(i: jax.Array, out: jax.Array) -> jax.Array:
+            first = i * batch_size
+            index = jnp.minimum(first + jnp.arange(batch_size, dtype=jnp.int32), num_examples - 1)
+            values = program.score(params, program.batch(data, index, capacity))
+            return lax.dynamic_update_slice(out, values, (first,))
+
+        out = jnp.zeros((steps * batch_size,), jnp.float32)
+        return lax.fori_loop(0, steps, step, out)[:num_examples]
+
+    return jax.jit(scores)

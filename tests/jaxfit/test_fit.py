@@ -1,0 +1,200 @@
+"""The engine against dense updates written by hand, and against itself cut, resumed, spread over devices."""
+
+import dataclasses
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxfit import checkpoint, fit, mesh, order, rows, step
+from jaxfit.errors import UserError
+from jaxfit.recipe import Recipe, transform
+
+sys.path.insert(0, str(Path(__file__).parent))
+import toy
+
+RECIPE = Recipe(
+    optimizer="sgd", batch_size=16, epochs=3, rate={"*": 0.02, "a": 0.01}, decay={"*": 0.3, "a": 0.1}
+)
+
+
+def recipe(**changes):
+    return dataclasses.replace(RECIPE, **changes)
+
+
+def train(by_rows=True, directory=None, noise=0.0, num_devices=1, **options):
+    changes = {k: options.pop(k) for k in list(options) if k in vars(RECIPE)}
+    data = toy.data(jax.random.key(1))
+    return fit.fit(
+        toy.program(by_rows, noise), toy.init(jax.random.key(0)), data, data, recipe=recipe(**changes),
+        key=jax.random.key(2), directory=directory, mesh=mesh.make(num_devices), **options,
+    )  # fmt: skip
+
+
+def test_rows_with_decay_by_a_scalar_equal_the_dense_sgd_update():
+    for a, b in zip(train(by_rows=True).params, train(by_rows=False).params, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_sgd_equals_a_loop_in_numpy(reduction):
+    rate = 0.002 if reduction == "sum" else 0.02
+    got = train(rate={"*": rate, "a": 0.01 * rate}, reduction=reduction).params
+    data = jax.tree.map(np.asarray, toy.data(jax.random.key(1)))
+    T, a = (np.asarray(p, np.float64) for p in toy.init(jax.random.key(0)))
+    n, B = len(data.y), RECIPE.batch_size
+    for epoch in range(RECIPE.epochs):
+        visits = np.asarray(order.permutation(jax.random.fold_in(jax.random.key(2), epoch), n))
+        for first in range(0, n, B):
+            batch = visits[first : first + B]
+            gT, ga = np.zeros_like(T), np.zeros_like(a)
+            for i in batch:
+                slope = 2 * (data.x[i] @ (T[data.row[i]] + a) - data.y[i]) * data.x[i]
+                gT[data.row[i]] += slope
+                ga += slope
+            share = 1 if reduction == "sum" else 1 / len(batch)
+            T = T * (1 - rate * 0.3) - rate * share * gT
+            a = a * (1 - 0.01 * rate * 0.1) - 0.01 * rate * share * ga
+    np.testing.assert_allclose(got.T, T, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(got.a, a, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
+def test_memory_of_touched_rows_is_the_dense_optimizers_when_every_step_touches_them(optimizer):
+    # one batch = all examples: every row that has examples is touched at every step
+    options = {"optimizer": optimizer, "batch_size": 128, "epochs": 5, "rate": {"*": 0.05}}
+    sparse, dense = train(by_rows=True, **options).params, train(by_rows=False, **options).params
+    seen = np.unique(toy.data(jax.random.key(1)).row)
+    np.testing.assert_allclose(sparse.T[seen], dense.T[seen], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(sparse.a, dense.a, rtol=1e-4, atol=1e-5)
+
+
+def test_lazy_adam_leaves_untouched_rows_to_decay_alone():
+    update = transform(recipe(optimizer="adam"))
+    table = rows.create(jnp.arange(12.0).reshape(4, 3), update, by_rows=True)
+    ids = jnp.array([2, 0, 2, 4])  # row 2 twice, and padding
+    grad = jnp.ones((4, 3)).at[3].set(jnp.nan)
+    after = rows.update_rows(table, ids, grad, jnp.float32(0.1), jnp.float32(0.5), update)
+    want = np.arange(12.0).reshape(4, 3) * 0.95
+    want[[0, 2]] -= 0.1  # Adam's first step is the sign of the gradient
+    np.testing.assert_allclose(rows.whole(after), want, rtol=1e-5)
+    np.testing.assert_allclose(after.memory.mu[2], 0.2, rtol=1e-6)  # the sum of both gradients, once
+    assert not np.any(after.scratch)
+
+
+def test_any_cut_of_an_epoch_gives_the_same_bits_and_compiles_once():
+    program, data, key = toy.program(True, noise=0.1), toy.data(jax.random.key(1)), jax.random.key(2)
+    traces = []
+    program = program._replace(loss=lambda *args: traces.append(1) or toy.program(True, 0.1).loss(*args))
+    update = transform(recipe(optimizer="adam"))
+    run = step.make_run(program, update, 101, 16, 0, True)
+    visits = jnp.zeros(112, jnp.int32).at[:101].set(order.permutation(key, 101))
+    like = toy.Params(jnp.float32(0.01), jnp.float32(0.01))
+    rates = step.Rates(like, like, jnp.bool_(True), jnp.float32(21))
+
+    def through(cuts):
+        state = step.start(toy.init(jax.random.key(0)), program, update, data)
+        for begin, end in itertools.pairwise(cuts):
+            state = run(state, data, visits, rates, key, jnp.int32(begin), jnp.int32(end))
+        return jax.tree.map(np.asarray, state)
+
+    for a, b in zip(jax.tree.leaves(through([0, 7])), jax.tree.leaves(through([0, 1, 2, 5, 7])), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_many_devices_equal_one(optimizer):
+    one = train(optimizer=optimizer, noise=0.1)
+    eight = train(optimizer=optimizer, noise=0.1, num_devices=8)
+    for a, b in zip(one.params, eight.params, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    assert one.score == pytest.approx(eight.score, rel=1e-5)
+
+
+def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path, monkeypatch):
+    whole = train(directory=tmp_path / "whole", optimizer="adam", noise=0.1)
+    monkeypatch.setattr(fit, "CHUNK_SECONDS", 1e-9)  # one step a chunk
+    saves = []
+    real = checkpoint.save
+
+    def save_then_die(directory, arrays, state):
+        real(directory, arrays, state)
+        saves.append(state)
+        if len(saves) % 4 == 3:
+            raise ZeroDivisionError("killed")
+
+    monkeypatch.setattr(checkpoint, "save", save_then_die)
+    part = tmp_path / "part"
+    for _ in range(30):
+        try:
+            got = train(directory=part, optimizer="adam", noise=0.1, resume=True, checkpoint_minutes=0)
+            break
+        except ZeroDivisionError:
+            continue
+    assert len(saves) > 10
+    for a, b in zip(whole.params, got.params, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert (part / "journal.jsonl").read_text() == (tmp_path / "whole/journal.jsonl").read_text()
+
+
+def test_rates_drop_when_validation_stops_improving_and_training_ends(tmp_path):
+    done = train(rate={"*": 0.3}, decay={"*": 0.0}, epochs=100, drops=(0.1, 0.01), directory=tmp_path)
+    used = [line["rate"] for line in done.history]
+    assert sorted(set(used), reverse=True) == pytest.approx([0.3, 0.03, 0.003])
+    assert len(used) < 100
+    scores = [line["valid"] for line in done.history]
+    assert done.score == min(scores)
+    for before, after, rate, next_rate in zip(scores, scores[1:], used[1:], used[2:], strict=False):
+        assert (next_rate < rate) == (after >= min(before, *scores[: scores.index(before) + 1]))
+
+
+def test_a_checkpoint_of_another_training_is_refused(tmp_path):
+    train(directory=tmp_path, epochs=1)
+    with pytest.raises(UserError, match=r"add --resume"):
+        train(directory=tmp_path, epochs=1)
+    with pytest.raises(UserError, match=r"recipe differs in batch_size \(16 there, 8 here\)"):
+        train(directory=tmp_path, epochs=1, batch_size=8, resume=True)
+
+
+def test_a_torn_checkpoint_is_passed_over(tmp_path):
+    whole = train(directory=tmp_path)
+    newest = checkpoint.latest(tmp_path)
+    file = next(p for p in sorted((newest / "arrays").rglob("*")) if p.is_file() and p.stat().st_size > 20)
+    file.write_bytes(file.read_bytes()[:-7])
+    with pytest.warns(UserWarning, match="damaged"):
+        again = train(directory=tmp_path, resume=True)
+    np.testing.assert_array_equal(whole.params.T, again.params.T)
+    for path in tmp_path.glob("checkpoint-*"):
+        (path / "manifest.json").write_text("{")
+    with (
+        pytest.warns(UserWarning, match="damaged"),
+        pytest.raises(UserError, match="every checkpoint is damaged"),
+    ):
+        train(directory=tmp_path, resume=True)
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_checkpoint(tmp_path):
+    with pytest.raises(UserError, match=r"not finite at step \d+; there is no checkpoint"):
+        train(rate={"*": 1e30}, directory=tmp_path)
+    train(directory=tmp_path, epochs=2, max_minutes=0)
+    with pytest.raises(UserError, match="no parameter is called 'Q'"):
+        train(rate={"Q": 1.0})
+
+
+def test_a_full_disk_is_one_line_and_keeps_what_was_saved(tmp_path, monkeypatch):
+    train(directory=tmp_path, epochs=3)
+    before = json.dumps(sorted(str(p) for p in tmp_path.rglob("*")))
+
+    def full(*_):
+        raise ValueError("UNKNOWN: No space left on device")
+
+    monkeypatch.setattr(checkpoint.ocp.StandardCheckpointer, "save", full)
+    with pytest.raises(UserError, match="No space left on device"):
+        checkpoint.save(tmp_path, {"a": jnp.zeros(3)}, {})
+    assert json.dumps(sorted(str(p) for p in tmp_path.rglob("*"))) == before

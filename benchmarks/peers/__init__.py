@@ -1,0 +1,1 @@
+"""The same computations in other programs, for comparison in speed."""

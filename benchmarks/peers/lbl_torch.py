@@ -16,8 +16,8 @@ def make_step(
     """
     R, C, b = (torch.tensor(x).requires_grad_() for x in arrays)
     groups = [
-        {"params": parameters[:2], "weight_decay": decay},
-        {"params": parameters[2:], "weight_decay": 0.0},
+        {"params": [R, C], "weight_decay": decay},
+        {"params": [b], "weight_decay": 0.0},
     ]
     update: torch.optim.Optimizer
     update = torch.optim.AdamW(groups, lr=rate) if optimizer == "adam" else torch.optim.SGD(groups, lr=rate)

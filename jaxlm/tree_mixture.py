@@ -1,0 +1,132 @@
+"""Mixtures of two Gaussians by EM, fitted to many sets of word feature vectors at once (Mnih 2010, §4.4).
+
+All sets of one level of the tree are laid end to end: rows `x[start_s : start_s + size_s]` are set s, and
+sums over sets are segment sums. The arithmetic is NumPy in float64 on the host: it is done once per model,
+its shapes change with every level (each would compile anew), and single precision would decide close calls
+by rounding.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer]
+
+STEPS = 10  # the thesis' choice: with more, trees were no better
+RELATIVE_FLOOR = 1e-2  # of the set's own variance
+ABSOLUTE_FLOOR = 1e-12  # where that is nought, in a set of equal vectors; all words' variance is 1 here
+BLOCK = 4096  # rows that go through all steps together: few enough to stay in a processor's cache
+
+
+class Mixture(NamedTuple):
+    """For each of S sets two components, π_k N(μ_k, σ²_k I)."""
+
+    weight: Floats  # π: [S, 2]
+    mean: Floats  # μ: [S, 2, D]
+    variance: Floats  # σ²: [S, 2]
+
+
+def average_features(sums: NDArray[np.floating], counts: Ints) -> Floats:
+    """Return each word's average predicted feature vector, E[r̂ | next word = w] (Mnih 2010, §4.4).
+
+    `sums` [N_w, D] holds for each word the sum of r̂ (Eq. 4.1) over the training contexts it follows,
+    `counts` [N_w] how many there are. A word that is never a target gets the average over all contexts (the
+    thesis is silent).
+    """
+    seen = np.asarray(counts)[:, None]
+    overall = np.sum(sums, axis=0, dtype=np.float64) / max(int(seen.sum()), 1)
+    return np.where(seen > 0, sums / np.maximum(seen, 1), overall)
+
+
+def log_odds(features: NDArray[np.floating], words: Ints, sizes: Ints, order: Ints) -> Floats:
+    """Return log(p_1 / p_2) of each member of each set, p_k component k's responsibility after 10 EM steps.
+
+    Shapes: `features` [N_w, D]; `words` [M] the members of all sets, set after set; `sizes` [S]; `order`
+    [M] a random permutation of each set's members, as ranks from 0: those of the first half give component
+    1 its first mean, the rest component 2. Log-odds and not responsibilities, since with 100 features these
+    round to 0 and 1.
+
+    Source: Mnih 2010, §4.4. The thesis is silent on the first variances (here both are the set's own), the
+    first mixing weights (one half) and degenerate components: no variance falls below a hundredth of the
+    set's own.
+    """
+    result = np.empty(len(words))
+    ends = np.cumsum(sizes)
+    first = 0
+    while first < len(sizes):
+        begin = ends[first] - sizes[first]
+        last = max(first + 1, int(np.searchsorted(ends, begin + BLOCK, side="right")))
+        rows = slice(begin, ends[last - 1])
+        result[rows] = _fit(features[words[rows]].astype(np.float64), sizes[first:last], order[rows])
+        first = last
+    return result
+
+
+def _fit(x: Floats, sizes: Ints, order: Ints) -> Floats:
+    x -= spread(segment_sum(x, sizes) / sizes[:, None], sizes)
+    square = np.einsum("md,md->m", x, x)
+    mixture = initial(x, square, sizes, order)
+    for _ in range(STEPS):
+        mixture = maximisation(x, square, sizes, expectation(x, square, sizes, mixture))
+    return expectation(x, square, sizes, mixture)
+
+
+def initial(x: Floats, square: Floats, sizes: Ints, order: Ints) -> Mixture:
+    """Return components with the means of a random partition's halves, alike in weight and variance."""
+    in_first = np.where(order < spread(sizes // 2, sizes), np.inf, -np.inf)
+    halves = maximisation(x, square, sizes, in_first)
+    variance = np.maximum(segment_sum(square, sizes) / (sizes * x.shape[1]), ABSOLUTE_FLOOR)
+    return Mixture(np.full_like(halves.weight, 0.5), halves.mean, np.stack([variance, variance], axis=1))
+
+
+def expectation(x: Floats, square: Floats, sizes: Ints, mixture: Mixture) -> Floats:
+    """Return log(p_1 / p_2) [M] under the mixture of each member's set; `square` [M] is |x|².
+
+    log(p_1 / p_2) = Σ_k ±(log π_k - D/2 log σ²_k - |x - μ_k|² / 2σ²_k), which is linear in x and |x|²: one
+    product with one vector per set does for both components.
+    """
+    weight, mean, variance = mixture
+    constant = np.log(weight) - x.shape[1] / 2 * np.log(variance) - np.sum(mean**2, axis=2) / (2 * variance)
+    slope = mean / variance[:, :, None]
+    along = np.einsum("md,md->m", x, spread(slope[:, 0] - slope[:, 1], sizes))
+    curvature = (1 / variance[:, 1] - 1 / variance[:, 0]) / 2
+    return along + spread(constant[:, 0] - constant[:, 1], sizes) + spread(curvature, sizes) * square
+
+
+def maximisation(x: Floats, square: Floats, sizes: Ints, odds: Floats) -> Mixture:
+    """Return the mixture that maximises the expected log-likelihood, responsibilities given as log-odds [M].
+
+    Each set of x must have mean nought: component 2's sum is then minus component 1's, and variances may be
+    taken as E|x|² - |μ|² without losing digits. A component that no member answers for keeps a weight just
+    above nought.
+    """
+    half = np.tanh(odds / 2) / 2
+    p = np.stack([0.5 + half, 0.5 - half], axis=1)
+    number = np.maximum(segment_sum(p, sizes), 1e-10)
+    total = _weighted_sum(p[:, 0], x, sizes)
+    mean = np.stack([total, -total], axis=1) / number[:, :, None]
+    about_zero = segment_sum(p * square[:, None], sizes)
+    variance = (about_zero / number - np.sum(mean**2, axis=2)) / x.shape[1]
+    whole = about_zero.sum(axis=1, keepdims=True) / (sizes[:, None] * x.shape[1])
+    floor = np.maximum(RELATIVE_FLOOR * whole, ABSOLUTE_FLOOR)
+    return Mixture(number / sizes[:, None], mean, np.maximum(variance, floor))
+
+
+def _weighted_sum(p: Floats, x: Floats, sizes: Ints) -> Floats:
+    if len(sizes) == 1:  # as the root of a large vocabulary: without a second array of its size
+        return np.einsum("m,md->d", p, x)[None]
+    return segment_sum(p[:, None] * x, sizes)
+
+
+def segment_sum(values: Floats, sizes: Ints) -> Floats:
+    """Return the sum over each set's members: [M, …] -> [S, …]. No set is empty."""
+    return np.add.reduceat(values, np.cumsum(sizes) - sizes, axis=0)
+
+
+def spread(values: NDArray, sizes: Ints) -> NDArray:
+    """Return each set's value for each of its members: [S, …] -> [M, …]."""
+    if len(sizes) == 1:  # no copy of a long vector for every word of a large vocabulary
+        return np.broadcast_to(values, (sizes[0], *values.shape[1:]))
+    return np.repeat(values, sizes, axis=0)

@@ -1,0 +1,139 @@
+"""Trees over words as arrays: the codes they give to words, statistics and base rates (Mnih 2010, §4.3)."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxfit.errors import UserError
+
+Ints = NDArray[np.integer]
+Floats = NDArray[np.float64]
+
+
+class Tree(NamedTuple):
+    """A binary tree with words at its leaves; a word may have several.
+
+    `children` is int32 [num_nodes, 2]: column 0 the left child (d = 1), column 1 the right one (d = 0). A
+    child v >= 0 is non-leaf node v, a child v < 0 a leaf of word ~v. Node 0 is the root, and ids grow from
+    parent to child.
+    """
+
+    children: NDArray[np.int32]
+    num_words: int
+
+
+class Paths(NamedTuple):
+    """All codes of all words laid flat: a word's codes, and a code's nodes, are slices between two offsets.
+
+    log P(w) = logsumexp over its codes of Σ log σ(sign (r̂·q_node + b_node)) (Mnih 2010, Eq. 4.4-4.6).
+    Codes are ordered by word, a code's nodes from the root down.
+    """
+
+    word_codes: NDArray[np.int32]  # [N_w + 1]: word w has codes word_codes[w] up to word_codes[w + 1]
+    code_nodes: NDArray[np.int32]  # [num_codes + 1]: code c has entries code_nodes[c] up to code_nodes[c + 1]
+    nodes: NDArray[np.int32]  # [entries]: the node decided at
+    signs: NDArray[np.int8]  # [entries]: +1 for left, -1 for right
+
+
+class Statistics(NamedTuple):
+    """What Table 4.3 tells of a tree."""
+
+    mean_code_length: float  # the lengths of all codes of a word summed, averaged over the training words
+    mean_codes: float  # codes per word, averaged over the training words
+    num_nodes: int  # non-leaf nodes, each of which has a feature vector
+
+
+def parents(tree: Tree) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+    """Return each node's parent (the root's is -1) and the sign of the step from there: +1 left, -1 right."""
+    node, side = np.nonzero(tree.children >= 0)
+    parent = np.full(len(tree.children), -1, np.int32)
+    sign = np.zeros(len(tree.children), np.int8)
+    child = tree.children[node, side]
+    parent[child], sign[child] = node, 1 - 2 * side
+    return parent, sign
+
+
+def levels(tree: Tree) -> list[NDArray[np.int32]]:
+    """Return the nodes at depth 0, 1, …: each level's ids, in the order of their parents, left to right."""
+    result = [np.zeros(1, np.int32)]
+    while len(below := tree.children[result[-1]].ravel()) and (below >= 0).any():
+        result.append(below[below >= 0])
+    return result
+
+
+def paths(tree: Tree) -> Paths:
+    """Return the paths from the root to every leaf of every word (Mnih 2010, §4.3).
+
+    Raises:
+        UserError: if all paths together have more entries than 32-bit offsets can tell apart.
+    """
+    depth = np.zeros(len(tree.children), np.int64)
+    for level, nodes in enumerate(levels(tree)):
+        depth[nodes] = level
+    at, side = np.nonzero(tree.children < 0)
+    word = ~tree.children[at, side]
+    by_word = np.argsort(word, kind="stable")
+    at, side, word = at[by_word], side[by_word], word[by_word]
+    code_nodes = _offsets(depth[at] + 1)
+    if code_nodes[-1] > np.iinfo(np.int32).max:
+        raise UserError(
+            f"the tree's paths have {code_nodes[-1]} nodes, too many", do="use fewer copies or words"
+        )
+
+    parent, sign_from_parent = parents(tree)
+    entries_node = np.empty(code_nodes[-1], np.int32)
+    entries_sign = np.empty(code_nodes[-1], np.int8)
+    position, node, sign = code_nodes[1:] - 1, at.astype(np.int32), (1 - 2 * side).astype(np.int8)
+    while len(node):  # all codes climb one node at a time; those that reached the root drop out
+        entries_node[position], entries_sign[position] = node, sign
+        sign, node = sign_from_parent[node], parent[node]
+        going = node >= 0
+        position, node, sign = position[going] - 1, node[going], sign[going]
+    word_codes = _offsets(np.bincount(word, minlength=tree.num_words))
+    return Paths(word_codes.astype(np.int32), code_nodes.astype(np.int32), entries_node, entries_sign)
+
+
+def statistics(tree: Tree, counts: Ints) -> Statistics:
+    """Return the columns of Table 4.3, for words that occur `counts` [N_w] times in the training text."""
+    _check_counts(tree, counts)
+    word_codes, code_nodes, _, _ = paths(tree)
+    rate = np.asarray(counts, np.float64) / max(int(np.sum(counts)), 1)
+    nodes_of_word = np.diff(code_nodes[word_codes])
+    return Statistics(float(rate @ nodes_of_word), float(rate @ np.diff(word_codes)), len(tree.children))
+
+
+def base_rates(counts: Ints) -> Floats:
+    """Return the words' smoothed rates [N_w]: (count + 1) / (all counts + N_w), so that no word has none."""
+    smoothed = np.asarray(counts, np.float64) + 1
+    return smoothed / smoothed.sum()
+
+
+def node_biases(tree: Tree, counts: Ints) -> Floats:
+    """Return biases b [num_nodes] that give words their base rates, all else nought (Mnih 2010, §4.6.1).
+
+    b = log(mass of the left subtree) - log(mass of the right one), where a leaf's mass is its word's
+    `base_rates` divided by the number of the word's leaves.
+
+    Differs: rates are smoothed, by one occurrence per word (the thesis takes those of the training set),
+    since the rate nought would need an infinite bias.
+    """
+    _check_counts(tree, counts)
+    children = tree.children
+    leaf = children < 0
+    leaves = np.bincount(~children[leaf], minlength=tree.num_words)
+    mass = np.zeros(children.shape)
+    mass[leaf] = (base_rates(counts) / leaves)[~children[leaf]]
+    for nodes in reversed(levels(tree)):
+        node, side = np.nonzero(~leaf[nodes])
+        mass[nodes[node], side] = mass[children[nodes[node], side]].sum(axis=1)
+    return np.log(mass[:, 0]) - np.log(mass[:, 1])
+
+
+def _offsets(sizes: Ints) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def _check_counts(tree: Tree, counts: Ints) -> None:
+    if np.shape(counts) != (tree.num_words,):
+        raise ValueError(f"counts of shape {np.shape(counts)} for a tree over {tree.num_words} words")

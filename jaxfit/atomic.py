@@ -30,8 +30,8 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         if aside.is_dir():
             shutil.rmtree(aside, ignore_errors=True)
-        else:
-            aside.unlink(missing_ok=True)
+        elif aside.is_file():
+            aside.unlink()
 
 
 def _sync(path: Path) -> None:

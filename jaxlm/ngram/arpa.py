@@ -90,7 +90,7 @@ def read(path: Path) -> tuple[NGram, tuple[str, ...]]:
                 with gzip.open(raw) as file:
                     return _Reader(path, file).model()
             return _Reader(path, raw).model()
-    except (OSError, EOFError, zlib.error, MemoryError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"cannot read: {reason}", path, "name an ARPA file, whole") from error
 
@@ -134,12 +134,12 @@ class _Reader:
     def table(self, k: int, size: int) -> Table:
         """Read the k-grams, after those of all orders before, and sort them."""
         first = self.number + 1
-        keys = np.zeros(size, np.int64)
-        log_prob, log_backoff = np.zeros(size), np.zeros(size)
+        pieces = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
         for start in range(0, size, LINES):
-            rows = slice(start, min(size, start + LINES))
-            grams = self.grams(k, size, rows, log_prob, log_backoff)
-            keys[rows] = self.add_words(grams) if k == 1 else self.keys(grams)
+            grams, before, after = self.grams(k, size, range(start, min(size, start + LINES)))
+            keys = self.add_words(grams) if k == 1 else self.keys(grams)
+            pieces.append((keys, np.array(before), np.array(after)))
+        keys, log_prob, log_backoff = map(np.concatenate, zip(*pieces, strict=True))
         if k == 1:
             keys, log_prob, log_backoff = self.end_words(keys, log_prob, log_backoff)
         by_key = np.argsort(keys, kind="stable")
@@ -152,12 +152,10 @@ class _Reader:
         )
         return Table(keys[by_key], *in_nats)
 
-    def grams(
-        self, k: int, size: int, rows: slice, log_prob: NDArray, log_backoff: NDArray
-    ) -> list[list[bytes]]:
-        """Read some lines of k-grams; return their words and fill in the numbers beside them."""
-        grams = []
-        for row in range(rows.start, rows.stop):
+    def grams(self, k: int, size: int, rows: range) -> tuple[list[list[bytes]], list[float], list[float]]:
+        """Read some lines of the `size` k-grams: their words and the numbers before and after them."""
+        grams, log_prob, log_backoff = [], [], []
+        for row in rows:
             line = next(self.lines, b"")
             self.number += 1
             fields = line.split()
@@ -173,8 +171,9 @@ class _Reader:
             if not valid:
                 raise self.error(f"expected log10 P, {k} word{'s' * (k > 1)} and perhaps a back-off weight")
             grams.append(fields[1 : k + 1])
-            log_prob[row], log_backoff[row] = prob, backoff
-        return grams
+            log_prob.append(prob)
+            log_backoff.append(backoff)
+        return grams, log_prob, log_backoff
 
     def add_words(self, unigrams: list[list[bytes]]) -> NDArray[np.int64]:
         """Give words ids in the order of their lines and return these, -1 for `<s>`."""

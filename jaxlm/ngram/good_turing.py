@@ -61,6 +61,9 @@ def discounts(counts: NDArray[np.int64], gt_max: int, name: str) -> NDArray[np.f
     highest = gt_max
     while highest > 0 and n[highest + 1] == 0:
         highest -= 1
+    if highest == 0:
+        _warn(f"none of the {name} is seen twice: they are not discounted")
+        return np.ones(1)
     if highest < gt_max:
         _warn(f"none of the {name} is seen {highest + 2} times: counts up to {highest} are discounted")
     r = np.arange(1, highest + 1)

@@ -155,7 +155,7 @@ def load(directory: Path) -> NGram:
     """
     path = directory / FILE
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
             if int(arrays["format"]) != FORMAT:
                 raise UserError(
                     f"an n-gram model of format {int(arrays['format'])}, not {FORMAT}", path, "train it again"

@@ -1,5 +1,6 @@
 """A synthetic language drawn from a planted log-bilinear model, so that its true perplexity is known."""
 
+import functools
 import hashlib
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ class Language(NamedTuple):
     b: jax.Array  # [N_w]: word biases
 
 
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
 def language(
     key: jax.Array, num_words: int, num_features: int, context_size: int, strength: float
 ) -> Language:
@@ -51,6 +53,7 @@ def log_prob(model: Language, context: jax.Array) -> jax.Array:
     return jax.nn.log_softmax(model.R @ predicted + model.b)
 
 
+@functools.partial(jax.jit, static_argnums=2)
 def draw(key: jax.Array, model: Language, events: int) -> tuple[jax.Array, jax.Array]:
     """Draw a text from its beginning, a context of line ends.
 
@@ -87,7 +90,7 @@ def planted(
     model = language(model_key, num_words, num_features, context_size, strength)
     drawn = []
     for part, count in zip(keys, events, strict=True):
-        ids, log_p = jax.device_get(jax.jit(draw, static_argnums=2)(part, model, count))
+        ids, log_p = jax.device_get(draw(part, model, count))
         length = 1 + np.flatnonzero(ids == 0)[-1]
         drawn.append((ids[:length], log_p[:length].astype(np.float64)))
     (train, _), (valid, _), (test, truth) = drawn
@@ -102,4 +105,5 @@ def planted(
     note = f"drawn from a planted LBL of {num_words} words, {num_features} features, context {context_size}"
     note += "; true test perplexity known"
     corpus = Corpus("planted", train, valid, test, vocabulary, sha256, note, truth)
-    return corpus, Language(model.R[order], model.C, model.b[order])
+    R, _, b = jax.device_get(model)
+    return corpus, Language(jnp.asarray(R[order]), model.C, jnp.asarray(b[order]))

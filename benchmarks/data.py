@@ -1,0 +1,292 @@
+"""The data sets that the benchmarks know: where their files come from, whether they are the right ones, loading."""
+
+import gzip
+import hashlib
+import os
+import shutil
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+import jax
+import pooch
+import rich.progress
+
+from benchmarks import corpora
+from jaxfit.errors import UserError
+from jaxlm.default_data import Corpus, prose
+from jaxlm.planted import planted
+
+VARIABLE = "BENCHMARK_DATA"  # the environment's folder of data sets
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a data set."""
+
+    path: str  # under the folder of data sets; it may also lie there as path.gz
+    sha256: str | None  # of its content, unpacked; None where the loader checks the content itself
+    member: str | None = None  # its name in the publisher's archive; None: the publisher's file is it
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """What is known of a data set without having it."""
+
+    name: str
+    title: str
+    files: tuple[File, ...]
+    url: str | None  # the publisher's file; None: it can only be fetched by hand
+    page: str  # where the publisher describes it
+    terms: str
+    load: Callable[[list[Path], str, str], Corpus]  # of paths, sha256 and note
+
+
+def _three(name: str) -> Callable[[list[Path], str, str], Corpus]:
+    return lambda paths, sha256, note: corpora.three_files(name, paths, sha256, note)
+
+
+DATA_SETS = {
+    d.name: d
+    for d in (
+        DataSet(
+            "ptb",
+            "Penn Treebank, Wall Street Journal, in Mikolov's preprocessing",
+            (
+                File(
+                    "ptb/train.txt",
+                    "fcea919f6cf83f35d4d00c6cbf08040d13d4155226340912e2fef9c9c4102cbf",
+                    "simple-examples/data/ptb.train.txt",
+                ),
+                File(
+                    "ptb/valid.txt",
+                    "c9fe6985fe0d4ccb578183407d7668fc6066c20700cb4cf87d8ff1cc34df1bf2",
+                    "simple-examples/data/ptb.valid.txt",
+                ),
+                File(
+                    "ptb/test.txt",
+                    "dd65dff31e70846b2a6030a87482edcd5d199130cdcfa1f3dccbb033728deee0",
+                    "simple-examples/data/ptb.test.txt",
+                ),
+            ),
+            "https://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz",
+            "https://catalog.ldc.upenn.edu/LDC99T42",
+            "LDC user agreement (Treebank-3, LDC99T42)",
+            _three("ptb"),
+        ),
+        DataSet(
+            "wikitext-2",
+            "WikiText-2, word level",
+            (
+                File(
+                    "wikitext-2/train.txt",
+                    "9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f",
+                    "wikitext-2/wiki.train.tokens",
+                ),
+                File(
+                    "wikitext-2/valid.txt",
+                    "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8",
+                    "wikitext-2/wiki.valid.tokens",
+                ),
+                File(
+                    "wikitext-2/test.txt",
+                    "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0",
+                    "wikitext-2/wiki.test.tokens",
+                ),
+            ),
+            "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
+            "https://huggingface.co/datasets/Salesforce/wikitext",
+            "CC BY-SA 3.0 and GFDL, Wikipedia text",
+            _three("wikitext-2"),
+        ),
+        DataSet(
+            "brown",
+            "Brown corpus, NLTK's package",
+            (File("brown/brown.zip", "9b275f9b3b95d7bd66ccfb7cd259f445a13bbe5d1f4107aba09fd3e8364bafa6"),),
+            "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/brown.zip",
+            "https://www.nltk.org/nltk_data/",
+            "non-commercial use",
+            corpora.brown,
+        ),
+        DataSet(
+            "holmes",
+            "522 novels of Project Gutenberg, training text of the Sentence Completion Challenge",
+            (File("holmes-novels/holmes-training-data.tar.gz", None),),
+            None,
+            "https://www.microsoft.com/en-us/research/publication/"
+            "the-microsoft-research-sentence-completion-challenge/",
+            "public domain in the US, under the Project Gutenberg header of each file",
+            corpora.holmes,
+        ),
+    )
+}
+BUILT_IN = ("prose", "planted")  # need no files
+
+
+def _known(name: str) -> DataSet:
+    if name not in DATA_SETS:
+        known = ", ".join(DATA_SETS)
+        raise UserError(
+            f"no data set {name!r} to fetch", do=f"choose one of {known}; {', '.join(BUILT_IN)} come with"
+        )
+    return DATA_SETS[name]
+
+
+def _root(data_dir: str | os.PathLike[str] | None) -> Path | None:
+    given = os.environ.get(VARIABLE) if data_dir is None else os.fspath(data_dir)
+    return Path(given) if given else None
+
+
+def find(name: str, data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
+    """Find the files of a data set under a folder, by default that of the environment's BENCHMARK_DATA.
+
+    Raises:
+        UserError: a file is missing; it says how to fetch it.
+    """
+    data_set, root = _known(name), _root(data_dir)
+    do = f"python -m benchmarks data {name} --data-dir DIR fetches it"
+    if data_set.url is None:
+        do = f"get it from {data_set.page} as {data_set.files[0].path} in the folder of data sets"
+    if root is None:
+        raise UserError(f"no folder of data sets for {name}", do=f"give --data-dir or set {VARIABLE}; {do}")
+    paths = []
+    for file in data_set.files:
+        both = (root / file.path, root / f"{file.path}.gz")
+        present = [path for path in both if path.is_file()]
+        if not present:
+            raise UserError(f"the data set {name} is not here", both[0], do)
+        paths.append(present[0])
+    return paths
+
+
+def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Corpus:
+    """Load a data set: training, validation and test text as ids, with the vocabulary of the training text.
+
+    Raises:
+        UserError: it is missing, or a file's content is not the published one.
+    """
+    if name == "prose":
+        return prose()
+    if name == "planted":
+        return planted(jax.random.key(0))[0]
+    data_set, paths = _known(name), find(name, data_dir)
+    digests = []
+    for file, path in zip(data_set.files, paths, strict=True):
+        digest = _sha256(path, unpack=path.name == f"{Path(file.path).name}.gz")
+        if file.sha256 not in (None, digest):
+            raise UserError(f"not the published file: sha256 {digest[:12]}…", path, "fetch it again")
+        digests.append(f"{digest}  {file.path}\n")
+    sha256 = hashlib.sha256("".join(digests).encode()).hexdigest()
+    return data_set.load(paths, sha256, f"{data_set.title}; {data_set.page}")
+
+
+def _sha256(path: Path, unpack: bool = False) -> str:
+    try:
+        with gzip.open(path) if unpack else open(path, "rb") as f:
+            return hashlib.file_digest(cast(IO[bytes], f), "sha256").hexdigest()  # type: ignore[arg-type]
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"the file cannot be read: {error}", path, "fetch it again") from None
+
+
+def fetch(
+    name: str, data_dir: str | os.PathLike[str] | None = None, base_url: str | None = None
+) -> list[Path]:
+    """Fetch a data set from its publisher, check every file's sha256, and only then put the files in place.
+
+    Args:
+        name: of the data set.
+        data_dir: the folder of data sets, by default that of the environment's BENCHMARK_DATA.
+        base_url: a folder that mirrors the publisher's file under the same name.
+
+    Raises:
+        UserError: nowhere to put it, no such file there, other content than the published; nothing is left
+            behind then.
+    """
+    data_set, root = _known(name), _root(data_dir)
+    if root is None:
+        raise UserError("no folder to put data sets in", do=f"give --data-dir or set {VARIABLE}")
+    if data_set.url is None:
+        place = root / data_set.files[0].path
+        raise UserError(f"{name} has to be fetched by hand", data_set.page, f"save it as {place}")
+    url = data_set.url if base_url is None else f"{base_url.rstrip('/')}/{data_set.url.rpartition('/')[2]}"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as folder:
+            archive = _download(url, Path(folder))
+            for file in data_set.files:
+                _unpack(archive, file, Path(folder) / "files" / file.path)
+                digest = _sha256(Path(folder) / "files" / file.path)
+                if digest != file.sha256:
+                    what = f"{Path(file.path).name} is not the published file: sha256 {digest[:12]}…"
+                    raise UserError(what, url, "nothing was kept; try again or use another mirror")
+            for file in data_set.files:
+                target = root / file.path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(Path(folder) / "files" / file.path, target)
+    except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, KeyError) as error:
+        what = f"the archive is not as expected: {error}"
+        raise UserError(what, url, "try again or use another mirror") from None
+    except OSError as error:
+        if error.errno is None:  # what the HTTP library raises
+            raise UserError(f"the download failed: {error}", url, f"see {data_set.page}") from None
+        raise UserError(f"cannot write the files: {error.strerror}", root, "make room there") from None
+    return find(name, root)
+
+
+def _unpack(archive: Path, file: File, target: Path) -> None:
+    """Copy one file out of an archive (tar, zip, or the file itself)."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _member(archive, file.member) as source, open(target, "wb") as f:
+        shutil.copyfileobj(source, f)
+
+
+@contextmanager
+def _member(archive: Path, member: str | None) -> Iterator[IO[bytes]]:
+    if member is None:
+        with open(archive, "rb") as f:
+            yield f
+    elif zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as z, z.open(member) as f:
+            yield f
+    else:
+        with tarfile.open(archive) as t:
+            names = {name.removeprefix("./"): name for name in t.getnames()}
+            source = t.extractfile(names[member])
+            if source is None:
+                raise KeyError(member)
+            yield source
+
+
+class _Bar:
+    """A progress bar of rich behind the four names that pooch calls."""
+
+    def __init__(self, title: str):
+        columns = (*rich.progress.Progress.get_default_columns(), rich.progress.DownloadColumn())
+        self.progress = rich.progress.Progress(*columns)
+        self.task = self.progress.add_task(title, total=None)
+        self.total = 0
+
+    def update(self, count: int) -> None:
+        self.progress.update(self.task, advance=count, total=self.total or None)
+
+    def reset(self) -> None:
+        self.progress.update(self.task, completed=0)
+
+    def close(self) -> None:
+        self.progress.stop()
+
+
+def _download(url: str, folder: Path) -> Path:
+    name = url.rpartition("/")[2]
+    bar = _Bar(name)
+    pooch.get_logger().setLevel("WARNING")
+    with bar.progress:
+        # what is known is the sha256 of the files within, so pooch is given none for the archive
+        downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=60)
+        return Path(pooch.retrieve(url, None, name, folder / "archive", downloader=downloader))

@@ -1,6 +1,7 @@
 """Strict surroundings for every test: 8 simulated devices, rank promotion raises, warnings are errors."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 import jax

@@ -1,0 +1,322 @@
+"""From a corpus to a folder that holds a trained model: what `jaxlm train` and the benchmarks do.
+
+A model's folder has `config.json`, `vocabulary.txt`, its parameters (`parameters/`, `ngram.npz`), for an hlbl
+its `tree.npz`, and what training writes (`checkpoint-*`, `journal.jsonl`, `timing.jsonl`). Everything is
+derived from one seed: `fold_in(key(seed), …)` with 0 for the initial weights, 1 for training, 2 for the tree.
+"""
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import jax
+import numpy as np
+
+from jaxfit import checkpoint, mesh
+from jaxfit.atomic import replacing
+from jaxfit.errors import UserError
+from jaxfit.fit import Fitted, fit
+from jaxfit.journal import Journal
+from jaxfit.recipe import Recipe
+from jaxfit.step import Program
+from jaxlm import hlbl as hlbl_model
+from jaxlm import lbl as lbl_model
+from jaxlm import tree_file, trees
+from jaxlm.default_data import Corpus
+from jaxlm.model import (
+    CONFIG,
+    FORMAT,
+    PARAMETERS,
+    TREE,
+    VOCABULARY,
+    Model,
+    load,
+    of_hlbl,
+    of_lbl,
+    of_ngram,
+    read_info,
+)
+from jaxlm.ngram import good_turing, kneser_ney, unigram
+from jaxlm.ngram import model as ngram_model
+from jaxlm.text import pad
+from jaxlm.tree_mixture import average_features
+from jaxlm.tree_paths import Tree, node_biases
+
+INIT, TRAIN, TREES = 0, 1, 2  # what is folded into the seed's key
+BOOTSTRAP = "bootstrap"
+
+
+class Trained(NamedTuple):
+    """A trained model, how its training went (None for n-grams, and for a model found finished), its times."""
+
+    model: Model
+    fitted: Fitted | None
+    seconds: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a training is run; nothing here changes its result."""
+
+    resume: bool = field(default=False, metadata={"help": "go on with the training in --out"})
+    devices: int = field(default=1, metadata={"help": "devices to train on", "unit": "devices"})
+    max_minutes: float | None = field(
+        default=None, metadata={"help": "stop after this time, resumable", "unit": "minutes"}
+    )
+    checkpoint_minutes: float = field(
+        default=5.0, metadata={"help": "save within an epoch after this time", "unit": "minutes"}
+    )
+    show: bool = field(default=False, metadata={"help": "show progress on standard error"})
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """Which tree an hlbl uses."""
+
+    kind: Literal["random", "balanced", "adaptive", "noisy-adaptive", "huffman"] = field(
+        default="adaptive", metadata={"help": "how words are split (§4.4)"}
+    )
+    epsilon: float = field(
+        default=0.0, metadata={"help": "a word whose responsibilities are this close to 0.5 goes both ways"}
+    )
+    copies: int = field(default=1, metadata={"help": "subtrees under new roots, x2, x4", "unit": "trees"})
+    replicate: bool = field(default=False, metadata={"help": "make the copies alike (Table 4.6)"})
+
+
+def ngram(
+    corpus: Corpus,
+    directory: Path,
+    *,
+    kind: Literal["unigram", "gt", "kn"] = "kn",
+    order: int = 5,
+    interpolated: bool = True,
+) -> Trained:
+    """Estimate an n-gram model from the training text (chapters 3 and 4: back-off and interpolated).
+
+    Raises UserError for an order outside 1 … 9.
+    """
+    began = time.perf_counter()
+    ids, vocabulary = corpus.train, corpus.vocabulary
+    if kind == "unigram":
+        params, config = unigram.train(ids, len(vocabulary), vocabulary.eos), {}
+    elif kind == "gt":
+        params = good_turing.train(ids, len(vocabulary), vocabulary.eos, order)
+        config = {"order": order}
+    else:
+        params = kneser_ney.train(ids, len(vocabulary), vocabulary.eos, order, interpolated)
+        config = {"order": order, "interpolated": interpolated}
+    seconds = {"estimate": time.perf_counter() - began}
+    info = {"format": FORMAT, "model": kind, "config": config, "corpus": describe(corpus)}
+    directory.mkdir(parents=True, exist_ok=True)
+    vocabulary.save(directory / VOCABULARY)
+    ngram_model.save(params, directory)
+    _write_info(directory, info)
+    return Trained(of_ngram(kind, vocabulary, params, info), None, seconds)
+
+
+def lbl(
+    corpus: Corpus,
+    directory: Path,
+    *,
+    recipe: Recipe,
+    config: Mapping[str, Any] | None = None,
+    seed: int = 1,
+    run: Run = Run(),
+) -> Trained:
+    """Train a log-bilinear model (§3.3). config: overrides of `lbl.Config`."""
+    vocabulary = corpus.vocabulary
+    full = lbl_model.Config(num_words=len(vocabulary), **(config or {}))
+    make = partial(pad, context_size=full.context_size, eos=vocabulary.eos)
+    key = jax.random.key(seed)
+    params = lbl_model.init(jax.random.fold_in(key, INIT), full, word_counts(corpus))
+    return _train(
+        "lbl", corpus, directory, full, lbl_model.program(full, vocabulary.eos), params, make, recipe, seed, run,
+        partial(of_lbl, vocabulary, full), {},
+    )  # fmt: skip
+
+
+def hlbl(
+    corpus: Corpus,
+    directory: Path,
+    *,
+    recipe: Recipe,
+    config: Mapping[str, Any] | None = None,
+    tree: TreeOptions | Path = TreeOptions(),
+    bootstrap: Path | None = None,
+    seed: int = 1,
+    run: Run = Run(),
+) -> Trained:
+    """Train a hierarchical log-bilinear model (§4.3) over a tree built for it or read from a file.
+
+    A tree of clusters needs word features: a model over a random tree is trained first (§4.4), in
+    `directory/bootstrap`, unless `bootstrap` names the folder of one that is trained already.
+    """
+    vocabulary = corpus.vocabulary
+    seconds = {}
+    if isinstance(tree, Path):
+        words_tree = tree_file.load(tree, len(vocabulary))
+    else:
+        if tree.kind not in ("random", "huffman") and bootstrap is None:
+            bootstrap = directory / BOOTSTRAP
+            _say(run, "hlbl: stage 1 of 3, a model over a random tree")
+            first = hlbl(
+                corpus, bootstrap, recipe=recipe, config=config, tree=TreeOptions("random"), seed=seed,
+                run=run,
+            )  # fmt: skip
+            seconds["bootstrap"] = sum(first.seconds.values())
+            if first.fitted is not None and first.fitted.stopped != "done":
+                return first
+            _say(run, "hlbl: stage 2 of 3, the tree")
+        began = time.perf_counter()
+        words_tree = _tree(corpus, directory, tree, bootstrap, seed, run.resume)
+        seconds["tree"] = time.perf_counter() - began
+        if bootstrap is not None and bootstrap.parent == directory:
+            _say(run, "hlbl: stage 3 of 3, the model over its tree")
+    counts = word_counts(corpus)
+    full = hlbl_model.Config(num_words=len(vocabulary), num_nodes=len(words_tree.children), **(config or {}))
+    make = partial(hlbl_model.make_data, tree=words_tree, config=full, eos=vocabulary.eos)
+    key = jax.random.key(seed)
+    params = hlbl_model.init(jax.random.fold_in(key, INIT), full, node_biases(words_tree, counts))
+    trained = _train(
+        "hlbl", corpus, directory, full, hlbl_model.program(full, vocabulary.eos), params, make, recipe, seed, run,
+        lambda params, info: of_hlbl(vocabulary, full, words_tree, params, info),
+        {"tree": hashlib.sha256(words_tree.children.tobytes()).hexdigest()},
+        before=lambda: tree_file.save(words_tree, directory / TREE),
+    )  # fmt: skip
+    return trained._replace(seconds={**seconds, **trained.seconds})
+
+
+def word_features(corpus: Corpus, bootstrap: Path) -> np.ndarray:
+    """Average predicted feature vectors [N_w, N_f] under a trained hlbl (§4.4), over the training text."""
+    model = load(bootstrap)
+    if model.kind != "hlbl" or model.vocabulary.words != corpus.vocabulary.words:
+        raise UserError(
+            "not an hlbl over this vocabulary", bootstrap, "give the folder of one trained on this text"
+        )
+    config = hlbl_model.Config(**model.info["config"])
+    assert model.tree is not None
+    data = hlbl_model.make_data(corpus.train, model.tree, config, corpus.vocabulary.eos)
+    return average_features(*hlbl_model.average_predicted(model.params, data, config, corpus.vocabulary.eos))
+
+
+def _tree(
+    corpus: Corpus, directory: Path, options: TreeOptions, bootstrap: Path | None, seed: int, resume: bool
+) -> Tree:
+    if resume and (directory / TREE).exists():
+        return tree_file.load(directory / TREE, len(corpus.vocabulary))
+    clusters = options.kind not in ("random", "huffman")
+    return trees.build(
+        options.kind,
+        jax.random.fold_in(jax.random.key(seed), TREES),
+        num_words=len(corpus.vocabulary),
+        features=word_features(corpus, bootstrap) if clusters and bootstrap else None,
+        counts=word_counts(corpus),
+        epsilon=options.epsilon,
+        copies=options.copies,
+        replicate=options.replicate,
+    )
+
+
+def _train(
+    kind: str,
+    corpus: Corpus,
+    directory: Path,
+    config: Any,
+    program: Program,
+    params: Any,
+    make: Callable[[np.ndarray], Any],
+    recipe: Recipe,
+    seed: int,
+    run: Run,
+    finish: Callable[[Any, dict[str, Any]], Model],
+    more_identity: dict[str, str],
+    before: Callable[[], None] = lambda: None,
+) -> Trained:
+    """What training an lbl and an hlbl have in common: the folder, the engine, the finished model."""
+    identity = {
+        "model": kind, "config": asdict(config), "seed": seed, "corpus": describe(corpus), **more_identity
+    }  # fmt: skip
+    info = {"format": FORMAT, **identity, "recipe": asdict(recipe), "finished": False}
+    if (directory / PARAMETERS).is_dir() and (directory / CONFIG).exists():
+        found = read_info(directory)
+        if not run.resume:
+            raise UserError(
+                "a trained model is there already",
+                directory,
+                "add --resume to go on from it, or choose another --out",
+            )
+        if all(found.get(name) == json.loads(json.dumps(info[name])) for name in (*identity, "recipe")):
+            if found["finished"]:
+                return Trained(load(directory), None, {})
+        else:
+            raise UserError("another model is there", directory, "give its options, or choose another --out")
+    directory.mkdir(parents=True, exist_ok=True)
+    if checkpoint.latest(directory) is None or not (directory / CONFIG).exists():
+        corpus.vocabulary.save(directory / VOCABULARY)
+        before()
+        _write_info(directory, info)
+    fitted = fit(
+        program, params, make(corpus.train), make(corpus.valid), recipe=recipe,
+        key=jax.random.fold_in(jax.random.key(seed), TRAIN), directory=directory, identity=identity,
+        resume=run.resume, mesh=mesh.make(run.devices), max_minutes=run.max_minutes,
+        checkpoint_minutes=run.checkpoint_minutes, title=kind, unit="words", show=run.show,
+    )  # fmt: skip
+    checkpoint.write(directory / PARAMETERS, fitted.params, {"score": fitted.score})
+    info |= {
+        "finished": fitted.stopped == "done",
+        "validation perplexity": float(np.exp(fitted.score)),
+        "epochs": len(fitted.history),
+    }
+    _write_info(directory, info)
+    if info["finished"]:
+        for path in directory.glob("checkpoint-*"):
+            shutil.rmtree(path)
+    seconds = {"compile": fitted.compile_seconds, "train": _train_seconds(directory)}
+    return Trained(finish(fitted.params, info), fitted, seconds)
+
+
+def describe(corpus: Corpus) -> dict[str, Any]:
+    """What of a corpus a record holds, and a resumed training must find again."""
+    digest = hashlib.sha256()
+    for part in (corpus.train, corpus.valid):
+        digest.update(np.ascontiguousarray(part, np.int32).tobytes())
+    digest.update("\n".join(corpus.vocabulary.words).encode())
+    return {
+        "name": corpus.name,
+        "source sha256": corpus.sha256,
+        "sha256": digest.hexdigest(),
+        "words": len(corpus.vocabulary),
+        "training events": len(corpus.train),
+        "validation events": len(corpus.valid),
+    }
+
+
+def word_counts(corpus: Corpus) -> np.ndarray:
+    """How often each word is an event of the training text: int64 [N_w]."""
+    return np.bincount(corpus.train, minlength=len(corpus.vocabulary)).astype(np.int64)
+
+
+def _train_seconds(directory: Path) -> float:
+    lines = Journal(directory).timing.read_text().splitlines()
+    return float(sum(json.loads(line)["train_seconds"] for line in lines))
+
+
+def _write_info(directory: Path, info: dict[str, Any]) -> None:
+    with replacing(directory / CONFIG) as aside:
+        aside.write_text(json.dumps(info, indent=1) + "\n")
+
+
+def _say(run: Run, text: str) -> None:
+    if run.show:
+        from rich.console import Console
+
+        Console(stderr=True, highlight=False).print(text, markup=False)
+
+
+KINDS = get_args(TreeOptions.__annotations__["kind"])

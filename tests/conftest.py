@@ -12,9 +12,9 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--data-dir", default=os.environ.get("BENCHMARK_DATA"), help="where the real data sets are"
-    )
+    where = os.environ.get("BENCHMARK_DATA")
+    parser.addoption("--data-dir", default=where, help="where the real data sets are")
+    parser.addoption("--strict-data", action="store_true", help="a skipped test of real data is a failure")
 
 
 @pytest.fixture(scope="session")
@@ -26,3 +26,13 @@ def data_dir(request: pytest.FixtureRequest) -> Path:
     if not Path(given).is_dir():
         pytest.skip(f"no real data: {given} is not a folder")
     return Path(given)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Function) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """With --strict-data, fail what skips although it asks for the real data."""
+    report = yield
+    if report.skipped and item.config.getoption("--strict-data") and "data_dir" in item.fixturenames:
+        report.outcome = "failed"
+        report.longrepr = f"skipped with --strict-data: {report.longrepr}"
+    return report

@@ -1,0 +1,59 @@
+"""How well a model predicts a text: log-probability, events, unknown words, perplexity.
+
+A result is sums and counts, so that the parts of a text add up to the whole.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+LN10 = math.log(10)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A text as a model sees it: `log_prob` is the sum of log P over its events, in nats.
+
+    An event is a word or a line end. Unknown words are those outside the vocabulary; they are events too,
+    predicted as `<unk>`.
+    """
+
+    log_prob: float
+    events: int
+    unknown: int = 0
+
+    def __add__(self, other: Evaluation) -> Evaluation:
+        return Evaluation(
+            self.log_prob + other.log_prob, self.events + other.events, self.unknown + other.unknown
+        )
+
+    @property
+    def perplexity(self) -> float:
+        """exp(-1/N Σ log P(w_n | w_{1:n-1})) (Mnih 2010, §3.4.2); infinite where an event has no probability."""
+        if self.events == 0:
+            return math.nan
+        mean = -self.log_prob / self.events
+        return math.exp(mean) if mean < 700 else math.inf
+
+    @property
+    def nats_per_event(self) -> float:
+        """-1/N Σ log P, the logarithm of perplexity."""
+        return -self.log_prob / self.events if self.events else math.nan
+
+
+def evaluate(log_probs: ArrayLike, unknown: int = 0) -> Evaluation:
+    """Sum up a text's event log-probabilities [events], in nats, of which `unknown` are unknown words."""
+    values = np.asarray(log_probs, np.float64)
+    return Evaluation(float(values.sum()), len(values), unknown)
+
+
+def line_log_probs(log_probs: NDArray[np.float64], ids: NDArray[np.int32], eos: int) -> NDArray[np.float64]:
+    """Sum event log-probabilities [events] over each line, its end included: [lines]."""
+    ends = np.flatnonzero(np.asarray(ids) == eos) + 1
+    if len(ends) == 0 or ends[-1] != len(ids):
+        raise ValueError("the text does not end with a line end")
+    return np.add.reduceat(log_probs, np.concatenate([[0], ends[:-1]]))

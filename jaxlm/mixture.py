@@ -1,0 +1,93 @@
+"""Mixtures of models, made from the log-probabilities that each gives to the same events.
+
+Source: Mnih 2010, §3.4.2 (Eq. 3.26: two models and their weight), §4.6.6 (Eq. 4.8-4.10: bias and variance).
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+STEPS = 60  # halvings of [0, 1]: to the last bit of a float64
+
+
+def mix(first: ArrayLike, second: ArrayLike, weight: float = 0.5) -> Floats:
+    """log P_mix = log(α P_first + (1 - α) P_second) (Eq. 3.26), in nats, event by event; weight: α.
+
+    Raises ValueError for a weight outside [0, 1] and for different numbers of events.
+    """
+    x, y = _pair(first, second)
+    if not 0 <= weight <= 1:
+        raise ValueError(f"a mixing weight lies between 0 and 1, not {weight}")
+    if weight in (0, 1):
+        return x.copy() if weight else y.copy()
+    return np.logaddexp(math.log(weight) + x, math.log1p(-weight) + y)
+
+
+def slope(first: ArrayLike, second: ArrayLike, weight: float) -> float:
+    """d/dα Σ log(α P + (1 - α) Q) = Σ (P - Q) / (α P + (1 - α) Q); events that neither can explain say nothing.
+
+    It falls with α: the log-likelihood is concave.
+    """
+    x, y = _pair(first, second)
+    with np.errstate(invalid="ignore"):
+        ratio = x - y  # of two zero probabilities: nan
+    ratio = ratio[~np.isnan(ratio)]
+    small = np.exp(-np.abs(ratio))  # the smaller probability as a share of the larger
+    above, below = small[ratio > 0], small[ratio <= 0]
+    with np.errstate(divide="ignore"):
+        gains = (1 - above) / (weight + (1 - weight) * above)
+        losses = (1 - below) / (weight * below + 1 - weight)
+    losses[below == 1] = 0.0  # equal probabilities, also at the weight 1
+    return float(gains.sum() - losses.sum())
+
+
+def fit_weight(first: ArrayLike, second: ArrayLike) -> float:
+    """The weight α in [0, 1] of the first model that maximises the mixture's likelihood, by bisection (§3.4.2).
+
+    0.5 where the two models agree on every event.
+    """
+    x, y = _pair(first, second)
+    if np.array_equal(x, y):
+        return 0.5
+    if slope(x, y, 0.0) <= 0:
+        return 0.0
+    if slope(x, y, 1.0) >= 0:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(x, y, middle) > 0 else (low, middle)
+    return (low + high) / 2
+
+
+def average(log_probs: ArrayLike) -> Floats:
+    """log 1/N Σ_i P_i of N models' log-probabilities [N, events]: [events], in nats."""
+    values = np.asarray(log_probs, np.float64)
+    return np.logaddexp.reduce(values, axis=0) - math.log(len(values))
+
+
+class BiasVariance(NamedTuple):
+    """Parts of the expected -log P of the next word, in nats an event: bias + variance = E[-log P_i] (Eq. 4.8).
+
+    exp(bias) is the perplexity of the average of the models' predictions.
+    """
+
+    bias: float
+    variance: float
+
+
+def bias_variance(log_probs: ArrayLike) -> BiasVariance:
+    """Bias and variance (Eq. 4.9, 4.10) of N models' log-probabilities of the same text, [N, events]."""
+    values = np.asarray(log_probs, np.float64)
+    combined = average(values)
+    return BiasVariance(float(-combined.mean()), float((combined - values.mean(axis=0)).mean()))
+
+
+def _pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+    x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if x.shape != y.shape or x.ndim != 1:
+        raise ValueError(f"the models score different events: {x.shape} and {y.shape}")
+    return x, y

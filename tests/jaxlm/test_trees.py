@@ -1,6 +1,7 @@
 """Trees over words against brute force: codes, base rates, mixtures, clustering, Huffman, files."""
 
 import itertools
+import time
 
 import jax
 import numpy as np
@@ -527,3 +528,15 @@ def test_trees_of_two_vocabularies_do_not_join():
         trees.join([made("random"), trees.random_tree(KEY, 5)])
     with pytest.raises(UserError, match="no trees"):
         trees.join([])
+
+
+def test_a_large_vocabulary_is_clustered_in_seconds():
+    """The thesis' size, features with a spectrum like those of trained models: seconds; a minute is allowed."""
+    num_words = 18_000
+    spectrum = np.arange(1, 101)[None] ** -0.7
+    features = np.asarray(jax.random.normal(jax.random.key(9), (num_words, 100))) * spectrum
+    start = time.perf_counter()
+    tree = trees.cluster(KEY, features, "adaptive", 0.4)
+    assert time.perf_counter() - start < 60
+    assert 1 < codes_per_word(tree).mean() < 4
+    assert depths(tree).max() < 40

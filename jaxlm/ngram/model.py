@@ -94,14 +94,14 @@ class NGram:
         if len(given) == 0:
             return log_prob
         depth = np.arange(1, len(given) + 1, dtype=np.int32)
-        histories = [given[-1], *(ends[-1] for ends in self._ends(given, depth))]
+        histories = [int(given[-1]), *(int(ends[-1]) for ends in self._ends(given, depth))]
         size = self.vocab_size + 1
         for table, longer, history in zip(self.tables, self.tables[1:], histories, strict=False):
-            if history < 0:
-                break
+            if history < 0:  # longer ones may be there all the same, where cut-offs left this one out
+                continue
             log_prob += table.log_backoff[history]
             start, stop = np.searchsorted(longer.keys, [history * size, (history + 1) * size])
-            followers = longer.keys[start:stop] - int(history) * size
+            followers = longer.keys[start:stop] - history * size
             log_prob[followers] = longer.log_prob[start:stop]
         return log_prob
 

@@ -35,6 +35,7 @@ class Corpus(NamedTuple):
     sha256: str  # of what the ids were made from
     note: str  # what a reader of results should know of the data
     truth: np.ndarray | None = None  # float64 [events of test]: true log-probabilities, where they are known
+    reading: Reading = Reading()  # how text that a model of it is given later must be read
 
 
 def sentences(text: str) -> list[str]:
@@ -83,4 +84,4 @@ def prose(min_count: int = 2) -> Corpus:
     ids = [encode_text(part, vocabulary).ids for part in (train, valid, test)]
     sha256 = hashlib.sha256("\0".join((train, valid, test)).encode()).hexdigest()
     note = f"prose of pydoc_data.topics, CPython {platform.python_version()}"
-    return Corpus("prose", ids[0], ids[1], ids[2], vocabulary, sha256, note)
+    return Corpus("prose", ids[0], ids[1], ids[2], vocabulary, sha256, note, reading=_READING)

@@ -294,6 +294,7 @@ def describe(corpus: Corpus) -> dict[str, Any]:
         "words": len(corpus.vocabulary),
         "training events": len(corpus.train),
         "validation events": len(corpus.valid),
+        "reading": asdict(corpus.reading),
     }
 
 

@@ -1,5 +1,6 @@
 """Files and folders that are either there, whole, or not there at all."""
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ def replacing(path: Path) -> Iterator[Path]:
         yield aside
         _sync(aside)
         if path.is_dir():
+            if not aside.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "is a folder, not a file")
             shutil.rmtree(path)
         os.replace(aside, path)
     except OSError as error:

@@ -17,7 +17,9 @@ from jaxlm.reading import Reading
 HOLMES = "bc34f6de75a9dfaf3637e56144df77fa9226fca771094a4ff300bd64efe914e3"
 
 _HEADER_END = re.compile(r"END.{0,6}THE SMALL PRINT.*", re.I)
-_FOOTER = re.compile(r"^\W*(?:(?:this is )?(?:the )?end of\s+)?(?:the |this )?project gutenberg", re.I | re.M)
+_FOOTER = re.compile(
+    r"^\W*(?:(?:this is )?(?:the )?end of\s+)?(?:(?:the|this)\s+)?project gutenberg", re.I | re.M
+)
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
 _SENTENCE = re.compile(
     r"""(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\b[A-Z])([.!?]["')\]]*)\s+(?=["'(\[]*[A-Z])"""

@@ -286,7 +286,13 @@ def _download(url: str, folder: Path) -> Path:
     name = url.rpartition("/")[2]
     bar = _Bar(name)
     pooch.get_logger().setLevel("WARNING")
-    with bar.progress:
-        # what is known is the sha256 of the files within, so pooch is given none for the archive
-        downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=60)
-        return Path(pooch.retrieve(url, None, name, folder / "archive", downloader=downloader))
+    # what is known is the sha256 of the files within, so pooch is given none for the archive
+    downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=60)
+    try:
+        with bar.progress:
+            return Path(pooch.retrieve(url, None, name, folder / "archive", downloader=downloader))
+    except OSError as error:
+        response = getattr(error, "response", None)  # of an HTTP error, which pooch leaves open
+        if response is not None:
+            response.close()
+        raise

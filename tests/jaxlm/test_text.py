@@ -4,6 +4,7 @@ import collections
 import gzip
 import io
 import sys
+import tracemalloc
 
 import jax.numpy as jnp
 import numpy as np
@@ -63,6 +64,21 @@ def test_pieces_files_and_destinations_agree(tmp_path, out, zipped):
     if out:
         assert np.fromfile(path, "<i4").tolist() == ids.tolist()
         assert not list(tmp_path.glob("*.part"))
+
+
+def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "CHUNK", 1 << 14)
+    monkeypatch.setattr(text, "CHUNK", 1 << 14)
+    peaks = []
+    for repeats in (5, 1, 8):  # the first run warms up
+        path = write(tmp_path / "t", "".join(f"word{i % 999} and more\n" for i in range(repeats * 5_000)))
+        tracemalloc.start()
+        vocabulary, (ids, _) = text.build([path], out=tmp_path / "ids")
+        text.encode([path], vocabulary, out=tmp_path / "ids")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert len(ids) == repeats * 20_000
+    assert peaks[2] < 1.2 * peaks[1]
 
 
 def test_encodings(tmp_path):

@@ -6,14 +6,18 @@ tree over the words serves, with one leaf per word or several.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+
+from jaxfit.recipe import Recipe
+from jaxfit.step import Program
+from jaxlm.text import gather_contexts, pad
+from jaxlm.tree_paths import Tree, paths
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,9 @@ class Config:
     )
     init_scale: float = field(
         default=0.01, metadata={"help": "standard deviation of initial weights", "unit": ""}
+    )
+    across_lines: bool = field(
+        default=True, metadata={"help": "contexts run on across line ends", "unit": ""}
     )
 
 
@@ -101,9 +108,9 @@ def dropout(r_hat: Array, key: Array | None, rate: float) -> Array:
     return jnp.where(kept, r_hat / (1 - rate), 0.0)
 
 
-def minibatch_loss(rows: Params, batch: Batch, weight: Array, key: Array | None, config: Config) -> Array:
+def minibatch_loss(rows: Params, batch: Batch, weight: Array, keys: Array | None, config: Config) -> Array:
     """Sum over the minibatch of weight * `loss`, from the rows that `touched` names."""
-    return jnp.sum(weight * example_losses(rows, batch, key, config))
+    return jnp.sum(weight * example_losses(rows, batch, keys, config))
 
 
 def segment_logsumexp(x: Array, segment: Array, num_segments: int) -> Array:
@@ -118,11 +125,9 @@ def touched(batch: Batch) -> Params:
     return Params(R=batch.context.reshape(-1), C=None, Q=batch.node, b=batch.node)  # type: ignore[arg-type]
 
 
-def gather(data: Data, index: Array, capacity: int, config: Config) -> Batch:
+def gather(data: Data, index: Array, capacity: int, config: Config, eos: int) -> Batch:
     """The examples `index` int32[B] of the text, and the paths of their words laid flat."""
-    c = config.context_size
-    context = data.padded[index[:, None] + jnp.arange(c)[None]]
-    word = data.padded[index + c]
+    context, word = gather_contexts(data.padded, index, config.context_size, eos, config.across_lines)
     first, last = data.word_codes[word], data.word_codes[word + 1]
     # every code has an entry, and no example more codes than the richest word
     slots = capacity
@@ -132,7 +137,7 @@ def gather(data: Data, index: Array, capacity: int, config: Config) -> Batch:
     entry, code, real = spread(start, stop, capacity)
     return Batch(
         context=context,
-        node=jnp.where(real, data.nodes[entry], 0),
+        node=jnp.where(real, data.nodes[entry], config.num_nodes),  # padding: no row
         sign=jnp.where(real, data.signs[entry], 0).astype(jnp.float32),
         code=jnp.minimum(code, slots - 1),
         owner=owner,
@@ -193,37 +198,72 @@ def log_prob(params: Params, context: Array, children: Array, num_words: int) ->
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """-log P(word | context), float32[B], in nats, no dropout."""
     ids = touched(batch)
-    rows = Params(params.R[ids.R], params.C, params.Q[ids.Q], params.b[ids.b])
+    rows = Params(
+        params.R[ids.R], params.C, params.Q.at[ids.Q].get(mode="clip"), params.b.at[ids.b].get(mode="clip")
+    )
     return example_losses(rows, batch, None, config)
 
 
-def example_losses(rows: Params, batch: Batch, key: Array | None, config: Config) -> Array:
+def example_losses(rows: Params, batch: Batch, keys: Array | None, config: Config) -> Array:
     """-log P(word | context) of each example, float32[B], from the rows that `touched` names."""
     B, c = batch.context.shape
     r_hat = jnp.sum(rows.C[None] * rows.R.reshape(B, c, config.num_features), axis=1)
-    r_hat = dropout(r_hat, key, config.dropout)
+    if keys is not None and config.dropout:
+        r_hat = jax.vmap(lambda r, key: dropout(r, key, config.dropout))(r_hat, keys)
     logit = jnp.sum(rows.Q * r_hat.at[batch.owner[batch.code]].get(mode="clip"), axis=1) + rows.b
     decision = jnp.where(batch.sign == 0, 0.0, jax.nn.log_sigmoid(batch.sign * logit))
     log_code = jax.ops.segment_sum(decision, batch.code, batch.owner.shape[0], indices_are_sorted=True)
     return -segment_logsumexp(log_code, batch.owner, B)
 
 
-class Program(NamedTuple):
-    """What the engine trains: pure functions of this model (see `jaxfit.fit`)."""
-
-    batch: Callable[[Data, Array, int], Batch]
-    loss: Callable[[Params, Batch, Array, Array | None], Array]
-    touched: Callable[[Batch], Params]
-    score: Callable[[Params, Batch], Array]
-    cost: Callable[[Data], np.ndarray]
+def make_data(ids: np.ndarray, tree: Tree, config: Config, eos: int) -> Data:
+    """A text with the paths of all words, on the device; ids: int32 [events]."""
+    return Data(pad(ids, config.context_size, eos).padded, *(jnp.asarray(x) for x in paths(tree)))
 
 
-def program(config: Config) -> Program:
-    """The model as the engine sees it."""
+def average_predicted(params: Params, data: Data, config: Config, eos: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each word the sum of r̂ over the contexts it follows, [N_w, N_f], and their number, [N_w] (§4.4)."""
+    block, size = 1000, data.padded.shape[0] - config.context_size
+
+    def step(i: Array, sums: Array) -> Array:
+        index = i * block + jnp.arange(block, dtype=jnp.int32)
+        context, word = gather_contexts(
+            data.padded, jnp.minimum(index, size - 1), config.context_size, eos, config.across_lines
+        )
+        r_hat = jnp.sum(params.C[None] * params.R[context], axis=1)
+        return sums.at[jnp.where(index < size, word, config.num_words)].add(r_hat, mode="drop")
+
+    zeros = jnp.zeros((config.num_words, config.num_features))
+    sums = jax.jit(lambda sums: jax.lax.fori_loop(0, -(-size // block), step, sums))(zeros)
+    words = np.asarray(data.padded)[config.context_size :]
+    return np.asarray(sums), np.bincount(words, minlength=config.num_words)
+
+
+def program(config: Config, eos: int) -> Program:
+    """The model as the engine sees it, over `Data`; eos: the line end's id."""
     return Program(
-        batch=lambda data, index, capacity: gather(data, index, capacity, config),
-        loss=lambda rows, batch, weight, key: minibatch_loss(rows, batch, weight, key, config),
+        size=lambda data: data.padded.shape[0] - config.context_size,
+        batch=lambda data, index, capacity: gather(data, index, capacity, config, eos),
+        loss=lambda rows, batch, weight, keys: minibatch_loss(rows, batch, weight, keys, config),
         touched=touched,
         score=lambda params, batch: score(params, batch, config),
-        cost=lambda data: costs(data, config),
+        costs=lambda data: costs(data, config),
+        metric=("perplexity", np.exp),
     )
+
+
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    "thesis": (
+        Recipe(
+            optimizer="sgd", batch_size=100, epochs=100, rate={"*": 1e-3}, decay={"*": 1e-5, "b": 0.0},
+            drops=(0.03,), reduction="sum",
+        ),
+        {},
+    ),
+    "tuned": (
+        Recipe(
+            optimizer="adam", batch_size=1000, epochs=8, rate={"*": 2e-3}, decay={"*": 0.05, "b": 0.0}, anneal=True
+        ),
+        {"dropout": 0.2},
+    ),
+}  # fmt: skip

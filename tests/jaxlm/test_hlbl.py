@@ -110,9 +110,9 @@ def test_log_prob_is_a_walk_from_the_root(children, float64):
 def test_score_is_that_of_the_whole_distribution(children, room, float64):
     config, params = make_params(children)
     text = np.random.default_rng(3).integers(0, V, 30)
-    data, program = make_data(children, text), hlbl.program(config)
+    data, program = make_data(children, text), hlbl.program(config, 0)
     index = jnp.array([4, 29, 4, 0, 17])
-    capacity = int(program.cost(data)[index].sum()) + room
+    capacity = int(program.costs(data)[index].sum()) + room
     scores = program.score(params, program.batch(data, index, capacity))
     for i, score in zip(index, scores, strict=True):
         p = brute_force(params, data.padded[i : i + C], children)

@@ -13,8 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfit import fit, step
+from jaxfit import step
 from jaxfit.order import permutation
+from jaxfit.recipe import Recipe, per_parameter, transform
 from jaxlm import lbl, text
 
 ROUNDS, STEPS, EVENTS, MATMUL = 5, 8, 100_000, 4000
@@ -37,14 +38,14 @@ def flops_per_word(config: lbl.Config) -> int:
     return 3 * 2 * N_w * D + 3 * 2 * c * (D if config.diagonal else D**2)
 
 
-def our_steps(config: lbl.Config, recipe: fit.Recipe, ids: np.ndarray) -> Callable[[], float]:
+def our_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray) -> Callable[[], float]:
     """A function that takes STEPS steps in the engine's compiled loop and returns words per second."""
     data = text.pad(ids, config.context_size, 0)
-    program, transform = lbl.program(config, 0), fit.transform(recipe)
+    program, optimizer = lbl.program(config, 0), transform(recipe)
     params = lbl.init(jax.random.key(0), config, np.bincount(ids, minlength=config.num_words))
-    run = step.make_run(program, transform, len(ids), recipe.batch_size, 0, recipe.reduction == "mean")
-    state = step.start(params, program, transform, data)
-    values = (fit.per_parameter(lbl.Params._fields, v, "") for v in (recipe.rate, recipe.decay))
+    run = step.make_run(program, optimizer, len(ids), recipe.batch_size, 0, recipe.reduction == "mean")
+    state = step.start(params, program, optimizer, data)
+    values = (per_parameter(lbl.Params._fields, v, "") for v in (recipe.rate, recipe.decay))
     rate, decay = (lbl.Params(*map(jnp.float32, v)) for v in values)
     rates = step.Rates(rate, decay, jnp.bool_(recipe.anneal), jnp.float32(1e6))
     order, key = permutation(jax.random.key(1), len(ids)), jax.random.key(2)
@@ -58,9 +59,7 @@ def our_steps(config: lbl.Config, recipe: fit.Recipe, ids: np.ndarray) -> Callab
     return measure
 
 
-def torch_steps(
-    config: lbl.Config, recipe: fit.Recipe, ids: np.ndarray, compiled: bool
-) -> Callable[[], float]:
+def torch_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray, compiled: bool) -> Callable[[], float]:
     """The same minibatches through the same step in PyTorch."""
     from benchmarks.peers import lbl_torch
 
@@ -106,7 +105,7 @@ def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000
     config = lbl.Config(num_words, num_features=100, context_size=5)
     ids = zipf_text(num_words, EVENTS)
     recipes = {
-        name: fit.Recipe(name, batch_size, 1, rate={"*": rate}, decay={"*": 1e-2, "b": 0.0})  # type: ignore[arg-type]
+        name: Recipe(name, batch_size, 1, rate={"*": rate}, decay={"*": 1e-2, "b": 0.0})  # type: ignore[arg-type]
         for name, rate in (("sgd", 0.1), ("adam", 1e-3))
     }
     measures: dict[str, Callable[[], float]] = {"matmul": matmul_rate}

@@ -5,13 +5,14 @@ Source: Mnih 2010, §3.3 (Eq. 3.16-3.17, 3.24-3.25), §3.4.
 
 import functools
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxfit.recipe import Recipe
 from jaxfit.step import Program
 from jaxlm.softmax import log_normalizer, sum_log_normalizer
 from jaxlm.text import Text, gather_contexts
@@ -134,3 +135,22 @@ def program(config: Config, eos: int) -> Program:
         costs=None,
         metric=("perplexity", np.exp),
     )
+
+
+# The thesis states batch, rates and decay (§3.4.1-2), not whether a step follows the minibatch's sum or its mean:
+# with the mean, its rates would hardly move the parameters.
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    "thesis": (
+        Recipe(
+            optimizer="sgd", batch_size=1000, epochs=100, rate={"*": 1e-2}, decay={"*": 1e-5, "R": 1e-4, "b": 0.0},
+            drops=(0.1,), reduction="sum",
+        ),
+        {},
+    ),
+    "tuned": (
+        Recipe(
+            optimizer="adam", batch_size=1000, epochs=12, rate={"*": 5e-3}, decay={"*": 0.1, "b": 0.0}, anneal=True
+        ),
+        {"dropout": 0.3},
+    ),
+}  # fmt: skip

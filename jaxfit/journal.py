@@ -72,4 +72,5 @@ class Bar:
 
     def close(self) -> None:
         """Take the bar off the screen."""
-        self.progress.stop()
+        if self.progress.live.is_started:  # stopping one that never began prints an empty line
+            self.progress.stop()

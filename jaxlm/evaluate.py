@@ -39,10 +39,14 @@ class Evaluation:
         mean = -self.log_prob / self.events
         return math.exp(mean) if mean < 700 else math.inf
 
-    @property
-    def nats_per_event(self) -> float:
-        """-1/N Σ log P, the logarithm of perplexity."""
-        return -self.log_prob / self.events if self.events else math.nan
+    def record(self) -> dict[str, float]:
+        """What records and JSON hold of it."""
+        return {
+            "perplexity": self.perplexity,
+            "events": self.events,
+            "unknown": self.unknown,
+            "log_prob": self.log_prob,
+        }
 
 
 def evaluate(log_probs: ArrayLike, unknown: int = 0) -> Evaluation:

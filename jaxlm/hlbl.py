@@ -33,7 +33,8 @@ class Config:
         default=5, metadata={"help": "context words that predict the next", "unit": "words"}
     )
     dropout: float = field(
-        default=0.0, metadata={"help": "share of the predicted vector that is dropped", "unit": ""}
+        default=0.0,
+        metadata={"help": "share of the predicted vector that is dropped", "unit": "", "below": 1},
     )
     init_scale: float = field(
         default=0.01, metadata={"help": "standard deviation of initial weights", "unit": ""}

@@ -35,7 +35,11 @@ class Config:
     )
     dropout: float = field(
         default=0.0,
-        metadata={"help": "share of the predicted vector that is dropped in training", "unit": ""},
+        metadata={
+            "help": "share of the predicted vector that is dropped in training",
+            "unit": "",
+            "below": 1,
+        },
     )
     init_scale: float = field(
         default=0.1, metadata={"help": "standard deviation of initial feature vectors", "unit": ""}

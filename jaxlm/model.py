@@ -133,7 +133,10 @@ def of_ngram(kind: str, vocabulary: Vocabulary, params: ngram.NGram, info: dict[
     def events(ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
         return params.event_log_probs(ids)
 
-    return Model(kind, vocabulary, info, params, params.log_prob, events)
+    def log_prob(ids: np.ndarray) -> np.ndarray:
+        return params.log_prob(np.concatenate([[vocabulary.eos], ids]))  # behind a line end, as in `events`
+
+    return Model(kind, vocabulary, info, params, log_prob, events)
 
 
 def of_lbl(vocabulary: Vocabulary, config: lbl.Config, params: lbl.Params, info: dict[str, Any]) -> Model:

@@ -83,7 +83,8 @@ class TreeOptions:
         default="adaptive", metadata={"help": "how words are split (§4.4)"}
     )
     epsilon: float = field(
-        default=0.0, metadata={"help": "a word whose responsibilities are this close to 0.5 goes both ways"}
+        default=0.0,
+        metadata={"help": "a word whose responsibilities are this close to 0.5 goes both ways", "high": 0.5},
     )
     copies: int = field(default=1, metadata={"help": "subtrees under new roots, x2, x4", "unit": "trees"})
     replicate: bool = field(default=False, metadata={"help": "make the copies alike (Table 4.6)"})
@@ -304,7 +305,8 @@ def word_counts(corpus: Corpus) -> np.ndarray:
 
 
 def _train_seconds(directory: Path) -> float:
-    lines = Journal(directory).timing.read_text().splitlines()
+    timing = Journal(directory).timing
+    lines = timing.read_text().splitlines() if timing.exists() else []  # no epoch has ended yet
     return float(sum(json.loads(line)["train_seconds"] for line in lines))
 
 

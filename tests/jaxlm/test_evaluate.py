@@ -12,7 +12,12 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary():
     result = evaluate(np.full(1000, -math.log(50)), unknown=7)
     assert result.perplexity == pytest.approx(50, rel=1e-12)
     assert (result.events, result.unknown) == (1000, 7)
-    assert result.nats_per_event == pytest.approx(math.log(50))
+    assert result.record() == {
+        "perplexity": result.perplexity,
+        "events": 1000,
+        "unknown": 7,
+        "log_prob": pytest.approx(-1000 * math.log(50)),
+    }
 
 
 def test_perplexity_is_the_inverse_of_the_geometric_mean():

@@ -15,6 +15,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxfit.errors import UserError
+from jaxfit.parts import Head, Outer, Part, Rows
 
 AXIS = "devices"
 
@@ -62,6 +63,21 @@ def total(tree: Any, mesh: Mesh | None) -> Any:
     return tree if mesh is None else lax.psum(tree, AXIS)
 
 
-def concatenate(tree: Any, mesh: Mesh | None) -> Any:
-    """Row ids and row gradients of all devices, one after the other."""
-    return tree if mesh is None else lax.all_gather(tree, AXIS, tiled=True)
+def gather_parts(parts: tuple[Part, ...], lane_size: int, mesh: Mesh | None) -> tuple[Part, ...]:
+    """The parts of a table's gradient of all devices together; `lane_size` examples are on each."""
+    if mesh is None:
+        return parts
+
+    def concatenate(array: jax.Array) -> jax.Array:
+        return lax.all_gather(array, AXIS, tiled=True)
+
+    gathered: list[Part] = []
+    for part in parts:
+        if isinstance(part, Head):
+            gathered.append(Head(total(part.grad, mesh)))
+        elif isinstance(part, Rows):
+            gathered.append(Rows(*map(concatenate, part)))
+        else:
+            owner = part.owner + lane(mesh) * lane_size
+            gathered.append(Outer(*map(concatenate, part._replace(owner=owner))))
+    return tuple(gathered)

@@ -22,6 +22,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from jaxfit.parts import Part, add, merge
+
 
 class Weights(NamedTuple):
     """One parameter in training: its weights are `scale * value`.
@@ -78,24 +80,21 @@ def update_whole(
 
 def update_rows(
     weights: Weights,
-    ids: jax.Array,
-    grad: jax.Array,
+    parts: tuple[Part, ...],
     rate: jax.Array,
     decay: jax.Array,
     transform: optax.GradientTransformation,
 ) -> Weights:
-    """The same update where only the rows `ids` have a gradient; decay reaches every row through the scale.
-
-    ids: int32[k], duplicates allowed, ids past the last row are padding; grad: [k, …].
-    """
+    """The same update for a gradient given in parts; decay reaches every row through the scale."""
     value, scratch = weights.value, weights.scratch
     scale = weights.scale * (1 - rate * decay)
     if scratch is None:
-        return weights._replace(value=value.at[ids].add(-(rate / scale) * grad, mode="drop"), scale=scale)
+        return weights._replace(value=add(value, parts, -rate / scale), scale=scale)
 
     def is_table(leaf: jax.Array) -> bool:
         return leaf.shape == value.shape
 
+    ids, grad = merge(parts)
     scratch = scratch.at[ids].add(grad, mode="drop")
     merged = scratch.at[ids].get(mode="clip")
     rows = jax.tree.map(lambda m: m.at[ids].get(mode="clip") if is_table(m) else m, weights.memory)

@@ -13,6 +13,7 @@ import pytest
 
 from jaxfit import checkpoint, fit, mesh, order, rows, step
 from jaxfit.errors import UserError
+from jaxfit.parts import Head, Outer, Rows, add, merge
 from jaxfit.recipe import Recipe, transform
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -79,7 +80,7 @@ def test_lazy_adam_leaves_untouched_rows_to_decay_alone():
     table = rows.create(jnp.arange(12.0).reshape(4, 3), update, by_rows=True)
     ids = jnp.array([2, 0, 2, 4])  # row 2 twice, and padding
     grad = jnp.ones((4, 3)).at[3].set(jnp.nan)
-    after = rows.update_rows(table, ids, grad, jnp.float32(0.1), jnp.float32(0.5), update)
+    after = rows.update_rows(table, (Rows(ids, grad),), jnp.float32(0.1), jnp.float32(0.5), update)
     want = np.arange(12.0).reshape(4, 3) * 0.95
     want[[0, 2]] -= 0.1  # Adam's first step is the sign of the gradient
     np.testing.assert_allclose(rows.whole(after), want, rtol=1e-5)
@@ -198,3 +199,25 @@ def test_a_full_disk_is_one_line_and_keeps_what_was_saved(tmp_path, monkeypatch)
     with pytest.raises(UserError, match="No space left on device"):
         checkpoint.save(tmp_path, {"a": jnp.zeros(3)}, {})
     assert json.dumps(sorted(str(p) for p in tmp_path.rglob("*"))) == before
+
+
+def test_parts_of_a_gradient_add_up():
+    table = jnp.zeros((9, 3))
+    k = 8192  # two chunks
+    ids = jax.random.randint(jax.random.key(0), (k,), 0, 11)  # 9 and 10 are padding
+    coef, owner = jax.random.normal(jax.random.key(1), (k,)), jnp.arange(k) % 5
+    vectors = jax.random.normal(jax.random.key(2), (5, 3))
+    parts = (
+        Head(jnp.ones((2, 3))),
+        Rows(jnp.array([4, 9]), jnp.full((2, 3), 2.0)),
+        Outer(ids, coef, owner, vectors),
+    )
+    want = np.zeros((11, 3))
+    want[:2] += 1
+    want[[4, 9]] += 2
+    np.add.at(want, np.asarray(ids), np.asarray(coef)[:, None] * np.asarray(vectors)[np.asarray(owner)])
+    np.testing.assert_allclose(add(table, parts, jnp.float32(-0.5)), -0.5 * want[:9], rtol=1e-4, atol=1e-4)
+    merged = merge(parts)
+    np.testing.assert_allclose(
+        table.at[merged.ids].add(merged.grad, mode="drop"), want[:9], rtol=1e-4, atol=1e-4
+    )

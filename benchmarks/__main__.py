@@ -1,0 +1,194 @@
+"""`python -m benchmarks`: the thesis' tables, speed, and the data they are made on."""
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import jax
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from benchmarks import data, dry_run, record, report, scales, speed, table
+from benchmarks.shelf import Shelf
+from benchmarks.tables import TABLES
+from jaxfit.errors import UserError
+
+WORK = Path(".cache/benchmarks")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says a wrong option in one line, as every other mistake."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(message, self.prog, f"see {self.prog} --help")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = _Parser(prog="python -m benchmarks", description=__doc__)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    commands.add_parser("list", help="what can be run")
+
+    run = commands.add_parser("run", help="make tables", description="Make tables of the thesis.")
+    run.add_argument("names", nargs="+", metavar="NAME", help="a table, as `list` shows them, or all")
+    run.add_argument("--scale", choices=scales.SCALES, default="smoke", help="how large (default: smoke)")
+    run.add_argument(
+        "--data", choices=(*data.BUILT_IN, *data.DATA_SETS), help="data set (default: the scale's)"
+    )
+    run.add_argument("--data-dir", type=Path, help=f"where data sets are (default: ${data.VARIABLE})")
+    run.add_argument("--recipe", choices=scales.RECIPES, default="tuned", help="how models are trained")
+    run.add_argument(
+        "--seeds", type=_positive, metavar="K", help="trainings of each model (default: the table's)"
+    )
+    run.add_argument("--rows", metavar="TEXT", help="only the rows whose label contains TEXT")
+    run.add_argument(
+        "--dry-run", action="store_true", help="50 steps of each shape; projects hours and memory"
+    )
+    run.add_argument(
+        "--work", type=Path, default=WORK, help=f"where trained models are kept (default: {WORK})"
+    )
+    run.add_argument(
+        "--out", type=Path, default=record.RESULTS, help="where records go (default: benchmarks/results)"
+    )
+    run.add_argument("--show", action="store_true", help="show every model's training")
+    run.add_argument("--json", action="store_true", help="end with one line of JSON")
+
+    fast = commands.add_parser("speed", help="measure training speed, beside peers and the machine's limits")
+    fast.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(speed.names())} (default: all)"
+    )
+    fast.add_argument("--peers", action="store_true", help="also measure PyTorch, in the same run")
+    fast.add_argument("--out", type=Path, default=record.RESULTS, help="where the record goes")
+    fast.add_argument("--json", action="store_true", help="end with one line of JSON")
+
+    sets = commands.add_parser("data", help="list data sets, or fetch one from its publisher")
+    sets.add_argument("name", nargs="?", metavar="NAME", help="of the data set to fetch")
+    sets.add_argument("--data-dir", type=Path, help=f"where to put it (default: ${data.VARIABLE})")
+
+    page = commands.add_parser("report", help="write the page that maps tables to commands and results")
+    page.add_argument("--out", type=Path, default=record.RESULTS, help="the folder of records")
+    return top  # fmt: skip
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; returns the exit status."""
+    given = sys.argv[1:] if arguments is None else arguments
+    try:
+        args = parser().parse_args(given)
+        result = {"list": _list, "run": _run, "speed": _speed, "data": _data, "report": _report}[
+            args.command
+        ](args)
+        if getattr(args, "json", False):
+            print(json.dumps(result, ensure_ascii=False), flush=True)
+    except UserError as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("benchmarks: interrupted - give the same command again to go on", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _list(args: argparse.Namespace) -> None:
+    shown = RichTable("name", "section", "what", box=None)
+    for name, item in TABLES.items():
+        shown.add_row(name, item.section, item.title)
+    _print(shown)
+    shown = RichTable("scale", "data", "what", box=None)
+    for scale in scales.SCALES.values():
+        shown.add_row(scale.name, scale.data, scale.about)
+    _print(shown)
+
+
+def _run(args: argparse.Namespace) -> dict[str, Any]:
+    names = list(TABLES) if args.names == ["all"] else args.names
+    for name in names:
+        if name not in TABLES:
+            raise UserError(f"there is no table {name!r}", do="`python -m benchmarks list` shows them")
+    scale = scales.SCALES[args.scale]
+    # equal figures are wanted here, whatever a device's default; compiled programs are kept for the next run
+    jax.config.update("jax_default_matmul_precision", "highest")
+    jax.config.update("jax_compilation_cache_dir", str((args.work / "xla").absolute()))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    corpus = scales.corpus(args.data or scale.data, scale, args.data_dir)
+    shelf = Shelf(corpus, scale, args.recipe, args.work, args.show)
+    results = {}
+    for name in names:
+        if args.dry_run:
+            results[name] = dry_run.project(TABLES[name], shelf, args.seeds)
+            _print(dry_run.shown(name, results[name]))
+            continue
+        result = table.run(TABLES[name], shelf, args.out, args.seeds, args.rows, _command(args, name))
+        if not result.get("rows"):
+            raise UserError(f"no row of {name} contains {args.rows!r}", "--rows")
+        results[name] = result
+        _print_table(result)
+    return results
+
+
+def _command(args: argparse.Namespace, name: str) -> str:
+    """The command that makes this table, without where things are kept."""
+    words = ["python", "-m", "benchmarks", "run", name, "--scale", args.scale]
+    words += ["--data", args.data] if args.data else []
+    words += ["--recipe", args.recipe] if args.recipe != "tuned" else []
+    words += ["--seeds", str(args.seeds)] if args.seeds else []
+    return shlex.join(words)
+
+
+def _print_table(result: dict[str, Any]) -> None:
+    title = f"{result['table']} (§{result['section']}): {result['title']}; {result['data']['name']}, "
+    shown = RichTable(title=f"{title}{result['scale']}, {result['recipe']}", title_justify="left")
+    for number, title in enumerate(table.header(result)):
+        ours = number < len(result["heads"])
+        shown.add_column(title, justify="left" if ours else "right", style="dim" if title == "thesis" else "")
+    for row in result["rows"]:
+        shown.add_row(*table.cells(result, row))
+    _print(shown)
+    for question, answer in result["answers"].items():
+        print(f"{question}: {table.said(answer)}")
+
+
+def _speed(args: argparse.Namespace) -> dict[str, Any]:
+    result = speed.run(args.names or speed.names(), args.peers, args.out)
+    shown = RichTable("what", "figure", title="speed", title_justify="left")
+    for name, value in speed.flat(result["figures"]):
+        shown.add_row(name, value)
+    _print(shown)
+    return result
+
+
+def _data(args: argparse.Namespace) -> None:
+    if args.name is None:
+        shown = RichTable("name", "what", "terms", box=None)
+        for item in data.DATA_SETS.values():
+            shown.add_row(item.name, item.title, item.terms)
+        _print(shown)
+        return
+    for path in data.fetch(args.name, args.data_dir):
+        print(path)
+
+
+def _report(args: argparse.Namespace) -> None:
+    print(report.write(args.out, TABLES))
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def _print(shown: RichTable) -> None:
+    # as wide as the table where the output is no terminal: a pipe has no width
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    console.print(shown)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

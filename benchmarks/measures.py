@@ -1,0 +1,58 @@
+"""What is measured of trained models: the columns that tables have in common."""
+
+import numpy as np
+
+from benchmarks.shelf import Shelf, Spec
+from benchmarks.table import Measured
+from jaxlm import mixture
+from jaxlm.tree_paths import statistics
+
+
+def perplexity(log_probs: np.ndarray) -> float:
+    """exp of the mean of -log P over the events."""
+    return float(np.exp(-np.mean(log_probs, dtype=np.float64)))
+
+
+def test_perplexity(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
+    """Of one model."""
+    return {"perplexity": perplexity(shelf.get(specs[0]).events("test"))}
+
+
+def mixed(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
+    """Of a model, and of its mixtures with an n-gram model: (model, n-gram).
+
+    With equal weights, and with the weight that maximises the likelihood of the validation text (Eq. 3.26).
+    """
+    model, ngram = (shelf.get(spec) for spec in specs)
+    ours, others = model.events("test"), ngram.events("test")
+    weight = mixture.fit_weight(model.events("valid"), ngram.events("valid"))
+    return {
+        "perplexity": perplexity(ours),
+        "mixture": perplexity(mixture.mix(ours, others)),
+        "fitted": perplexity(mixture.mix(ours, others, weight)),
+        "proportion": weight,
+    }
+
+
+def tree_statistics(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
+    """Of a model's tree."""
+    counts = np.bincount(shelf.corpus.train, minlength=len(shelf.corpus.vocabulary))
+    length, codes, nodes = statistics(shelf.get(specs[0]).tree(), counts)
+    return {"length": length, "codes": codes, "nodes": nodes}
+
+
+def minutes(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
+    """Of an epoch of training, without validation and compilation."""
+    timing = shelf.get(specs[0]).info["timing"]
+    return {"minutes": timing["seconds_per_epoch"] / 60, "words": timing["examples_per_second"]}
+
+
+def bias_variance(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
+    """Of models trained on different training texts (Eq. 4.8-4.10)."""
+    bias, variance = mixture.bias_variance([shelf.get(spec).events("test") for spec in specs])
+    return {"bias": bias, "variance": variance}
+
+
+def combined(shelf: Shelf, specs: tuple[Spec, ...]) -> float:
+    """The perplexity of the average prediction."""
+    return perplexity(mixture.average([shelf.get(spec).events("test") for spec in specs]))

@@ -1,0 +1,231 @@
+"""What a table of the thesis is, and how one is run: row by row, each recorded as it ends."""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import record
+from benchmarks.scales import Scale
+from benchmarks.shelf import Shelf, Spec, Trained
+
+Measured = dict[str, float]  # column -> figure
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of figures; the thesis' own stand beside ours."""
+
+    name: str
+    title: str
+    digits: int = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row: what names it, its models (one tuple for each seed), the thesis' figures."""
+
+    label: tuple[str, ...]
+    draws: tuple[tuple[Spec, ...], ...]
+    thesis: dict[str, float]
+    measure: Callable[[Shelf, tuple[Spec, ...]], Measured]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the thesis."""
+
+    name: str
+    section: str
+    title: str
+    heads: tuple[str, ...]  # of the cells that name a row
+    columns: tuple[Column, ...]
+    rows: Callable[[Scale, int | None], list[Row]]  # scale, and seeds where they are asked for
+    note: str = ""
+    conclude: Callable[[list[dict[str, Any]]], dict[str, Any]] = lambda rows: {}
+
+
+def run(
+    table: Table,
+    shelf: Shelf,
+    out: Path,
+    seeds: int | None = None,
+    only: str | None = None,
+    command: str = "",
+    each: Callable[[dict[str, Any]], None] = lambda row: None,
+) -> dict[str, Any]:
+    """Measure a table's rows, training what is not on the shelf, and record each row as it ends.
+
+    Rows that an earlier run of the same data, scale, recipe and seeds recorded stay until they are measured
+    anew. only: measure the rows whose label contains this text.
+    """
+    path = out / file_name(table.name, shelf)
+    begin = {
+        "table": table.name, "section": table.section, "title": table.title, "command": command,
+        "data": describe(shelf), "scale": shelf.scale.name, "recipe": shelf.recipe, "seeds": seeds,
+        "columns": [vars(column) for column in table.columns], "heads": list(table.heads), "note": table.note,
+    }  # fmt: skip
+    same = ("data", "scale", "recipe", "seeds", "columns")
+    before = record.read(path) or {}
+    known, models = {}, {}
+    if all(before.get(name) == begin[name] for name in same):
+        known = {tuple(row["label"]): row for row in before["rows"]}
+        models = before["models"]
+    rows = table.rows(shelf.scale, seeds)
+    chosen = [row for row in rows if only is None or only.lower() in " ".join(row.label).lower()]
+    result: dict[str, Any] = begin
+    for row in chosen:
+        known[row.label] = _measure(table, row, shelf)
+        used = (shelf.get(spec) for specs in row.draws for spec in specs)
+        models |= {model.directory.name: describe_model(model) for model in used}
+        each(known[row.label])
+        kept = [known[r.label] for r in rows if r.label in known]
+        done = len(kept) == len(rows)
+        result = {
+            **begin, "complete": done, "rows": kept, "environment": record.environment(),
+            "models": {name: models[name] for row in kept for name in row["models"]},
+            "answers": table.conclude(kept) if done else {},
+        }  # fmt: skip
+        record.write(path, result, markdown(result))
+    return result
+
+
+def file_name(name: str, shelf: Shelf) -> str:
+    """`<name>.<data>.<scale>.json`, with the recipe where it is the thesis'."""
+    recipe = "" if shelf.recipe == "tuned" else f".{shelf.recipe}"
+    return f"{name}.{shelf.corpus.name}.{shelf.scale.name}{recipe}.json"
+
+
+def describe(shelf: Shelf) -> dict[str, Any]:
+    """The data as a record names it."""
+    corpus = shelf.corpus
+    return {
+        "name": corpus.name, "sha256": corpus.sha256, "note": corpus.note, "words": len(corpus.vocabulary),
+        "events": {"train": len(corpus.train), "valid": len(corpus.valid), "test": len(corpus.test)},
+    }  # fmt: skip
+
+
+def _measure(table: Table, row: Row, shelf: Shelf) -> dict[str, Any]:
+    start = time.perf_counter()
+    per_seed = [row.measure(shelf, specs) for specs in row.draws]
+    cells = {}
+    for column in table.columns:
+        values = [measured[column.name] for measured in per_seed if column.name in measured]
+        if values:
+            spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+            cells[column.name] = {"mean": float(np.mean(values)), "sd": spread, "values": values}
+    models = dict.fromkeys(shelf.get(spec).directory.name for specs in row.draws for spec in specs)
+    seconds = time.perf_counter() - start
+    print(
+        f"{table.name}: {', '.join(filter(None, row.label))} in {seconds:.1f} s", file=sys.stderr, flush=True
+    )
+    return {
+        "label": list(row.label),
+        "cells": cells,
+        "thesis": row.thesis,
+        "seeds": [specs[0].seed for specs in row.draws],
+        "seconds": seconds,
+        "models": list(models),
+    }
+
+
+def describe_model(model: Trained) -> dict[str, Any]:
+    """A model as a record holds it."""
+    info, here = model.info, record.environment()
+    return {
+        "label": info["label"],
+        **{key: info["identity"][key] for key in ("config", "recipe", "tree") if key in info["identity"]},
+        "validation_perplexity": [round(float(np.exp(line["valid"])), 3) for line in info["history"]],
+        **info["timing"],
+        "seconds": info["seconds"],
+        "warnings": info["warnings"],
+        # a model may be older than the row it serves
+        "environment": {key: value for key, value in info["environment"].items() if here[key] != value},
+    }
+
+
+def paired(rows: list[dict[str, Any]], column: str) -> list[str]:
+    """Adjacent rows that lie closer than two standard errors of their paired difference.
+
+    Rows of the same seeds are compared seed by seed; a row of one figure (an n-gram model) with each seed.
+    """
+    unresolved = []
+    for above, below in pairwise(rows):
+        first, second = (np.array(row["cells"][column]["values"]) for row in (above, below))
+        if max(len(first), len(second)) < 2:
+            continue
+        difference = first - second
+        error = float(np.std(difference, ddof=1)) / len(difference) ** 0.5
+        if abs(float(difference.mean())) < 2 * error:
+            unresolved.append(
+                f"{name(above)} and {name(below)} differ by {difference.mean():.2f} ± {error:.2f}"
+            )
+    return unresolved
+
+
+def name(row: dict[str, Any]) -> str:
+    """A row's name in a sentence."""
+    return " ".join(filter(None, row["label"]))
+
+
+def header(result: dict[str, Any]) -> list[str]:
+    """Titles of all columns, the thesis' figures beside ours."""
+    titles = list(result["heads"])
+    for column in result["columns"]:
+        titles.append(column["title"])
+        if any(column["name"] in row["thesis"] for row in result["rows"]):
+            titles.append("thesis")
+    return titles
+
+
+def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
+    """A row as text, mean ± standard deviation where there are several seeds."""
+    shown = list(row["label"])
+    for column in result["columns"]:
+        digits, ours = column["digits"], row["cells"].get(column["name"])
+        text = "" if ours is None else record.number(ours["mean"], digits)
+        if ours is not None and ours["sd"] is not None:
+            text += f" ± {record.number(ours['sd'], max(digits, 1))}"
+        shown.append(text)
+        if any(column["name"] in r["thesis"] for r in result["rows"]):
+            shown.append(record.number(row["thesis"].get(column["name"]), digits))
+    return shown
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The table for people."""
+    titles, data, where = header(result), result["data"], result["environment"]
+    lines = [
+        f"# {result['table']}: {result['title']}",
+        "",
+        f"Mnih 2010, §{result['section']}; the thesis' figures are of AP News, 14 million words.",
+        f"Data: {data['name']} ({data['note']}), {data['events']['train']:,} events for training, "
+        f"{data['events']['test']:,} for the test, {data['words']:,} words; scale {result['scale']}, "
+        f"recipe {result['recipe']}.",
+        "" if result["complete"] else "\n**Not all rows have been run yet.**",
+        "| " + " | ".join(titles) + " |",
+        "|" + "|".join(["---"] * len(result["heads"]) + ["--:"] * (len(titles) - len(result["heads"]))) + "|",
+        *("| " + " | ".join(cells(result, row)) + " |" for row in result["rows"]),
+        "",
+    ]
+    lines += [f"- {question}: {said(answer)}" for question, answer in result["answers"].items()]
+    lines += ["", result["note"]] if result["note"] else []
+    lines += [
+        "",
+        f"`{result['command']}` at commit {where['commit']}{' with changes' if where['dirty'] else ''}, "
+        f"Python {where['python']}, JAX {where['jax']}, {where['device']} ({where['cores']} cores).",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def said(answer: Any) -> str:
+    """An answer in words."""
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    return "; ".join(answer) or "none" if isinstance(answer, list) else str(answer)

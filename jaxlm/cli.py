@@ -4,6 +4,7 @@ jaxlm train lbl --train text.txt --out lbl
 jaxlm eval lbl --text test.txt
 """
 
+import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
@@ -34,3 +35,7 @@ def build() -> command.Parser:
     cli_train.add(commands)
     cli_use.add(commands)
     return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

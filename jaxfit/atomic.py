@@ -1,6 +1,7 @@
 """Files and folders that are either there, whole, or not there at all."""
 
 import errno
+import glob
 import os
 import shutil
 from collections.abc import Iterator
@@ -15,10 +16,12 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a name beside `path` to write a file or a folder under; rename it to `path` when all went well.
 
     Raises UserError where the disk is full or may not be written; what stood at `path` before is then untouched.
+    What killed writers of the same `path` left beside it is removed.
     """
     aside = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(path)
         yield aside
         _sync(aside)
         if path.is_dir():
@@ -31,10 +34,34 @@ def replacing(path: Path) -> Iterator[Path]:
             f"cannot write: {error.strerror or error}", path, "free some space or choose another folder"
         ) from error
     finally:
-        if aside.is_dir():
-            shutil.rmtree(aside, ignore_errors=True)
-        elif aside.is_file():
-            aside.unlink()
+        _remove(aside)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _remove_leftovers(path: Path) -> None:
+    for part in path.parent.glob(f".{glob.escape(path.name)}.part-*"):
+        writer = part.name.rpartition("-")[2]
+        # our own number: left by another process, before this one was given it
+        if writer == str(os.getpid()) or (writer.isdigit() and not _runs(int(writer))):
+            _remove(part)
+
+
+def _runs(process: int) -> bool:
+    if os.name != "posix":  # elsewhere the question would be a signal
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _sync(path: Path) -> None:

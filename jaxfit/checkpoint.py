@@ -9,8 +9,10 @@ sha256, and the one before serves. Nothing is unpickled.
 import errno
 import hashlib
 import json
+import re
 import shutil
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +31,10 @@ def save(directory: Path, arrays: Any, state: dict[str, Any]) -> Path:
 
     Raises UserError where the disk is full; the older checkpoints are then still there.
     """
-    numbers = [_number(path) for path in _all(directory)]
-    path = directory / f"checkpoint-{max(numbers, default=0) + 1:08d}"
+    older = every(directory)
+    path = directory / f"checkpoint-{_number(older[-1]) + 1 if older else 1:08d}"
     write(path, arrays, state)
-    for old in _all(directory)[:-KEEP]:
+    for old in every(directory)[:-KEEP]:
         shutil.rmtree(old)
     return path
 
@@ -41,7 +43,8 @@ def write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
     """Write one folder of arrays with its state and manifest, aside and renamed."""
     with replacing(path) as aside:
         try:
-            with ocp.StandardCheckpointer() as orbax:
+            # random-looking floats do not compress, and trying takes most of the time
+            with ocp.PyTreeCheckpointer(use_compression=False) as orbax:
                 orbax.save(aside.absolute() / "arrays", arrays)
         except Exception as error:  # the writer wraps a full disk in errors of several kinds
             if "space left" in str(error):
@@ -57,7 +60,7 @@ def latest(directory: Path) -> Path | None:
 
     Warns of every damaged one that is passed over; raises UserError where all are damaged.
     """
-    found = _all(directory)
+    found = every(directory)
     for path in reversed(found):
         problem = damage(path)
         if problem is None:
@@ -83,6 +86,13 @@ def damage(path: Path) -> str | None:
     return None
 
 
+def drop_after(path: Path) -> None:
+    """Remove the checkpoints after `path`, which are damaged: the next ones take their places."""
+    for other in every(path.parent):
+        if _number(other) > _number(path):
+            shutil.rmtree(other)
+
+
 def state(path: Path) -> dict[str, Any]:
     """Where the training stood: the `state` given to `save`."""
     return json.loads((path / "state.json").read_text())
@@ -104,8 +114,35 @@ def load_model(path: Path, like: Any) -> Any:
     return arrays(path, like)
 
 
-def _all(directory: Path) -> list[Path]:
-    return sorted((p for p in directory.glob("checkpoint-*") if p.is_dir()), key=_number)
+def require_same(stored: Mapping[str, Any], known: Mapping[str, Any], where: Path) -> None:
+    """Raise a UserError that says what differs, unless all that is `known` of a training is so in `stored`."""
+    for name, value in known.items():
+        was, now = stored.get(name), _plain(value)
+        if was != now:
+            raise UserError(
+                f"this is of another training: {name} differs{_difference(was, now)}", where,
+                "give the options of the first call, or choose another --out",
+            )  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    # as JSON gives it back
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def _difference(was: Any, now: Any) -> str:
+    if isinstance(was, dict) and isinstance(now, dict):
+        names = [k for k in {**was, **now} if was.get(k) != now.get(k)]
+        return f" in {', '.join(f'{k} ({was.get(k)} there, {now.get(k)} here)' for k in names)}"
+    return f" ({was} there, {now} here)"
+
+
+def every(directory: Path) -> list[Path]:
+    """All checkpoints, whole or damaged, oldest first."""
+    named = (p for p in directory.glob("checkpoint-*") if re.fullmatch(r"checkpoint-\d+", p.name))
+    return sorted((p for p in named if p.is_dir()), key=_number)
 
 
 def _number(path: Path) -> int:
@@ -114,4 +151,9 @@ def _number(path: Path) -> int:
 
 def _digests(path: Path) -> dict[str, str]:
     files = sorted(p for p in path.rglob("*") if p.is_file() and p.name != "manifest.json")
-    return {str(p.relative_to(path)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+    return {str(p.relative_to(path)): _sha256(p) for p in files}
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -108,7 +108,7 @@ class _Trainer:
         self.decay = per_parameter(self.names, recipe.decay, "--decay")
         self.params_type = type(params)
         self.state = devices.replicate(step.start(params, program, self.transform, data), mesh)
-        self.best = jax.tree.map(jnp.copy, params)
+        self.best = params
         self.stand = Stand()
         self.runs: dict[int, Callable[..., step.State]] = {}
         self.fold = jax.jit(step.fold, donate_argnums=0)
@@ -150,8 +150,19 @@ class _Trainer:
         return run
 
     def arrays(self) -> dict[str, Any]:
-        """All arrays that a checkpoint holds."""
-        return {"state": self.state, "best": self.best}
+        """All arrays that a checkpoint holds: scratch tables are zeros between steps."""
+        return {"state": _map_scratch(lambda scratch: None, self.state), "best": self.best}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Take the arrays of a checkpoint."""
+        scratch = iter([w.scratch for w in self.state.weights])
+        state = _map_scratch(lambda _: next(scratch), arrays["state"])
+        self.state, self.best = devices.replicate(state, self.mesh), arrays["best"]
+
+
+def _map_scratch(function: Callable[[Any], Any], state: step.State) -> step.State:
+    weights = [w._replace(scratch=function(w.scratch)) for w in state.weights]
+    return state._replace(weights=type(state.weights)._make(weights))
 
 
 def fit(
@@ -255,6 +266,8 @@ def fit(
                         compile_seconds=trainer.compile_seconds,
                     )
                 save()
+                if interrupted():
+                    raise Interrupted
             if not trainer.stand.done:
                 stopped = "max-minutes"
                 save()
@@ -317,32 +330,10 @@ def _resume(trainer: _Trainer, directory: Path, identity: dict[str, Any], resume
             "a training is there already", directory, "add --resume to go on with it, or choose another --out"
         )
     stored = checkpoint.state(found)
-    for name, value in identity.items():
-        # through JSON, as the checkpoint's own
-        if stored["identity"].get(name) != _plain(value):
-            was = stored["identity"].get(name)
-            changed = _difference(was, _plain(value))
-            raise UserError(
-                f"the checkpoint is of another training: {name} differs{changed}", found,
-                "give the options of the first call, or choose another --out",
-            )  # fmt: skip
-    arrays = checkpoint.arrays(found, trainer.arrays())
-    trainer.state = devices.replicate(arrays["state"], trainer.mesh)
-    trainer.best = arrays["best"]
+    checkpoint.require_same(stored["identity"], identity, found)
+    trainer.restore(checkpoint.arrays(found, trainer.arrays()))
     trainer.stand = Stand(**stored["stand"])
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
-
-
-def _difference(was: Any, now: Any) -> str:
-    if isinstance(was, dict) and isinstance(now, dict):
-        names = [k for k in {**was, **now} if was.get(k) != now.get(k)]
-        return f" in {', '.join(f'{k} ({was.get(k)} there, {now.get(k)} here)' for k in names)}"
-    return f" ({was} there, {now} here)"
+    checkpoint.drop_after(found)
 
 
 @contextmanager

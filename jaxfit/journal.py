@@ -13,6 +13,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from jaxfit.errors import UserError
+
 
 class Journal:
     """JSON lines in a folder; `cut` takes back what was written after a checkpoint."""
@@ -33,20 +35,35 @@ class Journal:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def cut(self, size: int) -> None:
-        """Forget every line written after the journal was `size` bytes long."""
+        """Forget every line written after the journal was `size` bytes long, and half a line of times."""
         if self.path.exists():
-            os.truncate(self.path, size)
+            os.truncate(self.path, min(size, self.size()))
+        if self.timing.exists():
+            os.truncate(self.timing, self.timing.read_bytes().rfind(b"\n") + 1)
 
     def lines(self) -> list[dict[str, Any]]:
         """All lines of metrics."""
-        return [json.loads(line) for line in self.path.read_text().splitlines()] if self.path.exists() else []
+        return _lines(self.path)
+
+    def times(self) -> list[dict[str, Any]]:
+        """All lines of times; an epoch that was trained again after a kill has several."""
+        return _lines(self.timing)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def _append(path: Path, record: dict[str, Any]) -> None:
-    with path.open("a") as file:
-        file.write(json.dumps(record) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise UserError(
+            f"cannot write: {error.strerror or error}", path, "free some space, then go on by --resume"
+        ) from error
 
 
 class Bar:

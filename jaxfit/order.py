@@ -6,6 +6,8 @@ sends past n are sent on until they fall inside ("cycle walking", Black and Roga
 bijection of 0 … n-1. Nothing is sorted, and the cost is a few integer operations per example.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -21,6 +23,7 @@ def _mix(x: jax.Array, key: jax.Array) -> jax.Array:
     return x ^ (x >> 16)
 
 
+@partial(jax.jit, static_argnums=1)
 def permutation(key: jax.Array, n: int) -> jax.Array:
     """A pseudo-random order of n examples: int32[n], every index once.
 

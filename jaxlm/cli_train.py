@@ -48,6 +48,7 @@ def run(args: argparse.Namespace) -> None:
     trained = (
         _train_neural(args, texts.corpus, out, chosen) if chosen else _train_ngram(args, texts.corpus, out)
     )
+    (out / corpus.IDS).unlink(missing_ok=True)
     stopped = trained.fitted.stopped if trained.fitted else "done"
     results = {
         name: evaluate(trained.model.event_log_probs(ids), texts.unknown[name])

@@ -1,9 +1,10 @@
 """From a user's files to a `Corpus`: training, validation and test text in one vocabulary."""
 
+import contextlib
 import dataclasses
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,11 +54,9 @@ def from_files(
     if [*train, *valid, *test].count("-") > 1:
         raise UserError("standard input cannot be read twice", "-", "name a file for one of them")
     _check_files([*valid, *test])  # before the long work
-    out = None
-    if directory and sum(os.path.getsize(f) for f in train if os.path.isfile(f)) > LARGE:
-        directory.mkdir(parents=True, exist_ok=True)
-        out = directory / IDS
-    words, encoded = build(train, reading, size, min_count, vocabulary, out)
+    large = directory and sum(os.path.getsize(f) for f in train if os.path.isfile(f)) > LARGE
+    with _place(directory if large else None) as out:
+        words, encoded = build(train, reading, size, min_count, vocabulary, out)
     parts = {"train": encoded}
     for name, files in (("valid", valid), ("test", test)):
         parts[name] = encode(files, words, reading) if files else Encoded(NONE, 0)
@@ -109,6 +108,21 @@ def reading_of(info: dict) -> Reading:
     known = {field.name for field in dataclasses.fields(Reading)}
     stored = info.get("corpus", {}).get("reading", {})
     return Reading(**{name: value for name, value in stored.items() if name in known})
+
+
+@contextlib.contextmanager
+def _place(directory: Path | None) -> Iterator[Path | None]:
+    """Name a file in a folder, which is not left behind empty if all fails."""
+    if directory is None:
+        yield None
+        return
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        yield directory / IDS
+    except BaseException:
+        with contextlib.suppress(OSError):
+            directory.rmdir()
+        raise
 
 
 def _check_files(files: Sequence[str]) -> None:

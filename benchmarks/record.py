@@ -44,7 +44,7 @@ def environment() -> dict[str, Any]:
         "device": f"{device.platform}: {device.device_kind}",
         "devices": jax.device_count(),
         "cores": os.cpu_count(),
-        "matmul_precision": jax.config.read("jax_default_matmul_precision"),
+        "matmul_precision": jax.config.jax_default_matmul_precision,  # type: ignore[attr-defined]
         "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
     }
 

@@ -40,7 +40,7 @@ class Scale:
 
 
 _QUICK = {"batch_size": 100, "rate": {"*": 0.03}}
-_SMALL = {"epochs": 12, "batch_size": 250}
+_SMALL = {"batch_size": 500, "rate": {"*": 0.02}, "decay": {"*": 0.2, "b": 0.0}, "epochs": 6}
 _THESIS = (25, 50, 75, 100)
 SCALES = {
     scale.name: scale

@@ -1,0 +1,259 @@
+"""Every table through its own command, at the smallest scale; records, resuming, mistakes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jax import random
+
+from benchmarks import scales, shelf, table
+from benchmarks.tables import TABLES
+from jaxlm import trees
+
+ROOT = Path(__file__).parents[2]
+
+
+class Place:
+    """Where this file's runs keep models and records: trained once, found by every test."""
+
+    def __init__(self, folder: Path):
+        self.work, self.out = folder / "work", folder / "results"
+
+    def start(self, *arguments: str, **options) -> subprocess.Popen:
+        words = [sys.executable, "-m", "benchmarks", *arguments]
+        # of programs this small nearly all time goes into compiling them
+        env = os.environ | {
+            "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+        }
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(words, cwd=ROOT, env=env, text=True, **pipes, **options)
+
+    def run(self, *arguments: str, status: int = 0) -> tuple[str, str]:
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == status, err
+        return out, err
+
+    def table(self, name: str, *options: str) -> tuple[dict, str, str]:
+        where = ("--work", str(self.work), "--out", str(self.out))
+        out, err = self.run("run", name, "--scale", "tiny", *where, "--json", *options)
+        return json.loads(out.splitlines()[-1])[name], out, err
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(tmp_path_factory.mktemp("benchmarks"))
+
+
+def test_table_4_4_is_resumed_row_by_row_and_records_all_it_says(place: Place) -> None:
+    where = ("--work", str(place.work), "--out", str(place.out))
+    process = place.start("run", "table-4.4", "--scale", "tiny", *where)
+    path = place.out / "table-4.4.planted.tiny.json"
+    until = time.monotonic() + 200
+    while not (path.exists() and len(json.loads(path.read_text())["rows"]) >= 2):
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    cut = json.loads(path.read_text())
+    assert not cut["complete"]
+    assert 2 <= len(cut["rows"]) < 11
+    assert "Not all rows" in path.with_suffix(".md").read_text()
+    models = {
+        folder: (place.work / "models" / folder / shelf.DONE).stat().st_mtime_ns for folder in cut["models"]
+    }
+
+    result, out, err = place.table("table-4.4")
+    for folder, changed in models.items():
+        assert (place.work / "models" / folder / shelf.DONE).stat().st_mtime_ns == changed, "trained again"
+    assert "trained hlbl-random-seed1 " not in err
+    assert result == json.loads(path.read_text())
+    for before, after in zip(cut["rows"], result["rows"], strict=False):
+        assert before["cells"] == after["cells"]
+
+    assert [row["label"][1] for row in result["rows"][:8]] == [f"T{i}" for i in range(1, 8)] + [""]
+    assert [row["label"][0] for row in result["rows"][7:]] == ["LBL", "Int. KN2", "Int. KN3", "Int. KN6"]
+    first = result["rows"][0]
+    assert first["thesis"] == {"perplexity": 151.2, "mixture": 107.2, "fitted": 106.0, "proportion": 0.34}
+    assert first["seeds"] == [1, 2]
+    for row in result["rows"][:8]:
+        cells = row["cells"]
+        assert len(cells["perplexity"]["values"]) == 2
+        assert cells["perplexity"]["sd"] == pytest.approx(np.std(cells["perplexity"]["values"], ddof=1))
+        assert 10 < cells["perplexity"]["mean"] < 60  # uniform guesses: 60
+        # the mixture of two is at least as good as the geometric mean of them
+        kn6 = result["rows"][-1]["cells"]["perplexity"]["mean"]
+        assert cells["mixture"]["mean"] < np.sqrt(cells["perplexity"]["mean"] * kn6)
+        assert 0 <= cells["proportion"]["mean"] <= 1
+    for model in result["models"].values():
+        if model["label"].startswith("hlbl"):
+            assert model["recipe"]["batch_size"] == 100
+            assert len(model["validation_perplexity"]) == 2
+            assert min(model["seconds_per_epoch"], model["examples_per_second"], model["compile_seconds"]) > 0
+    trees_built = [model["tree"] for model in result["models"].values() if "balanced" in model["label"]]
+    random_trees = [folder for folder, m in result["models"].items() if m["label"].startswith("hlbl-random")]
+    assert sorted(tree["bootstrap"] for tree in trees_built) == sorted(random_trees), "paired by seed"
+    assert len(result["data"]["sha256"]) == 64
+    keys = "commit dirty python jax jaxlib device devices cores matmul_precision XLA_FLAGS"
+    assert set(result["environment"]) == set(keys.split())
+    assert result["environment"]["matmul_precision"] == "highest"
+    for text in (out, path.with_suffix(".md").read_text()):
+        assert "151.2" in text
+        assert "ADAPTIVE(0.4) ×4" in text
+
+
+def test_tables_of_trees_take_the_models_of_table_4_4(place: Place) -> None:
+    place.table("table-4.4")
+    statistics, _, err = place.table("table-4.3")
+    assert "trained" not in err
+    cells = [{name: cell["mean"] for name, cell in row["cells"].items()} for row in statistics["rows"]]
+    assert cells[0]["nodes"] == cells[1]["nodes"] == cells[2]["nodes"] == 59
+    assert cells[0]["codes"] == pytest.approx(1)
+    assert cells[4]["nodes"] < cells[5]["nodes"] < cells[6]["nodes"]
+    speeds, _, err = place.table("table-4.5")
+    assert "trained" not in err
+    assert len(speeds["rows"]) == 8
+    assert speeds["rows"][-1]["thesis"] == {"minutes": 6420}
+    assert all(row["cells"]["minutes"]["mean"] > 0 for row in speeds["rows"])
+
+
+@pytest.mark.parametrize(("name", "rows"), [("table-3.2", 6), ("table-4.1", 7), ("table-4.2", 4)])
+def test_tables_of_perplexities(place: Place, name: str, rows: int) -> None:
+    result, _, _ = place.table(name)
+    assert len(result["rows"]) == rows
+    assert result["complete"]
+    assert (place.out / f"{name}.planted.tiny.md").exists()
+    for row in result["rows"]:
+        assert set(row["thesis"]) == set(row["cells"])
+        for column in set(row["cells"]) - {"proportion", "reduction"}:
+            assert 10 < row["cells"][column]["mean"] < 61
+    if name == "table-4.2":
+        for row in result["rows"]:
+            ours = {column: cell["mean"] for column, cell in row["cells"].items()}
+            assert ours["reduction"] == pytest.approx(ours["random"] - ours["learned"])
+
+
+def test_diversity_joins_the_parts_of_one_tree(place: Place) -> None:
+    result, _, _ = place.table("table-4.6")
+    assert [row["label"] for row in result["rows"]] == [["S1 ×4"], ["S1+S2+S3+S4"]]
+    assert set(result["rows"][0]["cells"]) == {"adaptive", "random", "noisy"}
+
+
+def test_context_sizes_are_answered(place: Place) -> None:
+    result, out, _ = place.table("table-4.7")
+    values = [row["cells"]["perplexity"]["mean"] for row in result["rows"][:3]]
+    falls = values[0] > values[1] > values[2]
+    (answer,) = result["answers"].values()
+    assert answer == falls
+    assert f"context size: {'yes' if falls else 'no'}" in " ".join(out.split())
+
+
+def test_bias_variance_and_its_models(place: Place) -> None:
+    parts, _, _ = place.table("table-4.9")
+    result, _, err = place.table("table-4.8")
+    assert "trained" not in err
+    *single, combined = [row["cells"] for row in parts["rows"]]
+    for column, row in (("hlbl", 0), ("kn", 1)):
+        bias, variance = (result["rows"][row]["cells"][name]["mean"] for name in ("bias", "variance"))
+        assert np.exp(bias) == pytest.approx(combined[column]["mean"])
+        mean = np.mean([np.log(cells[column]["mean"]) for cells in single])
+        assert bias + variance == pytest.approx(mean)  # Eq. 4.8
+        assert variance > 0
+
+
+def test_dry_run_projects_and_trains_nothing(place: Place, tmp_path: Path) -> None:
+    where = ("--work", str(tmp_path / "work"), "--out", str(tmp_path / "out"))
+    out, _ = place.run("run", "table-4.4", "--scale", "tiny", *where, "--dry-run", "--json")
+    projected = json.loads(out.splitlines()[-1])["table-4.4"]
+    assert projected["models"] == 16
+    assert sum(shape["models"] for shape in projected["shapes"]) == 16
+    assert projected["hours"] > 0
+    assert 0.05 < projected["memory_gb"] < 20
+    assert not (tmp_path / "work" / "models").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_list_and_report(place: Place) -> None:
+    out, _ = place.run("list")
+    assert all(name in out for name in (*TABLES, *scales.SCALES))
+    place.table("table-4.4", "--rows", "KN")
+    place.run("report", "--out", str(place.out))
+    page = (place.out / "README.md").read_text()
+    assert "`python -m benchmarks run table-4.4 --scale tiny`" in page
+    assert "(table-4.4.planted.tiny.md)" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("run", "table-9.9"), "benchmarks: there is no table 'table-9.9' - "),
+        (("run", "table-4.4", "--seeds", "0"), "benchmarks: argument --seeds: '0' is not a whole number"),
+        (("run", "table-4.4", "--scale", "huge"), "benchmarks: argument --scale: invalid choice: 'huge'"),
+        (("run", "table-4.4", "--data", "ptb", "--data-dir", "/nowhere"), "benchmarks: the data set ptb is not here"),
+        (("run", "table-4.3", "--scale", "tiny", "--rows", "T9"), "benchmarks: no row of table-4.3 contains 'T9'"),
+        (("run", "table-4.3", "--scale", "tiny", "--out", "/proc/no"), "benchmarks: cannot write"),
+        (("speed", "everything"), "benchmarks: no speed is measured of 'everything'"),
+        (("data", "enron"), "benchmarks: no data set 'enron' to fetch"),
+        ((), "benchmarks: the following arguments are required: COMMAND"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(place: Place, arguments: tuple[str, ...], line: str) -> None:
+    where = ("--work", str(place.work)) if arguments[:1] == ("run",) else ()
+    out, err = place.run(*arguments, *where, status=2)
+    assert out == ""
+    assert err.splitlines()[-1].startswith(line)
+    assert "Traceback" not in err
+
+
+def _rows(*values: list[float]) -> list[dict]:
+    return [{"label": [f"row {i}"], "cells": {"p": {"values": v}}} for i, v in enumerate(values)]
+
+
+def test_unresolved_are_pairs_within_two_standard_errors() -> None:
+    # differences 1, 2, 3: mean 2, standard error 1/sqrt(3)
+    assert table.paired(_rows([11.0, 22.0, 33.0], [10.0, 20.0, 30.0]), "p") == []
+    # differences 1, -1, 2: mean 0.67, standard error 0.88
+    (pair,) = table.paired(_rows([11.0, 19.0, 32.0], [10.0, 20.0, 30.0]), "p")
+    assert pair == "row 0 and row 1 differ by 0.67 ± 0.88"
+    # a single figure is compared with every seed of the other
+    assert table.paired(_rows([10.0, 10.2, 9.8], [10.1]), "p") == ["row 0 and row 1 differ by -0.10 ± 0.12"]
+    assert table.paired(_rows([10.0], [10.0]), "p") == [], "of one seed nothing is known"
+
+
+def test_subtrees_are_those_that_were_joined() -> None:
+    keys = random.split(random.key(0), 4)
+    parts = [trees.random_tree(key, 11) for key in keys]
+    again = shelf.subtrees(trees.join(parts))
+    assert len(again) == 4
+    for part, found in zip(parts, again, strict=True):
+        assert found.num_words == 11
+        assert trees.paths(found).signs.tolist() == trees.paths(part).signs.tolist()
+
+
+def test_identity_is_all_that_determines_a_model_and_nothing_else(tmp_path: Path) -> None:
+    scale = scales.SCALES["tiny"]
+    corpus = scales.corpus("planted", scale)
+    ours = shelf.Shelf(corpus, scale, "tuned", tmp_path)
+    spec = shelf.Spec("hlbl", tree=("adaptive", 0.4, 4))
+    folder = ours.directory(spec)
+    other = [
+        shelf.Shelf(corpus, scale, "thesis", tmp_path).directory(spec),
+        shelf.Shelf(corpus._replace(sha256="0" * 64), scale, "tuned", tmp_path).directory(spec),
+        ours.directory(shelf.Spec("hlbl", seed=2, tree=("adaptive", 0.4, 4))),
+        ours.directory(shelf.Spec("hlbl", tree=("adaptive", 0.25, 4))),
+        ours.directory(shelf.Spec("hlbl", tree=("adaptive", 0.4, 4), left_out=(0, 8))),
+        ours.directory(shelf.Spec("hlbl", tree=("adaptive", 0.4, 4), tree_of=spec)),
+        ours.directory(shelf.Spec("hlbl", tree=("adaptive", 0.4, 4), config=(("context_size", 2),))),
+    ]
+    assert len({folder, *other}) == 1 + len(other)
+    assert shelf.Shelf(corpus, scale, "tuned", tmp_path, show=True).directory(spec) == folder
+    # an n-gram model is the same under any recipe
+    kn = shelf.Spec("kn", order=3)
+    assert shelf.Shelf(corpus, scale, "thesis", tmp_path).directory(kn) == ours.directory(kn)

@@ -1,6 +1,7 @@
 """`jaxlm train MODEL`: the corpus, the training, and what came of it."""
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -50,16 +51,24 @@ def run(args: argparse.Namespace) -> None:
     )
     (out / corpus.IDS).unlink(missing_ok=True)
     stopped = trained.fitted.stopped if trained.fitted else "done"
-    results = {
-        name: evaluate(trained.model.event_log_probs(ids), texts.unknown[name])
-        for name, ids in (("valid", texts.corpus.valid), ("test", texts.corpus.test))
-        # not when time was up while the bootstrap was trained
-        if len(ids) and (chosen is None or (out / PARAMETERS).is_dir())
-    }
+    # nothing is to be told when time was up while the bootstrap was trained
+    results = _evaluate(trained, texts) if chosen is None or (out / PARAMETERS).is_dir() else {}
     if args.json:
         print_json(_record(args, trained, texts.corpus, results, stopped))
     else:
         _report(args, trained, texts.corpus, results, stopped)
+
+
+def _evaluate(trained: train.Trained, texts: corpus.Texts) -> dict[str, Evaluation]:
+    """Evaluate the model on validation (whose score training knows) and test text, where there is any."""
+    results = {}
+    for name, ids in (("valid", texts.corpus.valid), ("test", texts.corpus.test)):
+        fitted, unknown = trained.fitted, texts.unknown[name]
+        if name == "valid" and fitted is not None and math.isfinite(fitted.score):
+            results[name] = Evaluation(-fitted.score * len(ids), len(ids), unknown)
+        elif len(ids):
+            results[name] = evaluate(trained.model.event_log_probs(ids), unknown)
+    return results
 
 
 def _check_place(out: Path, kind: str, resume: bool) -> None:

@@ -47,7 +47,7 @@ SCALES = {
     for scale in (
         Scale(
             "tiny", "a planted language, for the tests: seconds", "planted", (2, 4, 6, 8),
-            seeds=2, random_trees=1, contexts=(1, 2, 5), subtrees=1, subsets=2, events=3000, epochs=2,
+            seeds=1, random_trees=2, contexts=(1, 2, 5), subtrees=1, subsets=2, events=3000, epochs=2,
             tuned={"lbl": _QUICK, "hlbl": _QUICK},
         ),
         Scale(

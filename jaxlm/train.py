@@ -10,7 +10,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -32,6 +32,7 @@ from jaxlm.default_data import Corpus
 from jaxlm.model import (
     CONFIG,
     FORMAT,
+    NGRAMS,
     PARAMETERS,
     TREE,
     VOCABULARY,
@@ -44,7 +45,7 @@ from jaxlm.model import (
 )
 from jaxlm.ngram import good_turing, kneser_ney, unigram
 from jaxlm.ngram import model as ngram_model
-from jaxlm.text import pad
+from jaxlm.text import Vocabulary, pad
 from jaxlm.tree_mixture import average_features
 from jaxlm.tree_paths import Tree, node_biases
 
@@ -102,6 +103,8 @@ def ngram(
 
     Raises UserError for an order outside 1 … 9.
     """
+    if (directory / PARAMETERS).is_dir() or checkpoint.every(directory):
+        raise UserError("another model is there", directory, "choose another --out")
     began = time.perf_counter()
     ids, vocabulary = corpus.train, corpus.vocabulary
     if kind == "unigram":
@@ -114,8 +117,7 @@ def ngram(
         config = {"order": order, "interpolated": interpolated}
     seconds = {"estimate": time.perf_counter() - began}
     info = {"format": FORMAT, "model": kind, "config": config, "corpus": describe(corpus)}
-    directory.mkdir(parents=True, exist_ok=True)
-    vocabulary.save(directory / VOCABULARY)
+    _write_vocabulary(directory, vocabulary)
     ngram_model.save(params, directory)
     _write_info(directory, info)
     return Trained(of_ngram(kind, vocabulary, params, info), None, seconds)
@@ -158,8 +160,9 @@ def hlbl(
     A tree of clusters needs word features: a model over a random tree is trained first (§4.4), in
     `directory/bootstrap`, unless `bootstrap` names the folder of one that is trained already.
     """
-    vocabulary = corpus.vocabulary
+    vocabulary, started = corpus.vocabulary, time.monotonic()
     seconds = {}
+    origin: dict[str, Any] = {}
     if isinstance(tree, Path):
         words_tree = tree_file.load(tree, len(vocabulary))
     else:
@@ -174,11 +177,16 @@ def hlbl(
             if first.fitted is not None and first.fitted.stopped != "done":
                 return first
             _say(run, "hlbl: stage 2 of 3, the tree")
+        origin = {"tree built": {**asdict(tree), "bootstrap": _fingerprint(bootstrap)}}
+        # before a minute goes into a tree that cannot be used
+        _earlier(directory, {"model": "hlbl", "seed": seed, "corpus": describe(corpus), **origin}, run)
         began = time.perf_counter()
-        words_tree = _tree(corpus, directory, tree, bootstrap, seed, run.resume)
+        words_tree = _tree(corpus, directory, tree, origin, bootstrap, seed)
         seconds["tree"] = time.perf_counter() - began
         if bootstrap is not None and bootstrap.parent == directory:
             _say(run, "hlbl: stage 3 of 3, the model over its tree")
+        if run.max_minutes is not None:
+            run = replace(run, max_minutes=run.max_minutes - (time.monotonic() - started) / 60)
     counts = word_counts(corpus)
     full = hlbl_model.Config(num_words=len(vocabulary), num_nodes=len(words_tree.children), **(config or {}))
     make = partial(hlbl_model.make_data, tree=words_tree, config=full, eos=vocabulary.eos)
@@ -187,7 +195,7 @@ def hlbl(
     trained = _train(
         "hlbl", corpus, directory, full, hlbl_model.program(full, vocabulary.eos), params, make, recipe, seed, run,
         lambda params, info: of_hlbl(vocabulary, full, words_tree, params, info),
-        {"tree": hashlib.sha256(words_tree.children.tobytes()).hexdigest()},
+        {**origin, "tree": _tree_sha256(words_tree)},
         before=lambda: tree_file.save(words_tree, directory / TREE),
     )  # fmt: skip
     return trained._replace(seconds={**seconds, **trained.seconds})
@@ -207,10 +215,21 @@ def word_features(corpus: Corpus, bootstrap: Path) -> np.ndarray:
 
 
 def _tree(
-    corpus: Corpus, directory: Path, options: TreeOptions, bootstrap: Path | None, seed: int, resume: bool
+    corpus: Corpus,
+    directory: Path,
+    options: TreeOptions,
+    origin: dict[str, Any],
+    bootstrap: Path | None,
+    seed: int,
 ) -> Tree:
-    if resume and (directory / TREE).exists():
-        return tree_file.load(directory / TREE, len(corpus.vocabulary))
+    if (directory / CONFIG).exists() and (directory / TREE).exists():
+        # a tree is kept where all it was made from is the same; a kill may have left one beside another's config
+        was = read_info(directory)
+        now = json.loads(json.dumps({"seed": seed, "corpus": describe(corpus), **origin}))
+        if all(was.get(name) == value for name, value in now.items()):
+            tree = tree_file.load(directory / TREE, len(corpus.vocabulary))
+            if _tree_sha256(tree) == was.get("tree"):
+                return tree
     clusters = options.kind not in ("random", "huffman")
     return trees.build(
         options.kind,
@@ -236,7 +255,7 @@ def _train(
     seed: int,
     run: Run,
     finish: Callable[[Any, dict[str, Any]], Model],
-    more_identity: dict[str, str],
+    more_identity: dict[str, Any],
     before: Callable[[], None] = lambda: None,
 ) -> Trained:
     """What training an lbl and an hlbl have in common: the folder, the engine, the finished model."""
@@ -244,22 +263,12 @@ def _train(
         "model": kind, "config": asdict(config), "seed": seed, "corpus": describe(corpus), **more_identity
     }  # fmt: skip
     info = {"format": FORMAT, **identity, "recipe": asdict(recipe), "finished": False}
-    if (directory / PARAMETERS).is_dir() and (directory / CONFIG).exists():
-        found = read_info(directory)
-        if not run.resume:
-            raise UserError(
-                "a trained model is there already",
-                directory,
-                "add --resume to go on from it, or choose another --out",
-            )
-        if all(found.get(name) == json.loads(json.dumps(info[name])) for name in (*identity, "recipe")):
-            if found["finished"]:
-                return Trained(load(directory), None, {})
-        else:
-            raise UserError("another model is there", directory, "give its options, or choose another --out")
-    directory.mkdir(parents=True, exist_ok=True)
-    if checkpoint.latest(directory) is None or not (directory / CONFIG).exists():
-        corpus.vocabulary.save(directory / VOCABULARY)
+    found = _earlier(directory, {**identity, "recipe": asdict(recipe)}, run)
+    if found is not None and found["finished"]:
+        _drop_checkpoints(directory)
+        return Trained(load(directory), None, {})
+    if found is None:
+        _write_vocabulary(directory, corpus.vocabulary)
         before()
         _write_info(directory, info)
     fitted = fit(
@@ -271,15 +280,53 @@ def _train(
     checkpoint.write(directory / PARAMETERS, fitted.params, {"score": fitted.score})
     info |= {
         "finished": fitted.stopped == "done",
-        "validation perplexity": float(np.exp(fitted.score)),
+        "validation perplexity": float(np.exp(fitted.score)) if np.isfinite(fitted.score) else None,
         "epochs": len(fitted.history),
     }
     _write_info(directory, info)
     if info["finished"]:
-        for path in directory.glob("checkpoint-*"):
-            shutil.rmtree(path)
-    seconds = {"compile": fitted.compile_seconds, "train": _train_seconds(directory)}
+        _drop_checkpoints(directory)
+    train_seconds = sum(line["train_seconds"] for line in Journal(directory).times())
+    seconds = {"compile": fitted.compile_seconds, "train": train_seconds}
     return Trained(finish(fitted.params, info), fitted, seconds)
+
+
+def _earlier(directory: Path, known: dict[str, Any], run: Run) -> dict[str, Any] | None:
+    """The `config.json` of an earlier run of this training; None where there is nothing to go on with.
+
+    Raises UserError where there is, but `run` is not to go on, and where it is of another training.
+    """
+    if not (directory / CONFIG).exists():
+        return None
+    found = read_info(directory)
+    begun = bool(checkpoint.every(directory)) or (directory / PARAMETERS).is_dir()
+    if not begun and found["model"] not in NGRAMS:  # killed before its first checkpoint
+        return None
+    if found["model"] != known["model"]:
+        raise UserError(f"a model of kind {found['model']} is there", directory, "choose another --out")
+    if not run.resume:
+        advice = "add --resume to go on with it, or choose another --out"
+        raise UserError("a training is there already", directory, advice)
+    checkpoint.require_same(found, known, directory)
+    return found
+
+
+def _drop_checkpoints(directory: Path) -> None:
+    for path in checkpoint.every(directory):
+        shutil.rmtree(path)
+
+
+def _fingerprint(bootstrap: Path | None) -> str | None:
+    """What tells one trained model from another: all that determined it."""
+    if bootstrap is None:
+        return None
+    info = read_info(bootstrap)
+    made = {name: info.get(name) for name in ("config", "recipe", "seed", "corpus", "tree")}
+    return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
+
+
+def _tree_sha256(tree: Tree) -> str:
+    return hashlib.sha256(tree.children.tobytes()).hexdigest()
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:
@@ -304,10 +351,9 @@ def word_counts(corpus: Corpus) -> np.ndarray:
     return np.bincount(corpus.train, minlength=len(corpus.vocabulary)).astype(np.int64)
 
 
-def _train_seconds(directory: Path) -> float:
-    timing = Journal(directory).timing
-    lines = timing.read_text().splitlines() if timing.exists() else []  # no epoch has ended yet
-    return float(sum(json.loads(line)["train_seconds"] for line in lines))
+def _write_vocabulary(directory: Path, vocabulary: Vocabulary) -> None:
+    with replacing(directory / VOCABULARY) as aside:
+        vocabulary.save(aside)
 
 
 def _write_info(directory: Path, info: dict[str, Any]) -> None:

@@ -29,7 +29,10 @@ class Rows(NamedTuple):
 
 
 class Outer(NamedTuple):
-    """Row ids[j] has coef[j] * vectors[owner[j]]: int32 [k], [k], int32 [k], [B, D]; k <= CHUNK or a multiple."""
+    """Row ids[j] has coef[j] * vectors[owner[j]]: int32 [k], [k], int32 [k], [B, D].
+
+    k must divide into equal chunks, as many as there are CHUNKs in it (the last one begun counted).
+    """
 
     ids: jax.Array
     coef: jax.Array
@@ -57,8 +60,8 @@ def _add_outer(value: jax.Array, part: Outer, factor: jax.Array) -> jax.Array:
         ids, coef, owner = piece
         return value.at[ids].add((factor * coef)[:, None] * part.vectors[owner], mode="drop"), None
 
-    size = min(CHUNK, part.ids.shape[0])
-    pieces = jax.tree.map(lambda x: x.reshape(-1, size), (part.ids, part.coef, part.owner))
+    chunks = -(-part.ids.shape[0] // CHUNK)
+    pieces = jax.tree.map(lambda x: x.reshape(chunks, -1), (part.ids, part.coef, part.owner))
     return lax.scan(chunk, value, pieces)[0]
 
 

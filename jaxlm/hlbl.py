@@ -7,6 +7,7 @@ tree over the words serves, with one leaf per word or several.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,10 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxfit import rows
 from jaxfit.recipe import Recipe
 from jaxfit.step import Program
-from jaxlm.text import gather_contexts, pad
-from jaxlm.tree_paths import Tree, paths
+from jaxlm import hlbl_batch, hlbl_gradient
+from jaxlm.hlbl_batch import TILE, Batch, Data
+from jaxlm.text import gather_contexts
+from jaxlm.tree_paths import Tree
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,15 @@ class Config:
         default=True, metadata={"help": "contexts run on across line ends", "unit": ""}
     )
 
+    @property
+    def num_hot(self) -> int:
+        """How many of the first nodes take part in a minibatch as one dense matrix product.
+
+        Dense, a node costs the same whether visited or not, about as much as 30 visits one by one in a
+        minibatch of 1000. More codes per word visit more nodes that often.
+        """
+        return min(self.num_nodes, 64 * max(1, round(self.num_nodes / self.num_words)))
+
 
 class Params(NamedTuple):
     """R: [N_w, N_f] context word vectors; C: [c, N_f] context weights; Q: [nodes, N_f]; b: [nodes]."""
@@ -51,26 +64,6 @@ class Params(NamedTuple):
     C: Array
     Q: Array
     b: Array
-
-
-class Data(NamedTuple):
-    """Text and the paths of all words, on the device: `padded` as in `jaxlm.text`, the rest as in `Paths`."""
-
-    padded: Array  # int32[N + c]
-    word_codes: Array  # int32[N_w + 1]
-    code_nodes: Array  # int32[codes + 1]
-    nodes: Array  # int32[entries]
-    signs: Array  # int8[entries]
-
-
-class Batch(NamedTuple):
-    """A minibatch; the visited nodes of all its codes laid flat, padded to a static capacity with sign 0."""
-
-    context: Array  # int32[B, c]
-    node: Array  # int32[capacity]
-    sign: Array  # float32[capacity]: +1 left, -1 right, 0 padding
-    code: Array  # int32[capacity]: slot of the code, in order
-    owner: Array  # int32[slots]: example of each code; B for padding
 
 
 def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
@@ -109,9 +102,30 @@ def dropout(r_hat: Array, key: Array | None, rate: float) -> Array:
     return jnp.where(kept, r_hat / (1 - rate), 0.0)
 
 
-def minibatch_loss(rows: Params, batch: Batch, weight: Array, keys: Array | None, config: Config) -> Array:
-    """Sum over the minibatch of weight * `loss`, from the rows that `touched` names."""
-    return jnp.sum(weight * example_losses(rows, batch, keys, config))
+def minibatch_loss(read: Params, batch: Batch, weight: Array, keys: Array | None, config: Config) -> Array:
+    """Sum over the minibatch of weight * `loss`, in nats, from the rows that `touched` names."""
+    c, B = batch.context.shape
+    r_hat = jnp.sum(read.C[:, None] * read.R.reshape(c, B, -1), axis=0)
+    if keys is not None and config.dropout:
+        r_hat = jax.vmap(lambda r, key: dropout(r, key, config.dropout))(r_hat, keys)
+    tiles = jax.tree.map(lambda *x: jnp.concatenate(x), batch.hot, batch.cold)
+    logit = jnp.sum(read.Q * r_hat[jnp.repeat(tiles.owner, TILE)], axis=1) + read.b
+    decision = jax.nn.log_sigmoid(tiles.sign * logit.reshape(-1, TILE))
+    of_tile = jnp.sum(jnp.where(tiles.sign == 0, 0.0, decision), axis=1)
+    owner = jnp.arange(B) if batch.owner is None else batch.owner
+    log_code = jnp.zeros(owner.shape, logit.dtype).at[tiles.slot].add(of_tile, mode="drop")
+    return -jnp.sum(weight * segment_logsumexp(log_code, owner, B))
+
+
+def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Any]:
+    """`minibatch_loss` and its gradient, in parts, by the fast way of `jaxlm.hlbl_gradient`."""
+    R, C, Q, b = weights
+    mask = None
+    if config.dropout:
+        ones = jnp.ones(config.num_features)
+        mask = jax.vmap(lambda key: dropout(ones, key, config.dropout))(keys)
+    loss, grads = hlbl_gradient.gradient(R, C.value, Q, b, batch, weight, mask, config.num_hot)
+    return loss, Params._make(grads)
 
 
 def segment_logsumexp(x: Array, segment: Array, num_segments: int) -> Array:
@@ -123,48 +137,8 @@ def segment_logsumexp(x: Array, segment: Array, num_segments: int) -> Array:
 
 def touched(batch: Batch) -> Params:
     """The rows of R, Q and b that a minibatch reads; C is dense."""
-    return Params(R=batch.context.reshape(-1), C=None, Q=batch.node, b=batch.node)  # type: ignore[arg-type]
-
-
-def gather(data: Data, index: Array, capacity: int, config: Config, eos: int) -> Batch:
-    """The examples `index` int32[B] of the text, and the paths of their words laid flat."""
-    context, word = gather_contexts(data.padded, index, config.context_size, eos, config.across_lines)
-    first, last = data.word_codes[word], data.word_codes[word + 1]
-    # every code has an entry, and no example more codes than the richest word
-    slots = capacity
-    code_of, owner, _ = spread(first, last, slots)
-    start = data.code_nodes[code_of]
-    stop = jnp.where(owner < index.shape[0], data.code_nodes[code_of + 1], start)
-    entry, code, real = spread(start, stop, capacity)
-    return Batch(
-        context=context,
-        node=jnp.where(real, data.nodes[entry], config.num_nodes),  # padding: no row
-        sign=jnp.where(real, data.signs[entry], 0).astype(jnp.float32),
-        code=jnp.minimum(code, slots - 1),
-        owner=owner,
-    )
-
-
-def spread(start: Array, stop: Array, capacity: int) -> tuple[Array, Array, Array]:
-    """Ranges [start, stop) laid end to end.
-
-    For each of `capacity` places: the position, the number of the range (or their count, for padding), and
-    whether it is real.
-    """
-    end = jnp.cumsum(stop - start)
-    place = jnp.arange(capacity)
-    which = jnp.searchsorted(end, place, side="right", method="sort").astype(jnp.int32)
-    real = which < start.shape[0]
-    at = jnp.minimum(which, start.shape[0] - 1)
-    position = start[at] + place - (end[at] - (stop - start)[at])
-    return jnp.where(real, position, 0), which, real
-
-
-def costs(data: Data, config: Config) -> np.ndarray:
-    """int32[N]: visited nodes of each example of the text, for the engine to choose a capacity by."""
-    code_nodes, word_codes = np.asarray(data.code_nodes), np.asarray(data.word_codes)
-    per_word = code_nodes[word_codes[1:]] - code_nodes[word_codes[:-1]]
-    return per_word[np.asarray(data.padded)[config.context_size :]].astype(np.int32)
+    nodes = jnp.concatenate([batch.hot.node.reshape(-1), batch.cold.node.reshape(-1)])
+    return Params(R=batch.context.reshape(-1), C=None, Q=nodes, b=nodes)  # type: ignore[arg-type]
 
 
 def log_prob(params: Params, context: Array, children: Array, num_words: int) -> Array:
@@ -198,28 +172,14 @@ def log_prob(params: Params, context: Array, children: Array, num_words: int) ->
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """-log P(word | context), float32[B], in nats, no dropout."""
-    ids = touched(batch)
-    rows = Params(
-        params.R[ids.R], params.C, params.Q.at[ids.Q].get(mode="clip"), params.b.at[ids.b].get(mode="clip")
-    )
-    return example_losses(rows, batch, None, config)
-
-
-def example_losses(rows: Params, batch: Batch, keys: Array | None, config: Config) -> Array:
-    """-log P(word | context) of each example, float32[B], from the rows that `touched` names."""
-    B, c = batch.context.shape
-    r_hat = jnp.sum(rows.C[None] * rows.R.reshape(B, c, config.num_features), axis=1)
-    if keys is not None and config.dropout:
-        r_hat = jax.vmap(lambda r, key: dropout(r, key, config.dropout))(r_hat, keys)
-    logit = jnp.sum(rows.Q * r_hat.at[batch.owner[batch.code]].get(mode="clip"), axis=1) + rows.b
-    decision = jnp.where(batch.sign == 0, 0.0, jax.nn.log_sigmoid(batch.sign * logit))
-    log_code = jax.ops.segment_sum(decision, batch.code, batch.owner.shape[0], indices_are_sorted=True)
-    return -segment_logsumexp(log_code, batch.owner, B)
+    one = jnp.ones((), params.R.dtype)
+    R, Q, b = (rows.Weights(table, one, None, None) for table in (params.R, params.Q, params.b))
+    return hlbl_gradient.forward(R, params.C, Q, b, batch, None, config.num_hot).loss
 
 
 def make_data(ids: np.ndarray, tree: Tree, config: Config, eos: int) -> Data:
     """A text with the paths of all words, on the device; ids: int32 [events]."""
-    return Data(pad(ids, config.context_size, eos).padded, *(jnp.asarray(x) for x in paths(tree)))
+    return hlbl_batch.make_data(ids, tree, config.num_hot, config.context_size, eos)
 
 
 def average_predicted(params: Params, data: Data, config: Config, eos: int) -> tuple[np.ndarray, np.ndarray]:
@@ -244,12 +204,19 @@ def program(config: Config, eos: int) -> Program:
     """The model as the engine sees it, over `Data`; eos: the line end's id."""
     return Program(
         size=lambda data: data.padded.shape[0] - config.context_size,
-        batch=lambda data, index, capacity: gather(data, index, capacity, config, eos),
-        loss=lambda rows, batch, weight, keys: minibatch_loss(rows, batch, weight, keys, config),
+        batch=partial(
+            hlbl_batch.gather,
+            context_size=config.context_size,
+            eos=eos,
+            across_lines=config.across_lines,
+            num_nodes=config.num_nodes,
+        ),
+        loss=partial(minibatch_loss, config=config),
         touched=touched,
-        score=lambda params, batch: score(params, batch, config),
-        costs=lambda data: costs(data, config),
+        score=partial(score, config=config),
+        costs=partial(hlbl_batch.costs, context_size=config.context_size),
         metric=("perplexity", np.exp),
+        gradient=partial(gradient, config=config),
     )
 
 

@@ -1,0 +1,196 @@
+"""Minibatches of the hierarchical model: contexts, and the decisions on the paths of their words, laid flat.
+
+The nodes of a code are split in two: its way through the most visited nodes of the tree (*hot*: the first
+`num_hot`, see `jaxlm.tree_order`) and the rest (*cold*). Either part is cut into tiles of `TILE` decisions, the
+last one filled up with decisions of sign 0. A minibatch is a list of tiles, of static length.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from jaxfit.parts import CHUNK
+from jaxlm.text import gather_contexts, pad
+from jaxlm.tree_paths import Paths, Tree, paths
+
+TILE = 4
+
+
+class Table(NamedTuple):
+    """The tiles of all words, ordered by word.
+
+    start: int32[N_w + 1], word w has tiles start[w] up to start[w + 1]; node, sign: int32, int8 [tiles, TILE];
+    code: int32[tiles], the code that a tile belongs to, counted from its word's first.
+    """
+
+    start: Array
+    node: Array
+    sign: Array
+    code: Array
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["padded", "word_codes", "hot", "cold"],
+    meta_fields=["mean_hot", "mean_cold", "mean_codes"],
+)
+@dataclass(frozen=True)
+class Data:
+    """A text and the paths of all words, on the device.
+
+    padded: int32[c + events], as in `jaxlm.text`; word_codes: int32[N_w + 1], as in `Paths`.
+    mean_hot, mean_cold, mean_codes: tiles and codes of an event's word on average; static, room is shared out
+    by them.
+    """
+
+    padded: Array
+    word_codes: Array
+    hot: Table
+    cold: Table
+    mean_hot: float
+    mean_cold: float
+    mean_codes: float
+
+
+class Tiles(NamedTuple):
+    """Decisions of a minibatch: node int32 [T, TILE], sign float32 [T, TILE], 0 for padding.
+
+    slot, owner: int32[T], the code and the example that a tile belongs to.
+    """
+
+    node: Array
+    sign: Array
+    slot: Array
+    owner: Array
+
+
+class Batch(NamedTuple):
+    """A minibatch: context int32[c, B], oldest first; owner: int32[slots], the example of each code (B: none).
+
+    owner is None where no word has several codes, so that a code's slot is its example.
+    """
+
+    context: Array
+    hot: Tiles
+    cold: Tiles
+    owner: Array | None
+
+
+def make_data(ids: np.ndarray, tree: Tree, num_hot: int, context_size: int, eos: int) -> Data:
+    """A text with the paths of all words, on the device; ids: int32 [events]."""
+    every = paths(tree)
+    is_hot = every.nodes < num_hot
+    hot, cold = tabulate(every, is_hot, len(tree.children)), tabulate(every, ~is_hot, len(tree.children))
+    words = np.bincount(ids, minlength=tree.num_words) / max(len(ids), 1)
+    means = [float(words @ np.diff(np.asarray(start))) for start in (hot.start, cold.start, every.word_codes)]
+    padded = pad(ids, context_size, eos).padded
+    return Data(padded, jnp.asarray(every.word_codes), hot, cold, *means)
+
+
+def tabulate(every: Paths, chosen: NDArray[np.bool_], filler: int) -> Table:
+    """Cut the chosen entries of each code into tiles; the last one is filled up with node `filler`, sign 0."""
+    number = np.concatenate([[0], np.cumsum(chosen)])[every.code_nodes]  # chosen entries before each code
+    length = np.diff(number)
+    tiles = -(-length // TILE)
+    first = np.concatenate([[0], np.cumsum(tiles)])
+    place = np.arange(number[-1]) + np.repeat(first[:-1] * TILE - number[:-1], length)
+    room = max(first[-1], 1) * TILE
+    node, sign = np.full(room, filler, np.int32), np.zeros(room, np.int8)
+    node[place], sign[place] = every.nodes[chosen], every.signs[chosen]
+    codes = np.diff(every.word_codes)
+    local = np.arange(len(tiles)) - np.repeat(every.word_codes[:-1], codes)
+    code = np.resize(np.repeat(local, tiles), len(node) // TILE)
+    start = first[every.word_codes]
+    return Table(
+        *map(
+            jnp.asarray,
+            (start.astype(np.int32), node.reshape(-1, TILE), sign.reshape(-1, TILE), code.astype(np.int32)),
+        )
+    )
+
+
+def costs(data: Data, context_size: int) -> NDArray[np.int64]:
+    """int[N]: the room that each example of the text takes, for the engine to choose a capacity by.
+
+    In decisions. An example with more than its share of hot tiles, cold tiles or codes takes the room of all
+    three.
+    """
+    unit = TILE * (data.mean_hot + data.mean_cold)
+    shares = [
+        np.diff(np.asarray(start)) / mean
+        for start, mean in (
+            (data.hot.start, data.mean_hot),
+            (data.cold.start, data.mean_cold),
+            (data.word_codes, data.mean_codes),
+        )
+        if mean
+    ]
+    per_word = np.ceil(unit * np.max(shares, axis=0) - 1e-6).astype(np.int64)
+    return per_word[np.asarray(data.padded)[context_size:]]
+
+
+def gather(
+    data: Data,
+    index: Array,
+    capacity: int,
+    *,
+    context_size: int,
+    eos: int,
+    across_lines: bool,
+    num_nodes: int,
+) -> Batch:
+    """The examples `index` int32[B] of the text, with room for examples of `capacity` costs together."""
+    B = index.shape[0]
+    context, word = gather_contexts(data.padded, index, context_size, eos, across_lines)
+    share = capacity / (TILE * (data.mean_hot + data.mean_cold))
+    owner, first_slot = None, jnp.arange(B, dtype=jnp.int32)
+    if data.mean_codes != 1:
+        owner, _, _ = spread(data.word_codes, word, int(share * data.mean_codes) + 1)
+        codes = data.word_codes[word + 1] - data.word_codes[word]
+        first_slot = jnp.cumsum(codes) - codes
+    # padding is given a node past the last, whose row is neither read nor written
+    hot, cold = (
+        tiles(table, word, first_slot, room(share * mean), num_nodes)
+        for table, mean in ((data.hot, data.mean_hot), (data.cold, data.mean_cold))
+    )
+    return Batch(context.T, hot, cold, owner)
+
+
+def room(tiles: float) -> int:
+    """How many tiles to provide for `tiles` at most: their decisions divide into equal chunks for `parts.add`."""
+    enough = int(tiles) + 1
+    chunks = -(-enough * TILE // CHUNK)
+    return -(-enough // chunks) * chunks
+
+
+def tiles(table: Table, word: Array, first_slot: Array, room: int, filler: int) -> Tiles:
+    """The tiles of the words [B], end to end; first_slot: int32[B], the slot of each word's first code."""
+    owner, position, real = spread(table.start, word, room)
+    at = jnp.minimum(owner, word.shape[0] - 1)
+    return Tiles(
+        node=jnp.where(real[:, None], table.node[position], filler),
+        sign=jnp.where(real[:, None], table.sign[position], 0).astype(jnp.float32),
+        slot=first_slot[at] + jnp.where(real, table.code[position], 0),
+        owner=at,
+    )
+
+
+def spread(start: Array, which: Array, room: int) -> tuple[Array, Array, Array]:
+    """The ranges start[w] … start[w + 1] - 1 for each w of `which` [B], laid end to end in `room` places.
+
+    Returns for each place: which of the ranges it belongs to (B for padding), the position, and whether it is
+    real.
+    """
+    first, length = start[which], start[which + 1] - start[which]
+    end = jnp.cumsum(length)
+    owner = jnp.cumsum(jnp.zeros(room, jnp.int32).at[end].add(1, mode="drop"))
+    place = jnp.arange(room, dtype=jnp.int32)
+    at = jnp.minimum(owner, which.shape[0] - 1)
+    real = place < end[-1]
+    return owner, jnp.where(real, place + (first - end + length)[at], 0), real

@@ -9,6 +9,7 @@ sha256, and the one before serves. Nothing is unpickled.
 import errno
 import hashlib
 import json
+import os
 import re
 import shutil
 import warnings
@@ -24,6 +25,7 @@ from jaxfit.errors import UserError
 
 FORMAT = 1
 KEEP = 2
+OVERHEAD = 1 << 18  # bytes beside those of the arrays, generously
 
 
 def save(directory: Path, arrays: Any, state: dict[str, Any]) -> Path:
@@ -42,17 +44,29 @@ def save(directory: Path, arrays: Any, state: dict[str, Any]) -> Path:
 def write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
     """Write one folder of arrays with its state and manifest, aside and renamed."""
     with replacing(path) as aside:
+        _require_room(aside.parent, arrays)
         try:
             # random-looking floats do not compress, and trying takes most of the time
             with ocp.PyTreeCheckpointer(use_compression=False) as orbax:
                 orbax.save(aside.absolute() / "arrays", arrays)
         except Exception as error:  # the writer wraps a full disk in errors of several kinds
             if "space left" in str(error):
-                raise OSError(errno.ENOSPC, "No space left on device") from error
+                raise _disk_full() from error
             raise
         (aside / "state.json").write_text(json.dumps(state, indent=1))
         manifest = {"format": FORMAT, "sha256": _digests(aside)}
         (aside / "manifest.json").write_text(json.dumps(manifest, indent=1))
+
+
+def _require_room(directory: Path, arrays: Any) -> None:
+    # Asked beforehand, since the writer tells of a full disk in pages of tracebacks from its threads.
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(arrays))
+    if shutil.disk_usage(directory).free < size + OVERHEAD:
+        raise _disk_full()
+
+
+def _disk_full() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def latest(directory: Path) -> Path | None:

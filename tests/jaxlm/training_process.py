@@ -1,0 +1,133 @@
+"""A training in a process of its own that can be killed: `python training_process.py FOLDER [MOMENT COUNT]`.
+
+Trains an hlbl over a learned tree, and so its bootstrap, in `FOLDER`, resuming what is there. At a moment's
+`COUNT`th coming it says "now" and waits to be killed; the delays are put into the program from outside.
+"""
+
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import orbax.checkpoint as ocp
+
+from jaxfit import checkpoint, fit, journal
+from jaxfit.recipe import Recipe
+from jaxlm import train, trees
+from jaxlm.default_data import Corpus
+from jaxlm.text import Vocabulary
+
+# 15 steps an epoch; the rate drops on the way
+RECIPE = Recipe(
+    optimizer="adam", batch_size=100, epochs=4, rate={"*": 0.1}, decay={"*": 0.02, "b": 0.0}, drops=(0.3, 0.1)
+)
+CONFIG = {"num_features": 6, "context_size": 2, "dropout": 0.1}
+TREE = train.TreeOptions("adaptive", epsilon=0.3, copies=2)
+
+
+def corpus() -> Corpus:
+    """A small text with little to learn, so that training overfits, and rates drop."""
+    draw = np.random.default_rng(0)
+    ids = [0]
+    for step in draw.geometric(0.05, 1899):
+        ids.append(int(ids[-1] + step) % 30)
+    text = np.array(ids, np.int32)
+    names = [f"w{i}" for i in range(29)]
+    vocabulary = Vocabulary.from_words(names, dict.fromkeys(names, 1))
+    return Corpus("counting", text[:1500], text[1500:], text[:0], vocabulary, "none", "a toy")
+
+
+def main(folder: Path, moment: str | None = None, count: int = 1) -> None:
+    """Train; with a moment in small chunks and with many checkpoints, without one as anybody would."""
+    run = train.Run(resume=True)
+    if moment:
+        fit.CHUNK_SECONDS, fit.time = 1e-9, clock()  # one step a chunk
+        run = train.Run(resume=True, checkpoint_minutes=2.5 / 60)
+        MOMENTS[moment](count)
+    _keep_last_checkpoints()
+    train.hlbl(corpus(), folder, recipe=RECIPE, config=CONFIG, tree=TREE, run=run)
+
+
+def clock() -> SimpleNamespace:
+    """In place of the module `time`: seconds that pass by being asked for, once or twice a chunk."""
+    ticks = iter(range(10**9))
+    return SimpleNamespace(monotonic=lambda: float(next(ticks)), perf_counter=time.perf_counter)
+
+
+def _keep_last_checkpoints() -> None:
+    """Copy the last checkpoint to `last`, where the finished training removes it."""
+    drop = train._drop_checkpoints
+
+    def keep(directory: Path) -> None:
+        if not (directory / "last").exists():
+            shutil.copytree(checkpoint.every(directory)[-1], directory / "last")
+        drop(directory)
+
+    train._drop_checkpoints = keep
+
+
+def _now() -> None:
+    print("now", flush=True)
+    time.sleep(60)
+
+
+def _in(
+    owner: Any, name: str, of: Callable[..., bool] = lambda *_: True, then: Any = None
+) -> Callable[[int], None]:
+    """Wait within the `count`th call of owner.name whose arguments are such; `then`: what to do there first."""
+
+    def set_up(count: int) -> None:
+        real, seen = getattr(owner, name), []
+
+        def call(*args: Any, **options: Any) -> Any:
+            if of(*args):
+                seen.append(1)
+                if len(seen) == count:
+                    if then:
+                        then(real, *args, **options)
+                    _now()
+            return real(*args, **options)
+
+        setattr(owner, name, call)
+
+    return set_up
+
+
+def _is_checkpoint(path: Path, *_: Any) -> bool:
+    return Path(path).name.startswith("checkpoint-")
+
+
+def _is_manifest(path: Path, *_: Any) -> bool:
+    return path.name == "manifest.json" and path.parent.name.startswith(".checkpoint-")
+
+
+def _begin(write: Callable[..., None], *args: Any, **options: Any) -> None:
+    threading.Thread(target=write, args=args, kwargs=options, daemon=True).start()
+
+
+def _remove_half(remove: Callable[..., None], path: Path) -> None:
+    (path / "manifest.json").unlink()
+    remove(path / "arrays" / "d")
+
+
+MOMENTS: dict[str, Callable[[int], None]] = {
+    "chunk": _in(fit, "_check_finite"),
+    "arrays": _in(ocp.PyTreeCheckpointer, "save", then=_begin),
+    "manifest": _in(Path, "write_text", _is_manifest),
+    "rename": _in(os, "replace", lambda _, path: _is_checkpoint(path)),
+    "pruning": _in(shutil, "rmtree", _is_checkpoint, then=_remove_half),
+    "validation": _in(fit, "scores"),
+    "journal": _in(journal.Journal, "time"),
+    "tree": _in(trees, "log_odds"),
+    "config": _in(train, "_write_info"),
+}  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:3], *map(int, sys.argv[3:4]))

@@ -26,7 +26,7 @@ from jaxfit.order import permutation
 from jaxfit.recipe import Recipe, per_parameter, transform
 
 CHUNK_SECONDS = 2.0
-CAPACITY_STEP = 1.125  # the ladder of ragged capacities: a few compilations at most, little padding
+CAPACITY_STEP = 1.06  # the ladder of ragged capacities: a few compilations at most, little padding
 
 
 class Fitted(NamedTuple):
@@ -62,18 +62,27 @@ class Stand(NamedTuple):
     done: bool = False
 
 
-def capacity(program: step.Program, data: Any, order: np.ndarray, lane_size: int) -> int:
+def capacity(program: step.Program, data: Any, order: np.ndarray, lane_size: int) -> int | tuple[int, ...]:
     """Static room for the ragged entries of any minibatch (or device's part of one) in this order of examples.
 
-    Chosen from a fixed ladder by the order alone, so that a resumed epoch compiles to the same program.
+    One number for each kind of entry that the program counts. Chosen from a fixed ladder by the order alone, so
+    that a resumed epoch compiles to the same program.
     """
     if program.costs is None:
         return 0
     costs = np.asarray(program.costs(data))
-    padded = np.zeros(-(-len(order) // lane_size) * lane_size, np.int64)
+    padded = np.zeros((-(-len(order) // lane_size) * lane_size, *costs.shape[1:]), np.int64)
     padded[: len(order)] = costs[order]
-    most = int(padded.reshape(-1, lane_size).sum(axis=1).max())
-    rung = max(128.0, costs.mean() * lane_size)
+    most = padded.reshape(-1, lane_size, *costs.shape[1:]).sum(axis=1).max(axis=0)
+    rungs = [
+        _rung(m, mean * lane_size)
+        for m, mean in zip(np.ravel(most), np.ravel(costs.mean(axis=0)), strict=True)
+    ]
+    return tuple(rungs) if costs.ndim > 1 else rungs[0]
+
+
+def _rung(most: int, mean: float) -> int:
+    rung = max(128.0, mean)
     while rung < most:
         rung *= CAPACITY_STEP
     return int(-(-rung // 128) * 128)
@@ -110,7 +119,7 @@ class _Trainer:
         self.state = devices.replicate(step.start(params, program, self.transform, data), mesh)
         self.best = params
         self.stand = Stand()
-        self.runs: dict[int, Callable[..., step.State]] = {}
+        self.runs: dict[int | tuple[int, ...], Callable[..., step.State]] = {}
         self.fold = jax.jit(step.fold, donate_argnums=0)
         self.compile_seconds = 0.0
 

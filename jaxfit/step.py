@@ -26,14 +26,14 @@ class Program(NamedTuple):
 
     size(data) -> int: the number of examples.
     batch(data, index: int32[B], capacity) -> batch: gathers a minibatch; `capacity` is the static room for ragged
-        entries (0 for models without).
+        entries: as many numbers as `costs` has columns (0 for models without).
     loss(params, batch, weight: float32[B], keys: key[B]) -> scalar: the SUM of weight * loss over the examples
         (nats, or squared stars); weight 0 is padding; one key an example. For a parameter that is touched by
         rows it receives the gathered rows [k, …] in place of the table.
     touched(batch) -> like params: int32[k] row ids for each table without a dense use, None for the
         others. Ids past the end are padding. The field itself is None where every parameter has a dense use.
     score(params, batch) -> float32[B]: what validation averages, per example, without dropout.
-    costs(data) -> int[N]: ragged entries per example (host), None for models without.
+    costs(data) -> int[N] or int[N, kinds]: ragged entries per example (host), None for models without.
     metric: the name and the transform of the mean score that people read: perplexity is exp of nats.
     gradient(weights, batch, weight, keys) -> (loss, gradients): where a model knows a faster way to the gradient of
         `loss` than differentiating gathered rows. It reads the `rows.Weights` of each parameter; a gradient is
@@ -41,7 +41,7 @@ class Program(NamedTuple):
     """
 
     size: Callable[[Any], int]
-    batch: Callable[[Any, jax.Array, int], Any]
+    batch: Callable[[Any, jax.Array, Any], Any]
     loss: Callable[[Any, Any, jax.Array, jax.Array], jax.Array]
     touched: Callable[[Any], Any] | None
     score: Callable[[Any, Any], jax.Array]
@@ -83,7 +83,9 @@ def is_weights(node: Any) -> bool:
 def start(params: Any, program: Program, transform: optax.GradientTransformation, data: Any) -> State:
     """The state before the first step: `program.touched` tells which tables go by rows."""
     one = jnp.zeros(1, jnp.int32)
-    touched = jax.eval_shape(lambda: row_ids(program, params, program.batch(data, one, 128)))
+    kinds = () if program.costs is None else np.shape(program.costs(data))[1:]
+    room = (128,) * kinds[0] if kinds else 128
+    touched = jax.eval_shape(lambda: row_ids(program, params, program.batch(data, one, room)))
     weights = [
         rows.create(value, transform, by_rows=ids is not None)
         for value, ids in zip(params, touched, strict=True)
@@ -129,7 +131,7 @@ def make_run(
     transform: optax.GradientTransformation,
     num_examples: int,
     batch_size: int,
-    capacity: int,
+    capacity: int | tuple[int, ...],
     mean: bool,
     mesh: Mesh | None = None,
 ) -> Callable[..., State]:
@@ -188,7 +190,7 @@ def make_run(
 
 @lru_cache(maxsize=16)
 def make_scores(
-    program: Program, num_examples: int, batch_size: int, capacity: int
+    program: Program, num_examples: int, batch_size: int, capacity: int | tuple[int, ...]
 ) -> Callable[[Any, Any], jax.Array]:
     """Compile `scores(params, data) -> float32[num_examples]`: every example's score, in their order."""
     steps = -(-num_examples // batch_size)

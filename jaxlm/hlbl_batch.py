@@ -38,24 +38,21 @@ class Table(NamedTuple):
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=["padded", "word_codes", "hot", "cold"],
-    meta_fields=["mean_hot", "mean_cold", "mean_codes"],
+    meta_fields=["one_code"],
 )
 @dataclass(frozen=True)
 class Data:
     """A text and the paths of all words, on the device.
 
     padded: int32[c + events], as in `jaxlm.text`; word_codes: int32[N_w + 1], as in `Paths`.
-    mean_hot, mean_cold, mean_codes: tiles and codes of an event's word on average; static, room is shared out
-    by them.
+    one_code: no word has several (static).
     """
 
     padded: Array
     word_codes: Array
     hot: Table
     cold: Table
-    mean_hot: float
-    mean_cold: float
-    mean_codes: float
+    one_code: bool
 
 
 class Tiles(NamedTuple):
@@ -87,10 +84,9 @@ def make_data(ids: np.ndarray, tree: Tree, num_hot: int, context_size: int, eos:
     every = paths(tree)
     is_hot = every.nodes < num_hot
     hot, cold = tabulate(every, is_hot, len(tree.children)), tabulate(every, ~is_hot, len(tree.children))
-    words = np.bincount(ids, minlength=tree.num_words) / max(len(ids), 1)
-    means = [float(words @ np.diff(np.asarray(start))) for start in (hot.start, cold.start, every.word_codes)]
     padded = pad(ids, context_size, eos).padded
-    return Data(padded, jnp.asarray(every.word_codes), hot, cold, *means)
+    one_code = len(every.code_nodes) == len(every.word_codes)
+    return Data(padded, jnp.asarray(every.word_codes), hot, cold, one_code)
 
 
 def tabulate(every: Paths, chosen: NDArray[np.bool_], filler: int) -> Table:
@@ -116,57 +112,43 @@ def tabulate(every: Paths, chosen: NDArray[np.bool_], filler: int) -> Table:
 
 
 def costs(data: Data, context_size: int) -> NDArray[np.int64]:
-    """int[N]: the room that each example of the text takes, for the engine to choose a capacity by.
-
-    In decisions. An example with more than its share of hot tiles, cold tiles or codes takes the room of all
-    three.
-    """
-    unit = TILE * (data.mean_hot + data.mean_cold)
-    shares = [
-        np.diff(np.asarray(start)) / mean
-        for start, mean in (
-            (data.hot.start, data.mean_hot),
-            (data.cold.start, data.mean_cold),
-            (data.word_codes, data.mean_codes),
-        )
-        if mean
-    ]
-    per_word = np.ceil(unit * np.max(shares, axis=0) - 1e-6).astype(np.int64)
+    """int[N, 3]: hot tiles, cold tiles and codes of each example of the text."""
+    offsets = (data.hot.start, data.cold.start, data.word_codes)
+    per_word = np.stack([np.diff(np.asarray(x)) for x in offsets], axis=1)
     return per_word[np.asarray(data.padded)[context_size:]]
 
 
 def gather(
     data: Data,
     index: Array,
-    capacity: int,
+    capacity: tuple[int, int, int],
     *,
     context_size: int,
     eos: int,
     across_lines: bool,
     num_nodes: int,
 ) -> Batch:
-    """The examples `index` int32[B] of the text, with room for examples of `capacity` costs together."""
+    """The examples `index` int32[B] of the text; capacity: room for hot tiles, cold tiles and codes."""
     B = index.shape[0]
+    hot_room, cold_room, slots = capacity
     context, word = gather_contexts(data.padded, index, context_size, eos, across_lines)
-    share = capacity / (TILE * (data.mean_hot + data.mean_cold))
     owner, first_slot = None, jnp.arange(B, dtype=jnp.int32)
-    if data.mean_codes != 1:
-        owner, _, _ = spread(data.word_codes, word, int(share * data.mean_codes) + 1)
+    if not data.one_code:
+        owner, _, _ = spread(data.word_codes, word, slots)
         codes = data.word_codes[word + 1] - data.word_codes[word]
         first_slot = jnp.cumsum(codes) - codes
     # padding is given a node past the last, whose row is neither read nor written
     hot, cold = (
-        tiles(table, word, first_slot, room(share * mean), num_nodes)
-        for table, mean in ((data.hot, data.mean_hot), (data.cold, data.mean_cold))
+        tiles(table, word, first_slot, room, num_nodes)
+        for table, room in ((data.hot, max(1, hot_room)), (data.cold, divisible(max(1, cold_room))))
     )
     return Batch(context.T, hot, cold, owner)
 
 
-def room(tiles: float) -> int:
-    """How many tiles to provide for `tiles` at most: their decisions divide into equal chunks for `parts.add`."""
-    enough = int(tiles) + 1
-    chunks = -(-enough * TILE // CHUNK)
-    return -(-enough // chunks) * chunks
+def divisible(tiles: int) -> int:
+    """A little more than `tiles`, so that their decisions divide into equal chunks for `parts.add`."""
+    chunks = -(-tiles * TILE // CHUNK)
+    return -(-tiles // chunks) * chunks
 
 
 def tiles(table: Table, word: Array, first_slot: Array, room: int, filler: int) -> Tiles:

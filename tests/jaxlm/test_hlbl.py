@@ -113,7 +113,7 @@ def make_batch(config, children, index, room=0, seed=3):
     text = np.random.default_rng(seed).integers(0, V, 40).astype(np.int32)
     data = hlbl.make_data(text, Tree(children, V), config, eos=0)
     program = hlbl.program(config, eos=0)
-    capacity = int(program.costs(data)[index].sum()) + room
+    capacity = tuple(int(n) + room for n in program.costs(data)[index].sum(axis=0))
     gather = jax.jit(program.batch, static_argnums=2)
     return gather(data, jnp.asarray(index, jnp.int32), capacity), np.asarray(data.padded), text
 

@@ -47,6 +47,7 @@ from jaxlm.ngram import good_turing, kneser_ney, unigram
 from jaxlm.ngram import model as ngram_model
 from jaxlm.text import Vocabulary, pad
 from jaxlm.tree_mixture import average_features
+from jaxlm.tree_order import by_visits
 from jaxlm.tree_paths import Tree, node_biases
 
 INIT, TRAIN, TREES = 0, 1, 2  # what is folded into the seed's key
@@ -189,6 +190,7 @@ def hlbl(
             run = replace(run, max_minutes=run.max_minutes - (time.monotonic() - started) / 60)
     counts = word_counts(corpus)
     full = hlbl_model.Config(num_words=len(vocabulary), num_nodes=len(words_tree.children), **(config or {}))
+    words_tree = by_visits(words_tree, counts, full.num_hot)
     make = partial(hlbl_model.make_data, tree=words_tree, config=full, eos=vocabulary.eos)
     key = jax.random.key(seed)
     params = hlbl_model.init(jax.random.fold_in(key, INIT), full, node_biases(words_tree, counts))

@@ -1,6 +1,7 @@
 """`python -m benchmarks speed`: how fast models train, beside peers and this machine's limits."""
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path

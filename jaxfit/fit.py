@@ -71,18 +71,19 @@ def capacity(program: step.Program, data: Any, order: np.ndarray, lane_size: int
     if program.costs is None:
         return 0
     costs = np.asarray(program.costs(data))
-    padded = np.zeros((-(-len(order) // lane_size) * lane_size, *costs.shape[1:]), np.int64)
-    padded[: len(order)] = costs[order]
+    # the last minibatch is filled up with example 0, or with the last one: that takes room as well
+    size = -(-len(order) // lane_size) * lane_size
+    padded = np.empty((size, *costs.shape[1:]), np.int64)
+    padded[: len(order)], padded[len(order) :] = costs[order], np.maximum(costs[0], costs[-1])
     most = padded.reshape(-1, lane_size, *costs.shape[1:]).sum(axis=1).max(axis=0)
-    rungs = [
-        _rung(m, mean * lane_size)
-        for m, mean in zip(np.ravel(most), np.ravel(costs.mean(axis=0)), strict=True)
-    ]
+    # where the largest of some thousand minibatches lies: so that nearly all epochs need but one program
+    usual = costs.mean(axis=0) * lane_size + 3.5 * costs.std(axis=0) * lane_size**0.5
+    rungs = [_rung(m, first) for m, first in zip(np.ravel(most), np.ravel(usual), strict=True)]
     return tuple(rungs) if costs.ndim > 1 else rungs[0]
 
 
-def _rung(most: int, mean: float) -> int:
-    rung = max(128.0, mean)
+def _rung(most: int, first: float) -> int:
+    rung = max(128.0, first)
     while rung < most:
         rung *= CAPACITY_STEP
     return int(-(-rung // 128) * 128)

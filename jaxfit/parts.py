@@ -65,17 +65,10 @@ def _add_outer(value: jax.Array, part: Outer, factor: jax.Array) -> jax.Array:
     return lax.scan(chunk, value, pieces)[0]
 
 
-def merge(parts: tuple[Part, ...]) -> Rows:
-    """All parts as one list of rows; equal ids are not added up yet."""
-    ids, grads = [], []
-    for part in parts:
-        if isinstance(part, Head):
-            ids.append(jnp.arange(part.grad.shape[0], dtype=jnp.int32))
-            grads.append(part.grad)
-        elif isinstance(part, Rows):
-            ids.append(part.ids)
-            grads.append(part.grad)
-        else:
-            ids.append(part.ids)
-            grads.append(part.coef[:, None] * part.vectors[part.owner])
-    return Rows(jnp.concatenate(ids), jnp.concatenate(grads))
+def row_ids(parts: tuple[Part, ...]) -> jax.Array:
+    """The rows that the parts name: int32[k], with duplicates and padding."""
+    ids = [
+        jnp.arange(p.grad.shape[0], dtype=jnp.int32) if isinstance(p, Head) else p.ids.astype(jnp.int32)
+        for p in parts
+    ]
+    return jnp.concatenate(ids)

@@ -11,9 +11,10 @@ things would still touch every row, and both are avoided:
   Adam, whose averages of a row stand still while no example reads it.
 
 A row that a batch reads several times gets the sum of its gradients. SGD simply adds them all. An optimizer with
-memory must see the sum once: the gradients are added up in a scratch table of zeros, read back for every
-occurrence (so that equal rows compute equal updates and write them over each other), and cleared again. Nothing
-is sorted. Row ids past the end of the table are padding: they read the last row and write nothing.
+memory must see the sum once: the gradients are added up in a scratch table of zeros; each id writes its place in
+the list to a second one, and the places that can be read back name every row once, unsorted. Those rows are
+updated in blocks that stay in the cache, and the scratch table is cleared where it was used. Row ids past the
+end of the table are padding: they read the last row and write nothing.
 """
 
 from typing import Any, NamedTuple
@@ -21,21 +22,31 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
+from jax import lax
 
-from jaxfit.parts import Part, add, merge
+from jaxfit.parts import Part, add, row_ids
+
+BLOCK = 1024  # rows
+
+
+class Scratch(NamedTuple):
+    """What an update by rows needs and leaves behind: grad, zeros like the table; slot, int32[rows], anything."""
+
+    grad: jax.Array
+    slot: jax.Array
 
 
 class Weights(NamedTuple):
     """One parameter in training: its weights are `scale * value`.
 
     value: [rows, …], v above; scale: float32 scalar, s above, 1 for a parameter updated as a whole;
-    memory: the optax state; scratch: zeros like `value` where rows need merging, otherwise None.
+    memory: the optax state; scratch: where rows need merging, otherwise None.
     """
 
     value: jax.Array
     scale: jax.Array
     memory: Any
-    scratch: jax.Array | None
+    scratch: Scratch | None
 
 
 def _has_memory(transform: optax.GradientTransformation) -> bool:
@@ -46,7 +57,9 @@ def _has_memory(transform: optax.GradientTransformation) -> bool:
 def create(value: jax.Array, transform: optax.GradientTransformation, by_rows: bool) -> Weights:
     """Training's view of a freshly initialised parameter (a copy: its buffers will be donated)."""
     value = jnp.array(value, value.dtype)  # strongly typed, or the second chunk would compile again
-    scratch = jnp.zeros_like(value) if by_rows and _has_memory(transform) else None
+    scratch = None
+    if by_rows and _has_memory(transform):
+        scratch = Scratch(jnp.zeros_like(value), jnp.zeros(value.shape[0], jnp.int32))
     return Weights(value, jnp.ones((), value.dtype), transform.init(value), scratch)
 
 
@@ -91,21 +104,44 @@ def update_rows(
     if scratch is None:
         return weights._replace(value=add(value, parts, -rate / scale), scale=scale)
 
+    rows, count, slot = _distinct(row_ids(parts), scratch.slot)
+    grad = add(scratch.grad, parts, jnp.ones((), value.dtype))
+
     def is_table(leaf: jax.Array) -> bool:
         return leaf.shape == value.shape
 
-    ids, grad = merge(parts)
-    scratch = scratch.at[ids].add(grad, mode="drop")
-    merged = scratch.at[ids].get(mode="clip")
-    rows = jax.tree.map(lambda m: m.at[ids].get(mode="clip") if is_table(m) else m, weights.memory)
-    u, rows = transform.update(merged, rows)
-    memory = jax.tree.map(
-        lambda m, r: m.at[ids].set(r, mode="drop") if is_table(m) else r, weights.memory, rows
-    )
-    moved = value.at[ids].get(mode="clip") - (rate / scale) * jnp.asarray(u)
-    return Weights(
-        value=value.at[ids].set(moved, mode="drop"),
-        scale=scale,
-        memory=memory,
-        scratch=scratch.at[ids].set(0, mode="drop"),
-    )
+    def block(i: jax.Array, tables: tuple[jax.Array, Any, jax.Array]) -> tuple[jax.Array, Any, jax.Array]:
+        value, memory, grad = tables
+        ids = lax.dynamic_slice(rows, (i * BLOCK,), (BLOCK,))
+
+        def read(table: jax.Array) -> jax.Array:
+            return table.at[ids].get(mode="clip")
+
+        def write(table: jax.Array, new: jax.Array) -> jax.Array:
+            return table.at[ids].set(new, mode="drop")
+
+        before = jax.tree.map(lambda m, now: read(now) if is_table(m) else m, weights.memory, memory)
+        u, after = transform.update(read(grad), before)
+        value = write(value, read(value) - (rate / scale) * jnp.asarray(u))
+        # the rest waits for this nought: XLA copies tables that may still be read when they are written
+        done = 0 * value.ravel()[0]
+        memory = jax.tree.map(
+            lambda m, now, r: write(now, r + done) if is_table(m) else r, weights.memory, memory, after
+        )
+        return value, memory, write(grad, jnp.broadcast_to(done, (BLOCK, *grad.shape[1:])))
+
+    blocks = (count + BLOCK - 1) // BLOCK
+    value, memory, grad = lax.fori_loop(0, blocks, block, (value, weights.memory, grad))
+    return Weights(value, scale, memory, Scratch(grad, slot))
+
+
+def _distinct(ids: jax.Array, slot: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Every row of `ids` once, then padding, to a whole number of blocks; how many rows; the new `slot`."""
+    place = jnp.arange(ids.shape[0], dtype=jnp.int32)
+    slot = slot.at[ids].set(place, mode="drop")
+    chosen = (slot.at[ids].get(mode="clip") == place) & (ids < slot.shape[0])
+    position = jnp.cumsum(chosen.astype(jnp.int32)) - 1
+    room = -(-ids.shape[0] // BLOCK) * BLOCK
+    rows = jnp.full(room, slot.shape[0], jnp.int32)
+    rows = rows.at[jnp.where(chosen, position, room)].set(ids, mode="drop")
+    return rows, position[-1] + 1, slot

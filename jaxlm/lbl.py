@@ -153,7 +153,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     ),
     "tuned": (
         Recipe(
-            optimizer="adam", batch_size=1000, epochs=12, rate={"*": 5e-3}, decay={"*": 0.1, "b": 0.0}, anneal=True
+            optimizer="adam", batch_size=1000, epochs=12, rate={"*": 5e-3}, decay={"R": 0.25, "C": 0.01}, anneal=True
         ),
         {"dropout": 0.3},
     ),

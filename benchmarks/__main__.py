@@ -40,7 +40,9 @@ def parser() -> argparse.ArgumentParser:
         "--data", choices=(*data.BUILT_IN, *data.DATA_SETS), help="data set (default: the scale's)"
     )
     run.add_argument("--data-dir", type=Path, help=f"where data sets are (default: ${data.VARIABLE})")
-    run.add_argument("--recipe", choices=scales.RECIPES, default="tuned", help="how models are trained")
+    run.add_argument(
+        "--recipe", choices=scales.RECIPES, default="tuned", help="how models are trained (default: tuned)"
+    )
     run.add_argument(
         "--seeds", type=_positive, metavar="K", help="trainings of each model (default: the table's)"
     )

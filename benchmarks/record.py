@@ -52,7 +52,7 @@ def environment() -> dict[str, Any]:
 def read(path: Path) -> dict[str, Any] | None:
     """A record, or None where there is none."""
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (ValueError, OSError) as error:

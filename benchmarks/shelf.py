@@ -92,6 +92,8 @@ class Shelf:
             "data": {"name": self.corpus.name, "sha256": self.corpus.sha256},
             "left_out": spec.left_out,
         }
+        if self.scale.events is not None:  # the beginning of the data only
+            known["events"] = self.scale.events
         if spec.kind == "kn":
             return known | {"order": spec.order, "interpolated": spec.interpolated}
         recipe, config = scales.recipe(spec.kind, self.recipe, self.scale)

@@ -71,7 +71,7 @@ def from_files(
         )
     digest = hashlib.sha256()
     for part in ids.values():
-        digest.update(np.ascontiguousarray(part, "<i4").tobytes())
+        digest.update(np.ascontiguousarray(part, "<i4").data)
     digest.update("\n".join(words.words).encode())
     name = "standard input" if train[0] == "-" else Path(train[0]).name
     unknown = {name: part.unknown for name, part in parts.items()}

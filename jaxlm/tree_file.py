@@ -34,8 +34,7 @@ def load(path: str | Path, num_words: int | None = None) -> Tree:
 
     Raises:
         UserError: if the file is missing, damaged or of another version, does not hold a tree that gives
-        every word
-            a code, or is for a vocabulary of another size.
+            every word a code, or is for a vocabulary of another size.
     """
     fields = _read(Path(path))
     if fields["version"] != VERSION:

@@ -1,5 +1,6 @@
 """Every table through its own command, at the smallest scale; records, resuming, mistakes."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -265,6 +266,9 @@ def test_identity_is_all_that_determines_a_model_and_nothing_else(tmp_path: Path
     ]
     assert len({folder, *other}) == 1 + len(other)
     assert shelf.Shelf(corpus, scale, "tuned", tmp_path, show=True).directory(spec) == folder
+    # of the whole data, under another scale
+    whole = dataclasses.replace(scale, events=None)
+    assert shelf.Shelf(corpus, whole, "tuned", tmp_path).directory(spec) != folder
     # an n-gram model is the same under any recipe
     kn = shelf.Spec("kn", order=3)
     assert shelf.Shelf(corpus, scale, "thesis", tmp_path).directory(kn) == ours.directory(kn)

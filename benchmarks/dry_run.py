@@ -78,8 +78,10 @@ def _shape(spec: Spec, models: int, shelf: Shelf) -> dict[str, Any]:
             hlbl.init(key, deep, node_biases(tree, counts)),
             hlbl.make_data(ids, tree, deep, vocabulary.eos),
         )
+    steps = -(-len(ids) // recipe.batch_size)
     order = permutation(jax.random.key(1), len(ids))
-    room = fit.capacity(program, data, np.asarray(order), recipe.batch_size)
+    padded = jnp.zeros(steps * recipe.batch_size, jnp.int32).at[: len(ids)].set(order)
+    room = fit.capacity(program.costs(data) if program.costs else None, np.asarray(padded), recipe.batch_size)
     mean = recipe.reduction == "mean"
     run = step.make_run(program, transform(recipe), len(ids), recipe.batch_size, room, mean)
     state = step.start(params, program, transform(recipe), data)
@@ -90,8 +92,6 @@ def _shape(spec: Spec, models: int, shelf: Shelf) -> dict[str, Any]:
         jnp.bool_(recipe.anneal),
         jnp.float32(1e6),
     )
-    steps = -(-len(ids) // recipe.batch_size)
-    padded = jnp.zeros(steps * recipe.batch_size, jnp.int32).at[: len(ids)].set(order)
 
     def until(state: step.State, end: int) -> step.State:
         return jax.block_until_ready(run(state, data, padded, rates, key, jnp.int32(0), jnp.int32(end)))

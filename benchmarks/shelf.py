@@ -221,8 +221,9 @@ def _timing(directory: Path) -> dict[str, float]:
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
     if not lines:
         return {}
+    whole = max(line.get("steps", 0) for line in lines)  # an epoch that was resumed has timed fewer
+    lines = [line for line in lines if line.get("steps", 0) == whole]
     return {
-        "epochs": len(lines),
         "seconds_per_epoch": float(np.median([line["train_seconds"] for line in lines])),
         "examples_per_second": float(np.median([line["examples_per_second"] for line in lines])),
         "compile_seconds": max(line["compile_seconds"] for line in lines),

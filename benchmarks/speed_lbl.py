@@ -65,7 +65,7 @@ def torch_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray, compiled: b
 
     params = lbl.init(jax.random.key(0), config, np.bincount(ids, minlength=config.num_words))
     arrays = [np.asarray(p) for p in params]
-    step = lbl_torch.make_step(arrays, recipe.optimizer, recipe.rate["*"], recipe.decay["*"], compiled)
+    step, _ = lbl_torch.make_step(arrays, recipe.optimizer, recipe.rate["*"], recipe.decay["*"], compiled)
     order = np.asarray(permutation(jax.random.key(1), len(ids)))
     padded = np.asarray(text.pad(ids, config.context_size, 0).padded)
 

@@ -9,8 +9,8 @@ from torch import Tensor
 
 def make_step(
     arrays: Sequence[np.ndarray], optimizer: str, rate: float, decay: float, compiled: bool
-) -> Callable[[np.ndarray, np.ndarray], None]:
-    """Return `step(contexts int[B, c], words int[B])`: one step of mean cross-entropy (Eq. 3.17).
+) -> tuple[Callable[[np.ndarray, np.ndarray], None], list[Tensor]]:
+    """Return `step(contexts int[B, c], words int[B])`, one step of mean cross-entropy (Eq. 3.17), and what it moves.
 
     arrays: R, C and b; optimizer: sgd | adam, with decay on all but the biases (for Adam decoupled).
     """
@@ -33,4 +33,4 @@ def make_step(
         forward(R, C, b, torch.from_numpy(contexts), torch.from_numpy(words)).backward()
         update.step()
 
-    return step
+    return step, [R, C, b]

@@ -61,7 +61,7 @@ def gradient(
 ) -> tuple[Array, tuple[tuple[Part, ...], Array, tuple[Part, ...], tuple[Part, ...]]]:
     """Sum of weight * loss over the examples, and its gradient by R, C, Q and b."""
     loss, hot, cold, read, r_hat = forward(R, C, Q, b, batch, mask, num_hot)
-    B, D = r_hat.shape
+    B = r_hat.shape[0]
     hot *= weight[batch.hot.owner][:, None]
     cold *= weight[batch.cold.owner][:, None]
 
@@ -71,20 +71,22 @@ def gradient(
     rows = _weighted_rows(Q.value, cold, batch.cold)
     by_r_hat = by_r_hat.at[batch.cold.owner].add(rows, indices_are_sorted=True, mode="drop")
     by_r_hat *= Q.scale if mask is None else Q.scale * mask
-    ones = jnp.ones((1, B), r_hat.dtype)
-    by_C = jnp.concatenate([ones @ (by_r_hat * read[j]) for j in range(C.shape[0])])
+    by_C = _sums(read * by_r_hat[None])
 
     # XLA updates a table in place only if it sees that nothing reads the old one any more: without this nought, which
     # depends on all that was read, it copies the whole table at every step
     done = 0 * (by_r_hat[0, 0] + by_C[0, 0])
+    hot += done
     cold += done
-    by_R = (C[:, None] * (by_r_hat + done)[None]).reshape(-1, D)
+    of_R: tuple[Part, ...] = tuple(
+        Rows(batch.context[j], C[j][None] * (by_r_hat + done)) for j in range(C.shape[0])
+    )
     of_Q: tuple[Part, ...] = (
         Outer(batch.cold.node.reshape(-1), cold.reshape(-1), jnp.repeat(batch.cold.owner, TILE), r_hat),
         Head(lax.optimization_barrier(lax.optimization_barrier(r_hat.T) @ at_all).T + done),
     )
     of_b = tuple(Rows(t.node.reshape(-1), g.reshape(-1)) for t, g in ((batch.hot, hot), (batch.cold, cold)))
-    return weight @ loss, ((Rows(batch.context.reshape(-1), by_R),), by_C, of_Q, of_b)
+    return weight @ loss, (of_R, by_C, of_Q, of_b)
 
 
 def _flat(hot: Tiles, num_hot: int) -> Array:
@@ -140,3 +142,14 @@ def _weighted_rows(Q: Array, g: Array, cold: Tiles) -> Array:
     for j in range(1, TILE):
         rows += g[:, j][:, None] * Q.at[cold.node[:, j]].get(mode="clip")
     return rows
+
+
+def _sums(x: Array) -> Array:
+    """Σ over axis 1 of [c, B, N_f]: some rows by unrolled addition, what is left by products with ones."""
+    few = next(n for n in (8, 5, 4, 3, 2, 1) if x.shape[1] % n == 0)
+    x = x.reshape(x.shape[0], few, -1, x.shape[2])
+    partial = x[:, 0]
+    for j in range(1, few):
+        partial += x[:, j]
+    ones = jnp.ones((1, partial.shape[1]), x.dtype)
+    return jnp.concatenate([ones @ part for part in lax.optimization_barrier(partial)])

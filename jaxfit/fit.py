@@ -26,7 +26,6 @@ from jaxfit.order import permutation
 from jaxfit.recipe import Recipe, per_parameter, transform
 
 CHUNK_SECONDS = 2.0
-CAPACITY_STEP = 1.06  # the ladder of ragged capacities: a few compilations at most, little padding
 
 
 class Fitted(NamedTuple):
@@ -62,42 +61,38 @@ class Stand(NamedTuple):
     done: bool = False
 
 
-def capacity(program: step.Program, data: Any, order: np.ndarray, lane_size: int) -> int | tuple[int, ...]:
-    """Static room for the ragged entries of any minibatch (or device's part of one) in this order of examples.
+def capacity(costs: np.ndarray | None, visits: np.ndarray, lane_size: int) -> int | tuple[int, ...]:
+    """Static room for the ragged entries of any minibatch (or device's part of one) among these visits.
 
-    One number for each kind of entry that the program counts. Chosen from a fixed ladder by the order alone, so
-    that a resumed epoch compiles to the same program.
+    costs: [N] or [N, kinds], entries per example; visits: the examples in order, fillers of the last minibatch
+    included. One number for each kind. Chosen from a fixed ladder by the visits alone, so that a resumed
+    epoch compiles to the same program.
     """
-    if program.costs is None:
+    if costs is None:
         return 0
-    costs = np.asarray(program.costs(data))
-    # the last minibatch is filled up with example 0, or with the last one: that takes room as well
-    size = -(-len(order) // lane_size) * lane_size
-    padded = np.empty((size, *costs.shape[1:]), np.int64)
-    padded[: len(order)], padded[len(order) :] = costs[order], np.maximum(costs[0], costs[-1])
-    most = padded.reshape(-1, lane_size, *costs.shape[1:]).sum(axis=1).max(axis=0)
+    most = costs[visits].reshape(-1, lane_size, *costs.shape[1:]).sum(axis=1, dtype=np.int64).max(axis=0)
     # where the largest of some thousand minibatches lies: so that nearly all epochs need but one program
     usual = costs.mean(axis=0) * lane_size + 3.5 * costs.std(axis=0) * lane_size**0.5
     rungs = [_rung(m, first) for m, first in zip(np.ravel(most), np.ravel(usual), strict=True)]
     return tuple(rungs) if costs.ndim > 1 else rungs[0]
 
 
-def _rung(most: int, first: float) -> int:
-    rung = max(128.0, first)
-    while rung < most:
-        rung *= CAPACITY_STEP
-    return int(-(-rung // 128) * 128)
+def _rung(most: int, usual: float) -> int:
+    """The first of 128, 136, 152, … that is enough: few, so that alike models compile to the same program."""
+    octaves = np.ceil(8 * np.log2(max(most, usual, 128.0) / 128)) / 8
+    return int(-(-(128 * 2**octaves) // 8) * 8)
 
 
 def scores(program: step.Program, params: Any, data: Any, batch_size: int = 1000) -> np.ndarray:
     """Every example's score, float32[size(data)], in their order."""
     size = program.size(data)
-    room = capacity(program, data, np.arange(size), batch_size)
+    visits = np.minimum(np.arange(-(-size // batch_size) * batch_size), size - 1)
+    room = capacity(program.costs(data) if program.costs else None, visits, batch_size)
     run = step.make_scores(program, size, batch_size, room)
     return np.asarray(run(params, data))
 
 
-class _Trainer:
+class Trainer:
     """One training: what is fixed (program, data, compiled loops) and what moves (state, stand, best)."""
 
     def __init__(
@@ -108,7 +103,8 @@ class _Trainer:
             raise UserError(
                 f"{recipe.batch_size} examples do not divide among the devices", "--batch-size", advice
             )
-        self.program, self.recipe, self.key, self.mesh = program, recipe, key, mesh
+        self.program, self.recipe, self.mesh = program, recipe, mesh
+        self.order_key, self.step_key = jax.random.split(key)
         self.data = devices.replicate(data, mesh)
         self.size = program.size(data)
         self.steps = -(-self.size // recipe.batch_size)
@@ -116,6 +112,14 @@ class _Trainer:
         self.names = type(params)._fields
         self.rate = per_parameter(self.names, recipe.rate, "--rate")
         self.decay = per_parameter(self.names, recipe.decay, "--decay")
+        if max(r * d for r, d in zip(self.rate, self.decay, strict=True)) > step.LARGEST_DECAY:
+            advice = f"keep it under {step.LARGEST_DECAY} a step"
+            raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
+        self.costs = program.costs(data) if program.costs else None
+        # the example that fills up the last minibatch, with weight 0: one that takes little room
+        self.filler = (
+            0 if self.costs is None else int(np.argmin(self.costs.reshape(self.size, -1).sum(axis=1)))
+        )
         self.params_type = type(params)
         self.state = devices.replicate(step.start(params, program, self.transform, data), mesh)
         self.best = params
@@ -137,20 +141,21 @@ class _Trainer:
 
     def epoch_run(self) -> Callable[[int, int], None]:
         """The compiled loop of the epoch under way, as a function of its first and last step."""
-        order = permutation(jax.random.fold_in(self.key, self.stand.epoch), self.size)
-        lane_size = self.recipe.batch_size // devices.lanes(self.mesh)
-        room = capacity(self.program, self.data, np.asarray(order), lane_size)
+        order = permutation(jax.random.fold_in(self.order_key, self.stand.epoch), self.size)
+        visits = (
+            jnp.full(self.steps * self.recipe.batch_size, self.filler, jnp.int32).at[: self.size].set(order)
+        )
+        room = capacity(self.costs, np.asarray(visits), self.recipe.batch_size // devices.lanes(self.mesh))
         if room not in self.runs:
             self.runs[room] = step.make_run(
                 self.program, self.transform, self.size, self.recipe.batch_size, room,
                 self.recipe.reduction == "mean", self.mesh,
             )  # fmt: skip
-        padded = jnp.zeros(self.steps * self.recipe.batch_size, jnp.int32).at[: self.size].set(order)
-        padded, rates, key = devices.replicate((padded, self.rates(), self.key), self.mesh)
+        visits, rates, key = devices.replicate((visits, self.rates(), self.step_key), self.mesh)
 
         def run(begin: int, end: int) -> None:
             self.state = self.runs[room](
-                self.state, self.data, padded, rates, key, jnp.int32(begin), jnp.int32(end)
+                self.state, self.data, visits, rates, key, jnp.int32(begin), jnp.int32(end)
             )
             jax.block_until_ready(self.state.step)
 
@@ -203,7 +208,7 @@ def fit(
     Raises UserError for a checkpoint of another configuration, for a full disk, and for a loss that is not
     finite (with the step and the last good checkpoint); Interrupted after Ctrl-C, with the state saved.
     """
-    trainer = _Trainer(program, params, data, recipe, key, mesh)
+    trainer = Trainer(program, params, data, recipe, key, mesh)
     known = {"recipe": asdict(recipe), **(identity or {})}
     log = journal.Journal(directory) if directory else None
     if directory:
@@ -270,6 +275,7 @@ def fit(
                     log.write(**line)
                     log.time(
                         epoch=line["epoch"],
+                        steps=epoch_steps,  # of this run: fewer than the epoch's after a resume
                         train_seconds=epoch_seconds,
                         examples_per_second=epoch_steps * recipe.batch_size / max(epoch_seconds, 1e-9),
                         pause_seconds=time.perf_counter() - before,
@@ -289,7 +295,7 @@ def fit(
     )
 
 
-def _end_epoch(trainer: _Trainer, valid: Any) -> dict[str, Any]:
+def _end_epoch(trainer: Trainer, valid: Any) -> dict[str, Any]:
     """Fold scales, validate, keep the best, decide about rates and the end; returns the journal's line."""
     stand, recipe = trainer.stand, trainer.recipe
     train = float(trainer.state.loss) / trainer.size
@@ -321,7 +327,7 @@ def _end_epoch(trainer: _Trainer, valid: Any) -> dict[str, Any]:
     return line
 
 
-def _check_finite(trainer: _Trainer, directory: Path | None) -> None:
+def _check_finite(trainer: Trainer, directory: Path | None) -> None:
     bad = int(trainer.state.bad_step)
     if bad < 0:
         return
@@ -330,7 +336,7 @@ def _check_finite(trainer: _Trainer, directory: Path | None) -> None:
     raise UserError(f"the loss is not finite at step {bad}; {last}", "training", "train with a lower --rate")
 
 
-def _resume(trainer: _Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> None:
+def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> None:
     """Set state, stand and best from the newest intact checkpoint."""
     found = checkpoint.latest(directory)
     if found is None:

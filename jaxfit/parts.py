@@ -29,10 +29,7 @@ class Rows(NamedTuple):
 
 
 class Outer(NamedTuple):
-    """Row ids[j] has coef[j] * vectors[owner[j]]: int32 [k], [k], int32 [k], [B, D].
-
-    k must divide into equal chunks, as many as there are CHUNKs in it (the last one begun counted).
-    """
+    """Row ids[j] has coef[j] * vectors[owner[j]]: int32 [k], [k], int32 [k], [B, D]."""
 
     ids: jax.Array
     coef: jax.Array
@@ -60,8 +57,12 @@ def _add_outer(value: jax.Array, part: Outer, factor: jax.Array) -> jax.Array:
         ids, coef, owner = piece
         return value.at[ids].add((factor * coef)[:, None] * part.vectors[owner], mode="drop"), None
 
-    chunks = -(-part.ids.shape[0] // CHUNK)
-    pieces = jax.tree.map(lambda x: x.reshape(chunks, -1), (part.ids, part.coef, part.owner))
+    number = part.ids.shape[0]
+    chunks = -(-number // CHUNK) if jax.default_backend() == "cpu" else 1
+    missing = -number % chunks  # filled up with no row
+    ids = jnp.pad(part.ids, (0, missing), constant_values=value.shape[0])
+    coef, owner = jnp.pad(part.coef, (0, missing)), jnp.pad(part.owner, (0, missing))
+    pieces = jax.tree.map(lambda x: x.reshape(chunks, -1), (ids, coef, owner))
     return lax.scan(chunk, value, pieces)[0]
 
 

@@ -20,6 +20,11 @@ from jaxfit import mesh as devices
 from jaxfit import rows
 from jaxfit.parts import Rows
 
+# Scales are folded in every so many steps of an epoch, too, before a table's scalar could underflow:
+# (1 - LARGEST_DECAY) ** FOLD_STEPS is 1e-36.
+FOLD_STEPS = 4096
+LARGEST_DECAY = 0.02
+
 
 class Program(NamedTuple):
     """What a model gives the engine: pure functions of arrays.
@@ -120,10 +125,14 @@ def current(state: State) -> Any:
     return jax.tree.map(rows.whole, state.weights, is_leaf=is_weights)
 
 
+def folded(state: State) -> State:
+    """The same state with all scales 1."""
+    return state._replace(weights=jax.tree.map(rows.fold, state.weights, is_leaf=is_weights))
+
+
 def fold(state: State) -> State:
     """The state between epochs: scales folded in, the epoch's loss sum back at zero."""
-    weights = jax.tree.map(rows.fold, state.weights, is_leaf=is_weights)
-    return state._replace(weights=weights, loss=jnp.zeros_like(state.loss))
+    return folded(state)._replace(loss=jnp.zeros_like(state.loss))
 
 
 def make_run(
@@ -183,7 +192,16 @@ def make_run(
         begin: jax.Array,
         end: jax.Array,
     ) -> State:
-        return lax.fori_loop(begin, end, lambda i, s: step(i, s, data, order, rates, key), state)
+        def stretch(j: jax.Array, state: State) -> State:
+            # a stretch begins with scales folded in, whether or not it is cut
+            first = jnp.maximum(begin, j * FOLD_STEPS)
+            state = lax.fori_loop(
+                0, (first == j * FOLD_STEPS).astype(jnp.int32), lambda _, s: folded(s), state
+            )
+            last = jnp.minimum(end, (j + 1) * FOLD_STEPS)
+            return lax.fori_loop(first, last, lambda i, s: step(i, s, data, order, rates, key), state)
+
+        return lax.fori_loop(begin // FOLD_STEPS, (end + FOLD_STEPS - 1) // FOLD_STEPS, stretch, state)
 
     return jax.jit(devices.everywhere(run, mesh), donate_argnums=0)
 

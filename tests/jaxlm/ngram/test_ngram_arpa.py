@@ -54,7 +54,7 @@ def test_written_and_read_is_the_same(text, smoothing, name, tmp_path):
 @pytest.mark.parametrize("order", [2, 3, 5])  # KenLM reads no unigram models
 @pytest.mark.parametrize("smoothing", ["gt", "kn", "kn-backoff"])
 def test_kenlm_gives_the_same_scores(text, smoothing, order, tmp_path):
-    kenlm = pytest.importorskip("kenlm")
+    kenlm = pytest.importorskip("kenlm", reason="no KenLM: pip install -e '.[oracle]'")
     lm = trained(smoothing, text[:3000], VOCAB_SIZE, EOS, order)
     arpa.write(lm, WORDS, tmp_path / "lm.arpa")
     other = kenlm.Model(str(tmp_path / "lm.arpa"))

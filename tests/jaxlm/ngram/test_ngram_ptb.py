@@ -61,7 +61,7 @@ def test_backing_off_is_worse_than_interpolating_but_better_than_good_turing(ptb
 
 @pytest.mark.parametrize("smoothing", ["kn", "kn-backoff", "gt"])
 def test_kenlm_gives_every_sentence_the_same_score(ptb, smoothing, tmp_path):
-    kenlm = pytest.importorskip("kenlm")
+    kenlm = pytest.importorskip("kenlm", reason="no KenLM: pip install -e '.[oracle]'")
     arguments = ptb.train, len(ptb.words), ptb.eos, 3
     if smoothing == "gt":
         lm = good_turing.train(*arguments)

@@ -53,9 +53,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--work", type=Path, default=WORK, help=f"where trained models are kept (default: {WORK})"
     )
-    run.add_argument(
-        "--out", type=Path, default=record.RESULTS, help="where records go (default: benchmarks/results)"
-    )
+    _add_out(run)
     run.add_argument("--show", action="store_true", help="show every model's training")
     run.add_argument("--json", action="store_true", help="end with one line of JSON")
 
@@ -64,7 +62,7 @@ def parser() -> argparse.ArgumentParser:
         "names", nargs="*", metavar="NAME", help=f"of {', '.join(speed.names())} (default: all)"
     )
     fast.add_argument("--peers", action="store_true", help="also measure PyTorch, in the same run")
-    fast.add_argument("--out", type=Path, default=record.RESULTS, help="where the record goes")
+    _add_out(fast)
     fast.add_argument("--json", action="store_true", help="end with one line of JSON")
 
     sets = commands.add_parser("data", help="list data sets, or fetch one from its publisher")
@@ -74,6 +72,17 @@ def parser() -> argparse.ArgumentParser:
     page = commands.add_parser("report", help="write the page that maps tables to commands and results")
     page.add_argument("--out", type=Path, default=record.RESULTS, help="the folder of records")
     return top  # fmt: skip
+
+
+def _add_out(parser: argparse.ArgumentParser) -> None:
+    """Where records go: the project's own are overwritten on demand only."""
+    where = parser.add_mutually_exclusive_group()
+    out = WORK / "results"
+    where.add_argument("--out", type=Path, default=out, help=f"where records go (default: {out})")
+    where.add_argument(
+        "--record", dest="out", action="store_const", const=record.RESULTS,
+        help="replace the project's recorded results (benchmarks/results)",
+    )  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax import random
 
-from benchmarks import scales, shelf, table
+from benchmarks import __main__, record, scales, shelf, table
 from benchmarks.tables import TABLES
 from jaxlm import trees
 
@@ -200,6 +200,19 @@ def test_list_and_report(place: Place) -> None:
     page = (place.out / "README.md").read_text()
     assert "`python -m benchmarks run table-4.4 --scale tiny`" in page
     assert "(table-4.4.planted.tiny.md)" in page
+
+
+def test_recorded_results_are_replaced_on_demand_only() -> None:
+    for words in (["run", "table-4.4"], ["speed"]):
+        parser = __main__.parser()
+        out = parser.parse_args(words).out
+        assert not out.is_absolute()
+        assert record.RESULTS not in (ROOT / out).parents
+        assert parser.parse_args([*words, "--record"]).out == record.RESULTS
+    places = ["--out", "/there", "--work", "/here", "--data-dir", "/data", "--data", "ptb"]
+    args = parser.parse_args(["run", "table-4.4", *places])
+    command = "python -m benchmarks run table-4.4 --scale smoke --data ptb"
+    assert __main__._command(args, "table-4.4") == command
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,9 @@ def run(
 ) -> dict[str, Any]:
     """Measure a table's rows, training what is not on the shelf, and record each row as it ends.
 
-    Rows that an earlier run of the same data, scale, recipe and seeds recorded stay until they are measured
-    anew. only: measure the rows whose label contains this text.
+    Rows that an earlier run recorded stay until they are measured anew, as long as they are of the models
+    that would be asked for now: of the same data, scale, recipe and configuration. only: measure the rows
+    whose label contains this text.
     """
     path = out / file_name(table.name, shelf)
     begin = {
@@ -72,11 +73,13 @@ def run(
     }  # fmt: skip
     same = ("data", "scale", "recipe", "seeds", "columns")
     before = record.read(path) or {}
+    rows = table.rows(shelf.scale, seeds)
     known, models = {}, {}
     if all(before.get(name) == begin[name] for name in same):
-        known = {tuple(row["label"]): row for row in before["rows"]}
+        wanted = {row.label: _models(row, shelf) for row in rows}
+        stored = {tuple(row["label"]): row for row in before["rows"] if "environment" in row}
+        known = {label: row for label, row in stored.items() if row["models"] == wanted.get(label)}
         models = before["models"]
-    rows = table.rows(shelf.scale, seeds)
     chosen = [row for row in rows if only is None or only.lower() in " ".join(row.label).lower()]
     result: dict[str, Any] = begin
     for row in chosen:
@@ -87,7 +90,7 @@ def run(
         kept = [known[r.label] for r in rows if r.label in known]
         done = len(kept) == len(rows)
         result = {
-            **begin, "complete": done, "rows": kept, "environment": record.environment(),
+            **begin, "complete": done, "rows": kept,
             "models": {name: models[name] for row in kept for name in row["models"]},
             "answers": table.conclude(kept) if done else {},
         }  # fmt: skip
@@ -119,7 +122,6 @@ def _measure(table: Table, row: Row, shelf: Shelf) -> dict[str, Any]:
         if values:
             spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
             cells[column.name] = {"mean": float(np.mean(values)), "sd": spread, "values": values}
-    models = dict.fromkeys(shelf.get(spec).directory.name for specs in row.draws for spec in specs)
     seconds = time.perf_counter() - start
     print(
         f"{table.name}: {', '.join(filter(None, row.label))} in {seconds:.1f} s", file=sys.stderr, flush=True
@@ -130,8 +132,14 @@ def _measure(table: Table, row: Row, shelf: Shelf) -> dict[str, Any]:
         "thesis": row.thesis,
         "seeds": [specs[0].seed for specs in row.draws],
         "seconds": seconds,
-        "models": list(models),
+        "models": _models(row, shelf),
+        "environment": record.environment(),
     }
+
+
+def _models(row: Row, shelf: Shelf) -> list[str]:
+    """The folders of a row's models, whose names hold digests of all that determines them."""
+    return list(dict.fromkeys(shelf.directory(spec).name for specs in row.draws for spec in specs))
 
 
 def describe_model(model: Trained) -> dict[str, Any]:
@@ -199,7 +207,7 @@ def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
 
 def markdown(result: dict[str, Any]) -> str:
     """The table for people."""
-    titles, data, where = header(result), result["data"], result["environment"]
+    titles, data = header(result), result["data"]
     lines = [
         f"# {result['table']}: {result['title']}",
         "",
@@ -215,13 +223,16 @@ def markdown(result: dict[str, Any]) -> str:
     ]
     lines += [f"- {question}: {said(answer)}" for question, answer in result["answers"].items()]
     lines += ["", result["note"]] if result["note"] else []
-    lines += [
-        "",
-        f"`{result['command']}` at commit {where['commit']}{' with changes' if where['dirty'] else ''}, "
-        f"Python {where['python']}, JAX {where['jax']}, {where['device']} ({where['cores']} cores).",
-        "",
-    ]
-    return "\n".join(lines)
+    places = "; ".join(dict.fromkeys(_place(row["environment"]) for row in result["rows"]))
+    return "\n".join([*lines, "", f"`{result['command']}` at {places}.", ""])
+
+
+def _place(where: dict[str, Any]) -> str:
+    """Where a row was measured, and by which code."""
+    return (
+        f"commit {where['commit']}{' with changes' if where['dirty'] else ''}, Python {where['python']}, "
+        f"JAX {where['jax']}, {where['device']} ({where['cores']} cores)"
+    )
 
 
 def said(answer: Any) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jax import random
 
-from benchmarks import __main__, record, scales, shelf, table
+from benchmarks import __main__, measures, record, scales, shelf, table
 from benchmarks.tables import TABLES
 from jaxlm import trees
 
@@ -100,8 +100,9 @@ def test_table_4_4_is_resumed_row_by_row_and_records_all_it_says(place: Place) -
     assert result["models"][balanced["bootstrap"]]["label"] == "hlbl-random-seed1"
     assert len(result["data"]["sha256"]) == 64
     keys = "commit dirty python jax jaxlib device devices cores matmul_precision XLA_FLAGS"
-    assert set(result["environment"]) == set(keys.split())
-    assert result["environment"]["matmul_precision"] == "highest"
+    for row in result["rows"]:
+        assert set(row["environment"]) == set(keys.split())
+        assert row["environment"]["matmul_precision"] == "highest"
     for text in (out, path.with_suffix(".md").read_text()):
         assert "151.2" in text
         assert "ADAPTIVE(0.4) ×4" in text
@@ -116,6 +117,32 @@ def test_rows_and_seeds_can_be_chosen(place: Place) -> None:
     assert len(cell["values"]) == 2
     assert cell["sd"] == pytest.approx(np.std(cell["values"], ddof=1))
     assert f"{cell['mean']:.1f} ± {cell['sd']:.1f}" in out
+    assert not result["complete"]
+
+
+def test_rows_of_other_models_or_commits_do_not_pass_for_these(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        table.Row((f"KN{n}",), ((shelf.Spec("kn", order=n),),), {}, measures.test_perplexity) for n in (1, 2)
+    ]
+    perplexities = table.Table(
+        "table-0", "0", "", ("model",), (table.Column("perplexity", ""),), lambda *_: rows
+    )
+    scale = scales.SCALES["tiny"]
+    ours = shelf.Shelf(scales.corpus("planted", scale), scale, "tuned", tmp_path)
+    monkeypatch.setattr(record, "commit", lambda: {"commit": "one", "dirty": False})
+    table.run(perplexities, ours, tmp_path)
+    monkeypatch.setattr(record, "commit", lambda: {"commit": "two", "dirty": False})
+    result = table.run(perplexities, ours, tmp_path, only="KN2")
+    assert [row["environment"]["commit"] for row in result["rows"]] == ["one", "two"]
+    footer = (tmp_path / "table-0.planted.tiny.md").read_text().splitlines()[-1]
+    assert "commit one, " in footer
+    assert "commit two, " in footer
+    # what a row was made of is asked for no longer: the row goes
+    rows[0] = dataclasses.replace(rows[0], draws=((shelf.Spec("kn", order=1, interpolated=False),),))
+    result = table.run(perplexities, ours, tmp_path, only="KN2")
+    assert [row["label"] for row in result["rows"]] == [["KN2"]]
     assert not result["complete"]
 
 

@@ -16,7 +16,7 @@ from jaxlm.reading import Reading
 from jaxlm.text import Encoded, Vocabulary, build, encode, split_validation
 
 NONE = np.zeros(0, np.int32)
-LARGE = 1 << 30  # bytes of training text from which on its ids are kept in a file and not in memory
+LARGE = 1 << 26  # events of training text from which on its ids are kept in a file and not in memory
 IDS = "training-ids.bin"
 
 
@@ -54,12 +54,11 @@ def from_files(
     if [*train, *valid, *test].count("-") > 1:
         raise UserError("standard input cannot be read twice", "-", "name a file for one of them")
     _check_files([*valid, *test])  # before the long work
-    large = directory and sum(os.path.getsize(f) for f in train if os.path.isfile(f)) > LARGE
-    with _place(directory if large else None) as out:
-        words, encoded = build(train, reading, size, min_count, vocabulary, out)
-    parts = {"train": encoded}
-    for name, files in (("valid", valid), ("test", test)):
-        parts[name] = encode(files, words, reading) if files else Encoded(NONE, 0)
+    with _place(directory) as out:
+        words, encoded = build(train, reading, size, min_count, vocabulary, out, LARGE)
+        parts = {"train": encoded}
+        for name, files in (("valid", valid), ("test", test)):
+            parts[name] = encode(files, words, reading) if files else Encoded(NONE, 0)
     notes = []
     ids = {name: part.ids for name, part in parts.items()}
     if carve and not valid:
@@ -70,8 +69,8 @@ def from_files(
             f"{len(encoded.ids):,} events) are for validation"
         )
     digest = hashlib.sha256()
-    for part in ids.values():
-        digest.update(np.ascontiguousarray(part, "<i4").data)
+    for part in ("train", "valid"):  # not the test, which a resumed training may change
+        digest.update(np.ascontiguousarray(ids[part], "<i4").data)
     digest.update("\n".join(words.words).encode())
     name = "standard input" if train[0] == "-" else Path(train[0]).name
     unknown = {name: part.unknown for name, part in parts.items()}
@@ -112,17 +111,21 @@ def reading_of(info: dict) -> Reading:
 
 @contextlib.contextmanager
 def _place(directory: Path | None) -> Iterator[Path | None]:
-    """Name a file in a folder, which is not left behind empty if all fails."""
+    """Name a file in a folder; no empty folder is left behind, and nothing at all if all fails."""
     if directory is None:
         yield None
         return
+    there = directory.is_dir()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         yield directory / IDS
     except BaseException:
-        with contextlib.suppress(OSError):
-            directory.rmdir()
+        (directory / IDS).unlink(missing_ok=True)
         raise
+    finally:
+        if not there:
+            with contextlib.suppress(OSError):  # the ids are in it
+                directory.rmdir()
 
 
 def _check_files(files: Sequence[str]) -> None:

@@ -5,10 +5,11 @@ text is read once; its ids go to memory or to a memory-mapped file.
 """
 
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -159,14 +160,25 @@ def _ids(words: list[bytes], table: dict[bytes, int]) -> np.ndarray:
     return np.fromiter(map(table.__getitem__, words), np.int32, len(words))
 
 
-def _store(pieces: Iterable[np.ndarray], path: Source | None) -> np.ndarray:
-    """Gather ids in memory or, given a path, in a file of little-endian int32 that is mapped into memory."""
-    if path is None:
-        return np.concatenate([*pieces, np.zeros(0, np.int32)])
+def _store(pieces: Iterator[np.ndarray], path: Source | None, memory: int = 0) -> np.ndarray:
+    """Gather ids in memory or, given a path, in a file of little-endian int32 that is mapped into memory.
+
+    With a path, up to `memory` events stay in memory nevertheless: how long a text is shows as it is read.
+    """
+    held, events = [np.zeros(0, np.int32)], 0
+    for piece in pieces:
+        held.append(piece)
+        events += len(piece)
+        if path is not None and events > memory:
+            break
+    else:
+        if path is None or memory:
+            return np.concatenate(held)
     try:
         with open(path, "wb") as f:
-            for piece in pieces:
-                f.write(piece.astype("<i4").tobytes())
+            for piece in itertools.chain(held, pieces):
+                f.write(piece.astype("<i4", copy=False).data)
+            held.clear()
         return np.memmap(path, "<i4", "r+")
     except OSError as error:
         raise UserError(
@@ -176,9 +188,9 @@ def _store(pieces: Iterable[np.ndarray], path: Source | None) -> np.ndarray:
 
 def _written(ids: np.ndarray, aside: Path | None, out: Source | None) -> np.ndarray:
     """Give a finished file of ids its name; nothing half-written ever bears it."""
-    if aside is None or out is None:
+    if aside is None or out is None or not isinstance(ids, np.memmap):
         return ids
-    cast(np.memmap, ids).flush()
+    ids.flush()
     os.replace(aside, out)
     return np.memmap(out, "<i4", "r")
 
@@ -190,6 +202,7 @@ def build(
     min_count: int = 1,
     vocabulary: Vocabulary | None = None,
     out: Source | None = None,
+    memory: int = 0,
 ) -> tuple[Vocabulary, Encoded]:
     """Read a training text once: choose its vocabulary and encode it.
 
@@ -204,6 +217,7 @@ def build(
         vocabulary: its words are taken instead, ordered and counted anew by this text; `<unk>` is added
             where the text has other words.
         out: where to write the ids, to be mapped into memory; None keeps them in memory.
+        memory: events up to which the ids are kept in memory even so.
 
     Raises:
         UserError: a file that cannot be read as text, fewer than two words.
@@ -211,7 +225,7 @@ def build(
     table = _Growing({EOS.encode(): 0})
     aside = None if out is None else Path(f"{os.fspath(out)}.part")
     try:
-        ids = _store((_ids(w, table) for w, _, _ in tokens(files, reading or Reading())), aside)
+        ids = _store((_ids(w, table) for w, _, _ in tokens(files, reading or Reading())), aside, memory)
         seen = np.zeros(len(table), np.int64)
         for i in range(0, len(ids), CHUNK):
             seen += np.bincount(ids[i : i + CHUNK], minlength=len(table))

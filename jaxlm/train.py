@@ -45,6 +45,7 @@ from jaxlm.model import (
 )
 from jaxlm.ngram import good_turing, kneser_ney, unigram
 from jaxlm.ngram import model as ngram_model
+from jaxlm.reading import CHUNK
 from jaxlm.text import Vocabulary, pad
 from jaxlm.tree_mixture import average_features
 from jaxlm.tree_order import by_visits
@@ -335,7 +336,7 @@ def describe(corpus: Corpus) -> dict[str, Any]:
     """What of a corpus a record holds, and a resumed training must find again."""
     digest = hashlib.sha256()
     for part in (corpus.train, corpus.valid):
-        digest.update(np.ascontiguousarray(part, np.int32).tobytes())
+        digest.update(np.ascontiguousarray(part, "<i4").data)
     digest.update("\n".join(corpus.vocabulary.words).encode())
     return {
         "name": corpus.name,
@@ -350,7 +351,10 @@ def describe(corpus: Corpus) -> dict[str, Any]:
 
 def word_counts(corpus: Corpus) -> np.ndarray:
     """How often each word is an event of the training text: int64 [N_w]."""
-    return np.bincount(corpus.train, minlength=len(corpus.vocabulary)).astype(np.int64)
+    counts = np.zeros(len(corpus.vocabulary), np.int64)
+    for first in range(0, len(corpus.train), CHUNK):  # np.bincount makes a wider copy of what it counts
+        counts += np.bincount(corpus.train[first : first + CHUNK], minlength=len(counts))
+    return counts
 
 
 def _write_vocabulary(directory: Path, vocabulary: Vocabulary) -> None:

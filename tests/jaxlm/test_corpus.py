@@ -1,5 +1,8 @@
 """A corpus from a user's files: its parts, its vocabulary, large texts on the disk."""
 
+import gzip
+import io
+
 import numpy as np
 import pytest
 
@@ -46,11 +49,17 @@ def test_validation_is_the_end_of_the_training_text_where_asked(files):
     assert (len(whole.corpus.train), len(whole.corpus.valid), whole.notes) == (13, 0, [])
 
 
-def test_a_large_text_goes_to_the_disk_and_is_the_same(files, monkeypatch):
+@pytest.mark.parametrize("name", ["train.txt", "train.txt.gz", "-"])
+def test_a_large_text_goes_to_the_disk_and_is_the_same(files, monkeypatch, name):
+    """Whatever it comes from: how long a packed text is, or standard input, shows only as it is read."""
+    text = (files / "train.txt").read_bytes()
+    (files / "train.txt.gz").write_bytes(gzip.compress(text))
+    source = name if name == "-" else files / name
     small = corpus.from_files([files / "train.txt"], directory=files / "out")
     assert not (files / "out").exists()
-    monkeypatch.setattr(corpus, "LARGE", 0)
-    large = corpus.from_files([files / "train.txt"], directory=files / "out")
+    monkeypatch.setattr(corpus, "LARGE", 5)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text))))
+    large = corpus.from_files([source], directory=files / "out")
     assert isinstance(large.corpus.train, np.memmap)
     np.testing.assert_array_equal(large.corpus.train, small.corpus.train)
     assert large.corpus.sha256 == small.corpus.sha256
@@ -62,6 +71,17 @@ def test_a_bad_large_text_leaves_no_folder(files, monkeypatch):
     with pytest.raises(UserError, match="byte offset 4"):
         corpus.from_files([files / "bad.txt"], directory=files / "out")
     assert not (files / "out").exists()
+    with pytest.raises(UserError, match="byte offset 4"):
+        corpus.from_files([files / "train.txt"], [files / "bad.txt"], directory=files / "out")
+    assert not (files / "out").exists()
+
+
+def test_the_test_is_no_part_of_what_identifies_the_data(files):
+    """So that a training can be resumed with another test, or none."""
+    with_test = corpus.from_files([files / "train.txt"], test=[files / "test.txt"])
+    assert with_test.corpus.sha256 == corpus.from_files([files / "train.txt"]).corpus.sha256
+    other = corpus.from_files([files / "train.txt"], [files / "valid.txt"], min_count=2)
+    assert other.corpus.sha256 != with_test.corpus.sha256
 
 
 def test_a_given_vocabulary(files):

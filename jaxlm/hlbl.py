@@ -230,8 +230,11 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     ),
     "tuned": (
         Recipe(
-            optimizer="adam", batch_size=1000, epochs=6, rate={"*": 5e-3}, decay={"*": 0.15, "b": 0.0}, anneal=True
+            # chosen on the Penn Treebank's validation text: T5 156.9 with a decay of 0.03 and a rate of 3e-3, 153.5
+            # with 0.1, 152.1 with 0.1 and 6e-3; T7 137.9 with these
+            optimizer="adam", batch_size=1000, epochs=8, rate={"*": 6e-3},
+            decay={"*": 0.15, "C": 0.01, "b": 0.0}, anneal=True,
         ),
-        {"dropout": 0.2},
+        {"dropout": 0.3},
     ),
 }  # fmt: skip

@@ -151,7 +151,7 @@ class Shelf:
             "identity": identity,
             "seconds": trained.seconds | {"all": seconds},
             "history": Journal(directory).lines(),
-            "timing": _timing(directory),
+            "timing": timing(Journal(directory).times(), len(corpus.train)),
             "warnings": said,
             "environment": record.environment(),
         }
@@ -215,17 +215,18 @@ def subtrees(tree: Tree) -> list[Tree]:
     return parts
 
 
-def _timing(directory: Path) -> dict[str, float]:
-    """Medians over the epochs, so that neither a pause nor an interruption counts."""
-    path = Journal(directory).timing
-    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
-    if not lines:
+def timing(lines: list[dict[str, Any]], examples: int) -> dict[str, float]:
+    """Speed from the lines of `timing.jsonl`, and from it the time of a whole epoch of so many examples.
+
+    A median, so that no pause counts; of speeds, as the line of an epoch that was resumed is of its rest only.
+    """
+    speeds = [line["examples_per_second"] for line in lines if line.get("steps", 1) > 0]
+    if not speeds:
         return {}
-    whole = max(line.get("steps", 0) for line in lines)  # an epoch that was resumed has timed fewer
-    lines = [line for line in lines if line.get("steps", 0) == whole]
+    speed = float(np.median(speeds))
     return {
-        "seconds_per_epoch": float(np.median([line["train_seconds"] for line in lines])),
-        "examples_per_second": float(np.median([line["examples_per_second"] for line in lines])),
+        "seconds_per_epoch": examples / speed,
+        "examples_per_second": speed,
         "compile_seconds": max(line["compile_seconds"] for line in lines),
     }
 

@@ -279,6 +279,18 @@ def test_unresolved_are_pairs_within_two_standard_errors() -> None:
     assert table.paired(_rows([10.0], [10.0]), "p") == [], "of one seed nothing is known"
 
 
+def test_an_epoch_that_was_resumed_counts_by_its_speed() -> None:
+    lines = [
+        {"steps": 100, "train_seconds": 10.0, "examples_per_second": 100.0, "compile_seconds": 1.0},
+        {"steps": 100, "train_seconds": 11.0, "examples_per_second": 90.9, "compile_seconds": 1.0},
+        {"steps": 7, "train_seconds": 0.5, "examples_per_second": 140.0, "compile_seconds": 2.0},
+        {"steps": 0, "train_seconds": 0.0, "examples_per_second": 0.0, "compile_seconds": 2.0},
+    ]
+    found = shelf.timing(lines, 1000)
+    assert found == {"seconds_per_epoch": 10.0, "examples_per_second": 100.0, "compile_seconds": 2.0}
+    assert shelf.timing([], 1000) == {}, "an n-gram model has no epochs"
+
+
 def test_subtrees_are_those_that_were_joined() -> None:
     keys = random.split(random.key(0), 4)
     parts = [trees.random_tree(key, 11) for key in keys]

@@ -1,17 +1,13 @@
 """What a benchmark leaves behind: a record as JSON, row by row, and a Markdown table for people."""
 
 import json
-import os
-import platform
 import subprocess
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from jaxfit.atomic import replacing
+from jaxfit.environment import environment as jaxfit_environment
 from jaxfit.errors import UserError
 
 RESULTS = Path(__file__).parent / "results"
@@ -35,18 +31,7 @@ def commit() -> dict[str, Any]:
 
 def environment() -> dict[str, Any]:
     """On what, and with which code, a figure was made."""
-    device = jax.devices()[0]
-    return {
-        **commit(),
-        "python": platform.python_version(),
-        "jax": jax.__version__,
-        "jaxlib": metadata.version("jaxlib"),
-        "device": f"{device.platform}: {device.device_kind}",
-        "devices": jax.device_count(),
-        "cores": os.cpu_count(),
-        "matmul_precision": jax.config.jax_default_matmul_precision,  # type: ignore[attr-defined]
-        "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
-    }
+    return {**commit(), **jaxfit_environment()}
 
 
 def read(path: Path) -> dict[str, Any] | None:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
+import jax
+
 from jaxfit import command
 
 ABOUT = """Train and use neural and n-gram language models.
@@ -21,8 +23,13 @@ A model is a folder; eval, score, next and sample also take an ARPA file in its 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status (see `jaxfit.command`)."""
-    return command.run("jaxlm", build, argv)
+    """Run the command line and return its exit status (see `jaxfit.command`).
+
+    Matrix products are of full float32 precision: by default a GPU rounds their factors to 10 bits and a TPU to 7,
+    so that figures would depend on the device.
+    """
+    with jax.default_matmul_precision("highest"):
+        return command.run("jaxlm", build, argv)
 
 
 def build() -> command.Parser:

@@ -5,9 +5,7 @@ its `tree.npz`, and what training writes (`checkpoint-*`, `journal.jsonl`, `timi
 derived from one seed: `fold_in(key(seed), …)` with 0 for the initial weights, 1 for training, 2 for the tree.
 """
 
-import hashlib
 import json
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -19,7 +17,7 @@ import jax
 import numpy as np
 
 from jaxfit import checkpoint, mesh
-from jaxfit.atomic import replacing
+from jaxfit.environment import environment
 from jaxfit.errors import UserError
 from jaxfit.fit import Fitted, fit
 from jaxfit.journal import Journal
@@ -27,15 +25,14 @@ from jaxfit.recipe import Recipe
 from jaxfit.step import Program
 from jaxlm import hlbl as hlbl_model
 from jaxlm import lbl as lbl_model
+from jaxlm import model_directory as folder
 from jaxlm import tree_file, trees
 from jaxlm.default_data import Corpus
 from jaxlm.model import (
     CONFIG,
     FORMAT,
-    NGRAMS,
     PARAMETERS,
     TREE,
-    VOCABULARY,
     Model,
     load,
     of_hlbl,
@@ -46,13 +43,14 @@ from jaxlm.model import (
 from jaxlm.ngram import good_turing, kneser_ney, unigram
 from jaxlm.ngram import model as ngram_model
 from jaxlm.reading import CHUNK
-from jaxlm.text import Vocabulary, pad
+from jaxlm.text import pad
 from jaxlm.tree_mixture import average_features
 from jaxlm.tree_order import by_visits
 from jaxlm.tree_paths import Tree, node_biases
 
 INIT, TRAIN, TREES = 0, 1, 2  # what is folded into the seed's key
 BOOTSTRAP = "bootstrap"
+KINDS = get_args(trees.Kind)
 
 
 class Trained(NamedTuple):
@@ -82,9 +80,7 @@ class Run:
 class TreeOptions:
     """Which tree an hlbl uses."""
 
-    kind: Literal["random", "balanced", "adaptive", "noisy-adaptive", "huffman"] = field(
-        default="adaptive", metadata={"help": "how words are split (§4.4)"}
-    )
+    kind: trees.Kind = field(default="adaptive", metadata={"help": "how words are split (§4.4)"})
     epsilon: float = field(
         default=0.0,
         metadata={"help": "a word whose responsibilities are this close to 0.5 goes both ways", "high": 0.5},
@@ -118,10 +114,10 @@ def ngram(
         params = kneser_ney.train(ids, len(vocabulary), vocabulary.eos, order, interpolated)
         config = {"order": order, "interpolated": interpolated}
     seconds = {"estimate": time.perf_counter() - began}
-    info = {"format": FORMAT, "model": kind, "config": config, "corpus": describe(corpus)}
-    _write_vocabulary(directory, vocabulary)
+    info = {"format": FORMAT, "model": kind, "config": config, "corpus": folder.describe(corpus)}
+    folder.write_vocabulary(directory, vocabulary)
     ngram_model.save(params, directory)
-    _write_info(directory, info)
+    folder.write_info(directory, info)
     return Trained(of_ngram(kind, vocabulary, params, info), None, seconds)
 
 
@@ -179,9 +175,13 @@ def hlbl(
             if first.fitted is not None and first.fitted.stopped != "done":
                 return first
             _say(run, "hlbl: stage 2 of 3, the tree")
-        origin = {"tree built": {**asdict(tree), "bootstrap": _fingerprint(bootstrap)}}
+        origin = {"tree built": {**asdict(tree), "bootstrap": folder.fingerprint(bootstrap)}}
         # before a minute goes into a tree that cannot be used
-        _earlier(directory, {"model": "hlbl", "seed": seed, "corpus": describe(corpus), **origin}, run)
+        folder.earlier(
+            directory,
+            {"model": "hlbl", "seed": seed, "corpus": folder.describe(corpus), **origin},
+            run.resume,
+        )
         began = time.perf_counter()
         words_tree = _tree(corpus, directory, tree, origin, bootstrap, seed)
         seconds["tree"] = time.perf_counter() - began
@@ -198,7 +198,7 @@ def hlbl(
     trained = _train(
         "hlbl", corpus, directory, full, hlbl_model.program(full, vocabulary.eos), params, make, recipe, seed, run,
         lambda params, info: of_hlbl(vocabulary, full, words_tree, params, info),
-        {**origin, "tree": _tree_sha256(words_tree)},
+        {**origin, "tree": folder.tree_sha256(words_tree)},
         before=lambda: tree_file.save(words_tree, directory / TREE),
     )  # fmt: skip
     return trained._replace(seconds={**seconds, **trained.seconds})
@@ -228,10 +228,10 @@ def _tree(
     if (directory / CONFIG).exists() and (directory / TREE).exists():
         # a tree is kept where all it was made from is the same; a kill may have left one beside another's config
         was = read_info(directory)
-        now = json.loads(json.dumps({"seed": seed, "corpus": describe(corpus), **origin}))
+        now = json.loads(json.dumps({"seed": seed, "corpus": folder.describe(corpus), **origin}))
         if all(was.get(name) == value for name, value in now.items()):
             tree = tree_file.load(directory / TREE, len(corpus.vocabulary))
-            if _tree_sha256(tree) == was.get("tree"):
+            if folder.tree_sha256(tree) == was.get("tree"):
                 return tree
     clusters = options.kind not in ("random", "huffman")
     return trees.build(
@@ -263,17 +263,23 @@ def _train(
 ) -> Trained:
     """What training an lbl and an hlbl have in common: the folder, the engine, the finished model."""
     identity = {
-        "model": kind, "config": asdict(config), "seed": seed, "corpus": describe(corpus), **more_identity
+        "model": kind, "config": asdict(config), "seed": seed, "corpus": folder.describe(corpus), **more_identity
     }  # fmt: skip
-    info = {"format": FORMAT, **identity, "recipe": asdict(recipe), "finished": False}
-    found = _earlier(directory, {**identity, "recipe": asdict(recipe)}, run)
+    info = {
+        "format": FORMAT,
+        **identity,
+        "recipe": asdict(recipe),
+        "finished": False,
+        "environment": environment(),
+    }
+    found = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, run.resume)
     if found is not None and found["finished"]:
-        _drop_checkpoints(directory)
+        folder.drop_checkpoints(directory)
         return Trained(load(directory), None, {})
     if found is None:
-        _write_vocabulary(directory, corpus.vocabulary)
+        folder.write_vocabulary(directory, corpus.vocabulary)
         before()
-        _write_info(directory, info)
+        folder.write_info(directory, info)
     fitted = fit(
         program, params, make(corpus.train), make(corpus.valid), recipe=recipe,
         key=jax.random.fold_in(jax.random.key(seed), TRAIN), directory=directory, identity=identity,
@@ -286,67 +292,12 @@ def _train(
         "validation perplexity": float(np.exp(fitted.score)) if np.isfinite(fitted.score) else None,
         "epochs": len(fitted.history),
     }
-    _write_info(directory, info)
+    folder.write_info(directory, info)
     if info["finished"]:
-        _drop_checkpoints(directory)
+        folder.drop_checkpoints(directory)
     train_seconds = sum(line["train_seconds"] for line in Journal(directory).times())
     seconds = {"compile": fitted.compile_seconds, "train": train_seconds}
     return Trained(finish(fitted.params, info), fitted, seconds)
-
-
-def _earlier(directory: Path, known: dict[str, Any], run: Run) -> dict[str, Any] | None:
-    """The `config.json` of an earlier run of this training; None where there is nothing to go on with.
-
-    Raises UserError where there is, but `run` is not to go on, and where it is of another training.
-    """
-    if not (directory / CONFIG).exists():
-        return None
-    found = read_info(directory)
-    begun = bool(checkpoint.every(directory)) or (directory / PARAMETERS).is_dir()
-    if not begun and found["model"] not in NGRAMS:  # killed before its first checkpoint
-        return None
-    if found["model"] != known["model"]:
-        raise UserError(f"a model of kind {found['model']} is there", directory, "choose another --out")
-    if not run.resume:
-        advice = "add --resume to go on with it, or choose another --out"
-        raise UserError("a training is there already", directory, advice)
-    checkpoint.require_same(found, known, directory)
-    return found
-
-
-def _drop_checkpoints(directory: Path) -> None:
-    for path in checkpoint.every(directory):
-        shutil.rmtree(path)
-
-
-def _fingerprint(bootstrap: Path | None) -> str | None:
-    """What tells one trained model from another: all that determined it."""
-    if bootstrap is None:
-        return None
-    info = read_info(bootstrap)
-    made = {name: info.get(name) for name in ("config", "recipe", "seed", "corpus", "tree")}
-    return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
-
-
-def _tree_sha256(tree: Tree) -> str:
-    return hashlib.sha256(tree.children.tobytes()).hexdigest()
-
-
-def describe(corpus: Corpus) -> dict[str, Any]:
-    """What of a corpus a record holds, and a resumed training must find again."""
-    digest = hashlib.sha256()
-    for part in (corpus.train, corpus.valid):
-        digest.update(np.ascontiguousarray(part, "<i4").data)
-    digest.update("\n".join(corpus.vocabulary.words).encode())
-    return {
-        "name": corpus.name,
-        "source sha256": corpus.sha256,
-        "sha256": digest.hexdigest(),
-        "words": len(corpus.vocabulary),
-        "training events": len(corpus.train),
-        "validation events": len(corpus.valid),
-        "reading": asdict(corpus.reading),
-    }
 
 
 def word_counts(corpus: Corpus) -> np.ndarray:
@@ -357,21 +308,8 @@ def word_counts(corpus: Corpus) -> np.ndarray:
     return counts
 
 
-def _write_vocabulary(directory: Path, vocabulary: Vocabulary) -> None:
-    with replacing(directory / VOCABULARY) as aside:
-        vocabulary.save(aside)
-
-
-def _write_info(directory: Path, info: dict[str, Any]) -> None:
-    with replacing(directory / CONFIG) as aside:
-        aside.write_text(json.dumps(info, indent=1) + "\n")
-
-
 def _say(run: Run, text: str) -> None:
     if run.show:
         from rich.console import Console
 
         Console(stderr=True, highlight=False).print(text, markup=False)
-
-
-KINDS = get_args(TreeOptions.__annotations__["kind"])

@@ -19,7 +19,7 @@ import orbax.checkpoint as ocp
 
 from jaxfit import checkpoint, fit, journal
 from jaxfit.recipe import Recipe
-from jaxlm import train, trees
+from jaxlm import model_directory, train, trees
 from jaxlm.default_data import Corpus
 from jaxlm.text import Vocabulary
 
@@ -62,14 +62,14 @@ def clock() -> SimpleNamespace:
 
 def _keep_last_checkpoints() -> None:
     """Copy the last checkpoint to `last`, where the finished training removes it."""
-    drop = train._drop_checkpoints
+    drop = model_directory.drop_checkpoints
 
     def keep(directory: Path) -> None:
         if not (directory / "last").exists():
             shutil.copytree(checkpoint.every(directory)[-1], directory / "last")
         drop(directory)
 
-    train._drop_checkpoints = keep
+    model_directory.drop_checkpoints = keep
 
 
 def _now() -> None:

@@ -15,7 +15,6 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxfit.parts import CHUNK
 from jaxlm.text import gather_contexts, pad
 from jaxlm.tree_paths import Paths, Tree, paths
 
@@ -25,13 +24,13 @@ TILE = 4
 class Table(NamedTuple):
     """The tiles of all words, ordered by word.
 
-    start: int32[N_w + 1], word w has tiles start[w] up to start[w + 1]; node, sign: int32, int8 [tiles, TILE];
-    code: int32[tiles], the code that a tile belongs to, counted from its word's first.
+    start: int32[N_w + 1], word w has tiles start[w] up to start[w + 1]; turn: int32 [tiles, TILE], v + 1 where the
+    code goes left at node v, -(v + 1) where right, 0 beyond its end; code: int32[tiles], the code that a tile
+    belongs to, counted from its word's first.
     """
 
     start: Array
-    node: Array
-    sign: Array
+    turn: Array
     code: Array
 
 
@@ -83,14 +82,14 @@ def make_data(ids: np.ndarray, tree: Tree, num_hot: int, context_size: int, eos:
     """A text with the paths of all words, on the device; ids: int32 [events]."""
     every = paths(tree)
     is_hot = every.nodes < num_hot
-    hot, cold = tabulate(every, is_hot, len(tree.children)), tabulate(every, ~is_hot, len(tree.children))
+    hot, cold = tabulate(every, is_hot), tabulate(every, ~is_hot)
     padded = pad(ids, context_size, eos).padded
     one_code = len(every.code_nodes) == len(every.word_codes)
     return Data(padded, jnp.asarray(every.word_codes), hot, cold, one_code)
 
 
-def tabulate(every: Paths, chosen: NDArray[np.bool_], filler: int) -> Table:
-    """Cut the chosen entries of each code into tiles; the last one is filled up with node `filler`, sign 0."""
+def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
+    """Cut the chosen entries of each code into tiles."""
     number = np.concatenate([[0], np.cumsum(chosen)])[every.code_nodes]  # chosen entries before each code
     length = np.diff(number)
     tiles = -(-length // TILE)
@@ -99,18 +98,13 @@ def tabulate(every: Paths, chosen: NDArray[np.bool_], filler: int) -> Table:
     # to a multiple of a 16th to an 8th of their number: trees that are nearly alike compile to the same program
     grain = 1 << max(0, int(first[-1]).bit_length() - 4)
     room = -(-max(first[-1], 1) // grain) * grain * TILE
-    node, sign = np.full(room, filler, np.int32), np.zeros(room, np.int8)
-    node[place], sign[place] = every.nodes[chosen], every.signs[chosen]
+    turn = np.zeros(room, np.int32)
+    turn[place] = (every.nodes[chosen] + 1) * every.signs[chosen]
     codes = np.diff(every.word_codes)
     local = np.arange(len(tiles)) - np.repeat(every.word_codes[:-1], codes)
-    code = np.resize(np.repeat(local, tiles), len(node) // TILE)
+    code = np.resize(np.repeat(local, tiles), room // TILE)
     start = first[every.word_codes]
-    return Table(
-        *map(
-            jnp.asarray,
-            (start.astype(np.int32), node.reshape(-1, TILE), sign.reshape(-1, TILE), code.astype(np.int32)),
-        )
-    )
+    return Table(*(jnp.asarray(x, jnp.int32) for x in (start, turn.reshape(-1, TILE), code)))
 
 
 def costs(data: Data, context_size: int) -> NDArray[np.int64]:
@@ -142,24 +136,19 @@ def gather(
     # padding is given a node past the last, whose row is neither read nor written
     hot, cold = (
         tiles(table, word, first_slot, room, num_nodes)
-        for table, room in ((data.hot, max(1, hot_room)), (data.cold, divisible(max(1, cold_room))))
+        for table, room in ((data.hot, max(1, hot_room)), (data.cold, max(1, cold_room)))
     )
     return Batch(context.T, hot, cold, owner)
-
-
-def divisible(tiles: int) -> int:
-    """A little more than `tiles`, so that their decisions divide into equal chunks for `parts.add`."""
-    chunks = -(-tiles * TILE // CHUNK)
-    return -(-tiles // chunks) * chunks
 
 
 def tiles(table: Table, word: Array, first_slot: Array, room: int, filler: int) -> Tiles:
     """The tiles of the words [B], end to end; first_slot: int32[B], the slot of each word's first code."""
     owner, position, real = spread(table.start, word, room)
     at = jnp.minimum(owner, word.shape[0] - 1)
+    turn = jnp.where(real[:, None], table.turn[position], 0)
     return Tiles(
-        node=jnp.where(real[:, None], table.node[position], filler),
-        sign=jnp.where(real[:, None], table.sign[position], 0).astype(jnp.float32),
+        node=jnp.where(turn == 0, filler, jnp.abs(turn) - 1),
+        sign=jnp.sign(turn).astype(jnp.float32),
         slot=first_slot[at] + jnp.where(real, table.code[position], 0),
         owner=at,
     )

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -157,28 +157,21 @@ def describe_model(model: Trained) -> dict[str, Any]:
     }
 
 
-def paired(rows: list[dict[str, Any]], column: str) -> list[str]:
-    """Adjacent rows that lie closer than two standard errors of their paired difference.
-
-    Rows of the same seeds are compared seed by seed; a row of one figure (an n-gram model) with each seed.
+def paired(rows: list[dict[str, Any]], column: str) -> tuple[list[str], list[str]]:
+    """All pairs of rows: those closer than two standard errors of their difference, seed by seed, and, of the
+    others, those whose order is the reverse of the thesis'. Of rows of one seed nothing is known.
     """
-    unresolved = []
-    for above, below in pairwise(rows):
-        first, second = (np.array(row["cells"][column]["values"]) for row in (above, below))
-        if max(len(first), len(second)) < 2:
+    unresolved, reverse = [], []
+    for one, other in combinations(rows, 2):
+        difference = np.subtract(*(row["cells"][column]["values"] for row in (one, other)))
+        if len(difference) < 2:
             continue
-        difference = first - second
-        error = float(np.std(difference, ddof=1)) / len(difference) ** 0.5
-        if abs(float(difference.mean())) < 2 * error:
-            unresolved.append(
-                f"{name(above)} and {name(below)} differ by {difference.mean():.2f} ± {error:.2f}"
-            )
-    return unresolved
-
-
-def name(row: dict[str, Any]) -> str:
-    """A row's name in a sentence."""
-    return " ".join(filter(None, row["label"]))
+        pair = "/".join(row["label"][1] for row in (one, other))
+        if abs(difference.mean()) < 2 * np.std(difference, ddof=1) / len(difference) ** 0.5:
+            unresolved.append(pair)
+        elif difference.mean() * (one["thesis"][column] - other["thesis"][column]) < 0:
+            reverse.append(pair)
+    return unresolved, reverse
 
 
 def header(result: dict[str, Any]) -> list[str]:
@@ -239,4 +232,4 @@ def said(answer: Any) -> str:
     """An answer in words."""
     if isinstance(answer, bool):
         return "yes" if answer else "no"
-    return "; ".join(answer) or "none" if isinstance(answer, list) else str(answer)
+    return ", ".join(answer) or "none" if isinstance(answer, list) else str(answer)

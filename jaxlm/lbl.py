@@ -14,6 +14,7 @@ from jax import Array
 
 from jaxfit.recipe import Recipe
 from jaxfit.step import Program
+from jaxlm.dropout import dropout
 from jaxlm.softmax import log_normalizer, sum_log_normalizer
 from jaxlm.text import Text, gather_contexts
 
@@ -65,9 +66,12 @@ class Batch(NamedTuple):
 
 
 def init(key: Array, config: Config, counts: np.ndarray) -> Params:
-    """Parameters before training (§3.4.1): small Gaussians, and biases that give the smoothed base rates.
+    """Parameters before training (§3.4.1): small Gaussians, and biases that give the base rates.
 
-    counts: [N_w], of the training text. A word that never occurs counts as one that occurs once.
+    counts: [N_w], of the training text.
+    Differs: a word that never occurs counts as one that occurs once, since its bias would be infinite; the rates
+    of all others are the training set's, as in the thesis. (Over a tree, `tree_paths.base_rates` adds one to all:
+    a word with several leaves shares its mass among them, and no subtree may be left without.)
     """
     D, c = config.num_features, config.context_size
     key_R, key_C = jax.random.split(key)
@@ -86,20 +90,13 @@ def predicted_vector(params: Params, context: Array) -> Array:
     )
 
 
-def drop(r_hat: Array, key: Array | None, rate: float) -> Array:
-    """r̂ with a share `rate` of its features dropped, the others scaled up; as it is when there is no key."""
-    if key is None or rate == 0:
-        return r_hat
-    return jnp.where(jax.random.bernoulli(key, 1 - rate, r_hat.shape), r_hat / (1 - rate), 0.0)
-
-
 def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
     """-log P(w_n | w_{1:n-1}) in nats, for ONE example: the specification.
 
     Its gradient is Eq. 3.24-3.25. Differs: there the thesis writes C_i where Eq. 3.16 calls for its
     transpose; we follow 3.16. Dropout on r̂ (0 in the recipe `thesis`) is ours.
     """
-    r_hat = drop(predicted_vector(params, example.context), key, config.dropout)
+    r_hat = dropout(predicted_vector(params, example.context), key, config.dropout)
     return -jax.nn.log_softmax(params.R @ r_hat + params.b)[example.word]  # Eq. 3.17
 
 
@@ -107,7 +104,7 @@ def minibatch_loss(params: Params, batch: Batch, weight: Array, keys: Array | No
     """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
     r_hat = predicted_vector(params, batch.context)
     if keys is not None and config.dropout:
-        r_hat = jax.vmap(functools.partial(drop, rate=config.dropout))(r_hat, keys)
+        r_hat = jax.vmap(functools.partial(dropout, rate=config.dropout))(r_hat, keys)
     target = jnp.sum(r_hat * params.R[batch.word], axis=1) + params.b[batch.word]
     return sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
 
@@ -141,8 +138,9 @@ def program(config: Config, eos: int) -> Program:
     )
 
 
-# The thesis states batch, rates and decay (§3.4.1-2), not whether a step follows the minibatch's sum or its mean:
-# with the mean, its rates would hardly move the parameters.
+# Differs: the thesis states batch, rates and decay (§3.4.1-2), not whether a step follows the minibatch's sum or its
+# mean; "thesis" takes the sum, as rates per example: with the mean, they would hardly move the parameters. Decay is
+# decoupled, once a step (`jaxfit.recipe`); after a drop training goes on from where it is, not from the best epoch.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(
@@ -153,7 +151,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     ),
     "tuned": (
         Recipe(
-            optimizer="adam", batch_size=1000, epochs=12, rate={"*": 5e-3}, decay={"R": 0.25, "C": 0.01}, anneal=True
+            optimizer="adam", batch_size=500, epochs=13, rate={"*": 5e-3}, decay={"R": 0.15, "C": 0.05}, anneal=True
         ),
         {"dropout": 0.3},
     ),

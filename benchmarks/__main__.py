@@ -15,6 +15,7 @@ from rich.table import Table as RichTable
 from benchmarks import data, dry_run, record, report, scales, speed, table
 from benchmarks.shelf import Shelf
 from benchmarks.tables import TABLES
+from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
 
 WORK = Path(".cache/benchmarks")
@@ -69,7 +70,7 @@ def parser() -> argparse.ArgumentParser:
     sets.add_argument("name", nargs="?", metavar="NAME", help="of the data set to fetch")
     sets.add_argument("--data-dir", type=Path, help=f"where to put it (default: ${data.VARIABLE})")
 
-    page = commands.add_parser("report", help="write the page that maps tables to commands and results")
+    page = commands.add_parser("report", help="map tables to commands and results, there and in README.md")
     page.add_argument("--out", type=Path, default=record.RESULTS, help="the folder of records")
     return top  # fmt: skip
 
@@ -187,6 +188,12 @@ def _data(args: argparse.Namespace) -> None:
 
 def _report(args: argparse.Namespace) -> None:
     print(report.write(args.out, TABLES))
+    page = record.RESULTS.parents[1] / "README.md"
+    if args.out == record.RESULTS:
+        text = report.fill(page.read_text(encoding="utf-8"), args.out, TABLES)
+        with replacing(page) as part:
+            part.write_text(text, encoding="utf-8")
+        print(page)
 
 
 def _positive(text: str) -> int:

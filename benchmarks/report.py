@@ -1,11 +1,16 @@
-"""`python -m benchmarks report`: the page that maps tables to commands and recorded results."""
+"""`python -m benchmarks report`: the pages that map tables to commands and recorded results."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from benchmarks import record
 from benchmarks.table import Table
 from jaxfit.atomic import replacing
+from jaxfit.errors import UserError
+
+BEGIN, END = "<!-- results -->", "<!-- /results -->"
 
 
 def write(folder: Path, tables: Mapping[str, Table]) -> Path:
@@ -39,3 +44,55 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
     with replacing(path) as part:
         part.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return path
+
+
+def fill(text: str, folder: Path, tables: Mapping[str, Table]) -> str:
+    """A page, README.md, with the map of tables to commands and results in the place marked for it.
+
+    Raises UserError where that place is not marked.
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise UserError(f"there is no place between {BEGIN} and {END}", "README.md", "mark it")
+    lines = ["| table | what | command | recorded |", "|---|---|---|---|"]
+    for known, table in tables.items():
+        results = [_result(path) for path in sorted(folder.glob(f"{known}.*.json"))]
+        lines.append(
+            f"| {known.removeprefix('table-')} | {table.title} | `python -m benchmarks run {known}` "
+            f"| {'<br>'.join(results) or 'not recorded yet'} |"
+        )
+    speed = f"[speed]({_here(folder)}/speed.md)" if (folder / "speed.json").is_file() else "not recorded yet"
+    lines.append(f"| speed | Training speed | `python -m benchmarks speed --peers` | {speed} |")
+    return "\n".join([before + BEGIN, "", *lines, "", END + after])
+
+
+def _result(path: Path) -> str:
+    """A link to a recorded table, and the best perplexity of a neural model in it."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    what = [result["data"]["name"], result["scale"]] + ["thesis"] * (result["recipe"] == "thesis")
+    found = f"[{', '.join(what)}]({_here(path.parent)}/{path.stem}.md)"
+    best = min(
+        (
+            row
+            for row in result["rows"]
+            if row["label"][0] in ("LBL", "HLBL") and "perplexity" in row["cells"]
+        ),
+        key=_perplexity,
+        default=None,
+    )
+    found += (
+        ""
+        if best is None
+        else f": {' '.join(filter(None, best['label']))} {record.number(_perplexity(best))}"
+    )
+    return found if result["complete"] else f"{found} (not all rows)"
+
+
+def _perplexity(row: dict[str, Any]) -> float:
+    return row["cells"]["perplexity"]["mean"]
+
+
+def _here(folder: Path) -> str:
+    """As seen from the project's folder."""
+    return "/".join(folder.parts[-2:])

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from jax import random
 
-from benchmarks import __main__, measures, record, scales, shelf, table
+from benchmarks import __main__, measures, record, report, scales, shelf, table
 from benchmarks.tables import TABLES
+from jaxfit.errors import UserError
 from jaxlm import trees
 
 ROOT = Path(__file__).parents[2]
@@ -227,6 +228,36 @@ def test_list_and_report(place: Place) -> None:
     page = (place.out / "README.md").read_text()
     assert "`python -m benchmarks run table-4.4 --scale tiny`" in page
     assert "(table-4.4.planted.tiny.md)" in page
+
+
+def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
+    row = {"label": ["HLBL", "T7", "ADAPTIVE(0.4) ×4"], "cells": {"perplexity": {"mean": 112.13}}}
+    worse = {"label": ["LBL", "", ""], "cells": {"perplexity": {"mean": 117.0}}}
+    ngram = {"label": ["Int. KN6", "", ""], "cells": {"perplexity": {"mean": 90.0}}}
+    recorded = {"data": {"name": "ptb"}, "scale": "cpu", "recipe": "tuned", "complete": True}
+    folder = tmp_path / "benchmarks" / "results"
+    folder.mkdir(parents=True)
+    text = json.dumps(recorded | {"rows": [worse, row, ngram]})
+    (folder / "table-4.4.ptb.cpu.json").write_text(text)
+    text = json.dumps(recorded | {"recipe": "thesis", "rows": [worse], "complete": False})
+    (folder / "table-4.4.ptb.cpu.thesis.json").write_text(text)
+    page = "above\n\n<!-- results -->\nold\n<!-- /results -->\n\nbelow\n"
+    filled = report.fill(page, folder, TABLES)
+    assert report.fill(filled, folder, TABLES) == filled
+    assert filled.startswith("above\n\n<!-- results -->\n\n| table ")
+    assert filled.endswith("|\n\n<!-- /results -->\n\nbelow\n")
+    assert "old" not in filled
+    lines = filled.splitlines()
+    (line,) = (line for line in lines if line.startswith("| 4.4 "))
+    assert line.endswith(
+        "| `python -m benchmarks run table-4.4` "
+        "| [ptb, cpu](benchmarks/results/table-4.4.ptb.cpu.md): HLBL T7 ADAPTIVE(0.4) ×4 112.1"
+        "<br>[ptb, cpu, thesis](benchmarks/results/table-4.4.ptb.cpu.thesis.md): LBL 117.0 (not all rows) |"
+    )
+    assert sum("not recorded yet" in line for line in lines) == len(TABLES), "the others, and speed"
+    with pytest.raises(UserError, match="no place"):
+        report.fill("<!-- results -->", folder, TABLES)
+    assert report.fill((ROOT / "README.md").read_text(), folder, TABLES)
 
 
 def test_recorded_results_are_replaced_on_demand_only() -> None:

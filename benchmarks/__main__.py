@@ -1,12 +1,10 @@
 """`python -m benchmarks`: the thesis' tables, speed, and the data they are made on."""
 
 import argparse
-import json
-import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import jax
 from rich.console import Console
@@ -15,26 +13,21 @@ from rich.table import Table as RichTable
 from benchmarks import data, dry_run, record, report, scales, speed, table
 from benchmarks.shelf import Shelf
 from benchmarks.tables import TABLES
+from jaxfit import command
 from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
 
 WORK = Path(".cache/benchmarks")
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says a wrong option in one line, as every other mistake."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(message, self.prog, f"see {self.prog} --help")
-
-
-def parser() -> argparse.ArgumentParser:
+def parser() -> command.Parser:
     """The command line."""
-    top = _Parser(prog="python -m benchmarks", description=__doc__)
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    commands.add_parser("list", help="what can be run")
+    top = command.Parser(prog="python -m benchmarks", description=__doc__)
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    commands.add_parser("list", help="what can be run").set_defaults(run=_list)
 
     run = commands.add_parser("run", help="make tables", description="Make tables of the thesis.")
+    run.set_defaults(run=_run)
     run.add_argument("names", nargs="+", metavar="NAME", help="a table, as `list` shows them, or all")
     run.add_argument("--scale", choices=scales.SCALES, default="smoke", help="how large (default: smoke)")
     run.add_argument(
@@ -59,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--json", action="store_true", help="end with one line of JSON")
 
     fast = commands.add_parser("speed", help="measure training speed, beside peers and the machine's limits")
+    fast.set_defaults(run=_speed)
     fast.add_argument(
         "names", nargs="*", metavar="NAME", help=f"of {', '.join(speed.names())} (default: all)"
     )
@@ -67,15 +61,17 @@ def parser() -> argparse.ArgumentParser:
     fast.add_argument("--json", action="store_true", help="end with one line of JSON")
 
     sets = commands.add_parser("data", help="list data sets, or fetch one from its publisher")
+    sets.set_defaults(run=_data)
     sets.add_argument("name", nargs="?", metavar="NAME", help="of the data set to fetch")
     sets.add_argument("--data-dir", type=Path, help=f"where to put it (default: ${data.VARIABLE})")
 
     page = commands.add_parser("report", help="map tables to commands and results, there and in README.md")
+    page.set_defaults(run=_report)
     page.add_argument("--out", type=Path, default=record.RESULTS, help="the folder of records")
     return top  # fmt: skip
 
 
-def _add_out(parser: argparse.ArgumentParser) -> None:
+def _add_out(parser: command.Parser) -> None:
     """Where records go: the project's own are overwritten on demand only."""
     where = parser.add_mutually_exclusive_group()
     out = WORK / "results"
@@ -88,23 +84,7 @@ def _add_out(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; returns the exit status."""
-    given = sys.argv[1:] if arguments is None else arguments
-    try:
-        args = parser().parse_args(given)
-        result = {"list": _list, "run": _run, "speed": _speed, "data": _data, "report": _report}[
-            args.command
-        ](args)
-        if getattr(args, "json", False):
-            print(json.dumps(result, ensure_ascii=False), flush=True)
-    except UserError as error:
-        print(f"benchmarks: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("benchmarks: interrupted - give the same command again to go on", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    return command.run("benchmarks", parser, arguments)
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -118,11 +98,11 @@ def _list(args: argparse.Namespace) -> None:
     _print(shown)
 
 
-def _run(args: argparse.Namespace) -> dict[str, Any]:
+def _run(args: argparse.Namespace) -> None:
     names = list(TABLES) if args.names == ["all"] else args.names
     for name in names:
         if name not in TABLES:
-            raise UserError(f"there is no table {name!r}", do="`python -m benchmarks list` shows them")
+            raise UserError(f"there is no table {name!r}", do=command.suggestion(name, [*TABLES, "all"]))
     scale = scales.SCALES[args.scale]
     # equal figures are wanted here, whatever a device's default; compiled programs are kept for the next run
     jax.config.update("jax_default_matmul_precision", "highest")
@@ -131,17 +111,27 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
     corpus = scales.corpus(args.data or scale.data, scale, args.data_dir)
     shelf = Shelf(corpus, scale, args.recipe, args.work, args.show)
     results = {}
-    for name in names:
-        if args.dry_run:
-            results[name] = dry_run.project(TABLES[name], shelf, args.seeds)
-            _print(dry_run.shown(name, results[name]))
-            continue
-        result = table.run(TABLES[name], shelf, args.out, args.seeds, args.rows, _command(args, name))
-        if not result.get("rows"):
-            raise UserError(f"no row of {name} contains {args.rows!r}", "--rows")
-        results[name] = result
-        _print_table(result)
-    return results
+    try:
+        for name in names:
+            results[name] = _project(args, name, shelf) if args.dry_run else _make(args, name, shelf)
+    except KeyboardInterrupt:
+        raise command.Stopped("stopped by Ctrl-C - give the same command again to go on") from None
+    if args.json:
+        command.print_json(results)
+
+
+def _project(args: argparse.Namespace, name: str, shelf: Shelf) -> dict[str, Any]:
+    projected = dry_run.project(TABLES[name], shelf, args.seeds)
+    _print(dry_run.shown(name, projected))
+    return projected
+
+
+def _make(args: argparse.Namespace, name: str, shelf: Shelf) -> dict[str, Any]:
+    result = table.run(TABLES[name], shelf, args.out, args.seeds, args.rows, _command(args, name))
+    if not result.get("rows"):
+        raise UserError(f"no row of {name} contains {args.rows!r}", "--rows")
+    _print_table(result)
+    return result
 
 
 def _command(args: argparse.Namespace, name: str) -> str:
@@ -166,13 +156,14 @@ def _print_table(result: dict[str, Any]) -> None:
         print(f"{question}: {table.said(answer)}")
 
 
-def _speed(args: argparse.Namespace) -> dict[str, Any]:
+def _speed(args: argparse.Namespace) -> None:
     result = speed.run(args.names or speed.names(), args.peers, args.out)
     shown = RichTable("what", "figure", title="speed", title_justify="left")
     for name, value in speed.flat(result["figures"]):
         shown.add_row(name, value)
     _print(shown)
-    return result
+    if args.json:
+        command.print_json(result)
 
 
 def _data(args: argparse.Namespace) -> None:

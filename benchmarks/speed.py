@@ -9,6 +9,7 @@ from typing import Any
 
 import benchmarks
 from benchmarks import record
+from jaxfit import command
 from jaxfit.errors import UserError
 
 
@@ -22,7 +23,7 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
     """Measure, and record in `speed.json`; what was recorded of others before stays."""
     for name in chosen:
         if name not in names():
-            raise UserError(f"no speed is measured of {name!r}", do=f"choose from {', '.join(names())}")
+            raise UserError(f"no speed is measured of {name!r}", do=command.suggestion(name, names()))
     if peers and importlib.util.find_spec("torch") is None:
         raise UserError(
             "PyTorch is not installed", "--peers", "pip install the extra `peers`, or leave it out"

@@ -30,6 +30,7 @@ def replacing(path: Path) -> Iterator[Path]:
                 raise IsADirectoryError(errno.EISDIR, "is a folder, not a file")
             shutil.rmtree(path)
         os.replace(aside, path)
+        _sync_names(path.parent)
     except OSError as error:
         raise UserError(
             f"cannot write: {error.strerror or error}", path, "free some space or choose another folder"
@@ -66,6 +67,20 @@ def _runs(process: int) -> bool:
     except PermissionError:
         pass
     return True
+
+
+def _sync_names(directory: Path) -> None:
+    """Make renames in a folder outlast a loss of power, where the system can."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # file systems without it
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def _sync(path: Path) -> None:

@@ -11,7 +11,12 @@ from jaxfit.errors import UserError
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained. Rates and decays map parameter names to values; "*" stands for all others."""
+    """How a model is trained. Rates and decays map parameter names to values; "*" stands for all others.
+
+    Differs: decay is decoupled from the loss and applied once a step, w <- w (1 - ηλ) before the gradient's step,
+    whatever the minibatch's size and the optimizer, where the thesis adds a penalty to the loss. After a drop of
+    the rate training goes on from the current parameters; the best ones are kept aside, and are the result.
+    """
 
     optimizer: Literal["sgd", "adagrad", "adam"] = field(metadata={"help": "update rule"})
     batch_size: int = field(metadata={"help": "minibatch", "unit": "examples"})

@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from rich.table import Table as RichTable
 
@@ -14,9 +13,8 @@ from benchmarks import scales
 from benchmarks.shelf import Shelf, Spec, bootstrap
 from benchmarks.table import Table
 from jaxfit import fit, step
-from jaxfit.order import permutation
-from jaxfit.recipe import per_parameter, transform
 from jaxlm import hlbl, lbl, text, trees
+from jaxlm.tree_order import by_visits
 from jaxlm.tree_paths import node_biases
 
 STEPS = 50
@@ -56,9 +54,9 @@ def project(table: Table, shelf: Shelf, seeds: int | None) -> dict[str, Any]:
     }
 
 
-def _shape(spec: Spec, models: int, shelf: Shelf) -> dict[str, Any]:
-    corpus = shelf.corpus
-    vocabulary, ids = corpus.vocabulary, corpus.train
+def model(spec: Spec, shelf: Shelf) -> tuple[fit.Trainer, str]:
+    """The training of a model of this shape, at its first step, and the model's name."""
+    vocabulary, ids = shelf.corpus.vocabulary, shelf.corpus.train
     recipe, config = scales.recipe(spec.kind, shelf.recipe, shelf.scale)
     config |= {"num_features": shelf.scale.num_features} | dict(spec.config)
     key, counts = jax.random.key(0), np.bincount(ids, minlength=len(vocabulary))
@@ -73,48 +71,44 @@ def _shape(spec: Spec, models: int, shelf: Shelf) -> dict[str, Any]:
         copies = spec.tree[2] if spec.tree[0] == "random" else STAND_INS[spec.tree[1:]]
         tree = trees.build("random", key, num_words=len(vocabulary), copies=copies)
         deep = hlbl.Config(num_words=len(vocabulary), num_nodes=len(tree.children), **config)
-        program = hlbl.program(deep, vocabulary.eos)
-        params, data = (
-            hlbl.init(key, deep, node_biases(tree, counts)),
-            hlbl.make_data(ids, tree, deep, vocabulary.eos),
-        )
-    steps = -(-len(ids) // recipe.batch_size)
-    order = permutation(jax.random.key(1), len(ids))
-    padded = jnp.zeros(steps * recipe.batch_size, jnp.int32).at[: len(ids)].set(order)
-    room = fit.capacity(program.costs(data) if program.costs else None, np.asarray(padded), recipe.batch_size)
-    mean = recipe.reduction == "mean"
-    run = step.make_run(program, transform(recipe), len(ids), recipe.batch_size, room, mean)
-    state = step.start(params, program, transform(recipe), data)
-    like, names = type(params)._make, type(params)._fields
-    rates = step.Rates(
-        like([jnp.float32(v) for v in per_parameter(names, recipe.rate, "--rate")]),
-        like([jnp.float32(v) for v in per_parameter(names, recipe.decay, "--decay")]),
-        jnp.bool_(recipe.anneal),
-        jnp.float32(1e6),
-    )
+        tree = by_visits(tree, counts, deep.num_hot)
+        program, params = hlbl.program(deep, vocabulary.eos), hlbl.init(key, deep, node_biases(tree, counts))
+        data = hlbl.make_data(ids, tree, deep, vocabulary.eos)
+    trainer = fit.Trainer(program, params, data, recipe, key, None)
+    return trainer, spec.label().replace(f"-seed{spec.seed}", "")
 
-    def until(state: step.State, end: int) -> step.State:
-        return jax.block_until_ready(run(state, data, padded, rates, key, jnp.int32(0), jnp.int32(end)))
 
+def _shape(spec: Spec, models: int, shelf: Shelf) -> dict[str, Any]:
+    trainer, label = model(spec, shelf)
+    recipe = trainer.recipe
+    run = trainer.epoch_run()
+    first = min(1, trainer.steps - 1)
+    taken = min(STEPS, trainer.steps - first)
+    run(0, first)
     begin = time.perf_counter()
-    state = until(state, 1)
-    compile_seconds = time.perf_counter() - begin
-    taken = min(STEPS, steps)
-    begin = time.perf_counter()
-    until(state, taken)
+    run(first, first + taken)
     seconds = (time.perf_counter() - begin) / taken
-    events = steps * recipe.batch_size + VALIDATION * len(corpus.valid)
+    events = trainer.steps * recipe.batch_size + VALIDATION * len(shelf.corpus.valid)
     epoch = seconds * events / recipe.batch_size
+    (room,) = trainer.runs
     return {
-        "model": spec.label().replace(f"-seed{spec.seed}", ""),
+        "model": label,
         "models": models,
         "seconds_per_step": seconds,
         "words_per_second": recipe.batch_size / seconds,
+        "padding_ratio": _padding(trainer, room),
         "minutes_per_epoch": epoch / 60,
         "epochs": recipe.epochs,
-        "hours": models * (compile_seconds + epoch * recipe.epochs) / 3600,
+        "hours": models * (trainer.compile_seconds + epoch * recipe.epochs) / 3600,
         "memory_gb": _peak_memory() / 1e9,
     }  # fmt: skip
+
+
+def _padding(trainer: fit.Trainer, room: int | tuple[int, ...]) -> float:
+    """Room of all minibatches over the entries in it; 1 where examples are of one size."""
+    if trainer.costs is None:
+        return 1.0
+    return trainer.steps * float(np.sum(room)) / float(np.sum(trainer.costs, dtype=np.int64))
 
 
 def _peak_memory() -> float:
@@ -128,15 +122,17 @@ def _peak_memory() -> float:
 def shown(name: str, projected: dict[str, Any]) -> RichTable:
     """The projection for people."""
     table = RichTable(
-        "model", "models", "words/s", "min/epoch", "epochs at most", "hours", "memory so far, GB",
+        "model", "models", "words/s", "padding", "min/epoch", "epochs at most", "hours", "memory so far, GB",
         title=f"{name}: {projected['models']} neural models, {projected['on the shelf']} of them on the shelf; "
         f"at most {projected['hours']:.2f} hours and {projected['memory_gb']:.1f} GB",
         title_justify="left",
-        caption="learned trees are stood in for by random ones with the code lengths of Table 4.3",
+        caption="learned trees are stood in for by random ones with the code lengths of Table 4.3; "
+        "padding: room of minibatches over what is in it",
     )  # fmt: skip
     for row in projected["shapes"]:
         table.add_row(
-            row["model"], str(row["models"]), f"{row['words_per_second']:,.0f}", f"{row['minutes_per_epoch']:.2f}",
+            row["model"], str(row["models"]), f"{row['words_per_second']:,.0f}",
+            f"{row['padding_ratio']:.2f}", f"{row['minutes_per_epoch']:.2f}",
             str(row["epochs"]), f"{row['hours']:.2f}", f"{row['memory_gb']:.2f}",
         )  # fmt: skip
     return table

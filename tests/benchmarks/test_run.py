@@ -215,6 +215,7 @@ def test_dry_run_projects_and_trains_nothing(place: Place, tmp_path: Path) -> No
     assert projected["models"] == 8
     assert [shape["models"] for shape in projected["shapes"]] == [2, 2, 2, 2]
     assert projected["hours"] > 0
+    assert all(1 <= shape["padding_ratio"] < 20 for shape in projected["shapes"])
     assert 0.05 < projected["memory_gb"] < 20
     assert not (tmp_path / "work" / "models").exists()
     assert not (tmp_path / "out").exists()

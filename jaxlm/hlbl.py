@@ -6,8 +6,9 @@ tree over the words serves, with one leaf per word or several.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -19,8 +20,9 @@ from jaxfit import rows
 from jaxfit.recipe import Recipe
 from jaxfit.step import Program
 from jaxlm import hlbl_batch, hlbl_gradient
+from jaxlm.dropout import dropout
 from jaxlm.hlbl_batch import TILE, Batch, Data
-from jaxlm.text import gather_contexts
+from jaxlm.text import gather_contexts, pad
 from jaxlm.tree_paths import Tree
 
 
@@ -67,7 +69,12 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
-    """Parameters before training (§4.6.1): small Gaussians, and biases that give the base rates."""
+    """Parameters before training (§4.6.1): small Gaussians, and biases that give the base rates.
+
+    node_biases: [nodes], of `tree_paths.node_biases`.
+    Differs: C is small Gaussians around 1/c, where §4.6.1 draws all weights around 0: Eq. 4.7 would then begin
+    with a product of two near-zero factors, whose gradients are near zero as well.
+    """
     D, c = config.num_features, config.context_size
     kR, kC, kQ = jax.random.split(key, 3)
     scale = config.init_scale
@@ -92,14 +99,6 @@ def loss(params: Params, example: tuple[Array, Array, Array], key: Array | None,
     decision = jax.nn.log_sigmoid(signs * (params.Q[nodes] @ r_hat + params.b[nodes]))  # Eq. 4.5
     log_code = jnp.sum(jnp.where(signs == 0, 0.0, decision), axis=1)  # Eq. 4.4
     return -jax.nn.logsumexp(log_code, where=jnp.any(signs != 0, axis=1))  # Eq. 4.6
-
-
-def dropout(r_hat: Array, key: Array | None, rate: float) -> Array:
-    """r̂ with a share `rate` of its features dropped, the others scaled up; as it is when there is no key."""
-    if key is None or rate == 0:
-        return r_hat
-    kept = jax.random.bernoulli(key, 1 - rate, r_hat.shape)
-    return jnp.where(kept, r_hat / (1 - rate), 0.0)
 
 
 def minibatch_loss(read: Params, batch: Batch, weight: Array, keys: Array | None, config: Config) -> Array:
@@ -182,6 +181,16 @@ def make_data(ids: np.ndarray, tree: Tree, config: Config, eos: int) -> Data:
     return hlbl_batch.make_data(ids, tree, config.num_hot, config.context_size, eos)
 
 
+def texts_over(tree: Tree, config: Config, eos: int) -> Callable[[np.ndarray], Data]:
+    """`make_data` of any number of texts, over one tree whose tables are made once, when first needed."""
+
+    @cache
+    def tables() -> Data:
+        return make_data(np.zeros(0, np.int32), tree, config, eos)
+
+    return lambda ids: replace(tables(), padded=pad(ids, config.context_size, eos).padded)
+
+
 def average_predicted(params: Params, data: Data, config: Config, eos: int) -> tuple[np.ndarray, np.ndarray]:
     """For each word the sum of r̂ over the contexts it follows, [N_w, N_f], and their number, [N_w] (§4.4)."""
     block, size = 1000, data.padded.shape[0] - config.context_size
@@ -220,6 +229,10 @@ def program(config: Config, eos: int) -> Program:
     )
 
 
+# Differs: the thesis states rates and drop (§4.6.1), not the batch, the decay, or sum or mean. "thesis" follows the sum
+# over 100 examples, so that rates are per example as in online training, and decays all but biases by 1e-5, as §3.4.2
+# does. Decay is decoupled, once a step (`jaxfit.recipe`); after the drop training goes on from where it is, not from
+# the best epoch.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

@@ -156,13 +156,18 @@ def of_lbl(vocabulary: Vocabulary, config: lbl.Config, params: lbl.Params, info:
 
 
 def of_hlbl(
-    vocabulary: Vocabulary, config: hlbl.Config, tree: Tree, params: hlbl.Params, info: dict[str, Any]
+    vocabulary: Vocabulary,
+    config: hlbl.Config,
+    tree: Tree,
+    params: hlbl.Params,
+    info: dict[str, Any],
+    make: Callable[[np.ndarray], Any] | None = None,
 ) -> Model:
-    """A hierarchical log-bilinear model over its tree."""
+    """A hierarchical log-bilinear model over its tree; make: its `hlbl.texts_over`, if there is one already."""
     programs = {fresh: hlbl.program(_across(config, not fresh), vocabulary.eos) for fresh in (False, True)}
     children = jnp.asarray(tree.children)
     distribution = jax.jit(hlbl.log_prob, static_argnums=3)
-    make = partial(hlbl.make_data, tree=tree, config=config, eos=vocabulary.eos)
+    make = make or hlbl.texts_over(tree, config, vocabulary.eos)
 
     def events(ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
         return _events(programs[fresh_lines], params, make, ids, vocabulary.eos)

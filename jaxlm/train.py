@@ -192,12 +192,12 @@ def hlbl(
     counts = word_counts(corpus)
     full = hlbl_model.Config(num_words=len(vocabulary), num_nodes=len(words_tree.children), **(config or {}))
     words_tree = by_visits(words_tree, counts, full.num_hot)
-    make = partial(hlbl_model.make_data, tree=words_tree, config=full, eos=vocabulary.eos)
+    make = hlbl_model.texts_over(words_tree, full, vocabulary.eos)
     key = jax.random.key(seed)
     params = hlbl_model.init(jax.random.fold_in(key, INIT), full, node_biases(words_tree, counts))
     trained = _train(
         "hlbl", corpus, directory, full, hlbl_model.program(full, vocabulary.eos), params, make, recipe, seed, run,
-        lambda params, info: of_hlbl(vocabulary, full, words_tree, params, info),
+        lambda params, info: of_hlbl(vocabulary, full, words_tree, params, info, make),
         {**origin, "tree": folder.tree_sha256(words_tree)},
         before=lambda: tree_file.save(words_tree, directory / TREE),
     )  # fmt: skip

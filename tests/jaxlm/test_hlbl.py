@@ -278,3 +278,16 @@ def test_average_predicted_vectors():
     np.testing.assert_allclose(sums, expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(counts, np.bincount(text, minlength=V))
     assert counts[V - 1] == 0
+
+
+def test_the_tables_of_a_tree_are_made_once(monkeypatch):
+    """Any number of texts over one tree, each the same as made by itself."""
+    config = hlbl.Config(num_words=V, num_nodes=V - 1, num_features=D, context_size=C)
+    tree = Tree(TREES["chain"], V)
+    texts = [np.random.default_rng(seed).integers(0, V, 10 + seed).astype(np.int32) for seed in range(3)]
+    alone = [hlbl.make_data(text, tree, config, eos=0) for text in texts]
+    calls, make_data = [], hlbl.make_data
+    monkeypatch.setattr(hlbl, "make_data", lambda *args: calls.append(args) or make_data(*args))
+    make = hlbl.texts_over(tree, config, eos=0)
+    jax.tree.map(np.testing.assert_array_equal, [make(text) for text in texts], alone)
+    assert len(calls) == 1

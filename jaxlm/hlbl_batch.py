@@ -26,12 +26,12 @@ class Table(NamedTuple):
 
     start: int32[N_w + 1], word w has tiles start[w] up to start[w + 1]; turn: int32 [tiles, TILE], v + 1 where the
     code goes left at node v, -(v + 1) where right, 0 beyond its end; code: int32[tiles], the code that a tile
-    belongs to, counted from its word's first.
+    belongs to, counted from its word's first; None where no word has several codes.
     """
 
     start: Array
     turn: Array
-    code: Array
+    code: Array | None
 
 
 @partial(
@@ -104,7 +104,8 @@ def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
     local = np.arange(len(tiles)) - np.repeat(every.word_codes[:-1], codes)
     code = np.resize(np.repeat(local, tiles), room // TILE)
     start = first[every.word_codes]
-    return Table(*(jnp.asarray(x, jnp.int32) for x in (start, turn.reshape(-1, TILE), code)))
+    on_device = [jnp.asarray(x, jnp.int32) for x in (start, turn.reshape(-1, TILE), code)]
+    return Table(on_device[0], on_device[1], on_device[2] if codes.max() > 1 else None)
 
 
 def costs(data: Data, context_size: int) -> NDArray[np.int64]:
@@ -149,7 +150,7 @@ def tiles(table: Table, word: Array, first_slot: Array, room: int, filler: int) 
     return Tiles(
         node=jnp.where(turn == 0, filler, jnp.abs(turn) - 1),
         sign=jnp.sign(turn).astype(jnp.float32),
-        slot=first_slot[at] + jnp.where(real, table.code[position], 0),
+        slot=at if table.code is None else first_slot[at] + jnp.where(real, table.code[position], 0),
         owner=at,
     )
 

@@ -1,9 +1,10 @@
-"""Devices and processes: one training step, on one device or on many.
+"""Devices: one training step, on one device or on many of one process.
 
 A minibatch is cut into as many lanes as there are devices; parameters are the same everywhere. Each device
 differentiates its lane; gradients of whole parameters are summed over devices, gradients of rows are gathered
 with their row ids, and every device makes the same update. That is `jax.jit` over `jax.shard_map` with the
-collectives written by hand. (`jax.pmap`, in maintenance mode since JAX 0.8, is built on the same two.)
+collectives written by hand, which work among processes too; that files are written by one of them only is still
+to be done. (`jax.pmap`, in maintenance mode since JAX 0.8, is built on the same two.)
 """
 
 from collections.abc import Callable
@@ -21,7 +22,7 @@ AXIS = "devices"
 
 
 def make(num_devices: int) -> Mesh | None:
-    """A mesh over the first `num_devices` devices (of all processes); None where one device is enough.
+    """A mesh over the first `num_devices` devices; None where one device is enough.
 
     Raises UserError where there are fewer devices.
     """

@@ -109,6 +109,9 @@ def _run(args: argparse.Namespace) -> None:
     jax.config.update("jax_compilation_cache_dir", str((args.work / "xla").absolute()))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
     corpus = scales.corpus(args.data or scale.data, scale, args.data_dir)
+    if args.recipe == "tuned" and scale.tuned and args.data not in (None, scale.data):
+        said = f"the tuned recipe of scale {scale.name} was tuned on {scale.data}, not on {args.data}"
+        print(f"benchmarks: {said}", file=sys.stderr)
     shelf = Shelf(corpus, scale, args.recipe, args.work, args.show)
     results = {}
     try:

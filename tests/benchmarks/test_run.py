@@ -221,6 +221,13 @@ def test_dry_run_projects_and_trains_nothing(place: Place, tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
+def test_a_recipe_tuned_on_other_data_is_said(place: Place) -> None:
+    said = "benchmarks: the tuned recipe of scale tiny was tuned on planted, not on prose"
+    for options, times in ((("--data", "prose"), 1), ((), 0), (("--data", "prose", "--recipe", "thesis"), 0)):
+        _, _, err = place.table("table-4.4", "--rows", "KN2", *options)
+        assert err.splitlines().count(said) == times
+
+
 def test_list_and_report(place: Place) -> None:
     out, _ = place.run("list")
     assert all(name in out for name in (*TABLES, *scales.SCALES))

@@ -3,7 +3,8 @@
 A minibatch is cut into as many lanes as there are devices; parameters are the same everywhere. Each device
 differentiates its lane; gradients of whole parameters are summed over devices, gradients of rows are gathered
 with their row ids, and every device makes the same update. That is `jax.jit` over `jax.shard_map` with the
-collectives written by hand; several processes are still to come. (`jax.pmap`, in maintenance mode since JAX 0.8, is built on the same two.)
+collectives written by hand; several processes are still to come. (`jax.pmap`, in maintenance mode since JAX 0.8, is
+built on the same two.)
 """
 
 from collections.abc import Callable

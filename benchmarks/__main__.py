@@ -10,7 +10,7 @@ import jax
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from benchmarks import data, dry_run, record, report, scales, speed, table
+from benchmarks import data, dry_run, profile, record, report, scales, speed, table
 from benchmarks.shelf import Shelf
 from benchmarks.tables import TABLES
 from jaxfit import command
@@ -29,23 +29,13 @@ def parser() -> command.Parser:
     run = commands.add_parser("run", help="make tables", description="Make tables of the thesis.")
     run.set_defaults(run=_run)
     run.add_argument("names", nargs="+", metavar="NAME", help="a table, as `list` shows them, or all")
-    run.add_argument("--scale", choices=scales.SCALES, default="smoke", help="how large (default: smoke)")
-    run.add_argument(
-        "--data", choices=(*data.BUILT_IN, *data.DATA_SETS), help="data set (default: the scale's)"
-    )
-    run.add_argument("--data-dir", type=Path, help=f"where data sets are (default: ${data.VARIABLE})")
-    run.add_argument(
-        "--recipe", choices=scales.RECIPES, default="tuned", help="how models are trained (default: tuned)"
-    )
+    _add_data(run)
     run.add_argument(
         "--seeds", type=_positive, metavar="K", help="trainings of each model (default: the table's)"
     )
     run.add_argument("--rows", metavar="TEXT", help="only the rows whose label contains TEXT")
     run.add_argument(
         "--dry-run", action="store_true", help="50 steps of each shape; projects hours and memory"
-    )
-    run.add_argument(
-        "--work", type=Path, default=WORK, help=f"where trained models are kept (default: {WORK})"
     )
     _add_out(run)
     run.add_argument("--show", action="store_true", help="show every model's training")
@@ -60,6 +50,12 @@ def parser() -> command.Parser:
     _add_out(fast)
     fast.add_argument("--json", action="store_true", help="end with one line of JSON")
 
+    traced = commands.add_parser("profile", help="write a trace of some steps of a model's training")
+    traced.set_defaults(run=_profile)
+    traced.add_argument("name", metavar="NAME", choices=profile.MODELS, help=", ".join(profile.MODELS))
+    traced.add_argument("--trace", type=Path, required=True, metavar="DIR", help="for TensorBoard, Perfetto")
+    _add_data(traced)
+
     sets = commands.add_parser("data", help="list data sets, or fetch one from its publisher")
     sets.set_defaults(run=_data)
     sets.add_argument("name", nargs="?", metavar="NAME", help="of the data set to fetch")
@@ -69,6 +65,21 @@ def parser() -> command.Parser:
     page.set_defaults(run=_report)
     page.add_argument("--out", type=Path, default=record.RESULTS, help="the folder of records")
     return top  # fmt: skip
+
+
+def _add_data(run: command.Parser) -> None:
+    """What models are trained on, and how."""
+    run.add_argument("--scale", choices=scales.SCALES, default="smoke", help="how large (default: smoke)")
+    run.add_argument(
+        "--data", choices=(*data.BUILT_IN, *data.DATA_SETS), help="data set (default: the scale's)"
+    )
+    run.add_argument("--data-dir", type=Path, help=f"where data sets are (default: ${data.VARIABLE})")
+    run.add_argument(
+        "--recipe", choices=scales.RECIPES, default="tuned", help="how models are trained (default: tuned)"
+    )
+    run.add_argument(
+        "--work", type=Path, default=WORK, help=f"where trained models are kept (default: {WORK})"
+    )
 
 
 def _add_out(parser: command.Parser) -> None:
@@ -103,6 +114,18 @@ def _run(args: argparse.Namespace) -> None:
     for name in names:
         if name not in TABLES:
             raise UserError(f"there is no table {name!r}", do=command.suggestion(name, [*TABLES, "all"]))
+    shelf = _shelf(args)
+    results = {}
+    try:
+        for name in names:
+            results[name] = _project(args, name, shelf) if args.dry_run else _make(args, name, shelf)
+    except KeyboardInterrupt:
+        raise command.Stopped("stopped by Ctrl-C - give the same command again to go on") from None
+    if args.json:
+        command.print_json(results)
+
+
+def _shelf(args: argparse.Namespace) -> Shelf:
     scale = scales.SCALES[args.scale]
     # equal figures are wanted here, whatever a device's default; compiled programs are kept for the next run
     jax.config.update("jax_default_matmul_precision", "highest")
@@ -112,15 +135,7 @@ def _run(args: argparse.Namespace) -> None:
     if args.recipe == "tuned" and scale.tuned and args.data not in (None, scale.data):
         said = f"the tuned recipe of scale {scale.name} was tuned on {scale.data}, not on {args.data}"
         print(f"benchmarks: {said}", file=sys.stderr)
-    shelf = Shelf(corpus, scale, args.recipe, args.work, args.show)
-    results = {}
-    try:
-        for name in names:
-            results[name] = _project(args, name, shelf) if args.dry_run else _make(args, name, shelf)
-    except KeyboardInterrupt:
-        raise command.Stopped("stopped by Ctrl-C - give the same command again to go on") from None
-    if args.json:
-        command.print_json(results)
+    return Shelf(corpus, scale, args.recipe, args.work, getattr(args, "show", False))
 
 
 def _project(args: argparse.Namespace, name: str, shelf: Shelf) -> dict[str, Any]:
@@ -167,6 +182,11 @@ def _speed(args: argparse.Namespace) -> None:
     _print(shown)
     if args.json:
         command.print_json(result)
+
+
+def _profile(args: argparse.Namespace) -> None:
+    steps = profile.trace(args.name, _shelf(args), args.trace)
+    print(f"{steps} steps of {args.name} in {args.trace}")
 
 
 def _data(args: argparse.Namespace) -> None:

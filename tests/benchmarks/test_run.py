@@ -228,6 +228,14 @@ def test_a_recipe_tuned_on_other_data_is_said(place: Place) -> None:
         assert err.splitlines().count(said) == times
 
 
+def test_profile_writes_a_trace(tmp_path: Path, place: Place) -> None:
+    out, _ = place.run(
+        "profile", "hlbl", "--scale", "tiny", "--work", str(place.work), "--trace", str(tmp_path)
+    )
+    assert out.startswith("20 steps of hlbl")
+    assert list(tmp_path.rglob("*.xplane.pb"))
+
+
 def test_list_and_report(place: Place) -> None:
     out, _ = place.run("list")
     assert all(name in out for name in (*TABLES, *scales.SCALES))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import warnings
 
+import jax
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -438,8 +439,11 @@ def test_a_full_disk_loses_nothing_and_training_goes_on(place, capsys, monkeypat
     assert "num_features" in capsys.readouterr().err
     # the newest checkpoint is torn: the one before it serves, and the end is the same
     (checkpoints[-1] / "state.json").write_text("{")
-    assert main([*command, "--resume"]) == 0
+    # (a test may come or go: it has no part in the training)
+    assert main([*command, "--resume", "--test", str(place / "valid.txt")]) == 0
     assert "jaxlm: warning: " in capsys.readouterr().err
+    environment = jaxlm.load(tmp_path / "lbl").info["environment"]
+    assert (environment["matmul_precision"], environment["jax"]) == ("highest", jax.__version__)
     for found, expected in zip(
         jaxlm.load(tmp_path / "lbl").params, jaxlm.load(place / "lbl").params, strict=True
     ):

@@ -18,7 +18,7 @@ import jaxlm
 from jaxfit import checkpoint, fit
 from jaxfit.errors import UserError
 from jaxfit.journal import Journal
-from jaxlm import train
+from jaxlm import model_directory, train
 
 sys.path.insert(0, str(Path(__file__).parent))
 import training_process
@@ -125,7 +125,7 @@ def test_a_training_killed_anywhere_ends_as_if_it_had_not_been(tmp_path):
 
 @pytest.fixture
 def keep_checkpoints(monkeypatch):
-    monkeypatch.setattr(train, "_drop_checkpoints", lambda directory: None)
+    monkeypatch.setattr(model_directory, "drop_checkpoints", lambda directory: None)
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def whole(tmp_path_factory):
     """An uninterrupted training, as anybody would run it."""
     folder = tmp_path_factory.mktemp("whole") / "model"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "_drop_checkpoints", lambda directory: None)
+        patch.setattr(model_directory, "drop_checkpoints", lambda directory: None)
         training(folder)
     return folder
 

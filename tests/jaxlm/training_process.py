@@ -125,7 +125,7 @@ MOMENTS: dict[str, Callable[[int], None]] = {
     "validation": _in(fit, "scores"),
     "journal": _in(journal.Journal, "time"),
     "tree": _in(trees, "log_odds"),
-    "config": _in(train, "_write_info"),
+    "config": _in(model_directory, "write_info"),
 }  # fmt: skip
 
 

@@ -141,6 +141,8 @@ def program(config: Config, eos: int) -> Program:
 # Differs: the thesis states batch, rates and decay (§3.4.1-2), not whether a step follows the minibatch's sum or its
 # mean; "thesis" takes the sum, as rates per example: with the mean, they would hardly move the parameters. Decay is
 # decoupled, once a step (`jaxfit.recipe`); after a drop training goes on from where it is, not from the best epoch.
+# "tuned" was chosen by validation on the Penn Treebank; a context of 10 words gives 131.9 there, 124.7 on the test.
+# Small minibatches and a long fall of the rate do more than any single strength of decay.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

@@ -40,13 +40,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _remove(path: Path) -> None:
-    if not path.is_dir():
+    if path.is_file():
         path.unlink(missing_ok=True)
     for _ in range(20):  # threads of a writer that failed may go on for a moment
-        shutil.rmtree(path, ignore_errors=True)
         if not path.exists():
             break
-        time.sleep(0.05)
+        shutil.rmtree(path, ignore_errors=True)
+        time.sleep(0.01)
 
 
 def _remove_leftovers(path: Path) -> None:

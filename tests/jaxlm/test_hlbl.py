@@ -147,7 +147,7 @@ def dense(parts, like):
 
 
 @ALL_TREES
-@pytest.mark.parametrize(("dropout", "room"), [(0.4, 31)])
+@pytest.mark.parametrize(("dropout", "room"), [(0.4, 31), (0.0, 31)])
 def test_minibatch_is_the_sum_of_examples(children, dropout, room, num_hot, float64):
     config, params = make_params(children)
     config = replace(config, dropout=dropout)

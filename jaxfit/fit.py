@@ -21,6 +21,7 @@ from jax.sharding import Mesh
 
 from jaxfit import checkpoint, journal, step
 from jaxfit import mesh as devices
+from jaxfit.capacity import Room, capacity, plan
 from jaxfit.errors import UserError
 from jaxfit.order import permutation
 from jaxfit.recipe import Recipe, per_parameter, transform
@@ -32,7 +33,7 @@ class Fitted(NamedTuple):
     """The best parameters, their validation score (mean, in nats or squared stars), and how training went.
 
     history: one dict an epoch, as in `journal.jsonl`; stopped: "done" or "max-minutes"; compile_seconds,
-    train_seconds (without validation) and examples of this run, for speeds.
+    train_seconds (without validation) and events (words, ratings) of this run, for speeds.
     """
 
     params: Any
@@ -41,7 +42,7 @@ class Fitted(NamedTuple):
     stopped: str
     compile_seconds: float
     train_seconds: float
-    examples: int
+    events: int
 
 
 class Interrupted(KeyboardInterrupt):
@@ -59,28 +60,6 @@ class Stand(NamedTuple):
     best_epoch: int = -1
     journal: int = 0  # bytes
     done: bool = False
-
-
-def capacity(costs: np.ndarray | None, visits: np.ndarray, lane_size: int) -> int | tuple[int, ...]:
-    """Static room for the ragged entries of any minibatch (or device's part of one) among these visits.
-
-    costs: [N] or [N, kinds], entries per example; visits: the examples in order, fillers of the last minibatch
-    included. One number for each kind. Chosen from a fixed ladder by the visits alone, so that a resumed
-    epoch compiles to the same program.
-    """
-    if costs is None:
-        return 0
-    most = costs[visits].reshape(-1, lane_size, *costs.shape[1:]).sum(axis=1, dtype=np.int64).max(axis=0)
-    # where the largest of some thousand minibatches lies: so that nearly all epochs need but one program
-    usual = costs.mean(axis=0) * lane_size + 3.5 * costs.std(axis=0) * lane_size**0.5
-    rungs = [_rung(m, first) for m, first in zip(np.ravel(most), np.ravel(usual), strict=True)]
-    return tuple(rungs) if costs.ndim > 1 else rungs[0]
-
-
-def _rung(most: int, usual: float) -> int:
-    """The first of 128, 136, 152, … that is enough: few, so that alike models compile to the same program."""
-    octaves = np.ceil(8 * np.log2(max(most, usual, 128.0) / 128)) / 8
-    return int(-(-(128 * 2**octaves) // 8) * 8)
 
 
 def scores(program: step.Program, params: Any, data: Any, batch_size: int = 1000) -> np.ndarray:
@@ -107,24 +86,22 @@ class Trainer:
         self.order_key, self.step_key = jax.random.split(key)
         self.data = devices.replicate(data, mesh)
         self.size = program.size(data)
+        self.events = program.events(data) if program.events else self.size
         self.steps = -(-self.size // recipe.batch_size)
         self.transform = transform(recipe)
         self.names = type(params)._fields
         self.rate = per_parameter(self.names, recipe.rate, "--rate")
         self.decay = per_parameter(self.names, recipe.decay, "--decay")
-        if max(r * d for r, d in zip(self.rate, self.decay, strict=True)) > step.LARGEST_DECAY:
+        shrinking = 1.0 if program.decay == "every-step" else 0.0
+        if shrinking * max(r * d for r, d in zip(self.rate, self.decay, strict=True)) > step.LARGEST_DECAY:
             advice = f"keep it under {step.LARGEST_DECAY} a step"
             raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
         self.costs = program.costs(data) if program.costs else None
-        # the example that fills up the last minibatch, with weight 0: one that takes little room
-        self.filler = (
-            0 if self.costs is None else int(np.argmin(self.costs.reshape(self.size, -1).sum(axis=1)))
-        )
         self.params_type = type(params)
         self.state = devices.replicate(step.start(params, program, self.transform, data), mesh)
         self.best = params
         self.stand = Stand()
-        self.runs: dict[int | tuple[int, ...], Callable[..., step.State]] = {}
+        self.runs: dict[Room, Callable[..., step.State]] = {}
         self.fold = jax.jit(step.fold, donate_argnums=0)
         self.compile_seconds = 0.0
 
@@ -141,22 +118,23 @@ class Trainer:
 
     def epoch_run(self) -> Callable[[int, int], None]:
         """The compiled loop of the epoch under way, as a function of its first and last step."""
-        order = permutation(jax.random.fold_in(self.order_key, self.stand.epoch), self.size)
-        visits = (
-            jnp.full(self.steps * self.recipe.batch_size, self.filler, jnp.int32).at[: self.size].set(order)
-        )
-        room = capacity(self.costs, np.asarray(visits), self.recipe.batch_size // devices.lanes(self.mesh))
-        if room not in self.runs:
-            self.runs[room] = step.make_run(
-                self.program, self.transform, self.size, self.recipe.batch_size, room,
-                self.recipe.reduction == "mean", self.mesh,
-            )  # fmt: skip
-        visits, rates, key = devices.replicate((visits, self.rates(), self.step_key), self.mesh)
+        key = jax.random.fold_in(self.order_key, self.stand.epoch)
+        order, lanes = permutation(key, self.size), devices.lanes(self.mesh)
+        laid = plan(self.costs, np.asarray(order), self.recipe.batch_size, lanes, jax.random.fold_in(key, 1))
+        for _, _, room in laid.stretches:
+            if room not in self.runs:
+                self.runs[room] = step.make_run(
+                    self.program, self.transform, self.size, self.recipe.batch_size, room,
+                    self.recipe.reduction == "mean", self.mesh,
+                )  # fmt: skip
+        fixed = devices.replicate((jnp.asarray(laid.visits), self.rates(), self.step_key), self.mesh)
 
         def run(begin: int, end: int) -> None:
-            self.state = self.runs[room](
-                self.state, self.data, visits, rates, key, jnp.int32(begin), jnp.int32(end)
-            )
+            for first, last, room in laid.stretches:
+                bounds = jnp.int32(max(begin, first)), jnp.int32(min(end, last))
+                # an empty run of all steps compiles every program
+                if bounds[0] < bounds[1] or begin == end:
+                    self.state = self.runs[room](self.state, self.data, *fixed, *bounds)
             jax.block_until_ready(self.state.step)
 
         before = time.perf_counter()
@@ -217,7 +195,7 @@ def fit(
         journal.Journal(directory).cut(trainer.stand.journal)
     bar = journal.Bar(title, unit, recipe.epochs, show)
     began = saved = time.monotonic()
-    train_seconds, examples, stopped = 0.0, 0, "done"
+    train_seconds, events, stopped = 0.0, 0, "done"
     history = log.lines() if log else []
 
     def save() -> None:
@@ -249,8 +227,8 @@ def fit(
                     trainer.stand = trainer.stand._replace(at=end)
                     _check_finite(trainer, directory)
                     done = trainer.stand.epoch + end / trainer.steps
-                    seen = min(end * recipe.batch_size, trainer.size)
-                    speed = epoch_steps * recipe.batch_size / epoch_seconds
+                    seen = trainer.events * min(end / trainer.steps, 1.0)
+                    speed = trainer.events * epoch_steps / trainer.steps / epoch_seconds
                     bar.update(done, float(trainer.state.loss) / seen, speed)
                     if interrupted():
                         save()
@@ -260,7 +238,7 @@ def fit(
                     if out_of_time():
                         break
                 train_seconds += epoch_seconds
-                examples += min(epoch_steps * recipe.batch_size, trainer.size)
+                events += round(trainer.events * epoch_steps / trainer.steps)
                 if trainer.stand.at < trainer.steps:
                     break
                 before = time.perf_counter()
@@ -277,7 +255,10 @@ def fit(
                         epoch=line["epoch"],
                         steps=epoch_steps,  # of this run: fewer than the epoch's after a resume
                         train_seconds=epoch_seconds,
-                        examples_per_second=epoch_steps * recipe.batch_size / max(epoch_seconds, 1e-9),
+                        examples_per_second=trainer.events
+                        * epoch_steps
+                        / trainer.steps
+                        / max(epoch_seconds, 1e-9),
                         pause_seconds=time.perf_counter() - before,
                         compile_seconds=trainer.compile_seconds,
                     )
@@ -290,19 +271,18 @@ def fit(
             best = trainer.best if trainer.stand.best_epoch >= 0 else step.current(trainer.state)
         finally:
             bar.close()
-    return Fitted(
-        best, trainer.stand.best, history, stopped, trainer.compile_seconds, train_seconds, examples
-    )
+    return Fitted(best, trainer.stand.best, history, stopped, trainer.compile_seconds, train_seconds, events)
 
 
 def _end_epoch(trainer: Trainer, valid: Any) -> dict[str, Any]:
     """Fold scales, validate, keep the best, decide about rates and the end; returns the journal's line."""
     stand, recipe = trainer.stand, trainer.recipe
-    train = float(trainer.state.loss) / trainer.size
+    train = float(trainer.state.loss) / trainer.events
     trainer.state = trainer.fold(trainer.state)
     params = jax.device_put(step.current(trainer.state), jax.local_devices()[0])
     values = scores(trainer.program, params, valid, min(1000, trainer.program.size(valid)))
-    score = float(np.mean(values, dtype=np.float64))
+    events = trainer.program.events(valid) if trainer.program.events else len(values)
+    score = float(np.sum(values, dtype=np.float64) / events)
     rate = (1.0, *recipe.drops)[stand.phase] * trainer.rate[0]
     line = {
         "epoch": stand.epoch,

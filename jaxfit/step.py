@@ -7,7 +7,7 @@ step), so that a step number is all that resuming needs.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,12 +37,19 @@ class Program(NamedTuple):
         rows it receives the gathered rows [k, …] in place of the table.
     touched(batch) -> like params: int32[k] row ids for each table without a dense use, None for the
         others. Ids past the end are padding. The field itself is None where every parameter has a dense use.
-    score(params, batch) -> float32[B]: what validation averages, per example, without dropout.
+    score(params, batch) -> float32[B]: what validation averages, per example, without dropout: the sum over the
+        example's events.
     costs(data) -> int[N] or int[N, kinds]: ragged entries per example (host), None for models without.
     metric: the name and the transform of the mean score that people read: perplexity is exp of nats.
     gradient(weights, batch, weight, keys) -> (loss, gradients): where a model knows a faster way to the gradient of
         `loss` than differentiating gathered rows. It reads the `rows.Weights` of each parameter; a gradient is
         an array for a parameter without touched rows, and a tuple of `parts` of one with.
+    events(data) -> int: how many events (words, ratings) losses and scores are averaged over; None: one an example.
+    decay: what the recipe's decay λ means. "every-step": w <- w (1 - ηλ). "per-row": ½λ|row|² is added once to the
+        loss of the whole training set, so that a step shrinks rows by its share of the examples.
+        "when-touched": it is added each time that a row is used, as `penalty` says.
+    penalty(params, batch, weight) -> like params, scalars: the SUM of weight * ½|row|² over the uses of each
+        parameter's rows, where decay is "when-touched"; it receives what `loss` does.
     """
 
     size: Callable[[Any], int]
@@ -53,6 +60,9 @@ class Program(NamedTuple):
     costs: Callable[[Any], np.ndarray] | None
     metric: tuple[str, Callable[[float], float]]
     gradient: Callable[[Any, Any, jax.Array, jax.Array], tuple[jax.Array, Any]] | None = None
+    events: Callable[[Any], int] | None = None
+    decay: Literal["every-step", "per-row", "when-touched"] = "every-step"
+    penalty: Callable[[Any, Any, jax.Array], Any] | None = None
 
 
 class State(NamedTuple):
@@ -106,14 +116,21 @@ def row_ids(program: Program, params: Any, batch: Any) -> Any:
     return program.touched(batch)
 
 
-def by_differentiation(program: Program) -> Callable[..., tuple[jax.Array, Any]]:
+def by_differentiation(program: Program, decay: Any) -> Callable[..., tuple[jax.Array, Any]]:
     """A program's `gradient` by automatic differentiation with respect to whole parameters and gathered rows."""
+
+    def penalized(params: Any, batch: Any, weight: jax.Array, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
+        loss = program.loss(params, batch, weight, keys)
+        if program.penalty is None:
+            return loss, loss
+        penalties = program.penalty(params, batch, weight)
+        return loss + sum(d * p for d, p in zip(decay, penalties, strict=True)), loss
 
     def gradient(weights: Any, batch: Any, weight: jax.Array, keys: jax.Array) -> tuple[jax.Array, Any]:
         ids = row_ids(program, weights, batch)
         view = [w.value if k is None else rows.gather(w, k) for w, k in zip(weights, ids, strict=True)]
         params = type(weights)._make(view)
-        loss, grads = jax.value_and_grad(program.loss)(params, batch, weight, keys)
+        grads, loss = jax.grad(penalized, has_aux=True)(params, batch, weight, keys)
         of_tables = [g if k is None else (Rows(k, g),) for k, g in zip(ids, grads, strict=True)]
         return loss, type(weights)._make(of_tables)
 
@@ -159,15 +176,18 @@ def make_run(
         in_batch = place - i * batch_size
         keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.fold_in(key, state.step), in_batch)
         batch = program.batch(data, index, capacity)
-        count = jnp.minimum(batch_size, num_examples - i * batch_size).astype(jnp.float32) if mean else 1.0
+        used = jnp.minimum(batch_size, num_examples - i * batch_size).astype(jnp.float32)
+        count = used if mean else 1.0
 
-        compute = program.gradient or by_differentiation(program)
+        compute = program.gradient or by_differentiation(program, rates.decay)
         loss, grads = compute(state.weights, batch, weight / count, keys)
 
         fraction = state.step.astype(jnp.float32) / rates.total
         factor = jnp.where(rates.anneal, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(fraction, 1.0))), 1.0)
+        share = {"every-step": 1.0, "per-row": used / count / num_examples, "when-touched": 0.0}
         updated = []
-        for w, g, rate, decay in zip(state.weights, grads, rates.rate, rates.decay, strict=True):
+        for w, g, rate, strength in zip(state.weights, grads, rates.rate, rates.decay, strict=True):
+            decay = share[program.decay] * strength
             if isinstance(g, tuple):
                 parts = devices.gather_parts(g, local, mesh)
                 updated.append(rows.update_rows(w, parts, factor * rate, decay, transform))

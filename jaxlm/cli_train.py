@@ -179,4 +179,4 @@ def _report(
 
 def _speed(trained: train.Trained) -> float | None:
     fitted = trained.fitted
-    return fitted.examples / fitted.train_seconds if fitted and fitted.train_seconds else None
+    return fitted.events / fitted.train_seconds if fitted and fitted.train_seconds else None

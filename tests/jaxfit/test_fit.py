@@ -28,11 +28,11 @@ def recipe(**changes):
     return dataclasses.replace(RECIPE, **changes)
 
 
-def train(by_rows=True, directory=None, noise=0.0, num_devices=1, **options):
+def train(by_rows=True, directory=None, noise=0.0, num_devices=1, program=None, **options):
     changes = {k: options.pop(k) for k in list(options) if k in vars(RECIPE)}
     data = toy.data(jax.random.key(1))
     return fit.fit(
-        toy.program(by_rows, noise), toy.init(jax.random.key(0)), data, data, recipe=recipe(**changes),
+        program or toy.program(by_rows, noise), toy.init(jax.random.key(0)), data, data, recipe=recipe(**changes),
         key=jax.random.key(2), directory=directory, mesh=mesh.make(num_devices), **options,
     )  # fmt: skip
 
@@ -42,10 +42,8 @@ def test_rows_with_decay_by_a_scalar_equal_the_dense_sgd_update():
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("reduction", ["sum", "mean"])
-def test_sgd_equals_a_loop_in_numpy(reduction):
-    rate = 0.002 if reduction == "sum" else 0.02
-    got = train(rate={"*": rate, "a": 0.01 * rate}, reduction=reduction).params
+def in_numpy(rate, reduction, decay, penalised):
+    """The same training by hand: `decay` shrinks all rows by their share of it, or only those that are used."""
     data = jax.tree.map(np.asarray, toy.data(jax.random.key(1)))
     T, a = (np.asarray(p, np.float64) for p in toy.init(jax.random.key(0)))
     n, B = len(data.y), RECIPE.batch_size
@@ -57,13 +55,53 @@ def test_sgd_equals_a_loop_in_numpy(reduction):
             gT, ga = np.zeros_like(T), np.zeros_like(a)
             for i in batch:
                 slope = 2 * (data.x[i] @ (T[data.row[i]] + a) - data.y[i]) * data.x[i]
-                gT[data.row[i]] += slope
-                ga += slope
-            share = 1 if reduction == "sum" else 1 / len(batch)
-            T = T * (1 - rate * 0.3) - rate * share * gT
-            a = a * (1 - 0.01 * rate * 0.1) - 0.01 * rate * share * ga
-    np.testing.assert_allclose(got.T, T, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(got.a, a, rtol=1e-4, atol=1e-5)
+                gT[data.row[i]] += slope + penalised * 0.3 * T[data.row[i]]
+                ga += slope + penalised * 0.1 * a
+            by = len(batch) if reduction == "mean" else 1
+            shrink = decay(len(batch), by, n)
+            T = T * (1 - rate * 0.3 * shrink) - rate * gT / by
+            a = a * (1 - 0.01 * rate * 0.1 * shrink) - 0.01 * rate * ga / by
+    return T, a
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+@pytest.mark.parametrize(
+    ("decay", "shrink"),
+    [
+        ("every-step", lambda used, by, n: 1.0),
+        ("per-row", lambda used, by, n: used / by / n),
+        ("when-touched", lambda used, by, n: 0.0),
+    ],
+)
+def test_sgd_equals_a_loop_in_numpy_whatever_decay_means(reduction, decay, shrink):
+    rate = 0.002 if reduction == "sum" else 0.02
+    program = toy.program(True)._replace(decay=decay)
+    if decay == "when-touched":
+
+        def penalty(params, batch, weight):
+            uses = jnp.sum(weight)
+            return toy.Params(
+                0.5 * jnp.sum(weight * jnp.sum(params.T**2, axis=1)), 0.5 * uses * jnp.sum(params.a**2)
+            )
+
+        program = program._replace(penalty=penalty)
+    got = train(program=program, rate={"*": rate, "a": 0.01 * rate}, reduction=reduction).params
+    T, a = in_numpy(rate, reduction, shrink, decay == "when-touched")
+    np.testing.assert_allclose(got.T, T, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(got.a, a, rtol=1e-4, atol=1e-6)
+
+
+def test_losses_and_scores_are_means_over_events_and_leave_penalties_out():
+    plain = train(rate={"*": 0.0})
+    program = toy.program(True)._replace(
+        events=lambda data: 2 * data.y.shape[0],
+        decay="when-touched",
+        penalty=lambda params, batch, weight: toy.Params(jnp.float32(1e6), jnp.float32(1e6)),
+    )
+    doubled = train(program=program, rate={"*": 0.0})
+    assert doubled.score == pytest.approx(plain.score / 2)
+    assert doubled.history[0]["train"] == pytest.approx(plain.history[0]["train"] / 2)
+    assert doubled.events == 2 * plain.events
 
 
 @pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
@@ -245,11 +283,3 @@ def test_strong_decay_over_many_steps_equals_the_dense_update():
     np.testing.assert_allclose(sparse.T, dense.T, rtol=1e-3, atol=1e-5)
     with pytest.raises(UserError, match="rate times the decay is too large"):
         train(rate={"*": 0.1}, decay={"*": 0.5})
-
-
-def test_room_for_ragged_entries_covers_every_lane_and_the_fillers():
-    costs = np.array([50, 1, 1, 1, 1, 40], np.int32)
-    visits = np.array([0, 5, 1, 2, 3, 4, 4, 4])
-    assert fit.capacity(costs, visits, 4) >= 92
-    assert fit.capacity(np.full(1000, 20), np.arange(1000), 100) == 2048  # a multiple of 128 at least 2000
-    assert fit.capacity(np.stack([costs, 1000 * costs], axis=1), visits, 2)[1] >= 90_000

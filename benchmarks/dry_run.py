@@ -13,7 +13,7 @@ from benchmarks import scales
 from benchmarks.shelf import Shelf, Spec, bootstrap
 from benchmarks.table import Table
 from jaxfit import fit, step
-from jaxlm import hlbl, lbl, text, trees
+from jaxlm import examples, hlbl, lbl, trees
 from jaxlm.tree_order import by_visits
 from jaxlm.tree_paths import node_biases
 
@@ -66,7 +66,7 @@ def model(spec: Spec, shelf: Shelf) -> tuple[fit.Trainer, str]:
     if spec.kind == "lbl":
         flat = lbl.Config(num_words=len(vocabulary), **config)
         program, params = lbl.program(flat, vocabulary.eos), lbl.init(key, flat, counts)
-        data = text.pad(ids, flat.context_size, vocabulary.eos)
+        data = examples.pad(ids, flat.context_size, vocabulary.eos)
     else:
         copies = spec.tree[2] if spec.tree[0] == "random" else STAND_INS[spec.tree[1:]]
         tree = trees.build("random", key, num_words=len(vocabulary), copies=copies)

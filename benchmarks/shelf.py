@@ -18,7 +18,7 @@ from benchmarks.scales import Scale
 from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
 from jaxfit.journal import Journal
-from jaxlm import model, text, train, tree_file, trees
+from jaxlm import examples, model, train, tree_file, trees
 from jaxlm.default_data import Corpus
 from jaxlm.tree_paths import Tree
 
@@ -133,7 +133,7 @@ class Shelf:
     def _train(self, spec: Spec, directory: Path) -> None:
         corpus = self.corpus
         if spec.left_out is not None:
-            rest = text.leave_out(corpus.train, corpus.vocabulary.eos, *spec.left_out)
+            rest = examples.leave_out(corpus.train, corpus.vocabulary.eos, *spec.left_out)
             corpus = corpus._replace(train=rest)
         identity = self.identity(spec)
         started = time.perf_counter()

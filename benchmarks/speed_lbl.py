@@ -16,7 +16,7 @@ import numpy as np
 from jaxfit import step
 from jaxfit.order import permutation
 from jaxfit.recipe import Recipe, per_parameter, transform
-from jaxlm import lbl, text
+from jaxlm import examples, lbl
 
 ROUNDS, STEPS, EVENTS, MATMUL = 5, 8, 100_000, 4000
 
@@ -40,7 +40,7 @@ def flops_per_word(config: lbl.Config) -> int:
 
 def our_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray) -> Callable[[], float]:
     """A function that takes STEPS steps in the engine's compiled loop and returns words per second."""
-    data = text.pad(ids, config.context_size, 0)
+    data = examples.pad(ids, config.context_size, 0)
     program, optimizer = lbl.program(config, 0), transform(recipe)
     params = lbl.init(jax.random.key(0), config, np.bincount(ids, minlength=config.num_words))
     run = step.make_run(program, optimizer, len(ids), recipe.batch_size, 0, recipe.reduction == "mean")
@@ -67,7 +67,7 @@ def torch_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray, compiled: b
     arrays = [np.asarray(p) for p in params]
     step, _ = lbl_torch.make_step(arrays, recipe.optimizer, recipe.rate["*"], recipe.decay["*"], compiled)
     order = np.asarray(permutation(jax.random.key(1), len(ids)))
-    padded = np.asarray(text.pad(ids, config.context_size, 0).padded)
+    padded = np.asarray(examples.pad(ids, config.context_size, 0).padded)
 
     def measure() -> float:
         start = time.perf_counter()

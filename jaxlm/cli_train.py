@@ -14,8 +14,8 @@ from jaxlm import corpus, train
 from jaxlm.evaluate import Evaluation, evaluate
 from jaxlm.model import CONFIG, PARAMETERS, read_info
 from jaxlm.reading import Reading
-from jaxlm.text import Vocabulary
 from jaxlm.training_options import MODELS, NEURAL, Plan, add_neural, add_ngram, add_text, plan
+from jaxlm.vocabulary import Vocabulary
 
 
 def add(commands: Any) -> None:

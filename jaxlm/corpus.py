@@ -12,8 +12,10 @@ import numpy as np
 
 from jaxfit.errors import UserError
 from jaxlm.default_data import Corpus, prose
+from jaxlm.examples import split_validation
 from jaxlm.reading import Reading
-from jaxlm.text import Encoded, Vocabulary, build, encode, split_validation
+from jaxlm.text import Encoded, build, encode
+from jaxlm.vocabulary import Vocabulary
 
 NONE = np.zeros(0, np.int32)
 LARGE = 1 << 26  # events of training text from which on its ids are kept in a file and not in memory

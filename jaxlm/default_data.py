@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxlm.reading import EOS, Reading
-from jaxlm.text import Vocabulary, encode_text
+from jaxlm.text import encode_text
+from jaxlm.vocabulary import Vocabulary
 
 _HEADING = re.compile(r"^.*\n([*=\-~^\"'])\1{2,}$")  # a title underlined
 _BULLET = re.compile(r"^\s*(?:[*•]|\d+\.|\[\d+\])\s+")

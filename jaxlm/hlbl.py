@@ -21,8 +21,8 @@ from jaxfit.recipe import Recipe
 from jaxfit.step import Program
 from jaxlm import hlbl_batch, hlbl_gradient
 from jaxlm.dropout import dropout
+from jaxlm.examples import gather_contexts, pad
 from jaxlm.hlbl_batch import TILE, Batch, Data
-from jaxlm.text import gather_contexts, pad
 from jaxlm.tree_paths import Tree
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxlm.text import gather_contexts, pad
+from jaxlm.examples import gather_contexts, pad
 from jaxlm.tree_paths import Paths, Tree, paths
 
 TILE = 4
@@ -43,7 +43,7 @@ class Table(NamedTuple):
 class Data:
     """A text and the paths of all words, on the device.
 
-    padded: int32[c + events], as in `jaxlm.text`; word_codes: int32[N_w + 1], as in `Paths`.
+    padded: int32[c + events], as in `jaxlm.examples`; word_codes: int32[N_w + 1], as in `Paths`.
     one_code: no word has several (static).
     """
 

@@ -15,8 +15,8 @@ from jax import Array
 from jaxfit.recipe import Recipe
 from jaxfit.step import Program
 from jaxlm.dropout import dropout
+from jaxlm.examples import Text, gather_contexts
 from jaxlm.softmax import log_normalizer, sum_log_normalizer
-from jaxlm.text import Text, gather_contexts
 
 
 @dataclass(frozen=True)

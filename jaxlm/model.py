@@ -20,10 +20,11 @@ from jaxfit import checkpoint, fit
 from jaxfit.errors import UserError
 from jaxfit.step import Program
 from jaxlm import hlbl, lbl, tree_file
+from jaxlm.examples import pad
 from jaxlm.ngram import arpa
 from jaxlm.ngram import model as ngram
-from jaxlm.text import Vocabulary, pad
 from jaxlm.tree_paths import Tree
+from jaxlm.vocabulary import Vocabulary
 
 FORMAT = 1
 CONFIG, VOCABULARY, PARAMETERS, TREE = "config.json", "vocabulary.txt", "parameters", "tree.npz"

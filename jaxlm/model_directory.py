@@ -18,8 +18,8 @@ from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
 from jaxlm.default_data import Corpus
 from jaxlm.model import CONFIG, NGRAMS, PARAMETERS, VOCABULARY, read_info
-from jaxlm.text import Vocabulary
 from jaxlm.tree_paths import Tree
+from jaxlm.vocabulary import Vocabulary
 
 
 def earlier(directory: Path, known: dict[str, Any], resume: bool) -> dict[str, Any] | None:

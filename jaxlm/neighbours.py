@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxfit.command import suggestion
 from jaxfit.errors import UserError
-from jaxlm.text import Vocabulary
+from jaxlm.vocabulary import Vocabulary
 
 
 class Neighbours(NamedTuple):

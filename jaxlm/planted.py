@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxlm.default_data import Corpus
 from jaxlm.reading import EOS
-from jaxlm.text import Vocabulary
+from jaxlm.vocabulary import Vocabulary
 
 
 class Language(NamedTuple):

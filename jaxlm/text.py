@@ -1,137 +1,20 @@
-"""From text files to word ids: the vocabulary, encoding, and the examples of a model.
+"""From text files to word ids.
 
 The *events* of a text are the words of each line and then its end, `<eos>`; an empty line is one event. A
 text is read once; its ids go to memory or to a memory-mapped file.
 """
 
-import dataclasses
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxfit.errors import UserError
-from jaxlm.reading import CHUNK, EOS, Reading, Source, chunks, split, tokens
-
-UNK = "<unk>"
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Vocabulary:
-    """The words a model knows; a word's id is its place, by falling training count, then by name.
-
-    `<eos>` and, where the training text has words outside the vocabulary, `<unk>` are entries like any other.
-    """
-
-    words: tuple[str, ...]
-    counts: np.ndarray | None = None  # int64 [N_w]: training counts, `<eos>` once a line
-    ids: dict[str, int] = dataclasses.field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        ids = {word: i for i, word in enumerate(self.words)}
-        if len(ids) < len(self.words):
-            raise ValueError("a word stands twice in the vocabulary")
-        if EOS not in ids:
-            raise ValueError(f"the vocabulary lacks {EOS}")
-        object.__setattr__(self, "ids", ids)
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-    @property
-    def eos(self) -> int:
-        """Return the id of the line end."""
-        return self.ids[EOS]
-
-    @property
-    def unk(self) -> int | None:
-        """Return the id that stands for words outside the vocabulary, if there is one."""
-        return self.ids.get(UNK)
-
-    @classmethod
-    def from_counts(
-        cls, counts: Mapping[str, int], size: int | None = None, min_count: int = 1
-    ) -> "Vocabulary":
-        """Choose the vocabulary: the `size` most frequent words that occur at least `min_count` times.
-
-        `size` counts all entries, `<eos>` and `<unk>` too. What is left out is counted under `<unk>`; where
-        nothing is, there is no `<unk>` unless the text has it as a word.
-
-        Raises:
-            UserError: fewer than two words in the text, or no room for one besides `<eos>` and `<unk>`.
-        """
-        if len(counts) - (EOS in counts) < 2:
-            raise UserError("the text has fewer than two different words", do="train on a larger text")
-        if size is not None and size < 3:
-            raise UserError(
-                f"a vocabulary of {size} has no room for a word", do=f"it holds {EOS}, {UNK}: give 3 or more"
-            )
-        order = sorted((w for w in counts if w != EOS), key=lambda w: (-counts[w], w))
-        kept = [w for w in order if counts[w] >= min_count or w == UNK]
-        if size is not None and len(kept) + (UNK not in kept and len(kept) < len(order)) + 1 > size:
-            kept = [w for w in kept if w != UNK][: size - 2]
-        if not kept or kept == [UNK]:
-            raise UserError("no word is left in the vocabulary", f"minimum count {min_count}", "lower it")
-        return cls.from_words(kept, counts)
-
-    @classmethod
-    def from_words(cls, kept: Iterable[str], counts: Mapping[str, int]) -> "Vocabulary":
-        """Order chosen words by their counts, with `<eos>`, and `<unk>` for what `counts` has beyond them."""
-        chosen = {w: int(counts.get(w, 0)) for w in (*kept, EOS)}
-        outside = [n for w, n in counts.items() if w not in chosen]
-        if outside:
-            chosen[UNK] = chosen.get(UNK, 0) + int(sum(outside))
-        words = tuple(sorted(chosen, key=lambda w: (-chosen[w], w)))
-        return cls(words, np.array([chosen[w] for w in words], np.int64))
-
-    def save(self, path: Source) -> None:
-        """Write one line per entry, in the order of ids: the word and, after a tab, its count."""
-        counts = [""] * len(self) if self.counts is None else [f"\t{n}" for n in self.counts]
-        with open(path, "w", encoding="utf-8", newline="\n") as f:
-            f.writelines(f"{w}{n}\n" for w, n in zip(self.words, counts, strict=True))
-
-    @classmethod
-    def load(cls, path: Source) -> "Vocabulary":
-        """Read what `save` wrote, or a user's list of words, one a line, with or without counts.
-
-        Raises:
-            UserError: a word twice, a blank inside a word, a count that is none, no `<eos>`, an empty file.
-        """
-        words: dict[str, int] = {}
-        counts: list[int] = []
-        lines = "".join(chunks(path, Reading())).split("\n")[:-1]
-        for number, line in enumerate(lines, 1):
-            word, tab, count = line.rstrip("\r").partition("\t")
-            where = f"{path}, line {number}"
-            if word.encode().split() != [word.encode()]:
-                raise UserError(
-                    "not one word on the line", where, "write one word a line, then tab and count or nothing"
-                )
-            if word in words:
-                raise UserError(
-                    f"the word {word!r} stands twice, first on line {words[word]}",
-                    where,
-                    "remove one of them",
-                )
-            words[word] = number
-            if tab:
-                if not (count.isascii() and count.isdigit()):
-                    raise UserError(
-                        f"{count!r} is no count", where, "write the word, a tab and a whole number"
-                    )
-                counts.append(int(count))
-        if EOS not in words:
-            raise UserError(f"the vocabulary has no line end {EOS}", path, f"add a line {EOS}")
-        if counts and len(counts) < len(words):
-            raise UserError(
-                "some words have counts and some have none", path, "give all of them counts or none"
-            )
-        return cls(tuple(words), np.array(counts, np.int64) if counts else None)
+from jaxlm.reading import CHUNK, EOS, Reading, Source, split, tokens
+from jaxlm.vocabulary import UNK, Vocabulary
 
 
 class Encoded(NamedTuple):
@@ -302,66 +185,3 @@ def _settle(ids: np.ndarray, words: list[bytes], vocabulary: Vocabulary, path: s
         raise UserError(f"unknown word {words[first].decode()!r}", f"{path}, line {line}", do)
     ids[unknown] = -1 if vocabulary.unk is None else vocabulary.unk
     return len(unknown)
-
-
-class Text(NamedTuple):
-    """Events of a text with the history of its beginning, as models with a context of c words read it."""
-
-    padded: jax.Array  # int32 [c + events]: c times `<eos>`, then the events
-
-
-def pad(ids: np.ndarray, context_size: int, eos: int) -> Text:
-    """Put a context of line ends before a text; ids [events]."""
-    return Text(jnp.concatenate([jnp.full(context_size, eos, jnp.int32), jnp.asarray(ids, jnp.int32)]))
-
-
-def gather_contexts(
-    padded: jax.Array, index: jax.Array, context_size: int, eos: int, across_lines: bool = True
-) -> tuple[jax.Array, jax.Array]:
-    """Gather contexts w_1..w_c, oldest first, and the words that follow them.
-
-    Args:
-        padded: int32 [c + events].
-        index: int32 [B], numbers of events.
-        context_size: c.
-        eos: id of the line end.
-        across_lines: whether a context runs on across line ends, as in the thesis; otherwise all of it that
-            lies before the line's start is `<eos>`.
-
-    Returns:
-        contexts, int32 [B, c], and words, int32 [B].
-    """
-    contexts = padded[index[:, None] + jnp.arange(context_size)[None, :]]
-    if not across_lines:
-        ended = jax.lax.cummax((contexts == eos).astype(jnp.int8), axis=1, reverse=True)
-        contexts = jnp.where(ended == 1, eos, contexts)
-    return contexts, padded[index + context_size]
-
-
-def split_validation(ids: np.ndarray, eos: int, part: int = 20) -> tuple[np.ndarray, np.ndarray]:
-    """Carve validation from a training text that comes without: its last lines, one in `part` (at least one).
-
-    The last lines and not scattered ones: neighbouring sentences share their topic and their names, and would
-    make validation easier than a test on other text.
-
-    Raises:
-        UserError: the text has a single line.
-    """
-    ends = np.flatnonzero(ids == eos) + 1
-    if len(ends) < 2:
-        raise UserError("the training text has too few lines to take validation from", do="give --valid FILE")
-    cut = ends[len(ends) - max(1, len(ends) // part) - 1]
-    return ids[:cut], ids[cut:]
-
-
-def leave_out(ids: np.ndarray, eos: int, part: int, parts: int) -> np.ndarray:
-    """Leave one of several nearly equal, contiguous parts out of a text; cuts are at line ends (4.6.6).
-
-    Raises:
-        UserError: the text has fewer lines than would fill the parts.
-    """
-    ends = np.concatenate([[0], np.flatnonzero(ids == eos) + 1])
-    start, stop = ends[np.searchsorted(ends, [len(ids) * part // parts, len(ids) * (part + 1) // parts])]
-    if start == stop:
-        raise UserError(f"the text has too few lines to cut it into {parts}", do="use a larger text")
-    return np.concatenate([ids[:start], ids[stop:]])

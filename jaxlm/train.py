@@ -28,6 +28,7 @@ from jaxlm import lbl as lbl_model
 from jaxlm import model_directory as folder
 from jaxlm import tree_file, trees
 from jaxlm.default_data import Corpus
+from jaxlm.examples import pad
 from jaxlm.model import (
     CONFIG,
     FORMAT,
@@ -43,7 +44,6 @@ from jaxlm.model import (
 from jaxlm.ngram import good_turing, kneser_ney, unigram
 from jaxlm.ngram import model as ngram_model
 from jaxlm.reading import CHUNK
-from jaxlm.text import pad
 from jaxlm.tree_mixture import average_features
 from jaxlm.tree_order import by_visits
 from jaxlm.tree_paths import Tree, node_biases

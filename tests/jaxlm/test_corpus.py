@@ -9,7 +9,7 @@ import pytest
 from jaxfit.errors import UserError
 from jaxlm import corpus
 from jaxlm.reading import Reading
-from jaxlm.text import Vocabulary
+from jaxlm.vocabulary import Vocabulary
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxlm import default_data, planted, text
+from jaxlm import default_data, examples, planted
 
 PAGE = """Boolean operations
 ******************
@@ -66,8 +66,8 @@ def test_planted_truth_is_the_model(drawn):
     """The test's log-probabilities are those of the returned model, in the vocabulary's numbering."""
     corpus, model = drawn
     c, eos = model.C.shape[0], corpus.vocabulary.eos
-    padded = text.pad(corpus.test, c, eos).padded
-    contexts, words = text.gather_contexts(padded, jnp.arange(len(corpus.test)), c, eos)
+    padded = examples.pad(corpus.test, c, eos).padded
+    contexts, words = examples.gather_contexts(padded, jnp.arange(len(corpus.test)), c, eos)
     log_p = jax.vmap(lambda w: planted.log_prob(model, w))(contexts)
     mine = jnp.take_along_axis(log_p, words[:, None], axis=1)[:, 0]
     np.testing.assert_allclose(mine, corpus.truth, atol=2e-5)
@@ -78,8 +78,8 @@ def test_planted_text_is_drawn_from_the_model(drawn):
     """Surprise less entropy is a martingale, its sum normal about 0: |z| > 4 by chance once in 16,000."""
     corpus, model = drawn
     c, eos = model.C.shape[0], corpus.vocabulary.eos
-    padded = text.pad(corpus.test, c, eos).padded
-    contexts, words = text.gather_contexts(padded, jnp.arange(len(corpus.test)), c, eos)
+    padded = examples.pad(corpus.test, c, eos).padded
+    contexts, words = examples.gather_contexts(padded, jnp.arange(len(corpus.test)), c, eos)
     log_p = np.asarray(jax.vmap(lambda w: planted.log_prob(model, w))(contexts), np.float64)
     p = np.exp(log_p)
     entropy = -(p * log_p).sum(axis=1)

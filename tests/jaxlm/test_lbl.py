@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxlm import lbl, softmax, text
+from jaxlm import examples, lbl, softmax
 
 N_W, D, C = 7, 4, 3
 
@@ -163,7 +163,7 @@ def test_untrained_biases_give_the_base_rates():
 @pytest.mark.parametrize("across_lines", [True, False])
 def test_program_reads_contexts_from_text(across_lines):
     eos = 0
-    data = text.pad(np.array([3, 4, 0, 5, 6, 0]), C, eos)
+    data = examples.pad(np.array([3, 4, 0, 5, 6, 0]), C, eos)
     program = lbl.program(config(across_lines=across_lines), eos)
     assert program.size(data) == 6
     batch = program.batch(data, jnp.array([0, 4]), 0)
@@ -185,7 +185,7 @@ def test_a_planted_model_is_recovered():
     _, words = jax.jit(lambda k: jax.lax.scan(draw, start, k))(jax.random.split(jax.random.key(0), 12_000))
     ids = np.asarray(words, np.int32)
     program = lbl.program(cfg, eos=0)
-    train, test = text.pad(ids[:10_000], 2, 0), text.pad(ids[10_000:], 2, 0)
+    train, test = examples.pad(ids[:10_000], 2, 0), examples.pad(ids[10_000:], 2, 0)
     params = lbl.init(jax.random.key(1), cfg, np.bincount(ids[:10_000], minlength=12))
 
     @jax.jit

@@ -21,7 +21,7 @@ from jaxfit import checkpoint, fit, journal
 from jaxfit.recipe import Recipe
 from jaxlm import model_directory, train, trees
 from jaxlm.default_data import Corpus
-from jaxlm.text import Vocabulary
+from jaxlm.vocabulary import Vocabulary
 
 # 15 steps an epoch; the rate drops on the way
 RECIPE = Recipe(

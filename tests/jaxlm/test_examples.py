@@ -54,14 +54,3 @@ def test_leave_out():
         assert kept[-1] == 0
     with pytest.raises(UserError, match="too few lines"):
         examples.leave_out(np.array([1, 0], np.int32), 0, 0, 8)
-
-
-def test_penn_treebank(data_dir):
-    files = [data_dir / "ptb" / f"{part}.txt" for part in ("train", "valid", "test")]
-    vocabulary, train = text.build(files[:1])
-    assert len(vocabulary) == 10_000
-    assert len(train.ids) == 929_589
-    assert vocabulary.words[:3] == ("the", "<unk>", "<eos>")
-    for path, events in zip(files[1:], (73_760, 82_430), strict=True):
-        encoded = text.encode([path], vocabulary)
-        assert (len(encoded.ids), encoded.unknown) == (events, 0)

@@ -243,3 +243,14 @@ def test_preprocessing():
     assert prepare(said).split() == want.split()
     assert Reading(numbers=True).prepare("-3 +4.5 5, a7 8\n9") == "N N 5, a7 N\nN"
     assert Reading().prepare(said) == said
+
+
+def test_penn_treebank(data_dir):
+    files = [data_dir / "ptb" / f"{part}.txt" for part in ("train", "valid", "test")]
+    vocabulary, train = text.build(files[:1])
+    assert len(vocabulary) == 10_000
+    assert len(train.ids) == 929_589
+    assert vocabulary.words[:3] == ("the", "<unk>", "<eos>")
+    for path, events in zip(files[1:], (73_760, 82_430), strict=True):
+        encoded = text.encode([path], vocabulary)
+        assert (len(encoded.ids), encoded.unknown) == (events, 0)

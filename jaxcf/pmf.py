@@ -1,0 +1,187 @@
+"""Probabilistic matrix factorization: a rating is the product of a user's and a movie's feature vector, plus biases.
+
+Source: Mnih 2010, §5.3.1 (Eq. 5.16-5.21), §5.4.2. Online SVD, with biases or without, is the same program
+without regularisation (§5.4.5): `SVD_RECIPES`.
+"""
+
+import functools
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxcf.ratings import Ratings
+from jaxfit.recipe import Recipe
+from jaxfit.step import Program
+
+
+@dataclass(frozen=True)
+class Config:
+    """What shapes the program."""
+
+    num_users: int = field(metadata={"help": "users", "unit": "users"})
+    num_items: int = field(metadata={"help": "items", "unit": "items"})
+    num_features: int = field(
+        default=10, metadata={"help": "feature vector dimensionality", "unit": "features"}
+    )
+    biases: bool = field(default=True, metadata={"help": "a bias for each user and each item", "unit": ""})
+    mean: float = field(default=0.0, metadata={"help": "what every prediction starts from", "unit": "stars"})
+    prior: Literal["per-rating", "per-row"] = field(
+        default="per-rating",
+        metadata={"help": "decay counts once for each rating that uses a row, or once a row", "unit": ""},
+    )
+    init_scale: float = field(
+        default=0.1, metadata={"help": "standard deviation of initial feature vectors", "unit": ""}
+    )
+
+
+class Params(NamedTuple):
+    """U: [users, D], V: [items, D] feature vectors; b: [users], c: [items] biases, 0 where there are none."""
+
+    U: Array
+    V: Array
+    b: Array
+    c: Array
+
+
+class Batch(NamedTuple):
+    """Ratings: user int32[...], item int32[...], stars float32[...], the mean taken off.
+
+    The training data are one too, of all ratings, the mean still on.
+    """
+
+    user: Array
+    item: Array
+    stars: Array
+
+
+def make_data(ratings: Ratings) -> Batch:
+    """The ratings on the device."""
+    return Batch(
+        *(jnp.asarray(x, t) for x, t in zip(ratings[:3], (jnp.int32, jnp.int32, jnp.float32), strict=True))
+    )
+
+
+def init(key: Array, config: Config) -> Params:
+    """Parameters before training: small Gaussian feature vectors, and biases of 0 (the thesis does not say)."""
+    key_U, key_V = jax.random.split(key)
+    D = config.num_features
+    return Params(
+        U=config.init_scale * jax.random.normal(key_U, (config.num_users, D)),
+        V=config.init_scale * jax.random.normal(key_V, (config.num_items, D)),
+        b=jnp.zeros(config.num_users),
+        c=jnp.zeros(config.num_items),
+    )
+
+
+def loss(params: Params, rating: Batch, config: Config) -> Array:
+    """½ (R_ij - U_i·V_j - b_i - c_j)², in squared stars, for ONE rating: the specification.
+
+    It is -log P(R_ij) of Eq. 5.20 up to a constant, in units of 1/σ²; its gradient gives the thesis' update,
+    U_i <- U_i + η e V_j. Differs: the mean rating is taken off first, so that the priors of biases, which are
+    around 0, need not reach it.
+    """
+    i, j, stars = rating
+    predicted = jnp.sum(params.U[i] * params.V[j])
+    if config.biases:
+        predicted = predicted + params.b[i] + params.c[j]
+    return 0.5 * jnp.square(stars - predicted)
+
+
+def errors(read: Params, stars: Array, config: Config) -> Array:
+    """R_ij less its prediction, [B], from the rows that `touched` names."""
+    error = stars - jnp.sum(read.U * read.V, axis=1)
+    return error - read.b - read.c if config.biases else error
+
+
+def minibatch_loss(read: Params, batch: Batch, weight: Array, keys: Array | None, config: Config) -> Array:
+    """Sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
+    return 0.5 * jnp.sum(weight * jnp.square(errors(read, batch.stars, config)))
+
+
+def penalty(read: Params, batch: Batch, weight: Array, config: Config) -> Params:
+    """½|row|², summed over the ratings that use a row: the prior `per-rating`, as of an update per triple (§5.4.2)."""
+
+    def vectors(rows: Array) -> Array:
+        return 0.5 * jnp.sum(weight * jnp.sum(jnp.square(rows), axis=1))
+
+    def numbers(rows: Array) -> Array:
+        return 0.5 * jnp.sum(weight * jnp.square(rows)) if config.biases else jnp.zeros(())
+
+    return Params(vectors(read.U), vectors(read.V), numbers(read.b), numbers(read.c))
+
+
+def touched(batch: Batch, config: Config) -> Params:
+    """The rows that a minibatch reads; without biases, of them none (a row past the end)."""
+    if config.biases:
+        return Params(batch.user, batch.item, batch.user, batch.item)
+    none = jnp.full(1, max(config.num_users, config.num_items), jnp.int32)
+    return Params(batch.user, batch.item, none, none)
+
+
+def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, config: Config) -> Array:
+    """Expected stars, [n], not clipped (Eq. 5.20); whoever is unknown, -1, is at the prior's mean: zeros.
+
+    user, item: int32[n].
+    """
+
+    def rows(table: Array, ids: Array | np.ndarray) -> Array:
+        known = jnp.where(jnp.asarray(ids) < 0, table.shape[0], ids)
+        return table.at[known].get(mode="fill", fill_value=0)
+
+    return (
+        config.mean
+        + jnp.sum(rows(params.U, user) * rows(params.V, item), axis=1)
+        + (rows(params.b, user) + rows(params.c, item))
+    )
+
+
+def program(config: Config) -> Program:
+    """The model as the engine sees it, over the ratings of `make_data`."""
+
+    def batch(data: Batch, index: Array, capacity: int) -> Batch:
+        user, item, stars = (x.at[index].get(mode="clip") for x in data)
+        return Batch(user, item, stars - config.mean)
+
+    def score(params: Params, batch: Batch) -> Array:
+        return jnp.square(predict(params, batch.user, batch.item, replace(config, mean=0.0)) - batch.stars)
+
+    per_rating = config.prior == "per-rating"
+    return Program(
+        size=lambda data: data.user.shape[0],
+        batch=batch,
+        loss=functools.partial(minibatch_loss, config=config),
+        touched=functools.partial(touched, config=config),
+        score=score,
+        costs=None,
+        metric=("RMSE", np.sqrt),
+        decay="when-touched" if per_rating else "per-row",
+        penalty=functools.partial(penalty, config=config) if per_rating else None,
+    )
+
+
+# Differs: "thesis" follows the sum over minibatches of 100 triples, where the thesis updates after each: among 100
+# hardly any share a user or a movie, and the parameters after a pass are nearly the same (a test).
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    "thesis": (
+        Recipe(
+            optimizer="sgd", batch_size=100, epochs=250, rate={"*": 1e-2, "b": 1e-3, "c": 1e-3},
+            decay={"*": 1e-2, "b": 1e-1, "c": 1e-1}, patience=250, reduction="sum",
+        ),
+        {},
+    ),
+    "tuned": (
+        Recipe(
+            optimizer="sgd", batch_size=1000, epochs=40, rate={"*": 2e-2}, decay={"*": 5e-2, "b": 1e-2, "c": 1e-2},
+            anneal=True, reduction="sum",
+        ),
+        {"num_features": 50},
+    ),
+}  # fmt: skip
+
+SVD_RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    name: (replace(recipe, decay={"*": 0.0}), config) for name, (recipe, config) in RECIPES.items()
+}

@@ -10,9 +10,9 @@ from jaxfit import options
 from jaxfit.command import Stopped, print_json
 from jaxfit.errors import UserError
 from jaxfit.fit import Interrupted
+from jaxfit.model_directory import CONFIG, PARAMETERS, read_info
 from jaxlm import corpus, train
 from jaxlm.evaluate import Evaluation, evaluate
-from jaxlm.model import CONFIG, PARAMETERS, read_info
 from jaxlm.reading import Reading
 from jaxlm.training_options import MODELS, NEURAL, Plan, add_neural, add_ngram, add_text, plan
 from jaxlm.vocabulary import Vocabulary

@@ -13,11 +13,12 @@ from jaxfit.atomic import replacing
 from jaxfit.command import Parser, print_json
 from jaxfit.errors import UserError
 from jaxfit.journal import Journal
+from jaxfit.model_directory import CONFIG
 from jaxlm import mixture, neighbours, sample
 from jaxlm.corpus import reading_of
 from jaxlm.evaluate import LN10, evaluate, line_log_probs
 from jaxlm.export import FORMATS
-from jaxlm.model import CONFIG, Model, load
+from jaxlm.model import Model, load
 from jaxlm.text import Encoded, encode
 from jaxlm.tree_file import save as save_tree
 from jaxlm.tree_paths import Tree, paths, statistics

@@ -5,7 +5,6 @@ model.log_prob("he has joined the rolling")     # over the vocabulary, nats
 model.score("he has joined the rolling stones")  # log10 of the sentence
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ import numpy as np
 
 from jaxfit import checkpoint, fit
 from jaxfit.errors import UserError
+from jaxfit.model_directory import PARAMETERS, read_info
 from jaxfit.step import Program
 from jaxlm import hlbl, lbl, tree_file
 from jaxlm.examples import pad
@@ -26,8 +26,7 @@ from jaxlm.ngram import model as ngram
 from jaxlm.tree_paths import Tree
 from jaxlm.vocabulary import Vocabulary
 
-FORMAT = 1
-CONFIG, VOCABULARY, PARAMETERS, TREE = "config.json", "vocabulary.txt", "parameters", "tree.npz"
+VOCABULARY, TREE = "vocabulary.txt", "tree.npz"
 NGRAMS = ("unigram", "gt", "kn")
 
 
@@ -113,19 +112,6 @@ def load(directory: str | Path) -> Model:
     tree_config = hlbl.Config(**info["config"])
     like = jax.eval_shape(lambda: hlbl.init(jax.random.key(0), tree_config, np.ones(tree_config.num_nodes)))
     return of_hlbl(vocabulary, tree_config, tree, checkpoint.load_model(directory / PARAMETERS, like), info)
-
-
-def read_info(directory: Path) -> dict[str, Any]:
-    """What `config.json` of a model's folder holds."""
-    try:
-        info = json.loads((directory / CONFIG).read_text())
-    except FileNotFoundError:
-        raise UserError("no model here", directory, "name a folder that `jaxlm train` wrote") from None
-    except ValueError:
-        raise UserError("not a model's configuration", directory / CONFIG, "train the model again") from None
-    if info.get("format") != FORMAT:
-        raise UserError(f"a model of format {info.get('format')}, not {FORMAT}", directory, "train it again")
-    return info
 
 
 def of_ngram(kind: str, vocabulary: Vocabulary, params: ngram.NGram, info: dict[str, Any]) -> Model:

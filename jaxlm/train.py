@@ -16,37 +16,28 @@ from typing import Any, Literal, NamedTuple, get_args
 import jax
 import numpy as np
 
-from jaxfit import checkpoint, mesh
-from jaxfit.environment import environment
+from jaxfit import model_directory as folder
+from jaxfit import training
+from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
-from jaxfit.fit import Fitted, fit
-from jaxfit.journal import Journal
+from jaxfit.fit import Fitted
+from jaxfit.model_directory import CONFIG, FORMAT, read_info
 from jaxfit.recipe import Recipe
 from jaxfit.step import Program
+from jaxfit.training import Run
 from jaxlm import hlbl as hlbl_model
+from jaxlm import identity, tree_file, trees
 from jaxlm import lbl as lbl_model
-from jaxlm import model_directory as folder
-from jaxlm import tree_file, trees
 from jaxlm.default_data import Corpus
 from jaxlm.examples import pad
-from jaxlm.model import (
-    CONFIG,
-    FORMAT,
-    PARAMETERS,
-    TREE,
-    Model,
-    load,
-    of_hlbl,
-    of_lbl,
-    of_ngram,
-    read_info,
-)
+from jaxlm.model import TREE, VOCABULARY, Model, load, of_hlbl, of_lbl, of_ngram
 from jaxlm.ngram import good_turing, kneser_ney, unigram
 from jaxlm.ngram import model as ngram_model
 from jaxlm.reading import CHUNK
 from jaxlm.tree_mixture import average_features
 from jaxlm.tree_order import by_visits
 from jaxlm.tree_paths import Tree, node_biases
+from jaxlm.vocabulary import Vocabulary
 
 INIT, TRAIN, TREES = 0, 1, 2  # what is folded into the seed's key
 BOOTSTRAP = "bootstrap"
@@ -59,21 +50,6 @@ class Trained(NamedTuple):
     model: Model
     fitted: Fitted | None
     seconds: dict[str, float]
-
-
-@dataclass(frozen=True)
-class Run:
-    """How a training is run; nothing here changes its result."""
-
-    resume: bool = field(default=False, metadata={"help": "go on with the training in --out"})
-    devices: int = field(default=1, metadata={"help": "devices to train on", "unit": "devices"})
-    max_minutes: float | None = field(
-        default=None, metadata={"help": "stop after this time, resumable", "unit": "minutes"}
-    )
-    checkpoint_minutes: float = field(
-        default=5.0, metadata={"help": "save within an epoch after this time", "unit": "minutes"}
-    )
-    show: bool = field(default=False, metadata={"help": "show progress on standard error"})
 
 
 @dataclass(frozen=True)
@@ -101,7 +77,7 @@ def ngram(
 
     Raises UserError for an order outside 1 … 9.
     """
-    if (directory / PARAMETERS).is_dir() or checkpoint.every(directory):
+    if folder.begun(directory):
         raise UserError("another model is there", directory, "choose another --out")
     began = time.perf_counter()
     ids, vocabulary = corpus.train, corpus.vocabulary
@@ -114,8 +90,8 @@ def ngram(
         params = kneser_ney.train(ids, len(vocabulary), vocabulary.eos, order, interpolated)
         config = {"order": order, "interpolated": interpolated}
     seconds = {"estimate": time.perf_counter() - began}
-    info = {"format": FORMAT, "model": kind, "config": config, "corpus": folder.describe(corpus)}
-    folder.write_vocabulary(directory, vocabulary)
+    info = {"format": FORMAT, "model": kind, "config": config, "corpus": identity.describe(corpus)}
+    _write_vocabulary(directory, vocabulary)
     ngram_model.save(params, directory)
     folder.write_info(directory, info)
     return Trained(of_ngram(kind, vocabulary, params, info), None, seconds)
@@ -175,11 +151,11 @@ def hlbl(
             if first.fitted is not None and first.fitted.stopped != "done":
                 return first
             _say(run, "hlbl: stage 2 of 3, the tree")
-        origin = {"tree built": {**asdict(tree), "bootstrap": folder.fingerprint(bootstrap)}}
+        origin = {"tree built": {**asdict(tree), "bootstrap": identity.fingerprint(bootstrap)}}
         # before a minute goes into a tree that cannot be used
         folder.earlier(
             directory,
-            {"model": "hlbl", "seed": seed, "corpus": folder.describe(corpus), **origin},
+            {"model": "hlbl", "seed": seed, "corpus": identity.describe(corpus), **origin},
             run.resume,
         )
         began = time.perf_counter()
@@ -198,7 +174,7 @@ def hlbl(
     trained = _train(
         "hlbl", corpus, directory, full, hlbl_model.program(full, vocabulary.eos), params, make, recipe, seed, run,
         lambda params, info: of_hlbl(vocabulary, full, words_tree, params, info, make),
-        {**origin, "tree": folder.tree_sha256(words_tree)},
+        {**origin, "tree": identity.tree_sha256(words_tree)},
         before=lambda: tree_file.save(words_tree, directory / TREE),
     )  # fmt: skip
     return trained._replace(seconds={**seconds, **trained.seconds})
@@ -228,10 +204,10 @@ def _tree(
     if (directory / CONFIG).exists() and (directory / TREE).exists():
         # a tree is kept where all it was made from is the same; a kill may have left one beside another's config
         was = read_info(directory)
-        now = json.loads(json.dumps({"seed": seed, "corpus": folder.describe(corpus), **origin}))
+        now = json.loads(json.dumps({"seed": seed, "corpus": identity.describe(corpus), **origin}))
         if all(was.get(name) == value for name, value in now.items()):
             tree = tree_file.load(directory / TREE, len(corpus.vocabulary))
-            if folder.tree_sha256(tree) == was.get("tree"):
+            if identity.tree_sha256(tree) == was.get("tree"):
                 return tree
     clusters = options.kind not in ("random", "huffman")
     return trees.build(
@@ -261,43 +237,27 @@ def _train(
     more_identity: dict[str, Any],
     before: Callable[[], None] = lambda: None,
 ) -> Trained:
-    """What training an lbl and an hlbl have in common: the folder, the engine, the finished model."""
-    identity = {
-        "model": kind, "config": asdict(config), "seed": seed, "corpus": folder.describe(corpus), **more_identity
+    """What training an lbl and an hlbl have in common: the text, the vocabulary, the finished model."""
+    known = {
+        "model": kind, "config": asdict(config), "seed": seed, "corpus": identity.describe(corpus), **more_identity
     }  # fmt: skip
-    info = {
-        "format": FORMAT,
-        **identity,
-        "recipe": asdict(recipe),
-        "finished": False,
-        "environment": environment(),
-    }
-    found = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, run.resume)
-    if found is not None and found["finished"]:
-        folder.drop_checkpoints(directory)
-        return Trained(load(directory), None, {})
-    if found is None:
-        folder.write_vocabulary(directory, corpus.vocabulary)
+
+    def write() -> None:
+        _write_vocabulary(directory, corpus.vocabulary)
         before()
-        folder.write_info(directory, info)
-    fitted = fit(
-        program, params, make(corpus.train), make(corpus.valid), recipe=recipe,
-        key=jax.random.fold_in(jax.random.key(seed), TRAIN), directory=directory, identity=identity,
-        resume=run.resume, mesh=mesh.make(run.devices), max_minutes=run.max_minutes,
-        checkpoint_minutes=run.checkpoint_minutes, title=kind, unit="words", show=run.show,
+
+    trained = training.train(
+        directory, known, program, params, lambda: (make(corpus.train), make(corpus.valid)), recipe=recipe,
+        key=jax.random.fold_in(jax.random.key(seed), TRAIN), run=run, unit="words", before=write,
     )  # fmt: skip
-    checkpoint.write(directory / PARAMETERS, fitted.params, {"score": fitted.score})
-    info |= {
-        "finished": fitted.stopped == "done",
-        "validation perplexity": float(np.exp(fitted.score)) if np.isfinite(fitted.score) else None,
-        "epochs": len(fitted.history),
-    }
-    folder.write_info(directory, info)
-    if info["finished"]:
-        folder.drop_checkpoints(directory)
-    train_seconds = sum(line["train_seconds"] for line in Journal(directory).times())
-    seconds = {"compile": fitted.compile_seconds, "train": train_seconds}
-    return Trained(finish(fitted.params, info), fitted, seconds)
+    fitted = trained.fitted
+    model = load(directory) if fitted is None else finish(fitted.params, trained.info)
+    return Trained(model, fitted, trained.seconds)
+
+
+def _write_vocabulary(directory: Path, vocabulary: Vocabulary) -> None:
+    with replacing(directory / VOCABULARY) as aside:
+        vocabulary.save(aside)
 
 
 def word_counts(corpus: Corpus) -> np.ndarray:

@@ -1,17 +1,14 @@
 """What a user chooses for `jaxlm train`: options from the models' dataclasses, and reading them back."""
 
 import argparse
-import dataclasses
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
-
-from jaxfit import mesh, options
+from jaxfit import options, training_options
 from jaxfit.command import Parser, suggestion
 from jaxfit.errors import UserError
-from jaxfit.recipe import Recipe, per_parameter
+from jaxfit.recipe import Recipe
+from jaxfit.training import Run
 from jaxlm import hlbl, lbl, train
 from jaxlm.reading import Reading
 
@@ -79,10 +76,7 @@ def add_ngram(parser: Parser, name: str) -> None:
 def add_neural(parser: Parser, name: str) -> None:
     """Add a neural model's options: its Config, the tree, the recipe."""
     module = NEURAL[name]
-    shown = {field: _show(values) for field, values in _recipe_values(name).items()}
-    options.add(
-        parser.add_argument_group("model"), module.Config, skip=FROM_DATA, defaults=shown, rename=RENAMED
-    )
+    training_options.add_model(parser, module.Config, module.RECIPES, skip=FROM_DATA, rename=RENAMED)
     if name == "hlbl":
         tree = parser.add_argument_group("tree")
         kinds = "|".join(train.KINDS)
@@ -98,39 +92,7 @@ def add_neural(parser: Parser, name: str) -> None:
             help="an hlbl, trained on this text, whose word features the tree is built from "
             "(default: one over a random tree is trained first)",
         )  # fmt: skip
-    training = parser.add_argument_group("training")
-    training.add_argument(
-        "--recipe", type=options.choice("--recipe", module.RECIPES), default="tuned", metavar="|".join(module.RECIPES),
-        help="which defaults: the thesis', or what serves best (default: tuned)",
-    )  # fmt: skip
-    options.add(training, Recipe, defaults=shown)
-    training.add_argument(
-        "--seed",
-        type=options.number("--seed", low=0),
-        default=1,
-        metavar="N",
-        help="of all random draws (default: 1)",
-    )
-    options.add(training, train.Run, skip=["show"], switches=True)
-
-
-def _show(values: dict[str, Any]) -> str:
-    """What recipes set a field to, in words."""
-    if len({options.show(value) for value in values.values()}) == 1:
-        return options.show(next(iter(values.values())))
-    return ", ".join(f"{options.show(value)} in {recipe}" for recipe, value in values.items())
-
-
-def _recipe_values(name: str) -> dict[str, dict[str, Any]]:
-    """What the recipes of a model set: field of Recipe or Config -> recipe -> value."""
-    values: dict[str, dict[str, Any]] = {}
-    defaults = {f.name: f.default for f in dataclasses.fields(NEURAL[name].Config)}
-    for recipe, (settings, overrides) in NEURAL[name].RECIPES.items():
-        for field, value in vars(settings).items():
-            values.setdefault(field, {})[recipe] = value
-        for field in {f for _, more in NEURAL[name].RECIPES.values() for f in more}:
-            values.setdefault(field, {})[recipe] = overrides.get(field, defaults[field])
-    return values
+    training_options.add_training(parser, module.Config, module.RECIPES)
 
 
 class Plan(NamedTuple):
@@ -138,29 +100,18 @@ class Plan(NamedTuple):
 
     recipe: Recipe
     config: dict[str, Any]
-    run: train.Run
+    run: Run
     more: dict[str, Any]
 
 
 def plan(args: argparse.Namespace) -> Plan:
     """Read the options of a neural model; raises UserError for all that can be wrong with them by themselves."""
     module = NEURAL[args.model]
-    recipe, overrides = module.RECIPES[args.recipe]
-    chosen = options.given(args, Recipe)
-    for name in ("rate", "decay"):
-        per_parameter(module.Params._fields, chosen.get(name, {}), f"--{name}")
-        if name in chosen and "*" not in chosen[name]:  # a value for one parameter leaves the others theirs
-            chosen[name] = {**getattr(recipe, name), **chosen[name]}
-    recipe = dataclasses.replace(recipe, **chosen)
-    how = train.Run(show=True, **options.given(args, train.Run))
-    _simulate_devices(how.devices)
-    if recipe.batch_size % mesh.lanes(mesh.make(how.devices)):
-        what = f"{recipe.batch_size} examples do not divide among {how.devices} devices"
-        raise UserError(what, "--batch-size", f"make it a multiple of {how.devices}")
+    chosen = training_options.plan(args, module.Config, module.RECIPES, module.Params._fields)
     more: dict[str, Any] = {}
     if args.model == "hlbl":
         more = {"tree": _tree(args), "bootstrap": Path(args.bootstrap) if args.bootstrap else None}
-    return Plan(recipe, {**overrides, **options.given(args, module.Config)}, how, more)
+    return Plan(*chosen, more)
 
 
 def _tree(args: argparse.Namespace) -> train.TreeOptions | Path:
@@ -177,12 +128,3 @@ def _tree(args: argparse.Namespace) -> train.TreeOptions | Path:
         what = f"there is no tree kind or file {args.tree!r}"
         raise UserError(what, "--tree", suggestion(args.tree, train.KINDS))
     return path / "tree.npz" if path.is_dir() and (path / "tree.npz").exists() else path
-
-
-def _simulate_devices(number: int) -> None:
-    """Make a CPU into several devices, if JAX has not begun yet; `jaxfit.mesh` tells if there are too few."""
-    if number > 1 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
-        try:
-            jax.config.update("jax_num_cpu_devices", number)
-        except RuntimeError:  # JAX has begun, with the devices it has
-            return

@@ -1,0 +1,44 @@
+"""What tells one trained model from another: the text, the tree, the model it was started from."""
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxfit.model_directory import read_info
+from jaxlm.default_data import Corpus
+from jaxlm.tree_paths import Tree
+
+
+def fingerprint(bootstrap: Path | None) -> str | None:
+    """What tells one trained model from another: all that determined it."""
+    if bootstrap is None:
+        return None
+    info = read_info(bootstrap)
+    made = {name: info.get(name) for name in ("config", "recipe", "seed", "corpus", "tree")}
+    return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
+
+
+def tree_sha256(tree: Tree) -> str:
+    """What tells one tree from another."""
+    return hashlib.sha256(tree.children.tobytes()).hexdigest()
+
+
+def describe(corpus: Corpus) -> dict[str, Any]:
+    """What of a corpus a record holds, and a resumed training must find again."""
+    digest = hashlib.sha256()
+    for part in (corpus.train, corpus.valid):
+        digest.update(np.ascontiguousarray(part, "<i4").data)
+    digest.update("\n".join(corpus.vocabulary.words).encode())
+    return {
+        "name": corpus.name,
+        "source sha256": corpus.sha256,
+        "sha256": digest.hexdigest(),
+        "words": len(corpus.vocabulary),
+        "training events": len(corpus.train),
+        "validation events": len(corpus.valid),
+        "reading": asdict(corpus.reading),
+    }

@@ -48,6 +48,8 @@ class Program(NamedTuple):
     decay: what the recipe's decay λ means. "every-step": w <- w (1 - ηλ). "per-row": ½λ|row|² is added once to the
         loss of the whole training set, so that a step shrinks rows by its share of the examples.
         "when-touched": it is added each time that a row is used, as `penalty` says.
+    schedule(batch, fraction) -> batch: the minibatch with what depends on how much of the training is done
+        (float32 scalar, of all epochs of the recipe), as the T of CD-T.
     penalty(params, batch, weight) -> like params, scalars: the SUM of weight * ½|row|² over the uses of each
         parameter's rows, where decay is "when-touched"; it receives what `loss` does.
     """
@@ -63,6 +65,7 @@ class Program(NamedTuple):
     events: Callable[[Any], int] | None = None
     decay: Literal["every-step", "per-row", "when-touched"] = "every-step"
     penalty: Callable[[Any, Any, jax.Array], Any] | None = None
+    schedule: Callable[[Any, jax.Array], Any] | None = None
 
 
 class State(NamedTuple):
@@ -179,10 +182,12 @@ def make_run(
         used = jnp.minimum(batch_size, num_examples - i * batch_size).astype(jnp.float32)
         count = used if mean else 1.0
 
+        fraction = state.step.astype(jnp.float32) / rates.total
+        if program.schedule is not None:
+            batch = program.schedule(batch, fraction)
         compute = program.gradient or by_differentiation(program, rates.decay)
         loss, grads = compute(state.weights, batch, weight / count, keys)
 
-        fraction = state.step.astype(jnp.float32) / rates.total
         factor = jnp.where(rates.anneal, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(fraction, 1.0))), 1.0)
         share = {"every-step": 1.0, "per-row": used / count / num_examples, "when-touched": 0.0}
         updated = []

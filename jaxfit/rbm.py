@@ -1,0 +1,50 @@
+"""What restricted Boltzmann machines share: sampling units, running a Gibbs chain, and CD-T as a loss.
+
+Every draw is made by the key of its example, so that it depends neither on the minibatch around the example nor on the
+device. Source: Mnih 2010, §1.3; Hinton 2002.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+
+def bernoulli(keys: Array, p: Array) -> Array:
+    """Binary units, 0. or 1., on with probability p (Eq. 1.6-1.7): key[B], [B, units] -> [B, units]."""
+    uniform = jax.vmap(lambda key: jax.random.uniform(key, p.shape[1:], p.dtype))(keys)
+    return (uniform < p).astype(p.dtype)
+
+
+def multinomial(uniform: Array, p: Array) -> Array:
+    """Units with K values, by inversion: uniform in [0, 1), [...], and p [..., K] -> int32[...]."""
+    below = jnp.cumsum(p, axis=-1)[..., :-1]
+    return jnp.sum(uniform[..., None] >= below, axis=-1, dtype=jnp.int32)
+
+
+def hidden_free_energy(x: Array) -> Array:
+    """-Σ log(1 + exp(x)): the hidden units' part of -log Σ_h exp(-E(v, h)); their inputs [..., N_h] -> [...]."""
+    return -jnp.sum(jax.nn.softplus(x), axis=-1)
+
+
+def gibbs(step: Callable[[Any, Array], Any], state: Any, keys: Array, steps: Array | int) -> Any:
+    """The state after `steps` (traced or not) full steps of block Gibbs sampling: step(state, key[B]) -> state.
+
+    Nothing is differentiated through the chain: `step` must not close over what is (see `lax.stop_gradient`).
+    """
+
+    def body(t: Array, state: Any) -> Any:
+        return step(state, jax.vmap(jax.random.fold_in, (0, None))(keys, t))
+
+    return lax.fori_loop(0, steps, body, lax.stop_gradient(state))
+
+
+def contrastive_divergence(free_energy: Callable[[Any], Array], data: Any, reconstruction: Any) -> Array:
+    """F(data) - F(reconstruction): minus its gradient is E_D[-∂E/∂θ] - E_T[-∂E/∂θ], the rule of CD-T (§1.3.2).
+
+    The free energy is F(v) = -log Σ_h exp(-E(v, h)). With T steps of the chain from the data, T -> ∞, this is the
+    gradient of -log P(data), Eq. 1.9. The value itself says nothing about how good a model is.
+    """
+    return free_energy(data) - free_energy(lax.stop_gradient(reconstruction))

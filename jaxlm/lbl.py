@@ -141,8 +141,10 @@ def program(config: Config, eos: int) -> Program:
 # Differs: the thesis states batch, rates and decay (§3.4.1-2), not whether a step follows the minibatch's sum or its
 # mean; "thesis" takes the sum, as rates per example: with the mean, they would hardly move the parameters. Decay is
 # decoupled, once a step (`jaxfit.recipe`); after a drop training goes on from where it is, not from the best epoch.
-# "tuned" was chosen by validation on the Penn Treebank; a context of 10 words gives 131.9 there, 124.7 on the test.
-# Small minibatches and a long fall of the rate do more than any single strength of decay.
+# "tuned" was chosen by validation on the Penn Treebank, with a context of 10: minibatches of 500, a long fall of the
+# rate and little dropout. Perplexities there, validation / test / test mixed with Kneser-Ney 5-grams by a fitted weight:
+# 13 epochs and a dropout of 0.3 131.9 / 124.7 / 108.0; 26 epochs 128.5 / 122.0 / 106.8; these, and 0.2, 127.0 / 120.4 /
+# 105.6. More dropout leaves the model less sure than it should be, which a mixture suffers from most.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(
@@ -153,8 +155,8 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     ),
     "tuned": (
         Recipe(
-            optimizer="adam", batch_size=500, epochs=13, rate={"*": 5e-3}, decay={"R": 0.15, "C": 0.05}, anneal=True
+            optimizer="adam", batch_size=500, epochs=26, rate={"*": 5e-3}, decay={"R": 0.15, "C": 0.05}, anneal=True
         ),
-        {"dropout": 0.3},
+        {"dropout": 0.2},
     ),
 }  # fmt: skip

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 import orbax.checkpoint as ocp
 
+from jaxfit import processes
 from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
 
@@ -28,26 +30,40 @@ KEEP = 2
 OVERHEAD = 1 << 18  # bytes beside those of the arrays, generously
 
 
-def save(directory: Path, arrays: Any, state: dict[str, Any]) -> Path:
+def save(directory: Path, arrays: Any, state: dict[str, Any]) -> None:
     """Write the next checkpoint of a training, then drop all but the newest two.
 
-    Raises UserError where the disk is full; the older checkpoints are then still there.
+    Of several processes only process 0 writes it. Raises UserError where the disk is full; the older checkpoints are
+    then still there.
     """
+    if not processes.leads():
+        return
     older = every(directory)
     path = directory / f"checkpoint-{_number(older[-1]) + 1 if older else 1:08d}"
-    write(path, arrays, state)
+    _write(path, arrays, state)
     for old in every(directory)[:-KEEP]:
         shutil.rmtree(old)
-    return path
 
 
 def write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
-    """Write one folder of arrays with its state and manifest, aside and renamed."""
+    """Write one folder of arrays with its state and manifest, aside and renamed.
+
+    Of several processes process 0 writes it, and the others are given a copy.
+    """
+    if processes.leads():
+        _write(path, arrays, state)
+    processes.share(path)
+
+
+def _write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
+    if processes.several():  # where Orbax writes arrays of JAX only if all processes have a part in them
+        arrays = jax.tree.map(np.asarray, arrays)
     with replacing(path) as aside:
         _require_room(aside.parent, arrays)
         try:
             # random-looking floats do not compress, and trying takes most of the time
-            with ocp.PyTreeCheckpointer(use_compression=False) as orbax:
+            handler = ocp.PyTreeCheckpointHandler(use_compression=False, multiprocessing_options=_alone())
+            with ocp.Checkpointer(handler, multiprocessing_options=_alone()) as orbax:
                 orbax.save(aside.absolute() / "arrays", arrays)
         except Exception as error:  # the writer wraps a full disk in errors of several kinds
             if "space left" in str(error):
@@ -56,6 +72,16 @@ def write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
         (aside / "state.json").write_text(json.dumps(state, indent=1))
         manifest = {"format": FORMAT, "sha256": _digests(aside)}
         (aside / "manifest.json").write_text(json.dumps(manifest, indent=1))
+
+
+def _alone() -> ocp.options.MultiprocessingOptions:
+    # Of several processes one writes, and each reads what it wants; Orbax would have them wait for each other.
+    if not processes.several():
+        return ocp.options.MultiprocessingOptions()
+    me = jax.process_index()
+    return ocp.options.MultiprocessingOptions(
+        primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"{me}"
+    )
 
 
 def _require_room(directory: Path, arrays: Any) -> None:
@@ -116,7 +142,7 @@ def arrays(path: Path, like: Any) -> Any:
     """The arrays of a checkpoint, of the shapes and types of `like` (arrays or jax.ShapeDtypeStruct)."""
     device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
     abstract = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device), like)
-    with ocp.StandardCheckpointer() as orbax:
+    with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as orbax:
         return orbax.restore(path.absolute() / "arrays", abstract)
 
 

@@ -12,10 +12,12 @@ import math
 import os
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
+from jaxfit import processes
 from jaxfit.errors import UserError
 
 # A disk that is full or may not be written is no bug of ours.
@@ -82,7 +84,28 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
 
 
 def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = None) -> int:
-    """Run a command line, `args.run(args)`, and return its exit status."""
+    """Run a command line, `args.run(args)`, and return its exit status.
+
+    One of several processes ends here and now where it fails.
+    """
+    try:
+        status = _run(program, build, argv)
+    except Exception as error:
+        if not processes.several():
+            raise
+        if processes.lost(error):
+            _say(
+                f"{program}: another process has ended - see what it said, and start all of them with --resume"
+            )
+        else:
+            traceback.print_exc()
+        processes.leave(1)
+    if status in (1, 2) and processes.several():
+        processes.leave(status)
+    return status
+
+
+def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None) -> int:
     with warnings.catch_warnings():
         # those of this project and of what the user gave it, each said; other libraries' as Python has it
         for module in ("jaxfit", "jaxlm", "jaxcf"):
@@ -106,7 +129,8 @@ def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = 
             _abandon_output()
             return 2
         except KeyboardInterrupt as stop:
-            _say(f"{program}: {stop}" if isinstance(stop, Stopped) else f"{program}: stopped by Ctrl-C")
+            if processes.leads():
+                _say(f"{program}: {stop}" if isinstance(stop, Stopped) else f"{program}: stopped by Ctrl-C")
             return 130
     return 0
 

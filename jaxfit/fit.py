@@ -3,7 +3,7 @@
 The compiled loop (`jaxfit.step`) is called in chunks of about two seconds. All that concerns a person or a clock
 lives between chunks: progress, the finiteness check, Ctrl-C, checkpoints. All that decides the result (rates,
 drops, the best parameters so far) depends on the epoch's losses and validation scores alone, so that a resumed
-training equals an uninterrupted one bit for bit.
+training equals an uninterrupted one bit for bit. Among several processes, the clock that counts is process 0's.
 """
 
 import signal
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxfit import checkpoint, journal, step
+from jaxfit import checkpoint, journal, processes, step
 from jaxfit import mesh as devices
 from jaxfit.capacity import Room, capacity, plan
 from jaxfit.errors import UserError
@@ -131,7 +131,7 @@ class Trainer:
 
         def run(begin: int, end: int) -> None:
             for first, last, room in laid.stretches:
-                bounds = jnp.int32(max(begin, first)), jnp.int32(min(end, last))
+                bounds = np.int32(max(begin, first)), np.int32(min(end, last))
                 # an empty run of all steps compiles every program
                 if bounds[0] < bounds[1] or begin == end:
                     self.state = self.runs[room](self.state, self.data, *fixed, *bounds)
@@ -144,7 +144,8 @@ class Trainer:
 
     def arrays(self) -> dict[str, Any]:
         """All arrays that a checkpoint holds: scratch tables are zeros between steps."""
-        return {"state": _map_scratch(lambda scratch: None, self.state), "best": self.best}
+        state = _map_scratch(lambda scratch: None, self.state)
+        return {"state": devices.one_copy(state), "best": self.best}
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Take the arrays of a checkpoint."""
@@ -183,17 +184,21 @@ def fit(
     none. Rates drop, and training ends, when the validation score has not improved for `patience` epochs; with
     `anneal` training runs its epochs out.
 
+    Of several processes, which must all call this with the same, only process 0 saves checkpoints; each has a
+    directory of its own, as `processes.folder` gives it.
+
     Raises UserError for a checkpoint of another configuration, for a full disk, and for a loss that is not
     finite (with the step and the last good checkpoint); Interrupted after Ctrl-C, with the state saved.
     """
-    trainer = Trainer(program, params, data, recipe, key, mesh)
     known = {"recipe": asdict(recipe), **(identity or {})}
+    processes.require_same({**known, "number of devices": devices.lanes(mesh)})
+    trainer = Trainer(program, params, data, recipe, key, mesh)
     log = journal.Journal(directory) if directory else None
     if directory:
         directory.mkdir(parents=True, exist_ok=True)
         _resume(trainer, directory, known, resume)
         journal.Journal(directory).cut(trainer.stand.journal)
-    bar = journal.Bar(title, unit, recipe.epochs, show)
+    bar = journal.Bar(title, unit, recipe.epochs, show and processes.leads())
     began = saved = time.monotonic()
     train_seconds, events, stopped = 0.0, 0, "done"
     history = log.lines() if log else []
@@ -208,7 +213,7 @@ def fit(
             saved = time.monotonic()
 
     def out_of_time() -> bool:
-        return max_minutes is not None and time.monotonic() - began > 60 * max_minutes
+        return processes.agreed(max_minutes is not None and time.monotonic() - began > 60 * max_minutes)
 
     with _interrupts() as interrupted:
         try:
@@ -216,7 +221,7 @@ def fit(
                 run, chunk = trainer.epoch_run(), 1
                 epoch_seconds, epoch_steps = 0.0, 0
                 while trainer.stand.at < trainer.steps:
-                    end = min(trainer.steps, trainer.stand.at + chunk)
+                    end = processes.agreed(min(trainer.steps, trainer.stand.at + chunk))
                     before = time.perf_counter()
                     run(trainer.stand.at, end)
                     seconds = time.perf_counter() - before
@@ -268,7 +273,11 @@ def fit(
             if not trainer.stand.done:
                 stopped = "max-minutes"
                 save()
-            best = trainer.best if trainer.stand.best_epoch >= 0 else step.current(trainer.state)
+            best = (
+                trainer.best
+                if trainer.stand.best_epoch >= 0
+                else step.current(devices.one_copy(trainer.state))
+            )
         finally:
             bar.close()
     return Fitted(best, trainer.stand.best, history, stopped, trainer.compile_seconds, train_seconds, events)
@@ -279,10 +288,10 @@ def _end_epoch(trainer: Trainer, valid: Any) -> dict[str, Any]:
     stand, recipe = trainer.stand, trainer.recipe
     train = float(trainer.state.loss) / trainer.events
     trainer.state = trainer.fold(trainer.state)
-    params = jax.device_put(step.current(trainer.state), jax.local_devices()[0])
+    params = step.current(devices.one_copy(trainer.state))
     values = scores(trainer.program, params, valid, min(1000, trainer.program.size(valid)))
     events = trainer.program.events(valid) if trainer.program.events else len(values)
-    score = float(np.sum(values, dtype=np.float64) / events)
+    score = processes.agreed(float(np.sum(values, dtype=np.float64) / events))
     rate = (1.0, *recipe.drops)[stand.phase] * trainer.rate[0]
     line = {
         "epoch": stand.epoch,
@@ -317,7 +326,8 @@ def _check_finite(trainer: Trainer, directory: Path | None) -> None:
 
 
 def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> None:
-    """Set state, stand and best from the newest intact checkpoint."""
+    """Set state, stand and best from the newest intact checkpoint, which process 0 has saved."""
+    processes.share(directory)
     found = checkpoint.latest(directory)
     if found is None:
         return
@@ -334,7 +344,7 @@ def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume:
 
 @contextmanager
 def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a flag that is read between chunks; a second one stops at once."""
+    """Turn the first Ctrl-C, on any process, into a flag that is read between chunks; a second one stops at once."""
     pressed = False
 
     def press(signum: int, frame: Any) -> None:
@@ -345,9 +355,9 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
     try:
         before = signal.signal(signal.SIGINT, press)
     except ValueError:  # not the main thread: Ctrl-C is not ours to handle
-        yield lambda: False
+        yield lambda: processes.anywhere(False)
         return
     try:
-        yield lambda: pressed
+        yield lambda: processes.anywhere(pressed)
     finally:
         signal.signal(signal.SIGINT, before)

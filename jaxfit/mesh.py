@@ -1,10 +1,10 @@
-"""Devices: one training step, on one device or on many of one process.
+"""Devices: one training step, on one device or on many, of one process or of several.
 
 A minibatch is cut into as many lanes as there are devices; parameters are the same everywhere. Each device
 differentiates its lane; gradients of whole parameters are summed over devices, gradients of rows are gathered
 with their row ids, and every device makes the same update. That is `jax.jit` over `jax.shard_map` with the
-collectives written by hand; several processes are still to come. (`jax.pmap`, in maintenance mode since JAX 0.8, is
-built on the same two.)
+collectives written by hand; a mesh over the devices of several processes (`jaxfit.processes`) makes no difference to
+it. (`jax.pmap`, in maintenance mode since JAX 0.8, is built on the same two.)
 """
 
 from collections.abc import Callable
@@ -22,17 +22,17 @@ AXIS = "devices"
 
 
 def make(num_devices: int) -> Mesh | None:
-    """A mesh over the first `num_devices` devices; None where one device is enough.
+    """A mesh over the first `num_devices` devices of each process; None where one device is enough.
 
-    Raises UserError where there are fewer devices.
+    Raises UserError where a process has fewer devices.
     """
-    devices = jax.devices()
-    if num_devices < 1 or num_devices > len(devices):
+    devices = [jax.local_devices(process_index=k) for k in range(jax.process_count())]
+    fewest = min(map(len, devices))
+    if num_devices < 1 or num_devices > fewest:
         advice = "on a CPU, set XLA_FLAGS=--xla_force_host_platform_device_count=N to simulate more"
-        raise UserError(f"{num_devices} devices asked for, {len(devices)} found", "--devices", advice)
-    if num_devices == 1:
-        return None
-    return Mesh(np.array(devices[:num_devices]), (AXIS,))
+        raise UserError(f"{num_devices} devices asked for, {fewest} found", "--devices", advice)
+    chosen = [device for own in devices for device in own[:num_devices]]
+    return Mesh(np.array(chosen), (AXIS,)) if len(chosen) > 1 else None
 
 
 def lanes(mesh: Mesh | None) -> int:
@@ -41,8 +41,25 @@ def lanes(mesh: Mesh | None) -> int:
 
 
 def replicate(tree: Any, mesh: Mesh | None) -> Any:
-    """The same arrays on every device."""
-    return jax.device_put(tree, None if mesh is None else NamedSharding(mesh, PartitionSpec()))
+    """The same arrays on every device; each process gives its own, which are equal."""
+    if mesh is None:
+        return jax.device_put(tree, None)
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    if not mesh.is_multi_process:
+        return jax.device_put(tree, everywhere)
+
+    def place(array: Any) -> jax.Array:
+        if isinstance(array, jax.Array) and not array.is_fully_addressable:  # it is there already
+            return array
+        copies = [jax.device_put(array, device) for device in mesh.local_devices]
+        return jax.make_array_from_single_device_arrays(np.shape(array), everywhere, copies)
+
+    return jax.tree.map(place, tree)
+
+
+def one_copy(tree: Any) -> Any:
+    """Replicated arrays as they are on this process' first device."""
+    return jax.tree.map(lambda array: array.addressable_data(0), tree)
 
 
 def everywhere(function: Callable[..., Any], mesh: Mesh | None) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from jaxfit import model_directory as folder
 from jaxfit.environment import environment
 from jaxfit.fit import Fitted, fit
 from jaxfit.journal import Journal
+from jaxfit.lock import locked
 from jaxfit.recipe import Recipe
 from jaxfit.step import Program
 
@@ -26,7 +27,9 @@ class Run:
     """How a training is run; the number of devices changes its result within rounding, all else not at all."""
 
     resume: bool = field(default=False, metadata={"help": "go on with the training in --out"})
-    devices: int = field(default=1, metadata={"help": "devices to train on", "unit": "devices"})
+    devices: int = field(
+        default=1, metadata={"help": "devices to train on, of each process", "unit": "devices"}
+    )
     max_minutes: float | None = field(
         default=None, metadata={"help": "stop after this time, resumable", "unit": "minutes"}
     )
@@ -62,36 +65,38 @@ def train(
     identity: all but the recipe that determines the result, with "model", its kind; data() -> training and
     validation data; unit: of events, as in "words"; before: writes what else belongs into a new folder.
 
-    Raises UserError where another training is in the folder, or this one and `run.resume` is not set.
+    Raises UserError where another training is in the folder, or this one and `run.resume` is not set, and where
+    another process is training there now.
     """
-    info = {
-        "format": folder.FORMAT,
-        **identity,
-        "recipe": asdict(recipe),
-        "finished": False,
-        "environment": environment(),
-    }
-    found = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, run.resume)
-    if found is not None and found["finished"]:
-        folder.drop_checkpoints(directory)
-        return Trained(found, None, {})
-    if found is None:
-        before()
+    with locked(directory):
+        info = {
+            "format": folder.FORMAT,
+            **identity,
+            "recipe": asdict(recipe),
+            "finished": False,
+            "environment": environment(),
+        }
+        found = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, run.resume)
+        if found is not None and found["finished"]:
+            folder.drop_checkpoints(directory)
+            return Trained(found, None, {})
+        if found is None:
+            before()
+            folder.write_info(directory, info)
+        fitted = fit(
+            program, params, *data(), recipe=recipe, key=key, directory=directory, identity=identity,
+            resume=run.resume, mesh=mesh.make(run.devices), max_minutes=run.max_minutes,
+            checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
+        )  # fmt: skip
+        checkpoint.write(directory / folder.PARAMETERS, fitted.params, {"score": fitted.score})
+        name, shown = program.metric
+        info |= {
+            "finished": fitted.stopped == "done",
+            f"validation {name}": float(shown(fitted.score)) if np.isfinite(fitted.score) else None,
+            "epochs": len(fitted.history),
+        }
         folder.write_info(directory, info)
-    fitted = fit(
-        program, params, *data(), recipe=recipe, key=key, directory=directory, identity=identity,
-        resume=run.resume, mesh=mesh.make(run.devices), max_minutes=run.max_minutes,
-        checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
-    )  # fmt: skip
-    checkpoint.write(directory / folder.PARAMETERS, fitted.params, {"score": fitted.score})
-    name, shown = program.metric
-    info |= {
-        "finished": fitted.stopped == "done",
-        f"validation {name}": float(shown(fitted.score)) if np.isfinite(fitted.score) else None,
-        "epochs": len(fitted.history),
-    }
-    folder.write_info(directory, info)
-    if info["finished"]:
-        folder.drop_checkpoints(directory)
-    train_seconds = sum(line["train_seconds"] for line in Journal(directory).times())
-    return Trained(info, fitted, {"compile": fitted.compile_seconds, "train": train_seconds})
+        if info["finished"]:
+            folder.drop_checkpoints(directory)
+        train_seconds = sum(line["train_seconds"] for line in Journal(directory).times())
+        return Trained(info, fitted, {"compile": fitted.compile_seconds, "train": train_seconds})

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from jaxfit import mesh, options
+from jaxfit import mesh, options, processes
 from jaxfit.command import Parser
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, per_parameter
@@ -40,7 +40,7 @@ def add_model(
 
 
 def add_training(parser: Parser, config: type, recipes: Recipes) -> None:
-    """Add `--recipe`, an option for each field of Recipe and of Run, and `--seed`."""
+    """Add `--recipe`, an option for each field of Recipe, of Run and of Join, and `--seed`."""
     shown = {field: _show(values) for field, values in _values(config, recipes).items()}
     training = parser.add_argument_group("training")
     training.add_argument(
@@ -53,6 +53,7 @@ def add_training(parser: Parser, config: type, recipes: Recipes) -> None:
         help="of all random draws (default: 1)",
     )  # fmt: skip
     options.add(training, Run, skip=["show"], switches=True)
+    options.add(parser.add_argument_group("training by several processes"), processes.Join)
 
 
 def _show(values: dict[str, Any]) -> str:
@@ -75,7 +76,7 @@ def _values(config: type, recipes: Recipes) -> dict[str, dict[str, Any]]:
 
 
 def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: tuple[str, ...]) -> Plan:
-    """Read the options; names: the model's parameters.
+    """Read the options, and meet the other processes where there are any; names: the model's parameters.
 
     Raises UserError for all that can be wrong with them by themselves.
     """
@@ -88,9 +89,12 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: tuple[
     recipe = dataclasses.replace(recipe, **chosen)
     how = Run(show=True, **options.given(args, Run))
     _simulate_devices(how.devices)
-    if recipe.batch_size % mesh.lanes(mesh.make(how.devices)):
-        what = f"{recipe.batch_size} examples do not divide among {how.devices} devices"
-        raise UserError(what, "--batch-size", f"make it a multiple of {how.devices}")
+    processes.join(processes.Join(**options.given(args, processes.Join)))
+    lanes = mesh.lanes(mesh.make(how.devices))
+    if recipe.batch_size % lanes:
+        what = f"{recipe.batch_size} examples do not divide among {lanes} devices"
+        raise UserError(what, "--batch-size", f"make it a multiple of {lanes}")
+    how = dataclasses.replace(how, show=processes.leads())
     return Plan(recipe, {**overrides, **options.given(args, config)}, how)
 
 

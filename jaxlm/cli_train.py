@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jaxfit import options
+from jaxfit import options, processes
 from jaxfit.command import Stopped, print_json
 from jaxfit.errors import UserError
 from jaxfit.fit import Interrupted
+from jaxfit.lock import locked
 from jaxfit.model_directory import CONFIG, PARAMETERS, read_info
 from jaxlm import corpus, train
 from jaxlm.evaluate import Evaluation, evaluate
@@ -41,10 +42,16 @@ def run(args: argparse.Namespace) -> None:
     """Train a model and say what came of it."""
     if not args.out:
         raise UserError("--out is missing", args.parser.prog, "name a folder for the model: --out DIR")
-    out, chosen = Path(args.out), plan(args) if args.model in NEURAL else None
-    _check_place(out, args.model, chosen is not None and chosen.run.resume)
+    chosen = plan(args) if args.model in NEURAL else None
+    with processes.folder(Path(args.out)) as out:
+        _check_place(out, args.model, chosen is not None and chosen.run.resume)
+        with locked(out):
+            _run(args, out, chosen)
+
+
+def _run(args: argparse.Namespace, out: Path, chosen: Plan | None) -> None:
     texts = _read(args, out, chosen is not None)
-    for note in texts.notes:
+    for note in texts.notes if processes.leads() else ():
         print(f"{args.model}: {note}", file=sys.stderr)
     trained = (
         _train_neural(args, texts.corpus, out, chosen) if chosen else _train_ngram(args, texts.corpus, out)
@@ -53,6 +60,8 @@ def run(args: argparse.Namespace) -> None:
     stopped = trained.fitted.stopped if trained.fitted else "done"
     # nothing is to be told when time was up while the bootstrap was trained
     results = _evaluate(trained, texts) if chosen is None or (out / PARAMETERS).is_dir() else {}
+    if not processes.leads():
+        return
     if args.json:
         print_json(_record(args, trained, texts.corpus, results, stopped))
     else:

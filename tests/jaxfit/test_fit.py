@@ -244,7 +244,7 @@ def test_a_full_disk_is_one_line_and_keeps_what_was_saved(tmp_path, monkeypatch)
     def full(*_):
         raise ValueError("UNKNOWN: No space left on device")
 
-    monkeypatch.setattr(checkpoint.ocp.PyTreeCheckpointer, "save", full)
+    monkeypatch.setattr(checkpoint.ocp.Checkpointer, "save", full)
     with pytest.raises(UserError, match="No space left on device"):
         checkpoint.save(tmp_path, {"a": jnp.zeros(3)}, {})
     assert json.dumps(sorted(str(p) for p in tmp_path.rglob("*"))) == before

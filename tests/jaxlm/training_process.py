@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import orbax.checkpoint as ocp
 
-from jaxfit import checkpoint, fit, journal
+from jaxfit import checkpoint, fit, journal, model_directory
 from jaxfit.recipe import Recipe
-from jaxlm import model_directory, train, trees
+from jaxlm import train, trees
 from jaxlm.default_data import Corpus
 from jaxlm.vocabulary import Vocabulary
 
@@ -118,7 +118,7 @@ def _remove_half(remove: Callable[..., None], path: Path) -> None:
 
 MOMENTS: dict[str, Callable[[int], None]] = {
     "chunk": _in(fit, "_check_finite"),
-    "arrays": _in(ocp.PyTreeCheckpointer, "save", then=_begin),
+    "arrays": _in(ocp.Checkpointer, "save", then=_begin),
     "manifest": _in(Path, "write_text", _is_manifest),
     "rename": _in(os, "replace", lambda _, path: _is_checkpoint(path)),
     "pruning": _in(shutil, "rmtree", _is_checkpoint, then=_remove_half),

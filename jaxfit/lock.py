@@ -1,0 +1,52 @@
+"""One training at a time in a folder."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from jaxfit.errors import UserError
+
+_held: set[Path] = set()
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Keep other processes' trainings out of a folder, which is made if need be, and removed if it stays empty.
+
+    What is locked is the folder itself: no file is left behind, and the system unlocks it when this process ends,
+    however it ends. Within one process a folder may be locked several times over. Where the file system has no
+    locks, nothing is kept out.
+
+    Raises UserError where another process has locked the folder.
+    """
+    place = directory.resolve()
+    if os.name != "posix" or place in _held:
+        yield
+        return
+    import fcntl
+
+    there = directory.is_dir()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory, os.O_RDONLY)
+    except OSError as error:
+        what = f"cannot write: {error.strerror or error}"
+        raise UserError(what, directory, "choose another folder") from error
+    _held.add(place)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                "another process is training there", directory, "wait for it, or choose another --out"
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+    finally:
+        _held.discard(place)
+        os.close(descriptor)
+        if not there:
+            with suppress(OSError):
+                directory.rmdir()

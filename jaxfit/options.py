@@ -2,8 +2,8 @@
 
 A field `num_features: int = field(default=100, metadata={"help": …, "unit": "features"})` becomes
 `--num-features N`; a bool becomes a pair `--diagonal`, `--no-diagonal`, or a switch `--lower`. metadata may also
-hold `low` and `high` (bounds that a number may take; without them whole numbers start at 1, others at 0) and
-`below` (a bound that it may not reach).
+hold `low` and `high` (bounds that a number may take; without them whole numbers start at 1, others at 0),
+`below` (a bound that it may not reach) and `metavar` (what stands for a text in the help).
 """
 
 import argparse
@@ -130,7 +130,7 @@ def _reader(hint: Any, option: str, metadata: Mapping[str, Any]) -> tuple[Callab
     if get_origin(hint) is tuple:
         return lambda text: _numbers(text, option), "X,…"
     if hint is str:
-        return str, "NAME"
+        return str, metadata.get("metavar", "NAME")
     return lambda text: parse_per_parameter(text, option), "X,name=X,…"
 
 

@@ -35,11 +35,12 @@ class Join:
     coordinator: str | None = field(
         default=None,
         metadata={
-            "help": "train with other processes: where process 0 listens, HOST:PORT, or auto on a cluster"
+            "help": "meet the other processes where process 0 listens; auto: as the cluster says",
+            "metavar": "HOST:PORT",
         },
     )
     num_processes: int | None = field(
-        default=None, metadata={"help": "how many they are in all", "unit": "processes"}
+        default=None, metadata={"help": "how many there are in all", "unit": "processes"}
     )
     process_id: int | None = field(
         default=None, metadata={"help": "which of them this is, counted from 0; 0 keeps the result", "low": 0}

@@ -1,0 +1,79 @@
+"""Conditional PMF's way through a user's ratings: a step of stochastic gradients after each block of them.
+
+Source: Mnih 2010, §5.3.2 (Learning), §5.4.2. Within a block the errors are those before it. What a block adds to the
+conditioning vector W_j is the same vector for every item of the user's rated set, and all of them shrink alike; so W
+is read once and written once a visit, and the mean of its rows follows from block to block by the rule of the rows.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+PIECE = 64  # rows of W that are read or written at a time
+
+
+def visit(
+    weights: Any, data: Any, user: Array, rate: Any, decay: Any, *, block: int, mean: float, biases: bool
+) -> tuple[Array, Any]:
+    """The sum of ½ e² over one user's ratings, in squared stars, and the weights after its blocks.
+
+    weights: `rows.Weights` of each of `cpmf.Params`; data: `cpmf.Data`; user: int32 scalar; rate, decay: η and λ of
+    each parameter; a row that a block uses decays once for each of its ratings, W_j once for a block. A user's last
+    block may be short, and blocks are in the order of the data. Work is linear in the user's ratings and rated set;
+    nothing is padded to the largest.
+    """
+    Y, V, W, b, c = (w.value for w in weights)
+    scale = type(weights)._make(w.scale for w in weights)
+    no_item = V.shape[0]
+    first, size = data.rated.offsets[user], data.rated.offsets[user + 1] - data.rated.offsets[user]
+    begin, count = data.offsets[user], data.offsets[user + 1] - data.offsets[user]
+    share = 1 / jnp.maximum(size, 1).astype(W.dtype)
+    pieces, blocks = -(-size // PIECE), -(-count // block)
+
+    def rated(k: Array) -> tuple[Array, Array]:
+        place = k * PIECE + jnp.arange(PIECE, dtype=jnp.int32)
+        real = place < size
+        return jnp.where(real, data.rated.item.at[first + place].get(mode="clip"), no_item), real.astype(
+            W.dtype
+        )
+
+    def total(k: Array, carry: Array) -> Array:
+        item, real = rated(k)
+        return carry + real @ W.at[item].get(mode="clip")
+
+    condition = share * scale.W * lax.fori_loop(0, pieces, total, jnp.zeros(W.shape[1], W.dtype))  # Eq. 5.22
+
+    def step(k: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        V, c, y, bias, condition, shrunk, moved, loss = carry
+        place = k * block + jnp.arange(block, dtype=jnp.int32)
+        real, at = (place < count).astype(W.dtype), begin + place
+        item = jnp.where(place < count, data.item.at[at].get(mode="clip"), no_item)
+        v, u, number = scale.V * V.at[item].get(mode="clip"), y + condition, jnp.sum(real)
+        error = data.stars.at[at].get(mode="clip") - mean - v @ u
+        if biases:
+            offset = scale.c * c.at[item].get(mode="clip")
+            error = real * (error - bias - offset)
+            c = c.at[item].add(rate.c / scale.c * (error - decay.c * offset), mode="drop")
+            bias = bias + rate.b * (jnp.sum(error) - decay.b * number * bias)
+        error = real * error
+        pull = error @ v
+        V = V.at[item].add(rate.V / scale.V * (error[:, None] * u[None, :] - decay.V * v), mode="drop")
+        y = y + rate.Y * (pull - decay.Y * number * y)
+        # W_j <- shrink W_j + move for every j of the rated set, and so their mean
+        shrink, move = 1 - rate.W * decay.W, rate.W * share * pull
+        condition, shrunk, moved = shrink * condition + move, shrink * shrunk, shrink * moved + move
+        return V, c, y, bias, condition, shrunk, moved, loss + 0.5 * jnp.sum(jnp.square(error))
+
+    zero, one = jnp.zeros((), W.dtype), jnp.ones((), W.dtype)
+    start = V, c, scale.Y * Y[user], scale.b * b[user], condition, one, jnp.zeros_like(condition), zero
+    V, c, y, bias, _, shrunk, moved, loss = lax.fori_loop(0, blocks, step, start)
+
+    def write(k: Array, W: Array) -> Array:
+        item, _ = rated(k)
+        rows = W.at[item].get(mode="clip")
+        return W.at[item].set(shrunk * rows + moved[None, :] / scale.W, mode="drop")
+
+    W = lax.fori_loop(0, pieces, write, W)
+    values = Y.at[user].set(y / scale.Y), V, W, b.at[user].set(bias / scale.b), c
+    return loss, type(weights)._make(w._replace(value=x) for w, x in zip(weights, values, strict=True))

@@ -76,6 +76,9 @@ def join(how: Join) -> None:
     try:
         jax.distributed.initialize(None if auto else how.coordinator, how.num_processes, how.process_id)
     except (ValueError, RuntimeError) as error:
+        if auto and isinstance(error, ValueError):
+            advice = "give --coordinator HOST:PORT, --num-processes and --process-id"
+            raise UserError("JAX finds no cluster here", "--coordinator auto", advice) from None
         reason = str(error).splitlines()[0]
         advice = "start every process, within five minutes of each other, with the same address"
         raise UserError(

@@ -68,6 +68,7 @@ def test_two_processes_stopped_killed_and_resumed_equal_one_of_two_devices(tmp_p
     [
         ({"coordinator": "here:1", "process_id": 0}, "--num-processes is missing"),
         ({"num_processes": 2, "process_id": 0}, "--coordinator is missing"),
+        ({"coordinator": "auto"}, "JAX finds no cluster here"),
         ({"coordinator": "here", "num_processes": 2, "process_id": 0}, "give HOST:PORT"),
         ({"coordinator": "here:1", "num_processes": 2, "process_id": 2}, "there is no process 2 of 2"),
     ],

@@ -1,6 +1,7 @@
 """Several processes train as one does, stop together, and go on together; one folder has one training at a time."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -56,11 +57,17 @@ def test_two_processes_stopped_killed_and_resumed_equal_one_of_two_devices(tmp_p
     stand = checkpoint.state(checkpoint.latest(parted))["stand"]
     assert (stand["epoch"], stand["at"]) == (1, 0)
 
+    shutil.copytree(parted, tmp_path / "alone")
     assert together(parted, trouble="no") == ([0, 0], [[], []])
     assert (parted / "journal.jsonl").read_bytes() == (whole / "journal.jsonl").read_bytes()
     with np.load(parted / "parameters.npz") as found:
         for name, value in expected.params._asdict().items():
             np.testing.assert_array_equal(found[name], value)
+
+    # one process can go on with what several began
+    alone = toy_process.train(tmp_path / "alone", mesh.make(2))
+    for found, value in zip(alone.params, expected.params, strict=True):
+        np.testing.assert_array_equal(found, value)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +75,6 @@ def test_two_processes_stopped_killed_and_resumed_equal_one_of_two_devices(tmp_p
     [
         ({"coordinator": "here:1", "process_id": 0}, "--num-processes is missing"),
         ({"num_processes": 2, "process_id": 0}, "--coordinator is missing"),
-        ({"coordinator": "auto"}, "JAX finds no cluster here"),
         ({"coordinator": "here", "num_processes": 2, "process_id": 0}, "give HOST:PORT"),
         ({"coordinator": "here:1", "num_processes": 2, "process_id": 2}, "there is no process 2 of 2"),
     ],

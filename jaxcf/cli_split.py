@@ -1,0 +1,103 @@
+"""`jaxcf split`: ratings into files of training, validation and test ratings."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxcf import reading, splits
+from jaxcf.ratings import Ratings
+from jaxcf.reading import Reading
+from jaxfit import options
+from jaxfit.command import print_json
+from jaxfit.errors import UserError
+
+SCHEMES = {
+    "random": "train, valid and test drawn at random",
+    "kfold": "train and test of every fold",
+    "thesis": "each user's nine latest ratings held out, a third of them for validation (thesis, 5.4.1)",
+    "users": "users left out: half of what they rated is known, the other asked",
+}
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of `jaxcf`."""
+    parser = commands.add_parser(
+        "split", help="split ratings into training, validation and test files",
+        description="Split ratings into CSV files.\n\n"
+        + "\n".join(f"  {name:8s} {about}" for name, about in SCHEMES.items()),
+    )  # fmt: skip
+    parser.set_defaults(run=run)
+    parser.add_argument("files", nargs="+", metavar="FILE", help="ratings (- is standard input)")
+    parser.add_argument(
+        "--scheme", type=options.choice("--scheme", SCHEMES), default="random", metavar="|".join(SCHEMES),
+        help="how (default: random)",
+    )  # fmt: skip
+    parser.add_argument("--out", metavar="DIR", help="folder for the files")
+    share = parser.add_argument_group("shares")
+    for name, default, what in (
+        ("valid", 0.05, "of the ratings for validation (random)"),
+        ("test", 0.1, "of the ratings for the test (random)"),
+        ("users", 0.1, "of the users left out (users)"),
+    ):
+        share.add_argument(
+            f"--{name}", type=options.number(f"--{name}", float, high=1), default=default, metavar="SHARE",
+            help=f"{what} (0 to 1; default: {default})",
+        )  # fmt: skip
+    share.add_argument(
+        "--folds", type=options.number("--folds", low=2), default=5, metavar="N", help="of kfold (default: 5)"
+    )
+    share.add_argument(
+        "--seed",
+        type=options.number("--seed", low=0),
+        default=1,
+        metavar="N",
+        help="of the draws (default: 1)",
+    )
+    options.add(parser.add_argument_group("reading"), Reading)
+    parser.add_argument("--json", action="store_true", help="print the result as one line of JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Split, and say what was written."""
+    if not args.out:
+        raise UserError("--out is missing", args.parser.prog, "name a folder for the files: --out DIR")
+    out = Path(args.out)
+    if out.exists() and not out.is_dir():
+        raise UserError("a file stands where the folder should", out, "choose another --out")
+    table = reading.read(args.files, Reading(**options.given(args, Reading)))
+    for note in table.notes:
+        print(f"split: {note}", file=sys.stderr)
+    written = {}
+    for name, part in parts(args, table.ratings):
+        path = out / f"{name}.csv"
+        if path.exists():
+            raise UserError("a file is there already", path, "choose another --out")
+        reading.write(path, part, table.catalogue)
+        written[str(path)] = len(part.user)
+    if args.json:
+        print_json({"command": "split", "scheme": args.scheme, "files": written})
+        return
+    for file, number in written.items():
+        print(f"{file}: {number:,} ratings")
+
+
+def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Ratings]]:
+    """The parts of the scheme and their names."""
+    key = jax.random.key(args.seed)
+    if args.scheme == "kfold":
+        for i, (train, test) in enumerate(splits.kfold(key, ratings, args.folds), start=1):
+            yield from ((f"train{i}", train), (f"test{i}", test))
+    elif args.scheme == "users":
+        held = splits.users(key, ratings, args.users)
+        yield from (("train", held.train), ("known", held.known), ("queried", held.queried))
+    else:
+        split = (
+            splits.thesis(key, ratings)
+            if args.scheme == "thesis"
+            else splits.random(key, ratings, args.valid, args.test)
+        )
+        yield from zip(split._fields, split, strict=True)

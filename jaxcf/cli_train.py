@@ -1,0 +1,194 @@
+"""`jaxcf train MODEL`: the ratings, the training, and what came of it."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxcf import evaluate, planted, reading, splits, train
+from jaxcf.cli_use import summary
+from jaxcf.kinds import FROM_DATA, KINDS, Kind
+from jaxcf.model import NO_PAIRS
+from jaxcf.ratings import Dataset, Pairs
+from jaxcf.reading import Reading
+from jaxfit import options, training_options
+from jaxfit.command import Parser, Stopped, print_json
+from jaxfit.errors import UserError
+from jaxfit.fit import Interrupted
+from jaxfit.model_directory import CONFIG, read_info
+
+VALID, TEST = 2, 3  # what is folded into the seed's key (see `train`)
+SETS = ("train", "valid", "test")
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of `jaxcf`."""
+    parser = commands.add_parser(
+        "train", help="train a model on ratings", description="Train a model. Its options: jaxcf train MODEL --help"
+    )  # fmt: skip
+    models = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
+    for name, kind in KINDS.items():
+        model = models.add_parser(
+            name, help=kind.about, description=f"Train {kind.about}.",
+            usage=f"jaxcf train {name} --ratings FILE… --out DIR [options]",
+        )  # fmt: skip
+        model.set_defaults(run=run)
+        _add_ratings(model, kind)
+        skip = [*FROM_DATA, *kind.fixed]
+        if kind.setting is None:
+            group = model.add_argument_group("model")
+            options.add(group, kind.config, skip=skip, defaults=_shown(kind))
+            group.add_argument(
+                "--recipe", type=options.choice("--recipe", kind.recipes), default="tuned",
+                metavar="|".join(kind.recipes),
+                help="which defaults: the thesis', or what serves best (default: tuned)",
+            )  # fmt: skip
+        else:
+            training_options.add_model(model, kind.config, kind.recipes, skip=skip)
+            training_options.add_training(model, kind.config, kind.recipes)
+
+
+def _add_ratings(parser: Parser, kind: Kind) -> None:
+    data = parser.add_argument_group("ratings (of any layout, gzipped or not; - is standard input)")
+    data.add_argument(
+        "--ratings", nargs="+", metavar="FILE", help="training ratings (default: drawn from a planted model)"
+    )
+    data.add_argument(
+        "--valid", nargs="+", metavar="FILE",
+        help="validation ratings" + (" (default: 5 %% of the training ratings)" if kind.setting else ""),
+    )  # fmt: skip
+    data.add_argument("--test", nargs="+", metavar="FILE", help="ratings to evaluate the finished model on")
+    if kind.conditional:
+        data.add_argument(
+            "--rated", nargs="+", metavar="FILE", help="further pairs of user and item, without ratings"
+        )
+        data.add_argument(
+            "--condition", nargs="+", choices=SETS, default=["train"], metavar="SET",
+            help="whose identities are conditioned on: train, valid, test (default: train); --rated always is",
+        )  # fmt: skip
+    options.add(parser.add_argument_group("reading"), Reading)
+    out = parser.add_argument_group("result")
+    out.add_argument("--out", metavar="DIR", help="folder for the model")
+    out.add_argument("--json", action="store_true", help="print the result as one line of JSON")
+
+
+def _shown(kind: Kind) -> dict[str, str]:
+    fields = {name for _, values in kind.recipes.values() for name in values}
+    return {
+        field: ", ".join(
+            f"{options.show(values[field])} in {name}" for name, (_, values) in kind.recipes.items()
+        )
+        for field in fields
+    }
+
+
+def run(args: argparse.Namespace) -> None:
+    """Train a model and say what came of it."""
+    if not args.out:
+        raise UserError("--out is missing", args.parser.prog, "name a folder for the model: --out DIR")
+    out, kind = Path(args.out), KINDS[args.model]
+    closed = kind.setting is None
+    chosen = None if closed else training_options.plan(args, kind.config, kind.recipes, kind.names)
+    _check_place(out, args.model, chosen is not None and chosen.run.resume)
+    data, rated, notes = _read(args, carve=not closed)
+    for note in notes:
+        print(f"{args.model}: {note}", file=sys.stderr)
+    if chosen is None:
+        config = {**kind.recipes[args.recipe][1], **options.given(args, kind.config)}
+        trained = train.train(args.model, data, out, recipe=None, config=config, rated=rated)
+    else:
+        advice = "give the same command with --resume to go on"
+        try:
+            trained = train.train(
+                args.model, data, out, recipe=chosen.recipe, config=chosen.config, rated=rated, seed=args.seed,
+                run=chosen.run,
+            )  # fmt: skip
+        except Interrupted:
+            raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
+        except KeyboardInterrupt:  # outside the epochs: in compiling
+            raise Stopped(f"stopped by Ctrl-C ({out}) - {advice} from what is saved") from None
+    _report(args, trained, data)
+
+
+def _check_place(out: Path, kind: str, resume: bool) -> None:
+    """Raise a UserError where something else stands in the model's place."""
+    if out.exists() and not out.is_dir():
+        raise UserError("a file stands where the model's folder should", out, "choose another --out")
+    if (out / CONFIG).exists():
+        there = read_info(out)["model"]
+        if there != kind or KINDS[kind].setting is None:
+            raise UserError(f"a model of kind {there} is there already", out, "choose another --out")
+        if not resume:
+            advice = "add --resume to go on with it, or choose another --out"
+            raise UserError(f"a model of kind {there} is there already", out, advice)
+
+
+def _read(args: argparse.Namespace, carve: bool) -> tuple[Dataset, Pairs, list[str]]:
+    """The data set, the pairs that a conditional model is told beside its training ratings, and what to say."""
+    seed = jax.random.key(getattr(args, "seed", 1))
+    known, notes = NO_PAIRS, []
+    if args.ratings:
+        how = Reading(**options.given(args, Reading))
+        files = reading.read_dataset(
+            args.ratings, args.valid or (), args.test or (), getattr(args, "rated", None) or (), how
+        )
+        data, notes = files.dataset, files.notes
+        known = files.rated or NO_PAIRS
+    elif args.valid or args.test or getattr(args, "rated", None) or options.given(args, Reading):
+        raise UserError("the default data has its own parts", "--valid, --test, …", "give --ratings FILE")
+    else:
+        data = planted.planted(jax.random.key(0))
+        notes = [f"no --ratings: {data.note}"]
+    if carve and len(data.valid.user) == 0:
+        data = splits.carve(jax.random.fold_in(seed, VALID), data)
+        notes = [*notes, "no --valid: 5 % of the training ratings are set aside for it"]
+    told = [known]
+    for name in getattr(args, "condition", ["train"]):
+        part = getattr(data, name)
+        if part is None:
+            raise UserError("there are no test ratings to condition on", "--condition", "give --test FILE")
+        if name != "train":  # those of training are always told
+            told.append(Pairs(part.user, part.item))
+    pairs = Pairs(*(np.concatenate(column) for column in zip(*told, strict=True)))
+    return data, pairs, notes
+
+
+def _report(args: argparse.Namespace, trained: train.Trained, data: Dataset) -> None:
+    model, fitted = trained.model, trained.fitted
+    results = {}
+    for name, part in (("valid", data.valid), ("test", data.test)):
+        if part is not None and len(part.user):
+            expected = model.expected(part.user, part.item)
+            results[name] = evaluate.evaluate(expected, part.stars, data.catalogue.scale)
+    stopped = fitted.stopped if fitted else "done"
+    speed = fitted.events / fitted.train_seconds if fitted and fitted.train_seconds else None
+    parameters = sum(int(np.size(array)) for array in jax.tree.leaves(model.params))
+    if args.json:
+        print_json(
+            {
+                "command": "train", "model": args.model, "out": args.out, "stopped": stopped,
+                "users": data.catalogue.num_users, "items": data.catalogue.num_items, "parameters": parameters,
+                "config": model.info["config"], "epochs": len(fitted.history) if fitted else None,
+                "ratings": {"train": len(data.train.user), **{n: len(getattr(data, n).user) for n in results}},
+                "ratings_per_second": speed, "seconds": trained.seconds,
+                **{name: result.record() for name, result in results.items()},
+            }
+        )  # fmt: skip
+        return
+    print(
+        f"{args.model}: {data.catalogue.num_users:,} users, {data.catalogue.num_items:,} items, "
+        f"{parameters:,} parameters, in {args.out}"
+    )
+    for name, title in (("valid", "validation"), ("test", "test")):
+        if name in results:
+            print(f"{title} {summary(results[name])}")
+    if stopped != "done":
+        print("stopped after --max-minutes: give the same command with --resume to go on")
+    if fitted is None and KINDS[args.model].setting is not None:
+        print("its training had finished before")
+    elif trained.seconds:
+        spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in trained.seconds.items())
+        print(f"time: {spent}" + (f", {speed:,.0f} ratings/s" if speed else ""))

@@ -1,0 +1,201 @@
+"""A trained model, whatever its kind: predictions, recommendations, similar items, and users it never saw.
+
+model = jaxcf.load("out/pmf")
+model.predict(["196", "186"], ["242", "302"])     # stars
+model.recommend("196", top=10)                    # what a user of the training ratings has not rated
+model.recommend(ratings={"242": 5, "302": 3})     # for anybody else
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxcf.kinds import KINDS, Audience, Expected, Kind
+from jaxcf.ratings import Catalogue, Pairs, Ratings, Scale
+from jaxfit import checkpoint
+from jaxfit.atomic import replacing
+from jaxfit.errors import UserError
+from jaxfit.model_directory import PARAMETERS, read_info
+
+CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
+NO_PAIRS = Pairs(np.zeros(0, np.int32), np.zeros(0, np.int32))
+
+
+class Answer(NamedTuple):
+    """A recommended or similar item: its id; stars (clipped) or cosine."""
+
+    item: Any
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A recommender with the ids of its users and items and what it knows of its users.
+
+    kind: "pmf", "rbm", …; info: what `config.json` holds; params, config: of the kind's model file.
+    """
+
+    kind: str
+    catalogue: Catalogue
+    info: dict[str, Any]
+    params: Any
+    config: Any
+    known: Audience
+    expected: Expected  # for the users of the catalogue, by index, not clipped
+
+    def predict(self, users: ArrayLike, items: ArrayLike, clip: bool = True) -> NDArray[np.float32]:
+        """Expected stars of pairs of ids, [n], clipped to the scale.
+
+        An id that was not in training (`catalogue.user_index` gives -1) is predicted from what the model knows
+        without it: the other's bias, or the mean.
+        """
+        user, item = self.catalogue.user_index(users), self.catalogue.item_index(items)
+        return self.stars(self.expected, user, item, clip)
+
+    def stars(
+        self, expected: Expected, user: np.ndarray, item: np.ndarray, clip: bool = True
+    ) -> NDArray[np.float32]:
+        """Stars for indices by `expected` (of this model's users, or of `fold_in`'s), [n]."""
+        found = expected(np.asarray(user, np.int32), np.asarray(item, np.int32))
+        return self.catalogue.scale.clip(found).astype(np.float32) if clip else found
+
+    def fold_in(self, audience: Audience) -> Expected:
+        """Expected stars for users that were not in training, from what is known of them; nothing is trained."""
+        decay = (self.info.get("recipe") or {}).get("decay", {})
+        return self.described.folded(self.params, self.config, audience, decay)
+
+    def given(self, rated: Pairs) -> Expected:
+        """Expected stars for the users of the catalogue, told more of whom they rated (conditional models)."""
+        pairs = Pairs(*(np.concatenate(parts) for parts in zip(self.known.rated, rated, strict=True)))
+        return self.described.trained(self.params, self.config, self.known._replace(rated=pairs))
+
+    @property
+    def described(self) -> Kind:
+        """What is known of models of this kind."""
+        return KINDS[self.kind]
+
+    def audience(self, ratings: Mapping[Any, float], rated: Iterable[Any] = ()) -> Audience:
+        """One new user: stars by item id, and items that were rated in a way that is not known.
+
+        Raises UserError for an item that was not in training, and for stars off the scale.
+        """
+        ids, stars = list(ratings), np.array(list(ratings.values()), np.float32)
+        others = list(rated)
+        index = self.catalogue.item_index([*ids, *others]) if ids or others else np.zeros(0, np.int32)
+        if np.any(index < 0):
+            unknown = [*ids, *others][int(np.argmax(index < 0))]
+            raise UserError(f"no item {unknown!r} was in training", do="leave it out")
+        if not np.all(self.catalogue.scale.contains(stars)):
+            off = stars[np.argmin(self.catalogue.scale.contains(stars))]
+            raise UserError(f"{off:g} stars are not on the scale", do=f"ratings are {self.catalogue.scale}")
+        zeros = np.zeros(len(index), np.int32)
+        n = len(ids)
+        return Audience(1, Ratings(zeros[:n], index[:n], stars), Pairs(zeros[n:], index[n:]))
+
+    def recommend(
+        self,
+        user: Any = None,
+        *,
+        ratings: Mapping[Any, float] | None = None,
+        rated: Iterable[Any] = (),
+        top: int = 10,
+    ) -> list[Answer]:
+        """The items of highest expected stars that the user has not rated; equal ones in the order of their ids.
+
+        user: an id of the training ratings; or else ratings (item id -> stars) and rated (item ids) of anybody.
+        Raises UserError for a user that was not in training.
+        """
+        if ratings is not None or user is None:
+            audience = self.audience(ratings or {}, rated)
+            return self.best(self.fold_in(audience), audience, 0, top)
+        (index,) = self.catalogue.user_index([user])
+        if index < 0:
+            raise UserError(f"no user {user!r} was in training", do="give their ratings instead")
+        return self.best(self.expected, self.known, int(index), top)
+
+    def best(self, expected: Expected, audience: Audience, user: int, top: int) -> list[Answer]:
+        """`recommend` for a user of an audience."""
+        items = np.arange(self.catalogue.num_items, dtype=np.int32)
+        stars = np.array(expected(np.full_like(items, user), items))
+        for part in (audience.ratings, audience.rated):
+            stars[part.item[part.user == user]] = -np.inf
+        order = np.argsort(-stars, kind="stable")[:top]
+        clipped = self.catalogue.scale.clip(stars)
+        return [Answer(self.catalogue.items[i].item(), float(clipped[i])) for i in order if np.isfinite(stars[i])]
+
+    def similar(self, item: Any, top: int = 10) -> list[Answer]:
+        """The items whose vectors are nearest by cosine; raises UserError for an unknown item, and without vectors."""
+        vectors = self.described.items(self.params, self.config)
+        if vectors is None:
+            raise UserError(f"a model of kind {self.kind} has no item vectors", do="train pmf, cpmf or rbm")
+        (index,) = self.catalogue.item_index([item])
+        if index < 0:
+            raise UserError(f"no item {item!r} was in training", do="name another")
+        length = np.linalg.norm(vectors, axis=1)
+        cosine = vectors @ vectors[index] / np.maximum(length * length[index], 1e-30)
+        cosine[index] = -np.inf
+        order = np.argsort(-cosine, kind="stable")[:top]
+        return [Answer(self.catalogue.items[i].item(), float(cosine[i])) for i in order if np.isfinite(cosine[i])]
+
+
+def save_known(directory: Path, catalogue: Catalogue, ratings: Ratings, rated: Pairs) -> None:
+    """Write what a model must remember of its users: ids, scale, training ratings, other rated pairs."""
+    with replacing(directory / CATALOGUE) as aside, aside.open("wb") as file:
+        np.savez(
+            file, users=catalogue.users, items=catalogue.items, scale=np.array(catalogue.scale, np.float64)
+        )
+    with replacing(directory / KNOWN) as aside, aside.open("wb") as file:
+        np.savez(
+            file, user=ratings.user, item=ratings.item, stars=ratings.stars, rated_user=rated.user,
+            rated_item=rated.item,
+        )  # fmt: skip
+
+
+def load(directory: str | Path) -> Model:
+    """Read a model from the folder that `jaxcf train` wrote.
+
+    Raises UserError where there is none, where it is damaged, or where its training has not finished.
+    """
+    directory = Path(directory)
+    info = read_info(directory)
+    if info["model"] not in KINDS:
+        raise UserError(f"a model of kind {info['model']} is no recommender", directory, "use jaxlm")
+    if not (directory / PARAMETERS).is_dir():
+        raise UserError("the model's training has not finished", directory, "go on with it by --resume")
+    kind = KINDS[info["model"]]
+    config = kind.config(**_tuples(info["config"]))
+    saved = _arrays(directory / CATALOGUE)
+    catalogue = Catalogue(saved["users"], saved["items"], Scale(*map(float, saved["scale"])))
+    saved = _arrays(directory / KNOWN)
+    known = Audience(
+        catalogue.num_users,
+        Ratings(saved["user"], saved["item"], saved["stars"]),
+        Pairs(saved["rated_user"], saved["rated_item"]),
+    )
+    params = checkpoint.load_model(directory / PARAMETERS, kind.like(config))
+    return of(info["model"], catalogue, info, params, config, known)
+
+
+def of(
+    kind: str, catalogue: Catalogue, info: dict[str, Any], params: Any, config: Any, known: Audience
+) -> Model:
+    """A model from its parts."""
+    expected = KINDS[kind].trained(params, config, known)
+    return Model(kind, catalogue, info, params, config, known, expected)
+
+
+def _tuples(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
+            for name, value in config.items()}  # fmt: skip
+
+
+def _arrays(path: Path) -> Mapping[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"the model is damaged: {error}", path, "train it again") from error

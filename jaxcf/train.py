@@ -1,0 +1,120 @@
+"""From a data set to a folder that holds a trained model: what `jaxcf train` and the benchmarks do.
+
+A model's folder has `config.json`, `parameters/`, `catalogue.npz` (ids and scale), `known.npz` (the training ratings
+and rated pairs, which predictions start from) and what training writes. Everything is derived from one seed:
+`fold_in(key(seed), …)` with 0 for the initial parameters, 1 for training.
+"""
+
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxcf import bias, model
+from jaxcf.kinds import KINDS, Audience, sizes
+from jaxcf.model import NO_PAIRS, Model
+from jaxcf.ratings import Dataset, Pairs
+from jaxfit import checkpoint, training
+from jaxfit import model_directory as folder
+from jaxfit.environment import environment
+from jaxfit.errors import UserError
+from jaxfit.fit import Fitted
+from jaxfit.recipe import Recipe
+from jaxfit.training import Run
+
+INIT, TRAIN = 0, 1  # what is folded into the seed's key
+
+
+class Trained(NamedTuple):
+    """A trained model, how its training went (None for closed forms, and if found finished), its times."""
+
+    model: Model
+    fitted: Fitted | None
+    seconds: dict[str, float]
+
+
+def train(
+    kind: str,
+    data: Dataset,
+    directory: Path,
+    *,
+    recipe: Recipe | None,
+    config: Mapping[str, Any] | None = None,
+    rated: Pairs = NO_PAIRS,
+    seed: int = 1,
+    run: Run = Run(),
+) -> Trained:
+    """Train a model of a kind of `KINDS` in its folder.
+
+    recipe: None for bias models, which are solved exactly; config: overrides of the kind's Config; rated: for
+    conditional models, who rated what beside the training ratings.
+
+    Raises UserError where another training is in the folder, and for data that the kind cannot be trained on.
+    """
+    described = KINDS[kind]
+    if len(data.train.user) == 0:
+        raise UserError("there are no training ratings", data.name, "give more ratings")
+    if "num_values" in described.config.__dataclass_fields__ and data.catalogue.scale.levels < 2:
+        raise UserError(
+            f"{kind} needs a scale of some ratings", data.name, "give --scale LOW,HIGH,STEP with a step"
+        )
+    mean = float(np.mean(data.train.stars, dtype=np.float64))
+    fixed = {**described.fixed, **sizes(described, data.catalogue, mean)}
+    full = described.config(**{**(config or {}), **fixed})
+    known = Audience(data.catalogue.num_users, data.train, rated)
+    identity = {"model": kind, "config": asdict(full), "seed": seed, "data": describe(data, rated)}
+
+    def write() -> None:
+        model.save_known(directory, data.catalogue, data.train, rated)
+
+    if described.setting is None:
+        return _solve(data, directory, identity, full, known, write)
+    assert recipe is not None
+    if len(data.valid.user) == 0:
+        raise UserError("there are no validation ratings", data.name, "give --valid FILE")
+    key = jax.random.key(seed)
+    setting = described.setting(jax.random.fold_in(key, INIT), data, rated, full)
+    trained = training.train(
+        directory, identity, setting.program, setting.params, lambda: (setting.train, setting.valid), recipe=recipe,
+        key=jax.random.fold_in(key, TRAIN), run=run, unit="ratings", before=write,
+    )  # fmt: skip
+    if trained.fitted is None:
+        return Trained(model.load(directory), None, {})
+    made = model.of(kind, data.catalogue, trained.info, trained.fitted.params, full, known)
+    return Trained(made, trained.fitted, trained.seconds)
+
+
+def _solve(
+    data: Dataset, directory: Path, identity: dict[str, Any], config: bias.Config, known: Audience, write: Any
+) -> Trained:
+    if folder.begun(directory):
+        raise UserError("another model is there", directory, "choose another --out")
+    began = time.perf_counter()
+    params = bias.solve(data.train, config)
+    seconds = {"solve": time.perf_counter() - began}
+    info = {"format": folder.FORMAT, **identity, "finished": True, "environment": environment()}
+    write()
+    checkpoint.write(directory / folder.PARAMETERS, params, {})
+    folder.write_info(directory, info)
+    return Trained(model.of(identity["model"], data.catalogue, info, params, config, known), None, seconds)
+
+
+def describe(data: Dataset, rated: Pairs) -> dict[str, Any]:
+    """What of a data set a record holds, and a resumed training must find again."""
+    pairs = hashlib.sha256(np.ascontiguousarray(np.stack(rated), "<i4").data).hexdigest()
+    return {
+        "name": data.name,
+        "sha256": data.sha256,
+        "users": data.catalogue.num_users,
+        "items": data.catalogue.num_items,
+        "scale": list(data.catalogue.scale),
+        "training ratings": len(data.train.user),
+        "validation ratings": len(data.valid.user),
+        "rated pairs beside": len(rated.user),
+        "sha256 of these": pairs,
+    }

@@ -1,0 +1,200 @@
+"""Trained models of every kind: predictions, recommendations, new users, resuming; against the models' own files."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+import jaxcf
+from jaxcf import planted, pmf, splits, train
+from jaxcf.kinds import KINDS, Audience
+from jaxcf.model import NO_PAIRS
+from jaxcf.planted import Planted
+from jaxcf.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest
+from jaxfit import checkpoint
+from jaxfit.errors import UserError
+from jaxfit.training import Run
+
+SMALL = Planted(num_users=120, num_items=40, num_ratings=2000, num_features=2)
+SIZES = {"num_features": 3, "num_hidden": 4}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return planted.planted(jax.random.key(0), SMALL)
+
+
+def recipe_of(kind, **changes):
+    recipe, config = KINDS[kind].recipes["tuned"]
+    fields = KINDS[kind].config.__dataclass_fields__
+    config = {**config, **{name: size for name, size in SIZES.items() if name in fields}}
+    changes = {"epochs": 2, "batch_size": 20, "rate": {"*": 0.01}, **changes}
+    return recipe and dataclasses.replace(recipe, **changes), config
+
+
+def fitted(kind, data, directory, run=None, rated=NO_PAIRS, init_scale=None, **changes):
+    recipe, config = recipe_of(kind, **changes)
+    config = {**config, **({} if init_scale is None else {"init_scale": init_scale})}
+    return train.train(
+        kind, data, directory, recipe=recipe, config=config, rated=rated, run=run or Run()
+    ).model
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def trained(request, data, tmp_path_factory):
+    directory = tmp_path_factory.mktemp(request.param) / "model"
+    return fitted(request.param, data, directory), directory
+
+
+def test_a_loaded_model_predicts_what_the_trained_one_does(trained, data):
+    model, directory = trained
+    again = jaxcf.load(directory)
+    users, items = data.catalogue.users[data.test.user], data.catalogue.items[data.test.item]
+    found = again.predict(users, items)
+    np.testing.assert_array_equal(found, model.predict(users, items))
+    assert found.min() >= 1
+    assert found.max() <= 5
+    baseline = np.sqrt(np.mean((data.test.stars - data.train.stars.mean()) ** 2))
+    assert np.sqrt(np.mean((data.test.stars - found) ** 2)) < 1.1 * baseline
+
+
+def test_predictions_never_see_the_test_ratings(trained, data, tmp_path):
+    model, _ = trained
+    if model.kind not in ("bias", "pmf", "crbm"):
+        pytest.skip("the others go through the same code")
+    noise = np.random.default_rng(0).integers(1, 6, len(data.test.user)).astype(np.float32)
+    other = fitted(model.kind, data._replace(test=data.test._replace(stars=noise)), tmp_path / "m")
+    expected = model.expected(data.test.user, data.test.item)
+    np.testing.assert_array_equal(other.expected(data.test.user, data.test.item), expected)
+
+
+def test_recommendations_leave_out_what_is_rated_and_come_best_first(trained, data):
+    model, _ = trained
+    user = int(data.train.user[0])
+    found = model.recommend(data.catalogue.users[user], top=100)
+    rated = set(data.catalogue.items[data.train.item[data.train.user == user]].tolist())
+    items = [answer.item for answer in found]
+    assert not rated & set(items)
+    assert rated | set(items) == set(data.catalogue.items.tolist())
+    stars = [answer.value for answer in found]
+    assert stars == sorted(stars, reverse=True)
+    np.testing.assert_allclose(
+        stars, model.predict([data.catalogue.users[user]] * len(items), items), atol=1e-5
+    )
+    assert model.recommend(data.catalogue.users[user], top=3) == found[:3]
+
+
+def test_new_users_are_answered_from_ratings_and_unknown_ids_said(trained, data):
+    model, _ = trained
+    some = data.catalogue.items[:3].tolist()
+    found = model.recommend(ratings={some[0]: 5, some[1]: 1}, top=100)
+    assert not {some[0], some[1]} & {answer.item for answer in found}
+    assert np.isfinite([answer.value for answer in found]).all()
+    assert np.isfinite(model.predict(["nobody", "nobody"], [some[0], "nothing"])).all()
+    with pytest.raises(UserError, match="no item 'nothing'"):
+        model.recommend(ratings={"nothing": 5})
+    with pytest.raises(UserError, match="9 stars are not on the scale"):
+        model.recommend(ratings={some[0]: 9})
+    with pytest.raises(UserError, match="no user 'nobody'"):
+        model.recommend("nobody")
+
+
+def test_similar_items_are_nearest_by_cosine(trained, data):
+    model, _ = trained
+    item = data.catalogue.items[5].item()
+    if model.kind.endswith("bias") and model.kind != "svd-bias":
+        with pytest.raises(UserError, match="no item vectors"):
+            model.similar(item)
+        return
+    vectors = np.asarray(model.described.items(model.params, model.config), np.float64)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosine = unit @ unit[5]
+    found = model.similar(item, top=4)
+    best = [i for i in np.argsort(-cosine) if i != 5][:4]
+    assert [answer.item for answer in found] == data.catalogue.items[best].tolist()
+    np.testing.assert_allclose([answer.value for answer in found], cosine[best], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["cpmf", "crbm"])
+def test_conditional_models_listen_to_identities_alone(kind, data, tmp_path):
+    told = Pairs(data.test.user, data.test.item)
+    model = fitted(kind, data, tmp_path / "m", rated=told, epochs=30, rate={"*": 0.05}, init_scale=0.1)
+    plain = model.stars(model.expected, data.test.user, data.test.item)
+    # the same model when it is told of nothing beside its training ratings
+    untold = dataclasses.replace(model, known=model.known._replace(rated=NO_PAIRS)).given(NO_PAIRS)
+    assert np.abs(untold(data.test.user, data.test.item) - plain).max() > 1e-4
+    assert jaxcf.load(tmp_path / "m").known.rated.user.tolist() == told.user.tolist()
+    items = data.catalogue.items
+    seen = model.recommend(ratings={}, rated=items[:5].tolist(), top=100)
+    assert not set(items[:5].tolist()) & {answer.item for answer in seen}
+    other = model.recommend(ratings={}, rated=items[5:10].tolist(), top=100)
+    common = {a.item: a.value for a in seen}
+    assert any(a.item in common and abs(common[a.item] - a.value) > 1e-5 for a in other)
+
+
+def test_folding_in_a_training_user_gives_what_training_gave(data, tmp_path):
+    """PMF's vectors at the end of training are nearly the ridge regressions that fold-in solves."""
+    to_the_end = data._replace(valid=data.train)  # whose best epoch is the last
+    model = fitted("pmf", to_the_end, tmp_path / "m", epochs=100, rate={"*": 0.05}, decay={"*": 0.1})
+    folded = model.fold_in(Audience(data.catalogue.num_users, data.train, NO_PAIRS))
+    pairs = data.train.user, data.train.item
+    difference = folded(*pairs) - model.expected(*pairs)
+    assert np.sqrt(np.mean(difference**2)) < 0.03
+
+
+def test_a_checkerboard_recommends_the_withheld_item(tmp_path):
+    """Users and items of two colours; like colours are rated 5, others 1; one rating of 5 is withheld."""
+    user, item = (x.ravel().astype(np.int32) for x in np.meshgrid(range(12), range(10), indexing="ij"))
+    stars = np.where((user + item) % 2 == 0, 5, 1).astype(np.float32)
+    held = (user == 3) & (item == 5)
+    other = np.random.default_rng(0).random(len(user)) < 0.1
+    catalogue = Catalogue(np.arange(12), np.arange(10), Scale(1, 5, 1))
+    ratings = Ratings(user[~held], item[~held], stars[~held])
+    valid = Ratings(user[other], item[other], stars[other])
+    board = Dataset("board", ratings, valid, None, catalogue, digest(ratings, valid, catalogue), "")
+    model = fitted(
+        "pmf", board, tmp_path / "m", epochs=150, batch_size=10, rate={"*": 0.05}, decay={"*": 0.01}
+    )
+    (best,) = model.recommend(3, top=1)
+    assert best.item == 5
+    assert best.value > 4
+
+
+def test_a_training_that_was_interrupted_goes_on_bit_for_bit(data, tmp_path, monkeypatch):
+    whole = fitted("pmf", data, tmp_path / "whole", epochs=4)
+    save, calls = checkpoint.save, []
+
+    def failing(*args):
+        save(*args)
+        calls.append(1)
+        if len(calls) == 2:
+            raise RuntimeError("killed")
+
+    monkeypatch.setattr(checkpoint, "save", failing)
+    with pytest.raises(RuntimeError, match="killed"):
+        fitted("pmf", data, tmp_path / "cut", epochs=4)
+    monkeypatch.setattr(checkpoint, "save", save)
+    resumed = fitted("pmf", data, tmp_path / "cut", epochs=4, run=Run(resume=True))
+    for a, b in zip(whole.params, resumed.params, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert (tmp_path / "whole/journal.jsonl").read_bytes() == (tmp_path / "cut/journal.jsonl").read_bytes()
+
+
+def test_training_says_what_data_it_cannot_use(data, tmp_path):
+    with pytest.raises(UserError, match="no validation ratings"):
+        fitted("pmf", data._replace(valid=EMPTY), tmp_path / "a")
+    smooth = dataclasses.replace(data.catalogue, scale=Scale(1, 5, 0))
+    with pytest.raises(UserError, match="needs a scale"):
+        fitted("rbm", data._replace(catalogue=smooth), tmp_path / "b")
+    fitted("bias", data, tmp_path / "c")
+    with pytest.raises(UserError, match="another model is there"):
+        fitted("bias", data, tmp_path / "c")
+
+
+def test_pmf_of_this_room_is_pmf_of_its_file(data, tmp_path):
+    model = fitted("pmf", data, tmp_path / "m")
+    expected = pmf.predict(model.params, data.test.user, data.test.item, model.config)
+    np.testing.assert_array_equal(model.expected(data.test.user, data.test.item), expected)
+    carved = splits.carve(jax.random.key(1), data)
+    assert len(carved.train.user) + len(carved.valid.user) == len(data.train.user)

@@ -1,0 +1,106 @@
+"""Sampling units and CD-T, on a Boltzmann machine of binary units that is small enough to enumerate."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
+
+V, H = 3, 2
+W = jnp.array([[0.9, -1.1], [-0.4, 0.7], [1.3, 0.5]])
+a, b = jnp.array([0.2, -0.3, 0.1]), jnp.array([-0.5, 0.4])
+DRAWS = 40_000
+Z = 4.0  # |z| of any one test stays below with p = 1 - 6e-5
+
+
+def keys(n=DRAWS, seed=0):
+    return jax.random.split(jax.random.key(seed), n)
+
+
+def states(n):
+    return jnp.array(list(itertools.product([0.0, 1.0], repeat=n)))
+
+
+def free_energy(v, W=W, a=a, b=b):
+    return hidden_free_energy(b[None] + v @ W) - v @ a
+
+
+def gibbs_step(v, keys):
+    for_hidden, for_visible = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
+    h = bernoulli(for_hidden, jax.nn.sigmoid(b[None] + v @ W))
+    return bernoulli(for_visible, jax.nn.sigmoid(a[None] + h @ W.T))
+
+
+def z(samples, expected):
+    error = np.std(samples, axis=0) / len(samples) ** 0.5
+    return np.abs(np.mean(samples, axis=0) - expected) / np.maximum(error, 1e-12)
+
+
+def test_free_energy_sums_over_the_hidden_states():
+    v, h = states(V), states(H)
+    energy = -(jnp.einsum("vi,ij,hj->vh", v, W, h) + (v @ a)[:, None] + (h @ b)[None])  # Eq. 1.1
+    np.testing.assert_allclose(free_energy(v), -jax.nn.logsumexp(-energy, axis=1), rtol=1e-5)
+
+
+def test_binary_units_are_on_as_often_as_they_should():
+    p = jnp.array([0.0, 0.03, 0.5, 0.9, 1.0])
+    drawn = np.asarray(bernoulli(keys(), jnp.broadcast_to(p[None], (DRAWS, 5))))
+    assert set(np.unique(drawn)) == {0.0, 1.0}
+    assert np.all(z(drawn, np.asarray(p)) < Z)
+
+
+def test_multinomial_units_have_their_distribution():
+    p = jnp.array([0.1, 0.0, 0.6, 0.25, 0.05])
+    uniform = jax.random.uniform(jax.random.key(1), (DRAWS,))
+    drawn = np.eye(5)[np.asarray(multinomial(uniform, jnp.broadcast_to(p[None], (DRAWS, 5))))]
+    assert np.all(z(drawn, np.asarray(p)) < Z)
+
+
+def test_a_draw_depends_on_its_own_key_alone():
+    p = jnp.full((6, 50), 0.5)
+    every = bernoulli(keys(6), p)
+    np.testing.assert_array_equal(every[4:5], bernoulli(keys(6)[4:5], p[4:5]))
+
+
+def test_a_long_chain_samples_the_model():
+    v = states(V)
+    p = jax.nn.softmax(-free_energy(v))
+    end = jax.jit(lambda keys, steps: gibbs(gibbs_step, jnp.zeros((DRAWS, V)), keys, steps))(keys(), 60)
+    which = np.asarray(end @ jnp.array([4.0, 2.0, 1.0])).astype(int)
+    assert np.all(z(np.eye(8)[which], np.asarray(p)) < Z)
+
+
+@pytest.fixture(scope="module")
+def gradients():
+    """CD-T's gradient by W of every chain, from one visible state: [DRAWS, V, H]; T is traced."""
+    data = jnp.array([1.0, 0.0, 1.0])
+
+    def one(key, steps):
+        v = data[None]
+        end = gibbs(gibbs_step, v, key[None], steps)
+        return jax.grad(lambda W: contrastive_divergence(lambda v: free_energy(v, W), v, end)[0])(W)
+
+    run = jax.jit(jax.vmap(one, (0, None)))
+    exact = jax.grad(lambda W: free_energy(data[None], W)[0] + jax.nn.logsumexp(-free_energy(states(V), W)))(
+        W
+    )
+    return {steps: np.asarray(run(keys(seed=2), steps)) for steps in (1, 60)}, np.asarray(exact)
+
+
+def test_cd_approaches_the_likelihood_gradient_as_T_grows(gradients):
+    by_steps, exact = gradients
+    assert np.all(z(by_steps[60], exact) < Z)
+    assert np.max(z(by_steps[1], exact)) > 10  # CD-1 is biased, and this many chains show it
+
+
+def test_cd_is_the_rule_of_the_thesis(gradients):
+    v, end = jnp.array([[1.0, 0.0, 1.0]]), gibbs(gibbs_step, jnp.array([[1.0, 0.0, 1.0]]), keys(1, seed=2), 1)
+    by_hand = -(jnp.outer(v, jax.nn.sigmoid(b + v[0] @ W)) - jnp.outer(end, jax.nn.sigmoid(b + end[0] @ W)))
+    np.testing.assert_allclose(
+        jax.grad(lambda W: contrastive_divergence(lambda v: free_energy(v, W), v, end)[0])(W),
+        by_hand,
+        atol=1e-6,
+    )  # Eq. 1.13, with the expectation by one sample

@@ -27,9 +27,9 @@ class Planted:
     """What is drawn. Spreads are standard deviations, in stars where nothing else is said."""
 
     num_users: int = 2_000
-    num_items: int = 500
+    num_items: int = 400
     num_ratings: int = 100_000  # about
-    num_features: int = 5
+    num_features: int = 4
     mean: float = 3.6
     user_spread: float = 0.35  # of b
     item_spread: float = 0.45  # of c
@@ -37,7 +37,7 @@ class Planted:
     noise: float = 0.75
     taste: float = 1.0  # how far U·V decides whom a user rates; 0: not at all
     user_tail: float = 1.0  # spread of the logarithm of how much users rate
-    item_tail: float = 1.2  # spread of the logarithm of movies' popularity
+    item_tail: float = 1.0  # spread of the logarithm of movies' popularity
     rounded: bool = True  # to whole stars of 1 to 5
     timed: bool = True  # with time stamps, in random order
 
@@ -78,7 +78,8 @@ class Truth(NamedTuple):
 class Reference(NamedTuple):
     """How well ratings can be predicted by who knows part of the truth.
 
-    A model that must learn both sides comes out somewhat above the worse of `users` and `items`.
+    A model that must learn both sides comes out somewhat above the worse of `users` and `items`: the posterior
+    mode by 1.5 to 2.5 % with the default sizes.
     """
 
     truth: Evaluation  # all parameters known

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from jaxcf import planted
+from jaxcf.evaluate import evaluate
 from jaxcf.planted import Planted
 from jaxcf.ratings import Ratings, join
 
@@ -42,7 +43,7 @@ def test_long_tails(all_of):
     for index, size in ((all_of.user, 600), (all_of.item, 200)):
         counts = np.sort(np.bincount(index, minlength=size))[::-1]
         assert counts[: size // 10].sum() / counts.sum() > 0.25
-        assert np.median(counts) < 0.8 * counts.mean()
+        assert np.median(counts) < 0.9 * counts.mean()
 
 
 def test_the_same_key_gives_the_same_data(data):
@@ -135,6 +136,23 @@ def test_reference_approaches_the_truth_with_more_ratings():
         found = planted.reference(data.truth, data.train, data.test, data.catalogue.scale)
         excess.append(found.users.squared / found.users.count - found.truth.squared / found.truth.count)
     assert 0 < excess[1] < 0.3 * excess[0]
+
+
+def test_the_reference_is_within_reach():
+    """The posterior mode of the default data, by alternating ridge regressions, is above it by less than 3 %."""
+    data = planted.planted(jax.random.key(0))
+    truth, config = data.truth, data.truth.planted
+    noise, features = truth.noise_variance, truth.noise_variance / truth.feature_variance
+    users = planted.by_user(data.train, config.num_users)
+    items = planted.by_item(data.train, config.num_items)
+    c, V = truth.c, truth.V
+    for _ in range(8):
+        b, U = planted._ridge(users, V, truth.mean + c, noise / config.user_spread**2, features)
+        c, V = planted._ridge(items, U, truth.mean + b, noise / config.item_spread**2, features)
+    test, scale = data.test, data.catalogue.scale
+    fitted = evaluate(truth._replace(U=U, V=V, b=b, c=c).predict(test.user, test.item), test.stars, scale)
+    ratio = fitted.rmse / planted.reference(truth, data.train, test, scale).rmse
+    assert 1.005 < ratio < 1.03
 
 
 def test_the_thesis_scheme(all_of):

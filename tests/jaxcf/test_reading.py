@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.io
 
-from jaxcf import netflix
+from jaxcf import layout, netflix
 from jaxcf.ratings import Catalogue, Ratings, Scale
 from jaxcf.reading import Reading, read, read_dataset, read_pairs, write
 from jaxcf.values import parse_scale, scale_of
@@ -262,6 +262,18 @@ def test_duplicates(tmp_path, choice, expected):
 def test_other_encodings(tmp_path):
     path = put(tmp_path, "r.csv", "Zoë,1,3\nAnna,2,4\n".encode("latin-1"))
     assert read(path, Reading(encoding="latin-1")).catalogue.users.tolist() == ["Anna", "Zoë"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_standard_input(monkeypatch, packed):
+    body = BODIES["ratings.dat"].encode()
+    stream = io.TextIOWrapper(io.BytesIO(gzip.compress(body) if packed else body))
+    monkeypatch.setattr("sys.stdin", stream)
+    layout._standard_input.cache_clear()
+    assert rows(read("-")) == ROWS
+    with pytest.raises(UserError, match=r"off the scale of 1 to 4 in steps of 1 \(-, line 3\)"):
+        read("-", Reading(scale="1,4,1"))
+    layout._standard_input.cache_clear()
 
 
 def test_dates(tmp_path):

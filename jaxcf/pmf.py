@@ -48,21 +48,26 @@ class Params(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Ratings: user int32[...], item int32[...], stars float32[...], the mean taken off.
-
-    The training data are one too, of all ratings, the mean still on.
-    """
+    """Ratings: user int32[...], item int32[...], stars float32[...], the mean taken off."""
 
     user: Array
     item: Array
     stars: Array
 
 
-def make_data(ratings: Ratings) -> Batch:
+class Data(NamedTuple):
+    """All ratings, the mean still on.
+
+    triples: int32[N, 3], user, item and the bits of the stars: what is read together, in a random order, lies together.
+    """
+
+    triples: Array
+
+
+def make_data(ratings: Ratings) -> Data:
     """The ratings on the device."""
-    return Batch(
-        *(jnp.asarray(x, t) for x, t in zip(ratings[:3], (jnp.int32, jnp.int32, jnp.float32), strict=True))
-    )
+    stars = np.ascontiguousarray(ratings.stars, np.float32).view(np.int32)
+    return Data(jnp.asarray(np.stack([ratings.user, ratings.item, stars], axis=1), jnp.int32))
 
 
 def init(key: Array, config: Config) -> Params:
@@ -142,16 +147,17 @@ def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, 
 def program(config: Config) -> Program:
     """The model as the engine sees it, over the ratings of `make_data`."""
 
-    def batch(data: Batch, index: Array, capacity: int) -> Batch:
-        user, item, stars = (x.at[index].get(mode="clip") for x in data)
-        return Batch(user, item, stars - config.mean)
+    def batch(data: Data, index: Array, capacity: int) -> Batch:
+        triples = data.triples.at[index].get(mode="clip")
+        stars = jax.lax.bitcast_convert_type(triples[:, 2], jnp.float32)
+        return Batch(triples[:, 0], triples[:, 1], stars - config.mean)
 
     def score(params: Params, batch: Batch) -> Array:
         return jnp.square(predict(params, batch.user, batch.item, replace(config, mean=0.0)) - batch.stars)
 
     per_rating = config.prior == "per-rating"
     return Program(
-        size=lambda data: data.user.shape[0],
+        size=lambda data: data.triples.shape[0],
         batch=batch,
         loss=functools.partial(minibatch_loss, config=config),
         touched=functools.partial(touched, config=config),
@@ -165,6 +171,9 @@ def program(config: Config) -> Program:
 
 # Differs: "thesis" follows the sum over minibatches of 100 triples, where the thesis updates after each: among 100
 # hardly any share a user or a movie, and the parameters after a pass are nearly the same (a test).
+# "tuned" was chosen on validation ratings of MovieLens 1M, 0.842 there. Small initial vectors matter: directions of the
+# ratings are taken up one after another, the strongest first. In a hurry, 8 epochs with a rate of 0.08, minibatches of
+# 500 and an init_scale of 0.03 come to 0.844.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(
@@ -175,13 +184,21 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     ),
     "tuned": (
         Recipe(
-            optimizer="sgd", batch_size=1000, epochs=40, rate={"*": 2e-2}, decay={"*": 5e-2, "b": 1e-2, "c": 1e-2},
-            anneal=True, reduction="sum",
+            optimizer="sgd", batch_size=1000, epochs=25, rate={"*": 3e-2},
+            decay={"*": 4.5e-2, "b": 2e-2, "c": 1e-2}, anneal=True, reduction="sum",
         ),
-        {"num_features": 50},
+        {"num_features": 50, "init_scale": 0.01},
     ),
 }  # fmt: skip
 
+# Without priors the best epoch is soon over: slow steps, and biases slower yet, come nearer to it.
 SVD_RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
-    name: (replace(recipe, decay={"*": 0.0}), config) for name, (recipe, config) in RECIPES.items()
-}
+    "thesis": (replace(RECIPES["thesis"][0], decay={"*": 0.0}), RECIPES["thesis"][1]),
+    "tuned": (
+        Recipe(
+            optimizer="sgd", batch_size=1000, epochs=30, rate={"*": 1e-2, "b": 3e-3, "c": 3e-3}, decay={"*": 0.0},
+            patience=3, reduction="sum",
+        ),
+        RECIPES["tuned"][1],
+    ),
+}  # fmt: skip

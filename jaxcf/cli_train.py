@@ -14,10 +14,11 @@ from jaxcf.kinds import FROM_DATA, KINDS, Kind
 from jaxcf.model import NO_PAIRS
 from jaxcf.ratings import Dataset, Pairs
 from jaxcf.reading import Reading
-from jaxfit import options, training_options
+from jaxfit import options, processes, training_options
 from jaxfit.command import Parser, Stopped, print_json
 from jaxfit.errors import UserError
 from jaxfit.fit import Interrupted
+from jaxfit.lock import locked
 from jaxfit.model_directory import CONFIG, read_info
 
 VALID, TEST = 2, 3  # what is folded into the seed's key (see `train`)
@@ -89,12 +90,19 @@ def run(args: argparse.Namespace) -> None:
     """Train a model and say what came of it."""
     if not args.out:
         raise UserError("--out is missing", args.parser.prog, "name a folder for the model: --out DIR")
-    out, kind = Path(args.out), KINDS[args.model]
+    kind = KINDS[args.model]
     closed = kind.setting is None
     chosen = None if closed else training_options.plan(args, kind.config, kind.recipes, kind.names)
-    _check_place(out, args.model, chosen is not None and chosen.run.resume)
-    data, rated, notes = _read(args, carve=not closed)
-    for note in notes:
+    with processes.folder(Path(args.out)) as out:
+        _check_place(out, args.model, chosen is not None and chosen.run.resume)
+        with locked(out):
+            _run(args, out, chosen)
+
+
+def _run(args: argparse.Namespace, out: Path, chosen: training_options.Plan | None) -> None:
+    kind = KINDS[args.model]
+    data, rated, notes = _read(args, carve=chosen is not None)
+    for note in notes if processes.leads() else ():
         print(f"{args.model}: {note}", file=sys.stderr)
     if chosen is None:
         config = {**kind.recipes[args.recipe][1], **options.given(args, kind.config)}
@@ -110,7 +118,8 @@ def run(args: argparse.Namespace) -> None:
             raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
         except KeyboardInterrupt:  # outside the epochs: in compiling
             raise Stopped(f"stopped by Ctrl-C ({out}) - {advice} from what is saved") from None
-    _report(args, trained, data)
+    if processes.leads():
+        _report(args, trained, data)
 
 
 def _check_place(out: Path, kind: str, resume: bool) -> None:

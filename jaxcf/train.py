@@ -59,10 +59,16 @@ def train(
     described = KINDS[kind]
     if len(data.train.user) == 0:
         raise UserError("there are no training ratings", data.name, "give more ratings")
-    if "num_values" in described.config.__dataclass_fields__ and data.catalogue.scale.levels < 2:
-        raise UserError(
-            f"{kind} needs a scale of some ratings", data.name, "give --scale LOW,HIGH,STEP with a step"
-        )
+    if "num_values" in described.config.__dataclass_fields__:
+        scale = data.catalogue.scale
+        if scale.levels < 2:
+            advice = "give --scale LOW,HIGH,STEP with a step"
+            raise UserError(f"{kind} needs a scale of some ratings", data.name, advice)
+        if not scale.contains(np.concatenate([data.train.stars, data.valid.stars])).all():
+            advice = "choose --duplicates last or first, or another kind of model"
+            raise UserError(
+                f"{kind} needs ratings on the scale, {scale}; some are between", data.name, advice
+            )
     mean = float(np.mean(data.train.stars, dtype=np.float64))
     fixed = {**described.fixed, **sizes(described, data.catalogue, mean)}
     full = described.config(**{**(config or {}), **fixed})

@@ -187,6 +187,9 @@ def test_training_says_what_data_it_cannot_use(data, tmp_path):
     smooth = dataclasses.replace(data.catalogue, scale=Scale(1, 5, 0))
     with pytest.raises(UserError, match="needs a scale"):
         fitted("rbm", data._replace(catalogue=smooth), tmp_path / "b")
+    between = data._replace(train=data.train._replace(stars=data.train.stars - 0.5))
+    with pytest.raises(UserError, match="some are between"):
+        fitted("rbm", between, tmp_path / "b")
     fitted("bias", data, tmp_path / "c")
     with pytest.raises(UserError, match="another model is there"):
         fitted("bias", data, tmp_path / "c")

@@ -23,6 +23,7 @@ from jaxcf.ratings import Ratings
 from jaxcf.rbm_chains import chains, contrast, hidden_input, of_entries, open_tables, reconstruction_error
 from jaxcf.vectors import Batch, Data
 from jaxfit.capacity import capacity
+from jaxfit.errors import UserError
 from jaxfit.ragged import dots
 from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
 from jaxfit.recipe import Recipe
@@ -55,6 +56,18 @@ class Config:
     init_scale: float = field(
         default=0.01, metadata={"help": "standard deviation of initial weights", "unit": ""}
     )
+
+    def __post_init__(self) -> None:
+        if self.num_values < 2:
+            advice = "give a scale with steps, or train pmf"
+            raise UserError(
+                "an RBM is for ratings of a few fixed values", f"{self.num_values} values", advice
+            )
+        if not self.cd_steps or min(self.cd_steps) < 1:
+            raise UserError(
+                "CD-T takes one step at least", "--cd-steps", "give 1, or 1,1,3 for more by and by"
+            )
+        object.__setattr__(self, "cd_steps", tuple(self.cd_steps))  # a list where it was read from JSON
 
 
 class Params(NamedTuple):

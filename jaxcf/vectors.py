@@ -1,6 +1,6 @@
 """Users' rating vectors on the device, and minibatches of them laid flat."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,8 +14,8 @@ from jaxfit.ragged import spread
 class Lists(NamedTuple):
     """One list a user: user i has entries offsets[i] … offsets[i+1]-1.
 
-    offsets: int32 [users + 1]; item: int32 [entries and room]; value: int32, likewise, 0 … K-1; empty where
-    there are identities only.
+    offsets: int32 [users + 1]; item: int32 [entries and room]; value: int8 (int32 from 128 values on),
+    likewise, 0 … K-1; empty where there are identities only.
     """
 
     offsets: Array
@@ -58,17 +58,17 @@ class Batch(NamedTuple):
 def lists(pairs: Ratings | Pairs, num_users: int, scale: Scale | None) -> Lists:
     """One list for each of the users, on the device, with ratings numbered from 0 where a scale is given."""
     offsets, order = grouped(np.asarray(pairs.user, np.int32), num_users)
-    value = jnp.zeros(0, jnp.int32)
+    value = jnp.zeros(0, jnp.int8)
     if scale is not None and isinstance(pairs, Ratings):
-        value = _roomy(scale.level(pairs.stars[order]))
-    return Lists(jnp.asarray(offsets, jnp.int32), _roomy(pairs.item[order]), value)
+        value = _roomy(scale.level(pairs.stars[order]).astype(np.int8 if scale.levels < 128 else np.int32))
+    return Lists(jnp.asarray(offsets, jnp.int32), _roomy(np.asarray(pairs.item[order], np.int32)), value)
 
 
-def _roomy(entries: NDArray[np.int32]) -> Array:
+def _roomy(entries: NDArray[Any]) -> Array:
     """On the device, with room up to a multiple of a 16th to an 8th: alike data compile to the same program."""
     number = max(len(entries), 16)
     grain = 1 << (number.bit_length() - 4)
-    return jnp.asarray(np.pad(entries, (0, -(-number // grain) * grain - len(entries))), jnp.int32)
+    return jnp.asarray(np.pad(entries, (0, -(-number // grain) * grain - len(entries))))
 
 
 def make_data(
@@ -136,7 +136,7 @@ def queries(
     user = np.where(user < 0, num_users, user).astype(np.int32)
     offsets, order = grouped(user, num_users + 1)
     items = np.where(item < 0, num_items, item)[order].astype(np.int32)
-    return Lists(jnp.asarray(offsets, jnp.int32), _roomy(items), jnp.zeros(0, jnp.int32)), order
+    return Lists(jnp.asarray(offsets, jnp.int32), _roomy(items), jnp.zeros(0, jnp.int8)), order
 
 
 def gather(data: Data, index: Array, capacity: tuple[int, ...], num_items: int, cd_steps: int) -> Batch:
@@ -150,7 +150,7 @@ def gather(data: Data, index: Array, capacity: tuple[int, ...], num_items: int, 
         item = jnp.where(real, part.item.at[position].get(mode="fill"), num_items)
         value = jnp.zeros_like(item)
         if part.value.shape[0]:
-            value = jnp.where(real, part.value.at[position].get(mode="fill"), 0)
+            value = jnp.where(real, part.value.at[position].get(mode="fill").astype(jnp.int32), 0)
         return Entries(owner, item, value)
 
     known, wanted, rated = map(entries, data)

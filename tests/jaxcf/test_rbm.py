@@ -13,6 +13,7 @@ from jaxcf import rbm, vectors
 from jaxcf.ratings import Ratings, Scale
 from jaxcf.rbm_chains import chains, open_tables
 from jaxfit import fit
+from jaxfit.errors import UserError
 from jaxfit.parts import add
 from jaxfit.recipe import Recipe
 from jaxfit.rows import Weights
@@ -340,3 +341,11 @@ def test_T_follows_its_schedule():
         for f in (0.0, 0.3, 0.34, 0.66, 0.67, 1.0)
     ]
     assert steps == [1, 1, 3, 3, 5, 5]
+
+
+def test_config_refuses_what_no_rbm_can_be():
+    with pytest.raises(UserError, match="fixed values"):
+        rbm.Config(num_items=I, num_values=0)
+    with pytest.raises(UserError, match="one step"):
+        rbm.Config(num_items=I, cd_steps=(1, 0))
+    assert rbm.Config(num_items=I, cd_steps=[1, 3]) == rbm.Config(num_items=I, cd_steps=(1, 3))

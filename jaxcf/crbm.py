@@ -50,9 +50,12 @@ def hidden_bias(read: Any, batch: Batch) -> Array:
     return shared + jax.ops.segment_sum(read.U, owner, shared.shape[0], indices_are_sorted=True)
 
 
-def loss(params: Params, example: tuple[Array, Array], rated: Array, key: Array, cd_steps: int) -> Array:
+def loss(
+    params: Params, example: tuple[Array, Array], rated: Array, key: Array, cd_steps: int, config: Config
+) -> Array:
     """`rbm.loss` of ONE user who rated the movies `rated`, int32[n], however: the specification."""
-    return rbm.loss(params, example, key, cd_steps, params.b_h + jnp.sum(params.U[rated], axis=0))
+    bias = params.b_h + jnp.sum(params.U[rated], axis=0)
+    return rbm.loss(params, example, key, cd_steps, bias, config)
 
 
 minibatch_loss = functools.partial(rbm.minibatch_loss, bias=hidden_bias)
@@ -62,7 +65,9 @@ score = functools.partial(rbm.score, bias=hidden_bias)
 
 def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Any]:
     """`training_loss` and its gradient, in parts; that by U is Eq. 5.15."""
-    error, by_bias, of_W, of_b_m = contrast(weights, batch, weight, keys, hidden_bias, config.num_items)
+    error, by_bias, of_W, of_b_m = contrast(
+        weights, batch, weight, keys, hidden_bias, config.num_items, config.center
+    )
     assert batch.rated is not None
     owner, item, _ = batch.rated
     own = jnp.minimum(owner, by_bias.shape[0] - 1)

@@ -35,13 +35,21 @@ USERS_AT_ONCE = 64  # in `predict`
 
 @dataclass(frozen=True)
 class Config:
-    """What shapes the program."""
+    """What shapes the program.
+
+    center: c of the energy -Σ_m r_m·(W_m (h - c) + b_m) - b_h·h, which is Eq. 5.1 with b_m - c Σ_j W_mj for b_m: the
+    same models, learned otherwise, as a change of W no longer moves the mean ratings (Montavon and Müller 2012).
+    """
 
     num_items: int = field(metadata={"help": "movies", "unit": "items"})
     num_values: int = field(default=5, metadata={"help": "ratings there can be (K)", "unit": "values"})
     low: float = field(default=1.0, metadata={"help": "the lowest rating", "unit": "stars"})
     step: float = field(default=1.0, metadata={"help": "from one rating to the next", "unit": "stars"})
     num_hidden: int = field(default=100, metadata={"help": "hidden units", "unit": "units"})
+    center: float = field(
+        default=0.0,
+        metadata={"help": "what hidden units are counted from: 0, or 0.5 to learn faster", "unit": ""},
+    )
     cd_steps: tuple[int, ...] = field(
         default=(1,),
         metadata={
@@ -95,7 +103,9 @@ def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) 
     )
 
 
-def loss(params: Any, example: tuple[Array, Array], key: Array, cd_steps: int, bias: Array) -> Array:
+def loss(
+    params: Any, example: tuple[Array, Array], key: Array, cd_steps: int, bias: Array, config: Config
+) -> Array:
     """CD-T's loss of ONE user: F of its ratings less F of their reconstruction; the specification.
 
     example: the movies it rated, int32[n], and how, int32[n], 0 … K-1; bias: [N_h] of the user's hidden units, b_h.
@@ -103,8 +113,7 @@ def loss(params: Any, example: tuple[Array, Array], key: Array, cd_steps: int, b
     reconstruction is one sample of T full steps of the sampler, Eq. 5.7-5.8; of its hidden units the probabilities
     are taken.
     """
-    item, value = example
-    K = params.b_m.shape[1]
+    (item, value), K, c = example, config.num_values, config.center
     W, b_m = params.W.reshape(-1, K, params.W.shape[1])[item], params.b_m[item]  # [n, K, N_h], [n, K]
     n = jnp.arange(item.shape[0])
 
@@ -112,7 +121,8 @@ def loss(params: Any, example: tuple[Array, Array], key: Array, cd_steps: int, b
         return bias + jnp.sum(W[n, value], axis=0)
 
     def free_energy(value: Array) -> Array:
-        return hidden_free_energy(hidden_input(W, bias, value)) - jnp.sum(b_m[n, value])
+        of_ratings = jnp.sum(b_m[n, value]) - c * jnp.sum(W[n, value])
+        return hidden_free_energy(hidden_input(W, bias, value)) - of_ratings
 
     fixed_W, fixed_b_m, fixed_bias = lax.stop_gradient((W, b_m, bias))
 
@@ -120,7 +130,7 @@ def loss(params: Any, example: tuple[Array, Array], key: Array, cd_steps: int, b
         for_hidden, for_ratings = jax.random.split(key[0])
         on = jax.nn.sigmoid(hidden_input(fixed_W, fixed_bias, value))  # Eq. 5.8
         h = bernoulli(for_hidden[None], on[None])[0]
-        p = jax.nn.softmax(fixed_b_m + fixed_W @ h)  # Eq. 5.7
+        p = jax.nn.softmax(fixed_b_m + fixed_W @ (h - c))  # Eq. 5.7
         uniform = jax.vmap(lambda m: jax.random.uniform(jax.random.fold_in(for_ratings, m)))(item)
         return multinomial(uniform, p)
 
@@ -143,10 +153,11 @@ def minibatch_loss(
     at, biases = jnp.arange(owner.shape[0], dtype=jnp.int32), bias(read, batch)
     W = Weights(read.W, jnp.ones((), read.W.dtype), None, None)
     fixed, fixed_biases = lax.stop_gradient((read._replace(W=W), biases))
-    _, end = chains(fixed, at, fixed_biases, batch, keys)
+    _, end = chains(fixed, at, fixed_biases, batch, keys, config.center)
 
     def free_energy(value: Array) -> Array:
         of_ratings = jnp.take_along_axis(read.b_m, value[:, None], axis=1)[:, 0]
+        of_ratings -= config.center * jnp.sum(gather(W, at * K + value), axis=1)
         of_user = jax.ops.segment_sum(of_ratings, owner, weight.shape[0], indices_are_sorted=True)
         return hidden_free_energy(hidden_input(W, biases, owner, at * K + value)) - of_user
 
@@ -164,7 +175,9 @@ def training_loss(
 
 def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Any]:
     """`training_loss` and its gradient, in parts, by the fast way of `contrast`."""
-    error, by_bias, of_W, of_b_m = contrast(weights, batch, weight, keys, hidden_bias, config.num_items)
+    error, by_bias, of_W, of_b_m = contrast(
+        weights, batch, weight, keys, hidden_bias, config.num_items, config.center
+    )
     grads = Params(of_W, of_b_m, jnp.sum(by_bias, axis=0))  # type: ignore[arg-type]
     return config.step**2 * error, grads
 
@@ -211,9 +224,10 @@ def distribution(
     own = jnp.minimum(owner, x.shape[0] - 1)
     rows = item[:, None] * K + jnp.arange(K, dtype=jnp.int32)[None]
     if exact:
-        logits = -hidden_free_energy(x[own][:, None] + gather(read.W, rows))
+        of_movie = gather(read.W, rows)
+        logits = -hidden_free_energy(x[own][:, None] + of_movie) - config.center * jnp.sum(of_movie, axis=2)
     else:
-        logits = dots(read.W, rows, jax.nn.sigmoid(x), own)
+        logits = dots(read.W, rows, jax.nn.sigmoid(x) - config.center, own)
     logits += params.b_m.at[item].get(mode="clip")
     average = jnp.mean(params.b_m, axis=0)[None]
     return jax.nn.softmax(jnp.where((item < config.num_items)[:, None], logits, average))

@@ -34,10 +34,13 @@ def hidden_input(W: Weights, bias: Array, owner: Array, rows: Array) -> Array:
     return bias + jax.ops.segment_sum(gather(W, rows), owner, bias.shape[0], indices_are_sorted=True)
 
 
-def chains(read: Any, at: Array, bias: Array, batch: Batch, keys: Array) -> tuple[Chain, Chain]:
+def chains(
+    read: Any, at: Array, bias: Array, batch: Batch, keys: Array, center: float
+) -> tuple[Chain, Chain]:
     """Every user's chain at the data, and T full steps on (Eq. 5.7-5.8).
 
-    read: b_m [n, K] of each entry's movie, and W as a table, where entry j's movie has the rows at[j] K + k.
+    read: b_m [n, K] of each entry's movie, and W as a table, where entry j's movie has the rows at[j] K + k. center:
+    what hidden units are counted from (`rbm.Config`).
     """
     (owner, item, value), (users, _), K = batch.known, bias.shape, read.b_m.shape[1]
     own = jnp.minimum(owner, users - 1)
@@ -49,7 +52,7 @@ def chains(read: Any, at: Array, bias: Array, batch: Batch, keys: Array) -> tupl
     def step(chain: Chain, keys: Array) -> Chain:
         for_hidden, for_ratings = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
         h = bernoulli(for_hidden, chain.p)
-        p = jax.nn.softmax(read.b_m + dots(read.W, at[:, None] * K + levels, h, own))
+        p = jax.nn.softmax(read.b_m + dots(read.W, at[:, None] * K + levels, h - center, own))
         for_movie = jax.vmap(jax.random.fold_in)(for_ratings[own], item)
         value = multinomial(jax.vmap(jax.random.uniform)(for_movie), p)
         return state(value, jnp.sum(p * levels, axis=1))
@@ -75,6 +78,7 @@ def contrast(
     keys: Array,
     bias: Callable[[Any, Batch], Array],
     num_items: int,
+    center: float,
 ) -> tuple[Array, Array, tuple[Part, ...], tuple[Part, ...]]:
     """The reconstruction error, and CD's gradient by the hidden biases of each user [B, N_h], by W, and by b_m.
 
@@ -83,7 +87,7 @@ def contrast(
     """
     (owner, item, value), K = batch.known, weights.b_m.value.shape[1]
     read = open_tables(weights, batch)
-    start, end = chains(read, item, bias(read, batch), batch, keys)
+    start, end = chains(read, item, bias(read, batch), batch, keys, center)
     # XLA updates a table in place only if it sees that nothing reads the old one any more: hence this nought, which
     # depends on all that was read
     weight = weight + 0 * (end.p[0, 0] + end.mean[0])
@@ -92,7 +96,7 @@ def contrast(
 
     def part(value: Array, sign: float, p: Array) -> Outer:
         rows = jnp.where(item < num_items, item * K + value, num_items * K)
-        return Outer(rows, sign * of_rating, own, p)
+        return Outer(rows, sign * of_rating, own, p - center)
 
     of_W = part(value, -1.0, start.p), part(end.value, 1.0, end.p)
     chosen, sampled = (jax.nn.one_hot(v, K, dtype=weight.dtype) for v in (value, end.value))

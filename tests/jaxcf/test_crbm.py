@@ -72,7 +72,7 @@ def test_gradient_is_the_rule_5_15_and_differentiation_agrees():
         total = 0.0
         for u, (movies, values) in enumerate(KNOWN):
             example = jnp.array(movies, jnp.int32), jnp.array(values, jnp.int32)
-            total += WEIGHT[u] * crbm.loss(p, example, jnp.array(RATED[u]), KEYS[u], 1)
+            total += WEIGHT[u] * crbm.loss(p, example, jnp.array(RATED[u]), KEYS[u], 1, CONFIG)
         return total
 
     expected = jax.jit(jax.grad(specified))(PARAMS)
@@ -90,7 +90,7 @@ def test_gradient_is_the_rule_5_15_and_differentiation_agrees():
         np.testing.assert_allclose(by_parts, want, atol=1e-5)
     # ΔU = E_D[h f'] - E_T[h f']: what a user's hidden units change by, in the rows of all that it rated
     of_bias = jax.jit(
-        jax.grad(lambda bias: rbm.loss(PARAMS, tuple(map(jnp.array, KNOWN[0])), KEYS[0], 1, bias))
+        jax.grad(lambda bias: rbm.loss(PARAMS, tuple(map(jnp.array, KNOWN[0])), KEYS[0], 1, bias, CONFIG))
     )
     by_bias = of_bias(PARAMS.b_h + jnp.sum(PARAMS.U[jnp.array(RATED[0])], axis=0))
     np.testing.assert_allclose(expected.U[3], by_bias, atol=1e-5)

@@ -22,6 +22,8 @@ from jaxfit.step import by_differentiation
 I, K, H = 6, 3, 2
 SCALE = Scale(1, 3, 1)
 CONFIG = rbm.Config(num_items=I, num_values=K, num_hidden=H)
+CENTERED = replace(CONFIG, center=0.5)
+CENTERS = pytest.mark.parametrize("config", [CONFIG, CENTERED], ids=["thesis", "centered"])
 KNOWN = [([0, 3, 4], [2, 0, 1]), ([1], [2]), ([], []), ([5, 0, 2, 4], [1, 1, 0, 2])]  # movies and values
 U = len(KNOWN)
 ROOM = (16,)
@@ -61,19 +63,22 @@ def keys(n=U, seed=5):
     return jax.random.split(jax.random.key(seed), n)
 
 
-def energy(p, item, value, h):
-    """E of Eq. 5.1 as it stands."""
+def energy(p, item, value, h, c):
+    """E of Eq. 5.1 as it stands, but for hidden units that are counted from c."""
     W = np.asarray(p.W).reshape(I, K, H)
-    return -sum(W[m, k] @ h + p.b_m[m, k] for m, k in zip(item, value, strict=True)) - np.asarray(p.b_h) @ h
+    return (
+        -sum(W[m, k] @ (h - c) + p.b_m[m, k] for m, k in zip(item, value, strict=True))
+        - np.asarray(p.b_h) @ h
+    )
 
 
 @functools.cache
-def joint(item, seed=0):
+def joint(item, c=0.0):
     """P(r, h) over the movies `item` (Eq. 5.2): [K, …, K, 2^H]."""
-    p = jax.tree.map(np.asarray, params(seed))
+    p = jax.tree.map(np.asarray, PARAMS)
     hs = list(itertools.product([0.0, 1.0], repeat=H))
     table = [
-        [np.exp(-energy(p, item, r, np.array(h))) for h in hs]
+        [np.exp(-energy(p, item, r, np.array(h), c)) for h in hs]
         for r in itertools.product(range(K), repeat=len(item))
     ]
     table = np.array(table).reshape(*[K] * len(item), 2**H)
@@ -90,21 +95,23 @@ def z(samples, expected):
     return np.abs(np.mean(samples, axis=0) - expected) / np.maximum(error, 1e-9)
 
 
-def test_exact_prediction_is_enumeration_of_hidden_states_and_ratings():
+@CENTERS
+def test_exact_prediction_is_enumeration_of_hidden_states_and_ratings(config):
     user, item = [3, 0, 0, 1, 2, 0], [1, 5, 1, 0, 2, 2]
-    predicted = rbm.predict(PARAMS, data(), user, item, CONFIG, exact=True)
+    predicted = rbm.predict(PARAMS, data(), user, item, config, exact=True)
     for p, u, m in zip(predicted, user, item, strict=True):
         movies, values = KNOWN[u]
-        given = joint((*movies, m))[tuple(values)].sum(axis=-1)  # Eq. 5.3, over h
+        given = joint((*movies, m), config.center)[tuple(values)].sum(axis=-1)  # Eq. 5.3, over h
         np.testing.assert_allclose(p, given / given.sum(), rtol=1e-5)
 
 
-def test_mean_field_prediction_is_Eq_5_10_and_5_11():
+@CENTERS
+def test_mean_field_prediction_is_Eq_5_10_and_5_11(config):
     W = np.asarray(PARAMS.W).reshape(I, K, H)
     for u, m in [(0, 1), (1, 5), (2, 0), (3, 3)]:
         p = 1 / (1 + np.exp(-(PARAMS.b_h + sum(W[i, k] for i, k in zip(*KNOWN[u], strict=True)))))
-        q = np.exp(PARAMS.b_m[m] + W[m] @ p)
-        predicted = rbm.predict(PARAMS, data(), [u], [m], CONFIG)
+        q = np.exp(PARAMS.b_m[m] + W[m] @ (p - config.center))
+        predicted = rbm.predict(PARAMS, data(), [u], [m], config)
         np.testing.assert_allclose(predicted[0], q / q.sum(), rtol=1e-5)
         np.testing.assert_allclose(rbm.expected(predicted, CONFIG)[0], q / q.sum() @ [1, 2, 3], rtol=1e-5)
 
@@ -126,19 +133,22 @@ def test_predictions_keep_the_order_of_pairs_and_know_what_is_unknown():
 
 def test_hidden_conditionals_equal_enumeration():
     b = batch()
-    start, _ = chains(opened(PARAMS, b), b.known.item, rbm.hidden_bias(PARAMS, b), b, keys())
+    start, _ = chains(opened(PARAMS, b), b.known.item, rbm.hidden_bias(PARAMS, b), b, keys(), 0.0)
     hs = np.array(list(itertools.product([0.0, 1.0], repeat=H)))
     for u, (movies, values) in enumerate(KNOWN):
         given = joint(tuple(movies))[tuple(values)]
         np.testing.assert_allclose(start.p[u], given @ hs / given.sum(), rtol=1e-5)  # Eq. 5.8
 
 
-def test_reconstructions_have_the_distribution_of_the_sampler():
+@CENTERS
+def test_reconstructions_have_the_distribution_of_the_sampler(config):
     movies, values = KNOWN[0]
     b = batch([0] * DRAWS, (3 * DRAWS,))
     bias = rbm.hidden_bias(PARAMS, b)
-    _, end = jax.jit(lambda keys: chains(opened(PARAMS, b), b.known.item, bias, b, keys))(keys(DRAWS))
-    table = joint(tuple(movies))
+    _, end = jax.jit(lambda keys: chains(opened(PARAMS, b), b.known.item, bias, b, keys, config.center))(
+        keys(DRAWS)
+    )
+    table = joint(tuple(movies), config.center)
     of_h = table[tuple(values)] / table[tuple(values)].sum()  # P(h | r)
     to = (table / table.sum(axis=(0, 1, 2)) @ of_h).reshape(-1)  # Σ_h P(r' | h) P(h | r), Eq. 5.7
     drawn = np.asarray(end.value).reshape(DRAWS, 3)
@@ -163,7 +173,7 @@ def test_cd_approaches_the_likelihood_gradient_as_T_grows():
         return free_energy(values) + jax.nn.logsumexp(-jax.vmap(free_energy)(every))
 
     exact = jax.grad(minus_log_likelihood)(p)
-    one = jax.grad(lambda p, key, steps: rbm.loss(p, (movies, values), key, steps, p.b_h))
+    one = jax.grad(lambda p, key, steps: rbm.loss(p, (movies, values), key, steps, p.b_h, CONFIG))
     run = jax.jit(jax.vmap(one, (None, 0, None)))
     many, few = run(p, keys(DRAWS), 80), run(p, keys(DRAWS), 1)
     for name in rbm.Params._fields:
@@ -176,16 +186,16 @@ def test_cd_approaches_the_likelihood_gradient_as_T_grows():
 WEIGHT = jnp.array([1.0, 0.5, 2.0, 1.5])
 
 
-def specified(p, cd_steps):
+def specified(p, cd_steps, config=CONFIG):
     """Σ weight * loss, one user at a time."""
     total = 0.0
     for u, (movies, values) in enumerate(KNOWN):
         example = jnp.array(movies, jnp.int32), jnp.array(values, jnp.int32)
-        total += WEIGHT[u] * rbm.loss(p, example, keys()[u], cd_steps, p.b_h)
+        total += WEIGHT[u] * rbm.loss(p, example, keys()[u], cd_steps, p.b_h, config)
     return total
 
 
-SPECIFIED = jax.jit(jax.value_and_grad(specified))
+SPECIFIED = jax.jit(jax.value_and_grad(specified), static_argnums=2)
 BY_ROWS = jax.jit(jax.value_and_grad(rbm.training_loss), static_argnums=4)
 
 
@@ -207,18 +217,18 @@ def dense(p, b, grads):
     return rbm.Params(*out)
 
 
-@pytest.mark.parametrize("cd_steps", [1, 3])
-def test_minibatch_equals_the_specification_and_both_gradients_agree(cd_steps):
+@pytest.mark.parametrize(("cd_steps", "config"), [(1, CONFIG), (3, CENTERED)], ids=["CD-1", "centered, CD-3"])
+def test_minibatch_equals_the_specification_and_both_gradients_agree(cd_steps, config):
     b = batch(cd_steps=cd_steps)
-    total, _ = jax.jit(rbm.minibatch_loss, static_argnums=4)(read(PARAMS, b), b, WEIGHT, keys(), CONFIG)
-    one_by_one, by_hand = SPECIFIED(PARAMS, cd_steps)
+    total, _ = jax.jit(rbm.minibatch_loss, static_argnums=4)(read(PARAMS, b), b, WEIGHT, keys(), config)
+    one_by_one, by_hand = SPECIFIED(PARAMS, cd_steps, config)
     np.testing.assert_allclose(total, one_by_one, rtol=1e-5)
 
-    shown, grads = BY_ROWS(read(PARAMS, b), b, WEIGHT, keys(), CONFIG)
+    shown, grads = BY_ROWS(read(PARAMS, b), b, WEIGHT, keys(), config)
     # the scale of a table is 2 while it decays
     weights = rbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
     weights = weights._replace(W=Weights(PARAMS.W / 2, jnp.array(2.0), None, None))
-    also_shown, parts = jax.jit(functools.partial(rbm.gradient, config=CONFIG))(weights, b, WEIGHT, keys())
+    also_shown, parts = jax.jit(functools.partial(rbm.gradient, config=config))(weights, b, WEIGHT, keys())
     np.testing.assert_allclose(shown, also_shown, rtol=1e-5)
     for name in rbm.Params._fields:
         expected = getattr(by_hand, name)
@@ -228,7 +238,7 @@ def test_minibatch_equals_the_specification_and_both_gradients_agree(cd_steps):
 
 def test_gradient_is_the_rules_5_4_to_5_6():
     b = batch()
-    start, end = chains(opened(PARAMS, b), b.known.item, rbm.hidden_bias(PARAMS, b), b, keys())
+    start, end = chains(opened(PARAMS, b), b.known.item, rbm.hidden_bias(PARAMS, b), b, keys(), 0.0)
     W, b_m, b_h = np.zeros((I, K, H)), np.zeros((I, K)), np.zeros(H)
     for j, (u, m, k) in enumerate(zip(*map(np.asarray, b.known), strict=True)):
         if u < U:

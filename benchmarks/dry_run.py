@@ -3,112 +3,126 @@
 import resource
 import sys
 import time
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Protocol
 
 import jax
 import numpy as np
 from rich.table import Table as RichTable
 
-from benchmarks import scales
-from benchmarks.shelf import Shelf, Spec, bootstrap
 from benchmarks.table import Table
-from jaxfit import fit, step
-from jaxlm import examples, hlbl, lbl, trees
-from jaxlm.tree_order import by_visits
-from jaxlm.tree_paths import node_biases
+from jaxfit.capacity import Plan, plan
+from jaxfit.fit import Trainer
+from jaxfit.order import permutation
 
 STEPS = 50
-# A learned tree is not there before its bootstrap model is trained. Random trees of so many copies stand in:
-# as many as make the mean code length of Table 4.3.
-STAND_INS = {(0.0, 1): 1, (0.25, 1): 2, (0.4, 1): 2, (0.4, 2): 5, (0.4, 4): 10}
 VALIDATION = 1 / 3  # of a training step's time for each event: the gradient costs twice the loss
+
+
+class Shelf(Protocol):
+    """What a projection needs of a shelf."""
+
+    scale: Any
+    unit: str  # of speeds
+    stand_in: str  # what of a projection is not as in training
+
+    def is_there(self, spec: Any) -> bool:
+        """Whether the model need not be trained any more."""
+        ...
+
+    def below(self, spec: Any) -> Iterable[Any]:
+        """Models that must be trained before this one."""
+        ...
+
+    def shape(self, spec: Any) -> Hashable:
+        """Models of the same shape take the same time; None: those that no step-by-step training makes."""
+        ...
+
+    def trainer(self, spec: Any) -> tuple[Trainer, str]:
+        """The training of a model of this shape, at its first step, and the model's name."""
+        ...
+
+    def validation(self) -> int:
+        """How many words or ratings are scored after each epoch."""
+        ...
 
 
 def project(table: Table, shelf: Shelf, seeds: int | None) -> dict[str, Any]:
     """Hours and memory that the table's models would take, those on the shelf left out."""
-    wanted: dict[Spec, None] = {}
+    wanted: dict[Any, None] = {}
 
-    def want(spec: Spec) -> None:
-        for other in (spec.tree_of, bootstrap(spec)):
-            if other is not None:
-                want(other)
+    def want(spec: Any) -> None:
+        for other in shelf.below(spec):
+            want(other)
         wanted[spec] = None
 
     for row in table.rows(shelf.scale, seeds):
         for spec in (spec for specs in row.draws for spec in specs):
             want(spec)
-    neural = [spec for spec in wanted if spec.kind != "kn"]
-    missing = [spec for spec in neural if not shelf.is_there(spec)]
-    shapes: dict[tuple[Any, ...], list[Spec]] = {}
+    stepped = [spec for spec in wanted if shelf.shape(spec) is not None]
+    missing = [spec for spec in stepped if not shelf.is_there(spec)]
+    shapes: dict[Hashable, list[Any]] = {}
     for spec in missing:
-        shapes.setdefault((spec.kind, spec.config, spec.tree[1:] if spec.kind == "hlbl" else ()), []).append(
-            spec
-        )
+        shapes.setdefault(shelf.shape(spec), []).append(spec)
     rows = [_shape(specs[0], len(specs), shelf) for specs in shapes.values()]
     return {
-        "models": len(neural),
-        "on the shelf": len(neural) - len(missing),
+        "models": len(stepped),
+        "on the shelf": len(stepped) - len(missing),
+        "unit": shelf.unit,
+        "stand_in": shelf.stand_in,
         "shapes": rows,
         "hours": sum(row["hours"] for row in rows),
         "memory_gb": max((row["memory_gb"] for row in rows), default=0.0),
     }
 
 
-def model(spec: Spec, shelf: Shelf) -> tuple[fit.Trainer, str]:
-    """The training of a model of this shape, at its first step, and the model's name."""
-    vocabulary, ids = shelf.corpus.vocabulary, shelf.corpus.train
-    recipe, config = scales.recipe(spec.kind, shelf.recipe, shelf.scale)
-    config |= {"num_features": shelf.scale.num_features} | dict(spec.config)
-    key, counts = jax.random.key(0), np.bincount(ids, minlength=len(vocabulary))
-    program: step.Program
-    params: Any
-    data: Any
-    if spec.kind == "lbl":
-        flat = lbl.Config(num_words=len(vocabulary), **config)
-        program, params = lbl.program(flat, vocabulary.eos), lbl.init(key, flat, counts)
-        data = examples.pad(ids, flat.context_size, vocabulary.eos)
-    else:
-        copies = spec.tree[2] if spec.tree[0] == "random" else STAND_INS[spec.tree[1:]]
-        tree = trees.build("random", key, num_words=len(vocabulary), copies=copies)
-        deep = hlbl.Config(num_words=len(vocabulary), num_nodes=len(tree.children), **config)
-        tree = by_visits(tree, counts, deep.num_hot)
-        program, params = hlbl.program(deep, vocabulary.eos), hlbl.init(key, deep, node_biases(tree, counts))
-        data = hlbl.make_data(ids, tree, deep, vocabulary.eos)
-    trainer = fit.Trainer(program, params, data, recipe, key, None)
-    return trainer, spec.label().replace(f"-seed{spec.seed}", "")
-
-
-def _shape(spec: Spec, models: int, shelf: Shelf) -> dict[str, Any]:
-    trainer, label = model(spec, shelf)
-    recipe = trainer.recipe
-    run = trainer.epoch_run()
-    first = min(1, trainer.steps - 1)
-    taken = min(STEPS, trainer.steps - first)
-    run(0, first)
-    begin = time.perf_counter()
-    run(first, first + taken)
-    seconds = (time.perf_counter() - begin) / taken
-    events = trainer.steps * recipe.batch_size + VALIDATION * len(shelf.corpus.valid)
-    epoch = seconds * events / recipe.batch_size
-    (room,) = trainer.runs
+def _shape(spec: Any, models: int, shelf: Shelf) -> dict[str, Any]:
+    trainer, label = shelf.trainer(spec)
+    laid, run = _laid(trainer), trainer.epoch_run()
+    epoch = _epoch_seconds(laid, run)
+    whole = epoch * (1 + VALIDATION * shelf.validation() / trainer.events)
     return {
         "model": label,
         "models": models,
-        "seconds_per_step": seconds,
-        "words_per_second": recipe.batch_size / seconds,
-        "padding_ratio": _padding(trainer, room),
-        "minutes_per_epoch": epoch / 60,
-        "epochs": recipe.epochs,
-        "hours": models * (trainer.compile_seconds + epoch * recipe.epochs) / 3600,
+        "seconds_per_step": epoch / trainer.steps,
+        f"{shelf.unit}_per_second": trainer.events / epoch,
+        "padding_ratio": _padding(trainer, laid),
+        "minutes_per_epoch": whole / 60,
+        "epochs": trainer.recipe.epochs,
+        "hours": models * (trainer.compile_seconds + whole * trainer.recipe.epochs) / 3600,
         "memory_gb": _peak_memory() / 1e9,
-    }  # fmt: skip
+    }
 
 
-def _padding(trainer: fit.Trainer, room: int | tuple[int, ...]) -> float:
+def _laid(trainer: Trainer) -> Plan:
+    """The first epoch's minibatches, as the trainer lays them."""
+    key = jax.random.fold_in(trainer.order_key, 0)
+    order = np.asarray(permutation(key, trainer.size))
+    return plan(trainer.costs, order, trainer.recipe.batch_size, 1, jax.random.fold_in(key, 1))
+
+
+def _epoch_seconds(laid: Plan, run: Callable[[int, int], None]) -> float:
+    """From some steps of each compiled program, weighed by how many steps of an epoch are its."""
+    seconds = 0.0
+    for room in {stretch.room for stretch in laid.stretches}:
+        mine = [stretch for stretch in laid.stretches if stretch.room == room]
+        begin, last = mine[0].begin, mine[0].end
+        if begin + 1 < last:  # the first step of a program may be slow
+            run(begin, begin := begin + 1)
+        end = min(last, begin + STEPS)
+        before = time.perf_counter()
+        run(begin, end)
+        steps = sum(stretch.end - stretch.begin for stretch in mine)
+        seconds += (time.perf_counter() - before) / (end - begin) * steps
+    return seconds
+
+
+def _padding(trainer: Trainer, laid: Plan) -> float:
     """Room of all minibatches over the entries in it; 1 where examples are of one size."""
     if trainer.costs is None:
         return 1.0
-    return trainer.steps * float(np.sum(room)) / float(np.sum(trainer.costs, dtype=np.int64))
+    room = sum((stretch.end - stretch.begin) * float(np.sum(stretch.room)) for stretch in laid.stretches)
+    return room / float(np.sum(trainer.costs, dtype=np.int64))
 
 
 def _peak_memory() -> float:
@@ -121,17 +135,17 @@ def _peak_memory() -> float:
 
 def shown(name: str, projected: dict[str, Any]) -> RichTable:
     """The projection for people."""
+    unit = projected["unit"]
     table = RichTable(
-        "model", "models", "words/s", "padding", "min/epoch", "epochs at most", "hours", "memory so far, GB",
-        title=f"{name}: {projected['models']} neural models, {projected['on the shelf']} of them on the shelf; "
+        "model", "models", f"{unit}/s", "padding", "min/epoch", "epochs at most", "hours", "memory so far, GB",
+        title=f"{name}: {projected['models']} models, {projected['on the shelf']} of them on the shelf; "
         f"at most {projected['hours']:.2f} hours and {projected['memory_gb']:.1f} GB",
         title_justify="left",
-        caption="learned trees are stood in for by random ones with the code lengths of Table 4.3; "
-        "padding: room of minibatches over what is in it",
+        caption=f"{projected['stand_in']}padding: room of minibatches over what is in it",
     )  # fmt: skip
     for row in projected["shapes"]:
         table.add_row(
-            row["model"], str(row["models"]), f"{row['words_per_second']:,.0f}",
+            row["model"], str(row["models"]), f"{row[f'{unit}_per_second']:,.0f}",
             f"{row['padding_ratio']:.2f}", f"{row['minutes_per_epoch']:.2f}",
             str(row["epochs"]), f"{row['hours']:.2f}", f"{row['memory_gb']:.2f}",
         )  # fmt: skip

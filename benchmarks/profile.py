@@ -4,7 +4,6 @@ from pathlib import Path
 
 import jax
 
-from benchmarks import dry_run
 from benchmarks.shelf import Shelf, Spec
 
 STEPS = 20
@@ -17,7 +16,7 @@ MODELS = {
 
 def trace(name: str, shelf: Shelf, folder: Path) -> int:
     """Write a trace of STEPS steps of a model's training, compiled beforehand; returns how many it had."""
-    trainer, _ = dry_run.model(MODELS[name], shelf)
+    trainer, _ = shelf.trainer(MODELS[name])
     run = trainer.epoch_run()
     first = min(1, trainer.steps - 1)
     last = min(first + STEPS, trainer.steps)

@@ -1,28 +1,23 @@
-"""Trained models that tables share: each is trained once, found again by all that determines it."""
+"""Trained language models that tables share, and how each is trained."""
 
-import hashlib
-import json
-import sys
-import time
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import jax
 import numpy as np
 
-from benchmarks import record, scales
+from benchmarks import kept, scales
 from benchmarks.scales import Scale
-from jaxfit.atomic import replacing
-from jaxfit.errors import UserError
-from jaxfit.journal import Journal
-from jaxlm import examples, model, train, tree_file, trees
+from jaxfit import fit, step
+from jaxlm import examples, hlbl, lbl, model, train, tree_file, trees
 from jaxlm.default_data import Corpus
-from jaxlm.tree_paths import Tree
+from jaxlm.tree_order import by_visits
+from jaxlm.tree_paths import Tree, node_biases
 
-DONE = "benchmark.json"
+# A learned tree is not there before its bootstrap model is trained. For a projection random trees of so many copies
+# stand in: as many as make the mean code length of Table 4.3.
+STAND_INS = {(0.0, 1): 1, (0.25, 1): 2, (0.4, 1): 2, (0.4, 2): 5, (0.4, 4): 10}
 
 
 @dataclass(frozen=True)
@@ -78,12 +73,36 @@ class Trained:
 
 
 class Shelf:
-    """Models of one data set, scale and recipe under a work folder."""
+    """Language models of one data set, scale and recipe under a work folder."""
+
+    thesis = "AP News, 14 million words"  # what the thesis' figures are of
+    unit = "words"
+    stand_in = "learned trees are stood in for by random ones with the code lengths of Table 4.3; "
 
     def __init__(self, corpus: Corpus, scale: Scale, recipe: str, work: Path, show: bool = False):
         self.corpus, self.scale, self.recipe, self.work, self.show = corpus, scale, recipe, work, show
+        self.name = corpus.name
         self._found: dict[Spec, Trained] = {}
-        self.trained = 0  # how many models this process had to train
+
+    def describe(self) -> dict[str, Any]:
+        """The data as a record names it."""
+        corpus = self.corpus
+        return {
+            "name": corpus.name, "sha256": corpus.sha256, "note": corpus.note, "words": len(corpus.vocabulary),
+            "events": {"train": len(corpus.train), "valid": len(corpus.valid), "test": len(corpus.test)},
+        }  # fmt: skip
+
+    def size(self) -> str:
+        """How much data there is, in words."""
+        corpus = self.corpus
+        return (
+            f"{len(corpus.train):,} events for training, {len(corpus.test):,} for the test, "
+            f"{len(corpus.vocabulary):,} words"
+        )
+
+    def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
+        """A model's validation, epoch by epoch, as a record names it."""
+        return {"validation_perplexity": [round(float(np.exp(line["valid"])), 3) for line in history]}
 
     def identity(self, spec: Spec) -> dict[str, Any]:
         """All that determines the trained model."""
@@ -112,54 +131,69 @@ class Shelf:
 
     def directory(self, spec: Spec) -> Path:
         """Where the model is or will be."""
-        identity = json.dumps(self.identity(spec), sort_keys=True)
-        digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
-        return self.work / "models" / f"{self.corpus.name}-{spec.label()}-{digest}"
+        return kept.folder(self.work, self.name, spec.label(), self.identity(spec))
 
     def is_there(self, spec: Spec) -> bool:
         """Whether the model need not be trained any more."""
-        return (self.directory(spec) / DONE).is_file()
+        return kept.is_there(self.directory(spec))
 
     def get(self, spec: Spec) -> Trained:
         """The trained model: found, gone on with where a run was interrupted, or trained from the start."""
         if spec not in self._found:
-            directory = self.directory(spec)
-            with _locked(directory):
-                if not self.is_there(spec):
-                    self._train(spec, directory)
-            self._found[spec] = Trained(directory, json.loads((directory / DONE).read_text()))
+            directory, identity = self.directory(spec), self.identity(spec)
+            info = kept.keep(
+                directory, spec.label(), identity, lambda: self._train(spec, directory, identity)
+            )
+            self._found[spec] = Trained(directory, info)
         return self._found[spec]
 
-    def _train(self, spec: Spec, directory: Path) -> None:
+    def _train(self, spec: Spec, directory: Path, identity: dict[str, Any]) -> kept.Made:
         corpus = self.corpus
         if spec.left_out is not None:
             rest = examples.leave_out(corpus.train, corpus.vocabulary.eos, *spec.left_out)
             corpus = corpus._replace(train=rest)
-        identity = self.identity(spec)
-        started = time.perf_counter()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
-            trained = self._fit(spec, corpus, directory, identity)
-        said = [str(warning.message) for warning in caught]
-        self.trained += 1
+        trained = self._fit(spec, corpus, directory, identity)
         for part, ids in (("valid", corpus.valid), ("test", corpus.test)):
-            with replacing(directory / f"events-{part}.npy") as path, path.open("wb") as file:
-                np.save(file, trained.model.event_log_probs(ids))
-        seconds = time.perf_counter() - started
-        info = {
-            "label": spec.label(),
-            "identity": identity,
-            "seconds": trained.seconds | {"all": seconds},
-            "history": Journal(directory).lines(),
-            "timing": timing(Journal(directory).times(), len(corpus.train)),
-            "warnings": said,
-            "environment": record.environment(),
-        }
-        with replacing(directory / DONE) as path:
-            path.write_text(json.dumps(info, indent=1))
-        for line in said:
-            print(f"  {spec.label()}: {line}", file=sys.stderr)
-        print(f"  trained {spec.label()} in {seconds:.1f} s", file=sys.stderr, flush=True)
+            kept.save(directory, f"events-{part}", trained.model.event_log_probs(ids))
+        return kept.Made(trained.seconds, len(corpus.train))
+
+    def below(self, spec: Spec) -> list[Spec]:
+        """Models that this one's tree is made from."""
+        return [other for other in (spec.tree_of, bootstrap(spec)) if other is not None]
+
+    def shape(self, spec: Spec) -> tuple[Any, ...] | None:
+        """What decides how long training takes; None for n-grams."""
+        if spec.kind == "kn":
+            return None
+        return spec.kind, spec.config, spec.tree[1:] if spec.kind == "hlbl" else ()
+
+    def validation(self) -> int:
+        """How many words are scored after each epoch."""
+        return len(self.corpus.valid)
+
+    def trainer(self, spec: Spec) -> tuple[fit.Trainer, str]:
+        """The training of a model of this shape, at its first step, and the model's name."""
+        vocabulary, ids = self.corpus.vocabulary, self.corpus.train
+        recipe, config = scales.recipe(spec.kind, self.recipe, self.scale)
+        config |= {"num_features": self.scale.num_features} | dict(spec.config)
+        key, counts = jax.random.key(0), np.bincount(ids, minlength=len(vocabulary))
+        program: step.Program
+        params: Any
+        data: Any
+        if spec.kind == "lbl":
+            flat = lbl.Config(num_words=len(vocabulary), **config)
+            program, params = lbl.program(flat, vocabulary.eos), lbl.init(key, flat, counts)
+            data = examples.pad(ids, flat.context_size, vocabulary.eos)
+        else:
+            copies = spec.tree[2] if spec.tree[0] == "random" else STAND_INS[spec.tree[1:]]
+            tree = trees.build("random", key, num_words=len(vocabulary), copies=copies)
+            deep = hlbl.Config(num_words=len(vocabulary), num_nodes=len(tree.children), **config)
+            tree = by_visits(tree, counts, deep.num_hot)
+            program = hlbl.program(deep, vocabulary.eos)
+            params = hlbl.init(key, deep, node_biases(tree, counts))
+            data = hlbl.make_data(ids, tree, deep, vocabulary.eos)
+        trainer = fit.Trainer(program, params, data, recipe, key, None)
+        return trainer, spec.label().replace(f"-seed{spec.seed}", "")
 
     def _fit(self, spec: Spec, corpus: Corpus, directory: Path, identity: dict[str, Any]) -> train.Trained:
         if spec.kind == "kn":
@@ -213,38 +247,3 @@ def subtrees(tree: Tree) -> list[Tree]:
             )
         )
     return parts
-
-
-def timing(lines: list[dict[str, Any]], examples: int) -> dict[str, float]:
-    """Speed from the lines of `timing.jsonl`, and from it the time of a whole epoch of so many examples.
-
-    A median, so that no pause counts; of speeds, as the line of an epoch that was resumed is of its rest only.
-    """
-    speeds = [line["examples_per_second"] for line in lines if line.get("steps", 1) > 0]
-    if not speeds:
-        return {}
-    speed = float(np.median(speeds))
-    return {
-        "seconds_per_epoch": examples / speed,
-        "examples_per_second": speed,
-        "compile_seconds": max(line["compile_seconds"] for line in lines),
-    }
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """One process at a time trains a model; another that wants it waits, then finds it."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system: do not train one model in two processes there
-        yield
-        return
-    path = directory.with_name(f"{directory.name}.lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("w")
-    except OSError as error:
-        raise UserError(f"cannot write there: {error.strerror}", path, "choose another --work") from error
-    with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

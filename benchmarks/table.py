@@ -6,15 +6,50 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from benchmarks import record
-from benchmarks.scales import Scale
-from benchmarks.shelf import Shelf, Spec, Trained
 
 Measured = dict[str, float]  # column -> figure
+IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
+
+
+class Trained(Protocol):
+    """What a table needs of a trained model: its folder, and what is known of it (`benchmarks.kept`)."""
+
+    directory: Path
+    info: dict[str, Any]
+
+
+class Shelf(Protocol):
+    """What a table needs of a shelf: of language models (`benchmarks.shelf`), or of recommenders."""
+
+    thesis: str  # what the thesis' figures are of
+    name: str  # of the data
+    scale: Any
+    recipe: str
+
+    def get(self, spec: Any) -> Trained:
+        """The trained model."""
+        ...
+
+    def directory(self, spec: Any) -> Path:
+        """Where it is or will be."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """The data as a record names it."""
+        ...
+
+    def size(self) -> str:
+        """How much data there is, in words."""
+        ...
+
+    def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
+        """A model's validation, epoch by epoch, as a record names it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -31,9 +66,9 @@ class Row:
     """A row: what names it, its models (one tuple for each seed), the thesis' figures."""
 
     label: tuple[str, ...]
-    draws: tuple[tuple[Spec, ...], ...]
+    draws: tuple[tuple[Any, ...], ...]
     thesis: dict[str, float]
-    measure: Callable[[Shelf, tuple[Spec, ...]], Measured]
+    measure: Callable[[Any, tuple[Any, ...]], Measured]
 
 
 @dataclass(frozen=True)
@@ -45,9 +80,10 @@ class Table:
     title: str
     heads: tuple[str, ...]  # of the cells that name a row
     columns: tuple[Column, ...]
-    rows: Callable[[Scale, int | None], list[Row]]  # scale, and seeds where they are asked for
+    rows: Callable[[Any, int | None], list[Row]]  # scale, and seeds where they are asked for
     note: str = ""
     conclude: Callable[[list[dict[str, Any]]], dict[str, Any]] = lambda rows: {}
+    draw: Callable[[dict[str, Any], Path], None] | None = None  # a complete record, as a figure
 
 
 def run(
@@ -68,7 +104,7 @@ def run(
     path = out / file_name(table.name, shelf)
     begin = {
         "table": table.name, "section": table.section, "title": table.title, "command": command,
-        "data": describe(shelf), "scale": shelf.scale.name, "recipe": shelf.recipe, "seeds": seeds,
+        "data": shelf.describe(), "scale": shelf.scale.name, "recipe": shelf.recipe, "seeds": seeds,
         "columns": [vars(column) for column in table.columns], "heads": list(table.heads), "note": table.note,
     }  # fmt: skip
     same = ("data", "scale", "recipe", "seeds", "columns")
@@ -85,7 +121,7 @@ def run(
     for row in chosen:
         known[row.label] = _measure(table, row, shelf)
         used = (shelf.get(spec) for specs in row.draws for spec in specs)
-        models |= {model.directory.name: describe_model(model) for model in used}
+        models |= {model.directory.name: describe_model(model, shelf) for model in used}
         each(known[row.label])
         kept = [known[r.label] for r in rows if r.label in known]
         done = len(kept) == len(rows)
@@ -94,23 +130,17 @@ def run(
             "models": {name: models[name] for row in kept for name in row["models"]},
             "answers": table.conclude(kept) if done else {},
         }  # fmt: skip
-        record.write(path, result, markdown(result))
+        picture = path.with_suffix(".png") if table.draw is not None and done else None
+        record.write(path, result, markdown(result, shelf, picture))
+    if result.get("complete") and table.draw is not None:
+        table.draw(result, path.with_suffix(".png"))
     return result
 
 
 def file_name(name: str, shelf: Shelf) -> str:
     """`<name>.<data>.<scale>.json`, with the recipe where it is the thesis'."""
     recipe = "" if shelf.recipe == "tuned" else f".{shelf.recipe}"
-    return f"{name}.{shelf.corpus.name}.{shelf.scale.name}{recipe}.json"
-
-
-def describe(shelf: Shelf) -> dict[str, Any]:
-    """The data as a record names it."""
-    corpus = shelf.corpus
-    return {
-        "name": corpus.name, "sha256": corpus.sha256, "note": corpus.note, "words": len(corpus.vocabulary),
-        "events": {"train": len(corpus.train), "valid": len(corpus.valid), "test": len(corpus.test)},
-    }  # fmt: skip
+    return f"{name}.{shelf.name}.{shelf.scale.name}{recipe}.json"
 
 
 def _measure(table: Table, row: Row, shelf: Shelf) -> dict[str, Any]:
@@ -130,7 +160,7 @@ def _measure(table: Table, row: Row, shelf: Shelf) -> dict[str, Any]:
         "label": list(row.label),
         "cells": cells,
         "thesis": row.thesis,
-        "seeds": [specs[0].seed for specs in row.draws],
+        "seeds": [specs[0].seed for specs in row.draws if specs],
         "seconds": seconds,
         "models": _models(row, shelf),
         "environment": record.environment(),
@@ -142,13 +172,13 @@ def _models(row: Row, shelf: Shelf) -> list[str]:
     return list(dict.fromkeys(shelf.directory(spec).name for specs in row.draws for spec in specs))
 
 
-def describe_model(model: Trained) -> dict[str, Any]:
+def describe_model(model: Trained, shelf: Shelf) -> dict[str, Any]:
     """A model as a record holds it."""
     info, here = model.info, record.environment()
     return {
         "label": info["label"],
-        **{key: info["identity"][key] for key in ("config", "recipe", "tree") if key in info["identity"]},
-        "validation_perplexity": [round(float(np.exp(line["valid"])), 3) for line in info["history"]],
+        **{key: info["identity"][key] for key in IDENTITY if key in info["identity"]},
+        **shelf.scores(info["history"]),
         **info["timing"],
         "seconds": info["seconds"],
         "warnings": info["warnings"],
@@ -198,17 +228,16 @@ def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
     return shown
 
 
-def markdown(result: dict[str, Any]) -> str:
-    """The table for people."""
+def markdown(result: dict[str, Any], shelf: Shelf, picture: Path | None = None) -> str:
+    """The table for people, below its figure where it has one."""
     titles, data = header(result), result["data"]
     lines = [
         f"# {result['table']}: {result['title']}",
         "",
-        f"Mnih 2010, §{result['section']}; the thesis' figures are of AP News, 14 million words.",
-        f"Data: {data['name']} ({data['note']}), {data['events']['train']:,} events for training, "
-        f"{data['events']['test']:,} for the test, {data['words']:,} words; scale {result['scale']}, "
-        f"recipe {result['recipe']}.",
+        f"Mnih 2010, §{result['section']}; the thesis' figures are of {shelf.thesis}.",
+        f"Data: {data['name']} ({data['note']}), {shelf.size()}; scale {result['scale']}, recipe {result['recipe']}.",
         "" if result["complete"] else "\n**Not all rows have been run yet.**",
+        *([] if picture is None else [f"![{result['title']}]({picture.name})", ""]),
         "| " + " | ".join(titles) + " |",
         "|" + "|".join(["---"] * len(result["heads"]) + ["--:"] * (len(titles) - len(result["heads"]))) + "|",
         *("| " + " | ".join(cells(result, row)) + " |" for row in result["rows"]),

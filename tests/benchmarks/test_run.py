@@ -2,10 +2,7 @@
 
 import dataclasses
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,7 +10,7 @@ import numpy as np
 import pytest
 from jax import random
 
-from benchmarks import __main__, measures, record, report, scales, shelf, table
+from benchmarks import __main__, kept, measures, record, report, scales, shelf, table
 from benchmarks.tables import TABLES
 from jaxfit.errors import UserError
 from jaxlm import trees
@@ -21,39 +18,12 @@ from jaxlm import trees
 ROOT = Path(__file__).parents[2]
 
 
-class Place:
-    """Where this file's runs keep models and records: trained once, found by every test."""
-
-    def __init__(self, folder: Path):
-        self.work, self.out = folder / "work", folder / "results"
-
-    def start(self, *arguments: str, **options) -> subprocess.Popen:
-        words = [sys.executable, "-m", "benchmarks", *arguments]
-        # of programs this small nearly all time goes into compiling them
-        env = os.environ | {
-            "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-        }
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(words, cwd=ROOT, env=env, text=True, **pipes, **options)
-
-    def run(self, *arguments: str, status: int = 0) -> tuple[str, str]:
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == status, err
-        return out, err
-
-    def table(self, name: str, *options: str) -> tuple[dict, str, str]:
-        where = ("--work", str(self.work), "--out", str(self.out))
-        out, err = self.run("run", name, "--scale", "tiny", *where, "--json", *options)
-        return json.loads(out.splitlines()[-1])[name], out, err
-
-
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return Place(tmp_path_factory.mktemp("benchmarks"))
+def place(tmp_path_factory: pytest.TempPathFactory, place_in):
+    return place_in(tmp_path_factory.mktemp("benchmarks"))
 
 
-def test_table_4_4_is_resumed_row_by_row_and_records_all_it_says(place: Place) -> None:
+def test_table_4_4_is_resumed_row_by_row_and_records_all_it_says(place) -> None:
     where = ("--work", str(place.work), "--out", str(place.out))
     process = place.start("run", "table-4.4", "--scale", "tiny", *where)
     path = place.out / "table-4.4.planted.tiny.json"
@@ -69,12 +39,12 @@ def test_table_4_4_is_resumed_row_by_row_and_records_all_it_says(place: Place) -
     assert 2 <= len(cut["rows"]) < 11
     assert "Not all rows" in path.with_suffix(".md").read_text()
     models = {
-        folder: (place.work / "models" / folder / shelf.DONE).stat().st_mtime_ns for folder in cut["models"]
+        folder: (place.work / "models" / folder / kept.DONE).stat().st_mtime_ns for folder in cut["models"]
     }
 
     result, out, err = place.table("table-4.4")
     for folder, changed in models.items():
-        assert (place.work / "models" / folder / shelf.DONE).stat().st_mtime_ns == changed, "trained again"
+        assert (place.work / "models" / folder / kept.DONE).stat().st_mtime_ns == changed, "trained again"
     assert "trained hlbl-random-seed1 " not in err
     assert result == json.loads(path.read_text())
     for before, after in zip(cut["rows"], result["rows"], strict=False):
@@ -109,7 +79,7 @@ def test_table_4_4_is_resumed_row_by_row_and_records_all_it_says(place: Place) -
         assert "ADAPTIVE(0.4) ×4" in text
 
 
-def test_rows_and_seeds_can_be_chosen(place: Place) -> None:
+def test_rows_and_seeds_can_be_chosen(place) -> None:
     result, out, err = place.table("table-4.4", "--seeds", "2", "--rows", "Ran", "--out", f"{place.out}-2")
     assert "trained hlbl-random-seed2" in err
     assert [row["label"][1] for row in result["rows"]] == ["T1"]
@@ -147,7 +117,7 @@ def test_rows_of_other_models_or_commits_do_not_pass_for_these(
     assert not result["complete"]
 
 
-def test_tables_of_trees_take_the_models_of_table_4_4(place: Place) -> None:
+def test_tables_of_trees_take_the_models_of_table_4_4(place) -> None:
     place.table("table-4.4", "--rows", "HLBL")
     statistics, _, err = place.table("table-4.3")
     assert "trained" not in err
@@ -163,7 +133,7 @@ def test_tables_of_trees_take_the_models_of_table_4_4(place: Place) -> None:
 
 
 @pytest.mark.parametrize(("name", "rows"), [("table-3.2", 6), ("table-4.1", 7), ("table-4.2", 4)])
-def test_tables_of_perplexities(place: Place, name: str, rows: int) -> None:
+def test_tables_of_perplexities(place, name: str, rows: int) -> None:
     result, _, _ = place.table(name)
     assert len(result["rows"]) == rows
     assert result["complete"]
@@ -180,13 +150,13 @@ def test_tables_of_perplexities(place: Place, name: str, rows: int) -> None:
             assert ours["reduction"] == pytest.approx(ours["random"] - ours["learned"])
 
 
-def test_diversity_joins_the_parts_of_one_tree(place: Place) -> None:
+def test_diversity_joins_the_parts_of_one_tree(place) -> None:
     result, _, _ = place.table("table-4.6")
     assert [row["label"] for row in result["rows"]] == [["S1 ×4"], ["S1+S2+S3+S4"]]
     assert set(result["rows"][0]["cells"]) == {"adaptive", "random", "noisy"}
 
 
-def test_context_sizes_are_answered(place: Place) -> None:
+def test_context_sizes_are_answered(place) -> None:
     result, out, _ = place.table("table-4.7")
     values = [row["cells"]["perplexity"]["mean"] for row in result["rows"][:3]]
     falls = values[0] > values[1] > values[2]
@@ -195,7 +165,7 @@ def test_context_sizes_are_answered(place: Place) -> None:
     assert f"context size: {'yes' if falls else 'no'}" in " ".join(out.split())
 
 
-def test_bias_variance_and_its_models(place: Place) -> None:
+def test_bias_variance_and_its_models(place) -> None:
     parts, _, _ = place.table("table-4.9")
     result, _, err = place.table("table-4.8")
     assert "trained" not in err
@@ -208,7 +178,7 @@ def test_bias_variance_and_its_models(place: Place) -> None:
         assert variance > 0
 
 
-def test_dry_run_projects_and_trains_nothing(place: Place, tmp_path: Path) -> None:
+def test_dry_run_projects_and_trains_nothing(place, tmp_path: Path) -> None:
     where = ("--work", str(tmp_path / "work"), "--out", str(tmp_path / "out"))
     out, _ = place.run("run", "table-4.2", "--scale", "tiny", *where, "--dry-run", "--json")
     projected = json.loads(out.splitlines()[-1])["table-4.2"]
@@ -221,14 +191,14 @@ def test_dry_run_projects_and_trains_nothing(place: Place, tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
-def test_a_recipe_tuned_on_other_data_is_said(place: Place) -> None:
+def test_a_recipe_tuned_on_other_data_is_said(place) -> None:
     said = "benchmarks: the tuned recipe of scale tiny was tuned on planted, not on prose"
     for options, times in ((("--data", "prose"), 1), ((), 0), (("--data", "prose", "--recipe", "thesis"), 0)):
         _, _, err = place.table("table-4.4", "--rows", "KN2", *options)
         assert err.splitlines().count(said) == times
 
 
-def test_profile_writes_a_trace(tmp_path: Path, place: Place) -> None:
+def test_profile_writes_a_trace(tmp_path: Path, place) -> None:
     out, _ = place.run(
         "profile", "hlbl", "--scale", "tiny", "--work", str(place.work), "--trace", str(tmp_path)
     )
@@ -236,7 +206,7 @@ def test_profile_writes_a_trace(tmp_path: Path, place: Place) -> None:
     assert list(tmp_path.rglob("*.xplane.pb"))
 
 
-def test_list_and_report(place: Place) -> None:
+def test_list_and_report(place) -> None:
     out, _ = place.run("list")
     assert all(name in out for name in (*TABLES, *scales.SCALES))
     place.table("table-4.4", "--rows", "KN")
@@ -305,7 +275,7 @@ def test_recorded_results_are_replaced_on_demand_only() -> None:
         ((), "benchmarks: COMMAND is missing ("),
     ],
 )  # fmt: skip
-def test_mistakes_are_one_line(place: Place, arguments: tuple[str, ...], line: str) -> None:
+def test_mistakes_are_one_line(place, arguments: tuple[str, ...], line: str) -> None:
     where = ("--work", str(place.work)) if arguments[:1] == ("run",) else ()
     out, err = place.run(*arguments, *where, status=2)
     assert out == ""
@@ -353,9 +323,9 @@ def test_an_epoch_that_was_resumed_counts_by_its_speed() -> None:
         {"steps": 7, "train_seconds": 0.5, "examples_per_second": 140.0, "compile_seconds": 2.0},
         {"steps": 0, "train_seconds": 0.0, "examples_per_second": 0.0, "compile_seconds": 2.0},
     ]
-    found = shelf.timing(lines, 1000)
+    found = kept.timing(lines, 1000)
     assert found == {"seconds_per_epoch": 10.0, "examples_per_second": 100.0, "compile_seconds": 2.0}
-    assert shelf.timing([], 1000) == {}, "an n-gram model has no epochs"
+    assert kept.timing([], 1000) == {}, "an n-gram model has no epochs"
 
 
 def test_subtrees_are_those_that_were_joined() -> None:

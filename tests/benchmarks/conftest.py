@@ -1,0 +1,49 @@
+"""Where tests of benchmarks run the command, and keep models and records."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+class Place:
+    """Where some runs keep models and records: trained once, found by every test that uses it."""
+
+    def __init__(self, folder: Path):
+        self.work, self.out = folder / "work", folder / "results"
+
+    def start(self, *arguments: str, **options) -> subprocess.Popen:
+        words = [sys.executable, "-m", "benchmarks", *arguments]
+        # of programs this small nearly all time goes into compiling them
+        env = os.environ | {
+            "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+        }
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(words, cwd=ROOT, env=env, text=True, **pipes, **options)
+
+    def run(self, *arguments: str, status: int = 0, seconds: float = 300) -> tuple[str, str]:
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=seconds)
+        assert process.returncode == status, err
+        return out, err
+
+    def tables(self, *names: str, options: tuple[str, ...] = ()) -> tuple[dict[str, dict], str, str]:
+        where = ("--work", str(self.work), "--out", str(self.out))
+        out, err = self.run("run", *names, "--scale", "tiny", *where, "--json", *options, seconds=900)
+        return json.loads(out.splitlines()[-1]), out, err
+
+    def table(self, name: str, *options: str) -> tuple[dict, str, str]:
+        results, out, err = self.tables(name, options=options)
+        return results[name], out, err
+
+
+@pytest.fixture(scope="session")
+def place_in() -> Callable[[Path], Place]:
+    """A place under a folder."""
+    return Place

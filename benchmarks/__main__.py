@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: the thesis' tables, speed, and the data they are made on."""
+"""`python -m benchmarks`: the thesis' tables and figures, speed, and the data they are made on."""
 
 import argparse
 import shlex
@@ -10,14 +10,27 @@ import jax
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from benchmarks import data, dry_run, profile, record, report, scales, speed, table
-from benchmarks.shelf import Shelf
-from benchmarks.tables import TABLES
+from benchmarks import (
+    cf_scales,
+    cf_shelf,
+    cf_tables,
+    data,
+    dry_run,
+    profile,
+    record,
+    report,
+    scales,
+    shelf,
+    speed,
+    table,
+    tables,
+)
 from jaxfit import command
 from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
 
 WORK = Path(".cache/benchmarks")
+TABLES = {**tables.TABLES, **cf_tables.TABLES}
 
 
 def parser() -> command.Parser:
@@ -26,9 +39,11 @@ def parser() -> command.Parser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("list", help="what can be run").set_defaults(run=_list)
 
-    run = commands.add_parser("run", help="make tables", description="Make tables of the thesis.")
+    run = commands.add_parser("run", help="make tables", description="Make tables and figures of the thesis.")
     run.set_defaults(run=_run)
-    run.add_argument("names", nargs="+", metavar="NAME", help="a table, as `list` shows them, or all")
+    run.add_argument(
+        "names", nargs="+", metavar="NAME", help="a table or figure, as `list` shows them, or all"
+    )
     _add_data(run)
     run.add_argument(
         "--seeds", type=_positive, metavar="K", help="trainings of each model (default: the table's)"
@@ -103,48 +118,67 @@ def _list(args: argparse.Namespace) -> None:
     for name, item in TABLES.items():
         shown.add_row(name, item.section, item.title)
     _print(shown)
-    shown = RichTable("scale", "data", "what", box=None)
-    for scale in scales.SCALES.values():
-        shown.add_row(scale.name, scale.data, scale.about)
+    shown = RichTable("scale", "for", "data", "what", box=None)
+    for chapters, known in (("3 and 4", scales.SCALES), ("5", cf_scales.SCALES)):
+        for scale in known.values():
+            shown.add_row(scale.name, f"chapter {chapters}", scale.data, scale.about)
     _print(shown)
 
 
 def _run(args: argparse.Namespace) -> None:
-    names = list(TABLES) if args.names == ["all"] else args.names
+    names = args.names
+    if names == ["all"]:
+        names = [name for name in TABLES if args.data is None or _fits(args.data, name)]
     for name in names:
         if name not in TABLES:
             raise UserError(f"there is no table {name!r}", do=command.suggestion(name, [*TABLES, "all"]))
-    shelf = _shelf(args)
+        if args.data is not None and not _fits(args.data, name):
+            known = [known for known in (*data.BUILT_IN, *data.DATA_SETS) if _fits(known, name)]
+            raise UserError(f"{name} is not made on {args.data}", "--data", f"choose {', '.join(known)}")
+    shelves: dict[bool, Any] = {}  # whether of recommenders
     results = {}
     try:
         for name in names:
-            results[name] = _project(args, name, shelf) if args.dry_run else _make(args, name, shelf)
+            ratings = name in cf_tables.TABLES
+            if ratings not in shelves:
+                shelves[ratings] = _shelf(args, ratings)
+            make = _project if args.dry_run else _make
+            results[name] = make(args, name, shelves[ratings])
     except KeyboardInterrupt:
         raise command.Stopped("stopped by Ctrl-C - give the same command again to go on") from None
     if args.json:
         command.print_json(results)
 
 
-def _shelf(args: argparse.Namespace) -> Shelf:
-    scale = scales.SCALES[args.scale]
+def _fits(name: str, table: str) -> bool:
+    """Whether a table can be made on a data set."""
+    holds = data.DATA_SETS[name].holds if name in data.DATA_SETS else "text"
+    return name == "planted" or (holds == "ratings") == (table in cf_tables.TABLES)
+
+
+def _shelf(args: argparse.Namespace, ratings: bool = False) -> Any:
+    """The shelf of language models, or of recommenders, that the options name."""
+    scale: Any = (cf_scales if ratings else scales).SCALES[args.scale]
     # equal figures are wanted here, whatever a device's default; compiled programs are kept for the next run
     jax.config.update("jax_default_matmul_precision", "highest")
     jax.config.update("jax_compilation_cache_dir", str((args.work / "xla").absolute()))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
-    corpus = scales.corpus(args.data or scale.data, scale, args.data_dir)
+    load = cf_scales.rating_set if ratings else scales.corpus
+    loaded: Any = load(args.data or scale.data, scale, args.data_dir)
     if args.recipe == "tuned" and scale.tuned and args.data not in (None, scale.data):
         said = f"the tuned recipe of scale {scale.name} was tuned on {scale.data}, not on {args.data}"
         print(f"benchmarks: {said}", file=sys.stderr)
-    return Shelf(corpus, scale, args.recipe, args.work, getattr(args, "show", False))
+    kind: Any = cf_shelf.Shelf if ratings else shelf.Shelf
+    return kind(loaded, scale, args.recipe, args.work, getattr(args, "show", False))
 
 
-def _project(args: argparse.Namespace, name: str, shelf: Shelf) -> dict[str, Any]:
+def _project(args: argparse.Namespace, name: str, shelf: Any) -> dict[str, Any]:
     projected = dry_run.project(TABLES[name], shelf, args.seeds)
     _print(dry_run.shown(name, projected))
     return projected
 
 
-def _make(args: argparse.Namespace, name: str, shelf: Shelf) -> dict[str, Any]:
+def _make(args: argparse.Namespace, name: str, shelf: Any) -> dict[str, Any]:
     result = table.run(TABLES[name], shelf, args.out, args.seeds, args.rows, _command(args, name))
     if not result.get("rows"):
         raise UserError(f"no row of {name} contains {args.rows!r}", "--rows")

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, Literal, cast
 
 import jax
 import pooch
 import rich.progress
 
-from benchmarks import corpora
+from benchmarks import corpora, rating_sets
 from jaxfit.errors import UserError
 from jaxlm.default_data import Corpus, prose
 from jaxlm.planted import planted
@@ -33,6 +33,7 @@ class File:
     path: str  # under the folder of data sets; it may also lie there as path.gz
     sha256: str | None  # of its content, unpacked; None where the loader checks the content itself
     member: str | None = None  # its name in the publisher's archive; None: the publisher's file is it
+    other: str | None = None  # another file that will do
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,17 @@ class DataSet:
     url: str | None  # the publisher's file; None: it can only be fetched by hand
     page: str  # where the publisher describes it
     terms: str
-    load: Callable[[list[Path], str, str], Corpus]  # of paths, sha256 and note
+    load: Callable[[list[Path], str, str], Any]  # of paths, sha256 and note: Corpus or RatingSet
+    holds: Literal["text", "ratings"] = "text"
 
 
 def _three(name: str) -> Callable[[list[Path], str, str], Corpus]:
     return lambda paths, sha256, note: corpora.three_files(name, paths, sha256, note)
 
 
+_MOVIELENS = "research use, cite, no redistribution, no commercial use (its README)"
+_U_DATA = "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490"
+_MOVIEDATA = "5ca12bb5fc2c08a1a564c5bfe9a1582ee13905139f5ea71eb0a590b1942b80ca"
 DATA_SETS = {
     d.name: d
     for d in (
@@ -124,9 +129,49 @@ DATA_SETS = {
             "public domain in the US, under the Project Gutenberg header of each file",
             corpora.holmes,
         ),
+        DataSet(
+            "ml-100k",
+            "MovieLens 100K",
+            (File("ml-100k/u.data", _U_DATA, "ml-100k/u.data"),),
+            "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+            "https://grouplens.org/datasets/movielens/100k/",
+            _MOVIELENS,
+            rating_sets.ml_100k,
+            "ratings",
+        ),
+        DataSet(
+            "ml-1m",
+            "MovieLens 1M",
+            (File("ml-1m/ratings.dat", None, "ml-1m/ratings.dat", "ml-1m/ratings-notime.dat"),),
+            "https://files.grouplens.org/datasets/movielens/ml-1m.zip",
+            "https://grouplens.org/datasets/movielens/1m/",
+            _MOVIELENS,
+            rating_sets.ml_1m,
+            "ratings",
+        ),
+        DataSet(
+            "moviedata",
+            "MovieLens 1M as Salakhutdinov and Mnih split it",
+            (File("ml-1m/moviedata.mat", _MOVIEDATA),),
+            None,
+            "https://www.cs.toronto.edu/~rsalakhu/BPMF.html",
+            _MOVIELENS,
+            rating_sets.moviedata,
+            "ratings",
+        ),
+        DataSet(
+            "netflix",
+            "the Netflix Prize",
+            (File("netflix/probe.txt", None),),
+            None,
+            "https://archive.ics.uci.edu/dataset/100/netflix+prize+data",
+            "withdrawn by its publisher; for those who have it: the folder of mv_*.txt or combined_data_*.txt",
+            rating_sets.netflix,
+            "ratings",
+        ),
     )
 }
-BUILT_IN = ("prose", "planted")  # need no files
+BUILT_IN = ("prose", "planted")  # need no files; planted are text and ratings
 
 
 def _known(name: str) -> DataSet:
@@ -157,16 +202,17 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None) -> list[Path
         raise UserError(f"no folder of data sets for {name}", do=f"give --data-dir or set {VARIABLE}; {do}")
     paths = []
     for file in data_set.files:
-        both = (root / file.path, root / f"{file.path}.gz")
-        present = [path for path in both if path.is_file()]
+        names = [file.path, *([file.other] if file.other else [])]
+        places = [root / f"{path}{packed}" for path in names for packed in ("", ".gz")]
+        present = [path for path in places if path.is_file()]
         if not present:
-            raise UserError(f"the data set {name} is not here", both[0], do)
+            raise UserError(f"the data set {name} is not here", places[0], do)
         paths.append(present[0])
     return paths
 
 
-def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Corpus:
-    """Load a data set: training, validation and test text as ids, with the vocabulary of the training text.
+def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Any:
+    """Load a data set: a Corpus (text as ids, the vocabulary of the training text) or a RatingSet, split.
 
     Raises:
         UserError: it is missing, or a file's content is not the published one.
@@ -178,7 +224,7 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Corpus:
     data_set, paths = _known(name), find(name, data_dir)
     digests = []
     for file, path in zip(data_set.files, paths, strict=True):
-        digest = _sha256(path, unpack=path.name == f"{Path(file.path).name}.gz")
+        digest = _sha256(path, unpack=path.suffix == ".gz" and not file.path.endswith(".gz"))
         if file.sha256 not in (None, digest):
             raise UserError(f"not the published file: sha256 {digest[:12]}…", path, "fetch it again")
         digests.append(f"{digest}  {file.path}\n")
@@ -222,9 +268,11 @@ def fetch(
             for file in data_set.files:
                 _unpack(archive, file, Path(folder) / "files" / file.path)
                 digest = _sha256(Path(folder) / "files" / file.path)
-                if digest != file.sha256:
+                if file.sha256 not in (None, digest):
                     what = f"{Path(file.path).name} is not the published file: sha256 {digest[:12]}…"
                     raise UserError(what, url, "nothing was kept; try again or use another mirror")
+            if any(file.sha256 is None for file in data_set.files):  # the loader checks the content
+                data_set.load([Path(folder) / "files" / file.path for file in data_set.files], "", "")
             for file in data_set.files:
                 target = root / file.path
                 target.parent.mkdir(parents=True, exist_ok=True)

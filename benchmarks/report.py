@@ -3,13 +3,13 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from benchmarks import record
 from benchmarks.table import Table
 from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
 
+BEST = {"perplexity": 1, "valid": 4}  # columns, and digits after the point
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 
 
@@ -18,7 +18,8 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
     lines = [
         "# Recorded results",
         "",
-        "Each table of the thesis, the command that makes it, its result. Written by `python -m benchmarks report`.",
+        "Each table and figure of the thesis, the command that makes it, its result. "
+        "Written by `python -m benchmarks report`.",
         "",
         "| table | §  | what | data | scale | recipe | command | result |",
         "|---|---|---|---|---|---|---|---|",
@@ -59,7 +60,7 @@ def fill(text: str, folder: Path, tables: Mapping[str, Table]) -> str:
     for known, table in tables.items():
         results = [_result(path) for path in sorted(folder.glob(f"{known}.*.json"))]
         lines.append(
-            f"| {known.removeprefix('table-')} | {table.title} | `python -m benchmarks run {known}` "
+            f"| {known.removeprefix('table-').replace('-', ' ')} | {table.title} | `python -m benchmarks run {known}` "
             f"| {'<br>'.join(results) or 'not recorded yet'} |"
         )
     speed = f"[speed]({_here(folder)}/speed.md)" if (folder / "speed.json").is_file() else "not recorded yet"
@@ -68,29 +69,17 @@ def fill(text: str, folder: Path, tables: Mapping[str, Table]) -> str:
 
 
 def _result(path: Path) -> str:
-    """A link to a recorded table, and the best perplexity of a neural model in it."""
+    """A link to a recorded table, and the best figure of a neural model or recommender in it."""
     result = json.loads(path.read_text(encoding="utf-8"))
     what = [result["data"]["name"], result["scale"]] + ["thesis"] * (result["recipe"] == "thesis")
     found = f"[{', '.join(what)}]({_here(path.parent)}/{path.stem}.md)"
-    best = min(
-        (
-            row
-            for row in result["rows"]
-            if row["label"][0] in ("LBL", "HLBL") and "perplexity" in row["cells"]
-        ),
-        key=_perplexity,
-        default=None,
-    )
-    found += (
-        ""
-        if best is None
-        else f": {' '.join(filter(None, best['label']))} {record.number(_perplexity(best))}"
-    )
+    for column, digits in BEST.items():
+        rows = [row for row in result["rows"] if column in row["cells"] and "KN" not in row["label"][0]]
+        if rows:
+            best = min(rows, key=lambda row: row["cells"][column]["mean"])
+            mean = best["cells"][column]["mean"]
+            found += f": {' '.join(filter(None, best['label']))} {record.number(mean, digits)}"
     return found if result["complete"] else f"{found} (not all rows)"
-
-
-def _perplexity(row: dict[str, Any]) -> float:
-    return row["cells"]["perplexity"]["mean"]
 
 
 def _here(folder: Path) -> str:

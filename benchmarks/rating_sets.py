@@ -1,0 +1,94 @@
+"""From the publishers' files of a data set to split ratings: what is particular to each of them."""
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from jaxcf import splits
+from jaxcf.planted import Planted, planted
+from jaxcf.ratings import Catalogue, Dataset, Pairs, Ratings, digest
+from jaxcf.reading import Reading, read, read_dataset
+from jaxfit.errors import UserError
+
+TEST, VALID = 0.1, 0.05  # of all ratings, and of the others, where a data set has no split of its own
+# sha256 over users, movies and stars of MovieLens 1M in the publisher's order: with or without time stamps
+ML_1M = "784a05add6418936868b68b3bab8dfb2a787d1cece6d3102d5540b4f8ced33ca"
+
+
+class RatingSet(NamedTuple):
+    """Split ratings, and who rated what in validation and test, for conditional models."""
+
+    data: Dataset
+    asked: Pairs  # of validation and test; also of a test whose ratings are not known
+
+
+def of(data: Dataset, name: str, note: str, unknown: Pairs | None = None) -> RatingSet:
+    """A data set under its name, its validation and test pairs gathered; `unknown`: those without ratings."""
+    parts: list[Ratings | Pairs] = [part for part in (data.valid, data.test, unknown) if part is not None]
+    pairs = Pairs(np.concatenate([p.user for p in parts]), np.concatenate([p.item for p in parts]))
+    return RatingSet(
+        data._replace(name=name, note=note, sha256=digest(data.train, data.valid, data.catalogue)), pairs
+    )
+
+
+def drawn(config: Planted, shares: tuple[float, float] | None) -> RatingSet:
+    """Planted ratings: split by the thesis' scheme, or at random with shares for validation and test."""
+    key = jax.random.key(0)
+    if shares is None:
+        data, how = planted(key, config, scheme="thesis"), "nine latest ratings of each user held out"
+    else:
+        data, how = planted(key, config, *shares), "random split"
+    return of(data, "planted", f"{data.note}, {how}")
+
+
+def ml_100k(paths: list[Path], sha256: str, note: str) -> RatingSet:
+    """MovieLens 100K, split as the thesis' data are (§5.4.1): its ratings have times."""
+    table = read(paths, Reading(scale="1,5,1"))
+    split = splits.thesis(jax.random.key(0), table.ratings)
+    return _split("ml-100k", split, table.catalogue, f"{note}; nine latest ratings of each user held out")
+
+
+def ml_1m(paths: list[Path], sha256: str, note: str) -> RatingSet:
+    """MovieLens 1M: a tenth at random is for the test, a twentieth of the rest for validation.
+
+    Raises UserError for other ratings than the published ones.
+    """
+    table = read(paths, Reading(scale="1,5,1"))
+    users, items = (ids[index] for ids, index in zip(
+        (table.catalogue.users, table.catalogue.items), table.ratings[:2], strict=True
+    ))  # fmt: skip
+    content = np.stack([users, items, table.ratings.stars.astype(np.int64)]).astype("<i4")
+    found = hashlib.sha256(content.tobytes()).hexdigest()
+    if found != ML_1M:
+        what = f"not the published ratings: sha256 {found[:12]}… of users, movies and stars"
+        raise UserError(what, paths[0], "fetch the file again")
+    ratings = table.ratings._replace(time=None)  # with or without: the same data
+    split = splits.random(jax.random.key(0), ratings, (1 - TEST) * VALID, TEST)
+    return _split("ml-1m", split, table.catalogue, f"{note}; random split, 85.5/4.5/10")
+
+
+def moviedata(paths: list[Path], sha256: str, note: str) -> RatingSet:
+    """The split of MovieLens 1M that Salakhutdinov and Mnih published; validation is carved from its training."""
+    data = read_dataset(paths, reading=Reading(scale="1,5,1")).dataset
+    data = splits.carve(jax.random.key(0), data, VALID)
+    return of(data, "moviedata", f"{note}; its own test, validation a twentieth of its training at random")
+
+
+def netflix(paths: list[Path], sha256: str, note: str) -> RatingSet:
+    """The Netflix Prize: `probe.txt` is validation, taken out of training; `qualifying.txt`, if there, the test.
+
+    The ratings of the test are not in it; who rated what is, for conditional models.
+    """
+    probe, folder = paths[0], paths[0].parent
+    qualifying = [
+        path for path in (folder / "qualifying.txt", folder / "qualifying.txt.gz") if path.is_file()
+    ]
+    files = read_dataset([folder], [probe], rated=qualifying, reading=Reading(scale="1,5,1"))
+    return of(files.dataset, "netflix", f"{note}; validation is the probe", files.rated)
+
+
+def _split(name: str, split: splits.Split, catalogue: Catalogue, note: str) -> RatingSet:
+    return of(Dataset(name, *split, catalogue, "", ""), name, note)

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxcf import pmf
+from jaxcf import cpmf_visit, pmf
 from jaxcf.ratings import Pairs, Ratings, by_user, grouped, take
 from jaxfit.order import permutation
 from jaxfit.ragged import spread
@@ -30,7 +30,8 @@ class Config(pmf.Config):
     """What shapes the program."""
 
     block: int = field(
-        default=100, metadata={"help": "ratings of a user between updates, at most", "unit": "ratings"}
+        default=100,
+        metadata={"help": "ratings of a user between updates, at most; 0: all of them", "unit": "ratings"},
     )
 
 
@@ -243,6 +244,7 @@ def program(config: Config) -> Program:
         return jax.ops.segment_sum(each, batch.owner, users, indices_are_sorted=True)
 
     per_rating = config.prior == "per-rating"
+    visit = functools.partial(cpmf_visit.visit, block=config.block, mean=config.mean, biases=config.biases)
     return Program(
         size=lambda data: data.offsets.shape[0] - 1,
         batch=functools.partial(gather, config=config),
@@ -251,12 +253,16 @@ def program(config: Config) -> Program:
         score=score,
         costs=costs,
         metric=("RMSE", np.sqrt),
+        halved=True,
         events=lambda data: data.item.shape[0],
         decay="when-touched" if per_rating else "per-row",
         penalty=functools.partial(penalty, config=config) if per_rating else None,
+        visit=visit if config.block else None,
     )
 
 
+# "tuned" was chosen on validation ratings of MovieLens 1M, 0.836 there. A block moves the mean of a set of m items
+# by 1/m of what it moves Y_i by, at the same rate: W learns as fast as Y only at rates far above it.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(
@@ -267,9 +273,9 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     ),
     "tuned": (
         Recipe(
-            optimizer="adam", batch_size=32, epochs=20, rate={"*": 5e-3}, decay={"*": 4e-2, "W": 1e-3},
-            anneal=True, reduction="sum",
+            optimizer="sgd", batch_size=8, epochs=15, rate={"*": 4e-2, "W": 5.0, "b": 3e-2, "c": 3e-2},
+            decay={"*": 4.5e-2, "W": 1e-4, "b": 2e-2, "c": 1e-2}, anneal=True, reduction="sum",
         ),
-        {"num_features": 50, "init_scale": 0.01},
+        {"num_features": 50, "init_scale": 0.01, "block": 25},
     ),
 }  # fmt: skip

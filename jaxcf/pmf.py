@@ -164,6 +164,7 @@ def program(config: Config) -> Program:
         score=score,
         costs=None,
         metric=("RMSE", np.sqrt),
+        halved=True,
         decay="when-touched" if per_rating else "per-row",
         penalty=functools.partial(penalty, config=config) if per_rating else None,
     )

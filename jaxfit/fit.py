@@ -87,6 +87,7 @@ class Trainer:
         self.data = devices.replicate(data, mesh)
         self.size = program.size(data)
         self.events = program.events(data) if program.events else self.size
+        self.factor = 2.0 if program.halved else 1.0  # from losses to scores
         self.steps = -(-self.size // recipe.batch_size)
         self.transform = transform(recipe)
         self.names = type(params)._fields
@@ -96,7 +97,10 @@ class Trainer:
         if shrinking * max(r * d for r, d in zip(self.rate, self.decay, strict=True)) > step.LARGEST_DECAY:
             advice = f"keep it under {step.LARGEST_DECAY} a step"
             raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
-        self.costs = program.costs(data) if program.costs else None
+        if program.visit and recipe.optimizer != "sgd":
+            raise UserError(f"{recipe.optimizer} cannot train this model", "--optimizer", "use sgd")
+        # visits need no room
+        self.costs = program.costs(data) if program.costs and not program.visit else None
         self.params_type = type(params)
         self.state = devices.replicate(step.start(params, program, self.transform, data), mesh)
         self.best = params
@@ -234,7 +238,7 @@ def fit(
                     done = trainer.stand.epoch + end / trainer.steps
                     seen = trainer.events * min(end / trainer.steps, 1.0)
                     speed = trainer.events * epoch_steps / trainer.steps / epoch_seconds
-                    bar.update(done, float(trainer.state.loss) / seen, speed)
+                    bar.update(done, trainer.factor * float(trainer.state.loss) / seen, speed)
                     if interrupted():
                         save()
                         raise Interrupted
@@ -286,7 +290,7 @@ def fit(
 def _end_epoch(trainer: Trainer, valid: Any) -> dict[str, Any]:
     """Fold scales, validate, keep the best, decide about rates and the end; returns the journal's line."""
     stand, recipe = trainer.stand, trainer.recipe
-    train = float(trainer.state.loss) / trainer.events
+    train = trainer.factor * float(trainer.state.loss) / trainer.events
     trainer.state = trainer.fold(trainer.state)
     params = step.current(devices.one_copy(trainer.state))
     values = scores(trainer.program, params, valid, min(1000, trainer.program.size(valid)))

@@ -45,6 +45,7 @@ class Program(NamedTuple):
         `loss` than differentiating gathered rows. It reads the `rows.Weights` of each parameter; a gradient is
         an array for a parameter without touched rows, and a tuple of `parts` of one with.
     events(data) -> int: how many events (words, ratings) losses and scores are averaged over; None: one an example.
+    halved: whether losses are half of what scores are, as ½ squared errors are of squared ones.
     decay: what the recipe's decay λ means. "every-step": w <- w (1 - ηλ). "per-row": ½λ|row|² is added once to the
         loss of the whole training set, so that a step shrinks rows by its share of the examples.
         "when-touched": it is added each time that a row is used, as `penalty` says.
@@ -52,6 +53,10 @@ class Program(NamedTuple):
         (float32 scalar, of all epochs of the recipe), as the T of CD-T.
     penalty(params, batch, weight) -> like params, scalars: the SUM of weight * ½|row|² over the uses of each
         parameter's rows, where decay is "when-touched"; it receives what `loss` does.
+    visit(weights, data, example: int32 scalar, rate, decay) -> (loss, weights): for a model that makes several steps
+        of SGD within an example; it takes the place of `loss` and its gradient in training. rate and decay are like
+        params, scalars; decay is 0 but where it is "when-touched". A minibatch's examples are visited one after
+        another, and every device visits all of them.
     """
 
     size: Callable[[Any], int]
@@ -63,9 +68,11 @@ class Program(NamedTuple):
     metric: tuple[str, Callable[[float], float]]
     gradient: Callable[[Any, Any, jax.Array, jax.Array], tuple[jax.Array, Any]] | None = None
     events: Callable[[Any], int] | None = None
+    halved: bool = False
     decay: Literal["every-step", "per-row", "when-touched"] = "every-step"
     penalty: Callable[[Any, Any, jax.Array], Any] | None = None
     schedule: Callable[[Any, jax.Array], Any] | None = None
+    visit: Callable[[Any, Any, jax.Array, Any, Any], tuple[jax.Array, Any]] | None = None
 
 
 class State(NamedTuple):
@@ -155,6 +162,42 @@ def fold(state: State) -> State:
     return folded(state)._replace(loss=jnp.zeros_like(state.loss))
 
 
+def visits(
+    program: Program,
+    weights: Any,
+    data: Any,
+    index: jax.Array,
+    used: jax.Array,
+    rates: Rates,
+    factor: jax.Array,
+    every: Any,
+) -> tuple[Any, jax.Array]:
+    """The weights after visiting the first `used` examples of `index`, and the sum of their losses."""
+    make = type(weights)._make
+    rate = make([factor * r for r in rates.rate])
+    shrunk = [w.scale * (1 - r * every * d) for w, r, d in zip(weights, rate, rates.decay, strict=True)]
+    weights = make([w._replace(scale=s) for w, s in zip(weights, shrunk, strict=True)])
+    decay = make([d if program.decay == "when-touched" else jnp.zeros_like(d) for d in rates.decay])
+
+    def one(k: jax.Array, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+        assert program.visit is not None
+        loss, weights = program.visit(carry[0], data, index[k], rate, decay)
+        return weights, carry[1] + loss
+
+    return lax.fori_loop(0, used, one, (weights, jnp.zeros((), jnp.float32)))
+
+
+def advance(state: State, weights: Any, loss: jax.Array) -> State:
+    """The state after a step."""
+    first_bad = (state.bad_step < 0) & ~jnp.isfinite(loss)
+    return State(
+        weights=weights,
+        step=state.step + 1,
+        loss=state.loss + loss,
+        bad_step=jnp.where(first_bad, state.step, state.bad_step),
+    )
+
+
 def make_run(
     program: Program,
     transform: optax.GradientTransformation,
@@ -178,35 +221,32 @@ def make_run(
         weight = (place < num_examples).astype(jnp.float32)
         in_batch = place - i * batch_size
         keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.fold_in(key, state.step), in_batch)
-        batch = program.batch(data, index, capacity)
-        used = jnp.minimum(batch_size, num_examples - i * batch_size).astype(jnp.float32)
-        count = used if mean else 1.0
-
+        used = jnp.minimum(batch_size, num_examples - i * batch_size)
+        count = used.astype(jnp.float32) if mean else 1.0
         fraction = state.step.astype(jnp.float32) / rates.total
+        factor = jnp.where(rates.anneal, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(fraction, 1.0))), 1.0)
+        per_row = used / count / num_examples
+        every: Any = {"every-step": 1.0, "per-row": per_row, "when-touched": 0.0}[program.decay]
+        if program.visit is not None:
+            index = lax.dynamic_slice(order, (i * batch_size,), (batch_size,))
+            weights, loss = visits(program, state.weights, data, index, used, rates, factor, every)
+            return advance(state, weights, loss)
+
+        batch = program.batch(data, index, capacity)
         if program.schedule is not None:
             batch = program.schedule(batch, fraction)
         compute = program.gradient or by_differentiation(program, rates.decay)
         loss, grads = compute(state.weights, batch, weight / count, keys)
-
-        factor = jnp.where(rates.anneal, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(fraction, 1.0))), 1.0)
-        share = {"every-step": 1.0, "per-row": used / count / num_examples, "when-touched": 0.0}
         updated = []
         for w, g, rate, strength in zip(state.weights, grads, rates.rate, rates.decay, strict=True):
-            decay = share[program.decay] * strength
+            decay = every * strength
             if isinstance(g, tuple):
                 parts = devices.gather_parts(g, local, mesh)
                 updated.append(rows.update_rows(w, parts, factor * rate, decay, transform))
             else:
                 g = devices.total(g, mesh)
                 updated.append(rows.update_whole(w, g, factor * rate, decay, transform))
-        loss = devices.total(loss, mesh) * count
-        first_bad = (state.bad_step < 0) & ~jnp.isfinite(loss)
-        return State(
-            weights=type(state.weights)._make(updated),
-            step=state.step + 1,
-            loss=state.loss + loss,
-            bad_step=jnp.where(first_bad, state.step, state.bad_step),
-        )
+        return advance(state, type(state.weights)._make(updated), devices.total(loss, mesh) * count)
 
     def run(
         state: State,

@@ -11,6 +11,8 @@ import pytest
 from jaxcf import cpmf, cpmf_visit, pmf
 from jaxcf.ratings import Pairs, Ratings
 from jaxfit import fit, rows
+from jaxfit.errors import UserError
+from jaxfit.order import permutation
 from jaxfit.recipe import Recipe, transform
 
 USERS, ITEMS, D, MEAN = 6, 9, 3, 3.5
@@ -135,7 +137,7 @@ def test_minibatch_loss_is_the_sum_of_the_specification():
 
 
 def test_with_nothing_to_condition_on_it_is_pmf():
-    config, params = make()
+    config, params = make(block=0)
     data = ratings()
     nobody = cpmf.make_rated(config=config)
     plain = cpmf.as_pmf(params, nobody)
@@ -222,3 +224,46 @@ def test_a_visit_of_one_block_is_a_step_of_the_gradient():
         expected = before.at[ids].add(-getattr(RATES, name) * grad, mode="drop")
         found = rows.whole(getattr(weights, name))
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("prior", ["per-rating", "per-row"])
+def test_training_visits_users_one_after_another(prior):
+    config, params = make(block=2, prior=prior)
+    data = cpmf.make_data(ratings(), cpmf.make_rated(ratings(), EXTRA, config=config), config)
+    recipe = replace(SGD, batch_size=4, rate=RATES._asdict(), decay=DECAYS._asdict())
+    key = jax.random.key(7)
+    fitted = fit.fit(cpmf.program(config), params, data, data, recipe=recipe, key=key)
+    order = permutation(jax.random.fold_in(jax.random.split(key)[0], 0), USERS)
+
+    weights = cpmf.Params(*(rows.create(table, transform(SGD), by_rows=True) for table in params))
+    visit = jax.jit(functools.partial(cpmf_visit.visit, block=2, mean=MEAN, biases=True))
+    decay = DECAYS if prior == "per-rating" else cpmf.Params(0.0, 0.0, 0.0, 0.0, 0.0)
+    total = 0.0
+    for at in (0, 4):
+        users = order[at : at + 4]
+        if prior == "per-row":  # everything shrinks by the minibatch's share of the users
+            shrunk = [1 - r * d * len(users) / USERS for r, d in zip(RATES, DECAYS, strict=True)]
+            weights = cpmf.Params(
+                *(w._replace(scale=w.scale * s) for w, s in zip(weights, shrunk, strict=True))
+            )
+        for user in users:
+            loss, weights = visit(weights, data, user, RATES, decay)
+            total += float(loss)
+    np.testing.assert_allclose(fitted.history[0]["train"], 2 * total / len(ratings().user), rtol=1e-5)
+    for name in cpmf.Params._fields:
+        found, expected = getattr(fitted.params, name), rows.whole(getattr(weights, name))
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_visits_are_steps_of_sgd():
+    config, params = make(block=2)
+    data = cpmf.make_data(ratings(), cpmf.make_rated(config=config), config)
+    with pytest.raises(UserError, match="adam"):
+        fit.fit(
+            cpmf.program(config),
+            params,
+            data,
+            data,
+            recipe=replace(SGD, optimizer="adam"),
+            key=jax.random.key(0),
+        )

@@ -102,6 +102,9 @@ def test_losses_and_scores_are_means_over_events_and_leave_penalties_out():
     assert doubled.score == pytest.approx(plain.score / 2)
     assert doubled.history[0]["train"] == pytest.approx(plain.history[0]["train"] / 2)
     assert doubled.events == 2 * plain.events
+    half = train(program=toy.program(True)._replace(halved=True), rate={"*": 0.0})
+    assert half.score == plain.score
+    assert half.history[0]["train"] == pytest.approx(2 * plain.history[0]["train"])
 
 
 @pytest.mark.parametrize("optimizer", ["adagrad", "adam"])

@@ -6,6 +6,7 @@ thesis' CRBM1), those of validation and test ratings as well (CRBM2), or any pai
 """
 
 import functools
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -112,4 +113,9 @@ def predict(
 
 
 # The thesis does not say how U is trained: "thesis" takes the rate and decay of its other weights.
-RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = rbm.RECIPES
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    name: (replace(recipe, rate={**recipe.rate, "U": rate}, decay={**recipe.decay, "U": decay}), config)
+    for (name, (recipe, config)), rate, decay in zip(
+        rbm.RECIPES.items(), (1e-3, 2e-3), (1e-2, 4.0), strict=True
+    )
+}

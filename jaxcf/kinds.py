@@ -172,7 +172,7 @@ def _of_vectors(module: Any, key: jax.Array, data: Dataset, rated: Any, config: 
     scale, users = data.catalogue.scale, data.catalogue.num_users
     params = module.init(key, config, data.train, scale.level(data.train.stars))
     known = vectors.make_data(data.train, users, scale, rated=rated)
-    valid = vectors.make_data(data.train, users, scale, wanted=data.valid, rated=rated)
+    valid = known._replace(wanted=vectors.lists(data.valid, users, scale))
     return Setting(module.program(config), params, known, valid)
 
 

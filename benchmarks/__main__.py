@@ -119,9 +119,9 @@ def _list(args: argparse.Namespace) -> None:
         shown.add_row(name, item.section, item.title)
     _print(shown)
     shown = RichTable("scale", "for", "data", "what", box=None)
-    for chapters, known in (("3 and 4", scales.SCALES), ("5", cf_scales.SCALES)):
+    for chapters, known in (("chapters 3, 4", scales.SCALES), ("chapter 5", cf_scales.SCALES)):
         for scale in known.values():
-            shown.add_row(scale.name, f"chapter {chapters}", scale.data, scale.about)
+            shown.add_row(scale.name, chapters, scale.data, scale.about)
     _print(shown)
 
 

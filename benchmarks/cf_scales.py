@@ -32,6 +32,7 @@ class Scale:
 
 
 _FEATURES, _HIDDEN = {n: n for n in (10, 25, 50, 100, 200, 500)}, {n: n for n in (25, 50, 100, 200)}
+_RBM = {"batch_size": 50, "rate": {"*": 0.02}, "decay": {"*": 0.0}, "epochs": 20}
 SCALES = {
     scale.name: scale
     for scale in (
@@ -42,11 +43,12 @@ SCALES = {
         ),
         Scale(
             "smoke", "100,000 planted ratings, models of few features: minutes on two cores", "planted",
-            {10: 5, 50: 10, 100: 15, 500: 30}, {25: 10, 50: 20, 100: 40, 200: 80}, rated_sets=(3, 2), epochs=15,
+            {10: 3, 50: 8, 100: 15, 500: 30}, {25: 3, 50: 5, 100: 10, 200: 20}, rated_sets=(3, 2),
+            tuned={"rbm": _RBM, "crbm": _RBM},
         ),
         Scale("cpu", "MovieLens 1M, models of the thesis' sizes: hours on two cores", "ml-1m", _FEATURES, _HIDDEN),
         Scale(
-            "full", "as many ratings as the Netflix Prize, planted unless --data names it: for a GPU", "planted",
+            "full", "as many ratings as the Netflix Prize (--data netflix), planted: for a GPU", "planted",
             _FEATURES, _HIDDEN, planted=NETFLIX, shares=NETFLIX_SHARES,
         ),
     )

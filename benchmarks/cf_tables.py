@@ -219,38 +219,38 @@ COUNTS = (Column("fewest", "fewest ratings", 0), Column("most", "most ratings", 
 def _bins(
     number: str, what: str, models: tuple[tuple[str, int], ...], said: str, pair: tuple[str, str]
 ) -> Table:
-    names = " and ".join(dict.fromkeys("CPMF" if m == "Conditional PMF" else m for m, _ in models))
+    names = ", ".join(_column(*model).name for model in models)
     return Table(
         f"figure-{number}", "5.4.5" if number == "5.4" else "5.4.6", f"{names} by the user's number of ratings",
         ("bin",), (*COUNTS, *(_column(*model) for model in models)), partial(by_frequency, models),
         "Bins hold equally many users, by their training ratings; validation RMSE of each. The number in a model's "
-        f"name is the thesis' size, for which a smaller one may stand at this scale. {what}",
+        f"name is the thesis' size, for which a smaller one may stand at this scale. {what}".rstrip(),
         partial(_of_bins, *pair, said), figures.bins,
     )  # fmt: skip
 
 
-_SIZES = "Validation RMSE is of the best epoch, which it chose; the test was not looked at."
+_SCORES = "Validation RMSE is of the best epoch, which it chose; the test chose nothing."
 TABLES = {
     table.name: table
     for table in (
         Table(
             "table-5.1", "5.4.4", "RBMs with various numbers of hidden units", ("model", "hidden units"),
             (VALID, TEST), table_5_1,
-            f"CRBM1 conditions on the movies rated in training, CRBM2 also on those of validation and test. {_SIZES}",
+            f"CRBM1 conditions on the movies rated in training, CRBM2 also on those of validation and test. {_SCORES}",
             _of_rbms,
         ),
         Table(
             "table-5.2", "5.4.5", "PMF and PMF-like models", ("model", "features"), (VALID, TEST), table_5_2,
-            f"Conditional PMF conditions on the movies rated in training, validation and test. {_SIZES}", _of_pmfs,
+            f"Conditional PMF conditions on the movies rated in training, validation and test. {_SCORES}", _of_pmfs,
         ),
         Table(
             "table-5.3", "5.4.6", "RBM and (conditional) PMF models", ("model", "hidden units or features"),
-            (Column("parameters", "parameters (millions)", 1), VALID, TEST), table_5_3, _SIZES,
+            (Column("parameters", "parameters (millions)", 2), VALID, TEST), table_5_3, _SCORES,
         ),
         *(
             Table(
                 name, "5.4.4",
-                f"Conditional RBMs of {_of(millions)} of the ratings, told of more and more of the others",
+                f"Conditional RBMs trained on {_of(millions)} of the ratings, told of more and more of the others",
                 ("model", "trained on", "conditions on"),
                 (Column("rated", "pairs conditioned on (thousands)", 1), VALID, TEST), partial(rated_sets, millions),
                 f"The thesis trains on {millions} of 99 million ratings; here it is the same share. 50 hidden units in "

@@ -178,15 +178,15 @@ def _of_rbms(rows: list[dict[str, Any]]) -> dict[str, Any]:
         for model, said in (("RBM", "yes"), ("CRBM1", "no, the last rises"), ("CRBM2", "yes"))
     }
     return answers | {
-        "is the RBM better than CRBM1 (thesis: at all)": below(found["RBM"], found["CRBM1"]),
-        "is CRBM2 better than the RBM (thesis: at all)": below(found["CRBM2"], found["RBM"]),
+        "is the RBM better than CRBM1 (thesis: at every size)": below(found["RBM"], found["CRBM1"]),
+        "is CRBM2 better than the RBM (thesis: at every size)": below(found["CRBM2"], found["RBM"]),
     }
 
 
 def _of_pmfs(rows: list[dict[str, Any]]) -> dict[str, Any]:
     found = means(rows)
     answers: dict[str, Any] = {
-        f"is {better} better than {worse} (thesis: at all)": below(found[better], found[worse])
+        f"is {better} better than {worse} (thesis: at every size)": below(found[better], found[worse])
         for worse, better in pairwise(PMFS)
     }
     for model in ("PMF", "Conditional PMF"):

@@ -71,13 +71,13 @@ def run(args: argparse.Namespace) -> None:
     table = reading.read(args.files, Reading(**options.given(args, Reading)))
     for note in table.notes:
         print(f"split: {note}", file=sys.stderr)
-    written = {}
-    for name, part in parts(args, table.ratings):
-        path = out / f"{name}.csv"
+    files = {out / f"{name}.csv": part for name, part in parts(args, table.ratings)}
+    for path in files:
         if path.exists():
             raise UserError("a file is there already", path, "choose another --out")
+    for path, part in files.items():
         reading.write(path, part, table.catalogue)
-        written[str(path)] = len(part.user)
+    written = {str(path): len(part.user) for path, part in files.items()}
     if args.json:
         print_json({"command": "split", "scheme": args.scheme, "files": written})
         return

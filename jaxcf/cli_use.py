@@ -86,6 +86,7 @@ def run_eval(args: argparse.Namespace) -> None:
     else:
         user, expected = ratings.user, _expected(model, args, how)
         _say_unknown(model, user, ratings.item)
+        _say_told(model.known.ratings, user, ratings.item, model.catalogue.num_items)
     result = evaluate.evaluate(expected(user, ratings.item), ratings.stars, model.catalogue.scale)
     if args.json:
         print_json({"command": "eval", "model": model.kind, **result.record()})
@@ -114,6 +115,7 @@ def _folded(model: Model, args: argparse.Namespace, how: Reading, asked: reading
             f"eval: {int((~mine).sum()):,} ratings are of users without known ones; left out", file=sys.stderr
         )
     ratings = Ratings(ratings.user[mine], ratings.item[mine], ratings.stars[mine])
+    _say_told(told, ratings.user, ratings.item, model.catalogue.num_items)
     return ratings, ratings.user, expected
 
 
@@ -148,14 +150,29 @@ def _expected(model: Model, args: argparse.Namespace, how: Reading) -> Any:
 
 
 def _say_unknown(model: Model, user: np.ndarray, item: np.ndarray) -> None:
-    """Say of how many pairs the model does not know a side, and what it predicts from."""
-    for side, index, other in (("users", user, "item"), ("items", item, "user")):
-        unknown = int(np.count_nonzero(index < 0))
+    """Say of how many pairs the model has not seen a side in training: it predicts them without it."""
+    known = model.known.ratings
+    for side, index, seen, number in (
+        ("users", user, known.user, model.catalogue.num_users),
+        ("items", item, known.item, model.catalogue.num_items),
+    ):
+        trained = np.append(np.bincount(seen, minlength=number) > 0, False)  # at -1: the unknown
+        unknown = int(np.count_nonzero(~trained[index]))
         if unknown:
             print(
-                f"{unknown:,} pairs are of {side} that were not in training: predicted from the {other} alone",
+                f"{unknown:,} pairs are of {side} without ratings in training: predicted without them",
                 file=sys.stderr,
             )
+
+
+def _say_told(known: Ratings, user: np.ndarray, item: np.ndarray, number: int) -> None:
+    """Say of how many pairs the model was told the stars that it is asked for."""
+    told = np.isin(user.astype(np.int64) * number + item, known.user.astype(np.int64) * number + known.item)
+    if told.any():
+        print(
+            f"{int(told.sum()):,} of the ratings are known to the model: their errors are not those of predictions",
+            file=sys.stderr,
+        )
 
 
 def run_predict(args: argparse.Namespace) -> None:
@@ -298,7 +315,11 @@ def run_export(args: argparse.Namespace) -> None:
     for name, ids in (("users", model.catalogue.users), ("items", model.catalogue.items)):
         with replacing(out.with_suffix(f".{name}.txt")) as aside:
             aside.write_text("".join(f"{i}\n" for i in ids.tolist()), encoding="utf-8")
-    print(f"{out}: {', '.join(f'{name} {array.shape}' for name, array in arrays.items())}")
+    if args.json:
+        shapes = {name: list(array.shape) for name, array in arrays.items()}
+        print_json({"command": "export", "model": model.kind, "out": str(out), "arrays": shapes})
+    else:
+        print(f"{out}: {', '.join(f'{name} {array.shape}' for name, array in arrays.items())}")
 
 
 def _required(args: argparse.Namespace, name: str, advice: str) -> Any:

@@ -28,7 +28,7 @@ def visit(
     no_item = V.shape[0]
     first, size = data.rated.offsets[user], data.rated.offsets[user + 1] - data.rated.offsets[user]
     begin, count = data.offsets[user], data.offsets[user + 1] - data.offsets[user]
-    share = 1 / jnp.maximum(size, 1).astype(W.dtype)
+    share = jnp.where(size > 0, 1 / jnp.maximum(size, 1).astype(W.dtype), 0.0)  # an empty set stays at 0
     pieces, blocks = -(-size // PIECE), -(-count // block)
 
     def rated(k: Array) -> tuple[Array, Array]:

@@ -103,7 +103,15 @@ def _bias_like(config: bias.Config) -> bias.Params:
 
 def _pmf_setting(key: jax.Array, data: Dataset, rated: Pairs, config: pmf.Config) -> Setting:
     ratings = pmf.make_data(data.train), pmf.make_data(data.valid)
-    return Setting(pmf.program(config), pmf.init(key, config), *ratings)
+    params = pmf.init(key, config)
+    params = params._replace(U=_of_rated(params.U, data.train.user), V=_of_rated(params.V, data.train.item))
+    return Setting(pmf.program(config), params, *ratings)
+
+
+def _of_rated(table: jax.Array, index: NDArray[np.int32]) -> jax.Array:
+    """The rows that training ratings use; the others at the prior's mean, 0, where nothing would move them from."""
+    used = np.bincount(index, minlength=table.shape[0]) > 0
+    return jnp.where(jnp.asarray(used)[:, None], table, 0.0)
 
 
 def _pmf_like(config: pmf.Config) -> Any:
@@ -128,7 +136,9 @@ def _pmf_folded(
 def _cpmf_setting(key: jax.Array, data: Dataset, rated: Pairs, config: cpmf.Config) -> Setting:
     sets = cpmf.make_rated(data.train, rated, config=config)
     ratings = (cpmf.make_data(part, sets, config) for part in (data.train, data.valid))
-    return Setting(cpmf.program(config), cpmf.init(key, config), *ratings)
+    params = cpmf.init(key, config)
+    params = params._replace(Y=_of_rated(params.Y, data.train.user), V=_of_rated(params.V, data.train.item))
+    return Setting(cpmf.program(config), params, *ratings)
 
 
 def _cpmf_like(config: cpmf.Config) -> Any:

@@ -6,6 +6,7 @@ model.recommend("196", top=10)                    # what a user of the training 
 model.recommend(ratings={"242": 5, "302": 3})     # for anybody else
 """
 
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,10 +82,14 @@ class Model:
     def audience(self, ratings: Mapping[Any, float], rated: Iterable[Any] = ()) -> Audience:
         """One new user: stars by item id, and items that were rated in a way that is not known.
 
-        Raises UserError for an item that was not in training, and for stars off the scale.
+        Raises UserError for an item that was not in training, for stars off the scale, and for items without stars
+        where the model is not conditional.
         """
         ids, stars = list(ratings), np.array(list(ratings.values()), np.float32)
         others = list(rated)
+        if others and not self.described.conditional:
+            what = f"a model of kind {self.kind} learns nothing from items without stars"
+            raise UserError(what, do="give their stars, or train cpmf or crbm")
         index = self.catalogue.item_index([*ids, *others]) if ids or others else np.zeros(0, np.int32)
         if np.any(index < 0):
             unknown = [*ids, *others][int(np.argmax(index < 0))]
@@ -125,7 +130,9 @@ class Model:
             stars[part.item[part.user == user]] = -np.inf
         order = np.argsort(-stars, kind="stable")[:top]
         clipped = self.catalogue.scale.clip(stars)
-        return [Answer(self.catalogue.items[i].item(), float(clipped[i])) for i in order if np.isfinite(stars[i])]
+        return [
+            Answer(self.catalogue.items[i].item(), float(clipped[i])) for i in order if np.isfinite(stars[i])
+        ]
 
     def similar(self, item: Any, top: int = 10) -> list[Answer]:
         """The items whose vectors are nearest by cosine; raises UserError for an unknown item, and without vectors."""
@@ -139,7 +146,9 @@ class Model:
         cosine = vectors @ vectors[index] / np.maximum(length * length[index], 1e-30)
         cosine[index] = -np.inf
         order = np.argsort(-cosine, kind="stable")[:top]
-        return [Answer(self.catalogue.items[i].item(), float(cosine[i])) for i in order if np.isfinite(cosine[i])]
+        return [
+            Answer(self.catalogue.items[i].item(), float(cosine[i])) for i in order if np.isfinite(cosine[i])
+        ]
 
 
 def save_known(directory: Path, catalogue: Catalogue, ratings: Ratings, rated: Pairs) -> None:
@@ -197,5 +206,5 @@ def _arrays(path: Path) -> Mapping[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return dict(file)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise UserError(f"the model is damaged: {error}", path, "train it again") from error

@@ -103,7 +103,8 @@ def read_dataset(
     """Read a data set from given files, in one catalogue of all that they name.
 
     Validation or test files of pairs without ratings (as the Netflix Prize's `probe.txt`) take those pairs out
-    of training. `moviedata.mat` brings its own test. Without validation files validation is empty.
+    of training. `moviedata.mat` brings its own test. Without validation files validation is empty. A scale that is
+    not given is seen in training and validation ratings; the test's decide nothing.
 
     Raises:
         UserError: as `read`; pairs to take out that training does not have.
@@ -117,6 +118,8 @@ def read_dataset(
     listed = {}
     for name, files in (("valid", valid), ("test", test)):
         columns = _columns(files, reading) if files else None
+        if name == "test":  # whose ratings decide nothing: one off the scale of the others is an error
+            scale = scale or scale_of(np.concatenate([table.values for table in tables.values()]))
         if columns is not None and columns.stars is None:
             listed[name] = _pairs(columns)
         elif columns is not None:
@@ -125,7 +128,7 @@ def read_dataset(
     users, items = [t.users for t in tables.values()], [t.items for t in tables.values()]
     if known is not None:
         users, items = [*users, known.users], [*items, known.items]
-    scale = scale or scale_of(np.concatenate([table.values for table in tables.values()]))
+    assert scale is not None
     catalogue = Catalogue(union(*users), union(*items), scale)
     parts = {
         name: relabel(table.ratings, Catalogue(table.users, table.items, scale), catalogue)

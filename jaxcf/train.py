@@ -6,6 +6,7 @@ and rated pairs, which predictions start from) and what training writes. Everyth
 """
 
 import hashlib
+import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -98,13 +99,15 @@ def train(
 def _solve(
     data: Dataset, directory: Path, identity: dict[str, Any], config: bias.Config, known: Audience, write: Any
 ) -> Trained:
-    if folder.begun(directory):
+    if (directory / folder.CONFIG).exists():
         raise UserError("another model is there", directory, "choose another --out")
     began = time.perf_counter()
     params = bias.solve(data.train, config)
     seconds = {"solve": time.perf_counter() - began}
     info = {"format": folder.FORMAT, **identity, "finished": True, "environment": environment()}
     write()
+    if (directory / folder.PARAMETERS).exists():  # of a run that was killed before it wrote its configuration
+        shutil.rmtree(directory / folder.PARAMETERS)
     checkpoint.write(directory / folder.PARAMETERS, params, {})
     folder.write_info(directory, info)
     return Trained(model.of(identity["model"], data.catalogue, info, params, config, known), None, seconds)

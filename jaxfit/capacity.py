@@ -75,9 +75,9 @@ def plan(costs: np.ndarray | None, order: np.ndarray, batch_size: int, lanes: in
         return np.concatenate([examples, np.full(missing, filler, np.int32)]) if missing else examples
 
     visits = filled(order)
-    room = capacity(costs, visits, batch_size // lanes)
-    if costs is None or not _wasteful(costs, room, batch_size // lanes):
-        return Plan(visits, [Stretch(0, steps, room)])
+    # decided by whole minibatches, so that any number of devices gets the same ones
+    if costs is None or not _wasteful(costs, capacity(costs, visits, batch_size), batch_size):
+        return Plan(visits, [Stretch(0, steps, capacity(costs, visits, batch_size // lanes))])
 
     size = costs.reshape(len(costs), -1).max(axis=1)[order]
     bucket = np.ceil(np.log2(np.maximum(size, 16))).astype(np.int64)
@@ -107,6 +107,6 @@ def plan(costs: np.ndarray | None, order: np.ndarray, batch_size: int, lanes: in
     return Plan(filled(np.concatenate([examples for examples, _ in runs + short])), stretches)
 
 
-def _wasteful(costs: np.ndarray, room: Room, lane_size: int) -> bool:
-    mean = np.ravel(costs.mean(axis=0)) * lane_size
+def _wasteful(costs: np.ndarray, room: Room, batch_size: int) -> bool:
+    mean = np.ravel(costs.mean(axis=0)) * batch_size
     return bool(np.any(np.ravel(room) > 2 * np.maximum(mean, 128)))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import jax
 import jax.numpy as jnp
@@ -251,7 +251,7 @@ def fit(
                 if trainer.stand.at < trainer.steps:
                     break
                 before = time.perf_counter()
-                line = _end_epoch(trainer, valid)
+                line = _end_epoch(trainer, valid, directory)
                 history.append(line)
                 name, show_score = program.metric
                 bar.line(
@@ -287,7 +287,7 @@ def fit(
     return Fitted(best, trainer.stand.best, history, stopped, trainer.compile_seconds, train_seconds, events)
 
 
-def _end_epoch(trainer: Trainer, valid: Any) -> dict[str, Any]:
+def _end_epoch(trainer: Trainer, valid: Any, directory: Path | None) -> dict[str, Any]:
     """Fold scales, validate, keep the best, decide about rates and the end; returns the journal's line."""
     stand, recipe = trainer.stand, trainer.recipe
     train = trainer.factor * float(trainer.state.loss) / trainer.events
@@ -296,6 +296,8 @@ def _end_epoch(trainer: Trainer, valid: Any) -> dict[str, Any]:
     values = scores(trainer.program, params, valid, min(1000, trainer.program.size(valid)))
     events = trainer.program.events(valid) if trainer.program.events else len(values)
     score = processes.agreed(float(np.sum(values, dtype=np.float64) / events))
+    if not np.isfinite(score):  # what the last step did, no loss has seen yet
+        _stop(f"the validation score is not finite after step {int(trainer.state.step) - 1}", directory)
     rate = (1.0, *recipe.drops)[stand.phase] * trainer.rate[0]
     line = {
         "epoch": stand.epoch,
@@ -324,9 +326,13 @@ def _check_finite(trainer: Trainer, directory: Path | None) -> None:
     bad = int(trainer.state.bad_step)
     if bad < 0:
         return
+    _stop(f"the loss is not finite at step {bad}", directory)
+
+
+def _stop(what: str, directory: Path | None) -> NoReturn:
     good = checkpoint.latest(directory) if directory else None
     last = f"the last good checkpoint is {good}" if good else "there is no checkpoint yet"
-    raise UserError(f"the loss is not finite at step {bad}; {last}", "training", "train with a lower --rate")
+    raise UserError(f"{what}; {last}", "training", "train with a lower --rate")
 
 
 def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> None:

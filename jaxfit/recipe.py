@@ -23,7 +23,10 @@ class Recipe:
     epochs: int = field(metadata={"help": "passes over the data at most", "unit": "epochs"})
     rate: Mapping[str, float] = field(metadata={"help": "learning rate: 0.01, or 0.01,b=0.1 per parameter"})
     decay: Mapping[str, float] = field(
-        metadata={"help": "weight decay λ in w <- w (1 - ηλ): 1e-5, or 1e-5,R=1e-4,b=0 per parameter"}
+        metadata={
+            "help": "weight decay λ, of words in w <- w (1 - ηλ) each step, of ratings as --prior says: 1e-5, or "
+            "1e-5,b=0 per parameter"
+        }
     )
     anneal: bool = field(default=False, metadata={"help": "let the rate fall to 0 as half a cosine"})
     drops: tuple[float, ...] = field(

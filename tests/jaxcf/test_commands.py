@@ -94,8 +94,8 @@ def test_unknown_ids_are_predicted_from_the_rest_and_said(trained, tmp_path, cap
     status, out, err = run(capsys, "predict", trained, "--pairs", tmp_path / "pairs.csv")
     assert status == 0
     assert len(out.splitlines()) == 3
-    assert "1 pairs are of users that were not in training: predicted from the item alone" in err
-    assert "1 pairs are of items that were not in training: predicted from the user alone" in err
+    assert "1 pairs are of users without ratings in training: predicted without them" in err
+    assert "1 pairs are of items without ratings in training: predicted without them" in err
 
 
 def test_recommend_prints_titles_for_known_and_new_users(files, trained, capsys):
@@ -104,7 +104,7 @@ def test_recommend_prints_titles_for_known_and_new_users(files, trained, capsys)
     assert status == 0
     assert len(out.splitlines()) == 3
     assert "Titre n°" in out
-    _, out, _ = run(capsys, "recommend", trained, "--rated", "m1:5,m2", "--top", "20", "--json")
+    _, out, _ = run(capsys, "recommend", trained, "--rated", "m1:5,m2:1", "--top", "20", "--json")
     found = {answer["item"] for answer in json.loads(out)["recommended"]["new"]}
     assert found == {f"m{i}" for i in range(12)} - {"m1", "m2"}
     _, out, _ = run(capsys, "recommend", trained, "--users", files / "test.csv", "--top", "2")
@@ -141,6 +141,35 @@ def test_split_writes_files_that_train_reads(files, tmp_path, capsys):
     assert "no times" in err
     argv = ["train", "bias", "--ratings", tmp_path / "s/train.csv", "--valid", tmp_path / "s/valid.csv"]
     assert run(capsys, *argv, "--out", tmp_path / "m")[0] == 0
+
+
+def test_a_split_is_written_whole_or_not_at_all(files, tmp_path, capsys):
+    (tmp_path / "valid.csv").write_text("mine")
+    status, _, err = run(capsys, "split", files / "train.csv", "--out", tmp_path)
+    assert status == 2
+    assert "valid.csv" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["valid.csv"]
+
+
+def test_test_ratings_change_no_prediction(files, tmp_path, capsys):
+    predicted = []
+    for stars in (1, 5):
+        lines = (files / "test.csv").read_text().splitlines()
+        changed = [lines[0], *(line.rpartition(",")[0] + f",{stars}" for line in lines[1:])]
+        (tmp_path / f"{stars}.csv").write_text("\n".join(changed) + "\n")
+        out = tmp_path / f"m{stars}"
+        argv = ["train", "crbm", "--ratings", files / "train.csv", "--test", tmp_path / f"{stars}.csv"]
+        options = ["--condition", "train", "test", "--epochs", "1", "--num-hidden", "3"]
+        assert run(capsys, *argv, *options, "--out", out)[0] == 0
+        predicted.append(run(capsys, "predict", out, "--pairs", files / "test.csv")[1])
+    assert predicted[0] == predicted[1]
+
+
+def test_a_divergence_in_the_last_step_is_said(files, tmp_path, capsys):
+    argv = ["train", "pmf", "--ratings", files / "train.csv", "--out", tmp_path / "m", "--epochs", "1"]
+    status, _, err = run(capsys, *argv, "--batch-size", "1000", "--rate", "1e38")
+    assert status == 2
+    assert "not finite" in err
 
 
 def test_export_holds_the_parameters_and_the_ids(trained, tmp_path, capsys):
@@ -186,6 +215,10 @@ WRONG = {
     "no such user": (["recommend", "{model}", "--user", "u999"], "no user 'u999'"),
     "no such item": (["recommend", "{model}", "--rated", "m999:5"], "no item 'm999'"),
     "stars in words": (["recommend", "{model}", "--rated", "m1:five"], "'five' is not a number of stars"),
+    "no stars": (["recommend", "{model}", "--rated", "m1,m2"], "learns nothing from items without stars"),
+    "test off the scale": (
+        ["train", "pmf", "--ratings", "{low}", "--test", "{off}", "--out", "{out}"], "off.csv, line 3"
+    ),
     "no titles": (["recommend", "{model}", "--user", "u1", "--titles", "{tmp}/none"], "no such file"),
     "told in vain": (
         ["eval", "{model}", "--ratings", "{train}", "--rated", "{train}"], "is told of no pairs"
@@ -198,6 +231,7 @@ def test_what_is_wrong_is_said_in_one_line(case, files, trained, tmp_path, capsy
     contents = {
         "empty": "", "off": "user,item,stars\na,b,4\na,c,6\n", "twice": "user,item,stars\na,b,4\na,c,5\na,b,3\n",
         "nan": "user,item,stars\na,b,nan\na,c,5\n",
+        "low": "user,item,stars\n" + "".join(f"u{i},b,{1 + i % 5}\n" for i in range(40)),
     }  # fmt: skip
     names = {"train": files / "train.csv", "out": tmp_path / "out", "tmp": tmp_path, "model": trained}
     for name, content in contents.items():

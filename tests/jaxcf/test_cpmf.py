@@ -204,6 +204,20 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
         )
 
 
+def test_a_user_with_nothing_to_condition_on_is_conditioned_on_nothing_from_block_to_block():
+    config, params = make(block=1)
+    data = cpmf.make_data(ratings(), cpmf.make_rated(config=config), config)
+    visit = jax.jit(functools.partial(cpmf_visit.visit, block=1, mean=MEAN, biases=True))
+    found = []
+    for rate in (0.0, 5.0):
+        weights = cpmf.Params(*(rows.create(table, transform(SGD), by_rows=True) for table in params))
+        for i in range(USERS):
+            _, weights = visit(weights, data, jnp.int32(i), RATES._replace(W=rate), DECAYS)
+        found.append([rows.whole(w) for w in weights])
+    for without, with_rate in zip(*found, strict=True):
+        np.testing.assert_array_equal(without, with_rate)
+
+
 def test_a_visit_of_one_block_is_a_step_of_the_gradient():
     config, params = make(block=100)
     data = cpmf.make_data(ratings(), cpmf.make_rated(EXTRA, config=config), config)

@@ -50,5 +50,9 @@ def test_unlike_examples_go_by_size_each_once_and_padding_stays_under_two(batch_
     rooms = [np.ravel(room)[0] for _, _, room in laid.stretches]
     assert sum(a != b for a, b in itertools.pairwise(rooms)) > len(set(rooms))
 
+    for lanes in {1, batch_size // 2, batch_size} - {0}:
+        spread = plan(costs, order, batch_size, lanes, jax.random.key(0))
+        np.testing.assert_array_equal(spread.visits, laid.visits)
+        assert [s[:2] for s in spread.stretches] == [s[:2] for s in laid.stretches]
     other = plan(costs, order, batch_size, 1, jax.random.key(1))
     assert [s.room for s in other.stretches] != [s.room for s in laid.stretches]

@@ -351,15 +351,19 @@ def test_pairs_of_any_file(tmp_path):
 def test_given_files_share_a_catalogue(tmp_path):
     train = put(tmp_path, "train", "5,1,2\n5,2,4\n9,1,3\n")
     valid = put(tmp_path, "valid", "9,2,5\n")
-    test = put(tmp_path, "test", "a,7,1\n5,1,2\n")
+    test = put(tmp_path, "test", "a,7,4\n5,1,2\n")
     data, rated, notes = read_dataset(train, valid, test)
     assert data.catalogue.users.tolist() == ["5", "9", "a"]
     assert data.catalogue.items.tolist() == [1, 2, 7]
-    assert data.catalogue.scale == Scale(1, 5, 1)
+    assert data.catalogue.scale == Scale(2, 5, 1)  # the test's ratings decide nothing
     assert data.test.user.tolist() == [2, 0]
     assert data.test.item.tolist() == [2, 0]
     assert rated is None
     assert notes == ["1 of the 2 test ratings are of pairs that are trained on, too"]
+    low = put(tmp_path, "low", "5,1,1\n")
+    with pytest.raises(UserError, match="the rating 1 is off the scale of 2 to 5"):
+        read_dataset(train, valid, low)
+    assert read_dataset(train, valid, low, reading=Reading(scale="1,5,1")).dataset.test.stars.tolist() == [1]
     alone = read_dataset([train])
     assert alone.dataset.test is None
     assert len(alone.dataset.valid.user) == 0

@@ -208,8 +208,8 @@ def run_recommend(args: argparse.Namespace) -> None:
         told = _of_known_items(relabel(table.ratings, table.catalogue, users))
         audience = Audience(users.num_users, told, NO_PAIRS)
         expected = model.fold_in(audience)
-        for index, name in enumerate(users.users.tolist()):
-            answers[str(name)] = model.best(expected, audience, index, args.top)
+        best = model.best(expected, audience, range(users.num_users), args.top)
+        answers = {str(name): found for name, found in zip(users.users.tolist(), best, strict=True)}
     else:
         raise UserError("for whom?", args.parser.prog, "give --user ID, --rated ITEMS or --users FILE")
     if args.json:

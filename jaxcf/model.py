@@ -7,7 +7,7 @@ model.recommend(ratings={"242": 5, "302": 3})     # for anybody else
 """
 
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxcf.kinds import KINDS, Audience, Expected, Kind
-from jaxcf.ratings import Catalogue, Pairs, Ratings, Scale
+from jaxcf.ratings import Catalogue, Pairs, Ratings, Scale, grouped
 from jaxfit import checkpoint
 from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
 from jaxfit.model_directory import PARAMETERS, read_info
 
+PAIRS_AT_ONCE = 1 << 18  # of user and item, in recommending
 CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
 NO_PAIRS = Pairs(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
@@ -116,23 +117,34 @@ class Model:
         """
         if ratings is not None or user is None:
             audience = self.audience(ratings or {}, rated)
-            return self.best(self.fold_in(audience), audience, 0, top)
+            return next(self.best(self.fold_in(audience), audience, [0], top))
         (index,) = self.catalogue.user_index([user])
         if index < 0:
             raise UserError(f"no user {user!r} was in training", do="give their ratings instead")
-        return self.best(self.expected, self.known, int(index), top)
+        return next(self.best(self.expected, self.known, [int(index)], top))
 
-    def best(self, expected: Expected, audience: Audience, user: int, top: int) -> list[Answer]:
-        """`recommend` for a user of an audience."""
-        items = np.arange(self.catalogue.num_items, dtype=np.int32)
-        stars = np.array(expected(np.full_like(items, user), items))
-        for part in (audience.ratings, audience.rated):
-            stars[part.item[part.user == user]] = -np.inf
-        order = np.argsort(-stars, kind="stable")[:top]
-        clipped = self.catalogue.scale.clip(stars)
-        return [
-            Answer(self.catalogue.items[i].item(), float(clipped[i])) for i in order if np.isfinite(stars[i])
+    def best(
+        self, expected: Expected, audience: Audience, users: Sequence[int], top: int
+    ) -> Iterator[list[Answer]]:
+        """`recommend` for each of some users of an audience, by blocks of them."""
+        number = self.catalogue.num_items
+        items = np.arange(number, dtype=np.int32)
+        lists = [
+            (part.item, *grouped(part.user, audience.number)) for part in (audience.ratings, audience.rated)
         ]
+        size = max(1, PAIRS_AT_ONCE // number)
+        for block in (np.asarray(users[at : at + size], np.int32) for at in range(0, len(users), size)):
+            found = expected(np.repeat(block, number), np.tile(items, len(block)))
+            stars = np.array(found).reshape(len(block), number)
+            for row, user in zip(stars, block, strict=True):
+                for item, offsets, order in lists:
+                    row[item[order[offsets[user] : offsets[user + 1]]]] = -np.inf
+            clipped = self.catalogue.scale.clip(stars)
+            for row, shown, order in zip(
+                stars, clipped, np.argsort(-stars, axis=1, kind="stable"), strict=True
+            ):
+                chosen = [i for i in order[:top] if np.isfinite(row[i])]
+                yield [Answer(self.catalogue.items[i].item(), float(shown[i])) for i in chosen]
 
     def similar(self, item: Any, top: int = 10) -> list[Answer]:
         """The items whose vectors are nearest by cosine; raises UserError for an unknown item, and without vectors."""

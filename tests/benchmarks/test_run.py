@@ -118,7 +118,7 @@ def test_rows_of_other_models_or_commits_do_not_pass_for_these(
 
 
 def test_tables_of_trees_take_the_models_of_table_4_4(place) -> None:
-    place.table("table-4.4", "--rows", "HLBL")
+    place.table("table-4.4", "--rows", "LBL")
     statistics, _, err = place.table("table-4.3")
     assert "trained" not in err
     cells = [{name: cell["mean"] for name, cell in row["cells"].items()} for row in statistics["rows"]]

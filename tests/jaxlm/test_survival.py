@@ -204,11 +204,12 @@ def contents(folder):
 def test_ctrl_c_saves_and_the_training_goes_on(
     tmp_path, whole, small_chunks, monkeypatch, where, count, epoch, at
 ):
+    handler = signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patch:
         at_call(patch, where, count, lambda: signal.raise_signal(signal.SIGINT))
         with pytest.raises(fit.Interrupted):
             training(tmp_path)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler
     stand = checkpoint.state(checkpoint.latest(tmp_path))["stand"]
     assert (stand["epoch"], stand["at"]) == (epoch, at)
     training(tmp_path, resume=True)
@@ -236,7 +237,7 @@ def test_stages_share_the_time_of_a_run(tmp_path, monkeypatch):
         given.append(max_minutes)
         return fit.fit(*args, **options)
 
-    monkeypatch.setattr(train, "fit", note)
+    monkeypatch.setattr("jaxfit.training.fit", note)
     training(tmp_path, tree=train.TreeOptions("balanced"), max_minutes=100.0, recipe={"epochs": 1})
     assert 99.0 < given[1] < given[0] <= 100.0
 

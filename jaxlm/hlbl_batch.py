@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from jaxfit.ragged import spread
 from jaxlm.examples import gather_contexts, pad
 from jaxlm.tree_paths import Paths, Tree, paths
 
@@ -153,18 +154,3 @@ def tiles(table: Table, word: Array, first_slot: Array, room: int, filler: int) 
         slot=at if table.code is None else first_slot[at] + jnp.where(real, table.code[position], 0),
         owner=at,
     )
-
-
-def spread(start: Array, which: Array, room: int) -> tuple[Array, Array, Array]:
-    """The ranges start[w] … start[w + 1] - 1 for each w of `which` [B], laid end to end in `room` places.
-
-    Returns for each place: which of the ranges it belongs to (B for padding), the position, and whether it is
-    real.
-    """
-    first, length = start[which], start[which + 1] - start[which]
-    end = jnp.cumsum(length)
-    owner = jnp.cumsum(jnp.zeros(room, jnp.int32).at[end].add(1, mode="drop"))
-    place = jnp.arange(room, dtype=jnp.int32)
-    at = jnp.minimum(owner, which.shape[0] - 1)
-    real = place < end[-1]
-    return owner, jnp.where(real, place + (first - end + length)[at], 0), real

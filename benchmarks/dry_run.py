@@ -78,8 +78,8 @@ def project(table: Table, shelf: Shelf, seeds: int | None) -> dict[str, Any]:
 
 def _shape(spec: Any, models: int, shelf: Shelf) -> dict[str, Any]:
     trainer, label = shelf.trainer(spec)
-    laid, run = _laid(trainer), trainer.epoch_run()
-    epoch = _epoch_seconds(laid, run)
+    laid = _laid(trainer)
+    epoch = _epoch_seconds(laid, trainer.epoch_run())
     whole = epoch * (1 + VALIDATION * shelf.validation() / trainer.events)
     return {
         "model": label,
@@ -92,6 +92,12 @@ def _shape(spec: Any, models: int, shelf: Shelf) -> dict[str, Any]:
         "hours": models * (trainer.compile_seconds + whole * trainer.recipe.epochs) / 3600,
         "memory_gb": _peak_memory() / 1e9,
     }
+
+
+def epoch_seconds(trainer: Trainer, turns: int) -> float:
+    """How long an epoch takes, without validation and compilation: a median over turns of some steps each."""
+    laid, run = _laid(trainer), trainer.epoch_run()
+    return float(np.median([_epoch_seconds(laid, run) for _ in range(turns)]))
 
 
 def _laid(trainer: Trainer) -> Plan:

@@ -172,7 +172,10 @@ class Shelf:
         return len(self.corpus.valid)
 
     def trainer(self, spec: Spec) -> tuple[fit.Trainer, str]:
-        """The training of a model of this shape, at its first step, and the model's name."""
+        """The training of a model of this shape, at its first step, and the model's name.
+
+        With the model's own tree if it is on the shelf, else with one that stands in for it.
+        """
         vocabulary, ids = self.corpus.vocabulary, self.corpus.train
         recipe, config = scales.recipe(spec.kind, self.recipe, self.scale)
         config |= {"num_features": self.scale.num_features} | dict(spec.config)
@@ -185,8 +188,11 @@ class Shelf:
             program, params = lbl.program(flat, vocabulary.eos), lbl.init(key, flat, counts)
             data = examples.pad(ids, flat.context_size, vocabulary.eos)
         else:
-            copies = spec.tree[2] if spec.tree[0] == "random" else STAND_INS[spec.tree[1:]]
-            tree = trees.build("random", key, num_words=len(vocabulary), copies=copies)
+            if self.is_there(spec):
+                tree = self.get(spec).tree()
+            else:
+                copies = spec.tree[2] if spec.tree[0] == "random" else STAND_INS[spec.tree[1:]]
+                tree = trees.build("random", key, num_words=len(vocabulary), copies=copies)
             deep = hlbl.Config(num_words=len(vocabulary), num_nodes=len(tree.children), **config)
             tree = by_visits(tree, counts, deep.num_hot)
             program = hlbl.program(deep, vocabulary.eos)

@@ -324,7 +324,7 @@ TABLES = {
         Table(
             "table-4.5", "4.6.3", "Training time per epoch", ("model", "tree", "algorithm"),
             (Column("minutes", "minutes per epoch", 4), Column("words", "words per second", 0)), table_4_5,
-            "Without validation and compilation; the median of five turns of 50 steps, at the time of this run.", _speed,
+            "Without validation and compilation: the median of five turns of 50 steps, as this table is made.", _speed,
         ),
         Table(
             "table-4.6", "4.6.4", "Diversity in overcomplete trees", ("tree",),

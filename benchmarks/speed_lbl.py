@@ -43,17 +43,18 @@ def our_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray) -> Callable[[
     data = examples.pad(ids, config.context_size, 0)
     program, optimizer = lbl.program(config, 0), transform(recipe)
     params = lbl.init(jax.random.key(0), config, np.bincount(ids, minlength=config.num_words))
-    run = step.make_run(program, optimizer, len(ids), recipe.batch_size, 0, recipe.reduction == "mean")
+    run = step.make_run(program, optimizer, recipe.batch_size, 0, recipe.reduction == "mean")
     state = step.start(params, program, optimizer, data)
     values = (per_parameter(lbl.Params._fields, v, "") for v in (recipe.rate, recipe.decay))
     rate, decay = (lbl.Params(*map(jnp.float32, v)) for v in values)
     rates = step.Rates(rate, decay, jnp.bool_(recipe.anneal), jnp.float32(1e6))
-    order, key = permutation(jax.random.key(1), len(ids)), jax.random.key(2)
+    order, key, size = permutation(jax.random.key(1), len(ids)), jax.random.key(2), jnp.int32(len(ids))
 
     def measure() -> float:
         nonlocal state
         start = time.perf_counter()
-        state = jax.block_until_ready(run(state, data, order, rates, key, jnp.int32(0), jnp.int32(STEPS)))
+        bounds = jnp.int32(0), jnp.int32(STEPS)
+        state = jax.block_until_ready(run(state, data, order, rates, key, size, *bounds))
         return STEPS * recipe.batch_size / (time.perf_counter() - start)
 
     return measure

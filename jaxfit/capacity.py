@@ -50,13 +50,13 @@ def _room(costs: np.ndarray, visits: np.ndarray, lane_size: int, alike: np.ndarr
     most = costs[visits].reshape(-1, lane_size, *costs.shape[1:]).sum(axis=1, dtype=np.int64).max(axis=0)
     # where the largest of some thousand minibatches lies: so that nearly all epochs need but one program
     usual = alike.mean(axis=0) * lane_size + 3.5 * alike.std(axis=0) * lane_size**0.5
-    rungs = [_rung(m, first) for m, first in zip(np.ravel(most), np.ravel(usual), strict=True)]
+    rungs = [rung(max(m, first)) for m, first in zip(np.ravel(most), np.ravel(usual), strict=True)]
     return tuple(rungs) if costs.ndim > 1 else rungs[0]
 
 
-def _rung(most: int, usual: float) -> int:
-    """The first of 128, 136, 152, … that is enough: few, so that alike models compile to the same program."""
-    octaves = np.ceil(8 * np.log2(max(most, usual, 128.0) / 128)) / 8
+def rung(most: float) -> int:
+    """The first of 128, 144, 160, … that is enough: few, so that alike models compile to the same program."""
+    octaves = np.ceil(8 * np.log2(max(most, 128.0) / 128)) / 8
     return int(-(-(128 * 2**octaves) // 8) * 8)
 
 

@@ -21,7 +21,7 @@ from jax.sharding import Mesh
 
 from jaxfit import checkpoint, journal, processes, step
 from jaxfit import mesh as devices
-from jaxfit.capacity import Room, capacity, plan
+from jaxfit.capacity import Room, capacity, plan, rung
 from jaxfit.errors import UserError
 from jaxfit.order import permutation
 from jaxfit.recipe import Recipe, per_parameter, transform
@@ -62,13 +62,14 @@ class Stand(NamedTuple):
     done: bool = False
 
 
-def scores(program: step.Program, params: Any, data: Any, batch_size: int = 1000) -> np.ndarray:
+def scores(program: step.Program, params: Any, data: Any) -> np.ndarray:
     """Every example's score, float32[size(data)], in their order."""
     size = program.size(data)
+    batch_size = min(1000, rung(size))
     visits = np.minimum(np.arange(-(-size // batch_size) * batch_size), size - 1)
     room = capacity(program.costs(data) if program.costs else None, visits, batch_size)
-    run = step.make_scores(program, size, batch_size, room)
-    return np.asarray(run(params, data))
+    run = step.make_scores(program, rung(size), batch_size, room)
+    return np.asarray(run(params, data, np.int32(size)))[:size]
 
 
 class Trainer:
@@ -128,10 +129,15 @@ class Trainer:
         for _, _, room in laid.stretches:
             if room not in self.runs:
                 self.runs[room] = step.make_run(
-                    self.program, self.transform, self.size, self.recipe.batch_size, room,
+                    self.program, self.transform, self.recipe.batch_size, room,
                     self.recipe.reduction == "mean", self.mesh,
                 )  # fmt: skip
-        fixed = devices.replicate((jnp.asarray(laid.visits), self.rates(), self.step_key), self.mesh)
+        # in room for a few more: a program serves data sets of nearly the same size
+        visits = np.zeros(rung(self.steps) * self.recipe.batch_size, np.int32)
+        visits[: len(laid.visits)] = laid.visits
+        fixed = devices.replicate(
+            (jnp.asarray(visits), self.rates(), self.step_key, np.int32(self.size)), self.mesh
+        )
 
         def run(begin: int, end: int) -> None:
             for first, last, room in laid.stretches:
@@ -293,7 +299,7 @@ def _end_epoch(trainer: Trainer, valid: Any, directory: Path | None) -> dict[str
     train = trainer.factor * float(trainer.state.loss) / trainer.events
     trainer.state = trainer.fold(trainer.state)
     params = step.current(devices.one_copy(trainer.state))
-    values = scores(trainer.program, params, valid, min(1000, trainer.program.size(valid)))
+    values = scores(trainer.program, params, valid)
     events = trainer.program.events(valid) if trainer.program.events else len(values)
     score = processes.agreed(float(np.sum(values, dtype=np.float64) / events))
     if not np.isfinite(score):  # what the last step did, no loss has seen yet

@@ -201,31 +201,38 @@ def advance(state: State, weights: Any, loss: jax.Array) -> State:
 def make_run(
     program: Program,
     transform: optax.GradientTransformation,
-    num_examples: int,
     batch_size: int,
     capacity: int | tuple[int, ...],
     mean: bool,
     mesh: Mesh | None = None,
 ) -> Callable[..., State]:
-    """Compile `run(state, data, order, rates, key, start, stop)`: the steps start <= i < stop of one epoch.
+    """Compile `run(state, data, order, rates, key, size, start, stop)`: the steps start <= i < stop of one epoch.
 
-    order: int32 of at least batch_size * steps, from `order.permutation`; the state is donated. With `mean` a
-    step's gradient is that of the mean over the minibatch, else of the sum.
+    order: int32 of at least batch_size * steps, from `order.permutation`; size: int32, the number of examples;
+    the state is donated. With `mean` a step's gradient is that of the mean over the minibatch, else of the sum.
     """
     local = batch_size // devices.lanes(mesh)
 
-    def step(i: jax.Array, state: State, data: Any, order: jax.Array, rates: Rates, key: jax.Array) -> State:
+    def step(
+        i: jax.Array,
+        state: State,
+        data: Any,
+        order: jax.Array,
+        rates: Rates,
+        key: jax.Array,
+        size: jax.Array,
+    ) -> State:
         first = i * batch_size + devices.lane(mesh) * local
         place = first + jnp.arange(local, dtype=jnp.int32)
         index = lax.dynamic_slice(order, (first,), (local,))
-        weight = (place < num_examples).astype(jnp.float32)
+        weight = (place < size).astype(jnp.float32)
         in_batch = place - i * batch_size
         keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.fold_in(key, state.step), in_batch)
-        used = jnp.minimum(batch_size, num_examples - i * batch_size)
+        used = jnp.minimum(batch_size, size - i * batch_size)
         count = used.astype(jnp.float32) if mean else 1.0
         fraction = state.step.astype(jnp.float32) / rates.total
         factor = jnp.where(rates.anneal, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(fraction, 1.0))), 1.0)
-        per_row = used / count / num_examples
+        per_row = used / count / size
         every: Any = {"every-step": 1.0, "per-row": per_row, "when-touched": 0.0}[program.decay]
         if program.visit is not None:
             index = lax.dynamic_slice(order, (i * batch_size,), (batch_size,))
@@ -254,6 +261,7 @@ def make_run(
         order: jax.Array,
         rates: Rates,
         key: jax.Array,
+        size: jax.Array,
         begin: jax.Array,
         end: jax.Array,
     ) -> State:
@@ -264,7 +272,7 @@ def make_run(
                 0, (first == j * FOLD_STEPS).astype(jnp.int32), lambda _, s: folded(s), state
             )
             last = jnp.minimum(end, (j + 1) * FOLD_STEPS)
-            return lax.fori_loop(first, last, lambda i, s: step(i, s, data, order, rates, key), state)
+            return lax.fori_loop(first, last, lambda i, s: step(i, s, data, order, rates, key, size), state)
 
         return lax.fori_loop(begin // FOLD_STEPS, (end + FOLD_STEPS - 1) // FOLD_STEPS, stretch, state)
 
@@ -273,19 +281,18 @@ def make_run(
 
 @lru_cache(maxsize=16)
 def make_scores(
-    program: Program, num_examples: int, batch_size: int, capacity: int | tuple[int, ...]
-) -> Callable[[Any, Any], jax.Array]:
-    """Compile `scores(params, data) -> float32[num_examples]`: every example's score, in their order."""
-    steps = -(-num_examples // batch_size)
+    program: Program, room: int, batch_size: int, capacity: int | tuple[int, ...]
+) -> Callable[[Any, Any, jax.Array], jax.Array]:
+    """Compile `scores(params, data, size) -> float32[>= room]`: the scores of `size` examples, in their order."""
 
-    def scores(params: Any, data: Any) -> jax.Array:
+    def scores(params: Any, data: Any, size: jax.Array) -> jax.Array:
         def step(i: jax.Array, out: jax.Array) -> jax.Array:
             first = i * batch_size
-            index = jnp.minimum(first + jnp.arange(batch_size, dtype=jnp.int32), num_examples - 1)
+            index = jnp.minimum(first + jnp.arange(batch_size, dtype=jnp.int32), size - 1)
             values = program.score(params, program.batch(data, index, capacity))
             return lax.dynamic_update_slice(out, values, (first,))
 
-        out = jnp.zeros((steps * batch_size,), jnp.float32)
-        return lax.fori_loop(0, steps, step, out)[:num_examples]
+        out = jnp.zeros((-(-room // batch_size) * batch_size,), jnp.float32)
+        return lax.fori_loop(0, -(-size // batch_size), step, out)
 
     return jax.jit(scores)

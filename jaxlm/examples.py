@@ -1,23 +1,35 @@
 """The examples of a neural model: a context of word ids and the word that follows, gathered from encoded text."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxfit.capacity import rung
 from jaxfit.errors import UserError
 
 
-class Text(NamedTuple):
-    """Events of a text with the history of its beginning, as models with a context of c words read it."""
+@partial(jax.tree_util.register_dataclass, data_fields=["padded"], meta_fields=["events"])
+@dataclass(frozen=True)
+class Text:
+    """Events of a text with the history of its beginning, as models with a context of c words read it.
 
-    padded: jax.Array  # int32 [c + events]: c times `<eos>`, then the events
+    padded: int32[c + room]: c times `<eos>`, the events, `<eos>` up to one of a few lengths, so that texts nearly
+        as long compile to the same program.
+    events: how many there are.
+    """
+
+    padded: jax.Array
+    events: int
 
 
 def pad(ids: np.ndarray, context_size: int, eos: int) -> Text:
     """Put a context of line ends before a text; ids [events]."""
-    return Text(jnp.concatenate([jnp.full(context_size, eos, jnp.int32), jnp.asarray(ids, jnp.int32)]))
+    padded = np.full(context_size + rung(len(ids)), eos, np.int32)
+    padded[context_size : context_size + len(ids)] = ids
+    return Text(jnp.asarray(padded), len(ids))
 
 
 def gather_contexts(
@@ -26,7 +38,7 @@ def gather_contexts(
     """Gather contexts w_1..w_c, oldest first, and the words that follow them.
 
     Args:
-        padded: int32 [c + events].
+        padded: int32 [c + room], of a `Text`.
         index: int32 [B], numbers of events.
         context_size: c.
         eos: id of the line end.

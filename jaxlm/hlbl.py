@@ -188,31 +188,31 @@ def texts_over(tree: Tree, config: Config, eos: int) -> Callable[[np.ndarray], D
     def tables() -> Data:
         return make_data(np.zeros(0, np.int32), tree, config, eos)
 
-    return lambda ids: replace(tables(), padded=pad(ids, config.context_size, eos).padded)
+    return lambda ids: replace(tables(), text=pad(ids, config.context_size, eos))
 
 
 def average_predicted(params: Params, data: Data, config: Config, eos: int) -> tuple[np.ndarray, np.ndarray]:
     """For each word the sum of r̂ over the contexts it follows, [N_w, N_f], and their number, [N_w] (§4.4)."""
-    block, size = 1000, data.padded.shape[0] - config.context_size
+    block, size = 1000, data.text.events
 
     def step(i: Array, sums: Array) -> Array:
         index = i * block + jnp.arange(block, dtype=jnp.int32)
         context, word = gather_contexts(
-            data.padded, jnp.minimum(index, size - 1), config.context_size, eos, config.across_lines
+            data.text.padded, jnp.minimum(index, size - 1), config.context_size, eos, config.across_lines
         )
         r_hat = jnp.sum(params.C[None] * params.R[context], axis=1)
         return sums.at[jnp.where(index < size, word, config.num_words)].add(r_hat, mode="drop")
 
     zeros = jnp.zeros((config.num_words, config.num_features))
     sums = jax.jit(lambda sums: jax.lax.fori_loop(0, -(-size // block), step, sums))(zeros)
-    words = np.asarray(data.padded)[config.context_size :]
+    words = hlbl_batch.events(data, config.context_size)
     return np.asarray(sums), np.bincount(words, minlength=config.num_words)
 
 
 def program(config: Config, eos: int) -> Program:
     """The model as the engine sees it, over `Data`; eos: the line end's id."""
     return Program(
-        size=lambda data: data.padded.shape[0] - config.context_size,
+        size=lambda data: data.text.events,
         batch=partial(
             hlbl_batch.gather,
             context_size=config.context_size,

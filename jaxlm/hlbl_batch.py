@@ -16,7 +16,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxfit.ragged import spread
-from jaxlm.examples import gather_contexts, pad
+from jaxlm.examples import Text, gather_contexts, pad
 from jaxlm.tree_paths import Paths, Tree, paths
 
 TILE = 4
@@ -37,18 +37,18 @@ class Table(NamedTuple):
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["padded", "word_codes", "hot", "cold"],
+    data_fields=["text", "word_codes", "hot", "cold"],
     meta_fields=["one_code"],
 )
 @dataclass(frozen=True)
 class Data:
     """A text and the paths of all words, on the device.
 
-    padded: int32[c + events], as in `jaxlm.examples`; word_codes: int32[N_w + 1], as in `Paths`.
+    word_codes: int32[N_w + 1], as in `Paths`.
     one_code: no word has several (static).
     """
 
-    padded: Array
+    text: Text
     word_codes: Array
     hot: Table
     cold: Table
@@ -84,9 +84,8 @@ def make_data(ids: np.ndarray, tree: Tree, num_hot: int, context_size: int, eos:
     every = paths(tree)
     is_hot = every.nodes < num_hot
     hot, cold = tabulate(every, is_hot), tabulate(every, ~is_hot)
-    padded = pad(ids, context_size, eos).padded
     one_code = len(every.code_nodes) == len(every.word_codes)
-    return Data(padded, jnp.asarray(every.word_codes), hot, cold, one_code)
+    return Data(pad(ids, context_size, eos), jnp.asarray(every.word_codes), hot, cold, one_code)
 
 
 def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
@@ -113,7 +112,12 @@ def costs(data: Data, context_size: int) -> NDArray[np.int64]:
     """int[N, 3]: hot tiles, cold tiles and codes of each example of the text."""
     offsets = (data.hot.start, data.cold.start, data.word_codes)
     per_word = np.stack([np.diff(np.asarray(x)) for x in offsets], axis=1)
-    return per_word[np.asarray(data.padded)[context_size:]]
+    return per_word[events(data, context_size)]
+
+
+def events(data: Data, context_size: int) -> NDArray[np.int32]:
+    """The words of the text, on the host."""
+    return np.asarray(data.text.padded)[context_size : context_size + data.text.events]
 
 
 def gather(
@@ -129,7 +133,7 @@ def gather(
     """The examples `index` int32[B] of the text; capacity: room for hot tiles, cold tiles and codes."""
     B = index.shape[0]
     hot_room, cold_room, slots = capacity
-    context, word = gather_contexts(data.padded, index, context_size, eos, across_lines)
+    context, word = gather_contexts(data.text.padded, index, context_size, eos, across_lines)
     owner, first_slot = None, jnp.arange(B, dtype=jnp.int32)
     if not data.one_code:
         owner, _, _ = spread(data.word_codes, word, slots)

@@ -128,7 +128,7 @@ def program(config: Config, eos: int) -> Program:
         return Batch(*gather_contexts(data.padded, index, config.context_size, eos, config.across_lines))
 
     return Program(
-        size=lambda data: data.padded.shape[0] - config.context_size,
+        size=lambda data: data.events,
         batch=batch,
         loss=functools.partial(minibatch_loss, config=config),
         touched=None,

@@ -178,12 +178,7 @@ def _context(ids: np.ndarray, size: int, eos: int) -> jax.Array:
 def _events(
     program: Program, params: Any, make: Callable[[np.ndarray], Any], ids: np.ndarray, eos: int
 ) -> np.ndarray:
-    """Score a text, lengthened by line ends to one of a few lengths so that few programs are compiled."""
+    """Score a text: float64 [events]."""
     if len(ids) == 0:
         return np.zeros(0)
-    grain = max(64, 1 << max(0, len(ids).bit_length() - 4))
-    length = -(-len(ids) // grain) * grain
-    longer = np.full(length, eos, np.int32)
-    longer[: len(ids)] = ids
-    scores = fit.scores(program, params, make(longer), min(1000, length))
-    return -scores[: len(ids)].astype(np.float64)
+    return -fit.scores(program, params, make(ids)).astype(np.float64)

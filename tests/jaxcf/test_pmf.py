@@ -55,7 +55,7 @@ def one_step(config, params, data, recipe):
     """The parameters after one step over all the data as one minibatch."""
     program, device = pmf.program(config), pmf.make_data(data)
     state = step.start(params, program, transform(recipe), device)
-    run = step.make_run(program, transform(recipe), len(data.user), recipe.batch_size, 0, mean=False)
+    run = step.make_run(program, transform(recipe), recipe.batch_size, 0, mean=False)
     rates = step.Rates(
         rate=pmf.Params(*(jnp.float32(recipe.rate[name]) for name in pmf.Params._fields)),
         decay=pmf.Params(*(jnp.float32(recipe.decay[name]) for name in pmf.Params._fields)),
@@ -63,7 +63,8 @@ def one_step(config, params, data, recipe):
         total=jnp.float32(1),
     )
     order = jnp.arange(recipe.batch_size, dtype=jnp.int32) % len(data.user)
-    state = run(state, device, order, rates, jax.random.key(0), jnp.int32(0), jnp.int32(1))
+    size, bounds = jnp.int32(len(data.user)), (jnp.int32(0), jnp.int32(1))
+    state = run(state, device, order, rates, jax.random.key(0), size, *bounds)
     return step.current(state), float(state.loss)
 
 

@@ -135,7 +135,7 @@ def test_any_cut_of_an_epoch_gives_the_same_bits_and_compiles_once():
     traces = []
     program = program._replace(loss=lambda *args: traces.append(1) or toy.program(True, 0.1).loss(*args))
     update = transform(recipe(optimizer="adam"))
-    run = step.make_run(program, update, 101, 16, 0, True)
+    run = step.make_run(program, update, 16, 0, True)
     visits = jnp.zeros(112, jnp.int32).at[:101].set(order.permutation(key, 101))
     like = toy.Params(jnp.float32(0.01), jnp.float32(0.01))
     rates = step.Rates(like, like, jnp.bool_(True), jnp.float32(21))
@@ -143,7 +143,7 @@ def test_any_cut_of_an_epoch_gives_the_same_bits_and_compiles_once():
     def through(cuts):
         state = step.start(toy.init(jax.random.key(0)), program, update, data)
         for begin, end in itertools.pairwise(cuts):
-            state = run(state, data, visits, rates, key, jnp.int32(begin), jnp.int32(end))
+            state = run(state, data, visits, rates, key, jnp.int32(101), jnp.int32(begin), jnp.int32(end))
         return jax.tree.map(np.asarray, state)
 
     for a, b in zip(jax.tree.leaves(through([0, 7])), jax.tree.leaves(through([0, 1, 2, 5, 7])), strict=True):

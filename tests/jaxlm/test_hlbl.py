@@ -115,7 +115,7 @@ def make_batch(config, children, index, room=0, seed=3):
     program = hlbl.program(config, eos=0)
     capacity = tuple(int(n) + room for n in program.costs(data)[index].sum(axis=0))
     gather = jax.jit(program.batch, static_argnums=2)
-    return gather(data, jnp.asarray(index, jnp.int32), capacity), np.asarray(data.padded), text
+    return gather(data, jnp.asarray(index, jnp.int32), capacity), np.asarray(data.text.padded), text
 
 
 INDEX = np.array([4, 29, 4, 0, 39, 17])
@@ -270,7 +270,7 @@ def test_average_predicted_vectors():
     text = np.random.default_rng(3).integers(0, V - 1, 2500).astype(np.int32)
     data = hlbl.make_data(text, Tree(children, V), config, eos=0)
     sums, counts = hlbl.average_predicted(params, data, config, eos=0)
-    padded = np.asarray(data.padded)
+    padded = np.asarray(data.text.padded)
     expected = np.zeros((V, D))
     R, C_ = np.asarray(params.R), np.asarray(params.C)
     for i, word in enumerate(text):

@@ -69,7 +69,7 @@ def scores(program: step.Program, params: Any, data: Any) -> np.ndarray:
     visits = np.minimum(np.arange(-(-size // batch_size) * batch_size), size - 1)
     room = capacity(program.costs(data) if program.costs else None, visits, batch_size)
     run = step.make_scores(program, rung(size), batch_size, room)
-    return np.asarray(run(params, data, np.int32(size)))[:size]
+    return np.asarray(run(params, data, jnp.int32(size)))[:size]
 
 
 class Trainer:

@@ -48,7 +48,7 @@ def parser() -> command.Parser:
     run.add_argument(
         "--seeds", type=_positive, metavar="K", help="trainings of each model (default: the table's)"
     )
-    run.add_argument("--rows", metavar="TEXT", help="only the rows whose label contains TEXT")
+    run.add_argument("--rows", metavar="TEXT", help="only the rows in whose label a word begins with TEXT")
     run.add_argument(
         "--dry-run", action="store_true", help="50 steps of each shape; projects hours and memory"
     )
@@ -181,7 +181,7 @@ def _project(args: argparse.Namespace, name: str, shelf: Any) -> dict[str, Any]:
 def _make(args: argparse.Namespace, name: str, shelf: Any) -> dict[str, Any]:
     result = table.run(TABLES[name], shelf, args.out, args.seeds, args.rows, _command(args, name))
     if not result.get("rows"):
-        raise UserError(f"no row of {name} contains {args.rows!r}", "--rows")
+        raise UserError(f"no label in {name} has a word that begins with {args.rows!r}", "--rows")
     _print_table(result)
     return result
 

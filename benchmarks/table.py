@@ -1,5 +1,6 @@
 """What a table of the thesis is, and how one is run: row by row, each recorded as it ends."""
 
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -99,7 +100,7 @@ def run(
 
     Rows that an earlier run recorded stay until they are measured anew, as long as they are of the models
     that would be asked for now: of the same data, scale, recipe and configuration. only: measure the rows
-    whose label contains this text.
+    in whose label a word begins with this text.
     """
     path = out / file_name(table.name, shelf)
     begin = {
@@ -116,7 +117,8 @@ def run(
         stored = {tuple(row["label"]): row for row in before["rows"] if "environment" in row}
         known = {label: row for label, row in stored.items() if row["models"] == wanted.get(label)}
         models = before["models"]
-    chosen = [row for row in rows if only is None or only.lower() in " ".join(row.label).lower()]
+    named = re.compile(rf"(?<!\w){re.escape(only or '')}", re.IGNORECASE)
+    chosen = [row for row in rows if named.search(" ".join(row.label))]
     result: dict[str, Any] = begin
     for row in chosen:
         known[row.label] = _measure(table, row, shelf)

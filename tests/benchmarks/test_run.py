@@ -118,7 +118,10 @@ def test_rows_of_other_models_or_commits_do_not_pass_for_these(
 
 
 def test_tables_of_trees_take_the_models_of_table_4_4(place) -> None:
-    place.table("table-4.4", "--rows", "LBL")
+    trees, _, _ = place.table("table-4.4", "--rows", "HLBL")
+    both, _, _ = place.table("table-4.4", "--rows", "LBL")  # a word that begins so: not HLBL
+    assert len(trees["rows"]) == 7
+    assert len(both["rows"]) == 8
     statistics, _, err = place.table("table-4.3")
     assert "trained" not in err
     cells = [{name: cell["mean"] for name, cell in row["cells"].items()} for row in statistics["rows"]]
@@ -266,7 +269,7 @@ def test_recorded_results_are_replaced_on_demand_only() -> None:
         (("run", "table-4.4", "--seeds", "0"), "benchmarks: '0' is not a whole number from 1 on (--seeds)"),
         (("run", "table-4.4", "--scale", "huge"), "benchmarks: there is no --scale 'huge' ("),
         (("run", "table-4.4", "--data", "ptb", "--data-dir", "/nowhere"), "benchmarks: the data set ptb is not here"),
-        (("run", "table-4.3", "--scale", "tiny", "--rows", "T9"), "benchmarks: no row of table-4.3 contains 'T9'"),
+        (("run", "table-4.3", "--scale", "tiny", "--rows", "T9"), "benchmarks: no label in table-4.3 has a word that begins with 'T9'"),
         (("run", "table-4.3", "--scale", "tiny", "--out", "/proc/no"), "benchmarks: cannot write"),
         (("run", "table-4.4", "--sedes", "2"), "benchmarks: there is no option --sedes (python -m benchmarks run)"),
         (("speed", "lbll"), "benchmarks: no speed is measured of 'lbll' - did you mean lbl?"),

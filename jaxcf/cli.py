@@ -31,13 +31,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build() -> command.Parser:
     """Parser of all commands."""
-    from jaxcf import cli_split, cli_train, cli_use
+    from jaxcf import cli_eval, cli_recommend, cli_split, cli_train, cli_use
 
     parser = command.Parser("jaxcf", description=ABOUT)
     parser.add_argument("--version", action="version", version=f"jaxcf {version('jax-mnih')}")
     commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True, title="commands")
     cli_train.add(commands)
     cli_split.add(commands)
+    cli_eval.add(commands)
+    cli_recommend.add(commands)
     cli_use.add(commands)
     return parser
 

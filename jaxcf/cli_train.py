@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from jaxcf import evaluate, planted, reading, splits, train
-from jaxcf.cli_use import summary
+from jaxcf.cli_eval import summary
 from jaxcf.kinds import FROM_DATA, KINDS, Kind
 from jaxcf.model import NO_PAIRS
 from jaxcf.ratings import Dataset, Pairs

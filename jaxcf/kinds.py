@@ -1,5 +1,6 @@
 """The kinds of models that `jaxcf` trains, and how each predicts for users that it knows and that it never saw."""
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -14,15 +15,32 @@ from jaxcf.ratings import Catalogue, Dataset, Pairs, Ratings, Scale
 from jaxfit.recipe import Recipe
 from jaxfit.step import Program
 
-FOLD_IN_DECAY = 1e-2  # of a new user of a model that has none itself, so that its best vector is determined
+FOLD_IN_DECAY = (
+    1e-2  # of whoever is new to a model that has none itself, so that its best vector is determined
+)
+PAIRS_AT_ONCE = 1 << 18  # that are predicted by one call of a compiled program, at most
 
 
 class Audience(NamedTuple):
-    """Users 0 … number-1 and what is known of them: ratings, and whom they rated beside (conditional models)."""
+    """Users 0 … number-1 and what is known of them: ratings, and what they rated beside (conditional models).
+
+    only: conditional models are told of `rated` alone, not also of what the ratings are of.
+    """
 
     number: int
     ratings: Ratings
     rated: Pairs
+    only: bool = False
+
+    @property
+    def identities(self) -> tuple[Ratings | Pairs, ...]:
+        """The sets whose union conditional models condition on."""
+        return (self.rated,) if self.only else (self.ratings, self.rated)
+
+    def told(self, rated: Pairs, only: bool = False) -> "Audience":
+        """The same users, told of more pairs; with `only`, of these in place of all others."""
+        pairs = Pairs(*(np.concatenate(parts) for parts in zip(self.rated, rated, strict=True)))
+        return self._replace(rated=rated if only else pairs, only=only or self.only)
 
 
 Expected = Callable[[np.ndarray, np.ndarray], np.ndarray]  # users, items (-1: unknown) -> stars, not clipped
@@ -44,7 +62,9 @@ class Kind(NamedTuple):
     names: its parameters; setting(key, data, rated, config) -> Setting, None for a closed form; like(config) ->
     shapes of parameters; trained(params, config, audience) -> Expected for the users that it was trained on;
     folded(params, config, audience, decay) -> Expected for others, all parameters as they are; items(params, config)
-    -> [items, …] vectors that are alike for like items, None where it has none.
+    -> [items, …] vectors that are alike for like items, None where it has none; exact(params, config, audience) ->
+    Expected for anybody, where what `trained` and `folded` give is an approximation; grown(params, config, place,
+    ratings, number, decay) -> parameters and Config of `number` items: the old ones at `place`, others from ratings.
     """
 
     about: str
@@ -58,6 +78,8 @@ class Kind(NamedTuple):
     folded: Callable[[Any, Any, Audience, Mapping[str, float]], Expected]
     items: Callable[[Any, Any], NDArray[np.float32] | None]
     conditional: bool = False
+    exact: Callable[[Any, Any, Audience], Expected] | None = None
+    grown: Callable[[Any, Any, NDArray[np.int32], Ratings, int, Mapping[str, float]], Any] | None = None
 
 
 def sizes(kind: Kind, catalogue: Catalogue, mean: float) -> dict[str, Any]:
@@ -71,15 +93,37 @@ def sizes(kind: Kind, catalogue: Catalogue, mean: float) -> dict[str, Any]:
 FROM_DATA = ("num_users", "num_items", "mean", "num_values", "low", "step")  # those fields
 
 
-def _numpy(function: Callable[..., Any]) -> Expected:
-    return lambda user, item: np.asarray(function(user, item), np.float32)
+@functools.partial(jax.jit, static_argnames=("predict", "config"))
+def _predict(predict: Any, params: Any, user: jax.Array, item: jax.Array, config: Any) -> jax.Array:
+    return predict(params, user, item, config)
+
+
+def _pairwise(predict: Any, params: Any, config: Any) -> Expected:
+    """Predictions by one compiled program: pairs go in blocks whose sizes are powers of two."""
+
+    def expected(user: np.ndarray, item: np.ndarray) -> NDArray[np.float32]:
+        number = len(user)
+        size = min(PAIRS_AT_ONCE, max(128, 1 << (number - 1).bit_length()))
+        blocks = [
+            np.pad(np.asarray(ids, np.int32), (0, -number % size), constant_values=-1).reshape(-1, size)
+            for ids in (user, item)
+        ]
+        stars = [_predict(predict, params, *block, config) for block in zip(*blocks, strict=True)]
+        return np.concatenate([*stars, np.zeros(0, np.float32)])[:number]
+
+    return expected
+
+
+def _held(decay: Mapping[str, float]) -> dict[str, float]:
+    """The decay under which new users and items are solved for: above 0."""
+    return {name: value or FOLD_IN_DECAY for name, value in decay.items()}
 
 
 # bias models
 
 
 def _bias_trained(params: bias.Params, config: bias.Config, audience: Audience) -> Expected:
-    return _numpy(lambda user, item: bias.predict(params, user, item, config))
+    return _pairwise(bias.predict, params, config)
 
 
 def _bias_folded(
@@ -89,7 +133,7 @@ def _bias_folded(
         return _bias_trained(params, config, audience)
     known = audience.ratings
     own = replace(config, num_users=audience.number, items=False, mean=0.0)
-    rest = known.stars - np.asarray(bias.predict(params, np.full(len(known.user), -1), known.item, config))
+    rest = known.stars - _bias_trained(params, config, audience)(np.full(len(known.user), -1), known.item)
     b = bias.solve(known._replace(stars=rest.astype(np.float32)), own).b
     return _bias_trained(params._replace(b=b), config, audience)
 
@@ -119,15 +163,28 @@ def _pmf_like(config: pmf.Config) -> Any:
 
 
 def _pmf_trained(params: pmf.Params, config: pmf.Config, audience: Audience) -> Expected:
-    return _numpy(lambda user, item: pmf.predict(params, user, item, config))
+    return _pairwise(pmf.predict, params, config)
 
 
 def _pmf_folded(
     params: pmf.Params, config: pmf.Config, audience: Audience, decay: Mapping[str, float]
 ) -> Expected:
-    held = {name: value or FOLD_IN_DECAY for name, value in decay.items()}
-    U, b = als.fold_in_users(audience.ratings, audience.number, params, config, held)
+    U, b = als.fold_in_users(audience.ratings, audience.number, params, config, _held(decay))
     return _pmf_trained(params._replace(U=U, b=b), config, audience)
+
+
+def _pmf_grown(
+    params: pmf.Params,
+    config: pmf.Config,
+    place: NDArray[np.int32],
+    ratings: Ratings,
+    number: int,
+    decay: Mapping[str, float],
+) -> tuple[pmf.Params, pmf.Config]:
+    """Items without ratings are at zeros on both sides, so that their sum has the old ones and the new."""
+    V, c = als.fold_in_items(ratings, number, params, config, _held(decay))
+    grown = params._replace(V=V.at[place].add(params.V), c=c.at[place].add(params.c))
+    return grown, replace(config, num_items=number)
 
 
 # conditional PMF
@@ -146,7 +203,7 @@ def _cpmf_like(config: cpmf.Config) -> Any:
 
 
 def _cpmf_trained(params: cpmf.Params, config: cpmf.Config, audience: Audience) -> Expected:
-    sets = cpmf.make_rated(audience.ratings, audience.rated, config=config)
+    sets = cpmf.make_rated(*audience.identities, config=config)
     return _pmf_trained(cpmf.as_pmf(params, sets), config, audience)
 
 
@@ -155,12 +212,12 @@ def _cpmf_folded(
 ) -> Expected:
     """With μ known, what it leaves of the ratings is PMF's to fit: by offsets and biases of the new users."""
     own = replace(config, num_users=audience.number)
-    sets = cpmf.make_rated(audience.ratings, audience.rated, config=own)
+    sets = cpmf.make_rated(*audience.identities, config=own)
     means = cpmf.conditions(params.W, sets)
     known = audience.ratings
     expected = np.sum(np.asarray(means)[known.user] * np.asarray(params.V)[known.item], axis=1)
     rest = known._replace(stars=(known.stars - expected).astype(np.float32))
-    held = {name: decay.get(name, decay.get("*", 0.0)) or FOLD_IN_DECAY for name in ("Y", "V", "b", "c")}
+    held = _held({name: decay.get(name, decay.get("*", 0.0)) for name in ("Y", "V", "b", "c")})
     held["U"] = held.pop("Y")
     plain = pmf.Params(means, params.V, jnp.zeros(audience.number), params.c)
     Y, b = als.fold_in_users(rest, audience.number, plain, own, held)
@@ -199,11 +256,14 @@ def _scale(config: rbm.Config) -> Scale:
     return Scale(config.low, config.low + config.step * (config.num_values - 1), config.step)
 
 
-def _rbm_expected(params: Any, config: rbm.Config, audience: Audience) -> Expected:
+def _rbm_expected(params: Any, config: rbm.Config, audience: Audience, exact: bool = False) -> Expected:
     module: Any = crbm if isinstance(params, crbm.Params) else rbm
-    rated = (audience.ratings, audience.rated) if module is crbm else None
+    rated = audience.identities if module is crbm else None
     known = vectors.make_data(audience.ratings, audience.number, _scale(config), rated=rated)
-    return _numpy(lambda user, item: rbm.expected(module.predict(params, known, user, item, config), config))
+    return lambda user, item: rbm.expected(module.predict(params, known, user, item, config, exact), config)
+
+
+_rbm_exact = functools.partial(_rbm_expected, exact=True)
 
 
 def _rbm_folded(params: Any, config: rbm.Config, audience: Audience, decay: Mapping[str, float]) -> Expected:
@@ -234,7 +294,7 @@ def _bias(about: str, name: str) -> Kind:
 def _pmf(about: str, recipes: Mapping[str, tuple[Recipe, dict[str, Any]]], fixed: dict[str, Any]) -> Kind:
     return Kind(
         about, pmf.Config, recipes, fixed, pmf.Params._fields, _pmf_setting, _pmf_like, _pmf_trained, _pmf_folded,
-        _features,
+        _features, grown=_pmf_grown,
     )  # fmt: skip
 
 
@@ -251,10 +311,10 @@ KINDS: dict[str, Kind] = {
     ),
     "rbm": Kind(
         "the restricted Boltzmann machine over ratings (5.2.1)", rbm.Config, rbm.RECIPES, {}, rbm.Params._fields,
-        _rbm_setting, _rbm_like, _rbm_expected, _rbm_folded, _rbm_items,
+        _rbm_setting, _rbm_like, _rbm_expected, _rbm_folded, _rbm_items, exact=_rbm_exact,
     ),
     "crbm": Kind(
         "conditional RBM, which knows what a user rated (5.2.2)", rbm.Config, crbm.RECIPES, {},
-        crbm.Params._fields, _crbm_setting, _crbm_like, _rbm_expected, _rbm_folded, _rbm_items, True,
+        crbm.Params._fields, _crbm_setting, _crbm_like, _rbm_expected, _rbm_folded, _rbm_items, True, _rbm_exact,
     ),
 }  # fmt: skip

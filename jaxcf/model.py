@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcf.kinds import KINDS, Audience, Expected, Kind
-from jaxcf.ratings import Catalogue, Pairs, Ratings, Scale, grouped
+from jaxcf.kinds import KINDS, PAIRS_AT_ONCE, Audience, Expected, Kind
+from jaxcf.ratings import Catalogue, Pairs, Ratings, Scale, find, grouped, join, take, union
 from jaxfit import checkpoint
 from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
 from jaxfit.model_directory import PARAMETERS, read_info
 
-PAIRS_AT_ONCE = 1 << 18  # of user and item, in recommending
 CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
 NO_PAIRS = Pairs(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
@@ -65,15 +64,62 @@ class Model:
         found = expected(np.asarray(user, np.int32), np.asarray(item, np.int32))
         return self.catalogue.scale.clip(found).astype(np.float32) if clip else found
 
-    def fold_in(self, audience: Audience) -> Expected:
-        """Expected stars for users that were not in training, from what is known of them; nothing is trained."""
-        decay = (self.info.get("recipe") or {}).get("decay", {})
-        return self.described.folded(self.params, self.config, audience, decay)
+    def fold_in(self, audience: Audience, exact: bool = False) -> Expected:
+        """Expected stars for users that were not in training, from what is known of them; nothing is trained.
 
-    def given(self, rated: Pairs) -> Expected:
-        """Expected stars for the users of the catalogue, told more of whom they rated (conditional models)."""
-        pairs = Pairs(*(np.concatenate(parts) for parts in zip(self.known.rated, rated, strict=True)))
-        return self.described.trained(self.params, self.config, self.known._replace(rated=pairs))
+        exact: as `given` says.
+        """
+        if exact:
+            return self._exact(audience)
+        return self.described.folded(self.params, self.config, audience, self._decay)
+
+    def given(self, audience: Audience, exact: bool = False) -> Expected:
+        """Expected stars for the users of the catalogue when what is known of them is this (conditional models).
+
+        `known.told(pairs)` is an audience that is told of more pairs, or of others. exact: RBMs by Eq. 5.9, where
+        they are else by mean field, Eq. 5.10-5.11; raises UserError for other kinds.
+        """
+        if exact:
+            return self._exact(audience)
+        return self.described.trained(self.params, self.config, audience)
+
+    def _exact(self, audience: Audience) -> Expected:
+        if self.described.exact is None:
+            what = f"a model of kind {self.kind} has one way to predict, and it is exact"
+            raise UserError(what, "--exact", "leave it out")
+        return self.described.exact(self.params, self.config, audience)
+
+    @property
+    def _decay(self) -> Mapping[str, float]:
+        return (self.info.get("recipe") or {}).get("decay", {})
+
+    def with_items(self, ratings: Ratings, catalogue: Catalogue) -> "Model":
+        """The same model with items that were not in training, from what users of training rated them (PMF).
+
+        Each is at its best vector given the users' (a ridge regression); nothing is trained. Ratings by other users
+        say nothing of an item; those of items that were in training are not read.
+
+        Raises UserError where no ratings are left, and for models of other kinds.
+        """
+        if self.described.grown is None:
+            raise UserError(
+                f"a model of kind {self.kind} takes no new items", do="train pmf, svd or svd-bias"
+            )
+        old, known = self.catalogue, self.known.ratings
+        seen = np.append(np.bincount(known.item, minlength=old.num_items) > 0, False)  # at -1: new
+        user = old.user_index(catalogue.users)
+        new = take(ratings, (user[ratings.user] >= 0) & ~seen[old.item_index(catalogue.items)[ratings.item]])
+        if len(new.user) == 0:
+            what = "no rating is of an item that was not in training by a user that was"
+            raise UserError(what, do="give such ratings")
+        ids = union(old.items, catalogue.items[np.unique(new.item)])
+        place = find(ids, old.items)
+        new = new._replace(user=user[new.user], item=find(ids, catalogue.items)[new.item], time=None)
+        params, config = self.described.grown(self.params, self.config, place, new, len(ids), self._decay)
+        rated = self.known.rated._replace(item=place[self.known.rated.item])
+        everything = join(known._replace(item=place[known.item]), new)
+        grown = Catalogue(old.users, ids, old.scale)
+        return of(self.kind, grown, self.info, params, config, Audience(old.num_users, everything, rated))
 
     @property
     def described(self) -> Kind:

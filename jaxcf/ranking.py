@@ -7,12 +7,15 @@ items in memory is favoured.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcf.ratings import Vectors
+from jaxcf.ratings import Ratings, Scale, Vectors, by_user
+
+PAIRS_AT_ONCE = 1 << 21  # of user and item that are ranked together, about
 
 
 @dataclass(frozen=True)
@@ -140,3 +143,37 @@ def unseen(
         gain[row, test.item[mine]] = test.stars[mine] >= relevant
     row_of, item = np.nonzero(open_)
     return np.asarray(users)[row_of].astype(np.int32), item.astype(np.int32), gain[open_]
+
+
+def recommended(
+    expected: Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.float32]],
+    seen: Ratings,
+    test: Ratings,
+    num_users: int,
+    num_items: int,
+    k: int,
+    relevant: float,
+) -> Ranking:
+    """How well a model ranks, for each user with test ratings, all items that the user is not known to have rated.
+
+    Args:
+        expected: users, items -> stars.
+        seen: what is known of the users.
+        test: test ratings.
+        num_users: users are 0 … num_users - 1.
+        num_items: items are 0 … num_items - 1.
+        k: places.
+        relevant: as in `unseen`.
+    """
+    users, result = np.unique(test.user), Ranking(k)
+    known, wanted = by_user(seen, num_users), by_user(test, num_users)
+    size = max(1, PAIRS_AT_ONCE // num_items)
+    for block in (users[at : at + size] for at in range(0, len(users), size)):
+        user, item, gain = unseen(block, known, wanted, num_items, relevant)
+        result += rank(user, expected(user, item), gain, k)
+    return result
+
+
+def threshold(scale: Scale) -> float:
+    """The stars from which a rating counts as relevant, if nothing is said: three quarters up the scale, 4 of 5."""
+    return scale.low + 0.75 * (scale.high - scale.low)

@@ -26,7 +26,17 @@ from jaxcf.values import indices, parse_scale, scale_of, stars_of, without_dupli
 from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
 
-__all__ = ["Files", "PairTable", "Reading", "Table", "read", "read_dataset", "read_pairs", "write"]
+__all__ = [
+    "Files",
+    "PairTable",
+    "Reading",
+    "Table",
+    "read",
+    "read_dataset",
+    "read_either",
+    "read_pairs",
+    "write",
+]
 _PARSERS = {"delimited": parsing.delimited, "netflix": netflix.netflix, "mat": parsing.mat}
 
 
@@ -78,10 +88,18 @@ def read(
             given scale, a duplicate where those are errors. It names the file and the line.
     """
     reading = reading or Reading()
-    scale = scale or _given_scale(reading)
-    rows = _rows(_columns(paths, reading), paths, reading, scale)
-    catalogue = Catalogue(rows.users, rows.items, scale or scale_of(rows.values))
-    return Table(rows.ratings, catalogue, rows.notes)
+    return _table(_columns(paths, reading), paths, reading, scale)
+
+
+def read_either(
+    paths: Source | Sequence[Source], reading: Reading | None = None, scale: Scale | None = None
+) -> Table | PairTable:
+    """Read ratings, or pairs of user and item where files have no ratings: as `read` or `read_pairs`."""
+    reading = reading or Reading()
+    columns = _columns(paths, reading)
+    if columns.stars is None:
+        return _pairs(columns)
+    return _table(columns, paths, reading, scale)
 
 
 def read_pairs(paths: Source | Sequence[Source], reading: Reading | None = None) -> PairTable:
@@ -180,6 +198,15 @@ def _columns(paths: Source | Sequence[Source], reading: Reading, pairs: bool = F
 def _pairs(columns: parsing.Columns) -> PairTable:
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
     return PairTable(Pairs(user, item), users, items)
+
+
+def _table(
+    columns: parsing.Columns, paths: Source | Sequence[Source], reading: Reading, scale: Scale | None
+) -> Table:
+    scale = scale or _given_scale(reading)
+    rows = _rows(columns, paths, reading, scale)
+    catalogue = Catalogue(rows.users, rows.items, scale or scale_of(rows.values))
+    return Table(rows.ratings, catalogue, rows.notes)
 
 
 def _rows(

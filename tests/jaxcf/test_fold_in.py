@@ -1,0 +1,169 @@
+"""New users and new items of trained models: at the minimum of the objective they were trained for, all else fixed."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from jaxcf import bias, cpmf, kinds, pmf, reading, splits, train
+from jaxcf.kinds import KINDS, Audience
+from jaxcf.model import NO_PAIRS, of
+from jaxcf.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, take
+from jaxcf.reading import Reading
+from jaxfit.errors import UserError
+
+USERS, ITEMS, D = 7, 12, 3
+SCALE = Scale(1, 5, 1)
+PRIORS = pytest.mark.parametrize("prior", ["per-rating", "per-row"])
+
+
+def draws():
+    return np.random.default_rng(3)
+
+
+def newcomers():
+    """Ratings of three new users, the last of whom has none; a rated item more of the first and of the last."""
+    ratings = Ratings(
+        np.array([0, 1, 0, 0, 1], np.int32), np.array([4, 4, 2, 9, 0], np.int32), np.array([5, 2, 4, 1, 3], np.float32)
+    )  # fmt: skip
+    return Audience(3, ratings, Pairs(np.array([0, 2], np.int32), np.array([7, 3], np.int32)))
+
+
+def table(*shape):
+    return np.random.default_rng(len(shape) + shape[0]).normal(0, 0.7, shape).astype(np.float32)
+
+
+@PRIORS
+@pytest.mark.parametrize("items", [True, False])
+def test_a_new_users_bias_is_the_shrunken_mean_of_what_items_leave(prior, items):
+    config = bias.Config(USERS, ITEMS, items=items, mean=3.3, prior=prior, decay_users=2.0)
+    params = bias.Params(table(USERS), table(ITEMS) * items)
+    audience = newcomers()
+    expected = KINDS["bias"].folded(params, config, audience, {})
+    for user in range(3):
+        mine = audience.ratings.user == user
+        rest = audience.ratings.stars[mine] - 3.3 - params.c[audience.ratings.item[mine]]
+        count = mine.sum()
+        b = rest.sum() / max(1, count + 2.0 * (count if prior == "per-rating" else 1))
+        found = expected(np.full(ITEMS + 1, user), np.append(np.arange(ITEMS), -1))
+        np.testing.assert_allclose(found, 3.3 + b + np.append(params.c, 0), rtol=1e-5)
+
+
+def objective(x, stars, V, offset, times, decay):
+    """½ Σ e² and the priors, in float64, of one user's vector and bias."""
+    error = stars - offset - V @ x[:D] - x[D]
+    return 0.5 * error @ error + 0.5 * times * (decay["Y"] * x[:D] @ x[:D] + decay["b"] * x[D] ** 2)
+
+
+@PRIORS
+@pytest.mark.parametrize("only", [False, True])
+def test_a_new_user_of_cpmf_is_at_the_minimum_of_its_objective(prior, only):
+    config = cpmf.Config(USERS, ITEMS, num_features=D, mean=3.3, prior=prior)
+    params = cpmf.Params(table(USERS, D), table(ITEMS, D), 2 * table(ITEMS, D), table(USERS), table(ITEMS))
+    decay, audience = {"Y": 0.3, "*": 0.1, "b": 0.2}, newcomers()._replace(only=only)
+    expected = KINDS["cpmf"].folded(params, config, audience, decay)
+    V, W, c = (np.asarray(x, np.float64) for x in (params.V, params.W, params.c))
+    for user in range(3):
+        mine = audience.ratings.user == user
+        item, stars = audience.ratings.item[mine], audience.ratings.stars[mine].astype(np.float64)
+        rated = set(audience.rated.item[audience.rated.user == user]) | (set() if only else set(item))
+        mu = W[sorted(rated)].mean(axis=0) if rated else np.zeros(D)
+        offset = 3.3 + c[item] + V[item] @ mu
+        times = mine.sum() if prior == "per-rating" else 1
+        best = minimize(objective, np.zeros(D + 1), (stars, V[item], offset, times, decay), tol=1e-10).x
+        found = expected(np.full(ITEMS, user), np.arange(ITEMS))
+        np.testing.assert_allclose(found, 3.3 + c + V @ (mu + best[:D]) + best[D], atol=2e-4)
+
+
+def small():
+    """A PMF of ids that are not indices, whose last item was not rated in training."""
+    config = pmf.Config(USERS, ITEMS, num_features=D, mean=3.3)
+    params = pmf.Params(table(USERS, D), table(ITEMS, D), table(USERS), table(ITEMS))
+    params = params._replace(
+        V=jax.numpy.asarray(params.V).at[-1].set(0), c=jax.numpy.asarray(params.c).at[-1].set(0)
+    )
+    user, item = (x.ravel().astype(np.int32) for x in np.meshgrid(range(USERS), range(ITEMS - 1)))
+    known = Ratings(user, item, np.full(len(user), 3, np.float32))
+    catalogue = Catalogue(10 * np.arange(USERS), 10 * np.arange(ITEMS), SCALE)
+    info = {"recipe": {"decay": {"*": 0.3, "c": 0.1}}}
+    return of("pmf", catalogue, info, params, config, Audience(USERS, known, NO_PAIRS))
+
+
+def test_new_items_are_at_the_minimum_and_old_ones_where_they_were():
+    model = small()
+    # items 45 and 999 are new, 110 is known without ratings, 40 is trained; user 7 is not known
+    ids = Catalogue(np.array([7, 0, 20, 60]), np.array([40, 45, 110, 999]), SCALE)
+    new = Ratings(
+        np.array([1, 2, 3, 0, 1, 2], np.int32), np.array([1, 1, 1, 1, 2, 0], np.int32),
+        np.array([5, 2, 4, 1, 4, 1], np.float32),
+    )  # fmt: skip
+    grown = model.with_items(new, ids)
+    assert grown.catalogue.items.tolist() == [0, 10, 20, 30, 40, 45, 50, 60, 70, 80, 90, 100, 110]
+    U, b = np.asarray(model.params.U, np.float64), np.asarray(model.params.b, np.float64)
+    for item, users, stars in ((45, [0, 2, 6], [5, 2, 4]), (110, [0], [4])):
+        X, n = np.hstack([U[users], np.ones((len(users), 1))]), len(users)
+        best = np.linalg.solve(
+            X.T @ X + n * np.diag([0.3] * D + [0.1]), X.T @ (np.array(stars) - 3.3 - b[users])
+        )
+        found = grown.predict(10 * np.arange(USERS), [item] * USERS, clip=False)
+        np.testing.assert_allclose(found, 3.3 + b + U @ best[:D] + best[D], atol=2e-4)
+    users, items = (x.ravel() for x in np.meshgrid(model.catalogue.users, model.catalogue.items[:-1]))
+    np.testing.assert_array_equal(grown.predict(users, items), model.predict(users, items))
+    assert 45 not in {answer.item for answer in grown.recommend(20, top=100)}, "user 20 has rated it"
+    assert 45 in {answer.item for answer in grown.recommend(30, top=100)}
+    assert len(grown.similar(45, top=100)) == ITEMS
+    with pytest.raises(UserError, match="no rating is of an item that was not in training"):
+        model.with_items(take(new, [3, 5]), ids)
+    with pytest.raises(UserError, match="takes no new items"):
+        dataclasses.replace(model, kind="rbm").with_items(new, ids)
+
+
+def test_predictions_do_not_depend_on_how_many_are_asked_for(monkeypatch):
+    model = small()
+    user, item = draws().integers(-1, USERS, 700), draws().integers(-1, ITEMS, 700)
+    whole = model.expected(user, item)
+    np.testing.assert_array_equal(model.expected(user[:5], item[:5]), whole[:5])
+    monkeypatch.setattr(kinds, "PAIRS_AT_ONCE", 256)
+    np.testing.assert_array_equal(model.expected(user, item), whole)
+    assert len(model.expected(user[:0], item[:0])) == 0
+
+
+HURRIED = {"epochs": 8, "batch_size": 500, "rate": {"*": 0.08}}
+
+
+@pytest.mark.parametrize("kind", ["pmf", "bias"])
+def test_users_left_out_of_movielens_1m_are_nearly_as_well_known_as_trained_ones(kind, data_dir, tmp_path):
+    """Folded in from half of their ratings: RMSE on the other half within 0.01 of that of training with that half."""
+    read = reading.read([data_dir / "ml-1m" / "ratings-notime.dat.gz"], Reading(scale="1,5,1"))
+    held = splits.users(jax.random.key(1), read.ratings, 1000 / 6040)
+    assert len(held.users) == 1000
+    errors = []
+    for name, parts in (("without", (held.train,)), ("with", (held.train, held.known))):
+        ratings = Ratings(*(np.concatenate(column) for column in zip(*(p[:3] for p in parts), strict=True)))
+        split = splits.random(jax.random.key(2), ratings, test=0.05)
+        catalogue = read.catalogue
+        data = Dataset(
+            name, split.train, split.test, None, catalogue, digest(split.train, split.test, catalogue), ""
+        )
+        recipe, config = KINDS[kind].recipes["tuned"]
+        if recipe is not None:
+            recipe, config = dataclasses.replace(recipe, **HURRIED), {"num_features": 20, "init_scale": 0.03}
+        model = train.train(kind, data, tmp_path / name, recipe=recipe, config=config).model
+        expected = model.expected
+        if name == "without":
+            expected = model.fold_in(Audience(catalogue.num_users, held.known, NO_PAIRS))
+            strangers = model.expected(held.queried.user, held.queried.item)
+            errors.append(np.sqrt(np.mean((strangers - held.queried.stars) ** 2)))
+        predicted = expected(held.queried.user, held.queried.item)
+        errors.append(np.sqrt(np.mean((predicted - held.queried.stars) ** 2)))
+    unknown, folded, trained = errors
+    assert abs(folded - trained) < 0.01
+    assert folded < unknown - 0.03
+
+
+def test_nothing_known_is_the_items_alone():
+    model = small()
+    expected = model.fold_in(Audience(1, EMPTY, NO_PAIRS))
+    np.testing.assert_allclose(expected(np.zeros(ITEMS), np.arange(ITEMS)), 3.3 + model.params.c, rtol=1e-6)

@@ -67,7 +67,7 @@ score = functools.partial(rbm.score, bias=hidden_bias)
 def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Any]:
     """`training_loss` and its gradient, in parts; that by U is Eq. 5.15."""
     error, by_bias, of_W, of_b_m = contrast(
-        weights, batch, weight, keys, hidden_bias, config.num_items, config.center
+        weights, batch, weight, keys, hidden_bias, config.num_items, config.center, rbm.covariance(config)
     )
     assert batch.rated is not None
     owner, item, _ = batch.rated

@@ -39,6 +39,9 @@ class Config:
 
     center: c of the energy -Σ_m r_m·(W_m (h - c) + b_m) - b_h·h, which is Eq. 5.1 with b_m - c Σ_j W_mj for b_m: the
     same models, learned otherwise, as a change of W no longer moves the mean ratings (Montavon and Müller 2012).
+    smooth: s of the prior of W, under which the weights from a movie's ratings k and l to a hidden unit have the
+    covariance exp(-(k-l)²/2s²) / decay: neighbouring ratings mean nearly the same. 0, as in the thesis: each by
+    itself. Training descends in the metric of that prior (`gradient`).
     """
 
     num_items: int = field(metadata={"help": "movies", "unit": "items"})
@@ -49,6 +52,10 @@ class Config:
     center: float = field(
         default=0.0,
         metadata={"help": "what hidden units are counted from: 0, or 0.5 to learn faster", "unit": ""},
+    )
+    smooth: float = field(
+        default=0.0,
+        metadata={"help": "how far apart ratings have like weights; 0: none have", "unit": "ratings"},
     )
     cd_steps: tuple[int, ...] = field(
         default=(1,),
@@ -70,6 +77,12 @@ class Config:
             advice = "give a scale with steps, or train pmf"
             raise UserError(
                 "an RBM is for ratings of a few fixed values", f"{self.num_values} values", advice
+            )
+        if self.smooth < 0 or (self.smooth and self.prior == "per-rating"):
+            raise UserError(
+                "smooth weights go with the prior per-row",
+                f"--smooth {self.smooth}",
+                "give 0, or --prior per-row",
             )
         if not self.cd_steps or min(self.cd_steps) < 1:
             raise UserError(
@@ -173,10 +186,22 @@ def training_loss(
     return cd - lax.stop_gradient(cd) + lax.stop_gradient(error)
 
 
+def covariance(config: Config) -> NDArray[np.float32] | None:
+    """P of `gradient`: [K, K]; None where ratings are independent."""
+    k = np.arange(config.num_values)
+    if not config.smooth:
+        return None
+    return np.exp(-0.5 * np.square((k[:, None] - k[None]) / config.smooth)).astype(np.float32)
+
+
 def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Any]:
-    """`training_loss` and its gradient, in parts, by the fast way of `contrast`."""
+    """`training_loss` and its gradient, in parts, by the fast way of `contrast`.
+
+    With `smooth` W_m = √P Θ_m for each movie, where P is `covariance`, and Θ has independent weights. What is
+    returned for W is P ∂loss/∂W, by which W moves when Θ descends its own gradient; and decaying Θ decays W.
+    """
     error, by_bias, of_W, of_b_m = contrast(
-        weights, batch, weight, keys, hidden_bias, config.num_items, config.center
+        weights, batch, weight, keys, hidden_bias, config.num_items, config.center, covariance(config)
     )
     grads = Params(of_W, of_b_m, jnp.sum(by_bias, axis=0))  # type: ignore[arg-type]
     return config.step**2 * error, grads

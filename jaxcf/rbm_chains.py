@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from jaxcf.vectors import Batch, Entries
 from jaxfit.parts import Outer, Part, Rows
@@ -79,11 +81,13 @@ def contrast(
     bias: Callable[[Any, Batch], Array],
     num_items: int,
     center: float,
+    covariance: NDArray[np.float32] | None,
 ) -> tuple[Array, Array, tuple[Part, ...], tuple[Part, ...]]:
     """The reconstruction error, and CD's gradient by the hidden biases of each user [B, N_h], by W, and by b_m.
 
     Eq. 5.4-5.6 as they stand. Of a movie's K rows in W only two are written, of the rating and of its reconstruction,
-    where differentiation would write all K.
+    where differentiation would write all K. With `covariance`, [K, K], the gradient by W is that in its metric:
+    multiplied by it from the left, for each movie.
     """
     (owner, item, value), K = batch.known, weights.b_m.value.shape[1]
     read = open_tables(weights, batch)
@@ -94,11 +98,14 @@ def contrast(
     of_rating = of_entries(weight, batch.known)
     own = jnp.minimum(owner, weight.shape[0] - 1)
 
-    def part(value: Array, sign: float, p: Array) -> Outer:
-        rows = jnp.where(item < num_items, item * K + value, num_items * K)
-        return Outer(rows, sign * of_rating, own, p - center)
+    def parts(value: Array, sign: float, p: Array) -> list[Outer]:
+        shares: list[tuple[Any, Any]] = [(value, 1.0)]
+        if covariance is not None:
+            shares = [(k, jnp.asarray(covariance[k])[value]) for k in range(K)]
+        rows = [(jnp.where(item < num_items, item * K + k, num_items * K), share) for k, share in shares]
+        return [Outer(ids, sign * share * of_rating, own, p - center) for ids, share in rows]
 
-    of_W = part(value, -1.0, start.p), part(end.value, 1.0, end.p)
+    of_W = (*parts(value, -1.0, start.p), *parts(end.value, 1.0, end.p))
     chosen, sampled = (jax.nn.one_hot(v, K, dtype=weight.dtype) for v in (value, end.value))
     of_b_m = (Rows(item, of_rating[:, None] * (sampled - chosen)),)
     error = reconstruction_error(end, batch, weight)

@@ -236,6 +236,22 @@ def test_minibatch_equals_the_specification_and_both_gradients_agree(cd_steps, c
         np.testing.assert_allclose(getattr(dense(PARAMS, b, parts), name), expected, atol=1e-5)
 
 
+def test_smooth_weights_are_those_of_independent_ones():
+    """Descending Θ of W = √P Θ, by hand, moves W as descending W in the metric of P does."""
+    config, b = replace(CONFIG, smooth=0.8), batch()
+    P = np.array([[np.exp(-((k - l) ** 2) / (2 * 0.8**2)) for l in range(K)] for k in range(K)])
+    values, vectors = np.linalg.eigh(P)
+    root = vectors @ np.diag(np.sqrt(values)) @ vectors.T
+    weights = rbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
+    _, parts = jax.jit(functools.partial(rbm.gradient, config=config))(weights, b, WEIGHT, keys())
+    by_W = np.asarray(SPECIFIED(PARAMS, 1)[1].W).reshape(I, K, H)
+    by_Theta = np.einsum("kl,mkh->mlh", root, by_W)  # the chain rule
+    moved = np.einsum("kl,mlh->mkh", root, by_Theta).reshape(I * K, H)
+    grads = dense(PARAMS, b, parts)
+    np.testing.assert_allclose(grads.W, moved, atol=1e-5)
+    np.testing.assert_allclose(grads.b_m, SPECIFIED(PARAMS, 1)[1].b_m, atol=1e-5)
+
+
 def test_gradient_is_the_rules_5_4_to_5_6():
     b = batch()
     start, end = chains(opened(PARAMS, b), b.known.item, rbm.hidden_bias(PARAMS, b), b, keys(), 0.0)

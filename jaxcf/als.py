@@ -7,8 +7,9 @@ a sweep goes through all chunks in one compiled loop, whose memory does not grow
 """
 
 import functools
-from collections.abc import Mapping
-from typing import NamedTuple
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +25,7 @@ from jaxfit.recipe import per_parameter
 TILE = 32  # ratings
 CHUNK_TILES = 1024
 CHUNK_ROWS = 256
+BLOCK = 1 << 20  # ratings whose errors are summed at a time
 
 
 class Side(NamedTuple):
@@ -148,6 +150,51 @@ def sweep(params: Params, data: Sides, config: Config, decay: Mapping[str, float
     return Params(users, items, user_biases, item_biases)
 
 
+class Fitted(NamedTuple):
+    """The parameters after the sweep with the lowest validation error (mean square, in stars²), and all sweeps'."""
+
+    params: Params
+    score: float
+    history: list[dict[str, Any]]
+
+
+def fit(
+    params: Params,
+    ratings: Ratings,
+    valid: Ratings,
+    config: Config,
+    decay: Mapping[str, float],
+    *,
+    sweeps: int,
+    patience: int,
+    said: Callable[[dict[str, Any]], None] = lambda line: None,
+) -> Fitted:
+    """Sweep until validation has not improved for `patience` sweeps, `sweeps` times at most.
+
+    said: is told of each sweep: its number, the objective after it per rating, the validation error.
+
+    Raises UserError where the objective is no longer finite, and as `sweep`.
+    """
+    data, best, history, waited = make_data(ratings, config), Fitted(params, math.inf, []), [], 0
+    for number in range(sweeps):
+        params = sweep(params, data, config, decay)
+        line = {
+            "epoch": number,
+            "objective": objective(params, ratings, config, decay) / len(ratings.user),
+            "valid": squares(params, valid, config) / len(valid.user),
+        }
+        if not math.isfinite(line["objective"]):
+            raise UserError(f"sweep {number + 1} is not finite", "--solver als", "give a larger --decay")
+        said(line)
+        history.append(line)
+        waited += 1
+        if line["valid"] < best.score:
+            best, waited = Fitted(params, line["valid"], []), 0
+        if waited >= patience:
+            break
+    return best._replace(history=history)
+
+
 def strengths(config: Config, decay: Mapping[str, float]) -> list[Array]:
     """The decay of each parameter, in their order; raises UserError where one is not above 0."""
     values = per_parameter(Params._fields, decay, "--decay")
@@ -179,14 +226,7 @@ def fold_in_items(
 
 def objective(params: Params, ratings: Ratings, config: Config, decay: Mapping[str, float]) -> float:
     """Σ ½ e² + ½ Σ s λ |row|², in squared stars: what PMF minimises, under the prior of `config`."""
-    total, block = 0.0, 1 << 20
-    for at in range(0, len(ratings.user), block):
-        user, item, stars = (x[at : at + block] for x in ratings[:3])
-        if config.biases:
-            predicted = pmf.predict(params, user, item, config)
-        else:
-            predicted = config.mean + jnp.sum(params.U[user] * params.V[item], axis=1)
-        total += 0.5 * float(np.sum(np.square(np.asarray(stars - predicted, np.float64))))
+    total = 0.5 * squares(params, ratings, config)
     index = (ratings.user, ratings.item) * 2
     for rows, of, strength in zip(
         params, index, per_parameter(Params._fields, decay, "--decay"), strict=True
@@ -194,4 +234,17 @@ def objective(params: Params, ratings: Ratings, config: Config, decay: Mapping[s
         square = np.square(np.asarray(rows, np.float64)).reshape(rows.shape[0], -1).sum(axis=1)
         uses = np.bincount(of, minlength=len(square)) if config.prior == "per-rating" else 1.0
         total += 0.5 * strength * float(np.sum(uses * square))
+    return total
+
+
+def squares(params: Params, ratings: Ratings, config: Config) -> float:
+    """Σ e² in squared stars, of predictions that are not clipped."""
+    total = 0.0
+    for at in range(0, len(ratings.user), BLOCK):
+        user, item, stars = (x[at : at + BLOCK] for x in ratings[:3])
+        if config.biases:
+            predicted = pmf.predict(params, user, item, config)
+        else:
+            predicted = config.mean + jnp.sum(params.U[user] * params.V[item], axis=1)
+        total += float(np.sum(np.square(np.asarray(stars - predicted, np.float64))))
     return total

@@ -20,9 +20,13 @@ from jaxfit.errors import UserError
 from jaxfit.fit import Interrupted
 from jaxfit.lock import locked
 from jaxfit.model_directory import CONFIG, read_info
+from jaxfit.recipe import Recipe
+from jaxfit.training import Run
 
 VALID, TEST = 2, 3  # what is folded into the seed's key (see `train`)
 SETS = ("train", "valid", "test")
+SOLVERS = ("sgd", "als")
+BY_SWEEPS = ("decay", "epochs", "patience")  # what of a recipe alternating solutions have
 
 
 def add(commands: Any) -> None:
@@ -50,6 +54,12 @@ def add(commands: Any) -> None:
         else:
             training_options.add_model(model, kind.config, kind.recipes, skip=skip)
             training_options.add_training(model, kind.config, kind.recipes)
+        if kind.alternating is not None:
+            model.add_argument(
+                "--solver", type=options.choice("--solver", SOLVERS), default="sgd", metavar="|".join(SOLVERS),
+                help="stochastic gradients, or alternating exact solutions for users and items of the same objective: "
+                "--epochs are then sweeps; rates and minibatches have no meaning (default: sgd)",
+            )  # fmt: skip
 
 
 def _add_ratings(parser: Parser, kind: Kind) -> None:
@@ -92,6 +102,12 @@ def run(args: argparse.Namespace) -> None:
         raise UserError("--out is missing", args.parser.prog, "name a folder for the model: --out DIR")
     kind = KINDS[args.model]
     closed = kind.setting is None
+    if getattr(args, "solver", "sgd") == "als":
+        given = [name for cls in (Recipe, Run, processes.Join) for name in options.given(args, cls)]
+        idle = [name for name in given if name not in BY_SWEEPS]
+        if idle:
+            option = f"--{idle[0].replace('_', '-')}"
+            raise UserError(f"{option} is of stochastic gradients", "--solver als", "leave it out")
     chosen = None if closed else training_options.plan(args, kind.config, kind.recipes, kind.names)
     with processes.folder(Path(args.out)) as out:
         _check_place(out, args.model, chosen is not None and chosen.run.resume)
@@ -112,7 +128,7 @@ def _run(args: argparse.Namespace, out: Path, chosen: training_options.Plan | No
         try:
             trained = train.train(
                 args.model, data, out, recipe=chosen.recipe, config=chosen.config, rated=rated, seed=args.seed,
-                run=chosen.run,
+                run=chosen.run, solver=getattr(args, "solver", "sgd"),
             )  # fmt: skip
         except Interrupted:
             raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
@@ -180,7 +196,7 @@ def _report(args: argparse.Namespace, trained: train.Trained, data: Dataset) -> 
             {
                 "command": "train", "model": args.model, "out": args.out, "stopped": stopped,
                 "users": data.catalogue.num_users, "items": data.catalogue.num_items, "parameters": parameters,
-                "config": model.info["config"], "epochs": len(fitted.history) if fitted else None,
+                "config": model.info["config"], "epochs": model.info.get("epochs"),
                 "ratings": {"train": len(data.train.user), **{n: len(getattr(data, n).user) for n in results}},
                 "ratings_per_second": speed, "seconds": trained.seconds,
                 **{name: result.record() for name, result in results.items()},
@@ -196,8 +212,8 @@ def _report(args: argparse.Namespace, trained: train.Trained, data: Dataset) -> 
             print(f"{title} {summary(results[name])}")
     if stopped != "done":
         print("stopped after --max-minutes: give the same command with --resume to go on")
-    if fitted is None and KINDS[args.model].setting is not None:
+    if not trained.seconds:
         print("its training had finished before")
-    elif trained.seconds:
+    else:
         spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in trained.seconds.items())
         print(f"time: {spent}" + (f", {speed:,.0f} ratings/s" if speed else ""))

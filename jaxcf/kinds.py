@@ -64,7 +64,8 @@ class Kind(NamedTuple):
     folded(params, config, audience, decay) -> Expected for others, all parameters as they are; items(params, config)
     -> [items, …] vectors that are alike for like items, None where it has none; exact(params, config, audience) ->
     Expected for anybody, where what `trained` and `folded` give is an approximation; grown(params, config, place,
-    ratings, number, decay) -> parameters and Config of `number` items: the old ones at `place`, others from ratings.
+    ratings, number, decay) -> parameters and Config of `number` items: the old ones at `place`, others from ratings;
+    alternating: `als.fit`, where it finds the same posterior mode as the engine does.
     """
 
     about: str
@@ -80,6 +81,7 @@ class Kind(NamedTuple):
     conditional: bool = False
     exact: Callable[[Any, Any, Audience], Expected] | None = None
     grown: Callable[[Any, Any, NDArray[np.int32], Ratings, int, Mapping[str, float]], Any] | None = None
+    alternating: Callable[..., als.Fitted] | None = None
 
 
 def sizes(kind: Kind, catalogue: Catalogue, mean: float) -> dict[str, Any]:
@@ -304,7 +306,9 @@ KINDS: dict[str, Kind] = {
     "bias": _bias("a bias for each user and each item", "bias"),
     "svd": _pmf("online SVD: PMF without priors and biases", pmf.SVD_RECIPES, {"biases": False}),
     "svd-bias": _pmf("online SVD with biases", pmf.SVD_RECIPES, {"biases": True}),
-    "pmf": _pmf("probabilistic matrix factorization (thesis, 5.3.1)", pmf.RECIPES, {}),
+    "pmf": _pmf("probabilistic matrix factorization (thesis, 5.3.1)", pmf.RECIPES, {})._replace(
+        alternating=als.fit
+    ),
     "cpmf": Kind(
         "conditional PMF, which knows what a user rated (5.3.2)", cpmf.Config, cpmf.RECIPES, {},
         cpmf.Params._fields, _cpmf_setting, _cpmf_like, _cpmf_trained, _cpmf_folded, _features, True,

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -25,6 +25,7 @@ from jaxfit import model_directory as folder
 from jaxfit.environment import environment
 from jaxfit.errors import UserError
 from jaxfit.fit import Fitted
+from jaxfit.journal import Journal
 from jaxfit.recipe import Recipe
 from jaxfit.training import Run
 
@@ -49,11 +50,13 @@ def train(
     rated: Pairs = NO_PAIRS,
     seed: int = 1,
     run: Run = Run(),
+    solver: Literal["sgd", "als"] = "sgd",
 ) -> Trained:
     """Train a model of a kind of `KINDS` in its folder.
 
     recipe: None for bias models, which are solved exactly; config: overrides of the kind's Config; rated: for
-    conditional models, who rated what beside the training ratings.
+    conditional models, who rated what beside the training ratings; solver: als, for kinds that have it, takes sweeps of
+    exact solutions for epochs, and of the recipe only these, the decay and the patience; it is run at once.
 
     Raises UserError where another training is in the folder, and for data that the kind cannot be trained on.
     """
@@ -79,13 +82,37 @@ def train(
     def write() -> None:
         model.save_known(directory, data.catalogue, data.train, rated)
 
+    def keep(params: Any, more: dict[str, Any], began: float) -> Trained:
+        info = {"format": folder.FORMAT, **identity, **more, "finished": True, "environment": environment()}
+        made = model.of(kind, data.catalogue, info, params, full, known)
+        seconds = {"solve": time.perf_counter() - began}
+        write()
+        _write(directory, made)
+        return Trained(made, None, seconds)
+
+    solved = described.setting is None or solver == "als"
+    if solved and (directory / folder.CONFIG).exists():
+        raise UserError("another model is there", directory, "choose another --out")
+    began = time.perf_counter()
     if described.setting is None:
-        return _solve(data, directory, identity, full, known, write)
+        return keep(bias.solve(data.train, full), {}, began)
     assert recipe is not None
     if len(data.valid.user) == 0:
         raise UserError("there are no validation ratings", data.name, "give --valid FILE")
     key = jax.random.key(seed)
     setting = described.setting(jax.random.fold_in(key, INIT), data, rated, full)
+    if solver == "als":
+        assert described.alternating is not None
+        directory.mkdir(parents=True, exist_ok=True)
+        journal = Journal(directory)
+        journal.cut(0)  # what a run that was killed wrote
+        fitted = described.alternating(
+            setting.params, data.train, data.valid, full, recipe.decay, sweeps=recipe.epochs,
+            patience=recipe.patience, said=lambda line: journal.write(**line),
+        )  # fmt: skip
+        used = {"decay": recipe.decay, "epochs": recipe.epochs, "patience": recipe.patience}
+        shown = {"validation RMSE": float(np.sqrt(fitted.score)), "epochs": len(fitted.history)}
+        return keep(fitted.params, {"solver": "als", "recipe": used, **shown}, began)
     trained = training.train(
         directory, identity, setting.program, setting.params, lambda: (setting.train, setting.valid), recipe=recipe,
         key=jax.random.fold_in(key, TRAIN), run=run, unit="ratings", before=write,
@@ -96,21 +123,13 @@ def train(
     return Trained(made, trained.fitted, trained.seconds)
 
 
-def _solve(
-    data: Dataset, directory: Path, identity: dict[str, Any], config: bias.Config, known: Audience, write: Any
-) -> Trained:
-    if (directory / folder.CONFIG).exists():
-        raise UserError("another model is there", directory, "choose another --out")
-    began = time.perf_counter()
-    params = bias.solve(data.train, config)
-    seconds = {"solve": time.perf_counter() - began}
-    info = {"format": folder.FORMAT, **identity, "finished": True, "environment": environment()}
-    write()
-    if (directory / folder.PARAMETERS).exists():  # of a run that was killed before it wrote its configuration
-        shutil.rmtree(directory / folder.PARAMETERS)
-    checkpoint.write(directory / folder.PARAMETERS, params, {})
-    folder.write_info(directory, info)
-    return Trained(model.of(identity["model"], data.catalogue, info, params, config, known), None, seconds)
+def _write(directory: Path, made: Model) -> None:
+    """Write a model that was solved for at once."""
+    parameters = directory / folder.PARAMETERS
+    if parameters.exists():  # of a run that was killed before it wrote its configuration
+        shutil.rmtree(parameters)
+    checkpoint.write(parameters, made.params, {})
+    folder.write_info(directory, made.info)
 
 
 def describe(data: Dataset, rated: Pairs) -> dict[str, Any]:

@@ -165,6 +165,36 @@ def test_test_ratings_change_no_prediction(files, tmp_path, capsys):
     assert predicted[0] == predicted[1]
 
 
+def test_pmf_is_trained_by_alternating_solutions(files, tmp_path, capsys):
+    argv = ["train", "pmf", "--ratings", files / "train.csv", "--test", files / "test.csv", "--solver", "als"]
+    options = [
+        "--num-features",
+        "3",
+        "--init-scale",
+        "0.1",
+        "--decay",
+        "0.2",
+        "--epochs",
+        "5",
+        "--patience",
+        "5",
+    ]
+    status, out, _ = run(capsys, *argv, *options, "--out", tmp_path / "m", "--json")
+    assert status == 0
+    record, info = json.loads(out), model.load(tmp_path / "m").info
+    assert record["epochs"] == 5
+    assert (info["solver"], info["finished"]) == ("als", True)
+    assert info["recipe"] == {"decay": {"*": 0.2}, "epochs": 5, "patience": 5}
+    journal = [json.loads(line) for line in (tmp_path / "m/journal.jsonl").read_text().splitlines()]
+    assert min(line["valid"] for line in journal) == pytest.approx(info["validation RMSE"] ** 2)
+    _, out, _ = run(capsys, "eval", tmp_path / "m", "--ratings", files / "test.csv", "--json")
+    assert json.loads(out)["rmse_clipped"] == pytest.approx(record["test"]["rmse_clipped"])
+    assert run(capsys, "recommend", tmp_path / "m", "--rated", "m1:5,m2:1")[0] == 0
+    status, _, err = run(capsys, *argv, "--out", tmp_path / "m")
+    assert status == 2
+    assert "there already" in err
+
+
 def test_a_divergence_in_the_last_step_is_said(files, tmp_path, capsys):
     argv = ["train", "pmf", "--ratings", files / "train.csv", "--out", tmp_path / "m", "--epochs", "1"]
     status, _, err = run(capsys, *argv, "--batch-size", "1000", "--rate", "1e38")
@@ -220,6 +250,18 @@ WRONG = {
         ["train", "pmf", "--ratings", "{low}", "--test", "{off}", "--out", "{out}"], "off.csv, line 3"
     ),
     "no titles": (["recommend", "{model}", "--user", "u1", "--titles", "{tmp}/none"], "no such file"),
+    "rates of exact solutions": (
+        ["train", "pmf", "--solver", "als", "--rate", "0.1", "--out", "{out}"], "--rate is of stochastic gradients"
+    ),
+    "resumed exact solutions": (
+        ["train", "pmf", "--solver", "als", "--resume", "--out", "{out}"], "--resume is of stochastic gradients"
+    ),
+    "exact solutions without a prior": (
+        ["train", "pmf", "--ratings", "{train}", "--solver", "als", "--decay", "0", "--out", "{out}"],
+        "give every parameter a decay above 0",
+    ),
+    "no such solver": (["train", "pmf", "--solver", "asl", "--out", "{out}"], "did you mean als?"),
+    "svd by exact solutions": (["train", "svd", "--solver", "als", "--out", "{out}"], "no option --solver"),
     "told in vain": (
         ["eval", "{model}", "--ratings", "{train}", "--rated", "{train}"], "is told of no pairs"
     ),

@@ -73,6 +73,11 @@ def gather(weights: Weights, ids: jax.Array) -> jax.Array:
     return weights.scale * weights.value.at[ids].get(mode="clip")
 
 
+def read(weights: Weights, ids: jax.Array) -> jax.Array:
+    """The same rows of a table whose scale stays 1, as nothing but every step's decay moves it."""
+    return weights.value.at[ids].get(mode="clip")
+
+
 def fold(weights: Weights) -> Weights:
     """The same weights with scale 1."""
     return weights._replace(value=whole(weights), scale=jnp.ones_like(weights.scale))
@@ -95,14 +100,18 @@ def update_rows(
     weights: Weights,
     parts: tuple[Part, ...],
     rate: jax.Array,
-    decay: jax.Array,
+    decay: jax.Array | None,
     transform: optax.GradientTransformation,
 ) -> Weights:
-    """The same update for a gradient given in parts; decay reaches every row through the scale."""
+    """The same update for a gradient given in parts; decay reaches every row through the scale.
+
+    decay: None where it is part of the gradient, and the scale stays 1.
+    """
     value, scratch = weights.value, weights.scratch
-    scale = weights.scale * (1 - rate * decay)
+    scale = weights.scale if decay is None else weights.scale * (1 - rate * decay)
     if scratch is None:
-        return weights._replace(value=add(value, parts, -rate / scale), scale=scale)
+        factor = -rate if decay is None else -rate / scale
+        return weights._replace(value=add(value, parts, factor), scale=scale)
 
     rows, count, slot = _distinct(row_ids(parts), scratch.slot)
     grad = add(scratch.grad, parts, jnp.ones((), value.dtype))

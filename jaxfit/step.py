@@ -138,7 +138,8 @@ def by_differentiation(program: Program, decay: Any) -> Callable[..., tuple[jax.
 
     def gradient(weights: Any, batch: Any, weight: jax.Array, keys: jax.Array) -> tuple[jax.Array, Any]:
         ids = row_ids(program, weights, batch)
-        view = [w.value if k is None else rows.gather(w, k) for w, k in zip(weights, ids, strict=True)]
+        read = rows.read if program.decay == "when-touched" else rows.gather
+        view = [w.value if k is None else read(w, k) for w, k in zip(weights, ids, strict=True)]
         params = type(weights)._make(view)
         grads, loss = jax.grad(penalized, has_aux=True)(params, batch, weight, keys)
         of_tables = [g if k is None else (Rows(k, g),) for k, g in zip(ids, grads, strict=True)]
@@ -249,7 +250,10 @@ def make_run(
             decay = every * strength
             if isinstance(g, tuple):
                 parts = devices.gather_parts(g, local, mesh)
-                updated.append(rows.update_rows(w, parts, factor * rate, decay, transform))
+                in_gradient = program.decay == "when-touched"
+                updated.append(
+                    rows.update_rows(w, parts, factor * rate, None if in_gradient else decay, transform)
+                )
             else:
                 g = devices.total(g, mesh)
                 updated.append(rows.update_whole(w, g, factor * rate, decay, transform))

@@ -18,8 +18,8 @@ from jaxcf.evaluate import Evaluation, evaluate
 from jaxcf.kinds import KINDS, Audience, sizes
 from jaxcf.model import NO_PAIRS, Model
 from jaxcf.ratings import EMPTY, Dataset, Pairs, Ratings, digest, take
-from jaxfit import fit
 from jaxfit.order import permutation
+from jaxfit.trainer import Trainer
 from jaxfit.training import Run
 
 GROUPS = 5  # of users, each left out of one training (Figure 5.5)
@@ -223,7 +223,7 @@ class Shelf:
         """How many ratings are scored after each epoch."""
         return len(self.data.valid.user)
 
-    def trainer(self, spec: Spec) -> tuple[fit.Trainer, str]:
+    def trainer(self, spec: Spec) -> tuple[Trainer, str]:
         """The training of a model of this shape, at its first step, and the model's name."""
         described = KINDS[spec.kind]
         data, told = self.setting(spec)
@@ -235,7 +235,7 @@ class Shelf:
             **{**self.identity(spec)["config"], **sizes(described, data.catalogue, mean)}
         )
         setting = described.setting(jax.random.key(0), data, told, config)
-        trainer = fit.Trainer(setting.program, setting.params, setting.train, recipe, jax.random.key(1), None)
+        trainer = Trainer(setting.program, setting.params, setting.train, recipe, jax.random.key(1), None)
         return trainer, spec.label().replace(f"-seed{spec.seed}", "")
 
     def parameters(self, spec: Spec) -> int:

@@ -12,8 +12,8 @@ from rich.table import Table as RichTable
 
 from benchmarks.table import Table
 from jaxfit.capacity import Plan, plan
-from jaxfit.fit import Trainer
 from jaxfit.order import permutation
+from jaxfit.trainer import Trainer
 
 STEPS = 50
 VALIDATION = 1 / 3  # of a training step's time for each event: the gradient costs twice the loss

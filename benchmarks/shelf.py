@@ -9,7 +9,8 @@ import numpy as np
 
 from benchmarks import kept, scales
 from benchmarks.scales import Scale
-from jaxfit import fit, step
+from jaxfit import step
+from jaxfit.trainer import Trainer
 from jaxlm import examples, hlbl, lbl, model, train, tree_file, trees
 from jaxlm.default_data import Corpus
 from jaxlm.tree_order import by_visits
@@ -171,7 +172,7 @@ class Shelf:
         """How many words are scored after each epoch."""
         return len(self.corpus.valid)
 
-    def trainer(self, spec: Spec) -> tuple[fit.Trainer, str]:
+    def trainer(self, spec: Spec) -> tuple[Trainer, str]:
         """The training of a model of this shape, at its first step, and the model's name.
 
         With the model's own tree if it is on the shelf, else with one that stands in for it.
@@ -198,7 +199,7 @@ class Shelf:
             program = hlbl.program(deep, vocabulary.eos)
             params = hlbl.init(key, deep, node_biases(tree, counts))
             data = hlbl.make_data(ids, tree, deep, vocabulary.eos)
-        trainer = fit.Trainer(program, params, data, recipe, key, None)
+        trainer = Trainer(program, params, data, recipe, key, None)
         return trainer, spec.label().replace(f"-seed{spec.seed}", "")
 
     def _fit(self, spec: Spec, corpus: Corpus, directory: Path, identity: dict[str, Any]) -> train.Trained:

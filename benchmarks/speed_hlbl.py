@@ -16,7 +16,7 @@ from jax import lax
 
 from benchmarks import speed_lbl
 from benchmarks.speed_lbl import interleaved, zipf_text
-from jaxfit import fit
+from jaxfit.trainer import Trainer
 from jaxlm import hlbl, hlbl_batch, lbl, trees
 from jaxlm.hlbl_batch import TILE
 from jaxlm.tree_order import by_visits
@@ -73,7 +73,7 @@ def training(tree: Tree, ids: np.ndarray) -> Timed:
     tree = by_visits(tree, counts, config.num_hot)
     data, program = hlbl.make_data(ids, tree, config, 0), hlbl.program(config, 0)
     params = hlbl.init(jax.random.key(0), config, node_biases(tree, counts))
-    trainer = fit.Trainer(program, params, data, RECIPE, jax.random.key(1), None)
+    trainer = Trainer(program, params, data, RECIPE, jax.random.key(1), None)
     run = trainer.epoch_run()
 
     def measure() -> float:

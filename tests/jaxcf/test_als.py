@@ -9,9 +9,10 @@ import pytest
 
 from jaxcf import als, pmf, reading
 from jaxcf.ratings import Ratings
-from jaxfit import fit, step
+from jaxfit import step
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
+from jaxfit.trainer import Trainer
 
 USERS, ITEMS, D = 40, 25, 3
 DECAY = {"U": 0.2, "V": 0.3, "b": 0.05, "c": 0.4}
@@ -104,7 +105,7 @@ def test_a_sweep_from_where_sgd_ends_gains_almost_nothing(prior):
 
 def to_the_end(program, params, data, recipe):
     """The parameters at the very end of a training, where `fit` would keep the best on validation."""
-    trainer = fit.Trainer(program, params, data, recipe, jax.random.key(1), None)
+    trainer = Trainer(program, params, data, recipe, jax.random.key(1), None)
     for epoch in range(recipe.epochs):
         trainer.stand = trainer.stand._replace(epoch=epoch)
         trainer.epoch_run()(0, trainer.steps)

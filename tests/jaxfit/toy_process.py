@@ -17,6 +17,7 @@ from jaxfit import fit, mesh, processes
 from jaxfit.command import Parser, run
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
+from jaxfit.trainer import Trainer
 
 sys.path.insert(0, str(Path(__file__).parent))
 import toy
@@ -61,7 +62,7 @@ def get_into_trouble(place: Path, me: int) -> None:
     """All that may happen to process 1, and what process 0 says of it."""
     real, chunks = fit._check_finite, []
 
-    def check(trainer: fit.Trainer, directory: Path | None) -> None:
+    def check(trainer: Trainer, directory: Path | None) -> None:
         chunks.append(trainer.stand.at)
         for count, sent in ((5, signal.SIGINT), (9, signal.SIGKILL)):
             if me == 1 and len(chunks) == count:

@@ -1,0 +1,127 @@
+"""One training: what is fixed (program, data, compiled loops), and what moves (state, stand, best)."""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from jaxfit import mesh as devices
+from jaxfit import step
+from jaxfit.capacity import Room, plan, rung
+from jaxfit.errors import UserError
+from jaxfit.order import permutation
+from jaxfit.recipe import Recipe, per_parameter, transform
+
+
+class Stand(NamedTuple):
+    """Where training stands between chunks (all that is not an array)."""
+
+    epoch: int = 0  # the epoch under way
+    at: int = 0  # steps of it that are done
+    phase: int = 0  # how many rate drops have been entered
+    waited: int = 0  # epochs without improvement in this phase
+    best: float = float("inf")
+    best_epoch: int = -1
+    journal: int = 0  # bytes
+    done: bool = False
+
+
+class Trainer:
+    """A training at some step of some epoch; `jaxfit.fit.fit` moves it on."""
+
+    def __init__(
+        self, program: step.Program, params: Any, data: Any, recipe: Recipe, key: jax.Array, mesh: Mesh | None
+    ):
+        if recipe.batch_size % devices.lanes(mesh):
+            advice = f"make it a multiple of {devices.lanes(mesh)}"
+            raise UserError(
+                f"{recipe.batch_size} examples do not divide among the devices", "--batch-size", advice
+            )
+        self.program, self.recipe, self.mesh = program, recipe, mesh
+        self.order_key, self.step_key = jax.random.split(key)
+        self.data = devices.replicate(data, mesh)
+        self.size = program.size(data)
+        self.events = program.events(data) if program.events else self.size
+        self.factor = 2.0 if program.halved else 1.0  # from losses to scores
+        self.steps = -(-self.size // recipe.batch_size)
+        self.transform = transform(recipe)
+        self.names = type(params)._fields
+        self.rate = per_parameter(self.names, recipe.rate, "--rate")
+        self.decay = per_parameter(self.names, recipe.decay, "--decay")
+        shrinking = 1.0 if program.decay == "every-step" else 0.0
+        if shrinking * max(r * d for r, d in zip(self.rate, self.decay, strict=True)) > step.LARGEST_DECAY:
+            advice = f"keep it under {step.LARGEST_DECAY} a step"
+            raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
+        if program.visit and recipe.optimizer != "sgd":
+            raise UserError(f"{recipe.optimizer} cannot train this model", "--optimizer", "use sgd")
+        # visits need no room
+        self.costs = program.costs(data) if program.costs and not program.visit else None
+        self.params_type = type(params)
+        self.state = devices.replicate(step.start(params, program, self.transform, data), mesh)
+        self.best = params
+        self.stand = Stand()
+        self.runs: dict[Room, Callable[..., step.State]] = {}
+        self.fold = jax.jit(step.fold, donate_argnums=0)
+        self.compile_seconds = 0.0
+
+    def rates(self) -> step.Rates:
+        """This phase's traced rates."""
+        factor = (1.0, *self.recipe.drops)[self.stand.phase]
+        like = self.params_type._make
+        return step.Rates(
+            rate=like([jnp.float32(factor * r) for r in self.rate]),
+            decay=like([jnp.float32(d) for d in self.decay]),
+            anneal=jnp.bool_(self.recipe.anneal),
+            total=jnp.float32(self.steps * self.recipe.epochs),
+        )
+
+    def epoch_run(self) -> Callable[[int, int], None]:
+        """The compiled loop of the epoch under way, as a function of its first and last step."""
+        key = jax.random.fold_in(self.order_key, self.stand.epoch)
+        order, lanes = permutation(key, self.size), devices.lanes(self.mesh)
+        laid = plan(self.costs, np.asarray(order), self.recipe.batch_size, lanes, jax.random.fold_in(key, 1))
+        for _, _, room in laid.stretches:
+            if room not in self.runs:
+                self.runs[room] = step.make_run(
+                    self.program, self.transform, self.recipe.batch_size, room,
+                    self.recipe.reduction == "mean", self.mesh,
+                )  # fmt: skip
+        # in room for a few more: a program serves data sets of nearly the same size
+        visits = np.zeros(rung(self.steps) * self.recipe.batch_size, np.int32)
+        visits[: len(laid.visits)] = laid.visits
+        fixed = devices.replicate(
+            (jnp.asarray(visits), self.rates(), self.step_key, np.int32(self.size)), self.mesh
+        )
+
+        def run(begin: int, end: int) -> None:
+            for first, last, room in laid.stretches:
+                bounds = np.int32(max(begin, first)), np.int32(min(end, last))
+                # an empty run of all steps compiles every program
+                if bounds[0] < bounds[1] or begin == end:
+                    self.state = self.runs[room](self.state, self.data, *fixed, *bounds)
+            jax.block_until_ready(self.state.step)
+
+        before = time.perf_counter()
+        run(0, 0)  # compiles, or finds it compiled
+        self.compile_seconds += time.perf_counter() - before
+        return run
+
+    def arrays(self) -> dict[str, Any]:
+        """All arrays that a checkpoint holds: scratch tables are zeros between steps."""
+        state = _map_scratch(lambda scratch: None, self.state)
+        return {"state": devices.one_copy(state), "best": self.best}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Take the arrays of a checkpoint."""
+        scratch = iter([w.scratch for w in self.state.weights])
+        state = _map_scratch(lambda _: next(scratch), arrays["state"])
+        self.state, self.best = devices.replicate(state, self.mesh), arrays["best"]
+
+
+def _map_scratch(function: Callable[[Any], Any], state: step.State) -> step.State:
+    weights = [w._replace(scratch=function(w.scratch)) for w in state.weights]
+    return state._replace(weights=type(state.weights)._make(weights))

@@ -181,7 +181,7 @@ def _project(args: argparse.Namespace, name: str, shelf: Any) -> dict[str, Any]:
 def _make(args: argparse.Namespace, name: str, shelf: Any) -> dict[str, Any]:
     result = table.run(TABLES[name], shelf, args.out, args.seeds, args.rows, _command(args, name))
     if not result.get("rows"):
-        raise UserError(f"no label in {name} has a word that begins with {args.rows!r}", "--rows")
+        raise UserError(f"no row of {name} is named {args.rows!r}", "--rows")
     _print_table(result)
     return result
 

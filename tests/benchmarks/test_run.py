@@ -269,7 +269,7 @@ def test_recorded_results_are_replaced_on_demand_only() -> None:
         (("run", "table-4.4", "--seeds", "0"), "benchmarks: '0' is not a whole number from 1 on (--seeds)"),
         (("run", "table-4.4", "--scale", "huge"), "benchmarks: there is no --scale 'huge' ("),
         (("run", "table-4.4", "--data", "ptb", "--data-dir", "/nowhere"), "benchmarks: the data set ptb is not here"),
-        (("run", "table-4.3", "--scale", "tiny", "--rows", "T9"), "benchmarks: no label in table-4.3 has a word that begins with 'T9'"),
+        (("run", "table-4.3", "--scale", "tiny", "--rows", "T9"), "benchmarks: no row of table-4.3 is named 'T9'"),
         (("run", "table-4.3", "--scale", "tiny", "--out", "/proc/no"), "benchmarks: cannot write"),
         (("run", "table-4.4", "--sedes", "2"), "benchmarks: there is no option --sedes (python -m benchmarks run)"),
         (("speed", "lbll"), "benchmarks: no speed is measured of 'lbll' - did you mean lbl?"),

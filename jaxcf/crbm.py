@@ -112,10 +112,11 @@ def predict(
     return rbm.predict(params, data, user, item, config, exact, hidden_bias)
 
 
-# The thesis does not say how U is trained: "thesis" takes the rate and decay of its other weights.
+# The thesis does not say how U is trained: "thesis" takes the rate and decay of its other weights. "tuned" as in
+# `jaxcf.rbm`, conditioned on the test's identities, too: .8605 (U at a rate of 2e-3 and a decay of 4: .8614).
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     name: (replace(recipe, rate={**recipe.rate, "U": rate}, decay={**recipe.decay, "U": decay}), config)
     for (name, (recipe, config)), rate, decay in zip(
-        rbm.RECIPES.items(), (1e-3, 2e-3), (1e-2, 4.0), strict=True
+        rbm.RECIPES.items(), (1e-3, 5e-3), (1e-2, 20.0), strict=True
     )
 }

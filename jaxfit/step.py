@@ -43,7 +43,8 @@ class Program(NamedTuple):
     metric: the name and the transform of the mean score that people read: perplexity is exp of nats.
     gradient(weights, batch, weight, keys) -> (loss, gradients): where a model knows a faster way to the gradient of
         `loss` than differentiating gathered rows. It reads the `rows.Weights` of each parameter; a gradient is
-        an array for a parameter without touched rows, and a tuple of `parts` of one with.
+        an array for a parameter without touched rows, and a tuple of `parts` of one with. Not for a decay that is
+        "when-touched", whose penalty is differentiated with the loss.
     events(data) -> int: how many events (words, ratings) losses and scores are averaged over; None: one an example.
     halved: whether losses are half of what scores are, as ½ squared errors are of squared ones.
     decay: what the recipe's decay λ means. "every-step": w <- w (1 - ηλ). "per-row": ½λ|row|² is added once to the
@@ -56,7 +57,7 @@ class Program(NamedTuple):
     visit(weights, data, example: int32 scalar, rate, decay) -> (loss, weights): for a model that makes several steps
         of SGD within an example; it takes the place of `loss` and its gradient in training. rate and decay are like
         params, scalars; decay is 0 but where it is "when-touched". A minibatch's examples are visited one after
-        another, and every device visits all of them.
+        another, on one device.
     """
 
     size: Callable[[Any], int]

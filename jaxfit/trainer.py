@@ -30,17 +30,32 @@ class Stand(NamedTuple):
     done: bool = False
 
 
+def check(program: step.Program, recipe: Recipe, mesh: Mesh | None) -> None:
+    """Raise UserError where a recipe or devices do not fit a model, ValueError where a program contradicts itself."""
+    lanes = devices.lanes(mesh)
+    if recipe.batch_size % lanes:
+        advice = f"make it a multiple of {lanes}"
+        raise UserError(
+            f"{recipe.batch_size} examples do not divide among the devices", "--batch-size", advice
+        )
+    if program.visit and recipe.optimizer != "sgd":
+        raise UserError(f"{recipe.optimizer} cannot train this model", "--optimizer", "use sgd")
+    if program.visit and lanes > 1:
+        what = "this model visits its examples one after another: each device would do the work of all"
+        raise UserError(what, "--devices", "leave it out")
+    if program.gradient and program.decay == "when-touched":
+        raise ValueError(
+            "a program's own gradient leaves out its penalty: give no gradient, or another decay"
+        )
+
+
 class Trainer:
     """A training at some step of some epoch; `jaxfit.fit.fit` moves it on."""
 
     def __init__(
         self, program: step.Program, params: Any, data: Any, recipe: Recipe, key: jax.Array, mesh: Mesh | None
     ):
-        if recipe.batch_size % devices.lanes(mesh):
-            advice = f"make it a multiple of {devices.lanes(mesh)}"
-            raise UserError(
-                f"{recipe.batch_size} examples do not divide among the devices", "--batch-size", advice
-            )
+        check(program, recipe, mesh)
         self.program, self.recipe, self.mesh = program, recipe, mesh
         self.order_key, self.step_key = jax.random.split(key)
         self.data = devices.replicate(data, mesh)
@@ -56,8 +71,6 @@ class Trainer:
         if shrinking * max(r * d for r, d in zip(self.rate, self.decay, strict=True)) > step.LARGEST_DECAY:
             advice = f"keep it under {step.LARGEST_DECAY} a step"
             raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
-        if program.visit and recipe.optimizer != "sgd":
-            raise UserError(f"{recipe.optimizer} cannot train this model", "--optimizer", "use sgd")
         # visits need no room
         self.costs = program.costs(data) if program.costs and not program.visit else None
         self.params_type = type(params)

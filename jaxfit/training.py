@@ -20,6 +20,7 @@ from jaxfit.journal import Journal
 from jaxfit.lock import locked
 from jaxfit.recipe import Recipe
 from jaxfit.step import Program
+from jaxfit.trainer import check
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ def train(
     Raises UserError where another training is in the folder, or this one and `run.resume` is not set, and where
     another process is training there now.
     """
+    where = mesh.make(run.devices)
+    check(program, recipe, where)
     with locked(directory):
         info = {
             "format": folder.FORMAT,
@@ -85,7 +88,7 @@ def train(
             folder.write_info(directory, info)
         fitted = fit(
             program, params, *data(), recipe=recipe, key=key, directory=directory, identity=identity,
-            resume=run.resume, mesh=mesh.make(run.devices), max_minutes=run.max_minutes,
+            resume=run.resume, mesh=where, max_minutes=run.max_minutes,
             checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
         )  # fmt: skip
         checkpoint.write(directory / folder.PARAMETERS, fitted.params, {"score": fitted.score})

@@ -262,6 +262,9 @@ WRONG = {
     ),
     "no such solver": (["train", "pmf", "--solver", "asl", "--out", "{out}"], "did you mean als?"),
     "svd by exact solutions": (["train", "svd", "--solver", "als", "--out", "{out}"], "no option --solver"),
+    "devices for visits": (
+        ["train", "cpmf", "--ratings", "{train}", "--devices", "2", "--out", "{out}"], "one after another"
+    ),
     "told in vain": (
         ["eval", "{model}", "--ratings", "{train}", "--rated", "{train}"], "is told of no pairs"
     ),

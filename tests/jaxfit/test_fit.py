@@ -286,3 +286,9 @@ def test_strong_decay_over_many_steps_equals_the_dense_update():
     np.testing.assert_allclose(sparse.T, dense.T, rtol=1e-3, atol=1e-5)
     with pytest.raises(UserError, match="rate times the decay is too large"):
         train(rate={"*": 0.1}, decay={"*": 0.5})
+
+
+def test_what_does_not_fit_together_is_refused_before_anything_is_written():
+    own = toy.program(True)._replace(gradient=lambda *_: None, decay="when-touched")
+    with pytest.raises(ValueError, match="leaves out its penalty"):
+        train(program=own)

@@ -1,0 +1,70 @@
+"""RBMs through the engine: devices, and resuming when users go by size, each bucket with its own program."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from jaxcf import planted, train
+from jaxcf.kinds import KINDS
+from jaxcf.model import NO_PAIRS
+from jaxcf.planted import Planted
+from jaxcf.ratings import Pairs
+from jaxfit import checkpoint
+from jaxfit.capacity import plan
+from jaxfit.training import Run
+
+# so long a tail that minibatches of two users have room for several sizes
+TAILED = Planted(num_users=30, num_items=300, num_ratings=1_500, num_features=2, user_tail=1.5)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return planted.planted(jax.random.key(0), TAILED)
+
+
+def fitted(kind, data, directory, run=None, **changes):
+    recipe, config = KINDS[kind].recipes["tuned"]
+    recipe = dataclasses.replace(recipe, **{"epochs": 2, "batch_size": 2, "rate": {"*": 0.01}, **changes})
+    told = Pairs(data.test.user, data.test.item) if kind == "crbm" else NO_PAIRS
+    return train.train(
+        kind, data, directory, recipe=recipe, config={**config, "num_hidden": 3}, rated=told, run=run or Run()
+    )
+
+
+def test_these_users_are_of_several_sizes(data):
+    counts = np.bincount(data.train.user, minlength=30)
+    laid = plan(counts, np.arange(30, dtype=np.int32), 2, 1, jax.random.key(0))
+    assert len({stretch.room for stretch in laid.stretches}) >= 2
+
+
+def test_many_devices_equal_one(data, tmp_path):
+    one, many = (
+        fitted("crbm", data, tmp_path / str(n), Run(devices=n), batch_size=16).model.params for n in (1, 8)
+    )
+    assert np.abs(one.W).max() > 0.02
+    for a, b in zip(one, many, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-5)
+
+
+def test_a_training_by_buckets_that_was_interrupted_goes_on_bit_for_bit(data, tmp_path, monkeypatch):
+    """Cut within an epoch, between the programs of two sizes."""
+    whole = fitted("rbm", data, tmp_path / "whole", Run(checkpoint_minutes=0.0)).model
+    save, stands = checkpoint.save, []
+
+    def failing(directory, arrays, state):
+        save(directory, arrays, state)
+        stands.append((state["stand"]["epoch"], state["stand"]["at"]))
+        if state["stand"]["epoch"] == 1 and state["stand"]["at"] > 0:
+            raise RuntimeError("killed")
+
+    monkeypatch.setattr(checkpoint, "save", failing)
+    with pytest.raises(RuntimeError, match="killed"):
+        fitted("rbm", data, tmp_path / "cut", Run(checkpoint_minutes=0.0))
+    assert 0 < stands[-1][1] < 15, "in the midst of an epoch"
+    monkeypatch.setattr(checkpoint, "save", save)
+    resumed = fitted("rbm", data, tmp_path / "cut", Run(resume=True)).model
+    for a, b in zip(whole.params, resumed.params, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert (tmp_path / "whole/journal.jsonl").read_bytes() == (tmp_path / "cut/journal.jsonl").read_bytes()

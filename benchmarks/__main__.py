@@ -58,10 +58,9 @@ def parser() -> command.Parser:
 
     fast = commands.add_parser("speed", help="measure training speed, beside peers and the machine's limits")
     fast.set_defaults(run=_speed)
-    fast.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"of {', '.join(speed.names())} (default: all)"
-    )
-    fast.add_argument("--peers", action="store_true", help="also measure PyTorch, in the same run")
+    known, long = ", ".join(speed.names()), ", ".join(speed.LONG)
+    fast.add_argument("names", nargs="*", metavar="NAME", help=f"of {known} (default: all but {long})")
+    fast.add_argument("--peers", action="store_true", help="also measure other programs, in the same run")
     _add_out(fast)
     fast.add_argument("--json", action="store_true", help="end with one line of JSON")
 
@@ -209,7 +208,7 @@ def _print_table(result: dict[str, Any]) -> None:
 
 
 def _speed(args: argparse.Namespace) -> None:
-    result = speed.run(args.names or speed.names(), args.peers, args.out)
+    result = speed.run(args.names or speed.usual(), args.peers, args.out)
     shown = RichTable("what", "figure", title="speed", title_justify="left")
     for name, value in speed.flat(result["figures"]):
         shown.add_row(name, value)

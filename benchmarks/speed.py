@@ -1,7 +1,6 @@
 """`python -m benchmarks speed`: how fast models train, beside peers and this machine's limits."""
 
 import importlib
-import importlib.util
 import pkgutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,8 @@ from benchmarks import record
 from jaxfit import command
 from jaxfit.errors import UserError
 
+LONG = ("netflix",)  # many minutes: only when it is named
+
 
 def names() -> list[str]:
     """What can be measured: one module `speed_<name>` each, whose `measure(peers)` returns figures."""
@@ -19,15 +20,16 @@ def names() -> list[str]:
     return sorted(name.removeprefix("speed_") for name in modules if name.startswith("speed_"))
 
 
+def usual() -> list[str]:
+    """What is measured when nothing is named."""
+    return [name for name in names() if name not in LONG]
+
+
 def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
     """Measure, and record in `speed.json`; what was recorded of others before stays."""
     for name in chosen:
         if name not in names():
             raise UserError(f"no speed is measured of {name!r}", do=command.suggestion(name, names()))
-    if peers and importlib.util.find_spec("torch") is None:
-        raise UserError(
-            "PyTorch is not installed", "--peers", "pip install the extra `peers`, or leave it out"
-        )
     path = out / "speed.json"
     result = record.read(path) or {"figures": {}, "environment": {}}
     for name in chosen:
@@ -43,7 +45,7 @@ def flat(figures: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str
         if isinstance(value, Mapping):
             yield from flat(value, f"{above}{name} ")
         elif isinstance(value, float):
-            yield f"{above}{name}", f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+            yield f"{above}{name}", f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
         else:
             yield f"{above}{name}", str(value)
 

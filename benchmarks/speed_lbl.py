@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.peers import missing
 from jaxfit import step
 from jaxfit.order import permutation
 from jaxfit.recipe import Recipe, per_parameter, transform
@@ -101,8 +102,10 @@ def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000
     """LBL training (100 features, context 5) in words per second, and what it is compared with.
 
     Ratios of medians: `vs_torch` beside the better of eager and compiled PyTorch with as many threads as
-    cores, `of_matmul_rate` of the float32 matrix-product rate.
+    cores (left out, and that said, where it is not installed), `of_matmul_rate` of the float32 matrix-product rate.
     """
+    out = missing("torch") if peers else None
+    theirs = peers and out is None
     config = lbl.Config(num_words, num_features=100, context_size=5)
     ids = zipf_text(num_words, EVENTS)
     recipes = {
@@ -112,7 +115,7 @@ def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000
     measures: dict[str, Callable[[], float]] = {"matmul": matmul_rate}
     for name, recipe in recipes.items():
         measures[name] = our_steps(config, recipe, ids)
-        if peers:
+        if theirs:
             import torch
 
             torch.set_num_threads(os.cpu_count() or 1)
@@ -120,6 +123,7 @@ def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000
                 measures[f"{name} torch {kind}"] = torch_steps(config, recipe, ids, kind == "compiled")
     rates = interleaved(measures)
     figures: dict[str, Any] = {
+        **({"left out": {"PyTorch": out}} if out else {}),
         "config": {"num_words": num_words, "num_features": 100, "context_size": 5, "batch_size": batch_size},
         "cores": os.cpu_count(),
         "matmul_gflops": rates["matmul"] / 1e9,
@@ -129,7 +133,7 @@ def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000
         gflops = rates[name] * flops_per_word(config) / 1e9
         found = {"words_per_second": rates[name], "gflops": gflops}
         found["of_matmul_rate"] = gflops * 1e9 / rates["matmul"]
-        if peers:
+        if theirs:
             found |= {f"torch_{kind}": rates[f"{name} torch {kind}"] for kind in ("eager", "compiled")}
             found["vs_torch"] = rates[name] / max(found["torch_eager"], found["torch_compiled"])
         figures[name] = found

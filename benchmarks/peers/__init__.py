@@ -1,1 +1,25 @@
-"""The same computations in other programs, for comparison in speed."""
+"""The same computations in other programs, for comparison in speed. None of them need be installed."""
+
+import contextlib
+import importlib
+import io
+import warnings
+from typing import Any
+
+
+def load(name: str) -> Any:
+    """A module, what it prints and warns of as it is loaded left out."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return importlib.import_module(name)
+
+
+def missing(name: str) -> str | None:
+    """Why a module cannot be used, or None."""
+    try:
+        load(name)
+    except ImportError as error:
+        return f"not installed ({error})"
+    except Exception as error:  # built for another NumPy, or without a compiler
+        return f"cannot be loaded ({error})"
+    return None

@@ -18,6 +18,7 @@ from jaxcf.evaluate import Evaluation, evaluate
 from jaxcf.kinds import KINDS, Audience, sizes
 from jaxcf.model import NO_PAIRS, Model
 from jaxcf.ratings import EMPTY, Dataset, Pairs, Ratings, digest, take
+from jaxfit.errors import UserError
 from jaxfit.order import permutation
 from jaxfit.trainer import Trainer
 from jaxfit.training import Run
@@ -53,6 +54,7 @@ class Spec:
     rated: Literal["train", "all"] = "train"  # conditional models: also told of validation and test pairs?
     part: Part | None = None
     group: int | None = None  # of users left out of training and validation, and asked
+    split: int = 0  # of the data: 0 as it comes, then other ways to split it
 
     def label(self) -> str:
         """A short name for people, part of the folder's name."""
@@ -60,6 +62,7 @@ class Spec:
         name += "" if self.part is None else f"-{self.part.millions}of99"
         name += f"-told{self.part.told}of{self.part.sets}" if self.part and self.part.told else ""
         name += "" if self.group is None else f"-without{self.group + 1}"
+        name += f"-split{self.split}" if self.split else ""
         return f"{name}-seed{self.seed}" if self.size else name
 
 
@@ -86,7 +89,8 @@ class Shelf:
     stand_in = ""
 
     def __init__(self, ratings: RatingSet, scale: Scale, recipe: str, work: Path, show: bool = False):
-        self.data, self.asked = ratings
+        self.data, self.asked, _ = ratings
+        self._splits = {0: ratings}
         self.scale, self.recipe, self.work, self.show = scale, recipe, work, show
         self.name = self.data.name
         self._found: dict[Spec, Trained] = {}
@@ -115,11 +119,24 @@ class Shelf:
         """A model's validation, epoch by epoch, as a record names it: of predictions not clipped."""
         return {"validation_rmse": [round(float(np.sqrt(line["valid"])), 5) for line in history]}
 
+    def ratings(self, spec: Spec) -> RatingSet:
+        """The data, split as for this model.
+
+        Raises UserError for data that are split in one way only.
+        """
+        if spec.split not in self._splits:
+            again = self._splits[0].again
+            if again is None:
+                raise UserError(f"{self.name} has but one split", "--data", "choose another data set")
+            self._splits[spec.split] = again(spec.split)
+        return self._splits[spec.split]
+
     def identity(self, spec: Spec) -> dict[str, Any]:
         """All that determines the trained model."""
+        data, asked, _ = self.ratings(spec)
         known: dict[str, Any] = {
             "kind": spec.kind,
-            "data": {"name": self.name, "sha256": self.data.sha256},
+            "data": {"name": self.name, "sha256": data.sha256},
             "part": spec.part,
             "group": spec.group,
         }
@@ -130,12 +147,9 @@ class Shelf:
         known |= {"seed": spec.seed, "recipe": asdict(recipe)}
         known |= {"config": cf_scales.full_config(spec.kind, config)}
         if KINDS[spec.kind].conditional:
-            known["rated"] = spec.rated if spec.rated == "train" else {"train and": self._asked_digest}
+            pairs = hashlib.sha256(np.stack(asked).astype("<i4").tobytes()).hexdigest()
+            known["rated"] = spec.rated if spec.rated == "train" else {"train and": pairs}
         return known
-
-    @cached_property
-    def _asked_digest(self) -> str:
-        return hashlib.sha256(np.stack(self.asked).astype("<i4").tobytes()).hexdigest()
 
     def directory(self, spec: Spec) -> Path:
         """Where the model is or will be."""
@@ -157,10 +171,11 @@ class Shelf:
 
     def evaluate(self, spec: Spec, part: Literal["valid", "test"] = "valid") -> Evaluation:
         """The errors of a model's predictions; of no ratings where the data set has no test."""
-        ratings = self.data.valid if part == "valid" else self.data.test
+        data = self.ratings(spec).data
+        ratings = data.valid if part == "valid" else data.test
         if ratings is None:
             return Evaluation()
-        return evaluate(self.get(spec).stars(part), ratings.stars, self.data.catalogue.scale)
+        return evaluate(self.get(spec).stars(part), ratings.stars, data.catalogue.scale)
 
     @cached_property
     def groups(self) -> np.ndarray:
@@ -174,7 +189,8 @@ class Shelf:
 
     def setting(self, spec: Spec) -> tuple[Dataset, Pairs]:
         """What a model is trained on, and the pairs that it is told of beside."""
-        data, told = self.data, self.asked if spec.rated == "all" else NO_PAIRS
+        data, asked, _ = self.ratings(spec)
+        told = asked if spec.rated == "all" else NO_PAIRS
         if spec.part is not None:
             first, last = spec.part.ends(len(data.train.user))
             rest = (self._rank >= first) & (self._rank < last)
@@ -194,7 +210,8 @@ class Shelf:
             spec.kind, data, directory, recipe=recipe, config=identity["config"], rated=told, seed=spec.seed,
             run=Run(resume=True, show=self.show),
         )  # fmt: skip
-        for part, ratings in (("valid", self.data.valid), ("test", self.data.test)):
+        split = self.ratings(spec).data
+        for part, ratings in (("valid", split.valid), ("test", split.test)):
             if ratings is None:
                 continue
             kept.save(directory, f"stars-{part}", self._stars(spec, trained.model, ratings))
@@ -242,7 +259,7 @@ class Shelf:
         """How many numbers a model learns."""
         described = KINDS[spec.kind]
         config = described.config(
-            **{**self.identity(spec)["config"], **sizes(described, self.data.catalogue, 0.0)}
+            **{**self.identity(spec)["config"], **sizes(described, self.ratings(spec).data.catalogue, 0.0)}
         )
         return sum(int(np.prod(x.shape)) for x in jax.tree.leaves(described.like(config)))
 

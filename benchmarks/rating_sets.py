@@ -1,6 +1,8 @@
 """From the publishers' files of a data set to split ratings: what is particular to each of them."""
 
 import hashlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,10 +11,11 @@ import numpy as np
 
 from jaxcf import splits
 from jaxcf.planted import Planted, planted
-from jaxcf.ratings import Catalogue, Dataset, Pairs, Ratings, digest
+from jaxcf.ratings import EMPTY, Dataset, Pairs, Ratings, digest, join
 from jaxcf.reading import Reading, read, read_dataset
 from jaxfit.errors import UserError
 
+FOLDS = 5  # of MovieLens 100K
 TEST, VALID = 0.1, 0.05  # of all ratings, and of the others, where a data set has no split of its own
 # sha256 over users, movies and stars of MovieLens 1M in the publisher's order: with or without time stamps
 ML_1M = "784a05add6418936868b68b3bab8dfb2a787d1cece6d3102d5540b4f8ced33ca"
@@ -23,15 +26,34 @@ class RatingSet(NamedTuple):
 
     data: Dataset
     asked: Pairs  # of validation and test; also of a test whose ratings are not known
+    again: "Callable[[int], RatingSet] | None" = (
+        None  # split in another way, from 1 on; None: there is one way
+    )
 
 
-def of(data: Dataset, name: str, note: str, unknown: Pairs | None = None) -> RatingSet:
+def of(
+    data: Dataset,
+    name: str,
+    note: str,
+    again: Callable[[int], RatingSet] | None,
+    unknown: Pairs | None = None,
+) -> RatingSet:
     """A data set under its name, its validation and test pairs gathered; `unknown`: those without ratings."""
     parts: list[Ratings | Pairs] = [part for part in (data.valid, data.test, unknown) if part is not None]
     pairs = Pairs(np.concatenate([p.user for p in parts]), np.concatenate([p.item for p in parts]))
     return RatingSet(
-        data._replace(name=name, note=note, sha256=digest(data.train, data.valid, data.catalogue)), pairs
+        data._replace(name=name, note=note, sha256=digest(data.train, data.valid, data.catalogue)),
+        pairs,
+        again,
     )
+
+
+def at_random(data: Dataset, number: int) -> RatingSet:
+    """All of a data set's ratings, split at random: a tenth is for the test, a twentieth of the rest for validation."""
+    parts = [part for part in (data.train, data.valid, data.test) if part is not None]
+    split = splits.random(jax.random.key(number), join(*parts), (1 - TEST) * VALID, TEST)
+    dealt = data._replace(train=split.train, valid=split.valid, test=split.test)
+    return of(dealt, data.name, f"random split {number}, 85.5/4.5/10", None)
 
 
 def drawn(config: Planted, shares: tuple[float, float] | None) -> RatingSet:
@@ -41,14 +63,29 @@ def drawn(config: Planted, shares: tuple[float, float] | None) -> RatingSet:
         data, how = planted(key, config, scheme="thesis"), "nine latest ratings of each user held out"
     else:
         data, how = planted(key, config, *shares), "random split"
-    return of(data, "planted", f"{data.note}, {how}")
+    return of(data, "planted", f"{data.note}, {how}", partial(at_random, data))
 
 
 def ml_100k(paths: list[Path], sha256: str, note: str) -> RatingSet:
     """MovieLens 100K, split as the thesis' data are (§5.4.1): its ratings have times."""
     table = read(paths, Reading(scale="1,5,1"))
     split = splits.thesis(jax.random.key(0), table.ratings)
-    return _split("ml-100k", split, table.catalogue, f"{note}; nine latest ratings of each user held out")
+    data = Dataset("ml-100k", *split, table.catalogue, "", "")
+    again = partial(fold, paths[0].parent)
+    return of(data, "ml-100k", f"{note}; nine latest ratings of each user held out", again)
+
+
+def fold(folder: Path, number: int) -> RatingSet:
+    """A fold of MovieLens 100K as it is published, u1 to u5; validation is carved from its training.
+
+    Raises UserError for a fold that is not there.
+    """
+    if not 1 <= number <= FOLDS:
+        raise UserError(f"MovieLens 100K has {FOLDS} folds, not {number}", "--seeds", f"give at most {FOLDS}")
+    train, test = (folder / f"u{number}.{part}" for part in ("base", "test"))
+    data = read_dataset([train], test=[test], reading=Reading(scale="1,5,1")).dataset
+    data = splits.carve(jax.random.key(0), data, VALID)
+    return of(data, "ml-100k", f"fold u{number}, validation a twentieth of its training at random", None)
 
 
 def ml_1m(paths: list[Path], sha256: str, note: str) -> RatingSet:
@@ -66,15 +103,22 @@ def ml_1m(paths: list[Path], sha256: str, note: str) -> RatingSet:
         what = f"not the published ratings: sha256 {found[:12]}… of users, movies and stars"
         raise UserError(what, paths[0], "fetch the file again")
     ratings = table.ratings._replace(time=None)  # with or without: the same data
-    split = splits.random(jax.random.key(0), ratings, (1 - TEST) * VALID, TEST)
-    return _split("ml-1m", split, table.catalogue, f"{note}; random split, 85.5/4.5/10")
+    data = Dataset("ml-1m", ratings, EMPTY, None, table.catalogue, "", "")
+    split, asked, _ = at_random(data, 0)
+    split = split._replace(note=f"{note}; random split, 85.5/4.5/10")
+    return RatingSet(split, asked, partial(at_random, data))
 
 
 def moviedata(paths: list[Path], sha256: str, note: str) -> RatingSet:
     """The split of MovieLens 1M that Salakhutdinov and Mnih published; validation is carved from its training."""
-    data = read_dataset(paths, reading=Reading(scale="1,5,1")).dataset
-    data = splits.carve(jax.random.key(0), data, VALID)
-    return of(data, "moviedata", f"{note}; its own test, validation a twentieth of its training at random")
+    whole = read_dataset(paths, reading=Reading(scale="1,5,1")).dataset
+
+    def carved(number: int) -> RatingSet:
+        data = splits.carve(jax.random.key(number), whole, VALID)
+        told = f"{note}; its own test, validation a twentieth of its training at random"
+        return of(data, "moviedata", told, carved)
+
+    return carved(0)
 
 
 def netflix(paths: list[Path], sha256: str, note: str) -> RatingSet:
@@ -87,8 +131,4 @@ def netflix(paths: list[Path], sha256: str, note: str) -> RatingSet:
         path for path in (folder / "qualifying.txt", folder / "qualifying.txt.gz") if path.is_file()
     ]
     files = read_dataset([folder], [probe], rated=qualifying, reading=Reading(scale="1,5,1"))
-    return of(files.dataset, "netflix", f"{note}; validation is the probe", files.rated)
-
-
-def _split(name: str, split: splits.Split, catalogue: Catalogue, note: str) -> RatingSet:
-    return of(Dataset(name, *split, catalogue, "", ""), name, note)
+    return of(files.dataset, "netflix", f"{note}; validation is the probe", None, files.rated)

@@ -18,7 +18,8 @@ from jaxcf.ratings import take
 from jaxfit.errors import UserError
 
 ROWS = {
-    "table-5.1": 6, "table-5.2": 19, "table-5.3": 10, "figure-5.1": 4, "figure-5.2": 3, "figure-5.3": 16,
+    "table-5.1": 6, "table-5.2": 19, "table-5.3": 10, "random-splits": 10,
+    "figure-5.1": 4, "figure-5.2": 3, "figure-5.3": 16,
     **{f"figure-5.{i}": 11 for i in range(4, 9)},
 }  # fmt: skip
 SCALE = cf_scales.SCALES["tiny"]
@@ -260,13 +261,24 @@ def test_identity_is_all_that_determines_a_model(shelf, tmp_path: Path) -> None:
             Spec("crbm", 3, group=1),
         )
     ]  # fmt: skip
-    others.append(cf_shelf.Shelf((shelf.data, shelf.asked), SCALE, "thesis", shelf.work).directory(spec))
+    others.append(
+        cf_shelf.Shelf(rating_sets.RatingSet(shelf.data, shelf.asked), SCALE, "thesis", shelf.work).directory(
+            spec
+        )
+    )
     changed = shelf.data._replace(sha256="0" * 64)
-    others.append(cf_shelf.Shelf((changed, shelf.asked), SCALE, "tuned", shelf.work).directory(spec))
+    others.append(
+        cf_shelf.Shelf(rating_sets.RatingSet(changed, shelf.asked), SCALE, "tuned", shelf.work).directory(
+            spec
+        )
+    )
     assert len({shelf.directory(spec), *others}) == 1 + len(others)
     # the movies of the test matter to who is told of them alone
     fewer = cf_shelf.Shelf(
-        (shelf.data, shelf.asked._replace(item=shelf.asked.item[::-1])), SCALE, "tuned", shelf.work
+        rating_sets.RatingSet(shelf.data, shelf.asked._replace(item=shelf.asked.item[::-1])),
+        SCALE,
+        "tuned",
+        shelf.work,
     )
     told, plain = Spec("cpmf", 3, rated="all"), Spec("cpmf", 3)
     assert fewer.directory(told) != shelf.directory(told)

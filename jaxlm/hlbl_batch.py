@@ -26,8 +26,9 @@ class Table(NamedTuple):
     """The tiles of all words, ordered by word.
 
     start: int32[N_w + 1], word w has tiles start[w] up to start[w + 1]; turn: int32 [tiles, TILE], v + 1 where the
-    code goes left at node v, -(v + 1) where right, 0 beyond its end; code: int32[tiles], the code that a tile
-    belongs to, counted from its word's first; None where no word has several codes.
+    code goes left at node v, -(v + 1) where right, 0 beyond its end; the last tile is no word's, and all 0;
+    code: int32[tiles], the code that a tile belongs to, counted from its word's first; None where no word has
+    several codes.
     """
 
     start: Array
@@ -97,7 +98,7 @@ def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
     place = np.arange(number[-1]) + np.repeat(first[:-1] * TILE - number[:-1], length)
     # to a multiple of a 16th to an 8th of their number: trees that are nearly alike compile to the same program
     grain = 1 << max(0, int(first[-1]).bit_length() - 4)
-    room = -(-max(first[-1], 1) // grain) * grain * TILE
+    room = (first[-1] // grain + 1) * grain * TILE  # at least the last tile is empty
     turn = np.zeros(room, np.int32)
     turn[place] = (every.nodes[chosen] + 1) * every.signs[chosen]
     codes = np.diff(every.word_codes)
@@ -151,7 +152,9 @@ def tiles(table: Table, word: Array, first_slot: Array, room: int, filler: int) 
     """The tiles of the words [B], end to end; first_slot: int32[B], the slot of each word's first code."""
     owner, position, real = spread(table.start, word, room)
     at = jnp.minimum(owner, word.shape[0] - 1)
-    turn = jnp.where(real[:, None], table.turn[position], 0)
+    # padding reads the table's empty last tile: were it zeroed here, XLA would fuse the choice into each loop over
+    # decisions and vectorise none of them
+    turn = table.turn[jnp.where(real, position, table.turn.shape[0] - 1)]
     return Tiles(
         node=jnp.where(turn == 0, filler, jnp.abs(turn) - 1),
         sign=jnp.sign(turn).astype(jnp.float32),

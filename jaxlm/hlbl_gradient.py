@@ -78,9 +78,8 @@ def gradient(
     done = 0 * (by_r_hat[0, 0] + by_C[0, 0])
     hot += done
     cold += done
-    of_R: tuple[Part, ...] = tuple(
-        Rows(batch.context[j], C[j][None] * (by_r_hat + done)) for j in range(C.shape[0])
-    )
+    of_contexts = C[:, None] * (by_r_hat + done)[None]
+    of_R: tuple[Part, ...] = (Rows(batch.context.reshape(-1), of_contexts.reshape(-1, C.shape[1])),)
     of_Q: tuple[Part, ...] = (
         Outer(batch.cold.node.reshape(-1), cold.reshape(-1), jnp.repeat(batch.cold.owner, TILE), r_hat),
         Head(lax.optimization_barrier(lax.optimization_barrier(r_hat.T) @ at_all).T + done),

@@ -102,18 +102,21 @@ def asked(model: Model, args: argparse.Namespace, how: Reading) -> Asked:
 def newcomers(
     model: Model, files: list[str], rated: list[str] | None, how: Reading, only: bool = False
 ) -> tuple[Catalogue, Audience]:
-    """The users of files, as new ones, and what is known of them; rated: files of further pairs of them."""
+    """The users of files, as new ones, and what is known of them.
+
+    rated: files of further pairs of theirs, and of other users, who are among them unless they were in training.
+    """
     found = reading.read_either(files, how, model.catalogue.scale)
     pairs = [_pairs(model, rated, how)] if rated else []
+    ids = [table.users[model.catalogue.user_index(table.users) < 0] for table in pairs]
     if isinstance(found, PairTable):
         _check_conditional(model, files[0])
-        pairs.append(found)
-        ratings, ids = EMPTY, []
+        pairs, ratings = [*pairs, found], EMPTY
+        ids.append(found.users)
     else:
-        ratings, ids = found.ratings, [found.catalogue.users]
-    users = Catalogue(
-        union(*ids, *(table.users for table in pairs)), model.catalogue.items, model.catalogue.scale
-    )
+        ratings = found.ratings
+        ids.append(found.catalogue.users)
+    users = Catalogue(union(*ids), model.catalogue.items, model.catalogue.scale)
     if not isinstance(found, PairTable):
         ratings = relabel(ratings, found.catalogue, users)
         known = ratings.item >= 0

@@ -47,7 +47,7 @@ def files(tmp_path_factory):
         folder / "new.csv",
         [("u1", "n1", 5), ("u2", "n1", 4), ("u3", "n2", 1), ("ann", "n2", 1), ("u4", "m1", 1)],
     )
-    write(folder / "pairs.csv", [("ann", "m6"), ("cleo", "m7"), ("cleo", "m8")], "user,item")
+    write(folder / "pairs.csv", [("ann", "m6"), ("cleo", "m7"), ("cleo", "m8"), ("u1", "m6")], "user,item")
     return folder
 
 
@@ -175,7 +175,7 @@ def test_new_users_of_a_file_may_be_known_by_identities_alone(files, models, cap
         np.testing.assert_allclose([a["stars"] for a in found[user]], [a.value for a in expected], rtol=1e-5)
     _, out, _ = run(capsys, *ask, files / "pairs.csv")
     alone = json.loads(out)["recommended"]
-    assert set(alone) == {"ann", "cleo"}
+    assert set(alone) == {"ann", "cleo", "u1"}
     assert alone["cleo"] == found["cleo"]
     _, out, err = run(capsys, "predict", crbm, "--pairs", files / "asked.csv", "--known", files / "pairs.csv")
     assert len(out.splitlines()) == 3

@@ -142,8 +142,8 @@ def times(contenders: Mapping[str, Contender], ground: Ground, rounds: int = ROU
     """For each contender and error: the shortest training of its grid that comes to it.
 
     Every combination of the grid is tried with more and more passes, until it comes to all of the errors. The
-    shortest trainings are then made `rounds` times, all contenders' in turn; medians are given. With `compilation`:
-    as the first training of a process would take.
+    shortest trainings are then made `rounds` times again, all contenders' in turn, and medians given. Seconds with
+    compilation are what a process takes that trains but once.
     """
     trials = {name: _tried(contender, ground) for name, contender in contenders.items()}
     chosen = {
@@ -158,7 +158,7 @@ def times(contenders: Mapping[str, Contender], ground: Ground, rounds: int = ROU
             for place, best in chosen.items()
         }
         for _ in range(rounds)
-    ]
+    ] or [chosen]
     figures: dict[str, Any] = {}
     for name in contenders:
         figures[name] = {"lowest RMSE": min(trial.rmse for trial in trials[name])}
@@ -252,7 +252,7 @@ def alone(
     first = {name: values[0] for name, values in grid.items()}
     for name, number in sizes:
         train = ours(kind, ground.data, **{name: number})
-        found = times({kind: Contender(train, grid, passes)}, ground, rounds=1)[kind]
+        found = times({kind: Contender(train, grid, passes)}, ground, rounds=0)[kind]
         rate = pass_rate(kind, ground.data, **{name: number}, **first)
         figures[f"{name} {number}"] = found | {"ratings_per_second": rate}
     return figures

@@ -40,8 +40,8 @@ def add_known(parser: Parser) -> None:
     """Add the options that say of whom and of what else there are ratings or identities."""
     parser.add_argument(
         "--known", nargs="+", metavar="FILE",
-        help="ratings of users that were not in training (for conditional models also pairs without ratings): they "
-        "are folded in, and only they are asked about",
+        help="ratings of users that were not in training (conditional models: also pairs without ratings): they, and "
+        "new users of --rated, are folded in, and only they are asked about",
     )  # fmt: skip
     told = parser.add_mutually_exclusive_group()
     told.add_argument(

@@ -64,7 +64,7 @@ def ground(errors: tuple[float, ...]) -> Ground:
     try:
         found = data.load("ml-1m", None).data
     except UserError as error:
-        return planted_ground(SHAPE, f"{error}")
+        return planted_ground(SHAPE, f"{error.what}; set {data.VARIABLE}")
     return Ground(found, f"MovieLens 1M, {len(found.train.user):,} training ratings", errors)
 
 

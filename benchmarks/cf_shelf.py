@@ -54,7 +54,9 @@ class Spec:
     rated: Literal["train", "all"] = "train"  # conditional models: also told of validation and test pairs?
     part: Part | None = None
     group: int | None = None  # of users left out of training and validation, and asked
-    split: int = 0  # of the data: 0 as it comes, then other ways to split it
+    split: int = (
+        0  # of the data: 0 as it comes, then other ways to split it (of all of it: no part, no group)
+    )
 
     def label(self) -> str:
         """A short name for people, part of the folder's name."""

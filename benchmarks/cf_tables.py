@@ -317,8 +317,10 @@ TABLES = {
         Table(
             "random-splits", "5.4", "The models over several splits of the ratings", ("model", "size"),
             (TEST, VALID), random_splits,
-            "Not of the thesis: as others report MovieLens. ± is the standard deviation over splits: "
-            "at random, 85.5/4.5/10; of MovieLens 100K its folds u1 to u5; of moviedata the validation ratings only. "
+            "Not of the thesis: as others report MovieLens. The data are split anew for every seed, not as said above, "
+            "and ± is over splits. MovieLens 100K has its folds u1 to u5; of moviedata only validation "
+            "is drawn anew; all else is split at random, 85.5/4.5/10, and the ratings by which recipes were chosen, "
+            "the validation of other tables, are never in the test. "
             f"CRBM2 and Conditional PMF condition on all pairs of user and movie. {_SCORES}", _of_splits,
         ),
         *(

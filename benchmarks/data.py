@@ -55,7 +55,19 @@ def _three(name: str) -> Callable[[list[Path], str, str], Corpus]:
 
 
 _MOVIELENS = "research use, cite, no redistribution, no commercial use (its README)"
-_U_DATA = "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490"
+_ML_100K = {  # all ratings, then training and test of each fold
+    "u.data": "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
+    "u1.base": "ce253ec86c448b44fb3ba9a30d12dcfc2e9210cbde71efada3730c22e9ac212a",
+    "u1.test": "18c6014a4b2c7324f250a63f8904a7b16b2b19f911129e346141507b0cbac950",
+    "u2.base": "6c06f0b5df4b256da1a994f3ac66edc8da4d3f09bc9282df6b14d893366d703e",
+    "u2.test": "4de658d1e04ed9104629509a2e2528fce833ac8e048280183f1df167632038c3",
+    "u3.base": "afdc155c291c6edc41c0407e39d7462eb98d341e064f0b0a12175b80b3c4af5d",
+    "u3.test": "0f548b51c78327de4c156461d3e430b7e5579fe2b5681586a59416e48fd35f6d",
+    "u4.base": "219f0f4d40dfe9c5141d425f53fa91ee23ed275f14e280bbf1b50117afb064ca",
+    "u4.test": "7c02ad0a1e7ab1083c8b9d4b627203a051dd7b5eab46d99fa44de33470de8db9",
+    "u5.base": "a9574e59ce961eec2121627760b6e9b0974ce1637b3fe69ac32cb14a4bfab485",
+    "u5.test": "351cc52e0d15b6c721466276fc24671d40936899e3d01fadeaf312915b8c5634",
+}
 _MOVIEDATA = "5ca12bb5fc2c08a1a564c5bfe9a1582ee13905139f5ea71eb0a590b1942b80ca"
 DATA_SETS = {
     d.name: d
@@ -132,7 +144,7 @@ DATA_SETS = {
         DataSet(
             "ml-100k",
             "MovieLens 100K",
-            (File("ml-100k/u.data", _U_DATA, "ml-100k/u.data"),),
+            tuple(File(f"ml-100k/{name}", sha256, f"ml-100k/{name}") for name, sha256 in _ML_100K.items()),
             "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
             "https://grouplens.org/datasets/movielens/100k/",
             _MOVIELENS,

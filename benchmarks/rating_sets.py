@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxcf import splits
 from jaxcf.planted import Planted, planted
-from jaxcf.ratings import EMPTY, Dataset, Pairs, Ratings, digest, join
+from jaxcf.ratings import Dataset, Pairs, Ratings, digest, join
 from jaxcf.reading import Reading, read, read_dataset
 from jaxfit.errors import UserError
 
@@ -49,10 +49,15 @@ def of(
 
 
 def at_random(data: Dataset, number: int) -> RatingSet:
-    """All of a data set's ratings, split at random: a tenth is for the test, a twentieth of the rest for validation."""
-    parts = [part for part in (data.train, data.valid, data.test) if part is not None]
-    split = splits.random(jax.random.key(number), join(*parts), (1 - TEST) * VALID, TEST)
-    dealt = data._replace(train=split.train, valid=split.valid, test=split.test)
+    """All of a data set's ratings, split at random: a tenth is for the test, a twentieth of the rest for validation.
+
+    Its own validation ratings, by which recipes are chosen, go to training: no test has seen a choice.
+    """
+    parts = [part for part in (data.train, data.test) if part is not None]
+    total = sum(len(part.user) for part in (*parts, data.valid))
+    share = total / (total - len(data.valid.user))
+    split = splits.random(jax.random.key(number), join(*parts), share * (1 - TEST) * VALID, share * TEST)
+    dealt = data._replace(train=join(split.train, data.valid), valid=split.valid, test=split.test)
     return of(dealt, data.name, f"random split {number}, 85.5/4.5/10", None)
 
 
@@ -68,21 +73,23 @@ def drawn(config: Planted, shares: tuple[float, float] | None) -> RatingSet:
 
 def ml_100k(paths: list[Path], sha256: str, note: str) -> RatingSet:
     """MovieLens 100K, split as the thesis' data are (§5.4.1): its ratings have times."""
-    table = read(paths, Reading(scale="1,5,1"))
+    table = read(paths[:1], Reading(scale="1,5,1"))
     split = splits.thesis(jax.random.key(0), table.ratings)
     data = Dataset("ml-100k", *split, table.catalogue, "", "")
-    again = partial(fold, paths[0].parent)
+    again = partial(fold, paths[1:])
     return of(data, "ml-100k", f"{note}; nine latest ratings of each user held out", again)
 
 
-def fold(folder: Path, number: int) -> RatingSet:
+def fold(paths: list[Path], number: int) -> RatingSet:
     """A fold of MovieLens 100K as it is published, u1 to u5; validation is carved from its training.
+
+    paths: training and test of each.
 
     Raises UserError for a fold that is not there.
     """
     if not 1 <= number <= FOLDS:
         raise UserError(f"MovieLens 100K has {FOLDS} folds, not {number}", "--seeds", f"give at most {FOLDS}")
-    train, test = (folder / f"u{number}.{part}" for part in ("base", "test"))
+    train, test = paths[2 * number - 2 : 2 * number]
     data = read_dataset([train], test=[test], reading=Reading(scale="1,5,1")).dataset
     data = splits.carve(jax.random.key(0), data, VALID)
     return of(data, "ml-100k", f"fold u{number}, validation a twentieth of its training at random", None)
@@ -103,10 +110,9 @@ def ml_1m(paths: list[Path], sha256: str, note: str) -> RatingSet:
         what = f"not the published ratings: sha256 {found[:12]}… of users, movies and stars"
         raise UserError(what, paths[0], "fetch the file again")
     ratings = table.ratings._replace(time=None)  # with or without: the same data
-    data = Dataset("ml-1m", ratings, EMPTY, None, table.catalogue, "", "")
-    split, asked, _ = at_random(data, 0)
-    split = split._replace(note=f"{note}; random split, 85.5/4.5/10")
-    return RatingSet(split, asked, partial(at_random, data))
+    split = splits.random(jax.random.key(0), ratings, (1 - TEST) * VALID, TEST)
+    data = Dataset("ml-1m", *split, table.catalogue, "", "")
+    return of(data, "ml-1m", f"{note}; random split, 85.5/4.5/10", partial(at_random, data))
 
 
 def moviedata(paths: list[Path], sha256: str, note: str) -> RatingSet:

@@ -41,7 +41,8 @@ class Config:
     same models, learned otherwise, as a change of W no longer moves the mean ratings (Montavon and Müller 2012).
     smooth: s of the prior of W, under which the weights from a movie's ratings k and l to a hidden unit have the
     covariance exp(-(k-l)²/2s²) / decay: neighbouring ratings mean nearly the same. 0, as in the thesis: each by
-    itself. Training descends in the metric of that prior (`gradient`).
+    itself. It is counted in levels of the scale. SGD descends in the metric of that prior (`gradient`); another
+    optimizer makes of it what it will.
     """
 
     num_items: int = field(metadata={"help": "movies", "unit": "items"})
@@ -55,7 +56,7 @@ class Config:
     )
     smooth: float = field(
         default=0.0,
-        metadata={"help": "how far apart ratings have like weights; 0: none have", "unit": "ratings"},
+        metadata={"help": "how far apart ratings have like weights; 0: none have", "unit": "levels"},
     )
     cd_steps: tuple[int, ...] = field(
         default=(1,),
@@ -78,12 +79,13 @@ class Config:
             raise UserError(
                 "an RBM is for ratings of a few fixed values", f"{self.num_values} values", advice
             )
-        if self.smooth < 0 or (self.smooth and self.prior == "per-rating"):
+        if not 0 <= self.smooth < np.inf:
             raise UserError(
-                "smooth weights go with the prior per-row",
-                f"--smooth {self.smooth}",
-                "give 0, or --prior per-row",
+                "that is no distance between ratings", f"--smooth {self.smooth}", "give 0 or more"
             )
+        if self.smooth and self.prior == "per-rating":
+            what = "smooth weights go with the prior per-row alone"
+            raise UserError(what, "--prior per-rating", "add --smooth 0")
         if not self.cd_steps or min(self.cd_steps) < 1:
             raise UserError(
                 "CD-T takes one step at least", "--cd-steps", "give 1, or 1,1,3 for more by and by"
@@ -198,7 +200,7 @@ def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: 
     """`training_loss` and its gradient, in parts, by the fast way of `contrast`.
 
     With `smooth` W_m = √P Θ_m for each movie, where P is `covariance`, and Θ has independent weights. What is
-    returned for W is P ∂loss/∂W, by which W moves when Θ descends its own gradient; and decaying Θ decays W.
+    returned for W is P ∂loss/∂W, by which W moves when Θ descends its own gradient, by SGD; decaying Θ decays W.
     """
     error, by_bias, of_W, of_b_m = contrast(
         weights, batch, weight, keys, hidden_bias, config.num_items, config.center, covariance(config)

@@ -86,8 +86,8 @@ def contrast(
     """The reconstruction error, and CD's gradient by the hidden biases of each user [B, N_h], by W, and by b_m.
 
     Eq. 5.4-5.6 as they stand. Of a movie's K rows in W only two are written, of the rating and of its reconstruction,
-    where differentiation would write all K. With `covariance`, [K, K], the gradient by W is that in its metric:
-    multiplied by it from the left, for each movie.
+    where differentiation would write all K. With `covariance`, [K, K], the gradient by W is that in its metric, by
+    which all K are: multiplied by it from the left, for each movie.
     """
     (owner, item, value), K = batch.known, weights.b_m.value.shape[1]
     read = open_tables(weights, batch)

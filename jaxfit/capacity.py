@@ -55,7 +55,7 @@ def _room(costs: np.ndarray, visits: np.ndarray, lane_size: int, alike: np.ndarr
 
 
 def rung(most: float) -> int:
-    """The first of 128, 144, 160, … that is enough: few, so that alike models compile to the same program."""
+    """One of 128, 144, 160, … that is enough: few, so that alike models compile to the same program."""
     octaves = np.ceil(8 * np.log2(max(most, 128.0) / 128)) / 8
     return int(-(-(128 * 2**octaves) // 8) * 8)
 

@@ -67,9 +67,13 @@ class Trainer:
         self.names = type(params)._fields
         self.rate = per_parameter(self.names, recipe.rate, "--rate")
         self.decay = per_parameter(self.names, recipe.decay, "--decay")
-        shrinking = 1.0 if program.decay == "every-step" else 0.0
-        if shrinking * max(r * d for r, d in zip(self.rate, self.decay, strict=True)) > step.LARGEST_DECAY:
+        most = max(r * d for r, d in zip(self.rate, self.decay, strict=True))
+        share = (1 if recipe.reduction == "mean" else min(recipe.batch_size, self.size)) / self.size
+        if program.decay == "every-step" and most > step.LARGEST_DECAY:
             advice = f"keep it under {step.LARGEST_DECAY} a step"
+            raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
+        if program.decay == "per-row" and most * share > 0.5:
+            advice = f"keep it under {0.5 / share:g}, or give a smaller --batch-size"
             raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
         # visits need no room
         self.costs = program.costs(data) if program.costs and not program.visit else None

@@ -1,7 +1,6 @@
 """The examples of a neural model: a context of word ids and the word that follows, gathered from encoded text."""
 
-from dataclasses import dataclass
-from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,25 +10,23 @@ from jaxfit.capacity import rung
 from jaxfit.errors import UserError
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["padded"], meta_fields=["events"])
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """Events of a text with the history of its beginning, as models with a context of c words read it.
 
     padded: int32[c + room]: c times `<eos>`, the events, `<eos>` up to one of a few lengths, so that texts nearly
         as long compile to the same program.
-    events: how many there are.
+    events: int32 scalar, how many there are; no static number, which would compile for each.
     """
 
     padded: jax.Array
-    events: int
+    events: jax.Array | np.int32
 
 
 def pad(ids: np.ndarray, context_size: int, eos: int) -> Text:
     """Put a context of line ends before a text; ids [events]."""
     padded = np.full(context_size + rung(len(ids)), eos, np.int32)
     padded[context_size : context_size + len(ids)] = ids
-    return Text(jnp.asarray(padded), len(ids))
+    return Text(jnp.asarray(padded), np.int32(len(ids)))
 
 
 def gather_contexts(

@@ -193,7 +193,7 @@ def texts_over(tree: Tree, config: Config, eos: int) -> Callable[[np.ndarray], D
 
 def average_predicted(params: Params, data: Data, config: Config, eos: int) -> tuple[np.ndarray, np.ndarray]:
     """For each word the sum of r̂ over the contexts it follows, [N_w, N_f], and their number, [N_w] (§4.4)."""
-    block, size = 1000, data.text.events
+    block, size = 1000, int(data.text.events)
 
     def step(i: Array, sums: Array) -> Array:
         index = i * block + jnp.arange(block, dtype=jnp.int32)
@@ -212,7 +212,7 @@ def average_predicted(params: Params, data: Data, config: Config, eos: int) -> t
 def program(config: Config, eos: int) -> Program:
     """The model as the engine sees it, over `Data`; eos: the line end's id."""
     return Program(
-        size=lambda data: data.text.events,
+        size=lambda data: int(data.text.events),
         batch=partial(
             hlbl_batch.gather,
             context_size=config.context_size,

@@ -118,7 +118,7 @@ def costs(data: Data, context_size: int) -> NDArray[np.int64]:
 
 def events(data: Data, context_size: int) -> NDArray[np.int32]:
     """The words of the text, on the host."""
-    return np.asarray(data.text.padded)[context_size : context_size + data.text.events]
+    return np.asarray(data.text.padded)[context_size : context_size + int(data.text.events)]
 
 
 def gather(

@@ -128,7 +128,7 @@ def program(config: Config, eos: int) -> Program:
         return Batch(*gather_contexts(data.padded, index, config.context_size, eos, config.across_lines))
 
     return Program(
-        size=lambda data: data.events,
+        size=lambda data: int(data.events),
         batch=batch,
         loss=functools.partial(minibatch_loss, config=config),
         touched=None,

@@ -133,7 +133,7 @@ def of_lbl(vocabulary: Vocabulary, config: lbl.Config, params: lbl.Params, info:
 
     def events(ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
         make = partial(pad, context_size=config.context_size, eos=vocabulary.eos)
-        return _events(programs[fresh_lines], params, make, ids, vocabulary.eos)
+        return _events(programs[fresh_lines], params, make, ids)
 
     return Model(
         "lbl", vocabulary, info, params,
@@ -157,7 +157,7 @@ def of_hlbl(
     make = make or hlbl.texts_over(tree, config, vocabulary.eos)
 
     def events(ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
-        return _events(programs[fresh_lines], params, make, ids, vocabulary.eos)
+        return _events(programs[fresh_lines], params, make, ids)
 
     def log_prob(ids: np.ndarray) -> np.ndarray:
         context = _context(ids, config.context_size, vocabulary.eos)
@@ -175,9 +175,7 @@ def _context(ids: np.ndarray, size: int, eos: int) -> jax.Array:
     return jnp.asarray(np.concatenate([np.full(size, eos, np.int32), ids])[len(ids) :], jnp.int32)
 
 
-def _events(
-    program: Program, params: Any, make: Callable[[np.ndarray], Any], ids: np.ndarray, eos: int
-) -> np.ndarray:
+def _events(program: Program, params: Any, make: Callable[[np.ndarray], Any], ids: np.ndarray) -> np.ndarray:
     """Score a text: float64 [events]."""
     if len(ids) == 0:
         return np.zeros(0)

@@ -1,11 +1,13 @@
 """Contexts and the words that follow them, and the parts of a text: against loops over the events."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxfit import capacity, fit, step
 from jaxfit.errors import UserError
-from jaxlm import examples
+from jaxlm import examples, lbl
 
 
 @pytest.mark.parametrize("across", [True, False])
@@ -25,6 +27,17 @@ def test_contexts(across):
             history = [eos] * c + line
         assert context.tolist() == history[-c:]
         assert word == ids[i]
+
+
+def test_texts_of_nearly_one_length_share_a_program():
+    config = lbl.Config(num_words=4, num_features=2, context_size=2)
+    program, params = lbl.program(config, 0), lbl.init(jax.random.key(0), config, np.ones(4))
+    fit.scores(program, params, examples.pad(np.zeros(10, np.int32), 2, 0))
+    room = capacity.rung(10)
+    scores = step.make_scores(program, room, min(1000, room), 0)
+    for events in (5, 11, 100):
+        assert fit.scores(program, params, examples.pad(np.zeros(events, np.int32), 2, 0)).shape == (events,)
+    assert scores._cache_size() == 1
 
 
 def test_split_validation():

@@ -138,12 +138,12 @@ def covered(spans: Sequence[tuple[float, float]], begin: float) -> float:
     return total
 
 
-def times(contenders: Mapping[str, Contender], ground: Ground, rounds: int = ROUNDS) -> dict[str, Any]:
+def times(contenders: Mapping[str, Contender], ground: Ground, rounds: int | None = None) -> dict[str, Any]:
     """For each contender and error: the shortest training of its grid that comes to it.
 
     Every combination of the grid is tried with more and more passes, until it comes to all of the errors. The
-    shortest trainings are then made `rounds` times again, all contenders' in turn, and medians given. Seconds with
-    compilation are what a process takes that trains but once.
+    shortest trainings are then made `rounds` times again (None: ROUNDS), all contenders' in turn, and medians given.
+    Seconds with compilation are what a process takes that trains but once.
     """
     trials = {name: _tried(contender, ground) for name, contender in contenders.items()}
     chosen = {
@@ -157,7 +157,7 @@ def times(contenders: Mapping[str, Contender], ground: Ground, rounds: int = ROU
             place: trial(contenders[place[0]].train, best.setting, ground.data)
             for place, best in chosen.items()
         }
-        for _ in range(rounds)
+        for _ in range(ROUNDS if rounds is None else rounds)
     ] or [chosen]
     figures: dict[str, Any] = {}
     for name in contenders:
@@ -191,11 +191,11 @@ def _summary(turns: list[Trial], trials: list[Trial]) -> dict[str, Any]:
     }
 
 
-def pass_rate(kind: str, data: Dataset, rounds: int = ROUNDS, **setting: Any) -> float:
+def pass_rate(kind: str, data: Dataset, **setting: Any) -> float:
     """Ratings per second of a pass of ours, shuffling included, validation not; the median of some."""
     ready, recipe, _ = prepared(kind, data, **setting)
     trainer = Trainer(ready.program, ready.params, ready.train, recipe, jax.random.key(1), None)
-    seconds = [one_pass(trainer, number) for number in range(rounds + 1)][1:]  # the first compiles
+    seconds = [one_pass(trainer, number) for number in range(ROUNDS + 1)][1:]  # the first compiles
     return trainer.events / float(np.median(seconds))
 
 
@@ -207,19 +207,22 @@ def one_pass(trainer: Trainer, number: int) -> float:
     return time.perf_counter() - begin
 
 
-def peer_pass_rate(train: Train, data: Dataset, setting: Mapping[str, Any], passes: str, most: int) -> float:
-    """Ratings per second of a pass of a peer: by how much longer `most` passes take than one."""
+def peer_pass_rate(
+    train: Train, data: Dataset, setting: Mapping[str, Any], passes: str, most: int
+) -> float | None:
+    """Ratings per second of a pass of a peer: by how much longer `most` passes take than one. None if no longer."""
 
     def seconds(number: int) -> float:
         trials = [trial(train, {**setting, passes: number}, data).seconds for _ in range(ROUNDS)]
         return float(np.median(trials))
 
-    return (most - 1) * len(data.train.user) / max(seconds(most) - seconds(1), 1e-9)
+    longer = seconds(most) - seconds(1)
+    return (most - 1) * len(data.train.user) / longer if longer > 0 else None
 
 
-def copy_bandwidth(size: int = COPIED) -> float:
+def copy_bandwidth() -> float:
     """Bytes per second that all cores together read and write when they copy memory."""
-    cores = os.cpu_count() or 1
+    cores, size = os.cpu_count() or 1, COPIED
     pairs = [(np.ones(size // cores, np.uint8), np.zeros(size // cores, np.uint8)) for _ in range(cores)]
     seconds = []
     with ThreadPoolExecutor(cores) as pool:

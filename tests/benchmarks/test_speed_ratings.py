@@ -45,7 +45,7 @@ def test_the_shortest_training_that_comes_to_an_error_is_chosen(ground, monkeypa
 
     monkeypatch.setattr(rating_speed, "trial", fake)
     contender = Contender(None, {"kind": ("a", "b")}, ("passes", (1, 2, 3)))
-    found = rating_speed.times({"x": contender}, ground._replace(errors=(0.95, 0.6, 0.1)), rounds=1)["x"]
+    found = rating_speed.times({"x": contender}, ground._replace(errors=(0.95, 0.6, 0.1)))["x"]
     assert made[:6] == [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("b", 3)]
     assert sorted(made[6:]) == [("b", 2), ("b", 3)]  # once more for each error that is reached
     assert found["to 0.950"] == {
@@ -63,11 +63,22 @@ def test_more_passes_are_not_tried_once_all_errors_are_reached(ground):
         made.append(passes)
         return lambda user, item: np.full(len(user), 3.5)
 
-    found = rating_speed.times(
-        {"x": Contender(train, {}, ("passes", (1, 2, 3)))}, ground._replace(errors=(4.0, 3.0)), rounds=1
-    )
+    contenders = {"x": Contender(train, {}, ("passes", (1, 2, 3)))}
+    found = rating_speed.times(contenders, ground._replace(errors=(4.0, 3.0)))
     assert made == [1, 1, 1]  # tried, and again for either error
     assert "seconds with compilation" not in found["x"]["to 4.000"]
+
+
+def test_a_rate_of_passes_that_take_no_time_is_left_out(ground, monkeypatch):
+    seconds = {1: 2.0, 5: 4.0, 6: 2.0}
+    monkeypatch.setattr(
+        rating_speed,
+        "trial",
+        lambda train, setting, data: rating_speed.Trial({}, seconds[setting["n"]], 0, 1),
+    )
+    rate = rating_speed.peer_pass_rate(None, ground.data, {}, "n", 5)
+    assert rate == pytest.approx(2 * len(ground.data.train.user))
+    assert rating_speed.peer_pass_rate(None, ground.data, {}, "n", 6) is None
 
 
 def test_ours_trains_and_tells_compilation_apart(ground):

@@ -120,6 +120,8 @@ def read_titles(path: str | None) -> dict[str, str]:
         raw = Path(path).read_bytes()
     except (FileNotFoundError, IsADirectoryError):
         raise UserError("no such file", path, "name a file of item ids and titles") from None
+    except OSError as error:
+        raise UserError(f"the file cannot be read: {error.strerror or error}", path, "check it") from None
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:

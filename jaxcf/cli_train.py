@@ -110,7 +110,9 @@ def run(args: argparse.Namespace) -> None:
             raise UserError(f"{option} is of stochastic gradients", "--solver als", "leave it out")
     chosen = None if closed else training_options.plan(args, kind.config, kind.recipes, kind.names)
     with processes.folder(Path(args.out)) as out:
-        _check_place(out, args.model, chosen is not None and chosen.run.resume)
+        _check_place(
+            out, args.model, getattr(args, "solver", "sgd"), chosen is not None and chosen.run.resume
+        )
         with locked(out):
             _run(args, out, chosen)
 
@@ -124,27 +126,30 @@ def _run(args: argparse.Namespace, out: Path, chosen: training_options.Plan | No
         config = {**kind.recipes[args.recipe][1], **options.given(args, kind.config)}
         trained = train.train(args.model, data, out, recipe=None, config=config, rated=rated)
     else:
-        advice = "give the same command with --resume to go on"
+        advice, solver = "give the same command with --resume to go on", getattr(args, "solver", "sgd")
         try:
             trained = train.train(
                 args.model, data, out, recipe=chosen.recipe, config=chosen.config, rated=rated, seed=args.seed,
-                run=chosen.run, solver=getattr(args, "solver", "sgd"),
+                run=chosen.run, solver=solver,
             )  # fmt: skip
         except Interrupted:
             raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
         except KeyboardInterrupt:  # outside the epochs: in compiling
+            if solver == "als":
+                raise Stopped("stopped by Ctrl-C - give the same command again to begin anew") from None
             raise Stopped(f"stopped by Ctrl-C ({out}) - {advice} from what is saved") from None
     if processes.leads():
         _report(args, trained, data)
 
 
-def _check_place(out: Path, kind: str, resume: bool) -> None:
+def _check_place(out: Path, kind: str, solver: str, resume: bool) -> None:
     """Raise a UserError where something else stands in the model's place."""
     if out.exists() and not out.is_dir():
         raise UserError("a file stands where the model's folder should", out, "choose another --out")
     if (out / CONFIG).exists():
-        there = read_info(out)["model"]
-        if there != kind or KINDS[kind].setting is None:
+        info = read_info(out)
+        there = info["model"]
+        if there != kind or KINDS[kind].setting is None or "als" in (solver, info.get("solver")):
             raise UserError(f"a model of kind {there} is there already", out, "choose another --out")
         if not resume:
             advice = "add --resume to go on with it, or choose another --out"

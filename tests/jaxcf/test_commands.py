@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from jaxcf import cli, model
+from jaxcf import als, cli, model
 
 
 def run(capsys, *argv):
@@ -190,9 +190,28 @@ def test_pmf_is_trained_by_alternating_solutions(files, tmp_path, capsys):
     _, out, _ = run(capsys, "eval", tmp_path / "m", "--ratings", files / "test.csv", "--json")
     assert json.loads(out)["rmse_clipped"] == pytest.approx(record["test"]["rmse_clipped"])
     assert run(capsys, "recommend", tmp_path / "m", "--rated", "m1:5,m2:1")[0] == 0
-    status, _, err = run(capsys, *argv, "--out", tmp_path / "m")
-    assert status == 2
-    assert "there already" in err
+    for again in (argv, argv[:-2]):  # by alternating solutions, and by gradients in their place
+        status, _, err = run(capsys, *again, "--out", tmp_path / "m")
+        assert status == 2
+        assert "there already" in err
+        assert "choose another --out" in err
+        assert "--resume" not in err
+
+
+def test_alternating_solutions_that_are_stopped_begin_anew(files, tmp_path, capsys, monkeypatch):
+    argv = ["train", "pmf", "--ratings", files / "train.csv", "--solver", "als", "--out", tmp_path / "m"]
+    options = ["--num-features", "3", "--decay", "0.2", "--epochs", "2"]
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(als, "sweep", stopped)
+        status, _, err = run(capsys, *argv, *options)
+    assert status == 130
+    assert "give the same command again" in err
+    assert "--resume" not in err
+    assert run(capsys, *argv, *options)[0] == 0
 
 
 def test_a_divergence_in_the_last_step_is_said(files, tmp_path, capsys):
@@ -250,6 +269,9 @@ WRONG = {
         ["train", "pmf", "--ratings", "{low}", "--test", "{off}", "--out", "{out}"], "off.csv, line 3"
     ),
     "no titles": (["recommend", "{model}", "--user", "u1", "--titles", "{tmp}/none"], "no such file"),
+    "titles below a file": (
+        ["recommend", "{model}", "--user", "u1", "--titles", "{train}/x"], "the file cannot be read: Not a directory"
+    ),
     "rates of exact solutions": (
         ["train", "pmf", "--solver", "als", "--rate", "0.1", "--out", "{out}"], "--rate is of stochastic gradients"
     ),

@@ -164,10 +164,15 @@ def say_unknown(model: Model, item: np.ndarray, user: np.ndarray | None = None) 
 
 def say_told(known: Ratings, user: np.ndarray, item: np.ndarray, number: int) -> None:
     """Say of how many pairs the model was told the stars that it is asked for."""
-    told = np.isin(user.astype(np.int64) * number + item, known.user.astype(np.int64) * number + known.item)
-    if told.any():
-        number = int(told.sum())
-        say(f"{number:,} of the ratings are known to the model: their errors are not those of predictions")
+    told = int(among(user, item, known, number).sum())
+    if told:
+        say(f"{told:,} of the ratings are known to the model: their errors are not those of predictions")
+
+
+def among(user: np.ndarray, item: np.ndarray, pairs: Ratings | Pairs, number: int) -> np.ndarray:
+    """Which users and items (-1: unknown), of `number` items, are among pairs."""
+    found = np.isin(user.astype(np.int64) * number + item, pairs.user.astype(np.int64) * number + pairs.item)
+    return (user >= 0) & (item >= 0) & found
 
 
 def say(text: str) -> None:

@@ -11,6 +11,7 @@ from jaxcf import evaluate, ranking, reading
 from jaxcf.cli_asked import (
     Asked,
     add_known,
+    among,
     asked,
     command,
     opened,
@@ -40,8 +41,8 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--top", type=options.number("--top"), metavar="K",
-        help="also rank all items that a user is not known to have rated: precision, recall and NDCG of the first K "
-        "(not the thesis')",
+        help="also rank all items that a user is not known to have rated with stars: precision, recall and NDCG of the "
+        "first K (not the thesis')",
     )  # fmt: skip
     parser.add_argument(
         "--relevant", type=options.number("--relevant", float, low=-math.inf), metavar="STARS",
@@ -133,7 +134,19 @@ def _ranked(
     relevant = ranking.threshold(scale) if args.relevant is None else args.relevant
     if relevant > scale.high:
         raise UserError(f"no rating is of {relevant:g} stars", "--relevant", f"ratings are {scale}")
-    found = take(ratings, (ratings.user >= 0) & (ratings.item >= 0))
+    known = (ratings.user >= 0) & (ratings.item >= 0)
+    found = take(ratings, known)
+    if not known.all():
+        say(f"{int((~known).sum()):,} ratings of users or items that the model does not know are not ranked")
+    told, rated = (
+        among(found.user, found.item, pairs, model.catalogue.num_items)
+        for pairs in (whom.audience.rated, whom.audience.ratings)
+    )
+    told &= ~rated
+    if told.any():
+        say(
+            f"{int(told.sum()):,} of the ratings are of pairs that the model was told of: it ranks knowing them rated"
+        )
     result = ranking.recommended(
         whom.expected(False), whom.audience.ratings, found, whom.users.num_users, model.catalogue.num_items,
         args.top, relevant,
@@ -141,6 +154,6 @@ def _ranked(
     line = (
         f"precision@{args.top} {result.precision:.4f}, recall@{args.top} {result.recall:.4f}, NDCG@{args.top} "
         f"{result.ndcg:.4f} of items of at least {relevant:g} stars, for {result.users:,} users, among all that they "
-        "are not known to have rated (measures that are not the thesis')"
+        "are not known to have rated with stars (measures that are not the thesis')"
     )
     return [({**result.record(), "relevant_stars": relevant}, line)]

@@ -135,6 +135,21 @@ def test_rankings_are_of_all_items_that_a_user_has_not_rated(files, models, caps
     assert "nan" in out, "nobody of the test is known"
 
 
+def test_what_a_ranking_leaves_out_and_was_told_is_said(files, models, tmp_path, capsys):
+    rows = [("u1", "nothing", 5), *(("u2", f"m{item}", 4) for item in range(ITEMS)), ("stranger", "m1", 3)]
+    asked, model = write(tmp_path / "asked.csv", rows), jaxcf.load(models / "crbm")
+    user = model.catalogue.user_index(np.array(["u2"]))[0]
+    stars, told = (int((pairs.user == user).sum()) for pairs in (model.known.ratings, model.known.rated))
+    assert stars > 0
+    assert told > 0
+    for name in ("pmf", "crbm"):
+        _, out, err = run(capsys, "eval", models / name, "--ratings", asked, "--top", "3")
+        assert "all that they are not known to have rated with stars" in out
+        assert "2 ratings of users or items that the model does not know are not ranked" in err
+        assert f"{stars} of the ratings are known to the model" in err
+        assert (f"{told} of the ratings are of pairs that the model was told of" in err) == (name == "crbm")
+
+
 def test_new_items_are_predicted_recommended_and_compared(files, models, tmp_path, capsys):
     new = ["--new-items", files / "new.csv"]
     pairs = write(tmp_path / "pairs.csv", [("u5", "n1"), ("u5", "m1"), ("u5", "n3")], "user,item")

@@ -1,6 +1,7 @@
 """RBMs through the engine: devices, and resuming when users go by size, each bucket with its own program."""
 
 import dataclasses
+import itertools
 
 import jax
 import numpy as np
@@ -11,7 +12,7 @@ from jaxcf.kinds import KINDS
 from jaxcf.model import NO_PAIRS
 from jaxcf.planted import Planted
 from jaxcf.ratings import Pairs
-from jaxfit import checkpoint
+from jaxfit import checkpoint, fit, trainer
 from jaxfit.capacity import plan
 from jaxfit.training import Run
 
@@ -48,21 +49,34 @@ def test_many_devices_equal_one(data, tmp_path):
         np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-5)
 
 
+def between(laid):
+    """The first step of an epoch that another program runs than the step before."""
+    return next(b.begin for a, b in itertools.pairwise(laid.stretches) if a.room != b.room)
+
+
 def test_a_training_by_buckets_that_was_interrupted_goes_on_bit_for_bit(data, tmp_path, monkeypatch):
     """Cut within an epoch, between the programs of two sizes."""
+    laid = []
+
+    def laying(*args):
+        laid.append(plan(*args))
+        return laid[-1]
+
     whole = fitted("rbm", data, tmp_path / "whole", Run(checkpoint_minutes=0.0)).model
     save, stands = checkpoint.save, []
 
     def failing(directory, arrays, state):
         save(directory, arrays, state)
         stands.append((state["stand"]["epoch"], state["stand"]["at"]))
-        if state["stand"]["epoch"] == 1 and state["stand"]["at"] > 0:
+        if stands[-1][0] == 1 and stands[-1][1] == between(laid[-1]):
             raise RuntimeError("killed")
 
     monkeypatch.setattr(checkpoint, "save", failing)
+    monkeypatch.setattr(fit, "CHUNK_SECONDS", 0.0)  # a step at a time
+    monkeypatch.setattr(trainer, "plan", laying)
     with pytest.raises(RuntimeError, match="killed"):
         fitted("rbm", data, tmp_path / "cut", Run(checkpoint_minutes=0.0))
-    assert 0 < stands[-1][1] < 15, "in the midst of an epoch"
+    assert stands[-1] == (1, between(laid[-1]))
     monkeypatch.setattr(checkpoint, "save", save)
     resumed = fitted("rbm", data, tmp_path / "cut", Run(resume=True)).model
     for a, b in zip(whole.params, resumed.params, strict=True):

@@ -26,6 +26,7 @@ from jaxfit.environment import environment
 from jaxfit.errors import UserError
 from jaxfit.fit import Fitted
 from jaxfit.journal import Journal
+from jaxfit.lock import locked
 from jaxfit.recipe import Recipe
 from jaxfit.training import Run
 
@@ -58,7 +59,8 @@ def train(
     conditional models, who rated what beside the training ratings; solver: als, for kinds that have it, takes sweeps of
     exact solutions for epochs, and of the recipe only these, the decay and the patience; it is run at once.
 
-    Raises UserError where another training is in the folder, and for data that the kind cannot be trained on.
+    Raises UserError where another training is in the folder or runs there now, and for data that the kind cannot be
+    trained on.
     """
     described = KINDS[kind]
     if len(data.train.user) == 0:
@@ -91,32 +93,33 @@ def train(
         return Trained(made, None, seconds)
 
     solved = described.setting is None or solver == "als"
-    if solved and (directory / folder.CONFIG).exists():
-        raise UserError("another model is there", directory, "choose another --out")
-    began = time.perf_counter()
-    if described.setting is None:
-        return keep(bias.solve(data.train, full), {}, began)
-    assert recipe is not None
-    if len(data.valid.user) == 0:
-        raise UserError("there are no validation ratings", data.name, "give --valid FILE")
-    key = jax.random.key(seed)
-    setting = described.setting(jax.random.fold_in(key, INIT), data, rated, full)
-    if solver == "als":
-        assert described.alternating is not None
-        directory.mkdir(parents=True, exist_ok=True)
-        journal = Journal(directory)
-        journal.cut(0)  # what a run that was killed wrote
-        fitted = described.alternating(
-            setting.params, data.train, data.valid, full, recipe.decay, sweeps=recipe.epochs,
-            patience=recipe.patience, said=lambda line: journal.write(**line),
+    with locked(directory):
+        if solved and (directory / folder.CONFIG).exists():
+            raise UserError("another model is there", directory, "choose another --out")
+        began = time.perf_counter()
+        if described.setting is None:
+            return keep(bias.solve(data.train, full), {}, began)
+        assert recipe is not None
+        if len(data.valid.user) == 0:
+            raise UserError("there are no validation ratings", data.name, "give --valid FILE")
+        key = jax.random.key(seed)
+        setting = described.setting(jax.random.fold_in(key, INIT), data, rated, full)
+        if solver == "als":
+            assert described.alternating is not None
+            directory.mkdir(parents=True, exist_ok=True)
+            journal = Journal(directory)
+            journal.cut(0)  # what a run that was killed wrote
+            fitted = described.alternating(
+                setting.params, data.train, data.valid, full, recipe.decay, sweeps=recipe.epochs,
+                patience=recipe.patience, said=lambda line: journal.write(**line),
+            )  # fmt: skip
+            used = {"decay": recipe.decay, "epochs": recipe.epochs, "patience": recipe.patience}
+            shown = {"validation RMSE": float(np.sqrt(fitted.score)), "epochs": len(fitted.history)}
+            return keep(fitted.params, {"solver": "als", "recipe": used, **shown}, began)
+        trained = training.train(
+            directory, identity, setting.program, setting.params, lambda: (setting.train, setting.valid), recipe=recipe,
+            key=jax.random.fold_in(key, TRAIN), run=run, unit="ratings", before=write,
         )  # fmt: skip
-        used = {"decay": recipe.decay, "epochs": recipe.epochs, "patience": recipe.patience}
-        shown = {"validation RMSE": float(np.sqrt(fitted.score)), "epochs": len(fitted.history)}
-        return keep(fitted.params, {"solver": "als", "recipe": used, **shown}, began)
-    trained = training.train(
-        directory, identity, setting.program, setting.params, lambda: (setting.train, setting.valid), recipe=recipe,
-        key=jax.random.fold_in(key, TRAIN), run=run, unit="ratings", before=write,
-    )  # fmt: skip
     if trained.fitted is None:
         return Trained(model.load(directory), None, {})
     made = model.of(kind, data.catalogue, trained.info, trained.fitted.params, full, known)

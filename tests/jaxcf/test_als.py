@@ -2,12 +2,15 @@
 
 import dataclasses
 import itertools
+import os
 
 import jax
 import numpy as np
 import pytest
 
-from jaxcf import als, pmf, reading
+from jaxcf import als, planted, pmf, reading, train
+from jaxcf.kinds import KINDS
+from jaxcf.planted import Planted
 from jaxcf.ratings import Ratings
 from jaxfit import step
 from jaxfit.errors import UserError
@@ -111,6 +114,21 @@ def to_the_end(program, params, data, recipe):
         trainer.epoch_run()(0, trainer.steps)
         trainer.state = trainer.fold(trainer.state)
     return step.current(trainer.state)
+
+
+@pytest.mark.parametrize(("kind", "solver"), [("pmf", "als"), ("bias", "sgd")])
+def test_what_is_solved_for_keeps_out_of_a_folder_where_another_training_runs(kind, solver, tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    data = planted.planted(jax.random.key(0), Planted(num_users=30, num_items=20, num_ratings=300))
+    recipe, config = KINDS[kind].recipes["tuned"]
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with pytest.raises(UserError, match="another process is training there"):
+            train.train(kind, data, tmp_path, recipe=recipe, config=config, solver=solver)
+    finally:
+        os.close(descriptor)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_sweep_from_where_sgd_ends_gains_almost_nothing_on_movielens_100k(data_dir):

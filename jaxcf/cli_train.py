@@ -3,7 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -126,7 +126,8 @@ def _run(args: argparse.Namespace, out: Path, chosen: training_options.Plan | No
         config = {**kind.recipes[args.recipe][1], **options.given(args, kind.config)}
         trained = train.train(args.model, data, out, recipe=None, config=config, rated=rated)
     else:
-        advice, solver = "give the same command with --resume to go on", getattr(args, "solver", "sgd")
+        advice = "give the same command with --resume to go on"
+        solver: Literal["sgd", "als"] = getattr(args, "solver", "sgd")
         try:
             trained = train.train(
                 args.model, data, out, recipe=chosen.recipe, config=chosen.config, rated=rated, seed=args.seed,

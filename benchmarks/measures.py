@@ -21,6 +21,17 @@ def test_perplexity(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
     return {"perplexity": perplexity(shelf.get(specs[0]).events("test"))}
 
 
+def each(names: tuple[str, ...], shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
+    """Of several models, each in its column."""
+    return {n: test_perplexity(shelf, (spec,))["perplexity"] for n, spec in zip(names, specs, strict=True)}
+
+
+def reduction(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
+    """Of a model with a random tree and one with a learned tree, and how much lower the second is."""
+    random, learned = (test_perplexity(shelf, (spec,))["perplexity"] for spec in specs)
+    return {"random": random, "learned": learned, "reduction": random - learned}
+
+
 def mixed(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
     """Of a model, and of its mixtures with an n-gram model: (model, n-gram).
 
@@ -58,6 +69,12 @@ def bias_variance(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
     return {"bias": bias, "variance": variance}
 
 
-def combined(shelf: Shelf, specs: tuple[Spec, ...]) -> float:
-    """The perplexity of the average prediction."""
+def combined(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
+    """Perplexities of the average prediction of the first half of the models, the HLBLs, and of the n-grams."""
+    half = len(specs) // 2
+    parts = {"hlbl": specs[:half], "kn": specs[half:]}
+    return {name: _of_average(shelf, part) for name, part in parts.items()}
+
+
+def _of_average(shelf: Shelf, specs: tuple[Spec, ...]) -> float:
     return perplexity(mixture.average([shelf.get(spec).events("test") for spec in specs]))

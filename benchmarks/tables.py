@@ -7,14 +7,16 @@ from typing import Any
 from benchmarks.measures import (
     bias_variance,
     combined,
+    each,
     minutes,
     mixed,
+    reduction,
     test_perplexity,
     tree_statistics,
 )
 from benchmarks.scales import Scale
-from benchmarks.shelf import Shelf, Spec
-from benchmarks.table import Column, Measured, Row, Table, paired
+from benchmarks.shelf import Spec
+from benchmarks.table import Column, Row, Table, paired
 
 PERPLEXITY = Column("perplexity", "perplexity")
 MIXTURES = (
@@ -107,15 +109,10 @@ def table_4_2(scale: Scale, seeds: int | None) -> list[Row]:
                 label,
                 draws,
                 dict(zip(("random", "learned", "reduction"), published, strict=True)),
-                _reduction,
+                reduction,
             )
         )
     return rows  # fmt: skip
-
-
-def _reduction(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
-    random, learned = (test_perplexity(shelf, (spec,))["perplexity"] for spec in specs)
-    return {"random": random, "learned": learned, "reduction": random - learned}
 
 
 def table_4_3(scale: Scale, seeds: int | None) -> list[Row]:
@@ -169,7 +166,7 @@ def table_4_6(scale: Scale, seeds: int | None) -> list[Row]:
         "noisy": ("noisy-adaptive", 0.4, 4),
     }
     figures = ((112.6, 134.0, 111.8), (112.2, 136.0, 112.7), (112.3, 134.9, 113.1), (112.7, 134.6, 112.1))
-    measure = partial(_each, tuple(algorithms))
+    measure = partial(each, tuple(algorithms))
     rows = []
     for part, published in enumerate(figures[: scale.subtrees]):
         draws = tuple(
@@ -185,10 +182,6 @@ def table_4_6(scale: Scale, seeds: int | None) -> list[Row]:
     )
     last = dict(zip(algorithms, (112.1, 133.9, 111.3), strict=True))
     return [*rows, Row(("S1+S2+S3+S4",), draws, last, measure)]  # fmt: skip
-
-
-def _each(names: tuple[str, ...], shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
-    return {n: test_perplexity(shelf, (spec,))["perplexity"] for n, spec in zip(names, specs, strict=True)}
 
 
 def table_4_7(scale: Scale, seeds: int | None) -> list[Row]:
@@ -245,16 +238,11 @@ def table_4_9(scale: Scale, seeds: int | None) -> list[Row]:
     for (i, part), published in zip(enumerate(_parts(scale)), figures, strict=False):
         draws = tuple((_t7(s, left_out=part), kn(6, left_out=part)) for s in seeded(scale, seeds))
         thesis = dict(zip(names, published, strict=True))
-        rows.append(Row((str(i + 1),), draws, thesis, partial(_each, names)))
+        rows.append(Row((str(i + 1),), draws, thesis, partial(each, names)))
     parts = _parts(scale)
     ngrams = tuple(kn(6, left_out=part) for part in parts)
     both = tuple((*(_t7(s, left_out=part) for part in parts), *ngrams) for s in seeded(scale, seeds))
-    return [*rows, Row(("combined",), both, {"hlbl": 102.4, "kn": 118.0}, _combined)]
-
-
-def _combined(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
-    half = len(specs) // 2
-    return {"hlbl": combined(shelf, specs[:half]), "kn": combined(shelf, specs[half:])}
+    return [*rows, Row(("combined",), both, {"hlbl": 102.4, "kn": 118.0}, combined)]
 
 
 def _parts(scale: Scale) -> list[tuple[int, int]]:

@@ -314,6 +314,12 @@ TABLES = {
             "of 100 features, is better by 0.0121 in bin 1, by 0.0505 in bin 3, by 0.0332 in bin 10.",
             partial(_of_bins, "CPMF", "movie-bias", "all"), figures.bins,
         ),
+        *(
+            _bins(number, "", (("RBM", 200), ("PMF", size)), said, ("RBM200", f"PMF{size}"))
+            for number, size, said in (
+                ("5.6", 50, "2 to 4"), ("5.7", 500, "about equal in 2 to 4"), ("5.8", 10, "all but 1"),
+            )
+        ),
         Table(
             "random-splits", "5.4", "The models over several splits of the ratings", ("model", "size"),
             (TEST, VALID), random_splits,
@@ -322,12 +328,6 @@ TABLES = {
             "is drawn anew; all else is split at random, 85.5/4.5/10, and the ratings by which recipes were chosen, "
             "the validation of other tables, are never in the test. "
             f"CRBM2 and Conditional PMF condition on all pairs of user and movie. {_SCORES}", _of_splits,
-        ),
-        *(
-            _bins(number, "", (("RBM", 200), ("PMF", size)), said, ("RBM200", f"PMF{size}"))
-            for number, size, said in (
-                ("5.6", 50, "2 to 4"), ("5.7", 500, "about equal in 2 to 4"), ("5.8", 10, "all but 1"),
-            )
         ),
     )
 }  # fmt: skip

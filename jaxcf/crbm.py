@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxcf import rbm
 from jaxcf.ratings import Ratings
-from jaxcf.rbm import Config as Config
 from jaxcf.rbm_chains import contrast, of_entries
+from jaxcf.rbm_config import Config as Config
+from jaxcf.rbm_config import covariance
 from jaxcf.vectors import Batch, Data
 from jaxfit.parts import Outer
 from jaxfit.recipe import Recipe
@@ -67,7 +68,7 @@ score = functools.partial(rbm.score, bias=hidden_bias)
 def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Any]:
     """`training_loss` and its gradient, in parts; that by U is Eq. 5.15."""
     error, by_bias, of_W, of_b_m = contrast(
-        weights, batch, weight, keys, hidden_bias, config.num_items, config.center, rbm.covariance(config)
+        weights, batch, weight, keys, hidden_bias, config.num_items, config.center, covariance(config)
     )
     assert batch.rated is not None
     owner, item, _ = batch.rated
@@ -90,6 +91,7 @@ def penalty(read: Any, batch: Batch, weight: Array, config: Config) -> Params:
     return Params(*rbm.penalty(read, batch, weight, config), 0.5 * of_U)
 
 
+@functools.lru_cache(maxsize=16)  # trained again, it is compiled already
 def program(config: Config, exact: bool = False) -> Program:
     """The model as the engine sees it, over `Data` with `rated`; validated by mean field, or exactly."""
     per_rating = config.prior == "per-rating"

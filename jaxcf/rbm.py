@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from jaxcf import vectors
 from jaxcf.ratings import Ratings
 from jaxcf.rbm_chains import chains, contrast, hidden_input, of_entries, open_tables, reconstruction_error
+from jaxcf.rbm_config import Config as Config
+from jaxcf.rbm_config import covariance, stars
+from jaxcf.rbm_config import expected as expected
 from jaxcf.vectors import Batch, Data
 from jaxfit.capacity import capacity
-from jaxfit.errors import UserError
 from jaxfit.ragged import dots
 from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
 from jaxfit.recipe import Recipe
@@ -31,66 +32,6 @@ from jaxfit.rows import Weights, gather
 from jaxfit.step import Program
 
 USERS_AT_ONCE = 64  # in `predict`
-
-
-@dataclass(frozen=True)
-class Config:
-    """What shapes the program.
-
-    center: c of the energy -Σ_m r_m·(W_m (h - c) + b_m) - b_h·h, which is Eq. 5.1 with b_m - c Σ_j W_mj for b_m: the
-    same models, learned otherwise, as a change of W no longer moves the mean ratings (Montavon and Müller 2012).
-    smooth: s of the prior of W, under which the weights from a movie's ratings k and l to a hidden unit have the
-    covariance exp(-(k-l)²/2s²) / decay: neighbouring ratings mean nearly the same. 0, as in the thesis: each by
-    itself. It is counted in levels of the scale. SGD descends in the metric of that prior (`gradient`); another
-    optimizer makes of it what it will.
-    """
-
-    num_items: int = field(metadata={"help": "movies", "unit": "items"})
-    num_values: int = field(default=5, metadata={"help": "ratings there can be (K)", "unit": "values"})
-    low: float = field(default=1.0, metadata={"help": "the lowest rating", "unit": "stars"})
-    step: float = field(default=1.0, metadata={"help": "from one rating to the next", "unit": "stars"})
-    num_hidden: int = field(default=100, metadata={"help": "hidden units", "unit": "units"})
-    center: float = field(
-        default=0.0,
-        metadata={"help": "what hidden units are counted from: 0, or 0.5 to learn faster", "unit": ""},
-    )
-    smooth: float = field(
-        default=0.0,
-        metadata={"help": "how far apart ratings have like weights; 0: none have", "unit": "levels"},
-    )
-    cd_steps: tuple[int, ...] = field(
-        default=(1,),
-        metadata={
-            "help": "T of CD-T: one for all of the training, or one for each of its equal parts",
-            "unit": "",
-        },
-    )
-    prior: Literal["per-rating", "per-row"] = field(
-        default="per-row",
-        metadata={"help": "decay counts once for each rating of a movie, or once a movie", "unit": ""},
-    )
-    init_scale: float = field(
-        default=0.01, metadata={"help": "standard deviation of initial weights", "unit": ""}
-    )
-
-    def __post_init__(self) -> None:
-        if self.num_values < 2:
-            advice = "give a scale with steps, or train pmf"
-            raise UserError(
-                "an RBM is for ratings of a few fixed values", f"{self.num_values} values", advice
-            )
-        if not 0 <= self.smooth < np.inf:
-            raise UserError(
-                "that is no distance between ratings", f"--smooth {self.smooth}", "give 0 or more"
-            )
-        if self.smooth and self.prior == "per-rating":
-            what = "smooth weights go with the prior per-row alone"
-            raise UserError(what, "--prior per-rating", "add --smooth 0")
-        if not self.cd_steps or min(self.cd_steps) < 1:
-            raise UserError(
-                "CD-T takes one step at least", "--cd-steps", "give 1, or 1,1,3 for more by and by"
-            )
-        object.__setattr__(self, "cd_steps", tuple(self.cd_steps))  # a list where it was read from JSON
 
 
 class Params(NamedTuple):
@@ -108,7 +49,7 @@ def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) 
     logs of each movie's frequencies, with K more ratings spread as all movies' are, so that none is nought.
     """
     I, K = config.num_items, config.num_values
-    counts = np.bincount(known.item.astype(np.int64) * K + values, minlength=I * K).reshape(I, K)
+    counts = np.stack([np.bincount(known.item[values == k], minlength=I) for k in range(K)], axis=1)
     overall = (counts.sum(axis=0) + 1.0) / (counts.sum() + K)
     frequencies = (counts + K * overall) / (counts.sum(axis=1, keepdims=True) + K)
     return Params(
@@ -188,14 +129,6 @@ def training_loss(
     return cd - lax.stop_gradient(cd) + lax.stop_gradient(error)
 
 
-def covariance(config: Config) -> NDArray[np.float32] | None:
-    """P of `gradient`: [K, K]; None where ratings are independent."""
-    k = np.arange(config.num_values)
-    if not config.smooth:
-        return None
-    return np.exp(-0.5 * np.square((k[:, None] - k[None]) / config.smooth)).astype(np.float32)
-
-
 def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Any]:
     """`training_loss` and its gradient, in parts, by the fast way of `contrast`.
 
@@ -268,16 +201,6 @@ def score(params: Any, batch: Batch, config: Config, exact: bool = False, bias: 
     return jax.ops.segment_sum(error, batch.wanted.owner, batch.user.shape[0], indices_are_sorted=True)
 
 
-def stars(value: Array, config: Config) -> Array:
-    """Ratings 0 … K-1, or expectations of them, in stars."""
-    return config.low + config.step * value
-
-
-def expected(distribution: Any, config: Config) -> Any:
-    """The mean of a distribution over ratings, in stars: [..., K] -> [...], of NumPy or JAX."""
-    return stars(distribution @ np.arange(config.num_values, dtype=np.float32), config)
-
-
 def scheduled_steps(batch: Batch, fraction: Array, config: Config) -> Batch:
     """The minibatch with the T that is due when a fraction of the training is done."""
     steps = jnp.asarray(config.cd_steps, jnp.int32)
@@ -285,6 +208,7 @@ def scheduled_steps(batch: Batch, fraction: Array, config: Config) -> Batch:
     return batch._replace(cd_steps=steps[part])
 
 
+@functools.lru_cache(maxsize=16)  # trained again, it is compiled already
 def program(config: Config, exact: bool = False) -> Program:
     """The model as the engine sees it, over `Data`; validated by mean field, or exactly."""
     per_rating = config.prior == "per-rating"

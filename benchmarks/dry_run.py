@@ -11,8 +11,7 @@ import numpy as np
 from rich.table import Table as RichTable
 
 from benchmarks.table import Table
-from jaxfit.capacity import Plan, plan
-from jaxfit.order import permutation
+from jaxfit.capacity import Plan
 from jaxfit.trainer import Trainer
 
 STEPS = 50
@@ -78,7 +77,7 @@ def project(table: Table, shelf: Shelf, seeds: int | None) -> dict[str, Any]:
 
 def _shape(spec: Any, models: int, shelf: Shelf) -> dict[str, Any]:
     trainer, label = shelf.trainer(spec)
-    laid = _laid(trainer)
+    laid = trainer.laid_out()
     epoch = _epoch_seconds(laid, trainer.epoch_run())
     whole = epoch * (1 + VALIDATION * shelf.validation() / trainer.events)
     return {
@@ -96,15 +95,8 @@ def _shape(spec: Any, models: int, shelf: Shelf) -> dict[str, Any]:
 
 def epoch_seconds(trainer: Trainer, turns: int) -> float:
     """How long an epoch takes, without validation and compilation: a median over turns of some steps each."""
-    laid, run = _laid(trainer), trainer.epoch_run()
+    laid, run = trainer.laid_out(), trainer.epoch_run()
     return float(np.median([_epoch_seconds(laid, run) for _ in range(turns)]))
-
-
-def _laid(trainer: Trainer) -> Plan:
-    """The first epoch's minibatches, as the trainer lays them."""
-    key = jax.random.fold_in(trainer.order_key, 0)
-    order = np.asarray(permutation(key, trainer.size))
-    return plan(trainer.costs, order, trainer.recipe.batch_size, 1, jax.random.fold_in(key, 1))
 
 
 def _epoch_seconds(laid: Plan, run: Callable[[int, int], None]) -> float:

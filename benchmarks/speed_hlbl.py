@@ -93,8 +93,8 @@ def training(tree: Tree, ids: np.ndarray) -> Timed:
         return STEPS * BATCH / (time.perf_counter() - start)
 
     known = statistics(tree, counts)
-    (capacity,) = trainer.runs  # the one compiled
-    batch = jax.eval_shape(lambda: program.batch(data, jnp.zeros(BATCH, jnp.int32), capacity))
+    (stretch,) = trainer.laid_out().stretches
+    batch = jax.eval_shape(lambda: program.batch(data, jnp.zeros(BATCH, jnp.int32), stretch.room))
     cold = float(np.mean(hlbl_batch.costs(data, config.context_size)[:, 1])) * TILE
     padding = (batch.hot.node.size + batch.cold.node.size) / (BATCH * known.mean_code_length)
     row = 4 * config.num_features

@@ -42,7 +42,7 @@ def flops_per_word(config: lbl.Config) -> int:
 def our_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray) -> Callable[[], float]:
     """A function that takes STEPS steps in the engine's compiled loop and returns words per second."""
     data = examples.pad(ids, config.context_size, 0)
-    program, optimizer = lbl.program(config, 0), transform(recipe)
+    program, optimizer = lbl.program(config, 0), transform(recipe.optimizer)
     params = lbl.init(jax.random.key(0), config, np.bincount(ids, minlength=config.num_words))
     run = step.make_run(program, optimizer, recipe.batch_size, 0, recipe.reduction == "mean")
     state = step.start(params, program, optimizer, data)

@@ -224,6 +224,7 @@ def predict(
     return pmf.predict(as_pmf(params, rated), user, item, config)
 
 
+@functools.lru_cache(maxsize=16)  # trained again, it is compiled already
 def program(config: Config) -> Program:
     """The model as the engine sees it, over `Data`: an example is a user, with all of its ratings."""
 

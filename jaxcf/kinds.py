@@ -18,6 +18,7 @@ from jaxfit.step import Program
 FOLD_IN_DECAY = (
     1e-2  # of whoever is new to a model that has none itself, so that its best vector is determined
 )
+RATINGS_AT_ONCE = 1 << 22  # that are looked at for whom they are of
 PAIRS_AT_ONCE = 1 << 18  # that are predicted by one call of a compiled program, at most
 
 
@@ -148,7 +149,7 @@ def _bias_like(config: bias.Config) -> bias.Params:
 
 
 def _pmf_setting(key: jax.Array, data: Dataset, rated: Pairs, config: pmf.Config) -> Setting:
-    ratings = pmf.make_data(data.train), pmf.make_data(data.valid)
+    ratings = pmf.make_data(data.train, jax.random.fold_in(key, 1)), pmf.make_data(data.valid)
     params = pmf.init(key, config)
     params = params._replace(U=_of_rated(params.U, data.train.user), V=_of_rated(params.V, data.train.item))
     return Setting(pmf.program(config), params, *ratings)
@@ -156,7 +157,9 @@ def _pmf_setting(key: jax.Array, data: Dataset, rated: Pairs, config: pmf.Config
 
 def _of_rated(table: jax.Array, index: NDArray[np.int32]) -> jax.Array:
     """The rows that training ratings use; the others at the prior's mean, 0, where nothing would move them from."""
-    used = np.bincount(index, minlength=table.shape[0]) > 0
+    used = np.zeros(table.shape[0], bool)
+    for begin in range(0, len(index), RATINGS_AT_ONCE):  # NumPy makes 64 bits of what it indexes by
+        used[index[begin : begin + RATINGS_AT_ONCE]] = True
     return jnp.where(jnp.asarray(used)[:, None], table, 0.0)
 
 

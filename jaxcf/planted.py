@@ -20,6 +20,7 @@ from jaxcf.evaluate import Evaluation, evaluate
 from jaxcf.ratings import Catalogue, Dataset, Ratings, Scale, Vectors, by_item, by_user, digest, join, take
 
 CHUNK = 1 << 21  # pairs proposed at a time
+PIECES = 32  # that are joined as they come: thousands of small arrays would leave holes in memory
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,13 @@ def planted(
     parts: list[list[Ratings]] = [[], [], []]
     for ratings, lot in chunks(draw_key, truth):
         if scheme == "thesis":
-            parts[0].append(ratings)
-            continue
-        which = (lot >= 1 - valid - test).astype(np.int8) + (lot >= 1 - test)
+            which = np.zeros(len(lot), np.int8)
+        else:
+            which = (lot >= 1 - valid - test).astype(np.int8) + (lot >= 1 - test)
         for i, part in enumerate(parts):
             part.append(take(ratings, which == i))
+            if len(part) == PIECES:
+                part[:] = [join(*part)]
     train, validation, tested = (join(*part) for part in parts)
     if scheme == "thesis":
         train, validation, tested = splits.thesis(split_key, train)

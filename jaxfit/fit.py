@@ -101,6 +101,7 @@ def fit(
     bar = journal.Bar(title, unit, recipe.epochs, show and processes.leads())
     began = saved = time.monotonic()
     train_seconds, events, stopped = 0.0, 0, "done"
+    chunk = 1  # steps
     history = log.lines() if log else []
 
     def save() -> None:
@@ -118,7 +119,7 @@ def fit(
     with _interrupts() as interrupted:
         try:
             while not trainer.stand.done and not out_of_time():
-                run, chunk = trainer.epoch_run(), 1
+                run = trainer.epoch_run()
                 epoch_seconds, epoch_steps = 0.0, 0
                 while trainer.stand.at < trainer.steps:
                     end = processes.agreed(min(trainer.steps, trainer.stand.at + chunk))
@@ -187,7 +188,7 @@ def _end_epoch(trainer: Trainer, valid: Any, directory: Path | None) -> dict[str
     """Fold scales, validate, keep the best, decide about rates and the end; returns the journal's line."""
     stand, recipe = trainer.stand, trainer.recipe
     train = trainer.factor * float(trainer.state.loss) / trainer.events
-    trainer.state = trainer.fold(trainer.state)
+    trainer.state = step.fold(trainer.state)
     params = step.current(devices.one_copy(trainer.state))
     values = scores(trainer.program, params, valid)
     events = trainer.program.events(valid) if trainer.program.events else len(values)

@@ -1,5 +1,6 @@
 """A recipe: how a model is trained, as data."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -40,11 +41,12 @@ class Recipe:
     )
 
 
-def transform(recipe: Recipe) -> optax.GradientTransformation:
-    """The optimizer's direction; rates and decay are applied by the engine."""
-    if recipe.optimizer == "sgd":
+@functools.cache
+def transform(optimizer: str) -> optax.GradientTransformation:
+    """The direction of a recipe's optimizer; rates and decay are applied by the engine."""
+    if optimizer == "sgd":
         return optax.identity()
-    if recipe.optimizer == "adagrad":
+    if optimizer == "adagrad":
         return optax.scale_by_rss(initial_accumulator_value=0.0, eps=1e-10)
     return optax.scale_by_adam(b1=0.9, b2=0.999)
 

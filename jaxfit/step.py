@@ -6,7 +6,7 @@ step), so that a step number is all that resuming needs.
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -58,6 +58,8 @@ class Program(NamedTuple):
         of SGD within an example; it takes the place of `loss` and its gradient in training. rate and decay are like
         params, scalars; decay is 0 but where it is "when-touched". A minibatch's examples are visited one after
         another, on one device.
+    together: for data that lie in random order already, and cost alike: up to so many examples side by side are
+        visited together, and only such groups are shuffled anew in each epoch. Memory is read in stretches.
     """
 
     size: Callable[[Any], int]
@@ -74,6 +76,7 @@ class Program(NamedTuple):
     penalty: Callable[[Any, Any, jax.Array], Any] | None = None
     schedule: Callable[[Any, jax.Array], Any] | None = None
     visit: Callable[[Any, Any, jax.Array, Any, Any], tuple[jax.Array, Any]] | None = None
+    together: int = 1
 
 
 class State(NamedTuple):
@@ -159,6 +162,7 @@ def folded(state: State) -> State:
     return state._replace(weights=jax.tree.map(rows.fold, state.weights, is_leaf=is_weights))
 
 
+@partial(jax.jit, donate_argnums=0)
 def fold(state: State) -> State:
     """The state between epochs: scales folded in, the epoch's loss sum back at zero."""
     return folded(state)._replace(loss=jnp.zeros_like(state.loss))
@@ -200,6 +204,7 @@ def advance(state: State, weights: Any, loss: jax.Array) -> State:
     )
 
 
+@lru_cache(maxsize=64)
 def make_run(
     program: Program,
     transform: optax.GradientTransformation,
@@ -207,13 +212,15 @@ def make_run(
     capacity: int | tuple[int, ...],
     mean: bool,
     mesh: Mesh | None = None,
+    together: int = 1,
 ) -> Callable[..., State]:
     """Compile `run(state, data, order, rates, key, size, start, stop)`: the steps start <= i < stop of one epoch.
 
-    order: int32 of at least batch_size * steps, from `order.permutation`; size: int32, the number of examples;
-    the state is donated. With `mean` a step's gradient is that of the mean over the minibatch, else of the sum.
+    order: int32 of at least batch_size / together * steps, from `order.permutation`: group g holds the examples
+    from g * together on; size: int32, the number of examples; the state is donated. With `mean` a step's gradient is
+    that of the mean over the minibatch, else of the sum.
     """
-    local = batch_size // devices.lanes(mesh)
+    local, groups = batch_size // devices.lanes(mesh), batch_size // together
 
     def step(
         i: jax.Array,
@@ -226,7 +233,9 @@ def make_run(
     ) -> State:
         first = i * batch_size + devices.lane(mesh) * local
         place = first + jnp.arange(local, dtype=jnp.int32)
-        index = lax.dynamic_slice(order, (first,), (local,))
+        group = lax.dynamic_slice(order, (i * groups,), (groups,))
+        visited = (group[:, None] * together + jnp.arange(together, dtype=jnp.int32)[None]).reshape(-1)
+        index = lax.dynamic_slice(visited, (first - i * batch_size,), (local,))
         weight = (place < size).astype(jnp.float32)
         in_batch = place - i * batch_size
         keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.fold_in(key, state.step), in_batch)
@@ -237,8 +246,7 @@ def make_run(
         per_row = used / count / size
         every: Any = {"every-step": 1.0, "per-row": per_row, "when-touched": 0.0}[program.decay]
         if program.visit is not None:
-            index = lax.dynamic_slice(order, (i * batch_size,), (batch_size,))
-            weights, loss = visits(program, state.weights, data, index, used, rates, factor, every)
+            weights, loss = visits(program, state.weights, data, visited, used, rates, factor, every)
             return advance(state, weights, loss)
 
         batch = program.batch(data, index, capacity)

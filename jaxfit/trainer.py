@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 
 from jaxfit import mesh as devices
 from jaxfit import step
-from jaxfit.capacity import Room, plan, rung
+from jaxfit.capacity import Plan, plan, rung
 from jaxfit.errors import UserError
 from jaxfit.order import permutation
 from jaxfit.recipe import Recipe, per_parameter, transform
@@ -47,6 +47,8 @@ def check(program: step.Program, recipe: Recipe, mesh: Mesh | None) -> None:
         raise ValueError(
             "a program's own gradient leaves out its penalty: give no gradient, or another decay"
         )
+    if program.together > 1 and program.costs:
+        raise ValueError("groups of examples must cost alike")
 
 
 class Trainer:
@@ -63,7 +65,8 @@ class Trainer:
         self.events = program.events(data) if program.events else self.size
         self.factor = 2.0 if program.halved else 1.0  # from losses to scores
         self.steps = -(-self.size // recipe.batch_size)
-        self.transform = transform(recipe)
+        self.together = _together(min(program.together, self.size), recipe.batch_size)
+        self.transform = transform(recipe.optimizer)
         self.names = type(params)._fields
         self.rate = per_parameter(self.names, recipe.rate, "--rate")
         self.decay = per_parameter(self.names, recipe.decay, "--decay")
@@ -81,8 +84,6 @@ class Trainer:
         self.state = devices.replicate(step.start(params, program, self.transform, data), mesh)
         self.best = params
         self.stand = Stand()
-        self.runs: dict[Room, Callable[..., step.State]] = {}
-        self.fold = jax.jit(step.fold, donate_argnums=0)
         self.compile_seconds = 0.0
 
     def rates(self) -> step.Rates:
@@ -98,34 +99,41 @@ class Trainer:
 
     def epoch_run(self) -> Callable[[int, int], None]:
         """The compiled loop of the epoch under way, as a function of its first and last step."""
-        key = jax.random.fold_in(self.order_key, self.stand.epoch)
-        order, lanes = permutation(key, self.size), devices.lanes(self.mesh)
-        laid = plan(self.costs, np.asarray(order), self.recipe.batch_size, lanes, jax.random.fold_in(key, 1))
-        for _, _, room in laid.stretches:
-            if room not in self.runs:
-                self.runs[room] = step.make_run(
-                    self.program, self.transform, self.recipe.batch_size, room,
-                    self.recipe.reduction == "mean", self.mesh,
-                )  # fmt: skip
+        laid, batch_size = self.laid_out(), self.recipe.batch_size
         # in room for a few more: a program serves data sets of nearly the same size
-        visits = np.zeros(rung(self.steps) * self.recipe.batch_size, np.int32)
+        visits = np.zeros(rung(self.steps) * (batch_size // self.together), np.int32)
         visits[: len(laid.visits)] = laid.visits
-        fixed = devices.replicate(
-            (jnp.asarray(visits), self.rates(), self.step_key, np.int32(self.size)), self.mesh
-        )
+        fixed = devices.replicate((visits, self.rates(), self.step_key, np.int32(self.size)), self.mesh)
+        mean = self.recipe.reduction == "mean"
+        runs = {
+            room: step.make_run(
+                self.program, self.transform, batch_size, room, mean, self.mesh, self.together
+            )
+            for _, _, room in laid.stretches
+        }
 
         def run(begin: int, end: int) -> None:
             for first, last, room in laid.stretches:
                 bounds = np.int32(max(begin, first)), np.int32(min(end, last))
                 # an empty run of all steps compiles every program
                 if bounds[0] < bounds[1] or begin == end:
-                    self.state = self.runs[room](self.state, self.data, *fixed, *bounds)
+                    self.state = runs[room](self.state, self.data, *fixed, *bounds)
             jax.block_until_ready(self.state.step)
 
         before = time.perf_counter()
         run(0, 0)  # compiles, or finds it compiled
         self.compile_seconds += time.perf_counter() - before
         return run
+
+    def laid_out(self) -> Plan:
+        """The epoch under way: its examples, in groups of `together`, in the order of visits."""
+        key = jax.random.fold_in(self.order_key, self.stand.epoch)
+        whole, rest = divmod(self.size, self.together)
+        order = np.asarray(permutation(key, whole))
+        if rest:
+            order = np.append(order, np.int32(whole))
+        batch, lanes = self.recipe.batch_size // self.together, devices.lanes(self.mesh)
+        return plan(self.costs, order, batch, lanes, jax.random.fold_in(key, 1))
 
     def arrays(self) -> dict[str, Any]:
         """All arrays that a checkpoint holds: scratch tables are zeros between steps."""
@@ -137,6 +145,11 @@ class Trainer:
         scratch = iter([w.scratch for w in self.state.weights])
         state = _map_scratch(lambda _: next(scratch), arrays["state"])
         self.state, self.best = devices.replicate(state, self.mesh), arrays["best"]
+
+
+def _together(most: int, batch_size: int) -> int:
+    """How many examples are visited together: so that a minibatch holds whole groups."""
+    return max(number for number in range(1, max(1, most) + 1) if batch_size % number == 0)
 
 
 def _map_scratch(function: Callable[[Any], Any], state: step.State) -> step.State:

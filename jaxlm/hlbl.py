@@ -6,6 +6,7 @@ tree over the words serves, with one leaf per word or several.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -209,6 +210,7 @@ def average_predicted(params: Params, data: Data, config: Config, eos: int) -> t
     return np.asarray(sums), np.bincount(words, minlength=config.num_words)
 
 
+@functools.lru_cache(maxsize=16)  # trained again, it is compiled already
 def program(config: Config, eos: int) -> Program:
     """The model as the engine sees it, over `Data`; eos: the line end's id."""
     return Program(

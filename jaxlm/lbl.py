@@ -121,6 +121,7 @@ def score(params: Params, batch: Batch) -> Array:
     return log_normalizer(params.R, params.b, r_hat) - target
 
 
+@functools.lru_cache(maxsize=16)  # trained again, it is compiled already
 def program(config: Config, eos: int) -> Program:
     """The model as the engine sees it, over a `Text`; eos: the line end's id."""
 

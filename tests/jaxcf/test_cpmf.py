@@ -174,7 +174,7 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
     config, params = make(biases=biases, block=2)
     rated = cpmf.make_rated(ratings(), EXTRA, config=config)
     data = cpmf.make_data(ratings(), rated, config)
-    weights = cpmf.Params(*(rows.create(table / scale, transform(SGD), by_rows=True) for table in params))
+    weights = cpmf.Params(*(rows.create(table / scale, transform("sgd"), by_rows=True) for table in params))
     weights = cpmf.Params(*(w._replace(scale=jnp.float32(scale)) for w in weights))
     visit = jax.jit(functools.partial(cpmf_visit.visit, block=2, mean=MEAN, biases=biases))
 
@@ -210,7 +210,7 @@ def test_a_user_with_nothing_to_condition_on_is_conditioned_on_nothing_from_bloc
     visit = jax.jit(functools.partial(cpmf_visit.visit, block=1, mean=MEAN, biases=True))
     found = []
     for rate in (0.0, 5.0):
-        weights = cpmf.Params(*(rows.create(table, transform(SGD), by_rows=True) for table in params))
+        weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
         for i in range(USERS):
             _, weights = visit(weights, data, jnp.int32(i), RATES._replace(W=rate), DECAYS)
         found.append([rows.whole(w) for w in weights])
@@ -221,7 +221,7 @@ def test_a_user_with_nothing_to_condition_on_is_conditioned_on_nothing_from_bloc
 def test_a_visit_of_one_block_is_a_step_of_the_gradient():
     config, params = make(block=100)
     data = cpmf.make_data(ratings(), cpmf.make_rated(EXTRA, config=config), config)
-    weights = cpmf.Params(*(rows.create(table, transform(SGD), by_rows=True) for table in params))
+    weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
     visit = jax.jit(functools.partial(cpmf_visit.visit, block=config.block, mean=MEAN, biases=True))
     _, weights = visit(weights, data, jnp.int32(2), RATES, DECAYS)
     batch = jax.jit(cpmf.gather, static_argnums=(2, 3))(data, jnp.array([2], jnp.int32), (32, 32), config)
@@ -249,7 +249,7 @@ def test_training_visits_users_one_after_another(prior):
     fitted = fit.fit(cpmf.program(config), params, data, data, recipe=recipe, key=key)
     order = permutation(jax.random.fold_in(jax.random.split(key)[0], 0), USERS)
 
-    weights = cpmf.Params(*(rows.create(table, transform(SGD), by_rows=True) for table in params))
+    weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
     visit = jax.jit(functools.partial(cpmf_visit.visit, block=2, mean=MEAN, biases=True))
     decay = DECAYS if prior == "per-rating" else cpmf.Params(0.0, 0.0, 0.0, 0.0, 0.0)
     total = 0.0

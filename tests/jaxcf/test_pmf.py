@@ -54,8 +54,8 @@ def loop(params, data, config, decays):
 def one_step(config, params, data, recipe):
     """The parameters after one step over all the data as one minibatch."""
     program, device = pmf.program(config), pmf.make_data(data)
-    state = step.start(params, program, transform(recipe), device)
-    run = step.make_run(program, transform(recipe), recipe.batch_size, 0, mean=False)
+    state = step.start(params, program, transform(recipe.optimizer), device)
+    run = step.make_run(program, transform(recipe.optimizer), recipe.batch_size, 0, mean=False)
     rates = step.Rates(
         rate=pmf.Params(*(jnp.float32(recipe.rate[name]) for name in pmf.Params._fields)),
         decay=pmf.Params(*(jnp.float32(recipe.decay[name]) for name in pmf.Params._fields)),
@@ -137,6 +137,19 @@ def test_minibatches_of_the_thesis_recipe_match_updates_one_by_one():
     before = np.asarray(pmf.predict(start, data.user, data.item, config))
     moved, apart = np.sqrt(np.mean((ends[1] - before) ** 2)), np.sqrt(np.mean((ends[0] - ends[1]) ** 2))
     assert apart < 0.01 * moved
+
+
+def test_data_for_training_are_the_same_ratings_in_an_order_of_the_key():
+    data = ratings()
+    plain, one, again, other = (
+        np.asarray(pmf.make_data(data, key and jax.random.key(key)).triples) for key in (None, 1, 1, 2)
+    )
+    np.testing.assert_array_equal(plain[:, :2], np.stack([data.user, data.item], axis=1))
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one, other)
+    for drawn in (one, other):
+        assert not np.array_equal(drawn, plain)
+        assert sorted(map(tuple, drawn)) == sorted(map(tuple, plain))
 
 
 def test_predict_of_unknowns_falls_back_to_what_is_known():

@@ -15,6 +15,7 @@ from jaxfit import checkpoint, fit, mesh, order, rows, step
 from jaxfit.errors import UserError
 from jaxfit.parts import Head, Outer, Rows, add, row_ids
 from jaxfit.recipe import Recipe, transform
+from jaxfit.trainer import Trainer
 
 sys.path.insert(0, str(Path(__file__).parent))
 import toy
@@ -118,7 +119,7 @@ def test_memory_of_touched_rows_is_the_dense_optimizers_when_every_step_touches_
 
 
 def test_lazy_adam_leaves_untouched_rows_to_decay_alone():
-    update = transform(recipe(optimizer="adam"))
+    update = transform("adam")
     table = rows.create(jnp.arange(12.0).reshape(4, 3), update, by_rows=True)
     ids = jnp.array([2, 0, 2, 4])  # row 2 twice, and padding
     grad = jnp.ones((4, 3)).at[3].set(jnp.nan)
@@ -134,7 +135,7 @@ def test_any_cut_of_an_epoch_gives_the_same_bits_and_compiles_once():
     program, data, key = toy.program(True, noise=0.1), toy.data(jax.random.key(1)), jax.random.key(2)
     traces = []
     program = program._replace(loss=lambda *args: traces.append(1) or toy.program(True, 0.1).loss(*args))
-    update = transform(recipe(optimizer="adam"))
+    update = transform("adam")
     run = step.make_run(program, update, 16, 0, True)
     visits = jnp.zeros(112, jnp.int32).at[:101].set(order.permutation(key, 101))
     like = toy.Params(jnp.float32(0.01), jnp.float32(0.01))
@@ -149,6 +150,31 @@ def test_any_cut_of_an_epoch_gives_the_same_bits_and_compiles_once():
     for a, b in zip(jax.tree.leaves(through([0, 7])), jax.tree.leaves(through([0, 1, 2, 5, 7])), strict=True):
         np.testing.assert_array_equal(a, b)
     assert len(traces) == 1
+
+
+@pytest.mark.parametrize("num_devices", [1, 4])
+@pytest.mark.parametrize(("together", "groups_of"), [(1, 1), (8, 8), (12, 8), (64, 16)])
+def test_an_epoch_visits_every_example_once_and_groups_together(together, groups_of, num_devices):
+    """Each example has a row of its own, whose gradient is 1, so that rows count visits."""
+    program = toy.program(True)._replace(
+        loss=lambda params, batch, weight, keys: jnp.sum(weight * params.T[:, 0]),
+        touched=lambda batch: toy.Params(batch.row, None),
+        together=together,
+    )
+    data = toy.Data(jnp.arange(101), jnp.zeros((101, 1)), jnp.zeros(101))
+    params = toy.Params(jnp.zeros((101, 1)), jnp.zeros(1))
+    plain = recipe(rate={"*": 1.0}, decay={"*": 0.0}, reduction="sum")
+    trainer = Trainer(program, params, data, plain, jax.random.key(2), mesh.make(num_devices))
+    seen = []
+    for i in range(trainer.steps):
+        trainer.epoch_run()(i, i + 1)
+        seen.append(np.asarray(-step.current(trainer.state).T[:, 0]))
+    np.testing.assert_array_equal(seen[-1], 1)
+    first = np.flatnonzero(seen[0])
+    assert len(first) == 16
+    assert len(np.unique(first // groups_of)) == 16 // groups_of
+    if groups_of == 1:
+        assert list(first) != list(range(16))
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])

@@ -88,7 +88,7 @@ def _shape(spec: Any, models: int, shelf: Shelf) -> dict[str, Any]:
         "padding_ratio": _padding(trainer, laid),
         "minutes_per_epoch": whole / 60,
         "epochs": trainer.recipe.epochs,
-        "hours": models * (trainer.compile_seconds + whole * trainer.recipe.epochs) / 3600,
+        "hours": (trainer.compile_seconds + models * whole * trainer.recipe.epochs) / 3600,
         "memory_gb": _peak_memory() / 1e9,
     }
 

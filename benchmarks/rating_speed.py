@@ -145,6 +145,7 @@ def times(contenders: Mapping[str, Contender], ground: Ground, rounds: int | Non
     shortest trainings are then made `rounds` times again (None: ROUNDS), all contenders' in turn, and medians given.
     Seconds with compilation are what a process takes that trains but once.
     """
+    jax.clear_caches()  # what is compiled here has not been before
     trials = {name: _tried(contender, ground) for name, contender in contenders.items()}
     chosen = {
         (name, error): min(reached, key=lambda trial: trial.seconds)

@@ -9,7 +9,8 @@ from benchmarks.table import Table
 from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
 
-BEST = {"perplexity": 1, "valid": 4}  # columns, and digits after the point
+# columns that a table is told by, which comes first in it: the measure, and digits after the point
+BEST = {"perplexity": ("perplexity", 1), "test": ("test RMSE", 4), "valid": ("RMSE", 4)}
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 
 
@@ -73,12 +74,13 @@ def _result(path: Path) -> str:
     result = json.loads(path.read_text(encoding="utf-8"))
     what = [result["data"]["name"], result["scale"]] + ["thesis"] * (result["recipe"] == "thesis")
     found = f"[{', '.join(what)}]({_here(path.parent)}/{path.stem}.md)"
-    for column, digits in BEST.items():
-        rows = [row for row in result["rows"] if column in row["cells"] and "KN" not in row["label"][0]]
-        if rows:
-            best = min(rows, key=lambda row: row["cells"][column]["mean"])
-            mean = best["cells"][column]["mean"]
-            found += f": {' '.join(filter(None, best['label']))} {record.number(mean, digits)}"
+    column = next((column["name"] for column in result["columns"] if column["name"] in BEST), "")
+    rows = [row for row in result["rows"] if column in row["cells"] and "KN" not in row["label"][0]]
+    if rows:
+        measure, digits = BEST[column]
+        best = min(rows, key=lambda row: row["cells"][column]["mean"])
+        mean = record.number(best["cells"][column]["mean"], digits)
+        found += f": {' '.join(filter(None, best['label']))}, {measure} {mean}"
     return found if result["complete"] else f"{found} (not all rows)"
 
 

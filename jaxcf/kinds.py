@@ -18,7 +18,7 @@ from jaxfit.step import Program
 FOLD_IN_DECAY = (
     1e-2  # of whoever is new to a model that has none itself, so that its best vector is determined
 )
-RATINGS_AT_ONCE = 1 << 22  # that are looked at for whom they are of
+RATINGS_AT_ONCE = 1 << 22  # that are looked through for the users, or items, that have any
 PAIRS_AT_ONCE = 1 << 18  # that are predicted by one call of a compiled program, at most
 
 
@@ -149,8 +149,9 @@ def _bias_like(config: bias.Config) -> bias.Params:
 
 
 def _pmf_setting(key: jax.Array, data: Dataset, rated: Pairs, config: pmf.Config) -> Setting:
-    ratings = pmf.make_data(data.train, jax.random.fold_in(key, 1)), pmf.make_data(data.valid)
-    params = pmf.init(key, config)
+    key_init, key_order = jax.random.split(key)
+    ratings = pmf.make_data(data.train, key_order), pmf.make_data(data.valid, None)
+    params = pmf.init(key_init, config)
     params = params._replace(U=_of_rated(params.U, data.train.user), V=_of_rated(params.V, data.train.item))
     return Setting(pmf.program(config), params, *ratings)
 

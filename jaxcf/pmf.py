@@ -67,8 +67,12 @@ class Data(NamedTuple):
     triples: Array
 
 
-def make_data(ratings: Ratings, key: Array | None = None) -> Data:
-    """The ratings on the device; for training give a key, by which they are put in random order (`TOGETHER`)."""
+def make_data(ratings: Ratings, key: Array | None) -> Data:
+    """The ratings on the device, in a random order drawn by the key; None leaves them as they are.
+
+    Training needs random order: what lies side by side is visited together (`TOGETHER`), and the ratings of one user
+    as a whole minibatch make a step too large. Validation does not.
+    """
     stars = np.ascontiguousarray(ratings.stars, np.float32).view(np.int32)
     triples = jnp.asarray(np.stack([ratings.user, ratings.item, stars], axis=1), jnp.int32)
     return Data(triples if key is None else triples[permutation(key, len(triples))])

@@ -18,7 +18,7 @@ class Config:
     same models, learned otherwise, as a change of W no longer moves the mean ratings (Montavon and Müller 2012).
     smooth: s of the prior of W, under which the weights from a movie's ratings k and l to a hidden unit have the
     covariance exp(-(k-l)²/2s²) / decay: neighbouring ratings mean nearly the same. 0, as in the thesis: each by
-    itself. It is counted in levels of the scale. SGD descends in the metric of that prior (`gradient`); another
+    itself. It is counted in levels of the scale. SGD descends in the metric of that prior (`rbm.gradient`); another
     optimizer makes of it what it will.
     """
 
@@ -71,7 +71,7 @@ class Config:
 
 
 def covariance(config: Config) -> NDArray[np.float32] | None:
-    """P of `gradient`: [K, K]; None where ratings are independent."""
+    """P of `rbm.gradient`: [K, K]; None where ratings are independent."""
     k = np.arange(config.num_values)
     if not config.smooth:
         return None

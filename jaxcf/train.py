@@ -106,11 +106,13 @@ def train(
         setting = described.setting(jax.random.fold_in(key, INIT), data, rated, full)
         if solver == "als":
             assert described.alternating is not None
+            params = setting.params
+            del setting  # the ratings on the device
             directory.mkdir(parents=True, exist_ok=True)
             journal = Journal(directory)
             journal.cut(0)  # what a run that was killed wrote
             fitted = described.alternating(
-                setting.params, data.train, data.valid, full, recipe.decay, sweeps=recipe.epochs,
+                params, data.train, data.valid, full, recipe.decay, sweeps=recipe.epochs,
                 patience=recipe.patience, said=lambda line: journal.write(**line),
             )  # fmt: skip
             used = {"decay": recipe.decay, "epochs": recipe.epochs, "patience": recipe.patience}

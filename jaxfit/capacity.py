@@ -28,7 +28,9 @@ class Stretch(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """An epoch: visits, int32[steps * batch_size], the examples in order; and the stretches it is cut into."""
+    """An epoch: visits, int32[steps * batch_size], examples (or equal groups of them, which are then what a batch is
+    counted in) in order; and the stretches it is cut into.
+    """
 
     visits: np.ndarray
     stretches: list[Stretch]

@@ -59,7 +59,9 @@ class Program(NamedTuple):
         params, scalars; decay is 0 but where it is "when-touched". A minibatch's examples are visited one after
         another, on one device.
     together: for data that lie in random order already, and cost alike: up to so many examples side by side are
-        visited together, and only such groups are shuffled anew in each epoch. Memory is read in stretches.
+        visited together, and only the order of such groups is drawn anew in each epoch, so that memory is read in
+        stretches. Minibatches hold whole groups, two at least: a group's size is the largest number up to this that
+        divides the minibatch's. `batch` is then asked for examples past the last one, too, whose weight is 0.
     """
 
     size: Callable[[Any], int]
@@ -217,8 +219,9 @@ def make_run(
     """Compile `run(state, data, order, rates, key, size, start, stop)`: the steps start <= i < stop of one epoch.
 
     order: int32 of at least batch_size / together * steps, from `order.permutation`: group g holds the examples
-    from g * together on; size: int32, the number of examples; the state is donated. With `mean` a step's gradient is
-    that of the mean over the minibatch, else of the sum.
+    from g * together on, and one that is not whole comes last; size: int32, the number of examples; the state is
+    donated. With `mean` a step's gradient is that of the mean over the minibatch, else of the sum. What is compiled
+    is kept, for trainings to come of an equal program.
     """
     local, groups = batch_size // devices.lanes(mesh), batch_size // together
 

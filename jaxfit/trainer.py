@@ -65,7 +65,7 @@ class Trainer:
         self.events = program.events(data) if program.events else self.size
         self.factor = 2.0 if program.halved else 1.0  # from losses to scores
         self.steps = -(-self.size // recipe.batch_size)
-        self.together = _together(min(program.together, self.size), recipe.batch_size)
+        self.together = together(program, self.size, recipe.batch_size)
         self.transform = transform(recipe.optimizer)
         self.names = type(params)._fields
         self.rate = per_parameter(self.names, recipe.rate, "--rate")
@@ -126,7 +126,7 @@ class Trainer:
         return run
 
     def laid_out(self) -> Plan:
-        """The epoch under way: its examples, in groups of `together`, in the order of visits."""
+        """The epoch under way: its visits are of groups of `together` examples (of examples, where that is 1)."""
         key = jax.random.fold_in(self.order_key, self.stand.epoch)
         whole, rest = divmod(self.size, self.together)
         order = np.asarray(permutation(key, whole))
@@ -147,8 +147,9 @@ class Trainer:
         self.state, self.best = devices.replicate(state, self.mesh), arrays["best"]
 
 
-def _together(most: int, batch_size: int) -> int:
-    """How many examples are visited together: so that a minibatch holds whole groups."""
+def together(program: step.Program, size: int, batch_size: int) -> int:
+    """How many examples are visited together: a minibatch holds whole groups, two at least."""
+    most = min(program.together, size, batch_size // 2)
     return max(number for number in range(1, max(1, most) + 1) if batch_size % number == 0)
 
 

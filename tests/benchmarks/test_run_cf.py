@@ -295,7 +295,7 @@ def test_report_maps_figures_too(place, results, tmp_path: Path) -> None:
     best = min(results["table-5.2"]["rows"], key=lambda row: row["cells"]["valid"]["mean"])
     shown = record.number(best["cells"]["valid"]["mean"], 4)
     (line,) = (line for line in filled.splitlines() if line.startswith("| 5.2 "))
-    assert f"table-5.2.planted.tiny.md): {' '.join(best['label']).strip()} {shown} |" in line
+    assert f"table-5.2.planted.tiny.md): {' '.join(best['label']).strip()}, RMSE {shown} |" in line
     assert any(line.startswith("| figure 5.4 ") for line in filled.splitlines())
 
 

@@ -133,6 +133,7 @@ def test_a_pass_at_a_tiny_size(monkeypatch):
     figures = speed_netflix.measure(shape=TINY)
     for kind in models:
         assert 0 < figures[kind]["seconds of shuffling"] < figures[kind]["seconds"]
+        assert figures[kind]["seconds"] < figures[kind]["seconds with laying out, once"]
         assert figures[kind]["training RMSE during it"] < 2
         assert figures[kind]["peak_bytes"] > 1e7
 

@@ -97,6 +97,15 @@ def test_chunks_hold_whole_users_and_the_size(monkeypatch):
     assert stats.kstest(lots, "uniform").pvalue > 1e-3
 
 
+def test_pieces_are_joined_as_they_come_without_a_change(monkeypatch):
+    monkeypatch.setattr(planted, "CHUNK", 1 << 13)
+    many = planted.planted(jax.random.key(0), SMALL)
+    monkeypatch.setattr(planted, "PIECES", 2)
+    joined = planted.planted(jax.random.key(0), SMALL)
+    assert joined.sha256 == many.sha256
+    np.testing.assert_array_equal(joined.test.stars, many.test.stars)
+
+
 def test_reference_equals_a_loop_of_ridge_regressions(data):
     truth, train, test, scale = data.truth, data.train, data.test, data.catalogue.scale
     found = planted.reference(truth, train, test, scale)

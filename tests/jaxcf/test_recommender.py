@@ -12,7 +12,7 @@ from jaxcf.kinds import KINDS, Audience
 from jaxcf.model import NO_PAIRS
 from jaxcf.planted import Planted
 from jaxcf.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, take
-from jaxfit import checkpoint
+from jaxfit import checkpoint, step
 from jaxfit.errors import UserError
 from jaxfit.training import Run
 
@@ -178,6 +178,16 @@ def test_a_training_that_was_interrupted_goes_on_bit_for_bit(data, tmp_path, mon
     for a, b in zip(whole.params, resumed.params, strict=True):
         np.testing.assert_array_equal(a, b)
     assert (tmp_path / "whole/journal.jsonl").read_bytes() == (tmp_path / "cut/journal.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["pmf", "svd", "cpmf", "rbm", "crbm"])
+def test_an_equal_training_finds_its_steps_compiled(kind, data, tmp_path):
+    whole = {"batch_size": 120}  # users: one bucket, whatever the order
+    fitted(kind, data, tmp_path / "one", **whole)
+    made = step.make_run.cache_info()
+    fitted(kind, data, tmp_path / "two", rate={"*": 0.02}, **whole)
+    assert step.make_run.cache_info().misses == made.misses
+    assert step.make_run.cache_info().hits > made.hits
 
 
 def test_training_says_what_data_it_cannot_use(data, tmp_path):

@@ -193,10 +193,7 @@ def _summary(turns: list[Trial], trials: list[Trial]) -> dict[str, Any]:
 
 
 def pass_rate(kind: str, data: Dataset, **setting: Any) -> float:
-    """Ratings per second of a pass of ours, its shuffling included, validation not; the median of some.
-
-    What is done once, before the first, is not counted: PMF puts all ratings in random order then.
-    """
+    """Ratings per second of a pass of ours, shuffling included, validation not; the median of some."""
     ready, recipe, _ = prepared(kind, data, **setting)
     trainer = Trainer(ready.program, ready.params, ready.train, recipe, jax.random.key(1), None)
     seconds = [one_pass(trainer, number) for number in range(ROUNDS + 1)][1:]  # the first compiles

@@ -22,9 +22,8 @@ MODELS: dict[str, dict[str, Any]] = {  # steps of as many users or ratings as se
 def measure(peers: bool = False, shape: Planted = NETFLIX) -> dict[str, Any]:
     """Seconds of a pass, shuffling included and apart, and the most memory that this process has held so far.
 
-    (`peers`: none.) A pass shuffles groups of ratings; before the first, when they are laid out, PMF puts all ratings
-    in random order: both are counted in what is "once". Drawing the ratings takes a minute or two, which is not
-    counted, but is held in memory.
+    (`peers`: none.) PMF shuffles groups of ratings, which it lays out before the first pass: that is counted in what is
+    "once". Drawing the ratings takes a minute or two, which is not counted, but is held in memory.
     """
     begin = time.perf_counter()
     drawn = planted(jax.random.key(0), shape, *NETFLIX_SHARES)._replace(truth=None)

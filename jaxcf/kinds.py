@@ -149,9 +149,8 @@ def _bias_like(config: bias.Config) -> bias.Params:
 
 
 def _pmf_setting(key: jax.Array, data: Dataset, rated: Pairs, config: pmf.Config) -> Setting:
-    key_init, key_order = jax.random.split(key)
-    ratings = pmf.make_data(data.train, key_order), pmf.make_data(data.valid, None)
-    params = pmf.init(key_init, config)
+    ratings = pmf.make_data(data.train), pmf.make_data(data.valid)
+    params = pmf.init(key, config)
     params = params._replace(U=_of_rated(params.U, data.train.user), V=_of_rated(params.V, data.train.item))
     return Setting(pmf.program(config), params, *ratings)
 

@@ -148,7 +148,7 @@ def test_with_nothing_to_condition_on_it_is_pmf():
     ends = []
     for model, start, device in (
         (cpmf, params, cpmf.make_data(data, nobody, config)),
-        (pmf, plain, pmf.make_data(data, None)),
+        (pmf, plain, pmf.make_data(data)),
     ):
         recipe = replace(SGD, batch_size=model.program(config).size(device))
         ends.append(

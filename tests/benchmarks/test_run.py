@@ -224,6 +224,7 @@ def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
     worse = {"label": ["LBL", "", ""], "cells": {"perplexity": {"mean": 117.0}}}
     ngram = {"label": ["Int. KN6", "", ""], "cells": {"perplexity": {"mean": 90.0}}}
     recorded = {"data": {"name": "ptb"}, "scale": "cpu", "recipe": "tuned", "complete": True}
+    recorded["columns"] = [{"name": "perplexity"}]
     folder = tmp_path / "benchmarks" / "results"
     folder.mkdir(parents=True)
     text = json.dumps(recorded | {"rows": [worse, row, ngram]})
@@ -240,8 +241,8 @@ def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
     (line,) = (line for line in lines if line.startswith("| 4.4 "))
     assert line.endswith(
         "| `python -m benchmarks run table-4.4` "
-        "| [ptb, cpu](benchmarks/results/table-4.4.ptb.cpu.md): HLBL T7 ADAPTIVE(0.4) ×4 112.1"
-        "<br>[ptb, cpu, thesis](benchmarks/results/table-4.4.ptb.cpu.thesis.md): LBL 117.0 (not all rows) |"
+        "| [ptb, cpu](benchmarks/results/table-4.4.ptb.cpu.md): HLBL T7 ADAPTIVE(0.4) ×4, perplexity 112.1"
+        "<br>[ptb, cpu, thesis](benchmarks/results/table-4.4.ptb.cpu.thesis.md): LBL, perplexity 117.0 (not all rows) |"
     )
     assert sum("not recorded yet" in line for line in lines) == len(TABLES), "the others, and speed"
     with pytest.raises(UserError, match="no place"):

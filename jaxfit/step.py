@@ -236,9 +236,13 @@ def make_run(
     ) -> State:
         first = i * batch_size + devices.lane(mesh) * local
         place = first + jnp.arange(local, dtype=jnp.int32)
-        group = lax.dynamic_slice(order, (i * groups,), (groups,))
-        visited = (group[:, None] * together + jnp.arange(together, dtype=jnp.int32)[None]).reshape(-1)
-        index = lax.dynamic_slice(visited, (first - i * batch_size,), (local,))
+        visited = lax.dynamic_slice(order, (i * groups,), (groups,))
+        if together > 1:
+            visited = visited[:, None] * together + jnp.arange(together, dtype=jnp.int32)[None]
+            visited = visited.reshape(-1)
+        index = visited
+        if local < batch_size:
+            index = lax.dynamic_slice(visited, (first - i * batch_size,), (local,))
         weight = (place < size).astype(jnp.float32)
         in_batch = place - i * batch_size
         keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.fold_in(key, state.step), in_batch)

@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -136,13 +137,16 @@ def _run(args: argparse.Namespace) -> None:
             raise UserError(f"{name} is not made on {args.data}", "--data", f"choose {', '.join(known)}")
     shelves: dict[bool, Any] = {}  # whether of recommenders
     results = {}
+    timed: dict[Hashable, dict[str, Any]] = {}  # by a dry run, for the tables to come
     try:
         for name in names:
             ratings = name in cf_tables.TABLES
             if ratings not in shelves:
                 shelves[ratings] = _shelf(args, ratings)
-            make = _project if args.dry_run else _make
-            results[name] = make(args, name, shelves[ratings])
+            if args.dry_run:
+                results[name] = _project(args, name, shelves[ratings], timed)
+            else:
+                results[name] = _make(args, name, shelves[ratings])
     except KeyboardInterrupt:
         raise command.Stopped("stopped by Ctrl-C - give the same command again to go on") from None
     if args.json:
@@ -171,16 +175,16 @@ def _shelf(args: argparse.Namespace, ratings: bool = False) -> Any:
     return kind(loaded, scale, args.recipe, args.work, getattr(args, "show", False))
 
 
-def _project(args: argparse.Namespace, name: str, shelf: Any) -> dict[str, Any]:
-    projected = dry_run.project(TABLES[name], shelf, args.seeds)
+def _project(
+    args: argparse.Namespace, name: str, shelf: Any, timed: dict[Hashable, dict[str, Any]]
+) -> dict[str, Any]:
+    projected = dry_run.project(TABLES[name], shelf, args.seeds, args.rows, timed)
     _print(dry_run.shown(name, projected))
     return projected
 
 
 def _make(args: argparse.Namespace, name: str, shelf: Any) -> dict[str, Any]:
     result = table.run(TABLES[name], shelf, args.out, args.seeds, args.rows, _command(args, name))
-    if not result.get("rows"):
-        raise UserError(f"no row of {name} is named {args.rows!r}", "--rows")
     _print_table(result)
     return result
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from rich.table import Table as RichTable
 
-from benchmarks.table import Table
+from benchmarks.table import Table, named
 from jaxfit.capacity import Plan
 from jaxfit.trainer import Trainer
 
@@ -46,8 +46,13 @@ class Shelf(Protocol):
         ...
 
 
-def project(table: Table, shelf: Shelf, seeds: int | None) -> dict[str, Any]:
-    """Hours and memory that the table's models would take, those on the shelf left out."""
+def project(
+    table: Table, shelf: Shelf, seeds: int | None, only: str | None, timed: dict[Hashable, dict[str, Any]]
+) -> dict[str, Any]:
+    """Hours and memory that the table's models would take, those on the shelf left out.
+
+    only: as in `benchmarks.table.named`; timed: what former calls have measured, and this one adds to.
+    """
     wanted: dict[Any, None] = {}
 
     def want(spec: Any) -> None:
@@ -55,15 +60,22 @@ def project(table: Table, shelf: Shelf, seeds: int | None) -> dict[str, Any]:
             want(other)
         wanted[spec] = None
 
-    for row in table.rows(shelf.scale, seeds):
+    for row in named(table.rows(shelf.scale, seeds), table.name, only):
         for spec in (spec for specs in row.draws for spec in specs):
             want(spec)
     stepped = [spec for spec in wanted if shelf.shape(spec) is not None]
     missing = [spec for spec in stepped if not shelf.is_there(spec)]
     shapes: dict[Hashable, list[Any]] = {}
     for spec in missing:
-        shapes.setdefault(shelf.shape(spec), []).append(spec)
-    rows = [_shape(specs[0], len(specs), shelf) for specs in shapes.values()]
+        shapes.setdefault((shelf.unit, shelf.shape(spec)), []).append(spec)
+    new = [shape for shape in shapes if shape not in timed]
+    for number, shape in enumerate(new, 1):
+        started = time.perf_counter()
+        timed[shape] = _measure(shapes[shape][0], shelf)
+        seconds = time.perf_counter() - started
+        said = f"  measured {timed[shape]['model']} in {seconds:.1f} s ({number} of {len(new)})"
+        print(said, file=sys.stderr, flush=True)
+    rows = [_for_all(timed[shape], len(specs)) for shape, specs in shapes.items()]
     return {
         "models": len(stepped),
         "on the shelf": len(stepped) - len(missing),
@@ -75,22 +87,28 @@ def project(table: Table, shelf: Shelf, seeds: int | None) -> dict[str, Any]:
     }
 
 
-def _shape(spec: Any, models: int, shelf: Shelf) -> dict[str, Any]:
+def _measure(spec: Any, shelf: Shelf) -> dict[str, Any]:
+    """What the training of one model takes."""
     trainer, label = shelf.trainer(spec)
     laid = trainer.laid_out()
     epoch = _epoch_seconds(laid, trainer.epoch_run())
     whole = epoch * (1 + VALIDATION * shelf.validation() / trainer.events)
     return {
         "model": label,
-        "models": models,
         "seconds_per_step": epoch / trainer.steps,
         f"{shelf.unit}_per_second": trainer.events / epoch,
         "padding_ratio": _padding(trainer, laid),
         "minutes_per_epoch": whole / 60,
         "epochs": trainer.recipe.epochs,
-        "hours": (trainer.compile_seconds + models * whole * trainer.recipe.epochs) / 3600,
+        "compile_seconds": trainer.compile_seconds,
         "memory_gb": _peak_memory() / 1e9,
     }
+
+
+def _for_all(one: dict[str, Any], models: int) -> dict[str, Any]:
+    """The training of all models of one shape."""
+    training = models * one["minutes_per_epoch"] * one["epochs"] / 60
+    return {**one, "models": models, "hours": one["compile_seconds"] / 3600 + training}
 
 
 def epoch_seconds(trainer: Trainer, turns: int) -> float:

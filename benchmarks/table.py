@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from benchmarks import record
+from jaxfit.errors import UserError
 
 Measured = dict[str, float]  # column -> figure
 IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
@@ -87,6 +88,19 @@ class Table:
     draw: Callable[[dict[str, Any], Path], None] | None = None  # a complete record, as a figure
 
 
+def named(rows: list[Row], table: str, only: str | None) -> list[Row]:
+    """The rows in whose label a word begins with this text; all, where none is given.
+
+    Raises UserError where there is no such row.
+    """
+    text = re.compile(rf"(?<!\w){re.escape(only or '')}", re.IGNORECASE)
+    chosen = [row for row in rows if text.search(" ".join(row.label))]
+    if not chosen:
+        begins = ", ".join(dict.fromkeys(row.label[0] for row in rows))
+        raise UserError(f"no row of {table} is named {only!r}", "--rows", f"they begin with {begins}")
+    return chosen
+
+
 def run(
     table: Table,
     shelf: Shelf,
@@ -99,8 +113,7 @@ def run(
     """Measure a table's rows, training what is not on the shelf, and record each row as it ends.
 
     Rows that an earlier run recorded stay until they are measured anew, as long as they are of the models
-    that would be asked for now: of the same data, scale, recipe and configuration. only: measure the rows
-    in whose label a word begins with this text.
+    that would be asked for now: of the same data, scale, recipe and configuration. only: as in `named`.
     """
     path = out / file_name(table.name, shelf)
     begin = {
@@ -117,10 +130,8 @@ def run(
         stored = {tuple(row["label"]): row for row in before["rows"] if "environment" in row}
         known = {label: row for label, row in stored.items() if row["models"] == wanted.get(label)}
         models = before["models"]
-    named = re.compile(rf"(?<!\w){re.escape(only or '')}", re.IGNORECASE)
-    chosen = [row for row in rows if named.search(" ".join(row.label))]
     result: dict[str, Any] = begin
-    for row in chosen:
+    for row in named(rows, table.name, only):
         known[row.label] = _measure(table, row, shelf)
         used = (shelf.get(spec) for specs in row.draws for spec in specs)
         models |= {model.directory.name: describe_model(model, shelf) for model in used}

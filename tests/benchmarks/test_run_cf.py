@@ -226,9 +226,17 @@ def test_a_closed_form_that_was_interrupted_is_solved_again(tmp_path: Path) -> N
 
 def test_dry_run_projects_and_trains_nothing(tmp_path: Path, place_in) -> None:
     place = place_in(tmp_path)
-    projected = place.table("figure-5.6", "--dry-run")[0]
-    assert projected["models"] == 2
-    assert [shape["models"] for shape in projected["shapes"]] == [1, 1]
+    results, _, err = place.tables("table-5.1", "table-5.3", options=("--dry-run", "--rows", "RBM"))
+    said = [line.split()[1] for line in err.splitlines() if line.startswith("  measured ")]
+    assert said == ["rbm3", "rbm5"]  # what the first table measured serves the second
+    for projected in results.values():
+        assert projected["models"] == 2
+        assert [(shape["model"], shape["models"]) for shape in projected["shapes"]] == [
+            ("rbm3", 1),
+            ("rbm5", 1),
+        ]
+    assert results["table-5.1"] == results["table-5.3"]
+    projected = results["table-5.1"]
     assert all(shape["ratings_per_second"] > 0 for shape in projected["shapes"])
     assert all(1 <= shape["padding_ratio"] < 20 for shape in projected["shapes"])
     assert projected["hours"] > 0

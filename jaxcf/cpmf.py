@@ -16,7 +16,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxcf import cpmf_visit, pmf
-from jaxcf.ratings import Pairs, Ratings, by_user, grouped, take
+from jaxcf.ratings import Pairs, Ratings, by_user, rated_sets, take
 from jaxfit.order import permutation
 from jaxfit.ragged import spread
 from jaxfit.recipe import Recipe
@@ -86,12 +86,9 @@ class Batch(NamedTuple):
 
 def make_rated(*pairs: Ratings | Pairs, config: Config) -> Rated:
     """The union of sets of rated pairs, on the device; what they hold of ratings is not read."""
-    coded = [part.user.astype(np.int64) * config.num_items + part.item for part in pairs]
-    union = np.unique(np.concatenate([*coded, np.zeros(0, np.int64)]))
-    user, item = np.divmod(union, config.num_items)
-    offsets, _ = grouped(user.astype(np.int32), config.num_users)
+    offsets, item = rated_sets(*pairs, num_users=config.num_users)
     item = item if len(item) else np.array([config.num_items])  # nothing can be gathered from an empty array
-    return Rated(jnp.asarray(offsets, jnp.int32), jnp.asarray(item, jnp.int32))
+    return Rated(jnp.asarray(offsets), jnp.asarray(item, jnp.int32))
 
 
 def make_data(ratings: Ratings, rated: Rated, config: Config) -> Data:

@@ -159,6 +159,20 @@ def by_item(ratings: Ratings, num_items: int) -> Vectors:
     return by_user(ratings._replace(user=ratings.item, item=ratings.user), num_items)
 
 
+def rated_sets(*parts: Ratings | Pairs, num_users: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Whom each user rated, in any of several sets; in time linear in their number.
+
+    Returns:
+        int32 [users + 1]: user i rated items offsets[i] … offsets[i+1]-1; int32 [N]: those, ascending, each once.
+    """
+    span = 1 + max((int(part.item.max(initial=0)) for part in parts), default=0)
+    sets = scipy.sparse.csr_array((num_users, span), dtype=bool)
+    for part in parts:
+        there = np.ones(len(part.user), bool)
+        sets = sets + scipy.sparse.coo_array((there, (part.user, part.item)), shape=sets.shape).tocsr()
+    return sets.indptr.astype(np.int32), sets.indices.astype(np.int32)
+
+
 def relabel(ratings: Ratings, old: Catalogue, new: Catalogue) -> Ratings:
     """Number users and items as another catalogue does; -1 for those it does not know."""
     user, item = new.user_index(old.users), new.item_index(old.items)

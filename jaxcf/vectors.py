@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcf.ratings import Pairs, Ratings, Scale, grouped
+from jaxcf.ratings import Pairs, Ratings, Scale, by_user, grouped, rated_sets
 from jaxfit.ragged import spread
 
 
@@ -55,13 +55,11 @@ class Batch(NamedTuple):
     cd_steps: Array
 
 
-def lists(pairs: Ratings | Pairs, num_users: int, scale: Scale | None) -> Lists:
-    """One list for each of the users, on the device, with ratings numbered from 0 where a scale is given."""
-    offsets, order = grouped(np.asarray(pairs.user, np.int32), num_users)
-    value = jnp.zeros(0, jnp.int8)
-    if scale is not None and isinstance(pairs, Ratings):
-        value = _roomy(scale.level(pairs.stars[order]).astype(np.int8 if scale.levels < 128 else np.int32))
-    return Lists(jnp.asarray(offsets, jnp.int32), _roomy(np.asarray(pairs.item[order], np.int32)), value)
+def lists(ratings: Ratings, num_users: int, scale: Scale) -> Lists:
+    """One list for each of the users, on the device, with ratings numbered from 0."""
+    offsets, item, stars = by_user(ratings, num_users)
+    level = scale.level(stars).astype(np.int8 if scale.levels < 128 else np.int32)
+    return Lists(jnp.asarray(offsets, jnp.int32), _roomy(np.asarray(item, np.int32)), _roomy(level))
 
 
 def _roomy(entries: NDArray[Any]) -> Array:
@@ -84,19 +82,12 @@ def make_data(
     wanted: ratings to predict, for validation. rated: who rated what, for conditional models, as the union of any
     number of sets; what these hold of ratings is not read.
     """
-    union = None
+    sets = None
     if rated is not None:
-        user, item = (
-            np.concatenate([np.asarray(part[field], np.int64) for part in rated]) for field in (0, 1)
-        )
-        span = int(item.max(initial=0)) + 1
-        pairs = np.unique(user * span + item)
-        union = lists(
-            Pairs((pairs // span).astype(np.int32), (pairs % span).astype(np.int32)), num_users, None
-        )
-    return Data(
-        lists(known, num_users, scale), None if wanted is None else lists(wanted, num_users, scale), union
-    )
+        offsets, item = rated_sets(*rated, num_users=num_users)
+        sets = Lists(jnp.asarray(offsets), _roomy(item), jnp.zeros(0, jnp.int8))
+    ask = None if wanted is None else lists(wanted, num_users, scale)
+    return Data(lists(known, num_users, scale), ask, sets)
 
 
 def costs(data: Data) -> NDArray[np.int64]:

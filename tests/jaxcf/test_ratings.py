@@ -1,10 +1,14 @@
 """Ratings as indices: ids of any kind, layouts by user, scales."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from jaxcf.ratings import (
+    EMPTY,
     Catalogue,
+    Pairs,
     Ratings,
     Scale,
     by_item,
@@ -13,6 +17,7 @@ from jaxcf.ratings import (
     find,
     grouped,
     join,
+    rated_sets,
     relabel,
     take,
     union,
@@ -49,6 +54,19 @@ def test_nothing_by_user():
     offsets, order = grouped(np.zeros(0, np.int32), 3)
     assert offsets.tolist() == [0, 0, 0, 0]
     assert len(order) == 0
+
+
+def test_rated_sets_are_the_union_of_sets():
+    parts = [Pairs(user, item) for user, item in (
+        (np.array([3, 0, 3, 3], np.int32), np.array([2, 5, 1, 2], np.int32)),
+        (np.array([0, 3, 1], np.int32), np.array([5, 0, 7], np.int32)),
+    )]  # fmt: skip
+    offsets, items = rated_sets(*parts, num_users=5)
+    found = [items[begin:end].tolist() for begin, end in pairwise(offsets)]
+    assert found == [[5], [7], [], [0, 1, 2], []]
+    for nothing in ((), (EMPTY,)):
+        offsets, items = rated_sets(*nothing, num_users=5)
+        assert (offsets.tolist(), items.tolist()) == ([0] * 6, [])
 
 
 def test_integers_and_text_find_each_other():

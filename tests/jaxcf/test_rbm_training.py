@@ -13,7 +13,7 @@ from jaxcf.model import NO_PAIRS
 from jaxcf.planted import Planted
 from jaxcf.ratings import Pairs
 from jaxfit import checkpoint, fit, trainer
-from jaxfit.capacity import plan
+from jaxfit.capacity import buckets, plan
 from jaxfit.training import Run
 
 # so long a tail that minibatches of two users have room for several sizes
@@ -36,7 +36,7 @@ def fitted(kind, data, directory, run=None, **changes):
 
 def test_these_users_are_of_several_sizes(data):
     counts = np.bincount(data.train.user, minlength=30)
-    laid = plan(counts, np.arange(30, dtype=np.int32), 2, 1, jax.random.key(0))
+    laid = plan(counts, buckets(counts, 2, 1), np.arange(30, dtype=np.int32), 2, 1, jax.random.key(0))
     assert len({stretch.room for stretch in laid.stretches}) >= 2
 
 

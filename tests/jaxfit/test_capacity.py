@@ -6,7 +6,11 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfit.capacity import capacity, plan
+from jaxfit.capacity import Plan, buckets, capacity, plan
+
+
+def lay(costs: np.ndarray, order: np.ndarray, batch_size: int, lanes: int, key: jax.Array) -> Plan:
+    return plan(costs, buckets(costs, batch_size, lanes), order, batch_size, lanes, key)
 
 
 def test_room_for_ragged_entries_covers_every_lane_and_the_fillers():
@@ -19,7 +23,7 @@ def test_room_for_ragged_entries_covers_every_lane_and_the_fillers():
 
 def test_like_examples_share_one_room():
     costs = np.full(1000, 20)
-    laid = plan(costs, np.arange(1000, dtype=np.int32), 100, 1, jax.random.key(0))
+    laid = lay(costs, np.arange(1000, dtype=np.int32), 100, 1, jax.random.key(0))
     assert laid.stretches == [(0, 10, 2048)]
     np.testing.assert_array_equal(laid.visits, np.arange(1000))
 
@@ -31,7 +35,7 @@ def test_unlike_examples_go_by_size_each_once_and_padding_stays_under_two(batch_
     costs = np.maximum(20, 10 ** draws.normal(2.2, 0.5, 2999)).astype(np.int64)
     costs = costs if kinds is None else np.stack([costs, costs + 7], axis=1)
     order = draws.permutation(2999).astype(np.int32)
-    laid = plan(costs, order, batch_size, 1, jax.random.key(0))
+    laid = lay(costs, order, batch_size, 1, jax.random.key(0))
 
     assert sorted(laid.visits[:2999]) == list(range(2999))  # only the end is filled up
     assert len(laid.visits) == -(-2999 // batch_size) * batch_size
@@ -51,8 +55,22 @@ def test_unlike_examples_go_by_size_each_once_and_padding_stays_under_two(batch_
     assert sum(a != b for a, b in itertools.pairwise(rooms)) > len(set(rooms))
 
     for lanes in {1, batch_size // 2, batch_size} - {0}:
-        spread = plan(costs, order, batch_size, lanes, jax.random.key(0))
+        spread = lay(costs, order, batch_size, lanes, jax.random.key(0))
         np.testing.assert_array_equal(spread.visits, laid.visits)
         assert [s[:2] for s in spread.stretches] == [s[:2] for s in laid.stretches]
-    other = plan(costs, order, batch_size, 1, jax.random.key(1))
+    other = lay(costs, order, batch_size, 1, jax.random.key(1))
     assert [s.room for s in other.stretches] != [s.room for s in laid.stretches]
+
+
+@pytest.mark.parametrize("batch_size", [1, 20, 50])
+def test_a_training_needs_few_programs_however_its_epochs_are_drawn(batch_size):
+    """Sizes as long-tailed as users' are: seven powers of two."""
+    draws = np.random.default_rng(1)
+    costs = np.clip(10 ** draws.normal(2, 0.5, 943), 20, 800).astype(np.int64)
+    rooms, padding = set(), []
+    for epoch in range(30):
+        laid = lay(costs, draws.permutation(943).astype(np.int32), batch_size, 1, jax.random.key(epoch))
+        rooms |= {stretch.room for stretch in laid.stretches}
+        padding.append(sum((s.end - s.begin) * s.room for s in laid.stretches) / costs.sum())
+    assert max(padding) < 2
+    assert len(rooms) <= {1: 4, 20: 4, 50: 2}[batch_size]

@@ -17,6 +17,7 @@ from benchmarks import (
     cf_tables,
     data,
     dry_run,
+    fetch,
     profile,
     record,
     report,
@@ -233,7 +234,7 @@ def _data(args: argparse.Namespace) -> None:
             shown.add_row(item.name, item.title, item.terms)
         _print(shown)
         return
-    for path in data.fetch(args.name, args.data_dir):
+    for path in fetch.fetch(args.name, args.data_dir):
         print(path)
 
 

@@ -3,22 +3,18 @@
 import dataclasses
 import itertools
 import json
-import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import toy
 from jaxfit import checkpoint, fit, mesh, order, rows, step
 from jaxfit.errors import UserError
 from jaxfit.parts import Head, Outer, Rows, add, row_ids
 from jaxfit.recipe import Recipe, transform
 from jaxfit.trainer import Trainer
-
-sys.path.insert(0, str(Path(__file__).parent))
-import toy
 
 RECIPE = Recipe(
     optimizer="sgd", batch_size=16, epochs=3, rate={"*": 0.02, "a": 0.01}, decay={"*": 0.3, "a": 0.1}

@@ -6,17 +6,14 @@ import signal
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import toy_process
 from jaxfit import checkpoint, mesh, processes
 from jaxfit.errors import UserError
 from jaxfit.lock import locked
-
-sys.path.insert(0, str(Path(__file__).parent))
-import toy_process
 
 
 def free_port():

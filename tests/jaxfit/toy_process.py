@@ -13,14 +13,12 @@ from typing import Any
 import jax
 import numpy as np
 
+import toy
 from jaxfit import fit, mesh, processes
 from jaxfit.command import Parser, run
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
-
-sys.path.insert(0, str(Path(__file__).parent))
-import toy
 
 RECIPE = Recipe(
     optimizer="adam", batch_size=16, epochs=3, rate={"*": 0.02, "a": 0.01}, decay={"*": 0.3, "a": 0.1}

@@ -15,13 +15,11 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
 import jaxlm
+import training_process
 from jaxfit import checkpoint, fit, model_directory
 from jaxfit.errors import UserError
 from jaxfit.journal import Journal
 from jaxlm import train
-
-sys.path.insert(0, str(Path(__file__).parent))
-import training_process
 
 RANDOM = train.TreeOptions("random")
 

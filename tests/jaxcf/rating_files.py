@@ -1,0 +1,20 @@
+"""Files of ratings: written, and what is read of them as rows."""
+
+import numpy as np
+
+
+def put(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def rows(table):
+    ratings, catalogue = table.ratings, table.catalogue
+    assert ratings.user.dtype == ratings.item.dtype == np.int32
+    assert ratings.stars.dtype == np.float32
+    columns = [catalogue.users[ratings.user], catalogue.items[ratings.item], ratings.stars]
+    if ratings.time is not None:
+        assert ratings.time.dtype == np.int64
+        columns.append(ratings.time)
+    return list(zip(*(column.tolist() for column in columns), strict=True))

@@ -1,0 +1,34 @@
+"""Trees over a few words with random features and counts, and all their leaves by plain recursion."""
+
+import jax
+import numpy as np
+
+from jaxlm import trees
+from jaxlm.trees import Tree
+
+KEY = jax.random.key(7)
+NUM_WORDS = 61
+FEATURES = np.asarray(jax.random.normal(jax.random.key(1), (NUM_WORDS, 4))) * np.array([4.0, 2.0, 1.0, 0.5])
+COUNTS = np.asarray(jax.random.randint(jax.random.key(2), (NUM_WORDS,), 0, 50))
+
+
+def made(kind="adaptive", epsilon=0.4, copies=1, replicate=False, key=KEY) -> Tree:
+    return trees.build(
+        kind,
+        key,
+        num_words=NUM_WORDS,
+        features=FEATURES,
+        counts=COUNTS,
+        epsilon=epsilon,
+        copies=copies,
+        replicate=replicate,
+    )
+
+
+def walk(tree: Tree, node: int = 0, code: tuple = ()) -> list[tuple[int, tuple]]:
+    """Every leaf's (word, ((node, sign), …)) by plain recursion, from left to right."""
+    found = []
+    for child, sign in zip(tree.children[node].tolist(), (1, -1), strict=True):
+        step = (*code, (node, sign))
+        found += [(~child, step)] if child < 0 else walk(tree, child, step)
+    return found

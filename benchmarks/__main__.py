@@ -3,7 +3,6 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -127,29 +126,35 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    names = args.names
-    if names == ["all"]:
-        names = [name for name in TABLES if args.data is None or _fits(args.data, name)]
+    fitting = [name for name in TABLES if args.data is None or _fits(args.data, name)]
+    names = list(dict.fromkeys(x for name in args.names for x in (fitting if name == "all" else [name])))
     for name in names:
         if name not in TABLES:
             raise UserError(f"there is no table {name!r}", do=command.suggestion(name, [*TABLES, "all"]))
         if args.data is not None and not _fits(args.data, name):
             known = [known for known in (*data.BUILT_IN, *data.DATA_SETS) if _fits(known, name)]
             raise UserError(f"{name} is not made on {args.data}", "--data", f"choose {', '.join(known)}")
+    rows = {name: TABLES[name].rows(_scale(args, name in cf_tables.TABLES), args.seeds) for name in names}
+    names = [name for name in names if table.named(rows[name], args.rows)]
+    if not names:
+        begins = ", ".join(dict.fromkeys(row.label[0] for known in rows.values() for row in known))
+        raise UserError(f"no row is named {args.rows!r}", "--rows", f"they begin with {begins}")
     shelves: dict[bool, Any] = {}  # whether of recommenders
     results = {}
-    timed: dict[Hashable, dict[str, Any]] = {}  # by a dry run, for the tables to come
+    dry = dry_run.DryRun()
     try:
         for name in names:
             ratings = name in cf_tables.TABLES
             if ratings not in shelves:
                 shelves[ratings] = _shelf(args, ratings)
             if args.dry_run:
-                results[name] = _project(args, name, shelves[ratings], timed)
+                results[name] = _project(args, name, shelves[ratings], dry)
             else:
                 results[name] = _make(args, name, shelves[ratings])
     except KeyboardInterrupt:
         raise command.Stopped("stopped by Ctrl-C - give the same command again to go on") from None
+    if args.dry_run and len(names) > 1:
+        print(f"all {len(names)}: at most {sum(result['hours'] for result in results.values()):.2f} hours")
     if args.json:
         command.print_json(results)
 
@@ -160,9 +165,13 @@ def _fits(name: str, table: str) -> bool:
     return name == "planted" or (holds == "ratings") == (table in cf_tables.TABLES)
 
 
+def _scale(args: argparse.Namespace, ratings: bool) -> Any:
+    return (cf_scales if ratings else scales).SCALES[args.scale]
+
+
 def _shelf(args: argparse.Namespace, ratings: bool = False) -> Any:
     """The shelf of language models, or of recommenders, that the options name."""
-    scale: Any = (cf_scales if ratings else scales).SCALES[args.scale]
+    scale = _scale(args, ratings)
     # equal figures are wanted here, whatever a device's default; compiled programs are kept for the next run
     jax.config.update("jax_default_matmul_precision", "highest")
     jax.config.update("jax_compilation_cache_dir", str((args.work / "xla").absolute()))
@@ -176,10 +185,8 @@ def _shelf(args: argparse.Namespace, ratings: bool = False) -> Any:
     return kind(loaded, scale, args.recipe, args.work, getattr(args, "show", False))
 
 
-def _project(
-    args: argparse.Namespace, name: str, shelf: Any, timed: dict[Hashable, dict[str, Any]]
-) -> dict[str, Any]:
-    projected = dry_run.project(TABLES[name], shelf, args.seeds, args.rows, timed)
+def _project(args: argparse.Namespace, name: str, shelf: Any, dry: dry_run.DryRun) -> dict[str, Any]:
+    projected = dry.project(TABLES[name], shelf, args.seeds, args.rows)
     _print(dry_run.shown(name, projected))
     return projected
 

@@ -4,6 +4,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import jax
@@ -46,45 +47,51 @@ class Shelf(Protocol):
         ...
 
 
-def project(
-    table: Table, shelf: Shelf, seeds: int | None, only: str | None, timed: dict[Hashable, dict[str, Any]]
-) -> dict[str, Any]:
-    """Hours and memory that the table's models would take, those on the shelf left out.
+@dataclass
+class DryRun:
+    """What tables would cost, one after another: what an earlier one trains, a later one finds."""
 
-    only: as in `benchmarks.table.named`; timed: what former calls have measured, and this one adds to.
-    """
-    wanted: dict[Any, None] = {}
+    models: set[Hashable] = field(default_factory=set)  # of the tables so far
+    measured: dict[Hashable, dict[str, Any]] = field(default_factory=dict)  # of their shapes
 
-    def want(spec: Any) -> None:
-        for other in shelf.below(spec):
-            want(other)
-        wanted[spec] = None
+    def project(self, table: Table, shelf: Shelf, seeds: int | None, only: str | None) -> dict[str, Any]:
+        """Hours and memory that the table's models would take, those left out that are found; only: as `named`."""
+        wanted: dict[Any, None] = {}
 
-    for row in named(table.rows(shelf.scale, seeds), table.name, only):
-        for spec in (spec for specs in row.draws for spec in specs):
-            want(spec)
-    stepped = [spec for spec in wanted if shelf.shape(spec) is not None]
-    missing = [spec for spec in stepped if not shelf.is_there(spec)]
-    shapes: dict[Hashable, list[Any]] = {}
-    for spec in missing:
-        shapes.setdefault((shelf.unit, shelf.shape(spec)), []).append(spec)
-    new = [shape for shape in shapes if shape not in timed]
-    for number, shape in enumerate(new, 1):
-        started = time.perf_counter()
-        timed[shape] = _measure(shapes[shape][0], shelf)
-        seconds = time.perf_counter() - started
-        said = f"  measured {timed[shape]['model']} in {seconds:.1f} s ({number} of {len(new)})"
-        print(said, file=sys.stderr, flush=True)
-    rows = [_for_all(timed[shape], len(specs)) for shape, specs in shapes.items()]
-    return {
-        "models": len(stepped),
-        "on the shelf": len(stepped) - len(missing),
-        "unit": shelf.unit,
-        "stand_in": shelf.stand_in,
-        "shapes": rows,
-        "hours": sum(row["hours"] for row in rows),
-        "memory_gb": max((row["memory_gb"] for row in rows), default=0.0),
-    }
+        def want(spec: Any) -> None:
+            for other in shelf.below(spec):
+                want(other)
+            wanted[spec] = None
+
+        for row in named(table.rows(shelf.scale, seeds), only):
+            for spec in (spec for specs in row.draws for spec in specs):
+                want(spec)
+        stepped = [spec for spec in wanted if shelf.shape(spec) is not None]
+        missing = [
+            spec for spec in stepped
+            if (shelf.unit, spec) not in self.models and not shelf.is_there(spec)
+        ]  # fmt: skip
+        self.models |= {(shelf.unit, spec) for spec in missing}
+        shapes: dict[Hashable, list[Any]] = {}
+        for spec in missing:
+            shapes.setdefault((shelf.unit, shelf.shape(spec)), []).append(spec)
+        new = [shape for shape in shapes if shape not in self.measured]
+        for number, shape in enumerate(new, 1):
+            started = time.perf_counter()
+            self.measured[shape] = _measure(shapes[shape][0], shelf)
+            seconds = time.perf_counter() - started
+            said = f"  measured {self.measured[shape]['model']} in {seconds:.1f} s ({number} of {len(new)})"
+            print(said, file=sys.stderr, flush=True)
+        rows = [_for_all(self.measured[shape], len(specs)) for shape, specs in shapes.items()]
+        return {
+            "models": len(stepped),
+            "found": len(stepped) - len(missing),
+            "unit": shelf.unit,
+            "stand_in": shelf.stand_in,
+            "shapes": rows,
+            "hours": sum(row["hours"] for row in rows),
+            "memory_gb": max((row["memory_gb"] for row in rows), default=0.0),
+        }
 
 
 def _measure(spec: Any, shelf: Shelf) -> dict[str, Any]:
@@ -154,7 +161,7 @@ def shown(name: str, projected: dict[str, Any]) -> RichTable:
     unit = projected["unit"]
     table = RichTable(
         "model", "models", f"{unit}/s", "padding", "min/epoch", "epochs at most", "hours", "memory so far, GB",
-        title=f"{name}: {projected['models']} models, {projected['on the shelf']} of them on the shelf; "
+        title=f"{name}: {projected['models']} models, {projected['found']} of them trained already or counted above; "
         f"at most {projected['hours']:.2f} hours and {projected['memory_gb']:.1f} GB",
         title_justify="left",
         caption=f"{projected['stand_in']}padding: room of minibatches over what is in it",

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from benchmarks import record
-from jaxfit.errors import UserError
 
 Measured = dict[str, float]  # column -> figure
 IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
@@ -88,17 +87,10 @@ class Table:
     draw: Callable[[dict[str, Any], Path], None] | None = None  # a complete record, as a figure
 
 
-def named(rows: list[Row], table: str, only: str | None) -> list[Row]:
-    """The rows in whose label a word begins with this text; all, where none is given.
-
-    Raises UserError where there is no such row.
-    """
+def named(rows: list[Row], only: str | None) -> list[Row]:
+    """The rows in whose label a word begins with this text; all, where none is given."""
     text = re.compile(rf"(?<!\w){re.escape(only or '')}", re.IGNORECASE)
-    chosen = [row for row in rows if text.search(" ".join(row.label))]
-    if not chosen:
-        begins = ", ".join(dict.fromkeys(row.label[0] for row in rows))
-        raise UserError(f"no row of {table} is named {only!r}", "--rows", f"they begin with {begins}")
-    return chosen
+    return [row for row in rows if text.search(" ".join(row.label))]
 
 
 def run(
@@ -131,7 +123,7 @@ def run(
         known = {label: row for label, row in stored.items() if row["models"] == wanted.get(label)}
         models = before["models"]
     result: dict[str, Any] = begin
-    for row in named(rows, table.name, only):
+    for row in named(rows, only):
         known[row.label] = _measure(table, row, shelf)
         used = (shelf.get(spec) for specs in row.draws for spec in specs)
         models |= {model.directory.name: describe_model(model, shelf) for model in used}

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxfit.order import permutation
 
+LAYOUT = 2  # to be raised when equal epochs are laid out in another way: their checkpoints then are others
 RUNS = 64  # of minibatches of the same bucket, in an epoch of several buckets
 ONE_ROOM = 2.0  # how much room over what is in it, on average, is borne to have a single bucket
 BUCKET = 1.5  # likewise to have one bucket in place of two, once there are several
@@ -42,10 +43,11 @@ class Plan(NamedTuple):
 class Buckets(NamedTuple):
     """Which examples are put together, throughout a training.
 
-    of: int8[N], the bucket of each; usual: what nearly all minibatches of a bucket need, entries of each kind, as
-    long as it is one device's part of a minibatch.
+    costs: int[N] or int[N, kinds], entries of each; of: int8[N], the bucket of each; usual: for each bucket the room,
+    for each kind of entries, that nearly all of its minibatches need, or their equal parts where devices share them.
     """
 
+    costs: np.ndarray
     of: np.ndarray
     usual: list[np.ndarray]
 
@@ -54,10 +56,10 @@ def capacity(costs: np.ndarray | None, visits: np.ndarray, lane_size: int) -> Ro
     """Static room for the ragged entries of any minibatch (or device's part of one) among these visits.
 
     costs: [N] or [N, kinds], entries per example; visits: the examples in order, fillers of the last minibatch
-    included. One number for each kind. Chosen from a fixed ladder by the visits alone, so that a resumed
+    included. One number for each kind. Chosen from a fixed ladder by costs and visits alone, so that a resumed
     epoch compiles to the same program.
     """
-    return 0 if costs is None else _room(costs, visits, lane_size, _usual(costs, lane_size))
+    return 0 if costs is None else _room(costs, visits, lane_size, _usual(costs, costs, lane_size))
 
 
 def _room(costs: np.ndarray, visits: np.ndarray, lane_size: int, usual: np.ndarray) -> Room:
@@ -66,16 +68,19 @@ def _room(costs: np.ndarray, visits: np.ndarray, lane_size: int, usual: np.ndarr
     return tuple(rungs) if costs.ndim > 1 else rungs[0]
 
 
-def _usual(costs: np.ndarray, lane_size: int) -> np.ndarray:
-    """Where the largest of some thousand minibatches lies: so that nearly all epochs need but one program.
+def _usual(costs: np.ndarray, company: np.ndarray, lane_size: int) -> np.ndarray:
+    """Where the largest of some thousand minibatches of such examples lies: so that nearly all epochs need but one
+    program.
 
-    A normal distribution's, with the first term for skewness (Cornish and Fisher 1938); of single examples, the most.
+    A normal distribution's, with the first term for skewness (Cornish and Fisher 1938); at most what there can be
+    where minibatches are filled from `company`, costs of those and others.
     """
-    if lane_size == 1:
-        return costs.max(axis=0)
     mean, spread = costs.mean(axis=0), np.maximum(costs.std(axis=0), 1e-9)
     skewness = (((costs - mean) / spread) ** 3).mean(axis=0) / lane_size**0.5
-    return mean * lane_size + (3.5 + (3.5**2 - 1) / 6 * skewness) * spread * lane_size**0.5
+    likely = mean * lane_size + (3.5 + (3.5**2 - 1) / 6 * skewness) * spread * lane_size**0.5
+    number = min(lane_size, len(company))
+    most = np.partition(company, len(company) - number, axis=0)[-number:].sum(axis=0, dtype=np.int64)
+    return most if lane_size == 1 else np.minimum(likely, most)
 
 
 def rung(most: float) -> int:
@@ -84,38 +89,34 @@ def rung(most: float) -> int:
     return int(-(-(LEAST * 2**octaves) // 8) * 8)
 
 
-def buckets(costs: np.ndarray | None, batch_size: int, lanes: int) -> Buckets | None:
-    """Put examples of like size together, or all of them; None for examples of one size.
+def buckets(costs: np.ndarray, batch_size: int, lanes: int) -> Buckets:
+    """Put examples of like size together, or all of them.
 
     From sizes a power of two apart, small ones first, as many as a bucket's room allows. Decided by whole
     minibatches, so that any number of devices gets the same ones.
     """
-    if costs is None:
-        return None
-    if _fits(costs, batch_size, ONE_ROOM):
-        return Buckets(np.zeros(len(costs), np.int8), [_usual(costs, batch_size // lanes)])
-    size = np.ceil(np.log2(np.maximum(costs.reshape(len(costs), -1).max(axis=1), 16))).astype(np.int8)
-    of, members = np.zeros(len(costs), np.int8), [np.zeros(len(costs), bool)]
-    for kind in np.unique(size):
-        joined = members[-1] | (size == kind)
-        if members[-1].any() and not _fits(costs[joined], batch_size, BUCKET):
-            members.append(size == kind)
-        else:
-            members[-1] = joined
-        of[size == kind] = len(members) - 1
-    return Buckets(of, [_usual(costs[alike], batch_size // lanes) for alike in members])
+    of = np.zeros(len(costs), np.int8)
+    if not _fits(costs, costs, batch_size, ONE_ROOM):
+        size = np.ceil(np.log2(np.maximum(costs.reshape(len(costs), -1).max(axis=1), 16)))
+        number, members = 0, np.zeros(len(costs), bool)
+        for kind in np.unique(size):
+            joined = members | (size == kind)
+            if members.any() and not _fits(costs[joined], costs[size <= kind], batch_size, BUCKET):
+                number, joined = number + 1, size == kind
+            of[size == kind], members = number, joined
+    numbers = range(int(of.max(initial=0)) + 1)
+    return Buckets(costs, of, [_usual(costs[of == n], costs[of <= n], batch_size // lanes) for n in numbers])
 
 
-def _fits(costs: np.ndarray, batch_size: int, most: float) -> bool:
+def _fits(costs: np.ndarray, company: np.ndarray, batch_size: int, most: float) -> bool:
     """Whether one room for minibatches of these examples is at most so many times what is in them on average."""
-    rooms = np.array([rung(usual) for usual in np.ravel(_usual(costs, batch_size))])
+    rooms = np.array([rung(usual) for usual in np.ravel(_usual(costs, company, batch_size))])
     mean = np.ravel(costs.mean(axis=0)) * batch_size
     return bool(np.all(rooms <= most * np.maximum(mean, LEAST)))
 
 
 def plan(
-    costs: np.ndarray | None,
-    alike: Buckets | None,
+    bucketed: Buckets | None,
     order: np.ndarray,
     batch_size: int,
     lanes: int,
@@ -123,28 +124,29 @@ def plan(
 ) -> Plan:
     """Lay an epoch's examples, `order`, into minibatches, and say in which room each is run.
 
+    bucketed: by the same batch_size and lanes; None for examples of one size.
     What a bucket has too few of for a last whole minibatch moves up to the next. The last minibatch of all may be
     short; it is filled up with an example that costs little, whose weight is 0.
     """
     steps = -(-len(order) // batch_size)
-    filler = 0 if costs is None else int(np.argmin(costs.reshape(len(order), -1).sum(axis=1)))
+    filler = 0 if bucketed is None else int(np.argmin(bucketed.costs.reshape(len(order), -1).sum(axis=1)))
 
     def filled(examples: np.ndarray) -> np.ndarray:
         missing = -len(examples) % batch_size
         return np.concatenate([examples, np.full(missing, filler, np.int32)]) if missing else examples
 
-    if costs is None or alike is None:
+    if bucketed is None:
         return Plan(filled(order), [Stretch(0, steps, 0)])
     runs: list[tuple[np.ndarray, Room]] = []
     rest = np.zeros(0, np.int32)
-    last = len(alike.usual) - 1
+    last = len(bucketed.usual) - 1
     length = (-(-steps // RUNS) if last else steps) * batch_size
-    for number, usual in enumerate(alike.usual):
-        examples = np.concatenate([rest, order[alike.of[order] == number]])
+    for number, usual in enumerate(bucketed.usual):
+        examples = np.concatenate([rest, order[bucketed.of[order] == number]])
         whole = len(examples) if number == last else len(examples) // batch_size * batch_size
         examples, rest = examples[:whole], examples[whole:]
         if whole:
-            needed = _room(costs, filled(examples), batch_size // lanes, usual)
+            needed = _room(bucketed.costs, filled(examples), batch_size // lanes, usual)
             runs += [(examples[i : i + length], needed) for i in range(0, whole, length)]
     short = [run for run in runs if len(run[0]) % batch_size]
     runs = [run for run in runs if len(run[0]) % batch_size == 0]

@@ -21,7 +21,7 @@ from jax.sharding import Mesh
 
 from jaxfit import checkpoint, journal, processes, step
 from jaxfit import mesh as devices
-from jaxfit.capacity import capacity, rung
+from jaxfit.capacity import LAYOUT, capacity, rung
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Stand, Trainer
@@ -90,7 +90,7 @@ def fit(
     Raises UserError for a checkpoint of another configuration, for a full disk, and for a loss that is not
     finite (with the step and the last good checkpoint); Interrupted after Ctrl-C, with the state saved.
     """
-    known = {"recipe": asdict(recipe), "together": program.together, **(identity or {})}
+    known = {"recipe": asdict(recipe), "together": program.together, "epochs laid out": LAYOUT, **(identity or {})}
     processes.require_same({**known, "number of devices": devices.lanes(mesh)})
     trainer = Trainer(program, params, data, recipe, key, mesh)
     log = journal.Journal(directory) if directory else None

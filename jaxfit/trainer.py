@@ -80,7 +80,9 @@ class Trainer:
             raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
         # visits need no room
         self.costs = program.costs(data) if program.costs and not program.visit else None
-        self.alike = buckets(self.costs, recipe.batch_size, devices.lanes(mesh))
+        self.bucketed = (
+            None if self.costs is None else buckets(self.costs, recipe.batch_size, devices.lanes(mesh))
+        )
         self.params_type = type(params)
         self.state = devices.replicate(step.start(params, program, self.transform, data), mesh)
         self.best = params
@@ -134,7 +136,7 @@ class Trainer:
         if rest:
             order = np.append(order, np.int32(whole))
         batch, lanes = self.recipe.batch_size // self.together, devices.lanes(self.mesh)
-        return plan(self.costs, self.alike, order, batch, lanes, jax.random.fold_in(key, 1))
+        return plan(self.bucketed, order, batch, lanes, jax.random.fold_in(key, 1))
 
     def arrays(self) -> dict[str, Any]:
         """All arrays that a checkpoint holds: scratch tables are zeros between steps."""

@@ -226,16 +226,21 @@ def test_a_closed_form_that_was_interrupted_is_solved_again(tmp_path: Path) -> N
 
 def test_dry_run_projects_and_trains_nothing(tmp_path: Path, place_in) -> None:
     place = place_in(tmp_path)
-    results, _, err = place.tables("table-5.1", "table-5.3", options=("--dry-run", "--rows", "RBM"))
-    said = [line.split()[1] for line in err.splitlines() if line.startswith("  measured ")]
-    assert said == ["rbm3", "rbm5"]  # what the first table measured serves the second
-    for projected in results.values():
-        assert projected["models"] == 2
-        assert [(shape["model"], shape["models"]) for shape in projected["shapes"]] == [
-            ("rbm3", 1),
-            ("rbm5", 1),
-        ]
-    assert results["table-5.1"] == results["table-5.3"]
+    names = ("table-5.2", "table-5.1", "table-5.3", "random-splits")
+    results, out, err = place.tables(*names, options=("--dry-run", "--rows", "RBM"))
+    assert list(results) == list(names[1:])  # Table 5.2 has no such row
+    measured = [line.split()[1] for line in err.splitlines() if line.startswith("  measured ")]
+    assert measured == ["rbm3", "rbm5"]
+    counted = {
+        name: [(shape["model"], shape["models"]) for shape in table["shapes"]]
+        for name, table in results.items()
+    }
+    assert counted["table-5.1"] == [("rbm3", 1), ("rbm5", 1)]
+    assert counted["table-5.3"] == []  # what one table trains, the next finds
+    assert counted["random-splits"] == [("rbm3", 5)]  # of other splits: the same shape, trained anew
+    assert [(table["models"], table["found"]) for table in results.values()] == [(2, 0), (2, 2), (5, 0)]
+    hours = sum(table["hours"] for table in results.values())
+    assert f"all 3: at most {hours:.2f} hours" in out.splitlines()
     projected = results["table-5.1"]
     assert all(shape["ratings_per_second"] > 0 for shape in projected["shapes"])
     assert all(1 <= shape["padding_ratio"] < 20 for shape in projected["shapes"])

@@ -56,6 +56,19 @@ def test_the_shortest_training_that_comes_to_an_error_is_chosen(ground, monkeypa
     assert found["lowest RMSE"] == 0.4
 
 
+def test_a_training_that_came_to_an_error_once_by_luck_is_not_chosen(ground, monkeypatch):
+    errors = {1: iter([0.9, 1.1]), 2: iter([0.8, 0.9])}
+
+    def fake(train, setting, data):
+        return rating_speed.Trial(dict(setting), setting["passes"], 0.0, next(errors[setting["passes"]]))
+
+    monkeypatch.setattr(rating_speed, "trial", fake)
+    contender = Contender(None, {}, ("passes", (1, 2)))
+    found = rating_speed.times({"x": contender}, ground._replace(errors=(1.0, 0.5)), rounds=1)["x"]
+    assert found["to 1.000"] == {"seconds": 2.0, "RMSE": 0.9, "setting": "passes 2"}
+    assert found["to 0.500"] == "not reached"
+
+
 def test_more_passes_are_not_tried_once_all_errors_are_reached(ground):
     made = []
 

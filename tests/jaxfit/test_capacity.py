@@ -10,7 +10,7 @@ from jaxfit.capacity import Plan, buckets, capacity, plan
 
 
 def lay(costs: np.ndarray, order: np.ndarray, batch_size: int, lanes: int, key: jax.Array) -> Plan:
-    return plan(costs, buckets(costs, batch_size, lanes), order, batch_size, lanes, key)
+    return plan(buckets(costs, batch_size, lanes), order, batch_size, lanes, key)
 
 
 def test_room_for_ragged_entries_covers_every_lane_and_the_fillers():
@@ -74,3 +74,15 @@ def test_a_training_needs_few_programs_however_its_epochs_are_drawn(batch_size):
         padding.append(sum((s.end - s.begin) * s.room for s in laid.stretches) / costs.sum())
     assert max(padding) < 2
     assert len(rooms) <= {1: 4, 20: 4, 50: 2}[batch_size]
+
+
+@pytest.mark.parametrize(
+    ("users", "batch_size", "most"), [(1000, 20, 1.6), (200, 50, 2), (100, 20, 2)]
+)
+@pytest.mark.parametrize("outlier", [0, 20_000])
+def test_neither_a_few_examples_nor_one_very_large_one_waste_room(users, batch_size, most, outlier):
+    draws = np.random.default_rng(2)
+    costs = np.clip(10 ** draws.normal(2, 0.5, users), 20, 800).astype(np.int64)
+    costs[0] = outlier or costs[0]
+    laid = lay(costs, draws.permutation(users).astype(np.int32), batch_size, 1, jax.random.key(0))
+    assert sum((s.end - s.begin) * s.room for s in laid.stretches) <= most * costs.sum()

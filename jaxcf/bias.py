@@ -105,9 +105,9 @@ def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, 
 
 
 KINDS: dict[str, dict[str, Any]] = {
-    "user-bias": {"items": False},
-    "item-bias": {"users": False},
-    "bias": {},
+    "user-bias": {"users": True, "items": False},
+    "item-bias": {"users": False, "items": True},
+    "bias": {"users": True, "items": True},
 }
 
 # "thesis": the decay of §5.4.2, as of updates per triple. "tuned" was chosen on validation ratings of MovieLens 1M.

@@ -21,6 +21,13 @@ SCHEMES = {
     "thesis": "each user's nine latest ratings held out, a third of them for validation (thesis, 5.4.1)",
     "users": "users left out: half of what they rated is known, the other asked",
 }
+# option -> the scheme that it is of, default, meaning
+SHARES: dict[str, tuple[str, float, str]] = {
+    "valid": ("random", 0.05, "share of the ratings for validation"),
+    "test": ("random", 0.1, "share of the ratings for the test"),
+    "users": ("users", 0.1, "share of the users that are left out"),
+    "folds": ("kfold", 5, "number of folds"),
+}
 
 
 def add(commands: Any) -> None:
@@ -38,18 +45,11 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     parser.add_argument("--out", metavar="DIR", help="folder for the files")
     share = parser.add_argument_group("shares")
-    for name, default, what in (
-        ("valid", 0.05, "of the ratings for validation (random)"),
-        ("test", 0.1, "of the ratings for the test (random)"),
-        ("users", 0.1, "of the users left out (users)"),
-    ):
-        share.add_argument(
-            f"--{name}", type=options.number(f"--{name}", float, high=1), default=default, metavar="SHARE",
-            help=f"{what} (0 to 1; default: {default})",
-        )  # fmt: skip
-    share.add_argument(
-        "--folds", type=options.number("--folds", low=2), default=5, metavar="N", help="of kfold (default: 5)"
-    )
+    for name, (scheme, default, what) in SHARES.items():
+        whole = isinstance(default, int)
+        number = options.number(f"--{name}", low=2) if whole else options.number(f"--{name}", float, high=1)
+        told = f"{what} ({scheme}; default: {default})"
+        share.add_argument(f"--{name}", type=number, metavar="N" if whole else "SHARE", help=told)
     share.add_argument(
         "--seed",
         type=options.number("--seed", low=0),
@@ -65,6 +65,13 @@ def run(args: argparse.Namespace) -> None:
     """Split, and say what was written."""
     if not args.out:
         raise UserError("--out is missing", args.parser.prog, "name a folder for the files: --out DIR")
+    for name, (scheme, default, _) in SHARES.items():
+        if getattr(args, name) is None:
+            setattr(args, name, default)
+        elif args.scheme != scheme:
+            raise UserError(
+                f"--scheme {args.scheme} has no such share", f"--{name}", f"it is of --scheme {scheme}"
+            )
     out = Path(args.out)
     if out.exists() and not out.is_dir():
         raise UserError("a file stands where the folder should", out, "choose another --out")

@@ -62,7 +62,7 @@ class Ratings(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Who rated what, without the ratings."""
+    """Who rated what, without the ratings; all of them in the catalogue, where models are told of them."""
 
     user: NDArray[np.int32]  # [N]
     item: NDArray[np.int32]  # [N]

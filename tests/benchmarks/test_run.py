@@ -8,12 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from jax import random
 
 from benchmarks import __main__, kept, measures, record, report, scales, shelf, table
 from benchmarks.tables import TABLES
 from jaxfit.errors import UserError
-from jaxlm import trees
 
 ROOT = Path(__file__).parents[2]
 
@@ -286,83 +284,3 @@ def test_mistakes_are_one_line(place, arguments: tuple[str, ...], line: str) -> 
     assert out == ""
     assert err.splitlines()[-1].startswith(line)
     assert "Traceback" not in err
-
-
-def _rows(*values: list[float]) -> list[dict]:
-    """T1, T2, … each better than the one before in the thesis."""
-    return [
-        {
-            "label": ["HLBL", f"T{i}"],
-            "cells": {"perplexity": {"values": v, "mean": np.mean(v)}},
-            "thesis": {"perplexity": 100.0 - i},
-            "seeds": list(range(len(v))),
-        }
-        for i, v in enumerate(values, 1)
-    ]
-
-
-def test_pairs_of_trees_are_resolved_by_two_standard_errors() -> None:
-    # differences 1, 2, 3: mean 2, standard error 1/sqrt(3)
-    far = _rows([11.0, 22.0, 33.0], [10.0, 20.0, 30.0])
-    assert table.paired(far, "perplexity") == ([], [])
-    assert table.paired(_rows([10.0, 20.0, 30.0], [11.0, 22.0, 33.0]), "perplexity") == ([], ["T1/T2"])
-    # differences 1, -1, 2: mean 0.67, standard error 0.88
-    near = _rows([11.0, 19.0, 32.0], [10.0, 20.0, 30.0])
-    assert table.paired(near, "perplexity") == (["T1/T2"], [])
-    assert table.paired(_rows([10.0], [10.0]), "perplexity") == ([], []), "of one seed nothing is known"
-
-
-def test_the_order_of_table_4_4_is_of_all_pairs_of_trees() -> None:
-    trees = _rows([70.0, 71.0], [60.0, 61.0], [60.5, 60.2], [65.0, 66.0])
-    ngram = {"label": ["Int. KN2", ""], "cells": {"perplexity": {"values": [60.0], "mean": 60.0}}}
-    answers = list(TABLES["table-4.4"].conclude([*trees, ngram]).items())
-    assert [answer for _, answer in answers] == [False, ["T2/T3"], ["T2/T4", "T3/T4"]]
-    assert [table.said(answer) for _, answer in answers] == ["no", "T2/T3", "T2/T4, T3/T4"]
-    assert len(TABLES["table-4.4"].conclude([*_rows([70.0], [60.0]), ngram])) == 1, "of one seed: the order"
-
-
-def test_an_epoch_that_was_resumed_counts_by_its_speed() -> None:
-    lines = [
-        {"steps": 100, "train_seconds": 10.0, "examples_per_second": 100.0, "compile_seconds": 1.0},
-        {"steps": 100, "train_seconds": 11.0, "examples_per_second": 90.9, "compile_seconds": 1.0},
-        {"steps": 7, "train_seconds": 0.5, "examples_per_second": 140.0, "compile_seconds": 2.0},
-        {"steps": 0, "train_seconds": 0.0, "examples_per_second": 0.0, "compile_seconds": 2.0},
-    ]
-    found = kept.timing(lines, 1000)
-    assert found == {"seconds_per_epoch": 10.0, "examples_per_second": 100.0, "compile_seconds": 2.0}
-    assert kept.timing([], 1000) == {}, "an n-gram model has no epochs"
-
-
-def test_subtrees_are_those_that_were_joined() -> None:
-    keys = random.split(random.key(0), 4)
-    parts = [trees.random_tree(key, 11) for key in keys]
-    again = shelf.subtrees(trees.join(parts))
-    assert len(again) == 4
-    for part, found in zip(parts, again, strict=True):
-        assert found.num_words == 11
-        assert trees.paths(found).signs.tolist() == trees.paths(part).signs.tolist()
-
-
-def test_identity_is_all_that_determines_a_model_and_nothing_else(tmp_path: Path) -> None:
-    scale = scales.SCALES["tiny"]
-    corpus = scales.corpus("planted", scale)
-    ours = shelf.Shelf(corpus, scale, "tuned", tmp_path)
-    spec = shelf.Spec("hlbl", tree=("adaptive", 0.4, 4))
-    folder = ours.directory(spec)
-    other = [
-        shelf.Shelf(corpus, scale, "thesis", tmp_path).directory(spec),
-        shelf.Shelf(corpus._replace(sha256="0" * 64), scale, "tuned", tmp_path).directory(spec),
-        ours.directory(shelf.Spec("hlbl", seed=2, tree=("adaptive", 0.4, 4))),
-        ours.directory(shelf.Spec("hlbl", tree=("adaptive", 0.25, 4))),
-        ours.directory(shelf.Spec("hlbl", tree=("adaptive", 0.4, 4), left_out=(0, 8))),
-        ours.directory(shelf.Spec("hlbl", tree=("adaptive", 0.4, 4), tree_of=spec)),
-        ours.directory(shelf.Spec("hlbl", tree=("adaptive", 0.4, 4), config=(("context_size", 2),))),
-    ]
-    assert len({folder, *other}) == 1 + len(other)
-    assert shelf.Shelf(corpus, scale, "tuned", tmp_path, show=True).directory(spec) == folder
-    # of the whole data, under another scale
-    whole = dataclasses.replace(scale, events=None)
-    assert shelf.Shelf(corpus, whole, "tuned", tmp_path).directory(spec) != folder
-    # an n-gram model is the same under any recipe
-    kn = shelf.Spec("kn", order=3)
-    assert shelf.Shelf(corpus, scale, "thesis", tmp_path).directory(kn) == ours.directory(kn)

@@ -12,10 +12,8 @@ import pytest
 from jaxcf import rbm, vectors
 from jaxcf.ratings import Ratings, Scale
 from jaxcf.rbm_chains import chains, open_tables
-from jaxfit import fit
 from jaxfit.errors import UserError
 from jaxfit.parts import add
-from jaxfit.recipe import Recipe
 from jaxfit.rows import Weights
 from jaxfit.step import by_differentiation
 
@@ -327,38 +325,6 @@ def test_initial_biases_predict_each_movies_own_frequencies():
     np.testing.assert_allclose(
         predicted[2], [61 / 123, 1 / 123, 61 / 123], rtol=1e-4
     )  # not rated: as all are
-
-
-@pytest.fixture(scope="module")
-def planted():
-    """Users of two tastes, which half of the movies please, and half of the ratings held out."""
-    rng = np.random.default_rng(0)
-    users, items = 200, 24
-    taste, kind = rng.integers(0, 2, users), np.arange(items) % 2
-    good = np.where(taste[:, None] == kind[None], 0.9, 0.1)
-    value = np.where(rng.random((users, items)) < good, 2, rng.integers(0, 2, (users, items)))
-    user, item = map(np.ravel, np.indices((users, items)))
-    rated = Ratings(user.astype(np.int32), item.astype(np.int32), (value.ravel() + 1).astype(np.float32))
-    held = rng.random(users * items) < 0.5
-    return [Ratings(*(x[part] for x in rated[:3])) for part in (~held, held)], good
-
-
-def test_training_finds_the_tastes(planted):
-    (known, held), good = planted
-    config = rbm.Config(num_items=24, num_values=3, num_hidden=4, cd_steps=(1, 3))
-    train, valid = (vectors.make_data(known, 200, SCALE, wanted=w) for w in (None, held))
-    p = rbm.init(jax.random.key(0), config, known, SCALE.level(known.stars))
-    recipe = Recipe("sgd", 20, 30, {"*": 0.02}, {"*": 0.0, "W": 1.0}, anneal=True, reduction="sum")
-    fitted = fit.fit(rbm.program(config), p, train, valid, recipe=recipe, key=jax.random.key(1))
-    # the truth's own error is that of the ratings around their mean, given the taste
-    mean = good * 3 + (1 - good) * 1.5
-    best = np.sqrt(np.mean((held.stars - mean[held.user, held.item]) ** 2))
-    first, last = fitted.history[0]["valid"] ** 0.5, fitted.score**0.5
-    assert best < last < 1.03 * best < first
-    predicted = rbm.expected(rbm.predict(fitted.params, train, held.user, held.item, config), config)
-    np.testing.assert_allclose(np.sqrt(np.mean((predicted - held.stars) ** 2)), last, rtol=1e-4)
-    exact = rbm.predict(fitted.params, train, held.user, held.item, config, exact=True)
-    assert np.mean(np.abs(rbm.expected(exact, config) - predicted)) < 0.05
 
 
 def test_T_follows_its_schedule():

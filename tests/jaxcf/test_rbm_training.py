@@ -1,4 +1,4 @@
-"""RBMs through the engine: devices, and resuming when users go by size, each bucket with its own program."""
+"""RBMs through the engine: what training finds; devices, and resuming when each bucket has its own program."""
 
 import dataclasses
 import itertools
@@ -7,13 +7,14 @@ import jax
 import numpy as np
 import pytest
 
-from jaxcf import planted, train
+from jaxcf import planted, rbm, train, vectors
 from jaxcf.kinds import KINDS
 from jaxcf.model import NO_PAIRS
 from jaxcf.planted import Planted
-from jaxcf.ratings import Pairs
+from jaxcf.ratings import Pairs, Ratings, Scale
 from jaxfit import checkpoint, fit, trainer
 from jaxfit.capacity import buckets, plan
+from jaxfit.recipe import Recipe
 from jaxfit.training import Run
 
 # so long a tail that minibatches of two users have room for several sizes
@@ -82,3 +83,36 @@ def test_a_training_by_buckets_that_was_interrupted_goes_on_bit_for_bit(data, tm
     for a, b in zip(whole.params, resumed.params, strict=True):
         np.testing.assert_array_equal(a, b)
     assert (tmp_path / "whole/journal.jsonl").read_bytes() == (tmp_path / "cut/journal.jsonl").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def tastes():
+    """Users of two tastes, which half of the movies please, and half of the ratings held out."""
+    rng = np.random.default_rng(0)
+    users, items = 200, 24
+    taste, kind = rng.integers(0, 2, users), np.arange(items) % 2
+    good = np.where(taste[:, None] == kind[None], 0.9, 0.1)
+    value = np.where(rng.random((users, items)) < good, 2, rng.integers(0, 2, (users, items)))
+    user, item = map(np.ravel, np.indices((users, items)))
+    rated = Ratings(user.astype(np.int32), item.astype(np.int32), (value.ravel() + 1).astype(np.float32))
+    held = rng.random(users * items) < 0.5
+    return [Ratings(*(x[part] for x in rated[:3])) for part in (~held, held)], good
+
+
+def test_training_finds_the_tastes(tastes):
+    scale = Scale(1, 3, 1)
+    (known, held), good = tastes
+    config = rbm.Config(num_items=24, num_values=3, num_hidden=4, cd_steps=(1, 3))
+    train, valid = (vectors.make_data(known, 200, scale, wanted=w) for w in (None, held))
+    p = rbm.init(jax.random.key(0), config, known, scale.level(known.stars))
+    recipe = Recipe("sgd", 20, 30, {"*": 0.02}, {"*": 0.0, "W": 1.0}, anneal=True, reduction="sum")
+    fitted = fit.fit(rbm.program(config), p, train, valid, recipe=recipe, key=jax.random.key(1))
+    # the truth's own error is that of the ratings around their mean, given the taste
+    mean = good * 3 + (1 - good) * 1.5
+    best = np.sqrt(np.mean((held.stars - mean[held.user, held.item]) ** 2))
+    first, last = fitted.history[0]["valid"] ** 0.5, fitted.score**0.5
+    assert best < last < 1.03 * best < first
+    predicted = rbm.expected(rbm.predict(fitted.params, train, held.user, held.item, config), config)
+    np.testing.assert_allclose(np.sqrt(np.mean((predicted - held.stars) ** 2)), last, rtol=1e-4)
+    exact = rbm.predict(fitted.params, train, held.user, held.item, config, exact=True)
+    assert np.mean(np.abs(rbm.expected(exact, config) - predicted)) < 0.05

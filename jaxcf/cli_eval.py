@@ -92,6 +92,9 @@ def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, whom: As
     """The ratings to predict; where users are folded in, those of others are left out. What to know of them is said."""
     if args.known:
         mine = ratings.user >= 0
+        if not mine.any():
+            do = "give --known ratings of users of --ratings"
+            raise UserError("no rating is of a user of whom something is known", args.ratings[0], do)
         if not mine.all():
             say(f"{int((~mine).sum()):,} ratings are of users without known ones: left out")
         ratings = take(ratings, mine)
@@ -113,7 +116,7 @@ def _exact(
     apart = np.abs(exact - predicted)
     known = np.append(np.bincount(whom.audience.ratings.user, minlength=whom.users.num_users), 0)
     many = known[ratings.user] >= MANY
-    mean = float(apart.mean()) if len(apart) else math.nan
+    mean = float(apart.mean())
     of_many = float(apart[many].mean()) if many.any() else math.nan
     record = {"exact": result.record(), "apart": mean, f"apart_of_users_with_{MANY}_ratings": of_many}
     line = (
@@ -151,6 +154,9 @@ def _ranked(
         whom.expected(False), whom.audience.ratings, found, whom.users.num_users, model.catalogue.num_items,
         args.top, relevant,
     )  # fmt: skip
+    if not result.users:
+        what = f"no rating to rank is of {relevant:g} stars or more"
+        raise UserError(what, args.ratings[0], "lower --relevant, or leave --top out")
     line = (
         f"precision@{args.top} {result.precision:.4f}, recall@{args.top} {result.recall:.4f}, NDCG@{args.top} "
         f"{result.ndcg:.4f} of items of at least {relevant:g} stars, for {result.users:,} users, among all that they "

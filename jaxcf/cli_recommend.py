@@ -2,15 +2,20 @@
 
 import argparse
 import csv
-from pathlib import Path
+import io
 from typing import Any
 
-from jaxcf.cli_asked import add_new_items, command, newcomers, opened, required
+import numpy as np
+
+from jaxcf import layout
+from jaxcf.cli_asked import add_new_items, command, newcomers, opened, required, say
 from jaxcf.model import Answer
 from jaxcf.reading import Reading
 from jaxfit import options
 from jaxfit.command import Parser, print_json
 from jaxfit.errors import UserError
+
+SEPARATORS = ("::", "\t", ",", ";", "|")  # what may separate an id and its title
 
 
 def add(commands: Any) -> None:
@@ -42,7 +47,7 @@ def _top(parser: Parser) -> None:
         "--top", type=options.number("--top"), default=10, metavar="N", help="how many items (default: 10)"
     )
     parser.add_argument(
-        "--titles", metavar="FILE", help="titles by item id, as MovieLens' movies.dat or u.item"
+        "--titles", metavar="FILE", help="titles by item id, as MovieLens' movies.dat, movies.csv or u.item"
     )
 
 
@@ -51,7 +56,8 @@ def run_recommend(args: argparse.Namespace) -> None:
     if args.user is not None and (args.users or args.rated):
         other = "--users" if args.users else "--rated"
         raise UserError(f"--user and {other} ask for different people", args.parser.prog, "give one of them")
-    model, titles = opened(args), read_titles(args.titles)
+    model = opened(args)
+    titles = read_titles(args.titles, model.catalogue.items)
     answers: dict[str, list[Answer]] = {}
     if args.user is not None:
         answers[args.user] = model.recommend(args.user, top=args.top)
@@ -66,9 +72,7 @@ def run_recommend(args: argparse.Namespace) -> None:
     else:
         raise UserError("for whom?", args.parser.prog, "give --user ID, --rated ITEMS or --users FILE")
     if args.json:
-        listed = {
-            user: [{"item": a.item, "stars": a.value} for a in found] for user, found in answers.items()
-        }
+        listed = {user: _listed(found, "stars", titles) for user, found in answers.items()}
         print_json({"command": "recommend", "model": model.kind, "recommended": listed})
         return
     for user, found in answers.items():
@@ -97,39 +101,57 @@ def parse_rated(text: str) -> tuple[dict[str, float], list[str]]:
 
 def run_similar(args: argparse.Namespace) -> None:
     """Print the items most like an item."""
-    model, titles = opened(args), read_titles(args.titles)
+    model = opened(args)
+    titles = read_titles(args.titles, model.catalogue.items)
     found = model.similar(required(args, "item", "name an item: --item ID"), top=args.top)
     if args.json:
-        listed = [{"item": a.item, "cosine": a.value} for a in found]
+        listed = _listed(found, "cosine", titles)
         print_json({"command": "similar", "model": model.kind, "item": args.item, "similar": listed})
     else:
         _print(found, titles)
 
 
-def _print(found: list[Answer], titles: dict[str, str], before: str = "") -> None:
+def _listed(found: list[Answer], measure: str, titles: dict[str, str] | None) -> list[dict[str, Any]]:
+    """Answers as JSON holds them, with titles (null where there is none) if they were asked for."""
+    listed: list[dict[str, Any]] = [{"item": item, measure: value} for item, value in found]
+    if titles is not None:
+        listed = [{**answer, "title": titles.get(str(answer["item"]))} for answer in listed]
+    return listed
+
+
+def _print(found: list[Answer], titles: dict[str, str] | None, before: str = "") -> None:
     for item, value in found:
-        title = titles.get(str(item), "")
+        title = (titles or {}).get(str(item), "")
         print(f"{before}{value:.3f}\t{item}" + (f"\t{title}" if title else ""))
 
 
-def read_titles(path: str | None) -> dict[str, str]:
-    """Titles by item id: lines of id and title, separated by ::, |, tab or comma, in UTF-8 or Latin-1."""
+def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
+    """Titles of items by their ids, None without a file; that it has none of the items' is said.
+
+    A line is id and title, maybe more, separated by what ends the first line's id: ::, tab, comma, ; or |. The file is
+    in UTF-8 or Latin-1, gzipped or not.
+
+    Raises:
+        UserError: as `jaxcf.layout.opened`; no such line is the first.
+    """
     if path is None:
-        return {}
+        return None
+    with layout.opened(path) as f:
+        raw = f.read()
     try:
-        raw = Path(path).read_bytes()
-    except (FileNotFoundError, IsADirectoryError):
-        raise UserError("no such file", path, "name a file of item ids and titles") from None
-    except OSError as error:
-        raise UserError(f"the file cannot be read: {error.strerror or error}", path, "check it") from None
-    try:
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = raw.decode("latin-1")
-    lines = text.splitlines()
-    separator = next((s for s in ("::", "|", "\t", ",") if lines and s in lines[0]), None)
-    if separator is None:
-        raise UserError("no ids and titles in its first line", path, "separate them by ::, |, tab or comma")
-    if separator == ",":
-        return {row[0]: row[1] for row in csv.reader(lines) if len(row) > 1}
-    return {p[0]: p[1] for p in (line.split(separator) for line in lines) if len(p) > 1}
+    lines = [line for line in io.StringIO(text, newline=None) if line.strip()]
+    signs = [sign for sign in SEPARATORS if lines and sign in lines[0]]
+    if not signs:
+        raise UserError(
+            "no id and title are in its first line", path, "separate them by ::, tab, comma, ; or |"
+        )
+    sign = min(signs, key=lines[0].index)
+    quoted = sign in (",", ";")
+    rows = (next(csv.reader([line], delimiter=sign)) if quoted else line.split(sign) for line in lines)
+    titles = {row[0].strip(): row[1].strip() for row in rows if len(row) > 1}
+    if titles.keys().isdisjoint(map(str, items.tolist())):
+        say(f"no id of {path} is of an item of the model: no titles")
+    return titles

@@ -5,6 +5,7 @@ import csv
 import functools
 import gzip
 import io
+import itertools
 import os
 import re
 import sys
@@ -42,7 +43,8 @@ class Reading:
     columns: str | None = field(
         default=None,
         metadata={"help": "columns of user, item, stars and time (the last one or two may be left out), by their "
-                  "names or by their numbers from 1, as userId,movieId,rating or 2,1,3"},
+                  "names or by their numbers from 1, as userId,movieId,rating or 2,1,3; in files of pairs those "
+                  "of user and item count"},
     )  # fmt: skip
     delimiter: str | None = field(
         default=None,
@@ -94,18 +96,16 @@ def opened(path: Source) -> Iterator[IO[bytes]]:
             magic = raw.read(4)
             raw.seek(0)
             if not magic:
-                raise UserError("the file is empty", path, "give a file of ratings")
+                raise UserError("the file is empty", path, "check the name")
             if magic == b"PK\x03\x04":
-                raise UserError(
-                    "the file is a zip archive", path, "unpack it and name the file of ratings in it"
-                )
+                raise UserError("the file is a zip archive", path, "unpack it and name the file in it")
             zipped = magic[:2] == b"\x1f\x8b"
             yield cast(IO[bytes], stack.enter_context(gzip.open(raw))) if zipped else cast(IO[bytes], raw)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise UserError(f"the gzip file is damaged: {error}", path, "fetch or compress it again") from None
     except IsADirectoryError:
         do = "name the file in it; only the Netflix Prize's folders of mv_*.txt or combined_data_*.txt are read whole"
-        raise UserError("a directory stands where a file of ratings should", path, do) from None
+        raise UserError("a directory stands where a file should", path, do) from None
     except FileNotFoundError:
         raise UserError("there is no such file", path, "check the name") from None
     except OSError as error:
@@ -126,8 +126,10 @@ def lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:
     """The lines of a file without their ends, numbered from 1, blank ones left out.
 
     Raises:
-        UserError: as `opened`; an encoding that there is not; bytes that are not of the encoding.
+        UserError: as `opened`; an encoding that there is not, or whose line ends are not one byte; bytes that are
+            not of the encoding.
     """
+    _check_encoding(encoding)
     with opened(path) as f:
         for number, line in enumerate(f, 1):
             try:
@@ -135,12 +137,22 @@ def lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:
             except UnicodeDecodeError:
                 do = "name the file's encoding, for example --encoding latin-1"
                 raise UserError(f"the line is not valid {encoding}", f"{path}, line {number}", do) from None
-            except LookupError:
-                do = "name one that Python knows, as utf-8 or latin-1"
-                raise UserError(f"unknown encoding {encoding!r}", None, do) from None
             text = text.rstrip("\r\n")
             if text:
                 yield number, text
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        readable = b"\n".decode(encoding) == "\n"
+    except LookupError:
+        do = "name one that Python knows, as utf-8 or latin-1"
+        raise UserError(f"unknown encoding {encoding!r}", None, do) from None
+    except UnicodeError:
+        readable = False
+    if not readable:  # lines are told apart before they are decoded
+        what = f"in {encoding} the end of a line is not the one byte \\n"
+        raise UserError(what, "--encoding", "convert the file to utf-8 and leave --encoding out")
 
 
 def kind_of(path: Source, reading: Reading) -> str:
@@ -156,35 +168,52 @@ def kind_of(path: Source, reading: Reading) -> str:
     return "netflix" if re.match(rb"(\xef\xbb\xbf)?\s*\d+:\r?\n", start) else "delimited"
 
 
-def layout_of(path: Source, reading: Reading) -> Layout:
-    """See how a delimited file is laid out, from its first line and from what is given.
+def layout_of(path: Source, reading: Reading, pairs: bool = False) -> Layout:
+    """See how a delimited file is laid out, from its first two lines and from what is given.
 
-    Columns without names are user, item, stars, time, as far as there are any.
+    Columns without names are user, item, stars, time, as far as there are any. A line without numbers is a header
+    where stars should stand in it, or above a line of numbers only. With `pairs`, and where there are but two
+    columns, those of user and item are all that must be there.
 
     Raises:
         UserError: as `lines`; columns or a delimiter that cannot be told or are not there.
     """
-    number, line = next(lines(path, reading.encoding), (0, ""))
+    start = list(itertools.islice(lines(path, reading.encoding), 2))
+    if not start:
+        raise UserError("the file holds blank lines only", path, "check the name")
+    number, line = start[0]
     where = f"{path}, line {number}"
-    if not number:
-        raise UserError("the file holds blank lines only", path, "give a file of ratings")
     sign = _delimiter(line, reading.delimiter, where)
     quoted = sign in (",", ";") or '"' in line
     layout = Layout(sign[0], len(sign), 0, {}, 0, quoted, reading.encoding)
-    fields = [text.strip() for text in layout.split(line)]
+    rows = [[text.strip() for text in layout.split(text)] for _, text in start]
+    fields, last = rows[0], rows[-1]  # the same where there is but one line
     asked = [part.strip() for part in reading.columns.split(",")] if reading.columns else None
     known = _known_places(fields)
     named = {"user", "item"} <= known.keys()
     if asked is not None:
-        places = _asked_places(asked, fields, where)
+        places = _asked_places(asked, fields, where, pairs)
         named = named or not all(part.isdecimal() for part in asked)
     else:
         places = known if named else dict(zip(COLUMNS, range(len(fields)), strict=False))
-    header = named or ("stars" in places and not any(_is_number(text) for text in fields))
-    if asked is None and not named and (header or not 2 <= len(fields) <= 4):
+    words = not any(map(_is_number, fields))
+    header = named or (words and ("stars" in places or all(map(_is_number, last))))
+    if asked is None and not named:
+        _check_unnamed(fields, header, sign, where)
+    return layout._replace(width=len(fields), places=places, skip=number if header else 0)
+
+
+def _check_unnamed(fields: list[str], header: bool, sign: str, where: str) -> None:
+    """Raise a UserError where columns without known names are not to be taken in their order."""
+    if sign == " " and "" in fields:
+        do = (
+            "squeeze the spaces: awk '{$1=$1} 1' FILE; or give --delimiter two spaces, where it is always two"
+        )
+        raise UserError("the columns are not separated by one space each", where, do)
+    pairs = len(fields) == 2 and _known_places(fields).items() <= {"user": 0, "item": 1}.items()
+    if (header and not pairs) or not 2 <= len(fields) <= 4:
         what = f"the columns cannot be told: {', '.join(fields)}"
         raise UserError(what, where, "say which they are: --columns USER,ITEM,STARS by name or number")
-    return layout._replace(width=len(fields), places=places, skip=number if header else 0)
 
 
 def _delimiter(line: str, given: str | None, where: str) -> str:
@@ -203,17 +232,21 @@ def _delimiter(line: str, given: str | None, where: str) -> str:
     return sign
 
 
-def _asked_places(asked: list[str], fields: list[str], where: str) -> dict[str, int]:
+def _asked_places(asked: list[str], fields: list[str], where: str, pairs: bool) -> dict[str, int]:
     if not 2 <= len(asked) <= 4:
         do = "name those of user, item, stars and time, in this order, the last one or two left out or not"
         raise UserError(f"--columns names {len(asked)} columns", None, do)
+    two = len(fields) == 2
+    if two and len(asked) > 2 and all(part.isdecimal() for part in asked):
+        order = sorted(asked[:2], key=int)  # what is left of the columns of a file of ratings
+        asked = [str(order.index(part) + 1) for part in asked[:2]]
     places = {}
     for name, part in zip(COLUMNS, asked, strict=False):
         if part.isdecimal() and 1 <= int(part) <= len(fields):
             places[name] = int(part) - 1
         elif part in fields and not part.isdecimal():
             places[name] = fields.index(part)
-        else:
+        elif name in ("user", "item") or not (pairs or two):
             raise UserError(f"there is no column {part!r}", where, f"the columns are {', '.join(fields)}")
     if len(set(places.values())) < len(places):
         raise UserError(f"--columns names a column twice: {','.join(asked)}", None, "name each once")

@@ -40,7 +40,8 @@ def netflix(path: Source, _: Reading, pairs: bool = False) -> Columns:
     """
     parts = [_parse(sections, body, pairs) for sections, body in _batches(files_of(path))]
     if not parts:
-        raise UserError("the file holds no ratings", path, "give a file of ratings")
+        what = "pairs of user and item" if pairs else "ratings"
+        raise UserError(f"the file holds no {what}", path, f"give a file of {what}")
     return join(parts)
 
 

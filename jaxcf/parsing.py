@@ -65,7 +65,7 @@ def delimited(path: Source, reading: Reading, pairs: bool = False) -> Columns:
         UserError: a line that has other columns than the first, or that is not of the encoding; a time that
             is no time; as `jaxcf.layout.layout_of`.
     """
-    layout = layout_of(path, reading)
+    layout = layout_of(path, reading, pairs)
     wanted = [name for name in layout.places if not pairs or name in ("user", "item")]
     # a delimiter of two signs is one sign with an empty column between, which must be empty
     names = [str(i) for i in range((layout.width - 1) * layout.repeat + 1)]

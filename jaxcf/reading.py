@@ -98,7 +98,7 @@ def read_either(
     reading = reading or Reading()
     columns = _columns(paths, reading)
     if columns.stars is None:
-        return _pairs(columns)
+        return _pairs(columns, paths)
     return _table(columns, paths, reading, scale)
 
 
@@ -106,9 +106,9 @@ def read_pairs(paths: Source | Sequence[Source], reading: Reading | None = None)
     """Read pairs of user and item from files, in their order, with duplicates; ratings in them are left out.
 
     Raises:
-        UserError: as `read`, as far as users and items go.
+        UserError: as `read`, as far as users and items go; there are no pairs.
     """
-    return _pairs(_columns(paths, reading or Reading(), pairs=True))
+    return _pairs(_columns(paths, reading or Reading(), pairs=True), paths)
 
 
 def read_dataset(
@@ -139,7 +139,7 @@ def read_dataset(
         if name == "test":  # whose ratings decide nothing: one off the scale of the others is an error
             scale = scale or scale_of(np.concatenate([table.values for table in tables.values()]))
         if columns is not None and columns.stars is None:
-            listed[name] = _pairs(columns)
+            listed[name] = _pairs(columns, files)
         elif columns is not None:
             tables[name] = _rows(columns, files, reading, scale)
     known = read_pairs(rated, reading) if rated else None
@@ -195,7 +195,10 @@ def _columns(paths: Source | Sequence[Source], reading: Reading, pairs: bool = F
     return parsing.join([_PARSERS[kind_of(path, reading)](path, reading, pairs) for path in _several(paths)])
 
 
-def _pairs(columns: parsing.Columns) -> PairTable:
+def _pairs(columns: parsing.Columns, paths: Source | Sequence[Source]) -> PairTable:
+    if len(columns.user) == 0:
+        what = "pairs of user and item"
+        raise UserError(f"the file holds no {what}", _several(paths)[0], f"give a file of {what}")
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
     return PairTable(Pairs(user, item), users, items)
 

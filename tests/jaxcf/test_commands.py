@@ -143,6 +143,23 @@ def test_split_writes_files_that_train_reads(files, tmp_path, capsys):
     assert run(capsys, *argv, "--out", tmp_path / "m")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("scheme", "option", "of"),
+    [
+        ("kfold", "--test", "random"),
+        ("thesis", "--valid", "random"),
+        ("random", "--users", "users"),
+        ("users", "--folds", "kfold"),
+    ],
+)
+def test_shares_of_another_scheme_are_refused(files, tmp_path, capsys, scheme, option, of):
+    words = ("split", files / "train.csv", "--scheme", scheme, "--out", tmp_path / "s", option)
+    status, _, err = run(capsys, *words, "2" if option == "--folds" else "0.5")
+    assert status == 2
+    assert err == f"jaxcf: --scheme {scheme} has no such share ({option}) - it is of --scheme {of}\n"
+    assert not (tmp_path / "s").exists()
+
+
 def test_a_split_is_written_whole_or_not_at_all(files, tmp_path, capsys):
     (tmp_path / "valid.csv").write_text("mine")
     status, _, err = run(capsys, "split", files / "train.csv", "--out", tmp_path)

@@ -7,7 +7,7 @@ import pytest
 
 from jaxcf import layout
 from jaxcf.ratings import Scale
-from jaxcf.reading import Reading, read
+from jaxcf.reading import Reading, read, read_either, read_pairs
 from jaxfit.errors import UserError
 from rating_files import put, rows
 
@@ -59,6 +59,78 @@ def test_columns_in_any_order(tmp_path, body, columns, delimiter, with_time):
     table = read(put(tmp_path, "r", body), Reading(columns=columns, delimiter=delimiter))
     found = [(int(str(row[0]).split(",")[0]), *row[1:]) for row in rows(table)]
     assert found == [row if with_time else row[:3] for row in ROWS]
+
+
+PAIRS = [(7, 10), (3, 10), (12, 5)]
+
+
+@pytest.mark.parametrize(
+    ("body", "columns"),
+    [
+        ("who,what\n7,10\n3,10\n12,5\n", None),  # above numbers words are a header
+        ("who,what\n7,10\n3,10\n12,5\n", "1,2"),
+        ("user;thing\n7;10\n3;10\n12;5\n", None),
+        ("what,who\n10,7\n10,3\n5,12\n", "who,what"),
+        ("7,10\n3,10\n12,5\n", "2,3,1"),  # numbers count what there is of a file of ratings' columns
+        ("10,7\n10,3\n5,12\n", "4,2,3,1"),
+        ("what,who\n10,7\n10,3\n5,12\n", "who,what,stars,time"),
+        ("who,what\n7,10\n3,10\n12,5\n", "1,2,3,4"),
+    ],
+)
+def test_columns_of_pairs(tmp_path, body, columns):
+    """Of the columns of ratings only user and item must be in a file of pairs."""
+    for reader in (read_pairs, read_either):
+        pairs = reader(put(tmp_path, "pairs", body), Reading(columns=columns))
+        users, items = pairs.users[pairs.pairs.user], pairs.items[pairs.pairs.item]
+        assert list(zip(users.tolist(), items.tolist(), strict=True)) == PAIRS
+
+
+def test_pairs_may_have_more_columns(tmp_path):
+    for body in ("who,what,when\na,x,1\nb,y,2\n", "what,s,who\nx,3,a\ny,4,b\n"):
+        pairs = read_pairs(put(tmp_path, "pairs", body), Reading(columns="who,what,s"))
+        assert (pairs.users.tolist(), pairs.items.tolist()) == (["a", "b"], ["x", "y"])
+    pairs = read_pairs(put(tmp_path, "pairs", "w,v,s\na,x,3\nb,y,4\n"), Reading(columns="1,2,3"))
+    assert pairs.users.tolist() == ["a", "b"]  # where words stand for stars there is a header
+
+
+def test_where_words_may_be_ids_they_are(tmp_path):
+    for body in ("who,what\nann,10\n", "who,what\n", "who,10\n7,10\n"):
+        assert "who" in read_pairs(put(tmp_path, "pairs", body)).users.tolist()
+
+
+@pytest.mark.parametrize(
+    ("body", "columns", "what"),
+    [
+        ("item,who\n10,7\n", None, "the columns cannot be told: item, who"),
+        ("who,score\n7,10\n", None, "the columns cannot be told: who, score"),
+        ("user,what\n7,10\n", "user,item,stars", "there is no column 'item'"),
+        ("7,10\n3,10\n", "1,3", "there is no column '3'"),
+        ("1,7,10\n2,3,10\n", "4,2,1", "there is no column '4'"),
+    ],
+)
+def test_columns_of_pairs_that_cannot_be_told(tmp_path, body, columns, what):
+    with pytest.raises(UserError, match=what):
+        read_pairs(put(tmp_path, "pairs", body), Reading(columns=columns))
+
+
+def test_columns_in_line_with_spaces(tmp_path):
+    for body in ("1  2  3\n4  5  4\n", "  1   2 3\n 10 200 4\n", "1  2\n3  4\n"):
+        with pytest.raises(UserError, match="not separated by one space each") as error:
+            read(put(tmp_path, "r", body))
+        assert "--delimiter two spaces" in error.value.do
+        assert "awk" in error.value.do
+    assert rows(read(put(tmp_path, "r", "1  2  3\n4  5  4\n"), Reading(delimiter="  "))) == [
+        (1, 2, 3),
+        (4, 5, 4),
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "cp037"])
+def test_encodings_of_other_line_ends_are_refused(tmp_path, encoding):
+    path = put(tmp_path, "r.csv", "user,item,stars\n1,2,3\n2,2,4\n".encode(encoding))
+    with pytest.raises(UserError, match=f"in {encoding} the end of a line is not") as error:
+        read(path, Reading(encoding=encoding))
+    assert error.value.do == "convert the file to utf-8 and leave --encoding out"
 
 
 def test_other_encodings(tmp_path):

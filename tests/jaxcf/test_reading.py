@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxcf.ratings import Catalogue, Ratings, Scale
-from jaxcf.reading import Reading, read, read_dataset, read_pairs, write
+from jaxcf.reading import Reading, read, read_dataset, read_either, read_pairs, write
 from jaxfit.errors import UserError
 from rating_files import put
 
@@ -124,6 +124,22 @@ def test_pairs_of_any_file(tmp_path):
         assert pairs.items[pairs.pairs.item].tolist() == ["x", "y", "x"]
     with pytest.raises(UserError, match=r"the item is missing \(.*x.csv, line 2\)"):
         read_pairs(put(tmp_path, "x.csv", "b,x\na,\n"))
+
+
+def test_files_without_pairs(tmp_path):
+    """They are refused as those without ratings are, whatever asks for them."""
+    train, header = put(tmp_path, "train", "5,1,2\n5,2,4\n9,1,3\n"), put(tmp_path, "none.csv", "user,item\n")
+    for reads in (
+        lambda: read_pairs(header),
+        lambda: read_pairs(put(tmp_path, "none.csv", "user,item,stars\n")),
+        lambda: read_pairs(put(tmp_path, "none.csv", "1:\n2:\n")),
+        lambda: read_either([header]),
+        lambda: read_dataset(train, rated=header),
+        lambda: read_dataset(train, valid=header),
+    ):
+        put(tmp_path, "none.csv", "user,item\n")
+        with pytest.raises(UserError, match=r"the file holds no pairs of user and item \(.*none.csv\)"):
+            reads()
 
 
 def test_given_files_share_a_catalogue(tmp_path):

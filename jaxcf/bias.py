@@ -105,8 +105,8 @@ def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, 
 
 
 KINDS: dict[str, dict[str, Any]] = {
-    "user-bias": {"users": True, "items": False},
-    "item-bias": {"users": False, "items": True},
+    "user-bias": {"users": True, "items": False, "decay_items": 0.0},
+    "item-bias": {"users": False, "items": True, "decay_users": 0.0},
     "bias": {"users": True, "items": True},
 }
 

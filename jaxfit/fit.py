@@ -90,7 +90,12 @@ def fit(
     Raises UserError for a checkpoint of another configuration, for a full disk, and for a loss that is not
     finite (with the step and the last good checkpoint); Interrupted after Ctrl-C, with the state saved.
     """
-    known = {"recipe": asdict(recipe), "together": program.together, "epochs laid out": LAYOUT, **(identity or {})}
+    known = {
+        "recipe": asdict(recipe),
+        "together": program.together,
+        "epochs laid out": LAYOUT,
+        **(identity or {}),
+    }
     processes.require_same({**known, "number of devices": devices.lanes(mesh)})
     trainer = Trainer(program, params, data, recipe, key, mesh)
     log = journal.Journal(directory) if directory else None

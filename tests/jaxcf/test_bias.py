@@ -34,7 +34,7 @@ def ridge(data, config):
 @pytest.mark.parametrize("kind", bias.KINDS)
 def test_solution_is_that_of_a_ridge_regression(kind, prior):
     config = bias.Config(
-        USERS, ITEMS, mean=3.2, prior=prior, decay_users=0.7, decay_items=2.0, **bias.KINDS[kind]
+        USERS, ITEMS, mean=3.2, prior=prior, **{"decay_users": 0.7, "decay_items": 2.0, **bias.KINDS[kind]}
     )
     data = ratings()
     b, c = ridge(data, config)

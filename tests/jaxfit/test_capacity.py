@@ -76,9 +76,7 @@ def test_a_training_needs_few_programs_however_its_epochs_are_drawn(batch_size):
     assert len(rooms) <= {1: 4, 20: 4, 50: 2}[batch_size]
 
 
-@pytest.mark.parametrize(
-    ("users", "batch_size", "most"), [(1000, 20, 1.6), (200, 50, 2), (100, 20, 2)]
-)
+@pytest.mark.parametrize(("users", "batch_size", "most"), [(1000, 20, 1.6), (200, 50, 2), (100, 20, 2)])
 @pytest.mark.parametrize("outlier", [0, 20_000])
 def test_neither_a_few_examples_nor_one_very_large_one_waste_room(users, batch_size, most, outlier):
     draws = np.random.default_rng(2)

@@ -51,7 +51,7 @@ def parser() -> command.Parser:
     )
     run.add_argument("--rows", metavar="TEXT", help="only the rows in whose label a word begins with TEXT")
     run.add_argument(
-        "--dry-run", action="store_true", help="50 steps of each shape; projects hours and memory"
+        "--dry-run", action="store_true", help="50 or more steps of each shape; projects hours and memory"
     )
     _add_out(run)
     run.add_argument("--show", action="store_true", help="show every model's training")

@@ -1,4 +1,4 @@
-"""`run --dry-run`: what a table would cost, from 50 steps of each shape of model it trains."""
+"""`run --dry-run`: what a table would cost, from some steps of each shape of model it trains."""
 
 import resource
 import sys
@@ -15,7 +15,8 @@ from benchmarks.table import Table, named
 from jaxfit.capacity import Plan
 from jaxfit.trainer import Trainer
 
-STEPS = 50
+STEPS = 50  # at least, and more where they take less than …
+SECONDS = 0.3  # … in which short steps of a few ratings are told from noise
 VALIDATION = 1 / 3  # of a training step's time for each event: the gradient costs twice the loss
 
 
@@ -132,11 +133,14 @@ def _epoch_seconds(laid: Plan, run: Callable[[int, int], None]) -> float:
         begin, last = mine[0].begin, mine[0].end
         if begin + 1 < last:  # the first step of a program may be slow
             run(begin, begin := begin + 1)
-        end = min(last, begin + STEPS)
-        before = time.perf_counter()
-        run(begin, end)
+        end, took = begin, 0.0
+        while took < SECONDS and end < last:
+            begin, end = end, min(last, end + max(STEPS, 2 * (end - begin)))
+            before = time.perf_counter()
+            run(begin, end)
+            took = time.perf_counter() - before
         steps = sum(stretch.end - stretch.begin for stretch in mine)
-        seconds += (time.perf_counter() - before) / (end - begin) * steps
+        seconds += took / (end - begin) * steps
     return seconds
 
 

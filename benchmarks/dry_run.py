@@ -133,11 +133,9 @@ def _epoch_seconds(laid: Plan, run: Callable[[int, int], None]) -> float:
         begin, last = mine[0].begin, mine[0].end
         if begin + 1 < last:  # the first step of a program may be slow
             run(begin, begin := begin + 1)
-        end, took = begin, 0.0
+        end, before, took = begin, time.perf_counter(), 0.0
         while took < SECONDS and end < last:
-            begin, end = end, min(last, end + max(STEPS, 2 * (end - begin)))
-            before = time.perf_counter()
-            run(begin, end)
+            run(end, end := min(last, end + STEPS))
             took = time.perf_counter() - before
         steps = sum(stretch.end - stretch.begin for stretch in mine)
         seconds += took / (end - begin) * steps

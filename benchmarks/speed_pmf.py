@@ -16,7 +16,7 @@ GRID: dict[str, Any] = {
     "rate": [{"U": 0.21, "V": 0.13, "b": 0.03, "c": 0.05}, {"U": 0.13, "V": 0.11, "b": 0.03, "c": 0.08}],
     "decay": [{"*": decay, "b": 0.02, "c": 0.01} for decay in (0.02, 0.03)],
     "init_scale": (0.02, 0.04),
-    "batch_size": (1600,),
+    "batch_size": (3200, 6400),
 }
 PASSES = ("epochs", (2, 3, 4, 5, 6))
 MANY = 11  # passes that are timed against one, of peers

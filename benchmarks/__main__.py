@@ -10,25 +10,19 @@ import jax
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from benchmarks import (
-    cf_scales,
-    cf_shelf,
-    cf_tables,
-    data,
-    dry_run,
-    fetch,
-    profile,
-    record,
-    report,
-    scales,
-    shelf,
-    speed,
-    table,
-    tables,
-)
-from jaxfit import command
-from jaxfit.atomic import replacing
+from benchmarks.core import dry_run, record, report, table
+from benchmarks.data import fetch
+from benchmarks.data import sets as data
+from benchmarks.language import models as shelf
+from benchmarks.language import scales, tables
+from benchmarks.ratings import models as cf_shelf
+from benchmarks.ratings import scales as cf_scales
+from benchmarks.ratings import tables as cf_tables
+from benchmarks.speed import profile
+from benchmarks.speed import run as speed
+from jaxfit.cli import command
 from jaxfit.errors import UserError
+from jaxfit.run_dir.atomic import replacing
 
 WORK = Path(".cache/benchmarks")
 TABLES = {**tables.TABLES, **cf_tables.TABLES}

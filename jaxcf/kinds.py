@@ -10,10 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcf import als, bias, cpmf, crbm, pmf, rbm, vectors
-from jaxcf.ratings import Catalogue, Dataset, Pairs, Ratings, Scale
+from jaxcf.data import user_batches as vectors
+from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings, Scale
+from jaxcf.models import bias, crbm, pmf
+from jaxcf.models.cpmf import model as cpmf
+from jaxcf.models.rbm import model as rbm
+from jaxcf.solvers import als
+from jaxfit.loop import Program
 from jaxfit.recipe import Recipe
-from jaxfit.step import Program
 
 FOLD_IN_DECAY = (
     1e-2  # of whoever is new to a model that has none itself, so that its best vector is determined

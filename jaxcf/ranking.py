@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcf.ratings import Ratings, Scale, Vectors, by_user
+from jaxcf.data.ratings import Ratings, Scale, Vectors, by_user
 
 PAIRS_AT_ONCE = 1 << 21  # of user and item that are ranked together, about
 

@@ -16,19 +16,20 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
-from jaxcf import bias, model
+from jaxcf import recommender as model
+from jaxcf.data.ratings import Dataset, Pairs
 from jaxcf.kinds import KINDS, Audience, sizes
-from jaxcf.model import NO_PAIRS, Model
-from jaxcf.ratings import Dataset, Pairs
-from jaxfit import checkpoint, training
-from jaxfit import model_directory as folder
-from jaxfit.environment import environment
+from jaxcf.models import bias
+from jaxcf.recommender import NO_PAIRS, Model
 from jaxfit.errors import UserError
 from jaxfit.fit import Fitted
-from jaxfit.journal import Journal
-from jaxfit.lock import locked
 from jaxfit.recipe import Recipe
-from jaxfit.training import Run
+from jaxfit.run_dir import checkpoint, training
+from jaxfit.run_dir import metadata as folder
+from jaxfit.run_dir.journal import Journal
+from jaxfit.run_dir.lock import locked
+from jaxfit.run_dir.provenance import environment
+from jaxfit.run_dir.training import Run
 
 INIT, TRAIN = 0, 1  # what is folded into the seed's key
 

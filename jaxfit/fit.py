@@ -1,6 +1,6 @@
 """Training from the first step to the best parameters: epochs, validation, rate drops, checkpoints, stop rules.
 
-The compiled loop (`jaxfit.step`) is called in chunks of about two seconds. All that concerns a person or a clock
+The compiled loop (`jaxfit.loop`) is called in chunks of about two seconds. All that concerns a person or a clock
 lives between chunks: progress, the finiteness check, Ctrl-C, checkpoints. All that decides the result (rates,
 drops, the best parameters so far) depends on the epoch's losses and validation scores alone, so that a resumed
 training equals an uninterrupted one bit for bit. Among several processes, the clock that counts is process 0's.
@@ -19,11 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxfit import checkpoint, journal, processes, step
-from jaxfit import mesh as devices
-from jaxfit.capacity import LAYOUT, capacity, rung
+from jaxfit import distributed as processes
+from jaxfit import loop as step
+from jaxfit import sharding as devices
+from jaxfit.bucketing import LAYOUT, capacity, rung
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
+from jaxfit.run_dir import checkpoint, journal
 from jaxfit.trainer import Stand, Trainer
 
 CHUNK_SECONDS = 2.0

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxfit.rows import Weights
+from jaxfit.tables import Weights
 
 
 def spread(start: Array, which: Array, room: int) -> tuple[Array, Array, Array]:

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxfit import mesh as devices
-from jaxfit import step
-from jaxfit.capacity import Plan, buckets, plan, rung
+from jaxfit import loop as step
+from jaxfit import sharding as devices
+from jaxfit.bucketing import Plan, buckets, plan, rung
 from jaxfit.errors import UserError
-from jaxfit.order import permutation
 from jaxfit.recipe import Recipe, per_parameter, transform
+from jaxfit.shuffle import permutation
 
 
 class Stand(NamedTuple):

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
-from jaxlm.model import Model
+from jaxfit.run_dir.atomic import replacing
 from jaxlm.ngram import arpa
 from jaxlm.ngram.model import NGram
+from jaxlm.trained_model import Model
 
 
 def word2vec(model: Model, path: Path) -> None:

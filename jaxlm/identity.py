@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxfit.model_directory import read_info
-from jaxlm.default_data import Corpus
-from jaxlm.tree_paths import Tree
+from jaxfit.run_dir.metadata import read_info
+from jaxlm.data.default_text import Corpus
+from jaxlm.trees.paths import Tree
 
 
 def fingerprint(bootstrap: Path | None) -> str | None:

@@ -16,28 +16,30 @@ from typing import Any, Literal, NamedTuple, get_args
 import jax
 import numpy as np
 
-from jaxfit import model_directory as folder
-from jaxfit import training
-from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
 from jaxfit.fit import Fitted
-from jaxfit.model_directory import CONFIG, FORMAT, read_info
+from jaxfit.loop import Program
 from jaxfit.recipe import Recipe
-from jaxfit.step import Program
-from jaxfit.training import Run
-from jaxlm import hlbl as hlbl_model
-from jaxlm import identity, tree_file, trees
-from jaxlm import lbl as lbl_model
-from jaxlm.default_data import Corpus
-from jaxlm.examples import pad
-from jaxlm.model import TREE, VOCABULARY, Model, load, of_hlbl, of_lbl, of_ngram
+from jaxfit.run_dir import metadata as folder
+from jaxfit.run_dir import training
+from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.metadata import CONFIG, FORMAT, read_info
+from jaxfit.run_dir.training import Run
+from jaxlm import identity
+from jaxlm.data.contexts import pad
+from jaxlm.data.default_text import Corpus
+from jaxlm.data.files import CHUNK
+from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.models import lbl as lbl_model
+from jaxlm.models.hlbl import model as hlbl_model
 from jaxlm.ngram import good_turing, kneser_ney, unigram
 from jaxlm.ngram import model as ngram_model
-from jaxlm.reading import CHUNK
-from jaxlm.tree_mixture import average_features
-from jaxlm.tree_order import by_visits
-from jaxlm.tree_paths import Tree, node_biases
-from jaxlm.vocabulary import Vocabulary
+from jaxlm.trained_model import TREE, VOCABULARY, Model, load, of_hlbl, of_lbl, of_ngram
+from jaxlm.trees import build as trees
+from jaxlm.trees import file as tree_file
+from jaxlm.trees.clustering import average_features
+from jaxlm.trees.order import by_visits
+from jaxlm.trees.paths import Tree, node_biases
 
 INIT, TRAIN, TREES = 0, 1, 2  # what is folded into the seed's key
 BOOTSTRAP = "bootstrap"

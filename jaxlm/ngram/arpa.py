@@ -13,11 +13,11 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
+from jaxfit.run_dir.atomic import replacing
+from jaxlm.data.files import EOS
 from jaxlm.ngram.counts import MAX_ORDER
 from jaxlm.ngram.model import LOG_ZERO, NGram, Table, find
-from jaxlm.reading import EOS
 
 BEGIN, END = b"<s>", b"</s>"
 LN10 = np.log(10)

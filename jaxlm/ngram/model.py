@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxfit.atomic import replacing
 from jaxfit.errors import UserError
+from jaxfit.run_dir.atomic import replacing
 from jaxlm.ngram import counts
 
 FILE = "ngram.npz"

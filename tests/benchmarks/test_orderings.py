@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cf_tables import PMFS, RBMS, falls, means
+from benchmarks.ratings.tables import PMFS, RBMS, falls, means
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 

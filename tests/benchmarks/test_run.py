@@ -9,8 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import __main__, kept, measures, record, report, scales, shelf, table
-from benchmarks.tables import TABLES
+from benchmarks import __main__
+from benchmarks.core import record, report, table
+from benchmarks.core import store as kept
+from benchmarks.language import measures, scales
+from benchmarks.language import models as shelf
+from benchmarks.language.tables import TABLES
 from jaxfit.errors import UserError
 
 ROOT = Path(__file__).parents[2]

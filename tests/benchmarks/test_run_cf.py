@@ -11,10 +11,16 @@ import numpy as np
 import pytest
 
 import jaxcf
-from benchmarks import __main__, cf_measures, cf_scales, cf_shelf, kept, rating_sets, record, report
-from benchmarks.cf_shelf import Part, Spec
-from benchmarks.cf_tables import TABLES
-from jaxcf.ratings import take
+from benchmarks import __main__
+from benchmarks.core import record, report
+from benchmarks.core import store as kept
+from benchmarks.data import rating_sets
+from benchmarks.ratings import measures as cf_measures
+from benchmarks.ratings import models as cf_shelf
+from benchmarks.ratings import scales as cf_scales
+from benchmarks.ratings.models import Part, Spec
+from benchmarks.ratings.tables import TABLES
+from jaxcf.data.ratings import take
 
 ROWS = {
     "table-5.1": 6, "table-5.2": 19, "table-5.3": 10, "random-splits": 10,

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from jaxcf import bias, cpmf, kinds, pmf, reading, splits, train
+from jaxcf import kinds, train
+from jaxcf.data import reading, splits
+from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, take
+from jaxcf.data.reading import Reading
 from jaxcf.kinds import KINDS, Audience
-from jaxcf.model import NO_PAIRS, of
-from jaxcf.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, take
-from jaxcf.reading import Reading
+from jaxcf.models import bias, pmf
+from jaxcf.models.cpmf import model as cpmf
+from jaxcf.recommender import NO_PAIRS, of
 from jaxfit.errors import UserError
 
 USERS, ITEMS, D = 7, 12, 3

@@ -7,14 +7,18 @@ import numpy as np
 import pytest
 
 import jaxcf
-from jaxcf import planted, pmf, splits, train
+from jaxcf import train
+from jaxcf.data import splits
+from jaxcf.data import synthetic as planted
+from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, take
+from jaxcf.data.synthetic import Planted
 from jaxcf.kinds import KINDS, Audience
-from jaxcf.model import NO_PAIRS
-from jaxcf.planted import Planted
-from jaxcf.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, take
-from jaxfit import checkpoint, step
+from jaxcf.models import pmf
+from jaxcf.recommender import NO_PAIRS
+from jaxfit import loop as step
 from jaxfit.errors import UserError
-from jaxfit.training import Run
+from jaxfit.run_dir import checkpoint
+from jaxfit.run_dir.training import Run
 
 SMALL = Planted(num_users=120, num_items=40, num_ratings=2000, num_features=2)
 SIZES = {"num_features": 3, "num_hidden": 4}

@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 
 import toy
-from jaxfit import checkpoint, fit, mesh, order, rows, step
+from jaxfit import fit
+from jaxfit import loop as step
+from jaxfit import sharding as mesh
+from jaxfit import shuffle as order
+from jaxfit import tables as rows
 from jaxfit.errors import UserError
-from jaxfit.parts import Head, Outer, Rows, add, row_ids
 from jaxfit.recipe import Recipe, transform
+from jaxfit.row_gradients import Head, Outer, Rows, add, row_ids
+from jaxfit.run_dir import checkpoint
 from jaxfit.trainer import Trainer
 
 RECIPE = Recipe(

@@ -14,8 +14,10 @@ import jax
 import numpy as np
 
 import toy
-from jaxfit import fit, mesh, processes
-from jaxfit.command import Parser, run
+from jaxfit import distributed as processes
+from jaxfit import fit
+from jaxfit import sharding as mesh
+from jaxfit.cli.command import Parser, run
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer

@@ -2,8 +2,8 @@
 
 import pytest
 
-from jaxlm.cli import main
-from jaxlm.trees import Tree
+from jaxlm.cli.main import main
+from jaxlm.trees.build import Tree
 from small_models import SMALL, write_text
 from word_trees import made
 

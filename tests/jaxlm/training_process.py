@@ -17,11 +17,14 @@ from typing import Any
 import numpy as np
 import orbax.checkpoint as ocp
 
-from jaxfit import checkpoint, fit, journal, model_directory
+from jaxfit import fit
 from jaxfit.recipe import Recipe
-from jaxlm import train, trees
-from jaxlm.default_data import Corpus
-from jaxlm.vocabulary import Vocabulary
+from jaxfit.run_dir import checkpoint, journal
+from jaxfit.run_dir import metadata as model_directory
+from jaxlm import train
+from jaxlm.data.default_text import Corpus
+from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.trees import build as trees
 
 # 15 steps an epoch; the rate drops on the way
 RECIPE = Recipe(

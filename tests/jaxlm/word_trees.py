@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 
-from jaxlm import trees
-from jaxlm.trees import Tree
+from jaxlm.trees import build as trees
+from jaxlm.trees.build import Tree
 
 KEY = jax.random.key(7)
 NUM_WORDS = 61

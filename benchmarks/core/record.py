@@ -1,0 +1,59 @@
+"""What a benchmark leaves behind: a record as JSON, row by row, and a Markdown table for people."""
+
+import json
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jaxfit.errors import UserError
+from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.provenance import environment as jaxfit_environment
+
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+@cache
+def commit() -> dict[str, Any]:
+    """The commit of this code and whether tracked files differ from it; None where there is no repository."""
+
+    def git(*arguments: str) -> str:
+        run = ["git", "-C", str(Path(__file__).parent), *arguments]
+        return subprocess.run(run, capture_output=True, text=True, check=True, timeout=30).stdout.strip()
+
+    try:
+        top = git("rev-parse", "--show-toplevel")
+        changed = git("-C", top, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!*results/*")
+        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(changed)}
+    except (OSError, subprocess.SubprocessError):
+        return {"commit": None, "dirty": None}
+
+
+def environment() -> dict[str, Any]:
+    """On what, and with which code, a figure was made."""
+    return {**commit(), **jaxfit_environment()}
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """A record, or None where there is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (ValueError, OSError) as error:
+        raise UserError(f"not a record: {error}", path, "remove it, or choose another --out") from None
+
+
+def write(path: Path, record: dict[str, Any], markdown: str) -> None:
+    """Write a record and its Markdown table beside it; each is replaced whole."""
+    with replacing(path) as part:
+        part.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    with replacing(path.with_suffix(".md")) as part:
+        part.write_text(markdown, encoding="utf-8")
+
+
+def number(value: float | None, digits: int = 1) -> str:
+    """A figure for people; nothing for None."""
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if digits == 0 else f"{value:.{digits}f}"

@@ -1,0 +1,1 @@
+"""The data sets that benchmarks know, and fetching them."""

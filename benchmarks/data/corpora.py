@@ -1,0 +1,132 @@
+"""From the publishers' files of a data set to ids: what is particular to each of them."""
+
+import hashlib
+import re
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from jaxfit.errors import UserError
+from jaxlm.data import encoding as text
+from jaxlm.data.default_text import Corpus
+from jaxlm.data.files import Reading
+
+# sha256 over the sha256 of the 522 novels' contents in the order of their names: it does not depend on packing
+HOLMES = "bc34f6de75a9dfaf3637e56144df77fa9226fca771094a4ff300bd64efe914e3"
+
+_HEADER_END = re.compile(r"END.{0,6}THE SMALL PRINT.*", re.I)
+_FOOTER = re.compile(
+    r"^\W*(?:(?:this is )?(?:the )?end of\s+)?(?:(?:the|this)\s+)?project gutenberg", re.I | re.M
+)
+_PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
+_SENTENCE = re.compile(
+    r"""(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\b[A-Z])([.!?]["')\]]*)\s+(?=["'(\[]*[A-Z])"""
+)
+
+
+def three_files(name: str, paths: list[Path], sha256: str, note: str) -> Corpus:
+    """Read a data set that comes split, one sentence a line: training, validation and test file."""
+    vocabulary, train = text.build(paths[:1])
+    valid, test = (text.encode([path], vocabulary) for path in paths[1:])
+    return Corpus(name, train.ids, valid.ids, test.ids, vocabulary, sha256, note)
+
+
+def brown(paths: list[Path], sha256: str, note: str, sizes: tuple[int, int] = (800_000, 200_000)) -> Corpus:
+    """Read NLTK's package of the Brown corpus: words without their tags, texts in the order of their names.
+
+    Split as by Bengio et al. (2003): the first 800,000 words are for training, the next 200,000 for
+    validation, the rest for the test; words that occur three times or less in training are `<unk>`.
+    """
+    with zipfile.ZipFile(paths[0]) as archive:
+        names = sorted(n for n in archive.namelist() if re.fullmatch(r"brown/c[a-r]\d\d", n))
+        pages = [archive.read(n).decode("ascii") for n in names]
+    lines = (line.split() for page in pages for line in page.splitlines())
+    sentences = (" ".join(word.rpartition("/")[0] for word in line) + "\n" for line in lines if line)
+    return _split("brown", sentences, (*sizes, None), sha256, note, min_count=4)
+
+
+def novel(page: str) -> str:
+    """Turn a Project Gutenberg e-text into one sentence a line, without its licence and its hard line breaks.
+
+    The licence ends with the line "END THE SMALL PRINT"; the footer is what follows a line about Project
+    Gutenberg in the last twentieth. Letters become lower case, numbers `N`, punctuation marks words.
+
+    Raises:
+        UserError: no "SMALL PRINT" block.
+    """
+    page = page.replace("\r\n", "\n").replace("\r", "\n").replace("\x1a", " ").replace("_", " ")
+    header = _HEADER_END.search(page)
+    if header is None:
+        raise UserError(
+            "a novel lacks the end of its SMALL PRINT header", page[:40].strip(), "use the given files"
+        )
+    footer = _FOOTER.search(page, max(header.end(), len(page) * 19 // 20))
+    body = page[header.end() : footer.start() if footer else None].strip()
+    body = "\n".join(_SENTENCE.sub(r"\1\n", p.replace("\n", " ")) for p in _PARAGRAPH.split(body))
+    prepared = Reading(lower=True, numbers=True, punctuation=True).prepare(body)
+    return "".join(f"{' '.join(line.split())}\n" for line in prepared.split("\n") if line.strip())
+
+
+def holmes(
+    paths: list[Path],
+    sha256: str,
+    note: str,
+    sizes: tuple[int, int, int] = (14_000_000, 1_000_000, 1_000_000),
+    size: int = 17_964,
+) -> Corpus:
+    """Read novels of the Sentence Completion Challenge in the size of the thesis' AP News text (4.6.1).
+
+    Files are taken in name order, each part beginning with a new one; sizes count events.
+
+    Raises:
+        UserError: the archive does not hold the 522 novels.
+    """
+    with tarfile.open(paths[0]) as archive:
+        pages = {m.name: file.read() for m in archive if (file := archive.extractfile(m)) is not None}
+    pages = {Path(name).name: pages[name] for name in sorted(pages, key=lambda name: Path(name).name)}
+    digest = hashlib.sha256(b"".join(hashlib.sha256(page).digest() for page in pages.values())).hexdigest()
+    if digest != HOLMES:
+        raise UserError(
+            f"not the 522 novels: {len(pages)} files of other content", paths[0], "get the right ones"
+        )
+    lines = (novel(page.decode("latin-1")) for page in pages.values())
+    return _split("holmes", lines, sizes, sha256, note, size=size)
+
+
+def _split(
+    name: str,
+    pieces: Iterable[str],
+    sizes: tuple[int | None, ...],
+    sha256: str,
+    note: str,
+    size: int | None = None,
+    min_count: int = 1,
+) -> Corpus:
+    """Split lines in their order into parts of at least `sizes` events, cut at the next line end; None: the rest."""
+    stream: Iterator[str] = iter(pieces)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder) / part for part in ("train", "valid", "test")]
+        for path, wanted in zip(paths, sizes, strict=True):
+            _write(path, stream, wanted)
+        vocabulary, train = text.build(paths[:1], size=size, min_count=min_count)
+        valid, test = (text.encode([path], vocabulary) for path in paths[1:])
+    return Corpus(name, train.ids, valid.ids, test.ids, vocabulary, sha256, note)
+
+
+def _write(path: Path, pieces: Iterator[str], wanted: int | None) -> None:
+    events = 0
+    with open(path, "w", encoding="utf-8", newline="\n") as f:
+        for piece in pieces:
+            for line in piece.splitlines(keepends=True):
+                if wanted is not None and events >= wanted:
+                    break
+                events += len(line.split()) + 1
+                f.write(line)
+            if wanted is not None and events >= wanted:
+                return
+    if wanted is not None:
+        raise UserError(
+            f"the text ends after {events:,} of {wanted:,} events", path.name, "use all of its files"
+        )

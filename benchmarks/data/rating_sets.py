@@ -1,0 +1,140 @@
+"""From the publishers' files of a data set to split ratings: what is particular to each of them."""
+
+import hashlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from jaxcf.data import splits
+from jaxcf.data.ratings import Dataset, Pairs, Ratings, digest, join
+from jaxcf.data.reading import Reading, read, read_dataset
+from jaxcf.data.synthetic import Planted, planted
+from jaxfit.errors import UserError
+
+FOLDS = 5  # of MovieLens 100K
+TEST, VALID = 0.1, 0.05  # of all ratings, and of the others, where a data set has no split of its own
+# sha256 over users, movies and stars of MovieLens 1M in the publisher's order: with or without time stamps
+ML_1M = "784a05add6418936868b68b3bab8dfb2a787d1cece6d3102d5540b4f8ced33ca"
+
+
+class RatingSet(NamedTuple):
+    """Split ratings, and who rated what in validation and test, for conditional models."""
+
+    data: Dataset
+    asked: Pairs  # of validation and test; also of a test whose ratings are not known
+    again: "Callable[[int], RatingSet] | None" = (
+        None  # split in another way, from 1 on; None: there is one way
+    )
+
+
+def of(
+    data: Dataset,
+    name: str,
+    note: str,
+    again: Callable[[int], RatingSet] | None,
+    unknown: Pairs | None = None,
+) -> RatingSet:
+    """A data set under its name, its validation and test pairs gathered; `unknown`: those without ratings."""
+    parts: list[Ratings | Pairs] = [part for part in (data.valid, data.test, unknown) if part is not None]
+    pairs = Pairs(np.concatenate([p.user for p in parts]), np.concatenate([p.item for p in parts]))
+    return RatingSet(
+        data._replace(name=name, note=note, sha256=digest(data.train, data.valid, data.catalogue)),
+        pairs,
+        again,
+    )
+
+
+def at_random(data: Dataset, number: int) -> RatingSet:
+    """All of a data set's ratings, split at random: a tenth is for the test, a twentieth of the rest for validation.
+
+    Its own validation ratings, by which recipes are chosen, go to training: no test has seen a choice.
+    """
+    parts = [part for part in (data.train, data.test) if part is not None]
+    total = sum(len(part.user) for part in (*parts, data.valid))
+    share = total / (total - len(data.valid.user))
+    split = splits.random(jax.random.key(number), join(*parts), share * (1 - TEST) * VALID, share * TEST)
+    dealt = data._replace(train=join(split.train, data.valid), valid=split.valid, test=split.test)
+    return of(dealt, data.name, f"random split {number}, 85.5/4.5/10", None)
+
+
+def drawn(config: Planted, shares: tuple[float, float] | None) -> RatingSet:
+    """Planted ratings: split by the thesis' scheme, or at random with shares for validation and test."""
+    key = jax.random.key(0)
+    if shares is None:
+        data, how = planted(key, config, scheme="thesis"), "nine latest ratings of each user held out"
+    else:
+        data, how = planted(key, config, *shares), "random split"
+    return of(data, "planted", f"{data.note}, {how}", partial(at_random, data))
+
+
+def ml_100k(paths: list[Path], sha256: str, note: str) -> RatingSet:
+    """MovieLens 100K, split as the thesis' data are (§5.4.1): its ratings have times."""
+    table = read(paths[:1], Reading(scale="1,5,1"))
+    split = splits.thesis(jax.random.key(0), table.ratings)
+    data = Dataset("ml-100k", *split, table.catalogue, "", "")
+    again = partial(fold, paths[1:])
+    return of(data, "ml-100k", f"{note}; nine latest ratings of each user held out", again)
+
+
+def fold(paths: list[Path], number: int) -> RatingSet:
+    """A fold of MovieLens 100K as it is published, u1 to u5; validation is carved from its training.
+
+    paths: training and test of each.
+
+    Raises UserError for a fold that is not there.
+    """
+    if not 1 <= number <= FOLDS:
+        raise UserError(f"MovieLens 100K has {FOLDS} folds, not {number}", "--seeds", f"give at most {FOLDS}")
+    train, test = paths[2 * number - 2 : 2 * number]
+    data = read_dataset([train], test=[test], reading=Reading(scale="1,5,1")).dataset
+    data = splits.carve(jax.random.key(0), data, VALID)
+    return of(data, "ml-100k", f"fold u{number}, validation a twentieth of its training at random", None)
+
+
+def ml_1m(paths: list[Path], sha256: str, note: str) -> RatingSet:
+    """MovieLens 1M: a tenth at random is for the test, a twentieth of the rest for validation.
+
+    Raises UserError for other ratings than the published ones.
+    """
+    table = read(paths, Reading(scale="1,5,1"))
+    users, items = (ids[index] for ids, index in zip(
+        (table.catalogue.users, table.catalogue.items), table.ratings[:2], strict=True
+    ))  # fmt: skip
+    content = np.stack([users, items, table.ratings.stars.astype(np.int64)]).astype("<i4")
+    found = hashlib.sha256(content.tobytes()).hexdigest()
+    if found != ML_1M:
+        what = f"not the published ratings: sha256 {found[:12]}… of users, movies and stars"
+        raise UserError(what, paths[0], "fetch the file again")
+    ratings = table.ratings._replace(time=None)  # with or without: the same data
+    split = splits.random(jax.random.key(0), ratings, (1 - TEST) * VALID, TEST)
+    data = Dataset("ml-1m", *split, table.catalogue, "", "")
+    return of(data, "ml-1m", f"{note}; random split, 85.5/4.5/10", partial(at_random, data))
+
+
+def moviedata(paths: list[Path], sha256: str, note: str) -> RatingSet:
+    """The split of MovieLens 1M that Salakhutdinov and Mnih published; validation is carved from its training."""
+    whole = read_dataset(paths, reading=Reading(scale="1,5,1")).dataset
+
+    def carved(number: int) -> RatingSet:
+        data = splits.carve(jax.random.key(number), whole, VALID)
+        told = f"{note}; its own test, validation a twentieth of its training at random"
+        return of(data, "moviedata", told, carved)
+
+    return carved(0)
+
+
+def netflix(paths: list[Path], sha256: str, note: str) -> RatingSet:
+    """The Netflix Prize: `probe.txt` is validation, taken out of training; `qualifying.txt`, if there, the test.
+
+    The ratings of the test are not in it; who rated what is, for conditional models.
+    """
+    probe, folder = paths[0], paths[0].parent
+    qualifying = [
+        path for path in (folder / "qualifying.txt", folder / "qualifying.txt.gz") if path.is_file()
+    ]
+    files = read_dataset([folder], [probe], rated=qualifying, reading=Reading(scale="1,5,1"))
+    return of(files.dataset, "netflix", f"{note}; validation is the probe", None, files.rated)

@@ -1,0 +1,248 @@
+"""The data sets that the benchmarks know: where their files come from, whether they are the right ones, loading."""
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, cast
+
+import jax
+
+from benchmarks.data import corpora, rating_sets
+from jaxfit.errors import UserError
+from jaxlm.data.default_text import Corpus, prose
+from jaxlm.data.synthetic import planted
+
+VARIABLE = "BENCHMARK_DATA"  # the environment's folder of data sets
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a data set."""
+
+    path: str  # under the folder of data sets; it may also lie there as path.gz
+    sha256: str | None  # of its content, unpacked; None where the loader checks the content itself
+    member: str | None = None  # its name in the publisher's archive; None: the publisher's file is it
+    other: str | None = None  # another file that will do
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """What is known of a data set without having it."""
+
+    name: str
+    title: str
+    files: tuple[File, ...]
+    url: str | None  # the publisher's file; None: it can only be fetched by hand
+    page: str  # where the publisher describes it
+    terms: str
+    load: Callable[[list[Path], str, str], Any]  # of paths, sha256 and note: Corpus or RatingSet
+    holds: Literal["text", "ratings"] = "text"
+
+
+def _three(name: str) -> Callable[[list[Path], str, str], Corpus]:
+    return lambda paths, sha256, note: corpora.three_files(name, paths, sha256, note)
+
+
+_MOVIELENS = "research use, cite, no redistribution, no commercial use (its README)"
+_ML_100K = {  # all ratings, then training and test of each fold
+    "u.data": "06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
+    "u1.base": "ce253ec86c448b44fb3ba9a30d12dcfc2e9210cbde71efada3730c22e9ac212a",
+    "u1.test": "18c6014a4b2c7324f250a63f8904a7b16b2b19f911129e346141507b0cbac950",
+    "u2.base": "6c06f0b5df4b256da1a994f3ac66edc8da4d3f09bc9282df6b14d893366d703e",
+    "u2.test": "4de658d1e04ed9104629509a2e2528fce833ac8e048280183f1df167632038c3",
+    "u3.base": "afdc155c291c6edc41c0407e39d7462eb98d341e064f0b0a12175b80b3c4af5d",
+    "u3.test": "0f548b51c78327de4c156461d3e430b7e5579fe2b5681586a59416e48fd35f6d",
+    "u4.base": "219f0f4d40dfe9c5141d425f53fa91ee23ed275f14e280bbf1b50117afb064ca",
+    "u4.test": "7c02ad0a1e7ab1083c8b9d4b627203a051dd7b5eab46d99fa44de33470de8db9",
+    "u5.base": "a9574e59ce961eec2121627760b6e9b0974ce1637b3fe69ac32cb14a4bfab485",
+    "u5.test": "351cc52e0d15b6c721466276fc24671d40936899e3d01fadeaf312915b8c5634",
+}
+_MOVIEDATA = "5ca12bb5fc2c08a1a564c5bfe9a1582ee13905139f5ea71eb0a590b1942b80ca"
+DATA_SETS = {
+    d.name: d
+    for d in (
+        DataSet(
+            "ptb",
+            "Penn Treebank, Wall Street Journal, in Mikolov's preprocessing",
+            (
+                File(
+                    "ptb/train.txt",
+                    "fcea919f6cf83f35d4d00c6cbf08040d13d4155226340912e2fef9c9c4102cbf",
+                    "simple-examples/data/ptb.train.txt",
+                ),
+                File(
+                    "ptb/valid.txt",
+                    "c9fe6985fe0d4ccb578183407d7668fc6066c20700cb4cf87d8ff1cc34df1bf2",
+                    "simple-examples/data/ptb.valid.txt",
+                ),
+                File(
+                    "ptb/test.txt",
+                    "dd65dff31e70846b2a6030a87482edcd5d199130cdcfa1f3dccbb033728deee0",
+                    "simple-examples/data/ptb.test.txt",
+                ),
+            ),
+            "https://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz",
+            "https://catalog.ldc.upenn.edu/LDC99T42",
+            "LDC user agreement (Treebank-3, LDC99T42)",
+            _three("ptb"),
+        ),
+        DataSet(
+            "wikitext-2",
+            "WikiText-2, word level",
+            (
+                File(
+                    "wikitext-2/train.txt",
+                    "9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f",
+                    "wikitext-2/wiki.train.tokens",
+                ),
+                File(
+                    "wikitext-2/valid.txt",
+                    "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8",
+                    "wikitext-2/wiki.valid.tokens",
+                ),
+                File(
+                    "wikitext-2/test.txt",
+                    "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0",
+                    "wikitext-2/wiki.test.tokens",
+                ),
+            ),
+            "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
+            "https://huggingface.co/datasets/Salesforce/wikitext",
+            "CC BY-SA 3.0 and GFDL, Wikipedia text",
+            _three("wikitext-2"),
+        ),
+        DataSet(
+            "brown",
+            "Brown corpus, NLTK's package",
+            (File("brown/brown.zip", "9b275f9b3b95d7bd66ccfb7cd259f445a13bbe5d1f4107aba09fd3e8364bafa6"),),
+            "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/brown.zip",
+            "https://www.nltk.org/nltk_data/",
+            "non-commercial use",
+            corpora.brown,
+        ),
+        DataSet(
+            "holmes",
+            "522 novels of Project Gutenberg, training text of the Sentence Completion Challenge",
+            (File("holmes-novels/holmes-training-data.tar.gz", None),),
+            None,
+            "https://www.microsoft.com/en-us/research/publication/"
+            "the-microsoft-research-sentence-completion-challenge/",
+            "public domain in the US, under the Project Gutenberg header of each file",
+            corpora.holmes,
+        ),
+        DataSet(
+            "ml-100k",
+            "MovieLens 100K",
+            tuple(File(f"ml-100k/{name}", sha256, f"ml-100k/{name}") for name, sha256 in _ML_100K.items()),
+            "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
+            "https://grouplens.org/datasets/movielens/100k/",
+            _MOVIELENS,
+            rating_sets.ml_100k,
+            "ratings",
+        ),
+        DataSet(
+            "ml-1m",
+            "MovieLens 1M",
+            (File("ml-1m/ratings.dat", None, "ml-1m/ratings.dat", "ml-1m/ratings-notime.dat"),),
+            "https://files.grouplens.org/datasets/movielens/ml-1m.zip",
+            "https://grouplens.org/datasets/movielens/1m/",
+            _MOVIELENS,
+            rating_sets.ml_1m,
+            "ratings",
+        ),
+        DataSet(
+            "moviedata",
+            "MovieLens 1M as Salakhutdinov and Mnih split it",
+            (File("ml-1m/moviedata.mat", _MOVIEDATA),),
+            None,
+            "https://www.cs.toronto.edu/~rsalakhu/BPMF.html",
+            _MOVIELENS,
+            rating_sets.moviedata,
+            "ratings",
+        ),
+        DataSet(
+            "netflix",
+            "the Netflix Prize",
+            (File("netflix/probe.txt", None),),
+            None,
+            "https://archive.ics.uci.edu/dataset/100/netflix+prize+data",
+            "withdrawn by its publisher; for those who have it: the folder of mv_*.txt or combined_data_*.txt",
+            rating_sets.netflix,
+            "ratings",
+        ),
+    )
+}
+BUILT_IN = ("prose", "planted")  # need no files; planted are text and ratings
+
+
+def named(name: str) -> DataSet:
+    """What is known of a data set; raises UserError where nothing is."""
+    if name not in DATA_SETS:
+        known = ", ".join(DATA_SETS)
+        raise UserError(
+            f"no data set {name!r} to fetch", do=f"choose one of {known}; {', '.join(BUILT_IN)} come with"
+        )
+    return DATA_SETS[name]
+
+
+def folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
+    """The folder of data sets: as given, or the environment's BENCHMARK_DATA; None where neither is."""
+    given = os.environ.get(VARIABLE) if data_dir is None else os.fspath(data_dir)
+    return Path(given) if given else None
+
+
+def find(name: str, data_dir: str | os.PathLike[str] | None = None) -> list[Path]:
+    """Find the files of a data set under a folder, by default that of the environment's BENCHMARK_DATA.
+
+    Raises:
+        UserError: a file is missing; it says how to fetch it.
+    """
+    data_set, root = named(name), folder(data_dir)
+    do = f"python -m benchmarks data {name} --data-dir DIR fetches it"
+    if data_set.url is None:
+        do = f"get it from {data_set.page} as {data_set.files[0].path} in the folder of data sets"
+    if root is None:
+        raise UserError(f"no folder of data sets for {name}", do=f"give --data-dir or set {VARIABLE}; {do}")
+    paths = []
+    for file in data_set.files:
+        names = [file.path, *([file.other] if file.other else [])]
+        places = [root / f"{path}{packed}" for path in names for packed in ("", ".gz")]
+        present = [path for path in places if path.is_file()]
+        if not present:
+            raise UserError(f"the data set {name} is not here", places[0], do)
+        paths.append(present[0])
+    return paths
+
+
+def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Any:
+    """Load a data set: a Corpus (text as ids, the vocabulary of the training text) or a RatingSet, split.
+
+    Raises:
+        UserError: it is missing, or a file's content is not the published one.
+    """
+    if name == "prose":
+        return prose()
+    if name == "planted":
+        return planted(jax.random.key(0))[0]
+    data_set, paths = named(name), find(name, data_dir)
+    digests = []
+    for file, path in zip(data_set.files, paths, strict=True):
+        digest = sha256_of(path, unpack=path.suffix == ".gz" and not file.path.endswith(".gz"))
+        if file.sha256 not in (None, digest):
+            raise UserError(f"not the published file: sha256 {digest[:12]}…", path, "fetch it again")
+        digests.append(f"{digest}  {file.path}\n")
+    sha256 = hashlib.sha256("".join(digests).encode()).hexdigest()
+    return data_set.load(paths, sha256, f"{data_set.title}; {data_set.page}")
+
+
+def sha256_of(path: Path, unpack: bool = False) -> str:
+    """The sha256 of a file, or of what it holds gzipped; raises UserError for a file that cannot be read."""
+    try:
+        with gzip.open(path) if unpack else open(path, "rb") as f:
+            return hashlib.file_digest(cast(IO[bytes], f), "sha256").hexdigest()  # type: ignore[arg-type]
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"the file cannot be read: {error}", path, "fetch it again") from None

@@ -1,0 +1,1 @@
+"""Throughput, time to quality, profiles, peers."""

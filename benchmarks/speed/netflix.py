@@ -1,0 +1,70 @@
+"""A pass over as many ratings as the Netflix Prize had, planted: of PMF with 10 features, of the RBM with 100 units."""
+
+import os
+import resource
+import sys
+import time
+from typing import Any
+
+import jax
+
+from benchmarks.speed import ratings as rating_speed
+from jaxcf.data.ratings import Dataset
+from jaxcf.data.synthetic import NETFLIX, NETFLIX_SHARES, Planted, planted
+from jaxfit.trainer import Trainer
+
+MODELS: dict[str, dict[str, Any]] = {  # steps of as many users or ratings as serve so much data
+    "pmf": {"num_features": 10, "batch_size": 2000},
+    "rbm": {"num_hidden": 100, "batch_size": 50},
+}
+
+
+def measure(peers: bool = False, shape: Planted = NETFLIX) -> dict[str, Any]:
+    """Seconds of a pass, shuffling included and apart, and the most memory that this process has held so far.
+
+    (`peers`: none.) PMF shuffles groups of ratings, which it lays out before the first pass: that is counted in what is
+    "once". Drawing the ratings takes a minute or two, which is not counted, but is held in memory.
+    """
+    begin = time.perf_counter()
+    drawn = planted(jax.random.key(0), shape, *NETFLIX_SHARES)._replace(truth=None)
+    figures: dict[str, Any] = {
+        "ratings": f"{drawn.note}, {len(drawn.train.user):,} training ratings",
+        "cores": os.cpu_count(),
+        "drawn": {"seconds": time.perf_counter() - begin, "peak_bytes": peak()},
+        "copied_bytes_per_second": rating_speed.copy_bandwidth(),
+    }
+    for kind, setting in MODELS.items():
+        figures[kind] = one_pass(kind, drawn, setting)
+    return figures
+
+
+def one_pass(kind: str, data: Dataset, setting: dict[str, Any]) -> dict[str, Any]:
+    """A pass of a kind of model from its initial parameters: seconds, ratings per second, its training error."""
+    begin = time.perf_counter()
+    ready, recipe, _ = rating_speed.prepared(kind, data, **setting)
+    trainer = Trainer(ready.program, ready.params, ready.train, recipe, jax.random.key(1), None)
+    del ready
+    laid_out = time.perf_counter()
+    trainer.epoch_run()  # compiles
+    compiled = time.perf_counter()
+    run = trainer.epoch_run()
+    shuffled = time.perf_counter()
+    run(0, trainer.steps)
+    end = time.perf_counter()
+    error = trainer.factor * float(trainer.state.loss) / trainer.events
+    return {
+        "setting": ", ".join(f"{name} {value}" for name, value in setting.items()),
+        "seconds": end - compiled,
+        "seconds of shuffling": shuffled - compiled,
+        "seconds with laying out, once": end - compiled + laid_out - begin,
+        "ratings_per_second": trainer.events / (end - compiled),
+        "training RMSE during it": error**0.5,
+        "seconds of compilation, before": compiled - laid_out - (shuffled - compiled),
+        "peak_bytes": peak(),
+    }
+
+
+def peak() -> int:
+    """The most bytes of memory that this process has held."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most

@@ -1,0 +1,1 @@
+"""The `jaxcf` command."""

@@ -1,0 +1,167 @@
+"""`jaxcf eval`: errors of a trained recommender's predictions, how well it ranks, two ways of RBMs to predict."""
+
+import argparse
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from jaxcf import metrics as evaluate
+from jaxcf import ranking
+from jaxcf.cli.queries import (
+    Asked,
+    add_known,
+    among,
+    asked,
+    command,
+    opened,
+    required,
+    say,
+    say_told,
+    say_unknown,
+)
+from jaxcf.data import reading
+from jaxcf.data.ratings import Ratings, relabel, take
+from jaxcf.data.reading import Reading
+from jaxcf.recommender import Model
+from jaxfit.cli import options
+from jaxfit.cli.command import print_json
+from jaxfit.errors import UserError
+
+MANY = 100  # known ratings of a user, by which the hidden units of an RBM are nearly settled
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of `jaxcf`."""
+    parser = command(commands, "eval", "errors of predictions of ratings, in stars", run_eval, reads=True)
+    parser.add_argument("--ratings", nargs="+", metavar="FILE", help="ratings to predict")
+    add_known(parser)
+    parser.add_argument(
+        "--exact", action="store_true",
+        help="RBMs: predict also exactly, by Eq. 5.9, and say how far that is from mean field",
+    )  # fmt: skip
+    parser.add_argument(
+        "--top", type=options.number("--top"), metavar="K",
+        help="also rank all items that a user is not known to have rated with stars: precision, recall and NDCG of the "
+        "first K (not the thesis')",
+    )  # fmt: skip
+    parser.add_argument(
+        "--relevant", type=options.number("--relevant", float, low=-math.inf), metavar="STARS",
+        help="with --top, the stars from which an item was worth finding (default: 3/4 up the scale, as 4 of 5)",
+    )  # fmt: skip
+
+
+def run_eval(args: argparse.Namespace) -> None:
+    """Sum up the errors on files of ratings."""
+    if args.relevant is not None and args.top is None:
+        raise UserError("--relevant is of rankings", args.parser.prog, "give --top K with it")
+    model, how = opened(args), Reading(**options.given(args, Reading))
+    table = reading.read(
+        required(args, "ratings", "name the ratings to predict: --ratings FILE"), how, model.catalogue.scale
+    )
+    whom = asked(model, args, how)
+    ratings = _of_asked(model, args, relabel(table.ratings, table.catalogue, whom.users), whom)
+    began = time.perf_counter()
+    predicted = whom.expected(False)(ratings.user, ratings.item)
+    seconds = time.perf_counter() - began
+    result = evaluate.evaluate(predicted, ratings.stars, model.catalogue.scale)
+    record = {"command": "eval", "model": model.kind, **result.record(), "seconds": seconds}
+    lines = [summary(result)]
+    if args.known:
+        record["users_folded_in"] = whom.users.num_users
+        lines.append(
+            f"{whom.users.num_users:,} users folded in and {result.count:,} ratings predicted in {seconds:.2f} s"
+        )
+    for more, line in (*_exact(model, args, whom, ratings, predicted), *_ranked(model, args, whom, ratings)):
+        record |= more
+        lines.append(line)
+    if args.json:
+        print_json(record)
+    else:
+        print("\n".join(lines))
+
+
+def summary(result: evaluate.Evaluation) -> str:
+    """An evaluation in a line."""
+    return (
+        f"RMSE {result.rmse:.4f} stars (not clipped to the scale: {result.rmse_unclipped:.4f}), "
+        f"MAE {result.mae:.4f}, {result.count:,} ratings"
+    )
+
+
+def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, whom: Asked) -> Ratings:
+    """The ratings to predict; where users are folded in, those of others are left out. What to know of them is said."""
+    if args.known:
+        mine = ratings.user >= 0
+        if not mine.any():
+            do = "give --known ratings of users of --ratings"
+            raise UserError("no rating is of a user of whom something is known", args.ratings[0], do)
+        if not mine.all():
+            say(f"{int((~mine).sum()):,} ratings are of users without known ones: left out")
+        ratings = take(ratings, mine)
+        say_unknown(model, ratings.item)
+    else:
+        say_unknown(model, ratings.item, ratings.user)
+    say_told(whom.audience.ratings, ratings.user, ratings.item, model.catalogue.num_items)
+    return ratings
+
+
+def _exact(
+    model: Model, args: argparse.Namespace, whom: Asked, ratings: Ratings, predicted: np.ndarray
+) -> list[tuple[dict[str, Any], str]]:
+    """The exact predictions of an RBM beside those by mean field: what JSON holds of them, and a line."""
+    if not args.exact:
+        return []
+    exact = whom.expected(True)(ratings.user, ratings.item)
+    result = evaluate.evaluate(exact, ratings.stars, model.catalogue.scale)
+    apart = np.abs(exact - predicted)
+    known = np.append(np.bincount(whom.audience.ratings.user, minlength=whom.users.num_users), 0)
+    many = known[ratings.user] >= MANY
+    mean = float(apart.mean())
+    of_many = float(apart[many].mean()) if many.any() else math.nan
+    record = {"exact": result.record(), "apart": mean, f"apart_of_users_with_{MANY}_ratings": of_many}
+    line = (
+        f"exactly, by Eq. 5.9: {summary(result)}\nexact and mean-field predictions are {mean:.4f} stars apart"
+    )
+    if many.any():
+        line += f", {of_many:.4f} of users with {MANY} known ratings or more ({int(many.sum()):,} ratings)"
+    return [(record, line)]
+
+
+def _ranked(
+    model: Model, args: argparse.Namespace, whom: Asked, ratings: Ratings
+) -> list[tuple[dict[str, Any], str]]:
+    """How well all items are ranked for the users of the ratings, with which items count as relevant."""
+    if args.top is None:
+        return []
+    scale = model.catalogue.scale
+    relevant = ranking.threshold(scale) if args.relevant is None else args.relevant
+    if relevant > scale.high:
+        raise UserError(f"no rating is of {relevant:g} stars", "--relevant", f"ratings are {scale}")
+    known = (ratings.user >= 0) & (ratings.item >= 0)
+    found = take(ratings, known)
+    if not known.all():
+        say(f"{int((~known).sum()):,} ratings of users or items that the model does not know are not ranked")
+    told, rated = (
+        among(found.user, found.item, pairs, model.catalogue.num_items)
+        for pairs in (whom.audience.rated, whom.audience.ratings)
+    )
+    told &= ~rated
+    if told.any():
+        say(
+            f"{int(told.sum()):,} of the ratings are of pairs that the model was told of: it ranks knowing them rated"
+        )
+    result = ranking.recommended(
+        whom.expected(False), whom.audience.ratings, found, whom.users.num_users, model.catalogue.num_items,
+        args.top, relevant,
+    )  # fmt: skip
+    if not result.users:
+        what = f"no rating to rank is of {relevant:g} stars or more"
+        raise UserError(what, args.ratings[0], "lower --relevant, or leave --top out")
+    line = (
+        f"precision@{args.top} {result.precision:.4f}, recall@{args.top} {result.recall:.4f}, NDCG@{args.top} "
+        f"{result.ndcg:.4f} of items of at least {relevant:g} stars, for {result.users:,} users, among all that they "
+        "are not known to have rated with stars (measures that are not the thesis')"
+    )
+    return [({**result.record(), "relevant_stars": relevant}, line)]

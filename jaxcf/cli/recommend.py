@@ -1,0 +1,157 @@
+"""`jaxcf recommend` and `jaxcf similar`: the best items for users, and the items like an item, with their titles."""
+
+import argparse
+import csv
+import io
+from typing import Any
+
+import numpy as np
+
+from jaxcf.cli.queries import add_new_items, command, newcomers, opened, required, say
+from jaxcf.data import file_layout as layout
+from jaxcf.data.reading import Reading
+from jaxcf.recommender import Answer
+from jaxfit.cli import options
+from jaxfit.cli.command import Parser, print_json
+from jaxfit.errors import UserError
+
+SEPARATORS = ("::", "\t", ",", ";", "|")  # what may separate an id and its title
+
+
+def add(commands: Any) -> None:
+    """Add the commands to those of `jaxcf`."""
+    parser = command(
+        commands, "recommend", "the best items that a user has not rated", run_recommend, reads=True
+    )
+    parser.add_argument("--user", metavar="ID", help="a user of the training ratings")
+    parser.add_argument(
+        "--users", nargs="+", metavar="FILE",
+        help="ratings of new users (for conditional models also pairs without ratings), each of whom is answered",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rated", nargs="+", metavar="ITEMS|FILE",
+        help='somebody new: "item:stars,item,…", stars where they are known; with --users, files of further pairs of '
+        "user and item that conditional models are told of",
+    )  # fmt: skip
+    add_new_items(parser)
+    _top(parser)
+
+    parser = command(commands, "similar", "the items most like an item", run_similar, reads=True)
+    parser.add_argument("--item", metavar="ID", help="an item of the training ratings, or of --new-items")
+    add_new_items(parser)
+    _top(parser)
+
+
+def _top(parser: Parser) -> None:
+    parser.add_argument(
+        "--top", type=options.number("--top"), default=10, metavar="N", help="how many items (default: 10)"
+    )
+    parser.add_argument(
+        "--titles", metavar="FILE", help="titles by item id, as MovieLens' movies.dat, movies.csv or u.item"
+    )
+
+
+def run_recommend(args: argparse.Namespace) -> None:
+    """Print the best items for a user of the training ratings, or for new ones."""
+    if args.user is not None and (args.users or args.rated):
+        other = "--users" if args.users else "--rated"
+        raise UserError(f"--user and {other} ask for different people", args.parser.prog, "give one of them")
+    model = opened(args)
+    titles = read_titles(args.titles, model.catalogue.items)
+    answers: dict[str, list[Answer]] = {}
+    if args.user is not None:
+        answers[args.user] = model.recommend(args.user, top=args.top)
+    elif args.users:
+        how = Reading(**options.given(args, Reading))
+        users, audience = newcomers(model, args.users, args.rated, how)
+        best = model.best(model.fold_in(audience), audience, range(users.num_users), args.top)
+        answers = {str(name): found for name, found in zip(users.users.tolist(), best, strict=True)}
+    elif args.rated:
+        ratings, others = parse_rated(",".join(args.rated))
+        answers["new"] = model.recommend(ratings=ratings, rated=others, top=args.top)
+    else:
+        raise UserError("for whom?", args.parser.prog, "give --user ID, --rated ITEMS or --users FILE")
+    if args.json:
+        listed = {user: _listed(found, "stars", titles) for user, found in answers.items()}
+        print_json({"command": "recommend", "model": model.kind, "recommended": listed})
+        return
+    for user, found in answers.items():
+        _print(found, titles, f"{user}\t" if args.users else "")
+
+
+def parse_rated(text: str) -> tuple[dict[str, float], list[str]]:
+    """Read "item:stars,item,…": stars by item, and items without. Raises UserError for stars that are no number."""
+    ratings: dict[str, float] = {}
+    others = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        item, colon, stars = part.rpartition(":")
+        if not colon:
+            others.append(part)
+            continue
+        try:
+            ratings[item] = float(stars)
+        except ValueError:
+            raise UserError(
+                f"{stars!r} is not a number of stars", "--rated", "write item:stars,item,…"
+            ) from None
+    if not ratings and not others:
+        raise UserError("no items are named", "--rated", "write item:stars,item,…")
+    return ratings, others
+
+
+def run_similar(args: argparse.Namespace) -> None:
+    """Print the items most like an item."""
+    model = opened(args)
+    titles = read_titles(args.titles, model.catalogue.items)
+    found = model.similar(required(args, "item", "name an item: --item ID"), top=args.top)
+    if args.json:
+        listed = _listed(found, "cosine", titles)
+        print_json({"command": "similar", "model": model.kind, "item": args.item, "similar": listed})
+    else:
+        _print(found, titles)
+
+
+def _listed(found: list[Answer], measure: str, titles: dict[str, str] | None) -> list[dict[str, Any]]:
+    """Answers as JSON holds them, with titles (null where there is none) if they were asked for."""
+    listed: list[dict[str, Any]] = [{"item": item, measure: value} for item, value in found]
+    if titles is not None:
+        listed = [{**answer, "title": titles.get(str(answer["item"]))} for answer in listed]
+    return listed
+
+
+def _print(found: list[Answer], titles: dict[str, str] | None, before: str = "") -> None:
+    for item, value in found:
+        title = (titles or {}).get(str(item), "")
+        print(f"{before}{value:.3f}\t{item}" + (f"\t{title}" if title else ""))
+
+
+def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
+    """Titles of items by their ids, None without a file; that it has none of the items' is said.
+
+    A line is id and title, maybe more, separated by what ends the first line's id: ::, tab, comma, ; or |. The file is
+    in UTF-8 or Latin-1, gzipped or not.
+
+    Raises:
+        UserError: as `jaxcf.data.file_layout.opened`; no such line is the first.
+    """
+    if path is None:
+        return None
+    with layout.opened(path) as f:
+        raw = f.read()
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
+    lines = [line for line in io.StringIO(text, newline=None) if line.strip()]
+    signs = [sign for sign in SEPARATORS if lines and sign in lines[0]]
+    if not signs:
+        raise UserError(
+            "no id and title are in its first line", path, "separate them by ::, tab, comma, ; or |"
+        )
+    sign = min(signs, key=lines[0].index)
+    quoted = sign in (",", ";")
+    rows = (next(csv.reader([line], delimiter=sign)) if quoted else line.split(sign) for line in lines)
+    titles = {row[0].strip(): row[1].strip() for row in rows if len(row) > 1}
+    if titles.keys().isdisjoint(map(str, items.tolist())):
+        say(f"no id of {path} is of an item of the model: no titles")
+    return titles

@@ -1,0 +1,110 @@
+"""`jaxcf split`: ratings into files of training, validation and test ratings."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxcf.data import reading, splits
+from jaxcf.data.ratings import Ratings
+from jaxcf.data.reading import Reading
+from jaxfit.cli import options
+from jaxfit.cli.command import print_json
+from jaxfit.errors import UserError
+
+SCHEMES = {
+    "random": "train, valid and test drawn at random",
+    "kfold": "train and test of every fold",
+    "thesis": "each user's nine latest ratings held out, a third of them for validation (thesis, 5.4.1)",
+    "users": "users left out: half of what they rated is known, the other asked",
+}
+# option -> the scheme that it is of, default, meaning
+SHARES: dict[str, tuple[str, float, str]] = {
+    "valid": ("random", 0.05, "share of the ratings for validation"),
+    "test": ("random", 0.1, "share of the ratings for the test"),
+    "users": ("users", 0.1, "share of the users that are left out"),
+    "folds": ("kfold", 5, "number of folds"),
+}
+
+
+def add(commands: Any) -> None:
+    """Add the command to those of `jaxcf`."""
+    parser = commands.add_parser(
+        "split", help="split ratings into training, validation and test files",
+        description="Split ratings into CSV files.\n\n"
+        + "\n".join(f"  {name:8s} {about}" for name, about in SCHEMES.items()),
+    )  # fmt: skip
+    parser.set_defaults(run=run)
+    parser.add_argument("files", nargs="+", metavar="FILE", help="ratings (- is standard input)")
+    parser.add_argument(
+        "--scheme", type=options.choice("--scheme", SCHEMES), default="random", metavar="|".join(SCHEMES),
+        help="how (default: random)",
+    )  # fmt: skip
+    parser.add_argument("--out", metavar="DIR", help="folder for the files")
+    share = parser.add_argument_group("shares")
+    for name, (scheme, default, what) in SHARES.items():
+        whole = isinstance(default, int)
+        number = options.number(f"--{name}", low=2) if whole else options.number(f"--{name}", float, high=1)
+        told = f"{what} ({scheme}; default: {default})"
+        share.add_argument(f"--{name}", type=number, metavar="N" if whole else "SHARE", help=told)
+    share.add_argument(
+        "--seed",
+        type=options.number("--seed", low=0),
+        default=1,
+        metavar="N",
+        help="of the draws (default: 1)",
+    )
+    options.add(parser.add_argument_group("reading"), Reading)
+    parser.add_argument("--json", action="store_true", help="print the result as one line of JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Split, and say what was written."""
+    if not args.out:
+        raise UserError("--out is missing", args.parser.prog, "name a folder for the files: --out DIR")
+    for name, (scheme, default, _) in SHARES.items():
+        if getattr(args, name) is None:
+            setattr(args, name, default)
+        elif args.scheme != scheme:
+            raise UserError(
+                f"--scheme {args.scheme} has no such share", f"--{name}", f"it is of --scheme {scheme}"
+            )
+    out = Path(args.out)
+    if out.exists() and not out.is_dir():
+        raise UserError("a file stands where the folder should", out, "choose another --out")
+    table = reading.read(args.files, Reading(**options.given(args, Reading)))
+    for note in table.notes:
+        print(f"split: {note}", file=sys.stderr)
+    files = {out / f"{name}.csv": part for name, part in parts(args, table.ratings)}
+    for path in files:
+        if path.exists():
+            raise UserError("a file is there already", path, "choose another --out")
+    for path, part in files.items():
+        reading.write(path, part, table.catalogue)
+    written = {str(path): len(part.user) for path, part in files.items()}
+    if args.json:
+        print_json({"command": "split", "scheme": args.scheme, "files": written})
+        return
+    for file, number in written.items():
+        print(f"{file}: {number:,} ratings")
+
+
+def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Ratings]]:
+    """The parts of the scheme and their names."""
+    key = jax.random.key(args.seed)
+    if args.scheme == "kfold":
+        for i, (train, test) in enumerate(splits.kfold(key, ratings, args.folds), start=1):
+            yield from ((f"train{i}", train), (f"test{i}", test))
+    elif args.scheme == "users":
+        held = splits.users(key, ratings, args.users)
+        yield from (("train", held.train), ("known", held.known), ("queried", held.queried))
+    else:
+        split = (
+            splits.thesis(key, ratings)
+            if args.scheme == "thesis"
+            else splits.random(key, ratings, args.valid, args.test)
+        )
+        yield from zip(split._fields, split, strict=True)

@@ -1,0 +1,1 @@
+"""Ratings: files, readers, splits, synthetic ratings, users' rating vectors."""

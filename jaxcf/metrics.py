@@ -1,0 +1,145 @@
+"""How well ratings are predicted: RMSE and MAE as sums and counts, by bins of users.
+
+A result is sums and counts, so that the parts of a test add up to the whole.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxcf.data.ratings import Scale
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Errors of predictions, summed over `count` ratings: squared (in stars²) and absolute (in stars).
+
+    The clipped ones are of predictions that are moved into the scale of ratings first.
+    """
+
+    squared: float = 0.0
+    squared_clipped: float = 0.0
+    absolute: float = 0.0
+    absolute_clipped: float = 0.0
+    count: int = 0
+
+    def __add__(self, other: Evaluation) -> Evaluation:
+        return Evaluation(
+            self.squared + other.squared,
+            self.squared_clipped + other.squared_clipped,
+            self.absolute + other.absolute,
+            self.absolute_clipped + other.absolute_clipped,
+            self.count + other.count,
+        )
+
+    @property
+    def rmse(self) -> float:
+        """√(Σ (prediction - rating)² / count) in stars, of clipped predictions (Mnih 2010, §5.4.3)."""
+        return math.sqrt(self._mean(self.squared_clipped))
+
+    @property
+    def rmse_unclipped(self) -> float:
+        """RMSE in stars, of predictions as they are."""
+        return math.sqrt(self._mean(self.squared))
+
+    @property
+    def mae(self) -> float:
+        """Σ |prediction - rating| / count in stars, of clipped predictions. Not in the thesis."""
+        return self._mean(self.absolute_clipped)
+
+    @property
+    def mae_unclipped(self) -> float:
+        """MAE in stars, of predictions as they are. Not in the thesis."""
+        return self._mean(self.absolute)
+
+    def record(self) -> dict[str, float]:
+        """What records and JSON hold of it."""
+        return {
+            "rmse_clipped": self.rmse,
+            "rmse_unclipped": self.rmse_unclipped,
+            "mae_clipped": self.mae,
+            "mae_unclipped": self.mae_unclipped,
+            "squared_error_clipped": self.squared_clipped,
+            "squared_error_unclipped": self.squared,
+            "ratings": self.count,
+        }
+
+    def _mean(self, total: float) -> float:
+        return total / self.count if self.count else math.nan
+
+
+class Bins(NamedTuple):
+    """Users by how many ratings of theirs are trained on, from few to many."""
+
+    of_user: NDArray[np.int32]  # [num_users]: bin, or -1 for users left out
+    fewest: NDArray[np.int64]  # [bins]: training ratings of the bin's users
+    most: NDArray[np.int64]
+
+    def labels(self) -> list[str]:
+        """The bins' ranges of training ratings, as `28-43`."""
+        return [f"{a}-{b}" if a < b else f"{a}" for a, b in zip(self.fewest, self.most, strict=True)]
+
+
+def evaluate(predicted: ArrayLike, stars: ArrayLike, scale: Scale) -> Evaluation:
+    """Sum up the errors of predictions [N] of ratings [N], in float64."""
+    return by_part(predicted, stars, scale, np.zeros(np.shape(stars), np.int32), 1)[0]
+
+
+def by_part(
+    predicted: ArrayLike, stars: ArrayLike, scale: Scale, part: ArrayLike, parts: int
+) -> list[Evaluation]:
+    """Evaluate each part on its own; a rating whose part is negative is in none.
+
+    Raises:
+        ValueError: a prediction that is not a number.
+    """
+    predicted, stars = np.asarray(predicted, np.float64), np.asarray(stars, np.float64)
+    if predicted.shape != stars.shape or not np.isfinite(predicted).all():
+        raise ValueError(f"predictions {predicted.shape} of {stars.shape} ratings, or some not finite")
+    part = np.asarray(part)
+    inside = part >= 0
+    sums = []
+    for error in (predicted - stars, scale.clip(predicted) - stars):
+        for size in (error**2, np.abs(error)):
+            sums.append(np.bincount(part[inside], size[inside], parts).tolist())
+    squared, absolute, squared_clipped, absolute_clipped = sums
+    counts = np.bincount(part[inside], minlength=parts).tolist()
+    columns = (squared, squared_clipped, absolute, absolute_clipped, counts)
+    return [Evaluation(*row) for row in zip(*columns, strict=True)]
+
+
+def bins(counts: ArrayLike, number: int = 10, least: int = 1) -> Bins:
+    """Put users into bins of equal size by their training ratings (Mnih 2010, §5.4.5, Figures 5.4-5.8).
+
+    Sizes differ by at most one. Users of as many ratings as each other may come into neighbouring bins, in the
+    order of their indices.
+
+    Args:
+        counts: training ratings of each user, [num_users].
+        number: of bins.
+        least: users with fewer ratings are in no bin.
+    """
+    counts = np.asarray(counts)
+    order = np.argsort(counts, kind="stable")
+    order = order[counts[order] >= least]
+    ends = np.arange(number + 1) * len(order) // number
+    of_user = np.full(len(counts), -1, np.int32)
+    of_user[order] = np.repeat(np.arange(number, dtype=np.int32), np.diff(ends))
+    pieces = [counts[order[a:b]] for a, b in itertools.pairwise(ends)]
+    fewest, most = (
+        np.array([pick(piece) if len(piece) else 0 for piece in pieces]) for pick in (np.min, np.max)
+    )
+    return Bins(of_user, fewest, most)
+
+
+def by_bin(
+    predicted: ArrayLike, user: ArrayLike, stars: ArrayLike, scale: Scale, users: Bins
+) -> list[Evaluation]:
+    """Evaluate the ratings of each bin's users on their own."""
+    return by_part(predicted, stars, scale, users.of_user[np.asarray(user)], len(users.fewest))

@@ -1,0 +1,1 @@
+"""Ways to fit a model that are not stochastic gradient descent."""

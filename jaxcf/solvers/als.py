@@ -1,0 +1,250 @@
+"""PMF's posterior mode by alternating exact solves: given the items, each user's best vector is a ridge regression.
+
+The objective is that of `pmf`, Σ ½ e² and the priors (Eq. 5.16-5.21), under either meaning of the prior. The
+normal equations of a row (a user, or an item) are sums over its ratings. Ratings are laid out row after row and cut
+into tiles of `TILE`, the last of a row filled up with zeros; a chunk of whole rows has a bounded number of tiles, and
+a sweep goes through all chunks in one compiled loop, whose memory does not grow with the ratings.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxcf.data.ratings import Ratings, Vectors, by_item, by_user
+from jaxcf.models import pmf
+from jaxcf.models.pmf import Config, Params
+from jaxfit.errors import UserError
+from jaxfit.recipe import per_parameter
+
+TILE = 32  # ratings
+CHUNK_TILES = 1024
+CHUNK_ROWS = 256
+BLOCK = 1 << 20  # ratings whose errors are summed at a time
+
+
+class Side(NamedTuple):
+    """The ratings of all users (or items), cut into tiles, in chunks.
+
+    row: int32[chunks, rows], the users of a chunk, past the end for padding; owner: int32[chunks, tiles], the place
+    in `row` that a tile belongs to; other: int32[chunks, tiles, TILE], the items rated, past the end for padding;
+    stars: float32[chunks, tiles, TILE].
+    """
+
+    row: Array
+    owner: Array
+    other: Array
+    stars: Array
+
+
+class Sides(NamedTuple):
+    """The same ratings user by user, and item by item."""
+
+    users: Side
+    items: Side
+
+
+def make_data(ratings: Ratings, config: Config) -> Sides:
+    """The ratings on the device, as the solver takes them."""
+    return Sides(
+        make_side(by_user(ratings, config.num_users), config.num_items),
+        make_side(by_item(ratings, config.num_items), config.num_users),
+    )
+
+
+def make_side(vectors: Vectors, num_others: int) -> Side:
+    """Cut each row's ratings into tiles, and the rows into chunks; rows without ratings are in none."""
+    offsets, other, stars = vectors
+    length = np.diff(offsets)
+    rows = np.flatnonzero(length)
+    tiles = -(-length[rows] // TILE)
+    most = max(CHUNK_TILES, int(tiles.max(initial=1)))
+    starts = _chunk_starts(tiles, most)
+    chunks = len(starts) - 1
+    chunk = np.repeat(np.arange(chunks), np.diff(starts))  # of each row
+    place = np.arange(len(rows)) - starts[chunk]
+    before = np.concatenate([[0], np.cumsum(tiles)])
+    first = before[:-1] - before[starts[chunk]]  # a row's first tile, in its chunk
+    row = np.full((chunks, CHUNK_ROWS), len(length), np.int32)
+    row[chunk, place] = rows
+    owner = np.full((chunks, most), CHUNK_ROWS, np.int32)
+    owner[np.repeat(chunk, tiles), np.arange(before[-1]) - np.repeat(before[starts[chunk]], tiles)] = (
+        np.repeat(place, tiles)
+    )
+    within = np.arange(len(other)) - np.repeat(offsets[rows], length[rows])
+    at = np.repeat((chunk * most + first) * TILE, length[rows]) + within
+    others = np.full(chunks * most * TILE, num_others, np.int32)
+    values = np.zeros(chunks * most * TILE, np.float32)
+    others[at], values[at] = other, stars
+    shape = (chunks, most, TILE)
+    return Side(*map(jnp.asarray, (row, owner, others.reshape(shape), values.reshape(shape))))
+
+
+def _chunk_starts(tiles: np.ndarray, most: int) -> np.ndarray:
+    """The first row of each chunk, and the number of rows: at most CHUNK_ROWS rows and `most` tiles in each."""
+    ends, starts = np.cumsum(tiles), [0]
+    while starts[-1] < len(tiles):
+        used = ends[starts[-1] - 1] if starts[-1] else 0
+        fits = int(np.searchsorted(ends, used + most, side="right"))
+        starts.append(min(fits, starts[-1] + CHUNK_ROWS))
+    return np.array(starts)
+
+
+@functools.partial(jax.jit, static_argnames=("num_rows", "config"))
+def solve(
+    side: Side, others: Array, biases: Array, decay: Array, bias_decay: Array, num_rows: int, config: Config
+) -> tuple[Array, Array]:
+    """The vectors [num_rows, D] and biases [num_rows] that minimise the objective, those of the others given.
+
+    For users: the minimum of Σ_j ½ (R_ij - mean - c_j - U_i·V_j - b_i)² + ½ s λ_U |U_i|² + ½ s λ_b b_i² over U_i and
+    b_i together, with s the number of the user's ratings (prior `per-rating`) or 1 (`per-row`), from its normal
+    equations by Cholesky's decomposition. Rows without ratings are at the prior's mean, 0.
+    """
+    D = others.shape[1]
+    size = D + 1 if config.biases else D
+
+    def chunk(tables: tuple[Array, Array], part: Side) -> tuple[tuple[Array, Array], None]:
+        vectors = others.at[part.other].get(mode="fill", fill_value=0)
+        real = (part.other < others.shape[0]).astype(vectors.dtype)[..., None]
+        target = part.stars - config.mean
+        if config.biases:
+            target = target - biases.at[part.other].get(mode="fill", fill_value=0)
+        columns = (
+            [vectors, real, real * target[..., None]]
+            if config.biases
+            else [vectors, real * target[..., None]]
+        )
+        X = jnp.concatenate(columns, axis=2)
+        grams = jnp.einsum("tlu,tlv->tuv", X, X, precision=jax.lax.Precision.HIGHEST)
+        gram = jax.ops.segment_sum(grams, part.owner, CHUNK_ROWS, indices_are_sorted=True)
+        count = jax.ops.segment_sum(real.sum((1, 2)), part.owner, CHUNK_ROWS, indices_are_sorted=True)
+        times = count if config.prior == "per-rating" else jnp.ones_like(count)
+        strength = jnp.full(size, decay).at[D:].set(bias_decay)
+        ridge = jnp.where(count[:, None] > 0, times[:, None] * strength[None, :], 1.0)
+        A = gram[:, :size, :size] + ridge[:, :, None] * jnp.eye(size)[None]
+        x = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(A), True), gram[:, :size, size:])[..., 0]
+        rows, offsets = tables
+        rows = rows.at[part.row].set(x[:, :D], mode="drop")
+        if config.biases:
+            offsets = offsets.at[part.row].set(x[:, D], mode="drop")
+        return (rows, offsets), None
+
+    start = jnp.zeros((num_rows, D), others.dtype), jnp.zeros(num_rows, others.dtype)
+    return jax.lax.scan(chunk, start, side)[0]
+
+
+def sweep(params: Params, data: Sides, config: Config, decay: Mapping[str, float]) -> Params:
+    """One sweep: all users given the items, then all items given the users. The objective cannot rise.
+
+    decay: λ of each parameter, as in a recipe. Raises UserError where one is not above 0: then a user's best vector
+    is not determined by fewer ratings than features.
+    """
+    U, V, b, c = strengths(config, decay)
+    users, user_biases = solve(data.users, params.V, params.c, U, b, config.num_users, config)
+    items, item_biases = solve(data.items, users, user_biases, V, c, config.num_items, config)
+    return Params(users, items, user_biases, item_biases)
+
+
+class Fitted(NamedTuple):
+    """The parameters after the sweep with the lowest validation error (mean square, in stars²), and all sweeps'."""
+
+    params: Params
+    score: float
+    history: list[dict[str, Any]]
+
+
+def fit(
+    params: Params,
+    ratings: Ratings,
+    valid: Ratings,
+    config: Config,
+    decay: Mapping[str, float],
+    *,
+    sweeps: int,
+    patience: int,
+    said: Callable[[dict[str, Any]], None] = lambda line: None,
+) -> Fitted:
+    """Sweep until validation has not improved for `patience` sweeps, `sweeps` times at most.
+
+    said: is told of each sweep: its number, the objective after it per rating, the validation error.
+
+    Raises UserError where the objective is no longer finite, and as `sweep`.
+    """
+    data, best, history, waited = make_data(ratings, config), Fitted(params, math.inf, []), [], 0
+    for number in range(sweeps):
+        params = sweep(params, data, config, decay)
+        line = {
+            "epoch": number,
+            "objective": objective(params, ratings, config, decay) / len(ratings.user),
+            "valid": squares(params, valid, config) / len(valid.user),
+        }
+        if not math.isfinite(line["objective"]):
+            raise UserError(f"sweep {number + 1} is not finite", "--solver als", "give a larger --decay")
+        said(line)
+        history.append(line)
+        waited += 1
+        if line["valid"] < best.score:
+            best, waited = Fitted(params, line["valid"], []), 0
+        if waited >= patience:
+            break
+    return best._replace(history=history)
+
+
+def strengths(config: Config, decay: Mapping[str, float]) -> list[Array]:
+    """The decay of each parameter, in their order; raises UserError where one is not above 0."""
+    values = per_parameter(Params._fields, decay, "--decay")
+    if min(values if config.biases else values[:2]) <= 0:
+        raise UserError("exact solutions need a decay", "--decay", "give every parameter a decay above 0")
+    return [jnp.float32(value) for value in values]
+
+
+def fold_in_users(
+    ratings: Ratings, number: int, params: Params, config: Config, decay: Mapping[str, float]
+) -> tuple[Array, Array]:
+    """Vectors [number, D] and biases [number] of new users from their ratings, all else as it was trained.
+
+    ratings: of users 0 … number - 1 and of items as the model numbers them.
+    """
+    U, _, b, _ = strengths(config, decay)
+    side = make_side(by_user(ratings, number), config.num_items)
+    return solve(side, params.V, params.c, U, b, number, config)
+
+
+def fold_in_items(
+    ratings: Ratings, number: int, params: Params, config: Config, decay: Mapping[str, float]
+) -> tuple[Array, Array]:
+    """Vectors [number, D] and biases [number] of new items: `fold_in_users` with users and items exchanged."""
+    _, V, _, c = strengths(config, decay)
+    side = make_side(by_item(ratings, number), config.num_users)
+    return solve(side, params.U, params.b, V, c, number, config)
+
+
+def objective(params: Params, ratings: Ratings, config: Config, decay: Mapping[str, float]) -> float:
+    """Σ ½ e² + ½ Σ s λ |row|², in squared stars: what PMF minimises, under the prior of `config`."""
+    total = 0.5 * squares(params, ratings, config)
+    index = (ratings.user, ratings.item) * 2
+    for rows, of, strength in zip(
+        params, index, per_parameter(Params._fields, decay, "--decay"), strict=True
+    ):
+        square = np.square(np.asarray(rows, np.float64)).reshape(rows.shape[0], -1).sum(axis=1)
+        uses = np.bincount(of, minlength=len(square)) if config.prior == "per-rating" else 1.0
+        total += 0.5 * strength * float(np.sum(uses * square))
+    return total
+
+
+def squares(params: Params, ratings: Ratings, config: Config) -> float:
+    """Σ e² in squared stars, of predictions that are not clipped."""
+    total = 0.0
+    for at in range(0, len(ratings.user), BLOCK):
+        user, item, stars = (x[at : at + BLOCK] for x in ratings[:3])
+        if config.biases:
+            predicted = pmf.predict(params, user, item, config)
+        else:
+            predicted = config.mean + jnp.sum(params.U[user] * params.V[item], axis=1)
+        total += float(np.sum(np.square(np.asarray(stars - predicted, np.float64))))
+    return total

@@ -1,0 +1,1 @@
+"""What both commands share: errors and exit codes, options from dataclasses, training options, JSON."""

@@ -1,0 +1,167 @@
+"""Habits of the commands: errors in one line, exit statuses, warnings in one line, a result as JSON.
+
+Exit status 0: done; 2: a mistake of the user's, in one line on standard error, `jaxlm: what (where) - do`;
+1: a bug, with its traceback; 130: stopped by Ctrl-C; 141: the reader of standard output went away.
+"""
+
+import argparse
+import difflib
+import errno
+import json
+import math
+import os
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from jaxfit import distributed as processes
+from jaxfit.errors import UserError
+
+# A disk that is full or may not be written is no bug of ours.
+DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO}
+
+
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C, with a line that says what was saved and how to go on."""
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help whose text keeps its lines, with room for long options."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=min(110, _columns()))
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are UserErrors."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"formatter_class": Formatter, "allow_abbrev": False, **kwargs})
+        self._positionals.title = "arguments"
+        self.set_defaults(parser=self)  # the innermost one that was chosen
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what is wrong as a UserError."""
+        choice = re.match(r"argument (\S+): invalid choice: '?(.*?)'? \(choose from (.*)\)$", message)
+        if choice:
+            name, given, known = choice[1].lower(), choice[2], re.findall(r"[\w-]+", choice[3])
+            raise UserError(f"there is no {name} {given!r}", self.prog, suggestion(given, known))
+        argument = re.match(r"argument (\S+): (.*)$", message)
+        if argument:
+            raise UserError(argument[2], argument[1], f"see {self.prog} --help")
+        missing = re.match(r"the following arguments are required: (.*)$", message)
+        if missing:
+            raise UserError(f"{missing[1].split(', ')[0]} is missing", self.prog, f"see {self.prog} --help")
+        raise UserError(message, self.prog, f"see {self.prog} --help")
+
+    def options(self) -> list[str]:
+        """All option names."""
+        return [name for action in self._actions for name in action.option_strings if len(name) > 2]
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """What to do about a name that is not known: the most similar one, or all of them."""
+    known = list(known)
+    close = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
+
+
+def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
+    """Parse arguments; raises UserError, with a suggestion for a mistyped option."""
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        chosen = args.parser
+        given = unknown[0].split("=")[0]
+        if not given.startswith("-"):
+            raise UserError(f"{given!r} is one too many", chosen.prog, f"see {chosen.prog} --help")
+        close = difflib.get_close_matches(given, chosen.options(), n=1)
+        advice = f"did you mean {close[0]}?" if close else f"see {chosen.prog} --help"
+        raise UserError(f"there is no option {given}", chosen.prog, advice)
+    return args
+
+
+def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = None) -> int:
+    """Run a command line, `args.run(args)`, and return its exit status.
+
+    One of several processes ends here and now where it fails.
+    """
+    try:
+        status = _run(program, build, argv)
+    except Exception as error:
+        if not processes.several():
+            raise
+        if processes.lost(error):
+            _say(
+                f"{program}: another process has ended - see what it said, and start all of them with --resume"
+            )
+        else:
+            traceback.print_exc()
+        processes.leave(1)
+    if status in (1, 2) and processes.several():
+        processes.leave(status)
+    return status
+
+
+def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None) -> int:
+    with warnings.catch_warnings():
+        # those of this project and of what the user gave it, each said; other libraries' as Python has it
+        for module in ("jaxfit", "jaxlm", "jaxcf"):
+            warnings.filterwarnings("always", category=UserWarning, module=module)
+        warnings.showwarning = lambda message, *_, **__: _say(f"{program}: warning: {message}")
+        try:
+            args = parse(build(), sys.argv[1:] if argv is None else argv)
+            args.run(args)
+            sys.stdout.flush()
+        except UserError as error:
+            _say(f"{program}: {error}")
+            return 2
+        except BrokenPipeError:
+            _abandon_output()
+            return 141
+        except OSError as error:
+            if error.errno not in DISK:
+                raise
+            where = f" ({error.filename})" if error.filename else ""
+            _say(f"{program}: {error.strerror}{where} - free some space or choose another place, and go on")
+            _abandon_output()
+            return 2
+        except KeyboardInterrupt as stop:
+            if processes.leads():
+                _say(f"{program}: {stop}" if isinstance(stop, Stopped) else f"{program}: stopped by Ctrl-C")
+            return 130
+    return 0
+
+
+def _abandon_output() -> None:
+    """Drop what standard output still holds, so that it does not fail once more when Python ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_json(result: dict[str, Any]) -> None:
+    """Print one line of JSON; a number that JSON has no word for (infinite, undefined) becomes null."""
+    print(json.dumps(_plain(result), allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _say(text: str) -> None:
+    print(" ".join(text.split()), file=sys.stderr, flush=True)
+
+
+def _columns() -> int:
+    try:
+        return max(60, os.get_terminal_size().columns)
+    except OSError:
+        return 100

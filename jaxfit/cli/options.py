@@ -1,0 +1,140 @@
+"""Command-line options from dataclasses: a field's metadata is the one source of its meaning and unit.
+
+A field `num_features: int = field(default=100, metadata={"help": …, "unit": "features"})` becomes
+`--num-features N`; a bool becomes a pair `--diagonal`, `--no-diagonal`, or a switch `--lower`. metadata may also
+hold `low` and `high` (bounds that a number may take; without them whole numbers start at 1, others at 0),
+`below` (a bound that it may not reach) and `metavar` (what stands for a text in the help).
+"""
+
+import argparse
+import dataclasses
+import math
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from jaxfit.cli.command import suggestion
+from jaxfit.errors import UserError
+from jaxfit.recipe import parse_per_parameter
+
+
+def add(
+    group: Any,
+    cls: type,
+    *,
+    skip: Iterable[str] = (),
+    defaults: Mapping[str, str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    switches: bool = False,
+) -> None:
+    """Add an option for each field of a dataclass to an argument parser or a group of one.
+
+    skip: fields without an option; defaults: what to show as a field's default, where that is not the field's
+    own; rename: option names that differ from their field's; switches: a bool that is false can only be set.
+    """
+    hints = get_type_hints(cls)
+    for field in dataclasses.fields(cls):
+        if field.name in skip:
+            continue
+        option = "--" + (rename or {}).get(field.name, field.name).replace("_", "-")
+        shown = (defaults or {}).get(field.name) or show(field.default)
+        unit = field.metadata.get("unit")
+        notes = [unit] if unit else []
+        hint = _optional(hints[field.name])
+        switch = hint is bool and switches and not field.default
+        if shown and not switch:
+            notes.append(f"default: {shown}")
+        text = field.metadata.get("help", "") + (f" ({'; '.join(notes)})" if notes else "")
+        common: dict[str, Any] = {
+            "dest": field.name, "default": argparse.SUPPRESS, "help": text.replace("%", "%%")
+        }  # fmt: skip
+        if hint is bool:
+            action = "store_true" if switch else argparse.BooleanOptionalAction
+            group.add_argument(option, action=action, **common)
+        else:
+            reader, metavar = _reader(hint, option, field.metadata)
+            group.add_argument(option, type=reader, metavar=metavar, **common)
+
+
+def given(args: argparse.Namespace, cls: type) -> dict[str, Any]:
+    """The fields of a dataclass that the command line sets."""
+    names = {field.name for field in dataclasses.fields(cls)}
+    return {name: value for name, value in vars(args).items() if name in names}
+
+
+def number(
+    option: str,
+    kind: type[int] | type[float] = int,
+    low: float | None = None,
+    high: float = math.inf,
+    below: float = math.inf,
+) -> Callable[[str], Any]:
+    """A reader of an option's number within bounds; it raises UserError."""
+    least = (1 if kind is int else 0) if low is None else low
+    what = "a whole number" if kind is int else "a number"
+    span = f"from {least:g} to {high:g}" if high < math.inf else f"of at least {least:g}"
+    span += f", below {below:g}" if below < math.inf else ""
+
+    def read(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        if value is None or not least <= value <= high or value >= below:
+            raise UserError(f"{text!r} will not do", option, f"give {what} {span}")
+        return value
+
+    return read
+
+
+def choice(option: str, known: Iterable[str]) -> Callable[[str], str]:
+    """A reader of an option's word, one of those known; it raises UserError."""
+    known = list(known)
+
+    def read(text: str) -> str:
+        if text not in known:
+            raise UserError(f"there is no {text!r} here", option, suggestion(text, known))
+        return text
+
+    return read
+
+
+def show(value: Any) -> str:
+    """A default as a user would type it; empty where there is none."""
+    if value is dataclasses.MISSING or value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ",".join(f"{v:g}" if k == "*" else f"{k}={v:g}" for k, v in value.items()) or "0"
+    if isinstance(value, list | tuple):
+        return ",".join(f"{v:g}" for v in value) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _optional(hint: Any) -> Any:
+    """The type that a `T | None` holds."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return next(part for part in get_args(hint) if part is not type(None))
+    return hint
+
+
+def _reader(hint: Any, option: str, metadata: Mapping[str, Any]) -> tuple[Callable[[str], Any], str]:
+    bounds = {name: metadata[name] for name in ("low", "high", "below") if name in metadata}
+    if hint is int:
+        return number(option, int, **bounds), "N"
+    if hint is float:
+        return number(option, float, **bounds), "X"
+    if get_origin(hint) is Literal:
+        return choice(option, get_args(hint)), "|".join(get_args(hint))
+    if get_origin(hint) is tuple:
+        return lambda text: _numbers(text, option), "X,…"
+    if hint is str:
+        return str, metadata.get("metavar", "NAME")
+    return lambda text: parse_per_parameter(text, option), "X,name=X,…"
+
+
+def _numbers(text: str, option: str) -> tuple[float, ...]:
+    """ "0.1,0.01" as numbers; "none" as no number."""
+    one = number(option, float)
+    return () if text == "none" else tuple(one(part) for part in text.split(","))

@@ -1,0 +1,109 @@
+"""The options of a training from a model's Config, its recipes and `Run`, and what they come to."""
+
+import argparse
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+
+from jaxfit import distributed as processes
+from jaxfit import sharding as mesh
+from jaxfit.cli import options
+from jaxfit.cli.command import Parser
+from jaxfit.errors import UserError
+from jaxfit.recipe import Recipe, per_parameter
+from jaxfit.run_dir.training import Run
+
+Recipes = Mapping[str, tuple[Recipe, dict[str, Any]]]
+
+
+class Plan(NamedTuple):
+    """What the options of a training come to: the recipe, what differs from Config's defaults, how it is run."""
+
+    recipe: Recipe
+    config: dict[str, Any]
+    run: Run
+
+
+def add_model(
+    parser: Parser,
+    config: type,
+    recipes: Recipes,
+    *,
+    skip: Iterable[str] = (),
+    rename: Mapping[str, str] | None = None,
+) -> None:
+    """Add an option for each field of a model's Config, but those of `skip`, which its data decide."""
+    shown = {field: _show(values) for field, values in _values(config, recipes).items()}
+    group = parser.add_argument_group("model")
+    options.add(group, config, skip=skip, defaults=shown, rename=rename)
+
+
+def add_training(parser: Parser, config: type, recipes: Recipes) -> None:
+    """Add `--recipe`, an option for each field of Recipe, of Run and of Join, and `--seed`."""
+    shown = {field: _show(values) for field, values in _values(config, recipes).items()}
+    training = parser.add_argument_group("training")
+    training.add_argument(
+        "--recipe", type=options.choice("--recipe", recipes), default="tuned", metavar="|".join(recipes),
+        help="which defaults: the thesis', or what serves best (default: tuned)",
+    )  # fmt: skip
+    options.add(training, Recipe, defaults=shown)
+    training.add_argument(
+        "--seed", type=options.number("--seed", low=0), default=1, metavar="N",
+        help="of all random draws (default: 1)",
+    )  # fmt: skip
+    options.add(training, Run, skip=["show"], switches=True)
+    options.add(parser.add_argument_group("training by several processes"), processes.Join)
+
+
+def _show(values: dict[str, Any]) -> str:
+    """What recipes set a field to, in words."""
+    if len({options.show(value) for value in values.values()}) == 1:
+        return options.show(next(iter(values.values())))
+    return ", ".join(f"{options.show(value)} in {recipe}" for recipe, value in values.items())
+
+
+def _values(config: type, recipes: Recipes) -> dict[str, dict[str, Any]]:
+    """What recipes set: field of Recipe or Config -> recipe -> value."""
+    values: dict[str, dict[str, Any]] = {}
+    defaults = {f.name: f.default for f in dataclasses.fields(config)}
+    for recipe, (settings, overrides) in recipes.items():
+        for field, value in vars(settings).items():
+            values.setdefault(field, {})[recipe] = value
+        for field in {f for _, more in recipes.values() for f in more}:
+            values.setdefault(field, {})[recipe] = overrides.get(field, defaults[field])
+    return values
+
+
+def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: tuple[str, ...]) -> Plan:
+    """Read the options, and meet the other processes where there are any; names: the model's parameters.
+
+    Raises UserError for all that can be wrong with them by themselves.
+    """
+    recipe, overrides = recipes[args.recipe]
+    chosen = options.given(args, Recipe)
+    for name in ("rate", "decay"):
+        per_parameter(names, chosen.get(name, {}), f"--{name}")
+        if name in chosen and "*" not in chosen[name]:  # a value for one parameter leaves the others theirs
+            chosen[name] = {**getattr(recipe, name), **chosen[name]}
+    recipe = dataclasses.replace(recipe, **chosen)
+    how = Run(show=True, **options.given(args, Run))
+    _simulate_devices(how.devices)
+    processes.join(processes.Join(**options.given(args, processes.Join)))
+    lanes = mesh.lanes(mesh.make(how.devices))
+    if recipe.batch_size % lanes:
+        what = f"{recipe.batch_size} examples do not divide among {lanes} devices"
+        raise UserError(what, "--batch-size", f"make it a multiple of {lanes}")
+    how = dataclasses.replace(how, show=processes.leads())
+    return Plan(recipe, {**overrides, **options.given(args, config)}, how)
+
+
+def _simulate_devices(number: int) -> None:
+    """Make a CPU into several devices, if JAX has not begun yet; `jaxfit.sharding` tells if there are too few."""
+    if number > 1 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+        try:
+            jax.config.update("jax_num_cpu_devices", number)
+        except RuntimeError:  # JAX has begun, with the devices it has
+            return

@@ -1,0 +1,106 @@
+"""From a program and its data to a folder with a trained model: what training any model has in common.
+
+The folder has `config.json`, the finished `parameters/`, what training writes (`checkpoint-*`, `journal.jsonl`,
+`timing.jsonl`) and what else the model needs to be used, which its package writes.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxfit import sharding as mesh
+from jaxfit.fit import Fitted, fit
+from jaxfit.loop import Program
+from jaxfit.recipe import Recipe
+from jaxfit.run_dir import checkpoint
+from jaxfit.run_dir import metadata as folder
+from jaxfit.run_dir.journal import Journal
+from jaxfit.run_dir.lock import locked
+from jaxfit.run_dir.provenance import environment
+from jaxfit.trainer import check
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a training is run; the number of devices changes its result within rounding, all else not at all."""
+
+    resume: bool = field(default=False, metadata={"help": "go on with the training in --out"})
+    devices: int = field(
+        default=1, metadata={"help": "devices to train on, of each process", "unit": "devices"}
+    )
+    max_minutes: float | None = field(
+        default=None, metadata={"help": "stop after this time, resumable", "unit": "minutes"}
+    )
+    checkpoint_minutes: float = field(
+        default=5.0, metadata={"help": "save within an epoch after this time", "unit": "minutes"}
+    )
+    show: bool = field(default=False, metadata={"help": "show progress on standard error"})
+
+
+class Trained(NamedTuple):
+    """What training left in the folder: `config.json`, how training went and its times; None, {} if found finished."""
+
+    info: dict[str, Any]
+    fitted: Fitted | None
+    seconds: dict[str, float]
+
+
+def train(
+    directory: Path,
+    identity: dict[str, Any],
+    program: Program,
+    params: Any,
+    data: Callable[[], tuple[Any, Any]],
+    *,
+    recipe: Recipe,
+    key: jax.Array,
+    run: Run,
+    unit: str,
+    before: Callable[[], None],
+) -> Trained:
+    """Train a model in its folder, from the start or from where an earlier run stopped.
+
+    identity: all but the recipe that determines the result, with "model", its kind; data() -> training and
+    validation data; unit: of events, as in "words"; before: writes what else belongs into a new folder.
+
+    Raises UserError where another training is in the folder, or this one and `run.resume` is not set, and where
+    another process is training there now.
+    """
+    where = mesh.make(run.devices)
+    check(program, recipe, where)
+    with locked(directory):
+        info = {
+            "format": folder.FORMAT,
+            **identity,
+            "recipe": asdict(recipe),
+            "finished": False,
+            "environment": environment(),
+        }
+        found = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, run.resume)
+        if found is not None and found["finished"]:
+            folder.drop_checkpoints(directory)
+            return Trained(found, None, {})
+        if found is None:
+            before()
+            folder.write_info(directory, info)
+        fitted = fit(
+            program, params, *data(), recipe=recipe, key=key, directory=directory, identity=identity,
+            resume=run.resume, mesh=where, max_minutes=run.max_minutes,
+            checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
+        )  # fmt: skip
+        checkpoint.write(directory / folder.PARAMETERS, fitted.params, {"score": fitted.score})
+        name, shown = program.metric
+        info |= {
+            "finished": fitted.stopped == "done",
+            f"validation {name}": float(shown(fitted.score)) if np.isfinite(fitted.score) else None,
+            "epochs": len(fitted.history),
+        }
+        folder.write_info(directory, info)
+        if info["finished"]:
+            folder.drop_checkpoints(directory)
+        train_seconds = sum(line["train_seconds"] for line in Journal(directory).times())
+        return Trained(info, fitted, {"compile": fitted.compile_seconds, "train": train_seconds})

@@ -1,0 +1,101 @@
+"""Devices: one training step, on one device or on many, of one process or of several.
+
+A minibatch is cut into as many lanes as there are devices; parameters are the same everywhere. Each device
+differentiates its lane; gradients of whole parameters are summed over devices, gradients of rows are gathered
+with their row ids, and every device makes the same update. That is `jax.jit` over `jax.shard_map` with the
+collectives written by hand; a mesh over the devices of several processes (`jaxfit.distributed`) makes no difference to
+it. (`jax.pmap`, in maintenance mode since JAX 0.8, is built on the same two.)
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from jaxfit.errors import UserError
+from jaxfit.row_gradients import Head, Outer, Part, Rows
+
+AXIS = "devices"
+
+
+def make(num_devices: int) -> Mesh | None:
+    """A mesh over the first `num_devices` devices of each process; None where one device is enough.
+
+    Raises UserError where a process has fewer devices.
+    """
+    devices = [jax.local_devices(process_index=k) for k in range(jax.process_count())]
+    fewest = min(map(len, devices))
+    if num_devices < 1 or num_devices > fewest:
+        advice = "on a CPU, set XLA_FLAGS=--xla_force_host_platform_device_count=N to simulate more"
+        raise UserError(f"{num_devices} devices asked for, {fewest} found", "--devices", advice)
+    chosen = [device for own in devices for device in own[:num_devices]]
+    return Mesh(np.array(chosen), (AXIS,)) if len(chosen) > 1 else None
+
+
+def lanes(mesh: Mesh | None) -> int:
+    """How many parts a minibatch is cut into."""
+    return 1 if mesh is None else mesh.size
+
+
+def replicate(tree: Any, mesh: Mesh | None) -> Any:
+    """The same arrays on every device; each process gives its own, which are equal."""
+    if mesh is None:
+        return jax.device_put(tree, None)
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    if not mesh.is_multi_process:
+        return jax.device_put(tree, everywhere)
+
+    def place(array: Any) -> jax.Array:
+        if isinstance(array, jax.Array) and not array.is_fully_addressable:  # it is there already
+            return array
+        copies = [jax.device_put(array, device) for device in mesh.local_devices]
+        return jax.make_array_from_single_device_arrays(np.shape(array), everywhere, copies)
+
+    return jax.tree.map(place, tree)
+
+
+def one_copy(tree: Any) -> Any:
+    """Replicated arrays as they are on this process' first device."""
+    return jax.tree.map(lambda array: array.addressable_data(0), tree)
+
+
+def everywhere(function: Callable[..., Any], mesh: Mesh | None) -> Callable[..., Any]:
+    """Run `function` on every device over replicated arguments; inside it, `lane` and the sums below work."""
+    if mesh is None:
+        return function
+    spec = PartitionSpec()
+    # Every device ends with the same values by construction, which the checker cannot see through all_gather.
+    return jax.shard_map(function, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+
+
+def lane(mesh: Mesh | None) -> jax.Array | int:
+    """Which part of the minibatch is this device's."""
+    return 0 if mesh is None else lax.axis_index(AXIS)
+
+
+def total(tree: Any, mesh: Mesh | None) -> Any:
+    """The sum over all devices."""
+    return tree if mesh is None else lax.psum(tree, AXIS)
+
+
+def gather_parts(parts: tuple[Part, ...], lane_size: int, mesh: Mesh | None) -> tuple[Part, ...]:
+    """The parts of a table's gradient of all devices together; `lane_size` examples are on each."""
+    if mesh is None:
+        return parts
+
+    def concatenate(array: jax.Array) -> jax.Array:
+        return lax.all_gather(array, AXIS, tiled=True)
+
+    gathered: list[Part] = []
+    for part in parts:
+        if isinstance(part, Head):
+            gathered.append(Head(total(part.grad, mesh)))
+        elif isinstance(part, Rows):
+            gathered.append(Rows(*map(concatenate, part)))
+        else:
+            owner = part.owner + lane(mesh) * lane_size
+            gathered.append(Outer(*map(concatenate, part._replace(owner=owner))))
+    return tuple(gathered)

@@ -1,0 +1,156 @@
+"""Parameters as training stores them, and their updates: of a whole array, or of the rows that a batch read.
+
+A step's cost must not grow with the vocabulary or the number of users, so a table that has no dense use is
+differentiated with respect to the rows that were *gathered* from it, and only those are written back. Two
+things would still touch every row, and both are avoided:
+
+* Weight decay. Every weight shrinks at every step, w <- w (1 - ηλ). The table is stored as w = s·v with one
+  scalar s, so that decaying it is s <- s (1 - ηλ) and a gradient step is v <- v - η u / s; `fold` multiplies s
+  into v (at each epoch's end). For SGD this equals the dense update exactly.
+* Momenta of an optimizer. They are read, moved and written for the touched rows only: for Adam this is *lazy*
+  Adam, whose averages of a row stand still while no example reads it.
+
+A row that a batch reads several times gets the sum of its gradients. SGD simply adds them all. An optimizer with
+memory must see the sum once: the gradients are added up in a scratch table of zeros; each id writes its place in
+the list to a second one, and the places that can be read back name every row once, unsorted. Those rows are
+updated in blocks that stay in the cache, and the scratch table is cleared where it was used. Row ids past the
+end of the table are padding: they read the last row and write nothing.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import lax
+
+from jaxfit.row_gradients import Part, add, row_ids
+
+BLOCK = 1024  # rows
+
+
+class Scratch(NamedTuple):
+    """What an update by rows needs and leaves behind: grad, zeros like the table; slot, int32[rows], anything."""
+
+    grad: jax.Array
+    slot: jax.Array
+
+
+class Weights(NamedTuple):
+    """One parameter in training: its weights are `scale * value`.
+
+    value: [rows, …], v above; scale: float32 scalar, s above, 1 for a parameter updated as a whole;
+    memory: the optax state; scratch: where rows need merging, otherwise None.
+    """
+
+    value: jax.Array
+    scale: jax.Array
+    memory: Any
+    scratch: Scratch | None
+
+
+def _has_memory(transform: optax.GradientTransformation) -> bool:
+    state = jax.eval_shape(transform.init, jax.ShapeDtypeStruct((1,), jnp.float32))
+    return bool(jax.tree.leaves(state))
+
+
+def create(value: jax.Array, transform: optax.GradientTransformation, by_rows: bool) -> Weights:
+    """Training's view of a freshly initialised parameter (a copy: its buffers will be donated)."""
+    value = jnp.array(value, value.dtype)  # strongly typed, or the second chunk would compile again
+    scratch = None
+    if by_rows and _has_memory(transform):
+        scratch = Scratch(jnp.zeros_like(value), jnp.zeros(value.shape[0], jnp.int32))
+    return Weights(value, jnp.ones((), value.dtype), transform.init(value), scratch)
+
+
+def whole(weights: Weights) -> jax.Array:
+    """The weights themselves, scale applied: [rows, …]."""
+    return weights.scale * weights.value
+
+
+def gather(weights: Weights, ids: jax.Array) -> jax.Array:
+    """The rows that a batch reads, scale applied: int32[k] -> [k, …]."""
+    return weights.scale * weights.value.at[ids].get(mode="clip")
+
+
+def read(weights: Weights, ids: jax.Array) -> jax.Array:
+    """The same rows of a table whose scale stays 1, as nothing but every step's decay moves it."""
+    return weights.value.at[ids].get(mode="clip")
+
+
+def fold(weights: Weights) -> Weights:
+    """The same weights with scale 1."""
+    return weights._replace(value=whole(weights), scale=jnp.ones_like(weights.scale))
+
+
+def update_whole(
+    weights: Weights,
+    grad: jax.Array,
+    rate: jax.Array,
+    decay: jax.Array,
+    transform: optax.GradientTransformation,
+) -> Weights:
+    """w <- w (1 - rate·decay) - rate·u, with u what the optimizer makes of the gradient."""
+    u, memory = transform.update(grad, weights.memory)
+    value = weights.value * (1 - rate * decay) - rate * jnp.asarray(u)
+    return weights._replace(value=value, memory=memory)
+
+
+def update_rows(
+    weights: Weights,
+    parts: tuple[Part, ...],
+    rate: jax.Array,
+    decay: jax.Array | None,
+    transform: optax.GradientTransformation,
+) -> Weights:
+    """The same update for a gradient given in parts; decay reaches every row through the scale.
+
+    decay: None where it is part of the gradient, and the scale stays 1.
+    """
+    value, scratch = weights.value, weights.scratch
+    scale = weights.scale if decay is None else weights.scale * (1 - rate * decay)
+    if scratch is None:
+        factor = -rate if decay is None else -rate / scale
+        return weights._replace(value=add(value, parts, factor), scale=scale)
+
+    rows, count, slot = _distinct(row_ids(parts), scratch.slot)
+    grad = add(scratch.grad, parts, jnp.ones((), value.dtype))
+
+    def is_table(leaf: jax.Array) -> bool:
+        return leaf.shape == value.shape
+
+    def block(i: jax.Array, tables: tuple[jax.Array, Any, jax.Array]) -> tuple[jax.Array, Any, jax.Array]:
+        value, memory, grad = tables
+        ids = lax.dynamic_slice(rows, (i * BLOCK,), (BLOCK,))
+
+        def read(table: jax.Array) -> jax.Array:
+            return table.at[ids].get(mode="clip")
+
+        def write(table: jax.Array, new: jax.Array) -> jax.Array:
+            return table.at[ids].set(new, mode="drop")
+
+        before = jax.tree.map(lambda m, now: read(now) if is_table(m) else m, weights.memory, memory)
+        u, after = transform.update(read(grad), before)
+        value = write(value, read(value) - (rate / scale) * jnp.asarray(u))
+        # the rest waits for this nought: XLA copies tables that may still be read when they are written
+        done = 0 * value.ravel()[0]
+        memory = jax.tree.map(
+            lambda m, now, r: write(now, r + done) if is_table(m) else r, weights.memory, memory, after
+        )
+        return value, memory, write(grad, jnp.broadcast_to(done, (BLOCK, *grad.shape[1:])))
+
+    blocks = (count + BLOCK - 1) // BLOCK
+    value, memory, grad = lax.fori_loop(0, blocks, block, (value, weights.memory, grad))
+    return Weights(value, scale, memory, Scratch(grad, slot))
+
+
+def _distinct(ids: jax.Array, slot: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Every row of `ids` once, then padding, to a whole number of blocks; how many rows; the new `slot`."""
+    place = jnp.arange(ids.shape[0], dtype=jnp.int32)
+    slot = slot.at[ids].set(place, mode="drop")
+    chosen = (slot.at[ids].get(mode="clip") == place) & (ids < slot.shape[0])
+    position = jnp.cumsum(chosen.astype(jnp.int32)) - 1
+    room = -(-ids.shape[0] // BLOCK) * BLOCK
+    rows = jnp.full(room, slot.shape[0], jnp.int32)
+    rows = rows.at[jnp.where(chosen, position, room)].set(ids, mode="drop")
+    return rows, position[-1] + 1, slot

@@ -1,0 +1,1 @@
+"""Text: files, vocabulary, encoding, corpora, contexts, default and synthetic text."""

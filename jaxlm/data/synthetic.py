@@ -1,0 +1,109 @@
+"""A synthetic language drawn from a planted log-bilinear model, so that its true perplexity is known."""
+
+import functools
+import hashlib
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxlm.data.default_text import Corpus
+from jaxlm.data.files import EOS
+from jaxlm.data.vocabulary import Vocabulary
+
+
+class Language(NamedTuple):
+    """The planted model, its words numbered as in the corpus' vocabulary."""
+
+    R: jax.Array  # [N_w, N_f]: word feature vectors
+    C: jax.Array  # [c, N_f]: diagonal context matrices, oldest context word first
+    b: jax.Array  # [N_w]: word biases
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def language(
+    key: jax.Array, num_words: int, num_features: int, context_size: int, strength: float
+) -> Language:
+    """Draw a planted model: Gaussian features, biases of Zipf's law, weaker influence of older words.
+
+    Word 0 is the line end; its bias makes it about one event in twelve. With `strength`, the standard
+    deviation of a bilinear term r̂·r over words and contexts, grows how much a context tells.
+    """
+    features, diagonals = jax.random.split(key)
+    R = jax.random.normal(features, (num_words, num_features))
+    age = jnp.arange(context_size - 1, -1, -1)
+    C = jax.random.normal(diagonals, (context_size, num_features)) * 0.7 ** age[:, None]
+    C = C * strength / jnp.sqrt(jnp.sum(C**2))
+    zipf = -jnp.log(jnp.arange(1.0, num_words))
+    return Language(R, C, jnp.concatenate([jax.nn.logsumexp(zipf)[None] - jnp.log(11.0), zipf]))
+
+
+def log_prob(model: Language, context: jax.Array) -> jax.Array:
+    """Log-distribution of the next word: log softmax(R r̂ + b), r̂ = Σ_i C_i r_{w_i} (Eq. 3.16-3.17).
+
+    Args:
+        model: the planted model.
+        context: int32 [c], oldest first.
+
+    Returns:
+        float32 [N_w].
+    """
+    predicted = jnp.sum(model.C * model.R[context], axis=0)
+    return jax.nn.log_softmax(model.R @ predicted + model.b)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def draw(key: jax.Array, model: Language, events: int) -> tuple[jax.Array, jax.Array]:
+    """Draw a text from its beginning, a context of line ends.
+
+    Returns:
+        int32 [events], and the log-probability of each under the model, float32 [events].
+    """
+
+    def step(context: jax.Array, number: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        log_p = log_prob(model, context)
+        word = jax.random.categorical(jax.random.fold_in(key, number), log_p).astype(jnp.int32)
+        return jnp.concatenate([context[1:], word[None]]), (word, log_p[word])
+
+    start = jnp.zeros(model.C.shape[0], jnp.int32)
+    return jax.lax.scan(step, start, jnp.arange(events))[1]
+
+
+def planted(
+    key: jax.Array,
+    events: tuple[int, int, int] = (60_000, 6_000, 6_000),
+    num_words: int = 300,
+    num_features: int = 8,
+    context_size: int = 2,
+    strength: float = 1.5,
+) -> tuple[Corpus, Language]:
+    """Draw training, validation and test text from one planted model.
+
+    Each begins with a context of line ends, contexts run on across line ends, and each of at most `events`
+    is cut at its last line end. The vocabulary holds all words, whether drawn or not, so none is unknown.
+
+    Returns:
+        the corpus, with the true log-probability of each test event (natural log), and the model.
+    """
+    model_key, *keys = jax.random.split(key, 4)
+    model = language(model_key, num_words, num_features, context_size, strength)
+    drawn = []
+    for part, count in zip(keys, events, strict=True):
+        ids, log_p = jax.device_get(draw(part, model, count))
+        length = 1 + np.flatnonzero(ids == 0)[-1]
+        drawn.append((ids[:length], log_p[:length].astype(np.float64)))
+    (train, _), (valid, _), (test, truth) = drawn
+    width = len(str(num_words - 1))
+    names = [EOS, *(f"w{i:0{width}}" for i in range(1, num_words))]
+    counts = np.bincount(train, minlength=num_words)
+    vocabulary = Vocabulary.from_words(names, dict(zip(names, counts.tolist(), strict=True)))
+    renumber = np.array([vocabulary.ids[name] for name in names], np.int32)
+    order = np.argsort(renumber)
+    train, valid, test = renumber[train], renumber[valid], renumber[test]
+    sha256 = hashlib.sha256(b"\0".join(x.astype("<i4").tobytes() for x in (train, valid, test))).hexdigest()
+    note = f"drawn from a planted LBL of {num_words} words, {num_features} features, context {context_size}"
+    note += "; true test perplexity known"
+    corpus = Corpus("planted", train, valid, test, vocabulary, sha256, note, truth)
+    R, _, b = jax.device_get(model)
+    return corpus, Language(jnp.asarray(R[order]), model.C, jnp.asarray(b[order]))

@@ -1,0 +1,1 @@
+"""Language models, one per file, or per folder where a model needs several."""

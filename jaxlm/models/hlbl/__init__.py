@@ -1,0 +1,1 @@
+"""The hierarchical log-bilinear model (Mnih 2010, §4.3)."""

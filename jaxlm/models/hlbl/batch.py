@@ -1,0 +1,163 @@
+"""Minibatches of the hierarchical model: contexts, and the decisions on the paths of their words, laid flat.
+
+The nodes of a code are split in two: its way through the most visited nodes of the tree (*hot*: the first
+`num_hot`, see `jaxlm.trees.order`) and the rest (*cold*). Either part is cut into tiles of `TILE` decisions, the
+last one filled up with decisions of sign 0. A minibatch is a list of tiles, of static length.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from jaxfit.ragged import spread
+from jaxlm.data.contexts import Text, gather_contexts, pad
+from jaxlm.trees.paths import Paths, Tree, paths
+
+TILE = 4
+
+
+class Table(NamedTuple):
+    """The tiles of all words, ordered by word.
+
+    start: int32[N_w + 1], word w has tiles start[w] up to start[w + 1]; turn: int32 [tiles, TILE], v + 1 where the
+    code goes left at node v, -(v + 1) where right, 0 beyond its end; the last tile is no word's, and all 0;
+    code: int32[tiles], the code that a tile belongs to, counted from its word's first; None where no word has
+    several codes.
+    """
+
+    start: Array
+    turn: Array
+    code: Array | None
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["text", "word_codes", "hot", "cold"],
+    meta_fields=["one_code"],
+)
+@dataclass(frozen=True)
+class Data:
+    """A text and the paths of all words, on the device.
+
+    word_codes: int32[N_w + 1], as in `Paths`.
+    one_code: no word has several (static).
+    """
+
+    text: Text
+    word_codes: Array
+    hot: Table
+    cold: Table
+    one_code: bool
+
+
+class Tiles(NamedTuple):
+    """Decisions of a minibatch: node int32 [T, TILE], sign float32 [T, TILE], 0 for padding.
+
+    slot, owner: int32[T], the code and the example that a tile belongs to.
+    """
+
+    node: Array
+    sign: Array
+    slot: Array
+    owner: Array
+
+
+class Batch(NamedTuple):
+    """A minibatch: context int32[c, B], oldest first; owner: int32[slots], the example of each code (B: none).
+
+    owner is None where no word has several codes, so that a code's slot is its example.
+    """
+
+    context: Array
+    hot: Tiles
+    cold: Tiles
+    owner: Array | None
+
+
+def make_data(ids: np.ndarray, tree: Tree, num_hot: int, context_size: int, eos: int) -> Data:
+    """A text with the paths of all words, on the device; ids: int32 [events]."""
+    every = paths(tree)
+    is_hot = every.nodes < num_hot
+    hot, cold = tabulate(every, is_hot), tabulate(every, ~is_hot)
+    one_code = len(every.code_nodes) == len(every.word_codes)
+    return Data(pad(ids, context_size, eos), jnp.asarray(every.word_codes), hot, cold, one_code)
+
+
+def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
+    """Cut the chosen entries of each code into tiles."""
+    number = np.concatenate([[0], np.cumsum(chosen)])[every.code_nodes]  # chosen entries before each code
+    length = np.diff(number)
+    tiles = -(-length // TILE)
+    first = np.concatenate([[0], np.cumsum(tiles)])
+    place = np.arange(number[-1]) + np.repeat(first[:-1] * TILE - number[:-1], length)
+    # to a multiple of a 16th to an 8th of their number: trees that are nearly alike compile to the same program
+    grain = 1 << max(0, int(first[-1]).bit_length() - 4)
+    room = (first[-1] // grain + 1) * grain * TILE  # at least the last tile is empty
+    turn = np.zeros(room, np.int32)
+    turn[place] = (every.nodes[chosen] + 1) * every.signs[chosen]
+    codes = np.diff(every.word_codes)
+    local = np.arange(len(tiles)) - np.repeat(every.word_codes[:-1], codes)
+    code = np.resize(np.repeat(local, tiles), room // TILE)
+    start = first[every.word_codes]
+    on_device = [jnp.asarray(x, jnp.int32) for x in (start, turn.reshape(-1, TILE), code)]
+    return Table(on_device[0], on_device[1], on_device[2] if codes.max() > 1 else None)
+
+
+def costs(data: Data, context_size: int) -> NDArray[np.int64]:
+    """int[N, 3]: hot tiles, cold tiles and codes of each example of the text."""
+    offsets = (data.hot.start, data.cold.start, data.word_codes)
+    per_word = np.stack([np.diff(np.asarray(x)) for x in offsets], axis=1)
+    return per_word[events(data, context_size)]
+
+
+def events(data: Data, context_size: int) -> NDArray[np.int32]:
+    """The words of the text, on the host."""
+    return np.asarray(data.text.padded)[context_size : context_size + int(data.text.events)]
+
+
+def gather(
+    data: Data,
+    index: Array,
+    capacity: tuple[int, int, int],
+    *,
+    context_size: int,
+    eos: int,
+    across_lines: bool,
+    num_nodes: int,
+) -> Batch:
+    """The examples `index` int32[B] of the text; capacity: room for hot tiles, cold tiles and codes."""
+    B = index.shape[0]
+    hot_room, cold_room, slots = capacity
+    context, word = gather_contexts(data.text.padded, index, context_size, eos, across_lines)
+    owner, first_slot = None, jnp.arange(B, dtype=jnp.int32)
+    if not data.one_code:
+        owner, _, _ = spread(data.word_codes, word, slots)
+        codes = data.word_codes[word + 1] - data.word_codes[word]
+        first_slot = jnp.cumsum(codes) - codes
+    # padding is given a node past the last, whose row is neither read nor written
+    hot, cold = (
+        tiles(table, word, first_slot, room, num_nodes)
+        for table, room in ((data.hot, max(1, hot_room)), (data.cold, max(1, cold_room)))
+    )
+    return Batch(context.T, hot, cold, owner)
+
+
+def tiles(table: Table, word: Array, first_slot: Array, room: int, filler: int) -> Tiles:
+    """The tiles of the words [B], end to end; first_slot: int32[B], the slot of each word's first code."""
+    owner, position, real = spread(table.start, word, room)
+    at = jnp.minimum(owner, word.shape[0] - 1)
+    # padding reads the table's empty last tile: were it zeroed here, XLA would fuse the choice into each loop over
+    # decisions and vectorise none of them
+    turn = table.turn[jnp.where(real, position, table.turn.shape[0] - 1)]
+    return Tiles(
+        node=jnp.where(turn == 0, filler, jnp.abs(turn) - 1),
+        sign=jnp.sign(turn).astype(jnp.float32),
+        slot=at if table.code is None else first_slot[at] + jnp.where(real, table.code[position], 0),
+        owner=at,
+    )

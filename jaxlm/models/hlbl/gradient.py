@@ -1,0 +1,154 @@
+"""The hierarchical model's minibatch loss and its gradient, written out for speed.
+
+With g the derivative of the loss by a decision's logit r̂·q + b, the gradient of q is g r̂, and that of r̂ is the sum
+of g q over the decisions. Hot nodes (see `jaxlm.models.hlbl.batch`) take part as dense matrix products. For the rest,
+what XLA does well on a CPU was measured: rows are added up a tile at a time before they are scattered; sums
+along rows are products with ones, as plain sums are not vectorised; and nothing as large as [decisions, N_f] is
+held, as it would leave the cache.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxfit.row_gradients import Head, Outer, Part, Rows
+from jaxfit.tables import Weights
+from jaxlm.models.hlbl.batch import TILE, Batch, Tiles
+
+
+class Forward(NamedTuple):
+    """What the forward pass leaves for the backward one.
+
+    loss: [B], nats; hot, cold: [T, TILE], the derivative of the loss by each logit; read: [c, B, N_f], the
+    context's vectors; r_hat: [B, N_f].
+    """
+
+    loss: Array
+    hot: Array
+    cold: Array
+    read: Array
+    r_hat: Array
+
+
+def forward(
+    R: Weights, C: Array, Q: Weights, b: Weights, batch: Batch, mask: Array | None, num_hot: int
+) -> Forward:
+    """-log P(word | context) of each example (Eq. 4.4-4.7); mask: [B, N_f] multiplies r̂ (dropout)."""
+    read = R.scale * R.value.at[batch.context].get(mode="clip")
+    r_hat = C[0][None] * read[0]
+    for j in range(1, C.shape[0]):  # a plain sum is not vectorised
+        r_hat += C[j][None] * read[j]
+    if mask is not None:
+        r_hat *= mask
+    # the decisions at all hot nodes, of which those on an example's paths are picked
+    logits = Q.scale * (r_hat @ Q.value[:num_hot].T) + (b.scale * b.value[:num_hot])[None]
+    hot = logits.reshape(-1).at[_flat(batch.hot, num_hot)].get(mode="clip")
+    cold = Q.scale * _dots(Q.value, r_hat, batch.cold)
+    cold += b.scale * b.value.at[batch.cold.node].get(mode="clip")
+    return Forward(*_decide(batch, hot, cold), read, r_hat)
+
+
+def gradient(
+    R: Weights,
+    C: Array,
+    Q: Weights,
+    b: Weights,
+    batch: Batch,
+    weight: Array,
+    mask: Array | None,
+    num_hot: int,
+) -> tuple[Array, tuple[tuple[Part, ...], Array, tuple[Part, ...], tuple[Part, ...]]]:
+    """Sum of weight * loss over the examples, and its gradient by R, C, Q and b."""
+    loss, hot, cold, read, r_hat = forward(R, C, Q, b, batch, mask, num_hot)
+    B = r_hat.shape[0]
+    hot *= weight[batch.hot.owner][:, None]
+    cold *= weight[batch.cold.owner][:, None]
+
+    at_all = jnp.zeros(B * num_hot, hot.dtype).at[_flat(batch.hot, num_hot)].add(hot, mode="drop")
+    at_all = at_all.reshape(B, num_hot)
+    by_r_hat = at_all @ Q.value[:num_hot]
+    rows = _weighted_rows(Q.value, cold, batch.cold)
+    by_r_hat = by_r_hat.at[batch.cold.owner].add(rows, indices_are_sorted=True, mode="drop")
+    by_r_hat *= Q.scale if mask is None else Q.scale * mask
+    by_C = _sums(read * by_r_hat[None])
+
+    # XLA updates a table in place only if it sees that nothing reads the old one any more: without this nought, which
+    # depends on all that was read, it copies the whole table at every step
+    done = 0 * (by_r_hat[0, 0] + by_C[0, 0])
+    hot += done
+    cold += done
+    of_contexts = C[:, None] * (by_r_hat + done)[None]
+    of_R: tuple[Part, ...] = (Rows(batch.context.reshape(-1), of_contexts.reshape(-1, C.shape[1])),)
+    of_Q: tuple[Part, ...] = (
+        Outer(batch.cold.node.reshape(-1), cold.reshape(-1), jnp.repeat(batch.cold.owner, TILE), r_hat),
+        Head(lax.optimization_barrier(lax.optimization_barrier(r_hat.T) @ at_all).T + done),
+    )
+    of_b = tuple(Rows(t.node.reshape(-1), g.reshape(-1)) for t, g in ((batch.hot, hot), (batch.cold, cold)))
+    return weight @ loss, (of_R, by_C, of_Q, of_b)
+
+
+def _flat(hot: Tiles, num_hot: int) -> Array:
+    """Where hot decisions stand in a matrix [B, num_hot] laid flat; padding past its end."""
+    inside = hot.node < num_hot
+    return jnp.where(inside, hot.owner[:, None] * num_hot + hot.node, jnp.iinfo(jnp.int32).max)
+
+
+def _decide(batch: Batch, hot: Array, cold: Array) -> tuple[Array, Array, Array]:
+    """The loss of each example, [B], and its derivatives by the logits `hot` and `cold`, [T, TILE] each."""
+    B = batch.context.shape[1]
+    log_code = jnp.zeros(B if batch.owner is None else batch.owner.shape, hot.dtype)
+    slopes = []
+    for tiles, logit in ((batch.hot, hot), (batch.cold, cold)):
+        x = tiles.sign * logit
+        small = jnp.exp(-jnp.abs(x))
+        # a decision's log σ(x), and σ(-x): from one exponential (log1p costs twice as much as log)
+        log_p = jnp.where(tiles.sign == 0, 0.0, jnp.minimum(x, 0) - jnp.log(1 + small))
+        slopes.append(-tiles.sign * jnp.where(x > 0, small, 1.0) / (1 + small))
+        of_tile = log_p[:, 0]
+        for j in range(1, TILE):
+            of_tile += log_p[:, j]
+        log_code = log_code.at[tiles.slot].add(of_tile, mode="drop")
+    if batch.owner is None:
+        return -log_code, slopes[0], slopes[1]
+    most = jnp.full(B, -jnp.inf, log_code.dtype).at[batch.owner].max(log_code, mode="drop")
+    p = jnp.exp(log_code - most.at[batch.owner].get(mode="fill", fill_value=jnp.inf))
+    total = jnp.zeros(B, log_code.dtype).at[batch.owner].add(p, mode="drop")
+    posterior = p / total.at[batch.owner].get(mode="clip")  # of each code, given the word
+    hot_slope, cold_slope = (
+        slope * posterior.at[tiles.slot].get(mode="clip")[:, None]
+        for tiles, slope in zip((batch.hot, batch.cold), slopes, strict=True)
+    )
+    return -most - jnp.log(total), hot_slope, cold_slope
+
+
+def _dots(Q: Array, r_hat: Array, cold: Tiles) -> Array:
+    """r̂·q of each decision, [T, TILE]."""
+    lanes = next(n for n in (4, 5, 3, 2, 1) if Q.shape[1] % n == 0)
+    width = Q.shape[1] // lanes
+    Q, r_hat = Q.reshape(-1, lanes, width), r_hat.reshape(-1, lanes, width)
+    node, owner = cold.node.reshape(-1), jnp.repeat(cold.owner, TILE)
+    partial = Q.at[node, 0].get(mode="clip") * r_hat.at[owner, 0].get(mode="clip")
+    for j in range(1, lanes):
+        partial += Q.at[node, j].get(mode="clip") * r_hat.at[owner, j].get(mode="clip")
+    partial = lax.optimization_barrier(partial)  # not to be fused into a product that could not be one
+    return (partial @ jnp.ones((width, 1), Q.dtype)).reshape(cold.node.shape)
+
+
+def _weighted_rows(Q: Array, g: Array, cold: Tiles) -> Array:
+    """Σ g q over the decisions of each tile: [T, N_f]."""
+    rows = g[:, 0][:, None] * Q.at[cold.node[:, 0]].get(mode="clip")
+    for j in range(1, TILE):
+        rows += g[:, j][:, None] * Q.at[cold.node[:, j]].get(mode="clip")
+    return rows
+
+
+def _sums(x: Array) -> Array:
+    """Σ over axis 1 of [c, B, N_f]: some rows by unrolled addition, what is left by products with ones."""
+    few = next(n for n in (8, 5, 4, 3, 2, 1) if x.shape[1] % n == 0)
+    x = x.reshape(x.shape[0], few, -1, x.shape[2])
+    partial = x[:, 0]
+    for j in range(1, few):
+        partial += x[:, j]
+    ones = jnp.ones((1, partial.shape[1]), x.dtype)
+    return jnp.concatenate([ones @ part for part in lax.optimization_barrier(partial)])

@@ -1,0 +1,1 @@
+"""Output layers and losses that any word-predicting model can take."""

@@ -1,0 +1,1 @@
+"""What is done with trained models: evaluation, mixtures, neighbours, sampling."""

@@ -1,0 +1,36 @@
+"""Words whose feature vectors point in the same direction."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxfit.cli.command import suggestion
+from jaxfit.errors import UserError
+from jaxlm.data.vocabulary import Vocabulary
+
+
+class Neighbours(NamedTuple):
+    """Ids of words and their cosines, the nearest first; both [top]."""
+
+    ids: NDArray[np.intp]
+    cosines: NDArray[np.float64]
+
+
+def nearest(R: ArrayLike, word: int, top: int = 10) -> Neighbours:
+    """The `top` words nearest to `word` by r_v·r_w / (|r_v| |r_w|), itself left out; R: [N_w, N_f]."""
+    vectors = np.asarray(R, np.float64)
+    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
+    cosines = vectors @ vectors[word]
+    cosines[word] = -np.inf
+    ids = np.argsort(-cosines, kind="stable")[: min(top, len(vectors) - 1)]
+    return Neighbours(ids, cosines[ids])
+
+
+def find(vocabulary: Vocabulary, word: str) -> int:
+    """The id of a word; raises UserError, with a similar word, for one that is not in the vocabulary."""
+    if word in vocabulary.ids:
+        return vocabulary.ids[word]
+    close = suggestion(word, vocabulary.words) if len(vocabulary) < 200_000 else ""
+    advice = close if close.startswith("did you") else "words are written as in the training text"
+    raise UserError(f"{word!r} is not in the model's vocabulary", do=advice)

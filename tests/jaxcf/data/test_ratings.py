@@ -1,0 +1,136 @@
+"""Ratings as indices: ids of any kind, layouts by user, scales."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from jaxcf.data.ratings import (
+    EMPTY,
+    Catalogue,
+    Pairs,
+    Ratings,
+    Scale,
+    by_item,
+    by_user,
+    digest,
+    find,
+    grouped,
+    join,
+    rated_sets,
+    relabel,
+    take,
+    union,
+)
+
+STARS = Scale(1, 5, 1)
+
+
+def random_ratings(seed, rows=200, users=17, items=9):
+    rng = np.random.default_rng(seed)
+    user, item = rng.integers(0, users, rows, np.int32), rng.integers(0, items, rows, np.int32)
+    return Ratings(user, item, rng.integers(1, 6, rows).astype(np.float32), rng.integers(0, 99, rows))
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_by_user_and_by_item_equal_a_loop(in_order):
+    ratings = random_ratings(1)
+    if in_order:
+        ratings = take(ratings, np.argsort(ratings.user, kind="stable"))
+    for vectors, index, other, groups in (
+        (by_user(ratings, 20), ratings.user, ratings.item, 20),
+        (by_item(ratings, 9), ratings.item, ratings.user, 9),
+    ):
+        assert vectors.offsets.dtype == vectors.item.dtype == np.int32
+        assert vectors.stars.dtype == np.float32
+        for i in range(groups):
+            rows = [n for n in range(len(index)) if index[n] == i]
+            mine = slice(vectors.offsets[i], vectors.offsets[i + 1])
+            assert vectors.item[mine].tolist() == other[rows].tolist()
+            assert vectors.stars[mine].tolist() == ratings.stars[rows].tolist()
+
+
+def test_nothing_by_user():
+    offsets, order = grouped(np.zeros(0, np.int32), 3)
+    assert offsets.tolist() == [0, 0, 0, 0]
+    assert len(order) == 0
+
+
+def test_rated_sets_are_the_union_of_sets():
+    parts = [Pairs(user, item) for user, item in (
+        (np.array([3, 0, 3, 3], np.int32), np.array([2, 5, 1, 2], np.int32)),
+        (np.array([0, 3, 1], np.int32), np.array([5, 0, 7], np.int32)),
+    )]  # fmt: skip
+    offsets, items = rated_sets(*parts, num_users=5)
+    found = [items[begin:end].tolist() for begin, end in pairwise(offsets)]
+    assert found == [[5], [7], [], [0, 1, 2], []]
+    for nothing in ((), (EMPTY,)):
+        offsets, items = rated_sets(*nothing, num_users=5)
+        assert (offsets.tolist(), items.tolist()) == ([0] * 6, [])
+
+
+def test_integers_and_text_find_each_other():
+    whole = np.array([-3, 0, 7, 2**62])
+    assert find(whole, [7, 8, -3]).tolist() == [2, -1, 0]
+    assert find(whole, ["7", "007", "+7", "7.0", "", "x", str(2**62), str(2**63)]).tolist() == [
+        2, -1, -1, -1, -1, -1, 3, -1,
+    ]  # fmt: skip
+    assert find(whole, np.array([2**64 - 3, 7], np.uint64)).tolist() == [-1, 2]
+    assert find(whole, [2**70, 7]).tolist() == [-1, 2]
+    text = np.array(["007", "7", "a", "ab"])
+    assert find(text, [7, 8]).tolist() == [1, -1]
+    assert find(text, [["ab", "b"], ["007", ""]]).tolist() == [[3, -1], [0, -1]]
+    assert find(text, "a").shape == ()
+    assert find(np.zeros(0, np.int64), [1, 2]).tolist() == [-1, -1]
+    assert find(whole, []).tolist() == []
+
+
+def test_union_is_text_where_any_is():
+    assert union(np.array([10, 9]), np.array([9, 11])).tolist() == [9, 10, 11]
+    assert union(np.array([10, 9]), np.array(["9", "b"])).tolist() == ["10", "9", "b"]
+
+
+def test_relabel():
+    old = Catalogue(np.array([1, 5, 9]), np.array(["x", "y"]), STARS)
+    new = Catalogue(np.array(["5", "9"]), np.array(["a", "y"]), STARS)
+    ratings = Ratings(np.array([0, 1, 2], np.int32), np.array([1, 0, 1], np.int32), np.ones(3, np.float32))
+    assert relabel(ratings, old, new).user.tolist() == [-1, 0, 1]
+    assert relabel(ratings, old, new).item.tolist() == [1, -1, 1]
+
+
+@pytest.mark.parametrize(
+    ("scale", "good", "bad"),
+    [
+        (STARS, [1, 2, 5], [0, 6, 1.5, np.nan]),
+        (Scale(0.5, 5, 0.5), [0.5, 3, 4.5], [0, 5.5, 0.75]),
+        (Scale(0, 1, 0.1), np.float32([0.1, 0.3, 0.7, 1]), [0.15]),
+        (Scale(-10, 10, 0), [-10, 3.14159], [-10.1, 11]),
+    ],
+)
+def test_scale(scale, good, bad):
+    assert scale.contains(good).all()
+    assert not scale.contains(bad).any()
+    assert scale.clip(np.array([-99.0, 99.0])).tolist() == [scale.low, scale.high]
+    if scale.step:
+        every = scale.low + scale.step * np.arange(scale.levels)
+        assert scale.level(every).tolist() == list(range(scale.levels))
+        assert scale.contains(every).all()
+
+
+def test_join_and_take():
+    a, b = random_ratings(2, rows=5), random_ratings(3, rows=4)
+    both = join(a, b)
+    assert take(both, np.arange(5, 9)).time.tolist() == b.time.tolist()
+    assert take(both, both.user < 0).stars.shape == (0,)
+    assert join(a, b._replace(time=None)).time is None
+    assert join().user.shape == (0,)
+
+
+def test_the_digest_tells_data_apart():
+    catalogue = Catalogue(np.arange(17), np.arange(9), STARS)
+    train, valid = random_ratings(4), random_ratings(5)
+    same = digest(train, valid, catalogue)
+    assert same == digest(train._replace(time=None), valid, catalogue)
+    assert len({same, digest(valid, train, catalogue),
+                digest(train, valid, Catalogue(np.arange(1, 18), np.arange(9), STARS)),
+                digest(train, valid, Catalogue(np.arange(17), np.arange(9), Scale(0.5, 5, 0.5)))}) == 4  # fmt: skip

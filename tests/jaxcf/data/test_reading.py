@@ -1,0 +1,215 @@
+"""Ratings of one file or several: each thing that can be wrong, pairs, parts that share a catalogue, real files."""
+
+import gzip
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from jaxcf.data.ratings import Catalogue, Ratings, Scale
+from jaxcf.data.reading import Reading, read, read_dataset, read_either, read_pairs, write
+from jaxfit.errors import UserError
+from rating_files import put
+
+BAD = {
+    "missing user": ("1,2,3\n,2,3\n", "the user is missing", 2),
+    "blank user": ("1,2,3\n\n  ,2,3\n", "the user is missing", 3),
+    "nan user": ("1,2,3\n5,1,4\nnan,2,3\n", "the user is missing", 3),
+    "missing item": ("a,b,3\na,,3\n", "the item is missing", 2),
+    "missing rating": ("u,i,r\n1,2,3\n1,3,\n", "the rating is missing", 3),
+    "NaN": ("1,2,3\n1,3,NaN\n", "the rating is missing", 2),
+    "infinite": ("1,2,3\n1,3,inf\n", "'inf' is not a finite number", 2),
+    "no number": ("1,2,3\n1,3,good\n", "'good' is not a finite number", 2),
+    "in the first line": ("1,2,good\n1,3,4\n", "'good' is not a finite number", 1),
+    "short line": ("1,2,3\n\n1,3\n1,4,5\n", "has 2 columns, not 3", 3),
+    "long line": ("1,2,3\n1,3,4\n1,3,4,5\n", "has 4 columns, not 3", 3),
+    "two signs": ("1::2::3\n1::3:x:4\n", "has 2 columns, not 3", 2),
+    "blanks": ("1,2,3\n  \n1,3,4\n", "has 1 column, not 3", 2),
+    "not utf-8": (b"1,2,3\n1,\xff,4\n", "not valid utf-8", 2),
+    "no time": ("1,2,3,4\n1,3,3,soon\n", "'soon' is no time", 2),
+    "missing time": ("1,2,3,4\n1,3,3,\n", "the time is missing", 2),
+    "duplicate": ("1,2,3\n4,2,3\n1,3,1\n4,2,5\n1,2,4\n", "user 4 has rated item 2 before", 4),
+    "unknown names": ("a,b,c\n1,2,3\n", "columns cannot be told: a, b, c", 1),
+    "many columns": ("1,2,3,4,5\n", "columns cannot be told", 1),
+    "no delimiter": ("123\n", "no delimiter", 1),
+    "gap in the Netflix Prize's": ("1:\n2,3,2005-01-01\n\n3,3,2005-01-01\n", "blank lines among", None),
+    "form of the Netflix Prize's": ("1:\n2,3,2005-01-01\n3:\n3,3\n", "has 2 columns, not 3", 4),
+    "rating of the Netflix Prize's": ("1:\n2,3,2005-01-01\n7:\n\n3:\n3,x,2005-01-01\n", "'x' is not a finite", 6),
+    "date of the Netflix Prize's": ("1:\n2,3,2005-01-01\n2:\n3,3,20-0\n", "'20-0' is no time", 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_wrong_is_named_with_its_line(tmp_path, case, packed):
+    body, what, line = BAD[case]
+    body = body if isinstance(body, bytes) else body.encode()
+    path = put(tmp_path, "bad", gzip.compress(body) if packed else body)
+    reading = Reading(columns="1,2,3") if case == "missing rating" else None
+    with pytest.raises(UserError) as error:
+        read(path, reading)
+    assert what in error.value.what
+    assert error.value.where == (f"{path}, line {line}" if line else str(path))
+    assert error.value.do
+    assert "\n" not in str(error.value)
+
+
+def test_the_line_is_that_of_the_second_of_two_files(tmp_path):
+    first, second = (
+        put(tmp_path, "a", "1,2,3\n1,3,4\n"),
+        put(tmp_path, "b", "user,item,stars\n2,2,3\n1,2,4\n"),
+    )
+    with pytest.raises(UserError, match="user 1 has rated item 2 before") as error:
+        read([first, second])
+    assert error.value.where == f"{second}, line 3"
+
+
+def test_files_that_are_no_files_of_ratings(tmp_path):
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as z:
+        z.writestr("ratings.csv", "1,2,3\n")
+    whole = gzip.compress(b"1,2,3\n" * 5000)
+    for name, content, what in (
+        ("empty", b"", "the file is empty"),
+        ("packed-empty", gzip.compress(b""), "blank lines only"),
+        ("blank", b"\n\n\n", "blank lines only"),
+        ("header", b"user,item,rating\n", "holds no ratings"),
+        ("zip", archive.getvalue(), "zip archive"),
+        ("torn.gz", whole[:-12], "gzip file is damaged"),
+        ("bad.gz", whole[:2] + b"\0" * 40, "gzip file is damaged"),
+        ("pairs", b"1,2\n1,3\n", "pairs of user and item without ratings"),
+        ("bad.mat", b"MATLAB 5.0 MAT-file" + b" " * 200, ".mat file cannot be read"),
+    ):
+        with pytest.raises(UserError, match=what) as error:
+            read(put(tmp_path, name, content))
+        assert name in error.value.where
+        assert "\n" not in str(error.value)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UserError, match="a directory stands where a file"):
+        read(tmp_path / "folder")
+    with pytest.raises(UserError, match="there is no such file"):
+        read(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("reading", "what"),
+    [
+        (Reading(columns="1,2,4"), "there is no column '4'"),
+        (Reading(columns="who,2,3"), "there is no column 'who'"),
+        (Reading(columns="1,1,3"), "names a column twice"),
+        (Reading(columns="1"), "--columns names 1 columns"),
+        (Reading(delimiter=";"), "';' is not in the line"),
+        (Reading(delimiter=":;"), "':;' cannot separate columns"),
+        (Reading(encoding="klingon"), "unknown encoding 'klingon'"),
+        (Reading(format="netflix"), "does not begin with a movie's number"),
+        (Reading(format="mat"), ".mat file cannot be read"),
+        (Reading(scale="5"), "'5' is no scale"),
+    ],
+)
+def test_options_that_do_not_fit(tmp_path, reading, what):
+    with pytest.raises(UserError, match=what):
+        read(put(tmp_path, "r.csv", "1,2,3\n4,5,4\n"), reading)
+
+
+def test_pairs_of_any_file(tmp_path):
+    """Pairs keep their order and their duplicates; the ratings of a file with them are left out."""
+    for name, body in {
+        "pairs.csv": "b,x\na,y\nb,x\n",
+        "named.csv": "item,user\nx,b\ny,a\nx,b\n",
+        "rated.dat": "b::x::3\na::y::none\nb::x::4\n",
+    }.items():
+        pairs = read_pairs(put(tmp_path, name, body))
+        assert pairs.users[pairs.pairs.user].tolist() == ["b", "a", "b"]
+        assert pairs.items[pairs.pairs.item].tolist() == ["x", "y", "x"]
+    with pytest.raises(UserError, match=r"the item is missing \(.*x.csv, line 2\)"):
+        read_pairs(put(tmp_path, "x.csv", "b,x\na,\n"))
+
+
+def test_files_without_pairs(tmp_path):
+    """They are refused as those without ratings are, whatever asks for them."""
+    train, header = put(tmp_path, "train", "5,1,2\n5,2,4\n9,1,3\n"), put(tmp_path, "none.csv", "user,item\n")
+    for reads in (
+        lambda: read_pairs(header),
+        lambda: read_pairs(put(tmp_path, "none.csv", "user,item,stars\n")),
+        lambda: read_pairs(put(tmp_path, "none.csv", "1:\n2:\n")),
+        lambda: read_either([header]),
+        lambda: read_dataset(train, rated=header),
+        lambda: read_dataset(train, valid=header),
+    ):
+        put(tmp_path, "none.csv", "user,item\n")
+        with pytest.raises(UserError, match=r"the file holds no pairs of user and item \(.*none.csv\)"):
+            reads()
+
+
+def test_given_files_share_a_catalogue(tmp_path):
+    train = put(tmp_path, "train", "5,1,2\n5,2,4\n9,1,3\n")
+    valid = put(tmp_path, "valid", "9,2,5\n")
+    test = put(tmp_path, "test", "a,7,4\n5,1,2\n")
+    data, rated, notes = read_dataset(train, valid, test)
+    assert data.catalogue.users.tolist() == ["5", "9", "a"]
+    assert data.catalogue.items.tolist() == [1, 2, 7]
+    assert data.catalogue.scale == Scale(2, 5, 1)  # the test's ratings decide nothing
+    assert data.test.user.tolist() == [2, 0]
+    assert data.test.item.tolist() == [2, 0]
+    assert rated is None
+    assert notes == ["1 of the 2 test ratings are of pairs that are trained on, too"]
+    low = put(tmp_path, "low", "5,1,1\n")
+    with pytest.raises(UserError, match="the rating 1 is off the scale of 2 to 5"):
+        read_dataset(train, valid, low)
+    assert read_dataset(train, valid, low, reading=Reading(scale="1,5,1")).dataset.test.stars.tolist() == [1]
+    alone = read_dataset([train])
+    assert alone.dataset.test is None
+    assert len(alone.dataset.valid.user) == 0
+    assert alone.dataset.sha256 != data.sha256
+    assert read_dataset(train, valid, reading=Reading(scale="1,5,1")).dataset.catalogue.num_items == 2
+
+
+@pytest.mark.parametrize("users", [np.array([3, 500]), np.array(["a,b", 'c"d'])])
+@pytest.mark.parametrize("timed", [True, False])
+def test_what_is_written_is_read_back(tmp_path, users, timed):
+    catalogue = Catalogue(users, np.array([7, 9, 2**62]), Scale(0.5, 5, 0.5))
+    time = np.array([5, -6, 2**40]) if timed else None
+    stars = np.array([0.5, 5, 3.5], np.float32)
+    ratings = Ratings(np.array([1, 0, 1], np.int32), np.array([0, 1, 2], np.int32), stars, time)
+    write(tmp_path / "out.csv", ratings, catalogue)
+    table = read(tmp_path / "out.csv")
+    assert table.catalogue.users.tolist() == users.tolist()
+    assert table.catalogue.items.tolist() == catalogue.items.tolist()
+    assert table.catalogue.scale == catalogue.scale
+    for mine, theirs in zip(ratings, table.ratings, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_real_movielens(data_dir):
+    """What is known of the published files."""
+    small = read(data_dir / "ml-100k" / "u.data")
+    assert (len(small.ratings.user), small.catalogue.num_users, small.catalogue.num_items) == (
+        100_000,
+        943,
+        1_682,
+    )
+    assert np.bincount(small.ratings.stars.astype(int)).tolist() == [0, 6110, 11370, 27145, 34174, 21201]
+    assert (small.ratings.time.min(), small.ratings.time.max()) == (874724710, 893286638)
+    large = read(data_dir / "ml-1m" / "ratings-notime.dat.gz")
+    assert (len(large.ratings.user), large.catalogue.num_users, large.catalogue.num_items) == (
+        1_000_209,
+        6_040,
+        3_706,
+    )
+    assert np.bincount(large.ratings.stars.astype(int)).tolist() == [0, 56174, 107557, 261197, 348971, 226310]
+    timed = read(data_dir / "ml-1m" / "ratings-users1-2999.dat.gz")
+    assert (len(timed.ratings.user), timed.catalogue.num_users) == (487_650, 2_999)
+    np.testing.assert_array_equal(
+        timed.catalogue.items[timed.ratings.item], large.catalogue.items[large.ratings.item[:487_650]]
+    )
+    split = read_dataset(data_dir / "ml-1m" / "moviedata.mat").dataset
+    assert (len(split.train.user), len(split.test.user)) == (900_000, 100_209)
+    assert split.train.stars.mean(dtype=np.float64) == pytest.approx(3.58163, abs=5e-6)
+    assert split.catalogue.items.tolist() == large.catalogue.items.tolist()
+    assert len(np.setdiff1d(split.test.item, split.train.item)) == 9
+    keys = [table.user.astype(np.int64) * 3706 + table.item for table in (split.train, split.test)]
+    all_keys = np.sort(large.ratings.user.astype(np.int64) * 3706 + large.ratings.item)
+    np.testing.assert_array_equal(np.sort(np.concatenate(keys)), all_keys)
+    fold = read_dataset(data_dir / "ml-100k" / "u1.base", test=data_dir / "ml-100k" / "u1.test")
+    assert (len(fold.dataset.train.user), len(fold.dataset.test.user), fold.notes) == (80_000, 20_000, [])

@@ -1,0 +1,152 @@
+"""Splits: exact counts, every rating once, the thesis' scheme by a loop, the same key the same split."""
+
+import jax
+import numpy as np
+import pytest
+
+from jaxcf.data import splits
+from jaxcf.data.ratings import Catalogue, Dataset, Ratings, Scale, take
+from jaxcf.data.reading import read
+from jaxfit.errors import UserError
+
+KEY = jax.random.key(0)
+
+
+@pytest.fixture(scope="module")
+def ratings():
+    """Users of 1 to 40 ratings, in no order, many at the same time; stars tell ratings apart."""
+    rng = np.random.default_rng(0)
+    user = rng.permutation(np.repeat(np.arange(41, dtype=np.int32), np.arange(41)))
+    size = len(user)
+    return Ratings(user, rng.integers(0, 50, size, np.int32), np.arange(size, dtype=np.float32),
+                   rng.integers(0, 30, size))  # fmt: skip
+
+
+def rows(part):
+    """The parts' positions in `ratings`, which its stars are."""
+    return part.stars.astype(int).tolist()
+
+
+def assert_partition(ratings, parts):
+    for part in parts:
+        assert rows(part) == sorted(rows(part))  # the order is kept
+        for mine, all_ in zip(part, ratings, strict=True):
+            np.testing.assert_array_equal(mine, all_[rows(part)])
+    assert sorted(row for part in parts for row in rows(part)) == rows(ratings)
+
+
+def test_random(ratings):
+    split = splits.random(KEY, ratings, 0.05, 0.1)
+    assert_partition(ratings, split)
+    assert [len(part.user) for part in split] == [820 - 41 - 82, 41, 82]
+    assert rows(splits.random(KEY, ratings, 0.05, 0.1).test) == rows(split.test)
+    assert rows(splits.random(jax.random.key(1), ratings, 0.05, 0.1).test) != rows(split.test)
+    for shares in ((0.5, 0.5), (-0.1, 0.2), (0, 1)):
+        with pytest.raises(UserError, match="will not do for 820 ratings"):
+            splits.random(KEY, ratings, *shares)
+
+
+def test_deal_is_even():
+    """Over many keys, each thing is in each part as often as the part's share: |z| < 4.5 for all of 30."""
+    keys = jax.random.split(jax.random.key(2), 1000)
+    hits = sum(splits.deal(key, [20, 10]) for key in keys)
+    z = (hits - 1000 / 3) / np.sqrt(1000 * 2 / 9)
+    assert np.abs(z).max() < 4.5
+    assert hits.sum() == 10_000
+
+
+def test_kfold(ratings):
+    folds = list(splits.kfold(KEY, ratings, 3))
+    assert_partition(ratings, [test for _, test in folds])
+    for train, test in folds:
+        assert_partition(ratings, [train, test])
+        assert len(test.user) in (273, 274)
+    for number in (1, 821):
+        with pytest.raises(UserError, match="folds will not do"):
+            splits.kfold(KEY, ratings, number)
+
+
+def test_thesis_equals_a_loop(ratings):
+    split = splits.thesis(KEY, ratings)
+    assert_partition(ratings, split)
+    held = set(rows(split.valid)) | set(rows(split.test))
+    for user in range(41):
+        mine = [n for n in range(len(ratings.user)) if ratings.user[n] == user]
+        mine.sort(key=lambda n: (ratings.time[n], n))
+        count = 9 if len(mine) >= 18 else len(mine) // 2
+        assert held & set(mine) == set(mine[len(mine) - count :])
+    assert rows(splits.thesis(KEY, ratings).valid) == rows(split.valid)
+    with pytest.raises(UserError, match="have no times"):
+        splits.thesis(KEY, ratings._replace(time=None))
+
+
+def test_thesis_sends_a_third_to_validation(ratings):
+    """|z| < 4 in the number of them, over 40 keys."""
+    sizes = [splits.thesis(key, ratings)[1:] for key in jax.random.split(jax.random.key(3), 40)]
+    valid, test = (sum(len(pair[i].user) for pair in sizes) for i in range(2))
+    total = valid + test
+    assert abs(valid - total / 3) / np.sqrt(total * 2 / 9) < 4
+
+
+def test_thesis_keeps_a_lone_rating():
+    lone = Ratings(np.array([0, 2, 2, 2], np.int32), np.zeros(4, np.int32), np.arange(4.0, dtype=np.float32),
+                   np.array([5, 3, 3, 1]))  # fmt: skip
+    split = splits.thesis(KEY, lone)
+    assert rows(split.train) == [0, 1, 3]  # of the tie at 3, the later in the file is the later
+
+
+def test_users(ratings):
+    held = splits.users(KEY, ratings, 0.25)
+    assert_partition(ratings, [held.train, held.known, held.queried])
+    assert len(held.users) == 10
+    assert set(held.train.user).isdisjoint(held.users)
+    for user in held.users:
+        count = int(user)  # each has as many as its number
+        assert np.count_nonzero(held.known.user == user) == count - count // 2
+        assert np.count_nonzero(held.queried.user == user) == count // 2
+    assert rows(splits.users(KEY, ratings, 0.25).known) == rows(held.known)
+    for share in (0, 1, 0.001):
+        with pytest.raises(UserError, match="of the users is"):
+            splits.users(KEY, ratings, share)
+
+
+def test_halves_are_random(ratings):
+    """A user's ratings are known or asked equally often, whatever their place: |z| < 4.5."""
+    two = take(ratings, np.isin(ratings.user, (20, 30)))
+    asked = np.zeros(50)
+    for key in jax.random.split(jax.random.key(4), 400):
+        held = splits.users(key, two, 0.5)
+        asked += np.isin(two.stars, held.queried.stars)
+    chosen = [asked[two.user == user] for user in (20, 30)]
+    for hits in chosen:
+        times = hits.sum() / (len(hits) / 2)  # how often the user was held out
+        assert np.abs(hits - times / 2).max() / np.sqrt(times / 4) < 4.5
+
+
+def test_groups():
+    group = splits.groups(KEY, 23)
+    assert sorted(np.bincount(group)) == [4, 4, 5, 5, 5]
+    assert not np.all(group[1:] >= group[:-1])
+
+
+def test_carve(ratings):
+    catalogue = Catalogue(np.arange(41), np.arange(50), Scale(0, 820, 1))
+    data = Dataset("d", ratings, take(ratings, np.zeros(820, bool)), None, catalogue, "", "")
+    carved = splits.carve(KEY, data)
+    assert_partition(ratings, [carved.train, carved.valid])
+    assert len(carved.valid.user) == 41
+    assert len(carved.sha256) == 64
+
+
+def test_thesis_on_movielens(data_dir):
+    """All 943 users have at least 20 ratings: nine of each are held out, and none is earlier than those trained on."""
+    ratings = read(data_dir / "ml-100k" / "u.data").ratings
+    split = splits.thesis(KEY, ratings)
+    held = np.bincount(split.valid.user, minlength=943) + np.bincount(split.test.user, minlength=943)
+    assert (held == 9).all()
+    last, first = np.zeros(943, np.int64), np.full(943, 2**62)
+    np.maximum.at(last, split.train.user, split.train.time)
+    for part in (split.valid, split.test):
+        np.minimum.at(first, part.user, part.time)
+    assert (last <= first).all()
+    assert abs(len(split.valid.user) / (943 * 9) - 1 / 3) < 0.02

@@ -1,0 +1,82 @@
+"""The values of ratings' columns: ids of any kind, scales seen and given, items rated more than once."""
+
+import numpy as np
+import pytest
+
+from jaxcf.data.ratings import Scale
+from jaxcf.data.reading import Reading, read
+from jaxcf.data.values import parse_scale, scale_of
+from jaxfit.errors import UserError
+from rating_files import put, rows
+
+
+@pytest.mark.parametrize(
+    ("ids", "kept"),
+    [
+        (["10", "9", "-3"], [-3, 9, 10]),
+        (["9223372036854775807", "1", "2"], [1, 2, 2**63 - 1]),
+        (["9223372036854775808", "1", "2"], ["1", "2", "9223372036854775808"]),
+        (["123456789012345678901234567890", "12345678901234567890", "5"],
+         ["12345678901234567890", "123456789012345678901234567890", "5"]),
+        (["007", "7", "0"], ["0", "007", "7"]),
+        (["1.0", "2.0", "3"], ["1.0", "2.0", "3"]),
+        (["Zoë", "anna", "本"], ["Zoë", "anna", "本"]),
+    ],
+)  # fmt: skip
+def test_ids_of_any_kind_are_kept(tmp_path, ids, kept):
+    body = "".join(f"{ids[i]},{ids[j]},{1 + i + j}\n" for i in range(3) for j in range(3))
+    table = read(put(tmp_path, "r.csv", body), Reading(scale="1,5,1"))
+    assert table.catalogue.users.tolist() == table.catalogue.items.tolist() == kept
+    expected = [(type(kept[0])(ids[i]), type(kept[0])(ids[j]), 1 + i + j) for i in range(3) for j in range(3)]
+    assert rows(table) == expected
+    assert table.catalogue.user_index(ids).tolist() == [kept.index(type(kept[0])(id_)) for id_ in ids]
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([1, 2, 3, 4, 5], (1, 5, 1)),
+        ([1, 5], (1, 5, 1)),
+        ([2, 4], (2, 4, 1)),
+        ([0.5, 1, 4.5, 5], (0.5, 5, 0.5)),
+        ([0.1, 0.2, 0.7], (0.1, 0.7, 0.1)),
+        ([0, 50, 100, 30], (0, 100, 10)),
+        ([1, 20, 100], (1, 100, 1)),
+        ([-9.95, 3.14, 9.81], (-9.95, 9.81, 0)),
+        ([1, 2, 2.333333333], (1, 2.333333333, 0)),
+        ([3], (3, 3, 0)),
+    ],
+)
+def test_scale_is_seen(values, scale):
+    assert scale_of(np.array(values)) == pytest.approx(scale)
+    assert scale_of(np.array(values)).contains(values).all()
+
+
+def test_scale_given(tmp_path):
+    path = put(tmp_path, "r.csv", "1,1,2\n1,2,4\n")
+    assert read(path).catalogue.scale == Scale(2, 4, 1)
+    assert read(path, Reading(scale="0.5,5,0.5")).catalogue.scale == Scale(0.5, 5, 0.5)
+    assert read(path, scale=Scale(0, 10, 0)).catalogue.scale == Scale(0, 10, 0)
+    with pytest.raises(
+        UserError, match=r"rating 4 is off the scale of 1 to 3 in steps of 1 \(.*r.csv, line 2\)"
+    ):
+        read(path, Reading(scale="1,3,1"))
+    for bad in ("1,5", "5,1,1", "1,5,3", "1,x,1", "1,5,-1", "1,inf,1", "nan,1,1"):
+        with pytest.raises(UserError, match="is no scale"):
+            parse_scale(bad)
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ("last", [(9, 1, 1, 5), (4, 2, 5, 8), (4, 3, 2, 6), (9, 2, 1, 3)]),
+        ("first", [(4, 2, 3, 9), (9, 1, 1, 5), (9, 2, 4, 1), (4, 3, 2, 6)]),
+        ("mean", [(9, 1, 1, 5), (4, 2, 4, 8), (4, 3, 2, 6), (9, 2, 2, 3)]),
+    ],
+)
+def test_duplicates(tmp_path, choice, expected):
+    body = "4,2,3,9\n9,1,1,5\n9,2,4,1\n4,2,4,7\n4,2,5,8\n4,3,2,6\n9,2,1,2\n9,2,1,3\n"
+    table = read(put(tmp_path, "r.csv", body), Reading(duplicates=choice))
+    assert rows(table) == expected
+    assert table.catalogue.scale == Scale(1, 5, 1)
+    assert "4 ratings of an item that the user has rated before" in table.notes[0]

@@ -1,0 +1,178 @@
+"""The conditional RBM: the plain one where there is nothing to condition on, and Eq. 5.12-5.15 by hand."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxcf.data import user_batches as vectors
+from jaxcf.data.ratings import EMPTY, Pairs, Ratings, Scale
+from jaxcf.models import crbm
+from jaxcf.models.rbm import model as rbm
+from jaxfit import fit
+from jaxfit.recipe import Recipe
+from jaxfit.row_gradients import add
+from jaxfit.tables import Weights
+
+I, K, H = 5, 3, 2
+SCALE = Scale(1, 3, 1)
+CONFIG = crbm.Config(num_items=I, num_values=K, num_hidden=H)
+KNOWN = [([0, 3], [2, 0]), ([1, 2, 4], [1, 1, 2]), ([], [])]
+RATED = [[0, 3, 4], [1, 2, 4], [2]]  # whom each user rated, with ratings known or not
+U = len(KNOWN)
+KEYS = jax.random.split(jax.random.key(5), U)
+WEIGHT = jnp.array([1.0, 2.0, 0.5])
+
+
+def params():
+    k = jax.random.split(jax.random.key(0), 4)
+    shapes = ((I * K, H), (I, K), (H,), (I, H))
+    return crbm.Params(*[0.8 * jax.random.normal(key, shape) for key, shape in zip(k, shapes, strict=True)])
+
+
+PARAMS = params()
+
+
+def pairs(lists):
+    user = np.concatenate([[u] * len(items) for u, items in enumerate(lists)])
+    return Pairs(user.astype(np.int32), np.concatenate(lists).astype(np.int32))
+
+
+def known():
+    at = pairs([m for m, _ in KNOWN])
+    return Ratings(*at, np.concatenate([v for _, v in KNOWN]).astype(np.float32) + 1)
+
+
+def data(rated=RATED):
+    return vectors.make_data(known(), U, SCALE, rated=(pairs(rated),))
+
+
+def batch(rated=RATED):
+    return vectors.gather(data(rated), jnp.arange(U, dtype=jnp.int32), (8, 16), I, 1)
+
+
+def test_prediction_equals_enumeration_given_what_was_rated():
+    hs = np.array(list(itertools.product([0.0, 1.0], repeat=H)))
+    W, b_m = np.asarray(PARAMS.W).reshape(I, K, H), np.asarray(PARAMS.b_m)
+    for u, m in [(0, 1), (1, 0), (2, 3)]:
+        bias = PARAMS.b_h + sum(PARAMS.U[j] for j in RATED[u])  # Eq. 5.12
+        movies, values = [*KNOWN[u][0], m], KNOWN[u][1]
+        p = []
+        for k in range(K):
+            at = list(zip(movies, [*values, k], strict=True))
+            p.append(np.sum(np.exp(sum(b_m[i, r] + hs @ W[i, r] for i, r in at) + hs @ bias)))
+        predicted = crbm.predict(PARAMS, data(), [u], [m], CONFIG, exact=True)
+        np.testing.assert_allclose(predicted[0], np.array(p) / np.sum(p), rtol=1e-5)
+
+
+def test_gradient_is_the_rule_5_15_and_differentiation_agrees():
+    b = batch()
+
+    def specified(p):
+        total = 0.0
+        for u, (movies, values) in enumerate(KNOWN):
+            example = jnp.array(movies, jnp.int32), jnp.array(values, jnp.int32)
+            total += WEIGHT[u] * crbm.loss(p, example, jnp.array(RATED[u]), KEYS[u], 1, CONFIG)
+        return total
+
+    expected = jax.jit(jax.grad(specified))(PARAMS)
+    weights = crbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
+    _, parts = jax.jit(crbm.gradient, static_argnums=4)(weights, b, WEIGHT, KEYS, CONFIG)
+    ids = crbm.touched(b, CONFIG)
+    read = crbm.Params(
+        *[x if k is None else x.at[k].get(mode="clip") for x, k in zip(PARAMS, ids, strict=True)]
+    )
+    rows = jax.jit(jax.grad(crbm.training_loss), static_argnums=4)(read, b, WEIGHT, KEYS, CONFIG)
+    for x, k, want, g, part in zip(PARAMS, ids, expected, rows, parts, strict=True):
+        by_rows = g if k is None else jnp.zeros_like(x).at[k].add(g, mode="drop")
+        by_parts = add(jnp.zeros_like(x), part, jnp.ones(())) if isinstance(part, tuple) else part
+        np.testing.assert_allclose(by_rows, want, atol=1e-5)
+        np.testing.assert_allclose(by_parts, want, atol=1e-5)
+    # ΔU = E_D[h f'] - E_T[h f']: what a user's hidden units change by, in the rows of all that it rated
+    of_bias = jax.jit(
+        jax.grad(lambda bias: rbm.loss(PARAMS, tuple(map(jnp.array, KNOWN[0])), KEYS[0], 1, bias, CONFIG))
+    )
+    by_bias = of_bias(PARAMS.b_h + jnp.sum(PARAMS.U[jnp.array(RATED[0])], axis=0))
+    np.testing.assert_allclose(expected.U[3], by_bias, atol=1e-5)
+
+
+def test_with_nothing_to_condition_on_it_is_the_rbm():
+    plain = rbm.Params(*PARAMS[:3])
+    b = batch([[], [], []])
+    without = b._replace(rated=None)
+    weights = [Weights(x, jnp.ones(()), None, None) for x in PARAMS]
+    conditional, unconditional = (jax.jit(m.gradient, static_argnums=4) for m in (crbm, rbm))
+    error, grads = conditional(crbm.Params(*weights), b, WEIGHT, KEYS, CONFIG)
+    same_error, same = unconditional(rbm.Params(*weights[:3]), without, WEIGHT, KEYS, CONFIG)
+    assert error == same_error
+    for x, y in zip(jax.tree.leaves(grads[:3]), jax.tree.leaves(tuple(same)), strict=True):
+        np.testing.assert_array_equal(x, y)
+    assert not np.any(add(jnp.zeros_like(PARAMS.U), grads.U, jnp.ones(())))
+    for exact in (False, True):
+        np.testing.assert_array_equal(
+            crbm.predict(PARAMS, data([[], [], []]), [0, 1, 2], [1, 0, 3], CONFIG, exact),
+            rbm.predict(plain, data()._replace(rated=None), [0, 1, 2], [1, 0, 3], CONFIG, exact),
+        )
+
+
+def test_what_is_conditioned_on_is_a_union_of_sets():
+    twice = vectors.make_data(known(), U, SCALE, rated=(known(), pairs([[4, 0], [], [2, 2]])))
+    for x, y in zip(jax.tree.leaves(twice.rated), jax.tree.leaves(data().rated), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_per_rating_decay_counts_each_use():
+    b = batch()
+    ids = crbm.touched(b, CONFIG).U
+    by_U = jax.grad(
+        lambda rows: (
+            crbm.penalty(
+                crbm.Params(jnp.zeros((8 * K, H)), jnp.zeros((8, K)), PARAMS.b_h, rows),
+                b,
+                jnp.ones(U),
+                CONFIG,
+            ).U
+        )
+    )(PARAMS.U.at[ids].get(mode="clip"))
+    uses = np.bincount(np.concatenate(RATED), minlength=I)
+    decayed = jnp.zeros_like(PARAMS.U).at[ids].add(by_U, mode="drop")
+    np.testing.assert_allclose(decayed, uses[:, None] * PARAMS.U, rtol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def telling():
+    """Users of two tastes, of whom few ratings are known: who rated what tells the taste."""
+    rng = np.random.default_rng(0)
+    users, items = 200, 24
+    taste, kind = rng.integers(0, 2, users), np.arange(items) % 2
+    alike = taste[:, None] == kind[None]
+    value = np.where(
+        rng.random((users, items)) < np.where(alike, 0.9, 0.1), 2, rng.integers(0, 2, (users, items))
+    )
+    seen = rng.random((users, items)) < np.where(alike, 0.6, 0.15)
+    user, item = np.nonzero(seen)
+    every = Ratings(user.astype(np.int32), item.astype(np.int32), (value[seen] + 1).astype(np.float32))
+    part = rng.random(len(user))
+    pick = [Ratings(*(x[chosen] for x in every[:3])) for chosen in (part < 0.3, part >= 0.3)]
+    return pick[0], pick[1]
+
+
+def test_identities_tell_more_than_few_ratings_do(telling):
+    train, held = telling
+    recipe = Recipe("sgd", 20, 20, {"*": 0.05}, {"*": 0.0}, anneal=True, reduction="sum")
+    config = crbm.Config(num_items=24, num_values=3, num_hidden=4, init_scale=0.3)
+    scores = []
+    for model, rated in ((rbm, None), (crbm, (train, held))):
+        made = (vectors.make_data(train, 200, SCALE, wanted=w, rated=rated) for w in (None, held))
+        p = model.init(jax.random.key(0), config, train, SCALE.level(train.stars))
+        fitted = fit.fit(model.program(config), p, *made, recipe=recipe, key=jax.random.key(1))
+        scores.append(fitted.score**0.5)
+    assert scores[1] < 0.95 * scores[0]
+    # a new user is served by identities alone
+    asked = np.array([0, 0]), np.array([0, 1])
+    liked = Pairs(np.zeros(12, np.int32), np.arange(0, 24, 2, dtype=np.int32))
+    rated = vectors.make_data(EMPTY, 1, SCALE, rated=(liked,))
+    stars = rbm.expected(crbm.predict(fitted.params, rated, *asked, config), config)
+    assert stars[0] > stars[1] + 0.3

@@ -1,0 +1,172 @@
+"""PMF against NumPy loops over triples, one-by-one training, and data with a known answer."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxcf.data.ratings import Ratings
+from jaxcf.models import pmf
+from jaxfit import fit
+from jaxfit import loop as step
+from jaxfit.recipe import Recipe, transform
+
+USERS, ITEMS, D = 7, 5, 3
+RATES = {"U": 0.05, "V": 0.04, "b": 0.03, "c": 0.02}
+DECAYS = {"U": 0.3, "V": 0.2, "b": 0.1, "c": 0.4}
+
+
+def ratings(number=40, users=USERS, items=ITEMS, seed=0):
+    """Random triples; users and items come again and again."""
+    rng = np.random.default_rng(seed)
+    stars = rng.integers(1, 6, number).astype(np.float32)
+    user, item = rng.integers(0, users, number), rng.integers(0, items, number)
+    return Ratings(user.astype(np.int32), item.astype(np.int32), stars)
+
+
+def make(**changes):
+    config = pmf.Config(num_users=USERS, num_items=ITEMS, num_features=D, mean=3.5, **changes)
+    params = pmf.init(jax.random.key(1), config)
+    kb, kc = jax.random.split(jax.random.key(2))
+    return config, params._replace(
+        b=0.1 * jax.random.normal(kb, (USERS,)), c=0.1 * jax.random.normal(kc, (ITEMS,))
+    )
+
+
+def loop(params, data, config, decays):
+    """The gradient of the sum over triples, and of a penalty for each use, in float64, by a loop."""
+    grads = {name: np.zeros(table.shape) for name, table in params._asdict().items()}
+    U, V, b, c = (np.asarray(table, np.float64) for table in params)
+    total = 0.0
+    for i, j, r in zip(data.user, data.item, data.stars, strict=True):
+        error = r - config.mean - U[i] @ V[j]
+        if config.biases:
+            error -= b[i] + c[j]
+            grads["b"][i] += -error + decays["b"] * b[i]
+            grads["c"][j] += -error + decays["c"] * c[j]
+        grads["U"][i] += -error * V[j] + decays["U"] * U[i]
+        grads["V"][j] += -error * U[i] + decays["V"] * V[j]
+        total += 0.5 * error**2
+    return total, grads
+
+
+def one_step(config, params, data, recipe):
+    """The parameters after one step over all the data as one minibatch."""
+    program, device = pmf.program(config), pmf.make_data(data)
+    state = step.start(params, program, transform(recipe.optimizer), device)
+    run = step.make_run(program, transform(recipe.optimizer), recipe.batch_size, 0, mean=False)
+    rates = step.Rates(
+        rate=pmf.Params(*(jnp.float32(recipe.rate[name]) for name in pmf.Params._fields)),
+        decay=pmf.Params(*(jnp.float32(recipe.decay[name]) for name in pmf.Params._fields)),
+        anneal=jnp.bool_(False),
+        total=jnp.float32(1),
+    )
+    order = jnp.arange(recipe.batch_size, dtype=jnp.int32) % len(data.user)
+    size, bounds = jnp.int32(len(data.user)), (jnp.int32(0), jnp.int32(1))
+    state = run(state, device, order, rates, jax.random.key(0), size, *bounds)
+    return step.current(state), float(state.loss)
+
+
+def sgd(**changes):
+    return Recipe(**{"optimizer": "sgd", "batch_size": 40, "epochs": 1, "rate": RATES, "decay": DECAYS,
+                     "reduction": "sum", **changes})  # fmt: skip
+
+
+@pytest.mark.parametrize("biases", [True, False])
+def test_step_equals_loop_over_triples(biases):
+    config, params = make(biases=biases)
+    data = ratings()
+    after, total = one_step(config, params, data, sgd(batch_size=48))  # 8 places are padding
+    expected_total, grads = loop(params, data, config, DECAYS)
+    np.testing.assert_allclose(total, expected_total, rtol=1e-5)
+    for name in pmf.Params._fields:
+        expected = np.asarray(getattr(params, name)) - RATES[name] * grads[name]
+        np.testing.assert_allclose(getattr(after, name), expected, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_step_per_row_adds_the_prior_once_a_pass():
+    config, params = make(prior="per-row")
+    data = ratings()
+    after, _ = one_step(config, params, data, sgd())
+    _, grads = loop(params, data, config, dict.fromkeys(DECAYS, 0.0))
+    for name in pmf.Params._fields:
+        before = np.asarray(getattr(params, name))
+        expected = before * (1 - RATES[name] * DECAYS[name]) - RATES[name] * grads[name]
+        np.testing.assert_allclose(getattr(after, name), expected, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_minibatch_with_the_same_user_many_times_is_the_sum():
+    config, params = make()
+    data = ratings(3)
+    same = data._replace(user=np.full(3, 3, np.int32))
+    after, _ = one_step(config, params, same, sgd(batch_size=3))
+    moved = np.zeros((USERS, D))
+    for k in range(3):
+        one = Ratings(same.user[k : k + 1], same.item[k : k + 1], same.stars[k : k + 1])
+        moved += np.asarray(one_step(config, params, one, sgd(batch_size=1))[0].U) - np.asarray(params.U)
+    np.testing.assert_allclose(after.U, params.U + moved, rtol=1e-4, atol=1e-6)
+    assert np.count_nonzero(np.any(moved != 0, axis=1)) == 1
+
+
+def test_minibatch_loss_is_the_sum_of_the_specification():
+    config, params = make()
+    data = ratings()
+    batch = pmf.program(config).batch(pmf.make_data(data), jnp.arange(40, dtype=jnp.int32), 0)
+    np.testing.assert_allclose(batch.stars, data.stars - 3.5)
+    weight = jnp.linspace(0.0, 2.0, 40)
+    each = jax.vmap(functools.partial(pmf.loss, config=config), (None, 0))(params, batch)
+    ids = pmf.touched(batch, config)
+    read = pmf.Params(*(table[k] for table, k in zip(params, ids, strict=True)))
+    np.testing.assert_allclose(
+        pmf.minibatch_loss(read, batch, weight, None, config), weight @ each, rtol=1e-5
+    )
+
+
+def test_minibatches_of_the_thesis_recipe_match_updates_one_by_one():
+    data = ratings(4000, users=400, items=200, seed=3)
+    config = pmf.Config(num_users=400, num_items=200, mean=3.0)
+    recipe, _ = pmf.RECIPES["thesis"]
+    assert recipe.batch_size > 1
+    ends = []
+    for size in (recipe.batch_size, 1):
+        one_pass = Recipe(**{**vars(recipe), "epochs": 3, "batch_size": size})
+        start, device = pmf.init(jax.random.key(0), config), pmf.make_data(data)
+        same_order = pmf.program(config)._replace(together=1)
+        fitted = fit.fit(same_order, start, device, device, recipe=one_pass, key=jax.random.key(1))
+        ends.append(np.asarray(pmf.predict(fitted.params, data.user, data.item, config)))
+    before = np.asarray(pmf.predict(start, data.user, data.item, config))
+    moved, apart = np.sqrt(np.mean((ends[1] - before) ** 2)), np.sqrt(np.mean((ends[0] - ends[1]) ** 2))
+    assert apart < 0.003 * moved
+
+
+@pytest.mark.parametrize("number", [0, 1, 40, 63, 64, 65, 100, 4096, 5000])
+def test_data_are_the_same_ratings_and_hardly_a_user_is_twice_in_a_group(number):
+    users = np.repeat(np.arange(1000, dtype=np.int32), 1 + number // 200)[
+        :number
+    ]  # user after user, as in a file
+    data = Ratings(users, np.arange(number, dtype=np.int32), np.arange(number, dtype=np.float32))
+    triples = np.asarray(pmf.make_data(data).triples)
+    plain = np.stack([data.user, data.item, data.stars.view(np.int32)], axis=1)
+    np.testing.assert_array_equal(triples[np.argsort(triples[:, 1])], plain)
+    for begin in range(0, number, pmf.TOGETHER):
+        group = triples[begin : begin + pmf.TOGETHER, 0]
+        assert len(np.unique(group)) >= len(group) - 1  # one, where stretches are not quite equal
+
+
+def test_predict_of_unknowns_falls_back_to_what_is_known():
+    config, params = make()
+    user, item = np.array([2, -1, 2, -1], np.int32), np.array([4, 4, -1, -1], np.int32)
+    expected = [
+        3.5 + params.U[2] @ params.V[4] + params.b[2] + params.c[4],
+        3.5 + params.c[4],
+        3.5 + params.b[2],
+        3.5,
+    ]
+    np.testing.assert_allclose(pmf.predict(params, user, item, config), expected, rtol=1e-6)
+
+
+def test_svd_is_pmf_without_regularisation():
+    assert all(set(recipe.decay.values()) == {0.0} for recipe, _ in pmf.SVD_RECIPES.values())
+    assert pmf.SVD_RECIPES["thesis"][0].rate == pmf.RECIPES["thesis"][0].rate

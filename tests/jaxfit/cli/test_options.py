@@ -1,0 +1,138 @@
+"""Options from dataclasses, and the one-line complaints of a command."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+
+from jaxfit.cli import command, options
+from jaxfit.errors import UserError
+
+
+@dataclass(frozen=True)
+class Settings:
+    size: int = field(default=100, metadata={"help": "how large", "unit": "features"})
+    share: float = field(default=0.1, metadata={"help": "how much, in %", "below": 1})
+    wide: bool = field(default=False, metadata={"help": "all of it"})
+    rule: Literal["sgd", "adam"] = field(default="sgd", metadata={"help": "which"})
+    drops: tuple[float, ...] = field(default=(0.1,), metadata={"help": "factors"})
+    limit: float | None = field(default=None, metadata={"help": "at most", "unit": "minutes"})
+    rate: Mapping[str, float] = field(default_factory=dict, metadata={"help": "how fast"})
+
+
+def parser(**kwargs) -> command.Parser:
+    result = command.Parser("tool")
+    options.add(result, Settings, **kwargs)
+    return result
+
+
+def given(*argv, **kwargs):
+    return options.given(command.parse(parser(**kwargs), argv), Settings)
+
+
+def test_only_what_is_given_is_set():
+    assert given() == {}
+    arguments = "--size 7 --share 0.5 --wide --rule adam --drops 0.1,0.01 --limit 3 --rate 0.01,b=0.1"
+    assert given(*arguments.split()) == {
+        "size": 7,
+        "share": 0.5,
+        "wide": True,
+        "rule": "adam",
+        "drops": (0.1, 0.01),
+        "limit": 3.0,
+        "rate": {"*": 0.01, "b": 0.1},
+    }
+    assert given("--no-wide") == {"wide": False}
+    assert given("--drops", "none") == {"drops": ()}
+
+
+def test_names_can_be_changed_left_out_and_made_switches():
+    assert given("--breadth", rename={"wide": "breadth"}) == {"wide": True}
+    for arguments, kwargs in ((["--size", "1"], {"skip": ["size"]}), (["--no-wide"], {"switches": True})):
+        with pytest.raises(UserError, match="no option"):
+            given(*arguments, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--size 0",
+        "--size 1.5",
+        "--size nan",
+        "--share 1",
+        "--share -0.1",
+        "--share nan",
+        "--rule sdg",
+        "--drops x",
+    ],
+)
+def test_values_out_of_bounds_name_their_option(arguments):
+    with pytest.raises(UserError) as raised:
+        given(*arguments.split())
+    assert raised.value.where == arguments.split()[0]
+    assert raised.value.do
+
+
+def test_help_shows_meaning_unit_and_default():
+    text = " ".join(parser(defaults={"rule": "sgd in one, adam in two"}).format_help().split())
+    assert "--size N how large (features; default: 100)" in text
+    assert "how much, in % (default: 0.1)" in text
+    assert "which (default: sgd in one, adam in two)" in text
+    assert "at most (minutes)" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (True, "yes"),
+        (1e-5, "1e-05"),
+        (None, ""),
+        ((0.1, 0.01), "0.1,0.01"),
+        ((), "none"),
+        ({"*": 0.1, "b": 0}, "0.1,b=0"),
+    ],
+)
+def test_defaults_are_shown_as_they_are_typed(value, shown):
+    assert options.show(value) == shown
+
+
+def run_with(action):
+    def build():
+        result = command.Parser("tool")
+        result.set_defaults(run=action)
+        return result
+
+    return command.run("tool", build, [])
+
+
+def raises(error):
+    def action(args: argparse.Namespace):
+        raise error
+
+    return action
+
+
+def test_exit_statuses(capsys):
+    assert run_with(lambda args: None) == 0
+    assert run_with(raises(UserError("wrong\nagain", "there", "do"))) == 2
+    assert run_with(raises(KeyboardInterrupt())) == 130
+    assert run_with(raises(command.Stopped("stopped, saved - go on"))) == 130
+    assert run_with(raises(OSError(28, "No space left on device", "file"))) == 2
+    with pytest.raises(ZeroDivisionError):
+        run_with(raises(ZeroDivisionError()))
+    with pytest.raises(OSError, match="closed"):
+        run_with(raises(OSError(9, "closed")))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "tool: wrong again (there) - do",
+        "tool: stopped by Ctrl-C",
+        "tool: stopped, saved - go on",
+        "tool: No space left on device (file) - free some space or choose another place, and go on",
+    ]
+
+
+def test_json_has_no_word_for_infinity(capsys):
+    command.print_json({"a": float("inf"), "b": [float("nan"), 1.5], "c": {"d": (1, None)}})
+    assert capsys.readouterr().out == '{"a": null, "b": [null, 1.5], "c": {"d": [1, null]}}\n'

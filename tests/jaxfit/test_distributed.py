@@ -1,0 +1,103 @@
+"""Several processes train as one does, stop together, and go on together; one folder has one training at a time."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import toy_process
+from jaxfit import distributed as processes
+from jaxfit import sharding as mesh
+from jaxfit.errors import UserError
+from jaxfit.run_dir import checkpoint
+from jaxfit.run_dir.lock import locked
+
+
+def free_port():
+    with socket.socket() as server:
+        server.bind(("localhost", 0))
+        return server.getsockname()[1]
+
+
+def together(folder, trouble):
+    """Two processes in the same folder, to their end: statuses, and what they said on standard error."""
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
+    port = free_port()
+    both = [
+        subprocess.Popen(
+            [sys.executable, toy_process.__file__, *map(str, (port, me, folder, trouble))],
+            env=environment, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )
+        for me in (0, 1)
+    ]  # fmt: skip
+    said = [one.communicate(timeout=240)[1].splitlines() for one in both]
+    return [one.returncode for one in both], said
+
+
+def test_two_processes_stopped_killed_and_resumed_equal_one_of_two_devices(tmp_path):
+    whole, parted = tmp_path / "whole", tmp_path / "parted"
+    expected = toy_process.train(whole, mesh.make(2))
+
+    statuses, (first, second) = together(parted, trouble="yes")
+    assert statuses == [1, -signal.SIGKILL]
+    # Ctrl-C in one stops both, at the same step of the first epoch
+    assert first.pop(0) == second.pop(0) == "stopped at step 5"
+    # both know that they do not train the same
+    assert first.pop(0).startswith("another one trains something else (process 0)")
+    assert second.pop(0).startswith("its model is not that of process 0 (process 1)")
+    # one, killed in the second epoch, takes the other with it
+    assert first.pop(0).startswith("toy: another process has ended")
+    assert second == []
+    stand = checkpoint.state(checkpoint.latest(parted))["stand"]
+    assert (stand["epoch"], stand["at"]) == (1, 0)
+
+    shutil.copytree(parted, tmp_path / "alone")
+    assert together(parted, trouble="no") == ([0, 0], [[], []])
+    assert (parted / "journal.jsonl").read_bytes() == (whole / "journal.jsonl").read_bytes()
+    with np.load(parted / "parameters.npz") as found:
+        for name, value in expected.params._asdict().items():
+            np.testing.assert_array_equal(found[name], value)
+
+    # one process can go on with what several began
+    alone = toy_process.train(tmp_path / "alone", mesh.make(2))
+    for found, value in zip(alone.params, expected.params, strict=True):
+        np.testing.assert_array_equal(found, value)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"coordinator": "here:1", "process_id": 0}, "--num-processes is missing"),
+        ({"num_processes": 2, "process_id": 0}, "--coordinator is missing"),
+        ({"coordinator": "here", "num_processes": 2, "process_id": 0}, "give HOST:PORT"),
+        ({"coordinator": "here:1", "num_processes": 2, "process_id": 2}, "there is no process 2 of 2"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_named(options, complaint):
+    with pytest.raises(UserError, match=complaint):
+        processes.join(processes.Join(**options))
+
+
+def test_a_folder_is_one_trainings_until_it_ends_however_it_ends(tmp_path):
+    folder = tmp_path / "model"
+    code = (
+        "import sys, jaxfit.run_dir.lock as l, pathlib\n"
+        "with l.locked(pathlib.Path(sys.argv[1])): print(flush=True); input()"
+    )
+    command = [sys.executable, "-c", code, folder]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        with pytest.raises(UserError, match="another process is training there"), locked(folder):
+            pass
+        other.kill()
+    with locked(folder), locked(folder):
+        assert list(folder.iterdir()) == []
+        (folder / "something").touch()
+    with locked(folder), locked(tmp_path / "nothing"):
+        pass
+    assert [path.name for path in tmp_path.rglob("*")] == ["model", "something"]

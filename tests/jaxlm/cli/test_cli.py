@@ -1,0 +1,244 @@
+"""The `jaxlm` command: every subcommand on a tiny text, its JSON, mixtures, its help."""
+
+import gzip
+import io
+import json
+import math
+import sys
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import jaxlm
+from jaxlm.cli.main import main
+from jaxlm.tasks.evaluate import LN10
+from small_models import SMALL
+
+KINDS = ["unigram", "gt", "kn", "lbl", "hlbl"]
+
+
+def stdin(content):
+    return io.TextIOWrapper(io.BufferedReader(io.BytesIO(content)))
+
+
+@pytest.fixture
+def call_json(call):
+    """The same with --json: the last line of standard output, with nothing after it."""
+
+    def run(*argv):
+        out = call(*argv, "--json")
+        assert out.endswith("}\n")
+        return json.loads(out.splitlines()[-1])
+
+    return run
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_eval_sums_the_models_event_log_probabilities(place, call, call_json, kind):
+    result = call_json("eval", place / kind, "--text", place / "test.txt")
+    words = (place / "test.txt").read_text().replace("\n", " <eos> ").split()
+    assert result["events"] == len(words)
+    model = jaxlm.load(place / kind)
+    assert result["unknown"] == sum(word not in model.vocabulary.ids for word in words) > 0
+    expected = model.event_log_probs(model.encode(words)).sum()
+    assert result["log_prob"] == pytest.approx(expected, rel=1e-6)
+    assert result["perplexity"] == pytest.approx(math.exp(-expected / len(words)), rel=1e-6)
+    assert f"perplexity       {result['perplexity']:.2f}" in call(
+        "eval", place / kind, "--text", place / "test.txt"
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_score_is_the_sum_over_each_line(place, call, monkeypatch, kind):
+    sentences = ["The he saw it", "", "The nobody broke novelties"]
+    monkeypatch.setattr(sys, "stdin", stdin("\n".join(sentences).encode()))
+    scores = [float(line) for line in call("score", place / kind).splitlines()]
+    model = jaxlm.load(place / kind)
+    np.testing.assert_allclose(scores, model.scores(sentences), atol=2e-6)
+    # word by word, each from the whole distribution after those before it on the line
+    words = [word if word in model.vocabulary.ids else "<unk>" for word in sentences[2].split()]
+    chain = sum(
+        model.log_prob(words[:i])[model.vocabulary.ids[word]] for i, word in enumerate([*words, "<eos>"])
+    )
+    assert scores[2] == pytest.approx(chain / LN10, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_next_gives_the_most_probable_words(place, call, call_json, kind):
+    model = jaxlm.load(place / kind)
+    rows = call_json("next", place / kind, "The he", "--top", len(model.vocabulary))["words"]
+    p = [row["probability"] for row in rows]
+    assert p == sorted(p, reverse=True)
+    assert sum(p) == pytest.approx(1, abs=1e-5)
+    assert rows[0]["word"] == model.vocabulary.words[int(np.argmax(model.log_prob("The he")))]
+    assert call("next", place / kind, "The he", "--top", 3).count("\n") == 3
+
+
+@pytest.mark.parametrize("kind", ["kn", "lbl"])
+def test_sample_depends_on_the_seed_alone(place, call, call_json, kind):
+    drawn = call("sample", place / kind, "--lines", 2, "--seed", 5)
+    assert drawn == call("sample", place / kind, "--lines", 2, "--seed", 5)
+    assert drawn.splitlines() == call_json("sample", place / kind, "--lines", 2, "--seed", 5)["lines"]
+    assert set(drawn.split()) <= {*jaxlm.load(place / kind).vocabulary.words, "…"}
+
+
+def test_neighbours_are_nearest_by_cosine(place, call, call_json):
+    rows = call_json("neighbours", place / "lbl", "he", "she", "--top", 4)["neighbours"]["he"]
+    model = jaxlm.load(place / "lbl")
+    R, me = np.asarray(model.params.R), model.vocabulary.ids["he"]
+    cosine = {
+        word: R[i] @ R[me] / np.linalg.norm(R[i]) / np.linalg.norm(R[me])
+        for word, i in model.vocabulary.ids.items()
+        if i != me
+    }
+    assert [row["word"] for row in rows] == sorted(cosine, key=cosine.get, reverse=True)[:4]
+    assert rows[0]["cosine"] == pytest.approx(max(cosine.values()), abs=1e-6)
+    assert call("neighbours", place / "lbl", "he", "she").startswith("he: ")
+
+
+def test_tree_is_told_written_and_used_again(place, call, call_json, tmp_path):
+    told = call_json("tree", place / "hlbl", "--out", tmp_path / "codes.txt")
+    lines = [line.split("\t") for line in (tmp_path / "codes.txt").read_text().splitlines()]
+    assert sum(2.0 ** -len(code) for _, code in lines) == 1  # a whole binary tree, by Kraft
+    assert told["num_nodes"] == len(lines) - 1
+    model = jaxlm.load(place / "hlbl")
+    rate = model.vocabulary.counts / model.vocabulary.counts.sum()
+    codes = np.bincount([model.vocabulary.ids[word] for word, _ in lines], minlength=len(rate))
+    assert told["mean_codes"] == pytest.approx(rate @ codes)
+    assert "non-leaf nodes" in call("tree", place / "hlbl", "--out", tmp_path / "tree.npz")
+    files = [argument for name in ("train", "valid") for argument in (f"--{name}", place / f"{name}.txt")]
+    command = ["train", "hlbl", *files, "--min-count", 2, *SMALL, "--epochs", 1, "--out", tmp_path / "again"]
+    call(*command, "--tree", tmp_path / "tree.npz")
+    np.testing.assert_array_equal(jaxlm.load(tmp_path / "again").tree.children, model.tree.children)
+    assert not (tmp_path / "again" / "bootstrap").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_info(place, call, call_json, kind):
+    told = call_json("info", place / kind)
+    assert told["model"] == str(place / kind) or told["model"] == kind
+    assert told["words"] == len(jaxlm.load(place / kind).vocabulary)
+    assert f"model         {kind}, " in call("info", place / kind)
+
+
+def test_export_reads_back(place, call, call_json, tmp_path):
+    call("export", place / "kn", "--format", "arpa", "--out", tmp_path / "kn.arpa.gz")
+    assert gzip.decompress((tmp_path / "kn.arpa.gz").read_bytes()).startswith(b"\\data\\\nngram 1=")
+    text = ["--text", place / "test.txt"]
+    here, there = (call_json("eval", model, *text) for model in (place / "kn", tmp_path / "kn.arpa.gz"))
+    assert there["perplexity"] == pytest.approx(here["perplexity"], rel=1e-6)
+    assert call("info", tmp_path / "kn.arpa.gz").startswith("model         arpa")
+
+    model = jaxlm.load(place / "hlbl")
+    call("export", place / "hlbl", "--format", "safetensors", "--out", tmp_path / "h.safetensors")
+    arrays = load_file(tmp_path / "h.safetensors")
+    np.testing.assert_array_equal(arrays["Q"], model.params.Q)
+    np.testing.assert_array_equal(arrays["tree"], model.tree.children)
+
+    call("export", place / "lbl", "--format", "word2vec", "--out", tmp_path / "lbl.vec")
+    header, *rows = (tmp_path / "lbl.vec").read_text().splitlines()
+    R = np.asarray(jaxlm.load(place / "lbl").params.R)
+    assert header == f"{R.shape[0]} {R.shape[1]}"
+    np.testing.assert_allclose([[float(x) for x in row.split()[1:]] for row in rows], R, rtol=1e-6)
+
+
+def test_mixture_with_equal_given_and_fitted_weights(place, call, call_json):
+    text = ["--text", place / "test.txt", "--mix", place / "kn"]
+    p, q = (np.exp(_events(place / kind, place / "test.txt")) for kind in ("lbl", "kn"))
+    for options, weight in (([], 0.5), (["--weight", "0.2"], 0.2)):
+        result = call_json("eval", place / "lbl", *text, *options)
+        assert result["weight"] == weight
+        expected = math.exp(-np.log(weight * p + (1 - weight) * q).mean())
+        assert result["perplexity"] == pytest.approx(expected, rel=1e-5)
+    fitted = call_json("eval", place / "lbl", *text, "--fit-weight-on", place / "valid.txt")
+    p, q = (np.exp(_events(place / kind, place / "valid.txt")) for kind in ("lbl", "kn"))
+    grid = np.linspace(0, 1, 1001)
+    best = grid[np.argmax([np.log(a * p + (1 - a) * q).sum() for a in grid])]
+    assert fitted["weight"] == pytest.approx(best, abs=1e-3)
+    assert "each alone" in call("eval", place / "lbl", *text)
+
+
+def _events(directory, file):
+    model = jaxlm.load(directory)
+    return model.event_log_probs(model.encode(file.read_text().replace("\n", " <eos> ").split()))
+
+
+def test_models_that_number_the_same_words_differently_can_be_mixed(place, call_json, tmp_path):
+    words = (place / "kn" / "vocabulary.txt").read_text().splitlines()
+    (tmp_path / "words.txt").write_text("".join(f"{line.split()[0]}\n" for line in reversed(words)))
+    reordered = tmp_path / "other.txt"
+    reordered.write_text((place / "valid.txt").read_text() * 2 + (place / "train.txt").read_text())
+    call_json(
+        "train", "kn", "--train", reordered, "--vocab", tmp_path / "words.txt", "--out", tmp_path / "kn"
+    )
+    other = jaxlm.load(tmp_path / "kn")
+    assert other.vocabulary.words != jaxlm.load(place / "kn").vocabulary.words
+    mixed = call_json(
+        "eval", place / "lbl", "--text", place / "test.txt", "--mix", tmp_path / "kn", "--weight", 0
+    )
+    alone = call_json("eval", tmp_path / "kn", "--text", place / "test.txt")
+    assert mixed["perplexity"] == pytest.approx(alone["perplexity"], rel=1e-9)
+
+
+def test_train_tells_what_came_of_it_and_where_validation_came_from(place, call_json, capsys, tmp_path):
+    command = ["train", "lbl", "--train", place / "train.txt", "--test", place / "test.txt", "--min-count", 2]
+    command += [*SMALL, "--epochs", 1, "--seed", 3, "--out", tmp_path / "lbl", "--json"]
+    assert main([str(argument) for argument in command]) == 0
+    out, err = capsys.readouterr()
+    assert "no --valid: the last 6 lines of the training text" in err
+    result = json.loads(out.splitlines()[-1])
+    assert result["stopped"] == "done"
+    assert result["epochs"] == 1
+    assert result["config"]["num_features"] == 6
+    words = result["words"]
+    assert result["parameters"] == words * 6 + 2 * 6 * 6 + words
+    assert 1 < result["valid"]["perplexity"] < words
+    lines = (place / "train.txt").read_text().splitlines(keepends=True)
+    (tmp_path / "end.txt").write_text("".join(lines[-6:]))
+    carved = call_json("eval", tmp_path / "lbl", "--text", tmp_path / "end.txt")
+    assert carved["perplexity"] == pytest.approx(result["valid"]["perplexity"], rel=1e-5)
+    assert carved["events"] == result["valid"]["events"]
+    later = call_json("eval", tmp_path / "lbl", "--text", place / "test.txt")
+    assert {name: later[name] for name in result["test"]} == result["test"]
+
+
+def test_the_default_data_is_used_and_said(tmp_path, capsys):
+    assert main(["train", "kn", "--order", "2", "--out", str(tmp_path / "kn"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "no --train: the default data is used" in err
+    result = json.loads(out.splitlines()[-1])
+    assert result["events"]["test"] == result["test"]["events"] > 1000
+    # what is read later is read as the default data is: lower case, punctuation apart
+    assert main(["next", str(tmp_path / "kn"), "The value, The", "--json"]) == 0
+    first = capsys.readouterr().out
+    assert main(["next", str(tmp_path / "kn"), "the", "--json"]) == 0
+    assert json.loads(first)["words"] == json.loads(capsys.readouterr().out)["words"]
+
+
+def test_later_text_is_read_as_the_training_text_was(place, call, call_json, tmp_path):
+    call("train", "kn", "--train", place / "train.txt", "--lower", "--out", tmp_path / "kn")
+    (tmp_path / "loud.txt").write_text("THE HE SAW IT\n")
+    assert call_json("eval", tmp_path / "kn", "--text", tmp_path / "loud.txt")["unknown"] == 0
+    assert call("next", tmp_path / "kn", "THE") == call("next", tmp_path / "kn", "the")
+
+
+def test_standard_input_is_a_training_text(place, call_json, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdin", stdin((place / "train.txt").read_bytes()))
+    piped = call_json("train", "kn", "--train", "-", "--test", place / "test.txt", "--min-count", 2, "--order", 3,
+                      "--out", tmp_path / "kn")  # fmt: skip
+    named = call_json("eval", place / "kn", "--text", place / "test.txt")
+    assert piped["test"]["perplexity"] == named["perplexity"]
+
+
+@pytest.mark.parametrize("model", ["lbl", "hlbl"])
+def test_help_tells_meaning_default_and_unit(model, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["train", model, "--help"])
+    assert ended.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--num-features N feature vector dimensionality (features; default: 100)" in text
+    assert "--no-context-across-lines" in text
+    assert "learning rate" in text
+    assert " in thesis, " in text
+    assert ("--copies" in text) == (model == "hlbl")

@@ -1,0 +1,224 @@
+"""What users of `jaxlm` get wrong, and what befalls them: damaged models, a full disk, warnings, Ctrl-C."""
+
+import errno
+import gzip
+import signal
+import subprocess
+import sys
+import warnings
+
+import jax
+import numpy as np
+import pytest
+
+import jaxlm
+from jaxfit.run_dir import atomic
+from jaxlm.cli.main import main
+from small_models import SMALL
+
+
+@pytest.fixture
+def complaint(capsys):
+    """Run a command line that must fail as a user's mistake; its one line."""
+
+    def run(*argv):
+        capsys.readouterr()
+        status = main([str(argument) for argument in argv])
+        out, err = capsys.readouterr()
+        assert status == 2, err
+        assert out == ""
+        assert err.startswith("jaxlm: ")
+        assert err.count("\n") == 1
+        return err.rstrip("\n")
+
+    return run
+
+
+def bad_files(folder):
+    folder.mkdir()
+    (folder / "empty.txt").write_text("")
+    (folder / "latin.txt").write_bytes("The he saw it\ncaf\xe9\n".encode("latin-1"))
+    (folder / "one.txt").write_text("word word\nword\n")
+    (folder / "twice.txt").write_text("The\n<eos>\nThe\n")
+    (folder / "damaged.gz").write_bytes(gzip.compress(b"The he saw it\n" * 100)[:-20])
+    return folder
+
+
+TRAIN_MISTAKES = {
+    "corpus of one word": ("kn --train {bad}/one.txt", "fewer than two different words"),
+    "empty file": ("kn --train {bad}/empty.txt", "the file is empty"),
+    "invalid UTF-8": ("lbl --train {bad}/latin.txt", "byte offset 17"),
+    "duplicate word": ("kn --train {ok} --vocab {bad}/twice.txt", "'The' stands twice"),
+    "order 0": ("kn --train {ok} --order 0", "'0' will not do (--order) - give a whole number from 1 to 9"),
+    "copies 0": ("hlbl --train {ok} --copies 0", "(--copies)"),
+    "directory for a file": ("lbl --train {bad}", "a directory stands where a file should"),
+    "directory for a test file": ("kn --train {ok} --test {bad}", "a directory stands where a file should"),
+    "no such file": ("kn --train {bad}/nothing.txt", "there is no such file"),
+    "no such validation file": ("kn --train {ok} --valid {bad}/nothing.txt", "there is no such file"),
+    "damaged gzip": ("kn --train {bad}/damaged.gz", "the gzip file is damaged"),
+    "mistyped option": ("kn --train {ok} --ordr 3", "there is no option --ordr (jaxlm train kn) - did you mean"),
+    "option of another model": ("kn --train {ok} --copies 2", "there is no option --copies"),
+    "both kinds": ("kn --train {ok} --backoff --interpolated", "not allowed with"),
+    "two vocabularies": ("kn --train {ok} --vocab-size 9 --min-count 2", "not allowed with"),
+    "no number": ("kn --train {ok} --order three", "(--order)"),
+    "unknown model": ("knn --train {ok}", "there is no model 'knn' (jaxlm train) - did you mean kn?"),
+    "unknown encoding": ("kn --train {ok} --encoding klingon", "unknown encoding 'klingon'"),
+    "unknown tree": ("hlbl --train {ok} --tree balancd", "did you mean balanced?"),
+    "no tree in the file": ("hlbl --train {ok} --valid {ok} --tree {ok}", "not a tree file"),
+    "tree options for a tree file": ("hlbl --train {ok} --tree {ok} --copies 2", "--copies"),
+    "bootstrap of another kind": ("hlbl --train {ok} --valid {ok} --bootstrap {place}/kn", "not an hlbl"),
+    "unknown parameter": ("lbl --train {ok} --rate Z=1", "no parameter is called 'Z' (--rate)"),
+    "rate that is none": ("lbl --train {ok} --rate fast", "'fast' is not a number (--rate)"),
+    "unknown optimizer": ("lbl --train {ok} --optimizer sdg", "did you mean sgd?"),
+    "too many devices": ("lbl --train {ok} --devices 99", "99 devices asked for"),
+    "devices that do not divide": ("lbl --train {ok} --devices 3 --batch-size 100", "a multiple of 3"),
+    "dropout of all": ("lbl --train {ok} --dropout 1", "below 1"),
+    "options of the default data": ("kn --lower", "give --train FILE"),
+    "too few lines to carve": ("lbl --train {bad}/twice.txt --vocab-size 2", "(--vocab-size)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", TRAIN_MISTAKES)
+def test_a_mistake_in_training_is_one_line_and_writes_nothing(place, complaint, tmp_path, mistake):
+    command, expected = TRAIN_MISTAKES[mistake]
+    words = command.format(bad=bad_files(tmp_path / "bad"), ok=place / "train.txt", place=place).split()
+    assert expected in complaint("train", *words, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+MISTAKES = {
+    "": "COMMAND is missing (jaxlm)",
+    "trian": "did you mean train?",
+    "train": "MODEL is missing",
+    "train kn --train {place}/train.txt": "--out is missing",
+    "train kn --train {place}/train.txt --out {place}/train.txt": "a file stands where",
+    "train kn --train {place}/train.txt --out {place}/kn": "a model of kind kn is there already",
+    "train kn --train {place}/train.txt --out {place}/lbl": "a model of kind lbl is there already",
+    "train lbl --train {place}/train.txt --out {place}/lbl": "add --resume to go on",
+    "eval {place}/kn": "--text is missing",
+    "eval {place}/nothing --text {place}/test.txt": "no model here",
+    "eval {place} --text {place}/test.txt": "no model here",
+    "eval {place}/kn --text {place}/nothing.txt": "there is no such file",
+    "eval {place}/kn --text {place}": "a directory stands where a file should",
+    "eval {place}/test.txt --text {place}/test.txt": "ARPA",
+    "eval {place}/kn --text {place}/test.txt --weight 0.5": "no second model",
+    "eval {place}/kn --text {place}/test.txt --mix {place}/lbl --weight 2": "(--weight)",
+    "score {place}/kn {place}": "a directory stands where a file should",
+    "next {place}/kn The he": "'he' is one too many",
+    "next {place}/kn The --top 0": "(--top)",
+    "neighbours {place}/lbl nobdy": "did you mean nobody?",
+    "neighbours {place}/kn he": "no feature vectors",
+    "tree {place}/lbl": "has no tree",
+    "tree {place}/hlbl --out {place}": "a directory stands where a file should",
+    "export {place}/kn": "--format is missing",
+    "export {place}/kn --format aprp --out {place}/x": "did you mean arpa?",
+    "export {place}/lbl --format arpa --out {place}/x": "an ARPA file holds n-grams",
+    "export {place}/kn --format word2vec --out {place}/x": "no feature vectors",
+    "export {place}/kn --format arpa --out {place}": "a directory stands where a file should",
+}
+
+
+@pytest.mark.parametrize("command", MISTAKES)
+def test_a_mistake_is_one_line_and_changes_nothing(place, complaint, command):
+    before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
+    assert MISTAKES[command] in complaint(*command.format(place=place).split())
+    assert before == {path: path.stat().st_mtime_ns for path in place.rglob("*")}
+
+
+def test_a_damaged_model_is_named(place, complaint, call, tmp_path):
+    for kind, file in (("lbl", "parameters/state.json"), ("kn", "ngram.npz"), ("hlbl", "tree.npz")):
+        copy = tmp_path / kind
+        subprocess.run(["cp", "-r", place / kind, copy], check=True)
+        content = (copy / file).read_bytes()
+        (copy / file).write_bytes(content[: len(content) // 2])
+        assert "damaged" in complaint("eval", copy, "--text", place / "test.txt")
+
+
+def test_models_of_different_words_cannot_be_mixed(place, call, complaint, tmp_path):
+    call("train", "kn", "--train", place / "train.txt", "--vocab-size", 10, "--out", tmp_path / "kn")
+    line = complaint("eval", place / "lbl", "--text", place / "test.txt", "--mix", tmp_path / "kn")
+    assert "different vocabularies" in line
+
+
+def test_a_full_disk_loses_nothing_and_training_goes_on(place, capsys, monkeypatch, tmp_path):
+    files = [
+        argument for name in ("train", "valid") for argument in (f"--{name}", str(place / f"{name}.txt"))
+    ]
+    command = ["train", "lbl", *files, "--min-count", "2", *SMALL, "--out", str(tmp_path / "lbl")]
+    sync = atomic._sync
+
+    def full(path):
+        if "checkpoint-00000003" in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(path)
+
+    capsys.readouterr()
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic, "_sync", full)
+        assert main(command) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert "No space left on device" in lines[-1]
+    assert sum(line.startswith("jaxlm: ") for line in lines) == 1
+    checkpoints = sorted((tmp_path / "lbl").glob("checkpoint-*"))
+    assert len(checkpoints) == 2
+
+    # another configuration cannot go on from there
+    assert main([*command, "--resume", "--num-features", "7"]) == 2
+    assert "num_features" in capsys.readouterr().err
+    # the newest checkpoint is torn: the one before it serves, and the end is the same
+    (checkpoints[-1] / "state.json").write_text("{")
+    # (a test may come or go: it has no part in the training)
+    assert main([*command, "--resume", "--test", str(place / "valid.txt")]) == 0
+    assert "jaxlm: warning: " in capsys.readouterr().err
+    environment = jaxlm.load(tmp_path / "lbl").info["environment"]
+    assert (environment["matmul_precision"], environment["jax"]) == ("highest", jax.__version__)
+    for found, expected in zip(
+        jaxlm.load(tmp_path / "lbl").params, jaxlm.load(place / "lbl").params, strict=True
+    ):
+        np.testing.assert_array_equal(found, expected)
+    assert (tmp_path / "lbl" / "journal.jsonl").read_bytes() == (place / "lbl" / "journal.jsonl").read_bytes()
+
+
+def test_warnings_are_one_line(tmp_path, capsys):
+    (tmp_path / "tiny.txt").write_text("a b\nb a\na a\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (
+            main(["train", "kn", "--train", str(tmp_path / "tiny.txt"), "--out", str(tmp_path / "kn")]) == 0
+        )
+    lines = capsys.readouterr().err.splitlines()
+    assert lines
+    assert all(line.startswith("jaxlm: warning: ") for line in lines)
+
+
+def test_a_bug_stays_a_traceback(place, monkeypatch):
+    monkeypatch.setattr("jaxlm.cli.use.load", lambda directory: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["info", str(place / "kn")])
+
+
+def test_a_reader_that_goes_away_is_no_error(place):
+    command = f"{sys.executable} -m jaxlm.cli.main sample {place}/kn --lines 2000 | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True
+    )
+    assert done.returncode == 141
+    assert done.stderr == ""
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(place, capsys, tmp_path):
+    arguments = ["train", "lbl", "--train", str(place / "train.txt"), *SMALL, "--epochs", "100000"]
+    arguments += ["--out", str(tmp_path / "lbl")]
+    command = [sys.executable, "-m", "jaxlm.cli.main", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "epoch 2" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert rest.splitlines()[-1].startswith(f"jaxlm: stopped by Ctrl-C, all is saved ({tmp_path}/lbl)")
+    assert "--resume" in rest
+    assert main([*arguments, "--resume", "--max-minutes", "0.001"]) == 0
+    assert "give the same command with --resume to go on" in capsys.readouterr().out

@@ -1,0 +1,110 @@
+"""A corpus from a user's files: its parts, its vocabulary, large texts on the disk."""
+
+import gzip
+import io
+
+import numpy as np
+import pytest
+
+from jaxfit.errors import UserError
+from jaxlm.data import corpus
+from jaxlm.data.files import Reading
+from jaxlm.data.vocabulary import Vocabulary
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, lines in {
+        "train": ["a b c", "a b", "a d", "b c"],
+        "valid": ["a z", "<unk>"],
+        "test": ["b"],
+    }.items():
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def words(corpus_words, ids):
+    return " ".join(corpus_words[i] for i in ids)
+
+
+def test_parts_share_the_training_vocabulary(files):
+    texts = corpus.from_files(
+        [files / "train.txt"], [files / "valid.txt"], [files / "test.txt"], min_count=2, carve=True
+    )
+    data = texts.corpus
+    assert set(data.vocabulary.words) == {"a", "b", "c", "<eos>", "<unk>"}
+    assert words(data.vocabulary.words, data.train) == "a b c <eos> a b <eos> a <unk> <eos> b c <eos>"
+    assert words(data.vocabulary.words, data.valid) == "a <unk> <eos> <unk> <eos>"
+    assert texts.unknown == {"train": 1, "valid": 1, "test": 0}  # a literal <unk> is not unknown
+    assert texts.notes == []
+    assert data.name == "train.txt"
+
+
+def test_validation_is_the_end_of_the_training_text_where_asked(files):
+    texts = corpus.from_files([files / "train.txt"], min_count=2)
+    assert words(texts.corpus.vocabulary.words, texts.corpus.valid) == "b c <eos>"
+    assert len(texts.corpus.train) == 10
+    assert "the last 1 lines" in texts.notes[0]
+    whole = corpus.from_files([files / "train.txt"], min_count=2, carve=False)
+    assert (len(whole.corpus.train), len(whole.corpus.valid), whole.notes) == (13, 0, [])
+
+
+@pytest.mark.parametrize("name", ["train.txt", "train.txt.gz", "-"])
+def test_a_large_text_goes_to_the_disk_and_is_the_same(files, monkeypatch, name):
+    """Whatever it comes from: how long a packed text is, or standard input, shows only as it is read."""
+    text = (files / "train.txt").read_bytes()
+    (files / "train.txt.gz").write_bytes(gzip.compress(text))
+    source = name if name == "-" else files / name
+    small = corpus.from_files([files / "train.txt"], directory=files / "out")
+    assert not (files / "out").exists()
+    monkeypatch.setattr(corpus, "LARGE", 5)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text))))
+    large = corpus.from_files([source], directory=files / "out")
+    assert isinstance(large.corpus.train, np.memmap)
+    np.testing.assert_array_equal(large.corpus.train, small.corpus.train)
+    assert large.corpus.sha256 == small.corpus.sha256
+
+
+def test_a_bad_large_text_leaves_no_folder(files, monkeypatch):
+    monkeypatch.setattr(corpus, "LARGE", 0)
+    (files / "bad.txt").write_bytes(b"a b\n\xff\n")
+    with pytest.raises(UserError, match="byte offset 4"):
+        corpus.from_files([files / "bad.txt"], directory=files / "out")
+    assert not (files / "out").exists()
+    with pytest.raises(UserError, match="byte offset 4"):
+        corpus.from_files([files / "train.txt"], [files / "bad.txt"], directory=files / "out")
+    assert not (files / "out").exists()
+
+
+def test_the_test_is_no_part_of_what_identifies_the_data(files):
+    """So that a training can be resumed with another test, or none."""
+    with_test = corpus.from_files([files / "train.txt"], test=[files / "test.txt"])
+    assert with_test.corpus.sha256 == corpus.from_files([files / "train.txt"]).corpus.sha256
+    other = corpus.from_files([files / "train.txt"], [files / "valid.txt"], min_count=2)
+    assert other.corpus.sha256 != with_test.corpus.sha256
+
+
+def test_a_given_vocabulary(files):
+    vocabulary = Vocabulary(("<eos>", "b", "q"))
+    data = corpus.from_files([files / "train.txt"], vocabulary=vocabulary, carve=False).corpus
+    assert set(data.vocabulary.words) == {"<eos>", "b", "q", "<unk>"}
+    assert words(data.vocabulary.words, data.train[:4]) == "<unk> b <unk> <eos>"
+
+
+def test_standard_input_is_read_once(files):
+    with pytest.raises(UserError, match="cannot be read twice"):
+        corpus.from_files(["-"], ["-"])
+
+
+def test_the_default_data_with_a_text_of_ones_own(files):
+    texts = corpus.default(test=[files / "test.txt"])
+    assert len(texts.corpus.test) == 2
+    assert len(texts.corpus.valid) > 1000
+    assert "the default data is used" in texts.notes[0]
+
+
+def test_reading_comes_back_from_a_models_record():
+    reading = Reading(lower=True, encoding="latin-1")
+    stored = {"corpus": {"reading": {"encoding": "latin-1", "lower": True, "later": 1}}}
+    assert corpus.reading_of(stored) == reading
+    assert corpus.reading_of({"model": "arpa"}) == Reading()

@@ -1,0 +1,293 @@
+"""The hierarchical log-bilinear model against walks from the root, and against its own specification."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxfit.row_gradients import Head, add
+from jaxfit.tables import Weights
+from jaxlm.models.hlbl import model as hlbl
+from jaxlm.trees.order import by_visits, visits
+from jaxlm.trees.paths import Tree, base_rates, node_biases
+
+V, C, D = 9, 3, 5
+LEFT, RIGHT = 1, -1
+
+
+def random_tree(seed, num_words=V, twice=0.0, copies=1):
+    """children[nodes, 2] of a random tree whose words go both ways at a node with probability `twice`."""
+    rng = np.random.default_rng(seed)
+    children = []
+
+    def grow(words, copies=1):
+        if copies == 1 and len(words) == 1:
+            return ~int(words[0])
+        node = len(children)
+        children.append([0, 0])
+        if copies > 1:
+            left, right, below = words, words, copies // 2
+        else:
+            words, below = rng.permutation(words), 1
+            cut = rng.integers(1, len(words))
+            left, right = words[:cut], words[cut:]
+            also = right[rng.random(len(right)) < twice][: len(words) - 1 - len(left)]
+            left = np.concatenate([left, also])
+        children[node] = [grow(left, below), grow(right, below)]
+        return node
+
+    grow(np.arange(num_words), copies)
+    return np.array(children, np.int32)
+
+
+TREES = {
+    "one code a word": random_tree(0),
+    "several codes": random_tree(1, twice=0.4),
+    "overcomplete": random_tree(2, twice=0.3, copies=4),
+    "chain": np.array([[~i, i + 1] for i in range(V - 2)] + [[~(V - 2), ~(V - 1)]], np.int32),
+}
+ALL_TREES = pytest.mark.parametrize("children", TREES.values(), ids=TREES.keys())
+
+
+def codes_of(children):
+    """For each word, its codes: lists of (node, sign) from the root."""
+    codes = {}
+
+    def walk(node, path):
+        for sign, child in zip((LEFT, RIGHT), children[node], strict=True):
+            step = [*path, (node, sign)]
+            if child >= 0:
+                walk(child, step)
+            else:
+                codes.setdefault(~int(child), []).append(step)
+
+    walk(0, [])
+    return [codes[w] for w in range(len(codes))]
+
+
+def make_params(children, seed=0):
+    config = hlbl.Config(V, len(children), num_features=D, context_size=C)
+    params = hlbl.init(jax.random.key(seed), config, np.zeros(len(children)))
+    rng = np.random.default_rng(seed)
+    return config, jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape)), params)
+
+
+def brute_force(params, context, children):
+    """P(w | context) by walking every code of every word (Eq. 4.4-4.7) in NumPy."""
+    R, C_, Q, b = (np.asarray(p, np.float64) for p in params)
+    r_hat = sum(c * R[w] for c, w in zip(C_, context, strict=True))
+    return [
+        sum(np.prod([1 / (1 + np.exp(-sign * (Q[q] @ r_hat + b[q]))) for q, sign in code]) for code in word)
+        for word in codes_of(children)
+    ]
+
+
+@pytest.fixture
+def float64():
+    with jax.enable_x64(True):
+        yield
+
+
+log_prob = jax.jit(hlbl.log_prob, static_argnums=3)
+
+
+@ALL_TREES
+def test_log_prob_is_a_walk_from_the_root(children, float64):
+    _, params = make_params(children)
+    for context in ([0, 1, 2], [8, 8, 3]):
+        p = jnp.exp(log_prob(params, jnp.array(context), jnp.asarray(children), V))
+        np.testing.assert_allclose(p, brute_force(params, context, children), rtol=1e-12)
+        assert float(p.sum()) == pytest.approx(1, abs=1e-12)
+
+
+@pytest.fixture(params=[3, 64])
+def num_hot(request, monkeypatch):
+    """The number of nodes that are dense, whatever the tree."""
+    monkeypatch.setattr(hlbl.Config, "num_hot", property(lambda config: min(request.param, config.num_nodes)))
+
+
+def make_batch(config, children, index, room=0, seed=3):
+    """A minibatch of a random text, the text with its contexts, and its words."""
+    text = np.random.default_rng(seed).integers(0, V, 40).astype(np.int32)
+    data = hlbl.make_data(text, Tree(children, V), config, eos=0)
+    program = hlbl.program(config, eos=0)
+    capacity = tuple(int(n) + room for n in program.costs(data)[index].sum(axis=0))
+    gather = jax.jit(program.batch, static_argnums=2)
+    return gather(data, jnp.asarray(index, jnp.int32), capacity), np.asarray(data.text.padded), text
+
+
+INDEX = np.array([4, 29, 4, 0, 39, 17])
+
+
+@ALL_TREES
+@pytest.mark.parametrize("room", [0, 57])
+def test_score_is_that_of_the_whole_distribution(children, room, num_hot, float64):
+    config, params = make_params(children)
+    batch, padded, text = make_batch(config, children, INDEX, room)
+    scores = jax.jit(hlbl.score, static_argnums=2)(params, batch, config)
+    for i, score in zip(INDEX, scores, strict=True):
+        p = brute_force(params, padded[i : i + C], children)
+        assert float(score) == pytest.approx(-np.log(p[text[i]]), rel=1e-12)
+
+
+def padded_codes(children, word):
+    """The word's codes as `hlbl.loss` takes them: nodes and signs, [codes, depth]."""
+    codes = codes_of(children)[word]
+    out = np.zeros((2, 12, 40), int)
+    for i, code in enumerate(codes):
+        out[:, i, : len(code)] = np.array(code).T
+    return jnp.asarray(out[0]), jnp.asarray(out[1])
+
+
+def dense(parts, like):
+    """A gradient in parts as an array."""
+    return add(jnp.zeros_like(like), parts, jnp.ones(())) if isinstance(parts, tuple) else parts
+
+
+@ALL_TREES
+@pytest.mark.parametrize(("dropout", "room"), [(0.4, 31), (0.0, 31)])
+def test_minibatch_is_the_sum_of_examples(children, dropout, room, num_hot, float64):
+    config, params = make_params(children)
+    config = replace(config, dropout=dropout)
+    batch, padded, text = make_batch(config, children, INDEX, room)
+    weight = jnp.array([1.0, 0.5, 2.0, 1.0, 0.0, 1.0])
+    keys = jax.random.split(jax.random.key(5), len(INDEX))
+    contexts = jnp.asarray(np.stack([padded[i : i + C] for i in INDEX]))
+    nodes, signs = (jnp.stack(x) for x in zip(*(padded_codes(children, text[i]) for i in INDEX), strict=True))
+
+    def by_examples(params):
+        each = jax.vmap(lambda *example: hlbl.loss(params, example[:3], example[3], config))
+        return weight @ each(contexts, nodes, signs, keys)
+
+    def by_rows(params):
+        ids = hlbl.touched(batch)
+        read = [p if i is None else p.at[i].get(mode="clip") for p, i in zip(params, ids, strict=True)]
+        return hlbl.minibatch_loss(hlbl.Params(*read), batch, weight, keys, config)
+
+    expected, expected_grads = jax.jit(jax.value_and_grad(by_examples))(params)
+    for found, grads in (
+        jax.jit(jax.value_and_grad(by_rows))(params),
+        gradient(scaled(params), batch, weight, keys, config),
+    ):
+        assert float(found) == pytest.approx(float(expected), rel=1e-12)
+        for grad, right in zip(grads, expected_grads, strict=True):
+            np.testing.assert_allclose(dense(grad, right), right, rtol=1e-9, atol=1e-12)
+
+
+gradient = jax.jit(hlbl.gradient, static_argnums=4)
+
+
+def scaled(params):
+    """The parameters as the engine stores them: weights are scale * value."""
+    scales = hlbl.Params(R=0.5, C=1.0, Q=3.0, b=0.25)
+    return hlbl.Params(
+        *(Weights(p / s, jnp.asarray(s), None, None) for p, s in zip(params, scales, strict=True))
+    )
+
+
+@ALL_TREES
+def test_only_rows_on_the_paths_have_a_gradient(children, num_hot):
+    config, params = make_params(children)
+    batch, padded, text = make_batch(config, children, INDEX, room=20)
+    _, grads = gradient(scaled(params), batch, jnp.ones(len(INDEX)), None, config)
+    on_paths = {node for i in INDEX for code in codes_of(children)[text[i]] for node, _ in code}
+    in_contexts = {int(w) for i in INDEX for w in padded[i : i + C]}
+    for parts, table, rows in (
+        (grads.R, params.R, in_contexts),
+        (grads.Q, params.Q, on_paths),
+        (grads.b, params.b, on_paths),
+    ):
+        dense_rows = np.asarray(dense(parts, table)).reshape(len(table), -1)
+        assert set(np.flatnonzero(np.abs(dense_rows).max(axis=1))) == rows
+        named = [np.asarray(part.ids) for part in parts if not isinstance(part, Head)]
+        hot = range(config.num_hot) if any(isinstance(part, Head) for part in parts) else ()
+        assert set(np.concatenate(named)) - {len(table)} <= rows | set(hot)
+
+
+@ALL_TREES
+def test_base_rates_when_all_else_is_nought(children):
+    counts = np.array([50, 1, 0, 7, 3, 20, 2, 0, 9])
+    config, _ = make_params(children)
+    tree = Tree(children, V)
+    params = hlbl.init(jax.random.key(0), replace(config, init_scale=0.0), node_biases(tree, counts))
+    p = jnp.exp(log_prob(params, jnp.array([1, 2, 3]), jnp.asarray(children), V))
+    np.testing.assert_allclose(p, base_rates(counts), rtol=2e-5)
+
+
+@ALL_TREES
+def test_a_tree_joined_with_its_copy_changes_nothing(children, float64):
+    _, params = make_params(children)
+    n = len(children)
+    copies = [np.where(children >= 0, children + shift, children) for shift in (1, 1 + n)]
+    joined = np.concatenate([[[1, 1 + n]], *copies]).astype(np.int32)
+    root = np.random.default_rng(9)
+    doubled = params._replace(
+        Q=jnp.concatenate([jnp.asarray(root.normal(size=(1, D))), params.Q, params.Q]),
+        b=jnp.concatenate([jnp.asarray(root.normal(size=1)), params.b, params.b]),
+    )
+    context = jnp.array([3, 1, 4])
+    once = log_prob(params, context, jnp.asarray(children), V)
+    twice = log_prob(doubled, context, jnp.asarray(joined), V)
+    np.testing.assert_allclose(twice, once, rtol=1e-12)
+
+
+def test_a_tree_of_depth_one_is_the_softmax_over_two_words(float64):
+    children = np.array([[~0, ~1]], np.int32)
+    rng = np.random.default_rng(0)
+    r, bias = rng.normal(size=(2, D)), rng.normal(size=2)
+    R, C_ = rng.normal(size=(2, D)), rng.normal(size=(C, D))
+    params = hlbl.Params(*map(jnp.asarray, (R, C_, (r[0] - r[1])[None], bias[:1] - bias[1:])))
+    context = [1, 0, 1]
+    r_hat = np.sum(C_ * R[context], axis=0)
+    expected = jax.nn.log_softmax(jnp.asarray(r @ r_hat + bias))
+    found = log_prob(params, jnp.array(context), jnp.asarray(children), 2)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@ALL_TREES
+def test_the_order_of_nodes_in_memory_is_none_of_the_model(children, float64):
+    counts = np.array([50, 1, 0, 7, 3, 20, 2, 0, 9])
+    tree = Tree(children, V)
+    ordered = by_visits(tree, counts, 3)
+    assert (ordered.children[ordered.children >= 0] > np.nonzero(ordered.children >= 0)[0]).all()
+    count = visits(ordered, counts)
+    np.testing.assert_array_equal(np.sort(count), np.sort(visits(tree, counts)))
+    assert (count[:3] == np.sort(count)[::-1][:3]).all()
+    # parameters that follow from the words below a node give both the same distribution
+    zero = np.zeros((len(children), D))
+    for t in (tree, ordered):
+        _, params = make_params(t.children)
+        params = params._replace(Q=jnp.asarray(zero), b=jnp.asarray(node_biases(t, counts)))
+        p = jnp.exp(log_prob(params, jnp.array([1, 2, 3]), jnp.asarray(t.children), V))
+        np.testing.assert_allclose(p, base_rates(counts), rtol=1e-12)
+
+
+def test_average_predicted_vectors():
+    children = TREES["several codes"]
+    config, params = make_params(children)
+    text = np.random.default_rng(3).integers(0, V - 1, 2500).astype(np.int32)
+    data = hlbl.make_data(text, Tree(children, V), config, eos=0)
+    sums, counts = hlbl.average_predicted(params, data, config, eos=0)
+    padded = np.asarray(data.text.padded)
+    expected = np.zeros((V, D))
+    R, C_ = np.asarray(params.R), np.asarray(params.C)
+    for i, word in enumerate(text):
+        expected[word] += np.sum(C_ * R[padded[i : i + C]], axis=0)
+    np.testing.assert_allclose(sums, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(counts, np.bincount(text, minlength=V))
+    assert counts[V - 1] == 0
+
+
+def test_the_tables_of_a_tree_are_made_once(monkeypatch):
+    """Any number of texts over one tree, each the same as made by itself."""
+    config = hlbl.Config(num_words=V, num_nodes=V - 1, num_features=D, context_size=C)
+    tree = Tree(TREES["chain"], V)
+    texts = [np.random.default_rng(seed).integers(0, V, 10 + seed).astype(np.int32) for seed in range(3)]
+    alone = [hlbl.make_data(text, tree, config, eos=0) for text in texts]
+    calls, make_data = [], hlbl.make_data
+    monkeypatch.setattr(hlbl, "make_data", lambda *args: calls.append(args) or make_data(*args))
+    make = hlbl.texts_over(tree, config, eos=0)
+    jax.tree.map(np.testing.assert_array_equal, [make(text) for text in texts], alone)
+    assert len(calls) == 1

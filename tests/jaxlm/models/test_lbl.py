@@ -1,0 +1,208 @@
+"""The log-bilinear model against brute force, the thesis' closed-form gradients and its own specification."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxlm.data import contexts as examples
+from jaxlm.models import lbl
+from jaxlm.objectives import softmax
+
+N_W, D, C = 7, 4, 3
+
+
+@pytest.fixture
+def float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def random_params(config, seed=0, dtype=None):
+    """Parameters large enough that every probability matters."""
+    p = lbl.init(jax.random.key(seed), config, np.arange(1, config.num_words + 1))
+    keys = jax.random.split(jax.random.key(seed + 1), 3)
+    return lbl.Params(
+        *(0.7 * jax.random.normal(k, x.shape, dtype or x.dtype) for k, x in zip(keys, p, strict=True))
+    )
+
+
+def config(**options):
+    return lbl.Config(**{"num_words": N_W, "num_features": D, "context_size": C, **options})
+
+
+def random_batch(B, seed=3, num_words=N_W, context_size=C):
+    k1, k2 = jax.random.split(jax.random.key(seed))
+    return lbl.Batch(
+        jax.random.randint(k1, (B, context_size), 0, num_words), jax.random.randint(k2, (B,), 0, num_words)
+    )
+
+
+def numpy_probabilities(p, context):
+    """Eq. 3.16-3.17 as loops over positions and words."""
+    R, C_, b = (np.asarray(x, np.float64) for x in p)
+    r_hat = sum((np.diag(C_i) if C_i.ndim == 1 else C_i) @ R[w] for C_i, w in zip(C_, context, strict=True))
+    e = np.array([np.exp(r_hat @ R[w] + b[w]) for w in range(len(b))])
+    return e / e.sum()
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_log_prob_equals_brute_force_and_sums_to_one(float64, diagonal):
+    p = random_params(config(diagonal=diagonal), dtype=jnp.float64)
+    for context in itertools.islice(itertools.product(range(N_W), repeat=C), 0, None, 17):
+        ours = np.exp(lbl.log_prob(p, jnp.array(context)))
+        np.testing.assert_allclose(ours, numpy_probabilities(p, context), rtol=1e-12)
+        assert abs(ours.sum() - 1) < 1e-12
+
+
+def test_gradients_equal_the_thesis_closed_forms(float64):
+    """Eq. 3.24-3.25, with C_i transposed where 3.16 calls for it, as sums over words and positions."""
+    p = random_params(config(), dtype=jnp.float64)
+    R, C_, _ = (np.asarray(x) for x in p)
+    for context, target in (((0, 3, 5), 2), ((4, 4, 1), 4), ((6, 6, 6), 6)):
+        P = numpy_probabilities(p, context)
+        dR, dC, db = np.zeros_like(R), np.zeros_like(C_), np.zeros(N_W)
+        # the observed word counts 1; less the expectation under the model, each word counting P
+        for w in range(N_W):
+            a = (w == target) - P[w]
+            db[w] += a
+            for i, w_i in enumerate(context):
+                dC[i] += a * np.outer(R[w], R[w_i])  # Eq. 3.24
+                dR[w] += a * (C_[i] @ R[w_i])  # Eq. 3.25: the predicted word's share
+                dR[w_i] += a * (C_[i].T @ R[w])  # and the context word's
+        grads = jax.grad(lbl.loss)(p, lbl.Batch(jnp.array(context), jnp.array(target)), None, config())
+        for ours, closed in zip(grads, (dR, dC, db), strict=True):
+            np.testing.assert_allclose(ours, -closed, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_minibatch_gradient_equals_finite_differences(float64, diagonal):
+    cfg, batch = config(diagonal=diagonal), random_batch(5)
+    p, weight = random_params(cfg, dtype=jnp.float64), jnp.array([1.0, 1, 0, 2, 1])
+
+    def f(p):
+        return lbl.minibatch_loss(p, batch, weight, None, cfg)
+
+    direction = random_params(cfg, seed=9, dtype=jnp.float64)
+    slope = sum(jnp.vdot(g, d) for g, d in zip(jax.grad(f)(p), direction, strict=True))
+    h = 1e-5
+    ahead, behind = (f(jax.tree.map(lambda x, d, s=s: x + s * h * d, p, direction)) for s in (1, -1))
+    np.testing.assert_allclose(slope, (ahead - behind) / (2 * h), rtol=1e-8)
+
+
+@pytest.mark.parametrize("entries", [3, 20, 31, 10**6], ids=lambda n: f"{n}-entries-a-block")
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_minibatch_loss_equals_the_sum_of_the_specification(monkeypatch, entries, dropout, diagonal):
+    """Value and gradients, with padding, repeated words, and blocks that do not divide the minibatch."""
+    monkeypatch.setattr(softmax, "CACHE_ENTRIES", entries)
+    cfg, B = config(dropout=dropout, diagonal=diagonal), 10
+    p, batch = random_params(cfg), random_batch(B)
+    keys = jax.random.split(jax.random.key(5), B)
+    weight = jnp.array([1.0] * 6 + [0.5, 2, 0, 0])
+
+    def fast(p):
+        return lbl.minibatch_loss(p, batch, weight, keys, cfg)
+
+    def specification(p):
+        return jnp.vdot(weight, jax.vmap(lambda e, k: lbl.loss(p, e, k, cfg))(batch, keys))
+
+    ours, theirs = jax.value_and_grad(fast)(p), jax.value_and_grad(specification)(p)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-6), ours, theirs)
+
+
+def test_padding_does_not_reach_the_gradient_even_where_it_is_extreme():
+    cfg, p = config(), random_params(config())
+    huge = p._replace(R=p.R.at[0].set(1e4))  # a word in padding alone, save as one of the predicted
+    batch = lbl.Batch(jnp.array([[1, 2, 3], [0, 0, 0]]), jnp.array([4, 0]))
+    grads = jax.grad(lbl.minibatch_loss)(huge, batch, jnp.array([1.0, 0.0]), None, cfg)
+    assert all(bool(jnp.isfinite(g).all()) for g in grads)
+
+
+def test_score_is_minus_log_prob_of_the_word(monkeypatch):
+    monkeypatch.setattr(softmax, "CACHE_ENTRIES", 3 * N_W)
+    p, batch = random_params(config(dropout=0.5)), random_batch(11)
+    expected = [-lbl.log_prob(p, c)[w] for c, w in zip(*batch, strict=True)]
+    np.testing.assert_allclose(lbl.score(p, batch), jnp.stack(expected), rtol=1e-5)
+
+
+def test_normaliser_survives_logits_that_overflow_exp():
+    R = jnp.array([[300.0], [-300.0], [0.0]])
+    x = jnp.array([[1.0], [-1.0]])
+    value, grads = jax.value_and_grad(softmax.sum_log_normalizer, (0, 1, 2, 3))(
+        R, jnp.zeros(3), x, jnp.ones(2)
+    )
+    assert value == 600.0
+    np.testing.assert_array_equal(grads[0], [[1.0], [-1.0], [0.0]])
+    np.testing.assert_array_equal(grads[1], [1.0, 1.0, 0.0])
+    np.testing.assert_array_equal(grads[2], [[300.0], [-300.0]])
+    np.testing.assert_array_equal(grads[3], [300.0, 300.0])
+
+
+def test_diagonal_equals_full_with_diagonal_matrices():
+    diagonal, full = config(diagonal=True), config()
+    p = random_params(diagonal)
+    q = p._replace(C=jax.vmap(jnp.diag)(p.C))
+    batch, weight = random_batch(6), jnp.ones(6)
+    np.testing.assert_allclose(lbl.score(p, batch), lbl.score(q, batch), rtol=1e-6)
+    g = jax.grad(lbl.minibatch_loss)(p, batch, weight, None, diagonal)
+    h = jax.grad(lbl.minibatch_loss)(q, batch, weight, None, full)
+    np.testing.assert_allclose(g.R, h.R, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(g.C, jax.vmap(jnp.diag)(h.C), rtol=1e-4, atol=1e-5)
+
+
+def test_untrained_biases_give_the_base_rates():
+    counts = np.array([5, 3, 2, 1, 1, 1, 0])
+    p = lbl.init(jax.random.key(0), config(), counts)
+    p = p._replace(R=jnp.zeros_like(p.R), C=jnp.zeros_like(p.C))
+    np.testing.assert_allclose(
+        np.exp(lbl.log_prob(p, jnp.zeros(C, jnp.int32))), np.maximum(counts, 1) / 14, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("across_lines", [True, False])
+def test_program_reads_contexts_from_text(across_lines):
+    eos = 0
+    data = examples.pad(np.array([3, 4, 0, 5, 6, 0]), C, eos)
+    program = lbl.program(config(across_lines=across_lines), eos)
+    assert program.size(data) == 6
+    batch = program.batch(data, jnp.array([0, 4]), 0)
+    np.testing.assert_array_equal(batch.context, [[0, 0, 0], [4 if across_lines else 0, 0, 5]])
+    np.testing.assert_array_equal(batch.word, [3, 6])
+
+
+def test_a_planted_model_is_recovered():
+    """Trained on text drawn from an LBL, the fitted one comes within 2 % of the planted one's perplexity."""
+    cfg = config(num_words=12, num_features=3, context_size=2)
+    planted = random_params(cfg, seed=4)
+    planted = planted._replace(R=1.5 * planted.R)
+
+    def draw(context, key):
+        word = jax.random.categorical(key, lbl.log_prob(planted, context))
+        return jnp.append(context[1:], word), word
+
+    start = jnp.zeros(2, jnp.int32)
+    _, words = jax.jit(lambda k: jax.lax.scan(draw, start, k))(jax.random.split(jax.random.key(0), 12_000))
+    ids = np.asarray(words, np.int32)
+    program = lbl.program(cfg, eos=0)
+    train, test = examples.pad(ids[:10_000], 2, 0), examples.pad(ids[10_000:], 2, 0)
+    params = lbl.init(jax.random.key(1), cfg, np.bincount(ids[:10_000], minlength=12))
+
+    @jax.jit
+    def fit(params):
+        def step(t, carry):
+            p, speed = carry
+            index = jax.random.randint(jax.random.fold_in(jax.random.key(2), t), (250,), 0, 10_000)
+            batch = program.batch(train, index, 0)
+            g = jax.grad(program.loss)(p, batch, jnp.full(250, 1 / 250), None)
+            speed = jax.tree.map(lambda s, g: 0.9 * s + g, speed, g)
+            return jax.tree.map(lambda p, s: p - 0.1 * (1 - t / 600) * s, p, speed), speed
+
+        return jax.lax.fori_loop(0, 600, step, (params, jax.tree.map(jnp.zeros_like, params)))[0]
+
+    batch = program.batch(test, jnp.arange(2_000), 0)
+    before, after, best = (float(program.score(p, batch).mean()) for p in (params, fit(params), planted))
+    assert best < before - 0.3  # there was something to learn
+    assert after < best + 0.02

@@ -1,0 +1,93 @@
+"""Mixtures against closed forms, brute-force grids and the derivation of Eq. 4.8 written out."""
+
+import math
+
+import numpy as np
+import pytest
+
+from jaxlm.tasks import mixture
+
+
+def two_models(seed, events=500, shift=0.0):
+    rng = np.random.default_rng(seed)
+    return np.log(rng.beta(1, 9, events)), np.log(rng.beta(1, 9, events)) - shift
+
+
+def test_mix_is_equation_3_26():
+    x, y = two_models(0)
+    for weight in (0.0, 0.3, 0.5, 1.0):
+        expected = np.log(weight * np.exp(x) + (1 - weight) * np.exp(y))
+        np.testing.assert_allclose(mixture.mix(x, y, weight), expected, rtol=1e-12)
+
+
+def test_mix_survives_probabilities_that_underflow():
+    assert mixture.mix([-2000.0], [-2001.0]) == pytest.approx(-2000 + math.log((1 + math.exp(-1)) / 2))
+    assert mixture.mix([-math.inf], [math.log(0.5)], 0.25) == pytest.approx(math.log(0.375))
+
+
+@pytest.mark.parametrize("shift", [-0.5, 0.0, 0.3, 1.0])
+def test_fitted_weight_is_the_best_of_a_fine_grid(shift):
+    x, y = two_models(1, shift=shift)
+    fitted = mixture.fit_weight(x, y)
+    grid = np.linspace(0, 1, 2001)
+    best = grid[np.argmax([mixture.mix(x, y, a).sum() for a in grid])]
+    assert abs(fitted - best) <= 1 / 2000
+    assert mixture.mix(x, y, fitted).sum() >= max(mixture.mix(x, y, a).sum() for a in grid) - 1e-9
+
+
+def test_fitted_weight_in_closed_form():
+    # n events where only the first model has probability p, m where only the second has: α = n / (n + m)
+    x = np.log([0.2] * 30 + [1e-300] * 10)
+    y = np.log([1e-300] * 30 + [0.4] * 10)
+    assert mixture.fit_weight(x, y) == pytest.approx(0.75, abs=1e-12)
+    assert mixture.slope(x, y, 0.75) == pytest.approx(0, abs=1e-9)
+
+
+def test_fitted_weight_at_the_ends_and_in_the_flat():
+    x, _ = two_models(2)
+    assert mixture.fit_weight(x, x - 0.1) == 1.0
+    assert mixture.fit_weight(x - 0.1, x) == 0.0
+    assert mixture.fit_weight(x, x) == 0.5
+
+
+def test_zero_probabilities_do_not_upset_the_fit():
+    x = np.array([-math.inf, -1.0, -math.inf, -1.0])
+    y = np.array([-1.0, -math.inf, -math.inf, -1.0])
+    assert mixture.fit_weight(x, y) == pytest.approx(0.5, abs=1e-12)
+
+
+def test_slope_is_the_derivative():
+    x, y = two_models(3)
+    h = 1e-6
+    for weight in (0.2, 0.7):
+        difference = mixture.mix(x, y, weight + h).sum() - mixture.mix(x, y, weight - h).sum()
+        assert mixture.slope(x, y, weight) == pytest.approx(difference / (2 * h), rel=1e-6)
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        mixture.mix([0.0], [0.0], 1.5)
+    with pytest.raises(ValueError, match="different events"):
+        mixture.mix([0.0], [0.0, 0.0])
+
+
+def test_bias_and_variance_are_equations_4_8_to_4_10():
+    p = np.random.default_rng(4).beta(1, 5, (8, 300))
+    bias, variance = mixture.bias_variance(np.log(p))
+    arithmetic, geometric = p.mean(axis=0), np.prod(p, axis=0) ** (1 / 8)
+    assert bias == pytest.approx(-np.log(arithmetic).mean(), rel=1e-12)
+    assert variance == pytest.approx(np.log(arithmetic / geometric).mean(), rel=1e-10)
+    assert bias + variance == pytest.approx(-np.log(p).mean(), rel=1e-12)  # Eq. 4.8
+    assert variance > 0
+
+
+def test_equal_models_have_no_variance():
+    log_p, _ = two_models(5)
+    bias, variance = mixture.bias_variance([log_p] * 8)
+    assert variance == pytest.approx(0, abs=1e-12)
+    assert bias == pytest.approx(-log_p.mean())
+
+
+def test_two_equal_weights_are_an_average():
+    x, y = two_models(6)
+    np.testing.assert_allclose(mixture.average([x, y]), mixture.mix(x, y, 0.5), rtol=1e-12)

@@ -16,7 +16,7 @@ from jaxcf.models import bias, crbm, pmf
 from jaxcf.models.cpmf import model as cpmf
 from jaxcf.models.rbm import model as rbm
 from jaxcf.solvers import als
-from jaxfit.loop import Program
+from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 
 FOLD_IN_DECAY = (

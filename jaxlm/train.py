@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxfit.errors import UserError
 from jaxfit.fit import Fitted
-from jaxfit.loop import Program
+from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import metadata as folder
 from jaxfit.run_dir import training
@@ -115,7 +115,7 @@ def lbl(
     key = jax.random.key(seed)
     params = lbl_model.init(jax.random.fold_in(key, INIT), full, word_counts(corpus))
     return _train(
-        "lbl", corpus, directory, full, lbl_model.program(full, vocabulary.eos), params, make, recipe, seed, run,
+        "lbl", corpus, directory, full, lbl_model.program(full), params, make, recipe, seed, run,
         partial(of_lbl, vocabulary, full), {},
     )  # fmt: skip
 
@@ -174,7 +174,7 @@ def hlbl(
     key = jax.random.key(seed)
     params = hlbl_model.init(jax.random.fold_in(key, INIT), full, node_biases(words_tree, counts))
     trained = _train(
-        "hlbl", corpus, directory, full, hlbl_model.program(full, vocabulary.eos), params, make, recipe, seed, run,
+        "hlbl", corpus, directory, full, hlbl_model.program(full), params, make, recipe, seed, run,
         lambda params, info: of_hlbl(vocabulary, full, words_tree, params, info, make),
         {**origin, "tree": identity.tree_sha256(words_tree)},
         before=lambda: tree_file.save(words_tree, directory / TREE),
@@ -192,7 +192,7 @@ def word_features(corpus: Corpus, bootstrap: Path) -> np.ndarray:
     config = hlbl_model.Config(**model.info["config"])
     assert model.tree is not None
     data = hlbl_model.make_data(corpus.train, model.tree, config, corpus.vocabulary.eos)
-    return average_features(*hlbl_model.average_predicted(model.params, data, config, corpus.vocabulary.eos))
+    return average_features(*hlbl_model.average_predicted(model.params, data, config))
 
 
 def _tree(

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxfit import fit
 from jaxfit.errors import UserError
-from jaxfit.loop import Program
+from jaxfit.program import Program
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir.metadata import PARAMETERS, read_info
 from jaxlm.data.contexts import pad
@@ -131,7 +131,7 @@ def of_ngram(kind: str, vocabulary: Vocabulary, params: ngram.NGram, info: dict[
 
 def of_lbl(vocabulary: Vocabulary, config: lbl.Config, params: lbl.Params, info: dict[str, Any]) -> Model:
     """A log-bilinear model."""
-    programs = {fresh: lbl.program(_across(config, not fresh), vocabulary.eos) for fresh in (False, True)}
+    programs = {fresh: lbl.program(_across(config, not fresh)) for fresh in (False, True)}
     distribution = jax.jit(lbl.log_prob)
 
     def events(ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
@@ -154,7 +154,7 @@ def of_hlbl(
     make: Callable[[np.ndarray], Any] | None = None,
 ) -> Model:
     """A hierarchical log-bilinear model over its tree; make: its `hlbl.texts_over`, if there is one already."""
-    programs = {fresh: hlbl.program(_across(config, not fresh), vocabulary.eos) for fresh in (False, True)}
+    programs = {fresh: hlbl.program(_across(config, not fresh)) for fresh in (False, True)}
     children = jnp.asarray(tree.children)
     distribution = jax.jit(hlbl.log_prob, static_argnums=3)
     make = make or hlbl.texts_over(tree, config, vocabulary.eos)

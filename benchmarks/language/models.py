@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.core import store as kept
 from benchmarks.language import scales
 from benchmarks.language.scales import Scale
-from jaxfit import loop as step
+from jaxfit.program import Program
 from jaxfit.trainer import Trainer
 from jaxlm import train
 from jaxlm.data import contexts as examples
@@ -188,12 +188,12 @@ class Shelf:
         recipe, config = scales.recipe(spec.kind, self.recipe, self.scale)
         config |= {"num_features": self.scale.num_features} | dict(spec.config)
         key, counts = jax.random.key(0), np.bincount(ids, minlength=len(vocabulary))
-        program: step.Program
+        program: Program
         params: Any
         data: Any
         if spec.kind == "lbl":
             flat = lbl.Config(num_words=len(vocabulary), **config)
-            program, params = lbl.program(flat, vocabulary.eos), lbl.init(key, flat, counts)
+            program, params = lbl.program(flat), lbl.init(key, flat, counts)
             data = examples.pad(ids, flat.context_size, vocabulary.eos)
         else:
             if self.is_there(spec):
@@ -203,7 +203,7 @@ class Shelf:
                 tree = trees.build("random", key, num_words=len(vocabulary), copies=copies)
             deep = hlbl.Config(num_words=len(vocabulary), num_nodes=len(tree.children), **config)
             tree = by_visits(tree, counts, deep.num_hot)
-            program = hlbl.program(deep, vocabulary.eos)
+            program = hlbl.program(deep)
             params = hlbl.init(key, deep, node_biases(tree, counts))
             data = hlbl.make_data(ids, tree, deep, vocabulary.eos)
         trainer = Trainer(program, params, data, recipe, key, None)

@@ -85,7 +85,7 @@ def training(tree: Tree, ids: np.ndarray) -> Timed:
     counts = np.bincount(ids, minlength=tree.num_words)
     config = hlbl.Config(num_words=tree.num_words, num_nodes=len(tree.children))
     tree = by_visits(tree, counts, config.num_hot)
-    data, program = hlbl.make_data(ids, tree, config, 0), hlbl.program(config, 0)
+    data, program = hlbl.make_data(ids, tree, config, 0), hlbl.program(config)
     params = hlbl.init(jax.random.key(0), config, node_biases(tree, counts))
     trainer = Trainer(program, params, data, RECIPE, jax.random.key(1), None)
     run = trainer.epoch_run()
@@ -97,8 +97,8 @@ def training(tree: Tree, ids: np.ndarray) -> Timed:
 
     known = statistics(tree, counts)
     (stretch,) = trainer.laid_out().stretches
-    batch = jax.eval_shape(lambda: program.batch(data, jnp.zeros(BATCH, jnp.int32), stretch.room))
-    cold = float(np.mean(hlbl_batch.costs(data, config.context_size)[:, 1])) * TILE
+    batch = jax.eval_shape(lambda: program.batch(data, jnp.zeros(BATCH, jnp.int32), stretch.room, config))
+    cold = float(np.mean(hlbl_batch.costs(data)[:, 1])) * TILE
     padding = (batch.hot.node.size + batch.cold.node.size) / (BATCH * known.mean_code_length)
     row = 4 * config.num_features
     return Timed(
@@ -162,11 +162,13 @@ def bare_loop(tree: Tree, ids: np.ndarray, rows_per_word: int) -> Callable[[], f
     """
     config = hlbl.Config(num_words=tree.num_words, num_nodes=len(tree.children))
     data = hlbl.make_data(ids[: STEPS * BATCH], tree, config, 0)
-    program = hlbl.program(config, 0)
+    program = hlbl.program(config)
     every = np.arange(STEPS * BATCH, dtype=np.int32).reshape(STEPS, BATCH)
-    costs = hlbl_batch.costs(data, config.context_size)
+    costs = hlbl_batch.costs(data)
     capacity = tuple(int(n) for n in costs.reshape(STEPS, BATCH, -1).sum(axis=1).max(axis=0))
-    batches = jax.jit(jax.vmap(lambda index: program.batch(data, index, capacity)))(jnp.asarray(every))
+    batches = jax.jit(jax.vmap(lambda index: program.batch(data, index, capacity, config)))(
+        jnp.asarray(every)
+    )
     nodes = np.concatenate(
         [np.asarray(t.node).reshape(STEPS, -1) for t in (batches.hot, batches.cold)], axis=1
     )

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.speed.peers import missing
-from jaxfit import loop as step
+from jaxfit import loop, state
 from jaxfit.recipe import Recipe, per_parameter, transform
 from jaxfit.shuffle import permutation
 from jaxlm.data import contexts as examples
@@ -43,20 +43,20 @@ def flops_per_word(config: lbl.Config) -> int:
 def our_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray) -> Callable[[], float]:
     """A function that takes STEPS steps in the engine's compiled loop and returns words per second."""
     data = examples.pad(ids, config.context_size, 0)
-    program, optimizer = lbl.program(config, 0), transform(recipe.optimizer)
+    program, optimizer = lbl.program(config), transform(recipe.optimizer)
     params = lbl.init(jax.random.key(0), config, np.bincount(ids, minlength=config.num_words))
-    run = step.make_run(program, optimizer, recipe.batch_size, 0, recipe.reduction == "mean")
-    state = step.start(params, program, optimizer, data)
+    run = loop.make_run(program, optimizer, recipe.batch_size, 0, recipe.reduction == "mean")
+    now = state.start(params, program, optimizer, data)
     values = (per_parameter(lbl.Params._fields, v, "") for v in (recipe.rate, recipe.decay))
     rate, decay = (lbl.Params(*map(jnp.float32, v)) for v in values)
-    rates = step.Rates(rate, decay, jnp.bool_(recipe.anneal), jnp.float32(1e6))
+    rates = state.Rates(rate, decay, jnp.bool_(recipe.anneal), jnp.float32(1e6))
     order, key, size = permutation(jax.random.key(1), len(ids)), jax.random.key(2), jnp.int32(len(ids))
 
     def measure() -> float:
-        nonlocal state
+        nonlocal now
         start = time.perf_counter()
         bounds = jnp.int32(0), jnp.int32(STEPS)
-        state = jax.block_until_ready(run(state, data, order, rates, key, size, *bounds))
+        now = jax.block_until_ready(run(now, data, order, rates, key, size, *bounds))
         return STEPS * recipe.batch_size / (time.perf_counter() - start)
 
     return measure

@@ -11,6 +11,7 @@ import jax
 from benchmarks.speed import ratings as rating_speed
 from jaxcf.data.ratings import Dataset
 from jaxcf.data.synthetic import NETFLIX, NETFLIX_SHARES, Planted, planted
+from jaxfit.state import means
 from jaxfit.trainer import Trainer
 
 MODELS: dict[str, dict[str, Any]] = {  # steps of as many users or ratings as serve so much data
@@ -51,7 +52,7 @@ def one_pass(kind: str, data: Dataset, setting: dict[str, Any]) -> dict[str, Any
     shuffled = time.perf_counter()
     run(0, trainer.steps)
     end = time.perf_counter()
-    error = trainer.factor * float(trainer.state.loss) / trainer.events
+    (error,) = means(trainer.state).values()
     return {
         "setting": ", ".join(f"{name} {value}" for name, value in setting.items()),
         "seconds": end - compiled,

@@ -211,7 +211,7 @@ def pass_rate(kind: str, data: Dataset, **setting: Any) -> float:
 def one_pass(trainer: Trainer, number: int) -> float:
     """Seconds of a pass: drawing the order, laying out minibatches, all steps."""
     begin = time.perf_counter()
-    trainer.stand = trainer.stand._replace(epoch=number)
+    trainer.progress = trainer.progress._replace(epoch=number)
     trainer.epoch_run()(0, trainer.steps)
     return time.perf_counter() - begin
 

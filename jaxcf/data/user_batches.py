@@ -8,7 +8,7 @@ from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
 from jaxcf.data.ratings import Pairs, Ratings, Scale, by_user, grouped, rated_sets
-from jaxfit.ragged import spread
+from jaxfit.bucketing import spread
 
 
 class Lists(NamedTuple):

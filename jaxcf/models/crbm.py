@@ -21,9 +21,9 @@ from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.chains import contrast, of_entries
 from jaxcf.models.rbm.config import Config as Config
 from jaxcf.models.rbm.config import covariance
-from jaxfit.loop import Program
+from jaxfit.program import Decay, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe
-from jaxfit.row_gradients import Outer
+from jaxfit.tables import Gathered, Outer, require_whole, rows_of
 
 
 class Params(NamedTuple):
@@ -56,26 +56,28 @@ def loss(
     params: Params, example: tuple[Array, Array], rated: Array, key: Array, cd_steps: int, config: Config
 ) -> Array:
     """`rbm.loss` of ONE user who rated the movies `rated`, int32[n], however: the specification."""
+    require_whole(params)
     bias = params.b_h + jnp.sum(params.U[rated], axis=0)
     return rbm.loss(params, example, key, cd_steps, bias, config)
 
 
 minibatch_loss = functools.partial(rbm.minibatch_loss, bias=hidden_bias)
-training_loss = functools.partial(rbm.training_loss, bias=hidden_bias)
 score = functools.partial(rbm.score, bias=hidden_bias)
+exact_score = functools.partial(rbm.exact_score, bias=hidden_bias)
 
 
-def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Any]:
-    """`training_loss` and its gradient, in parts; that by U is Eq. 5.15."""
-    error, by_bias, of_W, of_b_m = contrast(
-        weights, batch, weight, keys, hidden_bias, config.num_items, config.center, covariance(config)
+def gradient(
+    weights: Params, batch: Batch, weight: Array, keys: Array, config: Config
+) -> tuple[None, Metrics, Any]:
+    """The Metrics of `minibatch_loss` and its gradient, in parts; that by U is Eq. 5.15."""
+    metrics, by_bias, of_W, of_b_m = contrast(
+        weights, batch, weight, keys, hidden_bias, config, covariance(config)
     )
     assert batch.rated is not None
     owner, item, _ = batch.rated
     own = jnp.minimum(owner, by_bias.shape[0] - 1)
     of_U = (Outer(item, jnp.ones(item.shape, by_bias.dtype), own, by_bias),)
-    grads = Params(of_W, of_b_m, jnp.sum(by_bias, axis=0), of_U)  # type: ignore[arg-type]
-    return config.step**2 * error, grads
+    return None, metrics, Params(of_W, of_b_m, jnp.sum(by_bias, axis=0), of_U)  # type: ignore[arg-type]
 
 
 def touched(batch: Batch, config: Config) -> Params:
@@ -84,23 +86,22 @@ def touched(batch: Batch, config: Config) -> Params:
     return Params(*rbm.touched(batch, config), batch.rated.item)
 
 
-def penalty(read: Any, batch: Batch, weight: Array, config: Config) -> Params:
+def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Params:
     """½|row|², summed over uses: those of U by the users conditioned on them, all others as in `rbm.penalty`."""
     assert batch.rated is not None
-    of_U = of_entries(weight, batch.rated) @ jnp.sum(jnp.square(read.U), axis=1)
-    return Params(*rbm.penalty(read, batch, weight, config), 0.5 * of_U)
+    of_U = of_entries(weight, batch.rated) @ jnp.sum(jnp.square(rows_of(params).U), axis=1)
+    return Params(*rbm.penalty(params, batch, weight, config), 0.5 * of_U)
 
 
-@functools.lru_cache(maxsize=16)  # trained again, it is compiled already
 def program(config: Config, exact: bool = False) -> Program:
     """The model as the engine sees it, over `Data` with `rated`; validated by mean field, or exactly."""
     per_rating = config.prior == "per-rating"
-    return rbm.program(config, exact)._replace(
-        loss=functools.partial(training_loss, config=config),
-        touched=functools.partial(touched, config=config),
-        score=functools.partial(score, config=config, exact=exact),
-        gradient=None if per_rating else functools.partial(gradient, config=config),
-        penalty=functools.partial(penalty, config=config) if per_rating else None,
+    return replace(
+        rbm.program(config),
+        loss=minibatch_loss,
+        score=exact_score if exact else score,
+        sparse=Sparse(touched, None if per_rating else gradient),
+        decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
     )
 
 

@@ -4,7 +4,6 @@ Source: Mnih 2010, §5.3.1 (Eq. 5.16-5.21), §5.4.2. Online SVD, with biases or 
 without regularisation (§5.4.5): `SVD_RECIPES`.
 """
 
-import functools
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -14,10 +13,11 @@ import numpy as np
 from jax import Array
 
 from jaxcf.data.ratings import Ratings
-from jaxfit.loop import Program
+from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe
+from jaxfit.tables import Gathered, require_whole, rows_of
 
-TOGETHER = 64  # ratings at most, from all over the data, that every pass visits together
+GROUP_SIZE = 64  # ratings at most, from all over the data, that every pass visits at once
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ def make_data(ratings: Ratings) -> Data:
     stars = np.ascontiguousarray(ratings.stars, np.float32).view(np.int32)
     triples = np.empty((len(stars), 3), np.int32)
     for place, column in enumerate((ratings.user, ratings.item, stars)):
-        triples[:, place] = dealt(column)
+        triples[:, place] = interleaved(column)
     return Data(jnp.asarray(triples))
 
 
-def dealt(column: np.ndarray) -> np.ndarray:
-    """The same numbers, taken in turn from `TOGETHER` equal stretches of them, the last of which may be shorter."""
-    length = max(1, -(-len(column) // TOGETHER))
+def interleaved(column: np.ndarray) -> np.ndarray:
+    """The same numbers, taken in turn from `GROUP_SIZE` equal stretches of them, the last of which may be shorter."""
+    length = max(1, -(-len(column) // GROUP_SIZE))
     stretches = -(-len(column) // length)
     whole = column[: (stretches - 1) * length].reshape(-1, length)
     last = column[len(whole) * length :]
@@ -104,6 +104,7 @@ def loss(params: Params, rating: Batch, config: Config) -> Array:
     U_i <- U_i + η e V_j. Differs: the mean rating is taken off first, so that the priors of biases, which are
     around 0, need not reach it.
     """
+    require_whole(params)
     i, j, stars = rating
     predicted = jnp.sum(params.U[i] * params.V[j])
     if config.biases:
@@ -117,13 +118,21 @@ def errors(read: Params, stars: Array, config: Config) -> Array:
     return error - read.b - read.c if config.biases else error
 
 
-def minibatch_loss(read: Params, batch: Batch, weight: Array, keys: Array | None, config: Config) -> Array:
+def minibatch_loss(
+    params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
+) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
-    return 0.5 * jnp.sum(weight * jnp.square(errors(read, batch.stars, config)))
+    squares = jnp.sum(weight * jnp.square(errors(rows_of(params), batch.stars, config)))
+    return 0.5 * squares, {"RMSE": Mean(squares, jnp.sum(weight))}
 
 
-def penalty(read: Params, batch: Batch, weight: Array, config: Config) -> Params:
+def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Params:
     """½|row|², summed over the ratings that use a row: the prior `per-rating`, as of an update per triple (§5.4.2)."""
+    return squared_norms(rows_of(params), weight, config)
+
+
+def squared_norms(read: Params, weight: Array, config: Config) -> Params:
+    """Sums of weight * ½|row|² over the rows of each rating."""
 
     def vectors(rows: Array) -> Array:
         return 0.5 * jnp.sum(weight * jnp.sum(jnp.square(rows), axis=1))
@@ -159,31 +168,36 @@ def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, 
     )
 
 
-@functools.lru_cache(maxsize=16)  # trained again, it is compiled already
+def num_ratings(data: Data) -> int:
+    """How many ratings the data have."""
+    return data.triples.shape[0]
+
+
+def gather(data: Data, index: Array, capacity: int, config: Config) -> Batch:
+    """The ratings `index` int32[B]."""
+    triples = data.triples.at[index].get(mode="clip")
+    stars = jax.lax.bitcast_convert_type(triples[:, 2], jnp.float32)
+    return Batch(triples[:, 0], triples[:, 1], stars - config.mean)
+
+
+def score(params: Params, batch: Batch, config: Config) -> Array:
+    """Squared errors, [B], in squared stars."""
+    return jnp.square(predict(params, batch.user, batch.item, replace(config, mean=0.0)) - batch.stars)
+
+
 def program(config: Config) -> Program:
     """The model as the engine sees it, over the ratings of `make_data`."""
-
-    def batch(data: Data, index: Array, capacity: int) -> Batch:
-        triples = data.triples.at[index].get(mode="clip")
-        stars = jax.lax.bitcast_convert_type(triples[:, 2], jnp.float32)
-        return Batch(triples[:, 0], triples[:, 1], stars - config.mean)
-
-    def score(params: Params, batch: Batch) -> Array:
-        return jnp.square(predict(params, batch.user, batch.item, replace(config, mean=0.0)) - batch.stars)
-
     per_rating = config.prior == "per-rating"
     return Program(
-        size=lambda data: data.triples.shape[0],
-        batch=batch,
-        loss=functools.partial(minibatch_loss, config=config),
-        touched=functools.partial(touched, config=config),
+        config=config,
+        size=num_ratings,
+        batch=gather,
+        loss=minibatch_loss,
         score=score,
-        costs=None,
-        metric=("RMSE", np.sqrt),
-        halved=True,
-        decay="when-touched" if per_rating else "per-row",
-        penalty=functools.partial(penalty, config=config) if per_rating else None,
-        together=TOGETHER,
+        metric=Metric("RMSE", np.sqrt),
+        group_size=GROUP_SIZE,
+        sparse=Sparse(touched),
+        decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
     )
 
 

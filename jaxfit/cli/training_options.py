@@ -92,10 +92,10 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: tuple[
     how = Run(show=True, **options.given(args, Run))
     _simulate_devices(how.devices)
     processes.join(processes.Join(**options.given(args, processes.Join)))
-    lanes = mesh.lanes(mesh.make(how.devices))
-    if recipe.batch_size % lanes:
-        what = f"{recipe.batch_size} examples do not divide among {lanes} devices"
-        raise UserError(what, "--batch-size", f"make it a multiple of {lanes}")
+    shards = mesh.shards(mesh.make(how.devices))
+    if recipe.batch_size % shards:
+        what = f"{recipe.batch_size} examples do not divide among {shards} devices"
+        raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
     how = dataclasses.replace(how, show=processes.leads())
     return Plan(recipe, {**overrides, **options.given(args, config)}, how)
 

@@ -78,9 +78,9 @@ class Bar:
         if show and sys.stderr.isatty():
             self.progress.start()
 
-    def update(self, done: float, loss: float, per_second: float) -> None:
-        """Training stands `done` epochs in, with this epoch's mean loss and speed."""
-        now = f"loss {loss:.4f}  {per_second:,.0f} {self.unit}/s"
+    def update(self, done: float, means: str, per_second: float) -> None:
+        """Training is `done` epochs in, with this epoch's metrics so far and speed."""
+        now = f"{means}  {per_second:,.0f} {self.unit}/s"
         self.progress.update(self.task, completed=done, now=now)
 
     def line(self, text: str) -> None:

@@ -6,50 +6,51 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfit.bucketing import rung
+from jaxfit.bucketing import capacity_step
 from jaxfit.errors import UserError
 
 
 class Text(NamedTuple):
     """Events of a text with the history of its beginning, as models with a context of c words read it.
 
-    padded: int32[c + room]: c times `<eos>`, the events, `<eos>` up to one of a few lengths, so that texts nearly
+    padded: int32[c + capacity]: c times `<eos>`, the events, `<eos>` up to one of a few lengths, so that texts nearly
         as long compile to the same program.
     events: int32 scalar, how many there are; no static number, which would compile for each.
+    eos: int32 scalar, the id of the line end.
     """
 
     padded: jax.Array
     events: jax.Array | np.int32
+    eos: jax.Array | np.int32
 
 
 def pad(ids: np.ndarray, context_size: int, eos: int) -> Text:
     """Put a context of line ends before a text; ids [events]."""
-    padded = np.full(context_size + rung(len(ids)), eos, np.int32)
+    padded = np.full(context_size + capacity_step(len(ids)), eos, np.int32)
     padded[context_size : context_size + len(ids)] = ids
-    return Text(jnp.asarray(padded), np.int32(len(ids)))
+    return Text(jnp.asarray(padded), np.int32(len(ids)), np.int32(eos))
 
 
 def gather_contexts(
-    padded: jax.Array, index: jax.Array, context_size: int, eos: int, across_lines: bool = True
+    text: Text, index: jax.Array, context_size: int, across_lines: bool = True
 ) -> tuple[jax.Array, jax.Array]:
     """Gather contexts w_1..w_c, oldest first, and the words that follow them.
 
     Args:
-        padded: int32 [c + room], of a `Text`.
+        text: the events, with a context of line ends before them.
         index: int32 [B], numbers of events.
         context_size: c.
-        eos: id of the line end.
         across_lines: whether a context runs on across line ends, as in the thesis; otherwise all of it that
             lies before the line's start is `<eos>`.
 
     Returns:
         contexts, int32 [B, c], and words, int32 [B].
     """
-    contexts = padded[index[:, None] + jnp.arange(context_size)[None, :]]
+    contexts = text.padded[index[:, None] + jnp.arange(context_size)[None, :]]
     if not across_lines:
-        ended = jax.lax.cummax((contexts == eos).astype(jnp.int8), axis=1, reverse=True)
-        contexts = jnp.where(ended == 1, eos, contexts)
-    return contexts, padded[index + context_size]
+        ended = jax.lax.cummax((contexts == text.eos).astype(jnp.int8), axis=1, reverse=True)
+        contexts = jnp.where(ended == 1, text.eos, contexts)
+    return contexts, text.padded[index + context_size]
 
 
 def split_validation(ids: np.ndarray, eos: int, part: int = 20) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.loop import Program
+from jaxfit.program import Mean, Metric, Metrics, Program
 from jaxfit.recipe import Recipe
 from jaxlm.data.contexts import Text, gather_contexts
 from jaxlm.objectives.dropout import dropout
@@ -100,13 +100,16 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
     return -jax.nn.log_softmax(params.R @ r_hat + params.b)[example.word]  # Eq. 3.17
 
 
-def minibatch_loss(params: Params, batch: Batch, weight: Array, keys: Array | None, config: Config) -> Array:
+def minibatch_loss(
+    params: Params, batch: Batch, weight: Array, keys: Array | None, config: Config
+) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
     r_hat = predicted_vector(params, batch.context)
     if keys is not None and config.dropout:
         r_hat = jax.vmap(functools.partial(dropout, rate=config.dropout))(r_hat, keys)
     target = jnp.sum(r_hat * params.R[batch.word], axis=1) + params.b[batch.word]
-    return sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
+    total = sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
+    return total, {"perplexity": Mean(total, jnp.sum(weight))}
 
 
 def log_prob(params: Params, context: Array) -> Array:
@@ -114,28 +117,32 @@ def log_prob(params: Params, context: Array) -> Array:
     return jax.nn.log_softmax(params.R @ predicted_vector(params, context) + params.b)
 
 
-def score(params: Params, batch: Batch) -> Array:
+def score(params: Params, batch: Batch, config: Config) -> Array:
     """-log P(word | context) of each example, [B], in nats, no dropout."""
     r_hat = predicted_vector(params, batch.context)
     target = jnp.sum(r_hat * params.R[batch.word], axis=1) + params.b[batch.word]
     return log_normalizer(params.R, params.b, r_hat) - target
 
 
-@functools.lru_cache(maxsize=16)  # trained again, it is compiled already
-def program(config: Config, eos: int) -> Program:
-    """The model as the engine sees it, over a `Text`; eos: the line end's id."""
+def num_examples(data: Text) -> int:
+    """The events of a text."""
+    return int(data.events)
 
-    def batch(data: Text, index: Array, capacity: int) -> Batch:
-        return Batch(*gather_contexts(data.padded, index, config.context_size, eos, config.across_lines))
 
+def gather(data: Text, index: Array, capacity: int, config: Config) -> Batch:
+    """The examples `index` int32[B] of a text."""
+    return Batch(*gather_contexts(data, index, config.context_size, config.across_lines))
+
+
+def program(config: Config) -> Program:
+    """The model as the engine sees it, over a `Text`."""
     return Program(
-        size=lambda data: int(data.events),
-        batch=batch,
-        loss=functools.partial(minibatch_loss, config=config),
-        touched=None,
+        config=config,
+        size=num_examples,
+        batch=gather,
+        loss=minibatch_loss,
         score=score,
-        costs=None,
-        metric=("perplexity", np.exp),
+        metric=Metric("perplexity", np.exp),
     )
 
 

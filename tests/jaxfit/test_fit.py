@@ -17,8 +17,8 @@ from jaxfit import shuffle as order
 from jaxfit import tables as rows
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, transform
-from jaxfit.row_gradients import Head, Outer, Rows, add, row_ids
 from jaxfit.run_dir import checkpoint
+from jaxfit.tables import Head, Outer, Rows, add, row_ids
 from jaxfit.trainer import Trainer
 
 RECIPE = Recipe(

@@ -26,17 +26,16 @@ from jaxcf.models.rbm.chains import (
     hidden_input,
     of_entries,
     open_tables,
-    reconstruction_error,
+    reconstruction_metrics,
 )
 from jaxcf.models.rbm.config import Config as Config
 from jaxcf.models.rbm.config import covariance, stars
 from jaxcf.models.rbm.config import expected as expected
-from jaxfit.bucketing import capacity
-from jaxfit.loop import Program
-from jaxfit.ragged import dots
+from jaxfit.bucketing import capacity, dots
+from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
 from jaxfit.recipe import Recipe
-from jaxfit.tables import Weights, gather
+from jaxfit.tables import Gathered, Weights, gather, require_whole, rows_of
 
 USERS_AT_ONCE = 64  # in `predict`
 
@@ -76,6 +75,7 @@ def loss(
     reconstruction is one sample of T full steps of the sampler, Eq. 5.7-5.8; of its hidden units the probabilities
     are taken.
     """
+    require_whole(params)
     (item, value), K, c = example, config.num_values, config.center
     W, b_m = params.W.reshape(-1, K, params.W.shape[1])[item], params.b_m[item]  # [n, K, N_h], [n, K]
     n = jnp.arange(item.shape[0])
@@ -109,9 +109,13 @@ def hidden_bias(read: Any, batch: Batch) -> Array:
 
 
 def minibatch_loss(
-    read: Any, batch: Batch, weight: Array, keys: Array, config: Config, bias: Bias = hidden_bias
-) -> tuple[Array, Array]:
-    """Sum over the minibatch of weight * `loss`, from the rows that `touched` names; and the reconstruction error."""
+    params: Gathered, batch: Batch, weight: Array, keys: Array, config: Config, bias: Bias = hidden_bias
+) -> tuple[Array, Metrics]:
+    """Sum over the minibatch of weight * `loss`, from the rows that `touched` names.
+
+    CD's own value says nothing about how good a model is: the metric is the reconstruction error.
+    """
+    read = rows_of(params)
     (owner, _, value), K = batch.known, config.num_values
     at, biases = jnp.arange(owner.shape[0], dtype=jnp.int32), bias(read, batch)
     W = Weights(read.W, jnp.ones((), read.W.dtype), None, None)
@@ -125,28 +129,21 @@ def minibatch_loss(
         return hidden_free_energy(hidden_input(W, biases, owner, at * K + value)) - of_user
 
     total = weight @ contrastive_divergence(free_energy, value, end.value)
-    return total, config.step**2 * reconstruction_error(end, batch, weight)
+    return total, reconstruction_metrics(end, batch, weight, config.step)
 
 
-def training_loss(
-    read: Any, batch: Batch, weight: Array, keys: Array, config: Config, bias: Bias = hidden_bias
-) -> Array:
-    """The gradient of CD's loss, at the value of the reconstruction error, in squared stars."""
-    cd, error = minibatch_loss(read, batch, weight, keys, config, bias)
-    return cd - lax.stop_gradient(cd) + lax.stop_gradient(error)
-
-
-def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Any]:
-    """`training_loss` and its gradient, in parts, by the fast way of `contrast`.
+def gradient(
+    weights: Params, batch: Batch, weight: Array, keys: Array, config: Config
+) -> tuple[None, Metrics, Any]:
+    """The Metrics of `minibatch_loss` and its gradient, in parts, by the fast way of `contrast`.
 
     With `smooth` W_m = √P Θ_m for each movie, where P is `covariance`, and Θ has independent weights. What is
     returned for W is P ∂loss/∂W, by which W moves when Θ descends its own gradient, by SGD; decaying Θ decays W.
     """
-    error, by_bias, of_W, of_b_m = contrast(
-        weights, batch, weight, keys, hidden_bias, config.num_items, config.center, covariance(config)
+    metrics, by_bias, of_W, of_b_m = contrast(
+        weights, batch, weight, keys, hidden_bias, config, covariance(config)
     )
-    grads = Params(of_W, of_b_m, jnp.sum(by_bias, axis=0))  # type: ignore[arg-type]
-    return config.step**2 * error, grads
+    return None, metrics, Params(of_W, of_b_m, jnp.sum(by_bias, axis=0))  # type: ignore[arg-type]
 
 
 def touched(batch: Batch, config: Config) -> Params:
@@ -156,14 +153,14 @@ def touched(batch: Batch, config: Config) -> Params:
     return Params(rows.reshape(-1), item, None)  # type: ignore[arg-type]
 
 
-def penalty(read: Any, batch: Batch, weight: Array, config: Config) -> Params:
+def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Params:
     """½|row|², summed over uses: the prior `per-rating`, as of an update for each user (§5.4.2).
 
     Differs: the thesis does not say what its online updates decay. Here a rating uses all weights and biases of its
     movie, whichever the rating, and a user the hidden biases: decaying all movies at every user would leave nothing
     of those that few users rated.
     """
-    of_rating = of_entries(weight, batch.known)
+    read, of_rating = rows_of(params), of_entries(weight, batch.known)
     of_W = jnp.sum(jnp.square(read.W.reshape(of_rating.shape[0], -1)), axis=1)
     return Params(
         0.5 * of_rating @ of_W,
@@ -208,30 +205,39 @@ def score(params: Any, batch: Batch, config: Config, exact: bool = False, bias: 
     return jax.ops.segment_sum(error, batch.wanted.owner, batch.user.shape[0], indices_are_sorted=True)
 
 
-def scheduled_steps(batch: Batch, fraction: Array, config: Config) -> Batch:
+def exact_score(params: Any, batch: Batch, config: Config, bias: Bias = hidden_bias) -> Array:
+    """`score` by the exact distribution of each rating, Eq. 5.9."""
+    return score(params, batch, config, exact=True, bias=bias)
+
+
+def scheduled_steps(batch: Batch, key: Array, fraction: Array, config: Config) -> Batch:
     """The minibatch with the T that is due when a fraction of the training is done."""
     steps = jnp.asarray(config.cd_steps, jnp.int32)
     part = jnp.minimum((fraction * len(config.cd_steps)).astype(jnp.int32), len(config.cd_steps) - 1)
     return batch._replace(cd_steps=steps[part])
 
 
-@functools.lru_cache(maxsize=16)  # trained again, it is compiled already
+def gather_users(data: Data, index: Array, capacity: tuple[int, ...], config: Config) -> Batch:
+    """The users `index` int32[B], with the T of the beginning."""
+    return vectors.gather(data, index, capacity, config.num_items, config.cd_steps[0])
+
+
 def program(config: Config, exact: bool = False) -> Program:
     """The model as the engine sees it, over `Data`; validated by mean field, or exactly."""
     per_rating = config.prior == "per-rating"
     return Program(
+        config=config,
         size=vectors.num_users,
-        batch=functools.partial(vectors.gather, num_items=config.num_items, cd_steps=config.cd_steps[0]),
-        loss=functools.partial(training_loss, config=config),
-        touched=functools.partial(touched, config=config),
-        score=functools.partial(score, config=config, exact=exact),
-        costs=vectors.costs,
-        metric=("RMSE", np.sqrt),
-        gradient=None if per_rating else functools.partial(gradient, config=config),
+        batch=gather_users,
+        loss=minibatch_loss,
+        score=exact_score if exact else score,
+        metric=Metric("RMSE", np.sqrt),
+        training_metrics=(Metric("reconstruction RMSE", np.sqrt),),
         events=vectors.num_events,
-        decay="when-touched" if per_rating else "per-row",
-        penalty=functools.partial(penalty, config=config) if per_rating else None,
-        schedule=functools.partial(scheduled_steps, config=config),
+        at_step=scheduled_steps,
+        sparse=Sparse(touched, None if per_rating else gradient),
+        ragged=Ragged(vectors.costs),
+        decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
     )
 
 

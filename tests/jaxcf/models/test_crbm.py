@@ -13,8 +13,7 @@ from jaxcf.models import crbm
 from jaxcf.models.rbm import model as rbm
 from jaxfit import fit
 from jaxfit.recipe import Recipe
-from jaxfit.row_gradients import add
-from jaxfit.tables import Weights
+from jaxfit.tables import Weights, add
 
 I, K, H = 5, 3, 2
 SCALE = Scale(1, 3, 1)

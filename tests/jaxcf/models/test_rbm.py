@@ -15,8 +15,7 @@ from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.chains import chains, open_tables
 from jaxfit.errors import UserError
 from jaxfit.loop import by_differentiation
-from jaxfit.row_gradients import add
-from jaxfit.tables import Weights
+from jaxfit.tables import Weights, add
 
 I, K, H = 6, 3, 2
 SCALE = Scale(1, 3, 1)

@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfit.row_gradients import Head, add
-from jaxfit.tables import Weights
+from jaxfit.tables import Head, Weights, add
 from jaxlm.models.hlbl import model as hlbl
 from jaxlm.trees.order import by_visits, visits
 from jaxlm.trees.paths import Tree, base_rates, node_biases

@@ -13,17 +13,15 @@ from jaxlm.data.default_text import Corpus
 from jaxlm.trees.paths import Tree
 
 
-def fingerprint(bootstrap: Path | None) -> str | None:
-    """What tells one trained model from another: all that determined it."""
-    if bootstrap is None:
-        return None
-    info = read_info(bootstrap)
+def fingerprint(directory: Path) -> str:
+    """The digest of all that determined a trained model, from its `config.json`."""
+    info = read_info(directory)
     made = {name: info.get(name) for name in ("config", "recipe", "seed", "corpus", "tree")}
     return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
 
 
 def tree_sha256(tree: Tree) -> str:
-    """What tells one tree from another."""
+    """The digest of a tree."""
     return hashlib.sha256(tree.children.tobytes()).hexdigest()
 
 
@@ -35,7 +33,7 @@ def describe(corpus: Corpus) -> dict[str, Any]:
     digest.update("\n".join(corpus.vocabulary.words).encode())
     return {
         "name": corpus.name,
-        "source sha256": corpus.sha256,
+        "source sha256": corpus.sha256 or digest.hexdigest(),
         "sha256": digest.hexdigest(),
         "words": len(corpus.vocabulary),
         "training events": len(corpus.train),

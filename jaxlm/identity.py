@@ -6,9 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from jaxfit.run_dir.metadata import read_info
+from jaxlm.data.corpus import content_sha256
 from jaxlm.data.default_text import Corpus
 from jaxlm.trees.paths import Tree
 
@@ -27,14 +26,11 @@ def tree_sha256(tree: Tree) -> str:
 
 def describe(corpus: Corpus) -> dict[str, Any]:
     """What of a corpus a record holds, and a resumed training must find again."""
-    digest = hashlib.sha256()
-    for part in (corpus.train, corpus.valid):
-        digest.update(np.ascontiguousarray(part, "<i4").data)
-    digest.update("\n".join(corpus.vocabulary.words).encode())
+    digest = content_sha256(corpus.train, corpus.valid, corpus.vocabulary)
     return {
         "name": corpus.name,
-        "source sha256": corpus.sha256 or digest.hexdigest(),
-        "sha256": digest.hexdigest(),
+        "source sha256": corpus.sha256,
+        "sha256": digest,
         "words": len(corpus.vocabulary),
         "training events": len(corpus.train),
         "validation events": len(corpus.valid),

@@ -32,11 +32,13 @@ class BySGD:
     The functions of a model with a `Structure` take the structure as one more argument, the last.
 
     Attributes:
+        parameters: the names of the parameters, as in "R" or "dense/kernel", which recipes give rates and decays by.
         init: (key, config, counts) -> params before training; counts: int64 [N_w], of the training text.
         texts: (config, eos) -> a function from ids, int32 [events], to the data that `program` reads.
         program: (config, eos) -> the `Program` that the engine runs; eos: id of the line end.
     """
 
+    parameters: tuple[str, ...]
     init: Callable[..., Any]
     texts: Callable[..., Callable[[np.ndarray], Any]]
     program: Callable[[Any, int], Program]

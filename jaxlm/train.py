@@ -20,7 +20,7 @@ from jaxlm.trained_model import Model, Trained, write_vocabulary
 
 if TYPE_CHECKING:
     from jaxfit.recipe import Recipe
-    from jaxfit.run_dir.training import Run
+    from jaxfit.run_dir.run import Run
 
 
 def train(

@@ -17,13 +17,13 @@ from jaxfit.errors import UserError
 from jaxfit.loop import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import metadata, training
-from jaxfit.run_dir.training import Run
+from jaxfit.run_dir.run import Run
 from jaxlm import identity
 from jaxlm.context_model import full_precision
 from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
 from jaxlm.data.default_text import Corpus
 from jaxlm.data.files import CHUNK
-from jaxlm.trained_model import Model, Trained, load, named_arrays, write_vocabulary
+from jaxlm.trained_model import Model, Trained, load, write_vocabulary
 
 INIT, TRAIN, STRUCTURE = 0, 1, 2
 FIRST_STAGE = "bootstrap"  # folder, within the model's, of the model that its structure is built from
@@ -53,18 +53,6 @@ def program(record: LanguageModel, config: Any, eos: int) -> Program:
     """The program of a model that is fitted by SGD."""
     assert isinstance(record.fitting, BySGD)
     return record.fitting.program(config, eos)
-
-
-def parameter_names(record: LanguageModel) -> tuple[str, ...]:
-    """The names of a model's parameters, as recipes give rates and decays by."""
-    assert isinstance(record.fitting, BySGD)
-    fitting, structure, counts = record.fitting, None, np.ones(2, np.int64)
-    if record.structure is not None:
-        structure = record.structure.stand_in(record.structure.options(), 2, counts)
-    config = record.configure(2, structure, {})
-    more = structure_argument(structure)
-    shapes = jax.eval_shape(lambda: fitting.init(jax.random.key(0), config, counts, *more))
-    return tuple(named_arrays(shapes))
 
 
 def word_counts(corpus: Corpus) -> np.ndarray:

@@ -11,7 +11,7 @@ from benchmarks.core import store as kept
 from benchmarks.language import scales
 from benchmarks.language.scales import Scale
 from jaxfit import loop as step
-from jaxfit.run_dir.training import Run
+from jaxfit.run_dir.run import Run
 from jaxfit.trainer import Trainer
 from jaxlm import train
 from jaxlm.data import contexts as examples

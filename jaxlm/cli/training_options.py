@@ -11,7 +11,7 @@ from jaxlm.data.files import Reading
 
 if TYPE_CHECKING:
     from jaxfit.recipe import Recipe
-    from jaxfit.run_dir.training import Run
+    from jaxfit.run_dir.run import Run
 
 RENAMED = {"across_lines": "context-across-lines"}
 
@@ -90,11 +90,10 @@ def plan(args: argparse.Namespace, model: LanguageModel) -> Plan:
     if not isinstance(model.fitting, BySGD):
         return Plan(options.given(args, model.config))
     from jaxfit.cli import training_options
-    from jaxlm.train_by_sgd import parameter_names
 
     structure = None
     if model.structure is not None:
         structure = model.structure.options(**options.given(args, model.structure.options))
         model.structure.check(structure)
-    chosen = training_options.plan(args, model.config, model.recipes, parameter_names(model))
+    chosen = training_options.plan(args, model.config, model.recipes, model.fitting.parameters)
     return Plan(chosen.config, structure, chosen.recipe, chosen.run, args.seed)

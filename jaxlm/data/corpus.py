@@ -80,8 +80,9 @@ def from_files(
         # a literal <unk> of the text is counted too: the ids do not tell them apart
         unknown["valid"] = int(np.count_nonzero(ids["valid"] == words.unk))
     name = "standard input" if train[0] == "-" else Path(train[0]).name
+    digest = content_sha256(ids["train"], ids["valid"], words)
     corpus = Corpus(
-        name, ids["train"], ids["valid"], ids["test"], words, content_sha256(ids["train"], ids["valid"], words), ", ".join(map(str, train)),
+        name, ids["train"], ids["valid"], ids["test"], words, digest, ", ".join(map(str, train)),
         reading=reading,
     )  # fmt: skip
     return Texts(corpus, unknown, notes)

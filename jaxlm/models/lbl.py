@@ -173,7 +173,7 @@ MODEL = LanguageModel(
     source="Mnih 2010, §3.3",
     config=Config,
     recipes=RECIPES,
-    fitting=BySGD(init=init, texts=texts, program=program),
+    fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
     capabilities=(
         predicts_from_context(lambda params, context, config: log_prob(params, context)),
         Embeds(lambda params: params.R),

@@ -243,6 +243,7 @@ MODEL = LanguageModel(
     config=Config,
     recipes=RECIPES,
     fitting=BySGD(
+        parameters=Params._fields,
         init=lambda key, config, counts, tree: init(key, config, node_biases(tree, counts)),
         texts=lambda config, eos, tree: texts_over(tree, config, eos),
         program=program,

@@ -3,24 +3,23 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from jaxfit.errors import UserError
 from jaxfit.run_dir.atomic import replacing
-from jaxlm.ngram import arpa
-from jaxlm.ngram.model import NGram
-from jaxlm.trained_model import Model
+from jaxlm import models
+from jaxlm.contract import BySGD, Embeds, HasNGrams
+from jaxlm.trained_model import Model, named_arrays
 
 
 def word2vec(model: Model, path: Path) -> None:
-    """Write R as text: a line `N_w N_f`, then a line for each word, its name and its features (gensim, fastText).
+    """Write word vectors as text: a line `N_w N_f`, then for each word its name and features (gensim, fastText).
 
-    Raises UserError for an n-gram model, which has no vectors, and where the file cannot be written.
+    Raises:
+        UserError: the model has no word vectors; the file cannot be written.
     """
-    vectors = np.asarray(_neural(model, path).R)
+    vectors = np.asarray(model.require(Embeds, "word2vec", path).vectors(model.params))
     with replacing(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n")
         for word, vector in zip(model.vocabulary.words, vectors, strict=True):
@@ -28,15 +27,25 @@ def word2vec(model: Model, path: Path) -> None:
 
 
 def safetensors(model: Model, path: Path) -> None:
-    """Write all parameters by name (R, C, b, and Q and the tree of an hlbl), with configuration and words.
+    """Write all parameters by name, and the structure of a model that has one, with configuration and words.
 
-    The words are metadata, a JSON list in the order of ids. Raises UserError as `word2vec`.
+    The words are metadata, a JSON list in the order of ids.
+
+    Raises:
+        UserError: the model's parameters are no arrays; the file cannot be written.
     """
-    arrays = {name: np.ascontiguousarray(array) for name, array in _neural(model, path)._asdict().items()}
-    if model.tree is not None:
-        arrays["tree"] = np.ascontiguousarray(model.tree.children)
+    if not isinstance(model.record.fitting, BySGD):
+        able = ", ".join(models.having(lambda other: isinstance(other.fitting, BySGD)))
+        what = f"safetensors needs parameters that are arrays; {model.name} has none"
+        raise UserError(what, path, f"use --format arpa, or a model of {able}")
+    from safetensors.numpy import save_file
+
+    arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
+    structure = model.record.structure
+    if structure is not None:
+        arrays[structure.name] = np.ascontiguousarray(structure.arrays(model.structure))
     metadata = {
-        "model": model.kind,
+        "model": model.name,
         "config": json.dumps(model.info["config"]),
         "words": json.dumps(model.vocabulary.words, ensure_ascii=False),
     }
@@ -45,11 +54,15 @@ def safetensors(model: Model, path: Path) -> None:
 
 
 def arpa_file(model: Model, path: Path) -> None:
-    """Write an n-gram model as an ARPA file, gzipped if its name ends in `.gz`; raises UserError for others."""
-    if not isinstance(model.params, NGram):
-        what = f"an ARPA file holds n-grams, and this is an {model.kind}"
-        raise UserError(what, path, "use --format safetensors or word2vec")
-    arpa.write(model.params, model.vocabulary.words, path)
+    """Write n-grams as an ARPA file, gzipped if its name ends in `.gz`.
+
+    Raises:
+        UserError: the model has no n-grams; the file cannot be written.
+    """
+    from jaxlm.ngram import arpa
+
+    ngrams = model.require(HasNGrams, "an ARPA file", path).table(model.params)
+    arpa.write(ngrams, model.vocabulary.words, path)
 
 
 FORMATS: dict[str, Callable[[Model, Path], None]] = {
@@ -57,9 +70,3 @@ FORMATS: dict[str, Callable[[Model, Path], None]] = {
     "arpa": arpa_file,
     "safetensors": safetensors,
 }
-
-
-def _neural(model: Model, path: Path) -> Any:
-    if isinstance(model.params, NGram):
-        raise UserError("an n-gram model has no feature vectors", path, "use --format arpa")
-    return model.params

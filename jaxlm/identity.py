@@ -6,37 +6,31 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from jaxfit.run_dir.metadata import read_info
+from jaxlm.data.corpus import content_sha256
 from jaxlm.data.default_text import Corpus
 from jaxlm.trees.paths import Tree
 
 
-def fingerprint(bootstrap: Path | None) -> str | None:
-    """What tells one trained model from another: all that determined it."""
-    if bootstrap is None:
-        return None
-    info = read_info(bootstrap)
+def fingerprint(directory: Path) -> str:
+    """The digest of all that determined a trained model, from its `config.json`."""
+    info = read_info(directory)
     made = {name: info.get(name) for name in ("config", "recipe", "seed", "corpus", "tree")}
     return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
 
 
 def tree_sha256(tree: Tree) -> str:
-    """What tells one tree from another."""
+    """The digest of a tree."""
     return hashlib.sha256(tree.children.tobytes()).hexdigest()
 
 
 def describe(corpus: Corpus) -> dict[str, Any]:
     """What of a corpus a record holds, and a resumed training must find again."""
-    digest = hashlib.sha256()
-    for part in (corpus.train, corpus.valid):
-        digest.update(np.ascontiguousarray(part, "<i4").data)
-    digest.update("\n".join(corpus.vocabulary.words).encode())
+    digest = content_sha256(corpus.train, corpus.valid, corpus.vocabulary)
     return {
         "name": corpus.name,
         "source sha256": corpus.sha256,
-        "sha256": digest.hexdigest(),
+        "sha256": digest,
         "words": len(corpus.vocabulary),
         "training events": len(corpus.train),
         "validation events": len(corpus.valid),

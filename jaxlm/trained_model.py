@@ -1,70 +1,115 @@
-"""A trained model, whatever its kind: probabilities of words, of sentences, of texts.
+"""A trained model: probabilities of words, of sentences, of texts.
 
-model = jaxlm.load("out/lbl")
-model.log_prob("he has joined the rolling")     # over the vocabulary, nats
-model.score("he has joined the rolling stones")  # log10 of the sentence
+    model = jaxlm.load("out/lbl")
+    model.log_prob("he has joined the rolling")     # over the vocabulary, nats
+    model.score("he has joined the rolling stones")  # log10 of the sentence
+
+A model's folder has `config.json`, `vocabulary.txt`, its parameters (`parameters/`, `ngram.npz`), the file of its
+structure, as `tree.npz`, and what training writes (`checkpoint-*`, `journal.jsonl`, `timing.jsonl`).
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxfit import fit
 from jaxfit.errors import UserError
-from jaxfit.program import Program
-from jaxfit.run_dir import checkpoint
-from jaxfit.run_dir.metadata import PARAMETERS, read_info
-from jaxlm.data.contexts import pad
+from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_info
+from jaxlm import models
+from jaxlm.contract import (
+    ByCounting,
+    BySGD,
+    Capability,
+    Embeds,
+    HasNGrams,
+    LanguageModel,
+    PredictsWords,
+    structure_argument,
+)
 from jaxlm.data.vocabulary import Vocabulary
-from jaxlm.models import lbl
-from jaxlm.models.hlbl import model as hlbl
-from jaxlm.ngram import arpa
-from jaxlm.ngram import model as ngram
-from jaxlm.trees import file as tree_file
-from jaxlm.trees.paths import Tree
 
-VOCABULARY, TREE = "vocabulary.txt", "tree.npz"
-NGRAMS = ("unigram", "gt", "kn")
+if TYPE_CHECKING:
+    from jaxfit.fit import Fitted
+
+VOCABULARY = "vocabulary.txt"
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
     """A language model with its vocabulary.
 
-    kind: "lbl", "hlbl", "kn", …; info: what `config.json` holds; params: lbl.Params, hlbl.Params or NGram;
-    tree: the words' tree of an hlbl.
+    Attributes:
+        record: what the model is and can do.
+        vocabulary: its words.
+        config: an instance of the record's Config.
+        params: its parameters: a pytree of arrays, or an NGram.
+        info: what `config.json` holds.
+        structure: what the record's Structure built, such as a tree; None without one.
+        texts: for models fitted by SGD, the function from ids to the data that the program reads.
     """
 
-    kind: str
+    record: LanguageModel
     vocabulary: Vocabulary
-    info: dict[str, Any]
+    config: Any
     params: Any
-    distribution: Callable[[np.ndarray], np.ndarray]  # ids of a history -> log-probabilities [N_w]
-    events: Callable[[np.ndarray, bool], np.ndarray]  # ids, fresh_lines -> log-probabilities [events]
-    tree: Tree | None = None
+    info: dict[str, Any]
+    structure: Any = None
+    texts: Callable[[np.ndarray], Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The model's name in the registry."""
+        return self.record.name
+
+    def require(self, kind: type[Capability], task: str, where: object | None = None) -> Capability:
+        """The model's capability of this kind; raises UserError where it has none, as `jaxlm.models.require`."""
+        return models.require(self.record, kind, task, where)
 
     def log_prob(self, context: str | Sequence[str]) -> np.ndarray:
         """Log-probabilities (nats) of every word of the vocabulary after `context`: float [N_w].
 
-        The context's words are the last ones before the next, on one line; what a model would see before them
-        is a line end. Raises UserError for an unknown word where the vocabulary has no <unk>.
+        Args:
+            context: the last words before the next, on one line; before them the model sees a line end.
+
+        Raises:
+            UserError: an unknown word where the vocabulary has no <unk>; a model without a distribution.
         """
         words = context.split() if isinstance(context, str) else list(context)
-        return self.distribution(self.encode(words))
+        return self.require(PredictsWords, "log_prob").log_prob(self, self.encode(words))
 
     def event_log_probs(self, ids: np.ndarray, fresh_lines: bool = False) -> np.ndarray:
         """Log-probabilities (nats) of every event of a text, given those before it: float64 [events].
 
-        ids: int32 [events], the words of each line and then <eos>. With `fresh_lines` a neural model's context
-        begins afresh at each line, as an n-gram model's always does.
+        Args:
+            ids: int32 [events], the words of each line and then <eos>.
+            fresh_lines: begin a neural model's context afresh at each line, as an n-gram model's always does.
         """
-        return self.events(np.asarray(ids, np.int32), fresh_lines)
+        predicts = self.require(PredictsWords, "event_log_probs")
+        return predicts.event_log_probs(self, np.asarray(ids, np.int32), fresh_lines)
+
+    def vectors(self) -> np.ndarray:
+        """The feature vectors of all words: [N_w, N_f]; raises UserError for a model without them."""
+        return np.asarray(self.require(Embeds, "vectors").vectors(self.params))
+
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the parameters by name, or the numbers of n-grams by order."""
+        ngrams = self.record.capability(HasNGrams)
+        if ngrams is not None:  # the begin of a line, which is no word, is the last of the unigrams
+            tables = ngrams.table(self.params).tables
+            return {f"{k}-grams": (len(t.keys) - (k == 1),) for k, t in enumerate(tables, 1)}
+        return {name: np.shape(value) for name, value in named_arrays(self.params).items()}
+
+    def num_parameters(self) -> int:
+        """The number of parameters, or of n-grams."""
+        ngrams = self.record.capability(HasNGrams)
+        if ngrams is not None:
+            return sum(len(t.keys) for t in ngrams.table(self.params).tables)
+        return sum(np.size(value) for value in named_arrays(self.params).values())
 
     def score(self, sentence: str) -> float:
         """Base-10 logarithm of the probability of a sentence and its end, the history beginning afresh."""
@@ -91,95 +136,118 @@ class Model:
         return np.array(ids + [vocabulary.eos] * end, np.int32)
 
 
-def load(directory: str | Path) -> Model:
-    """Read a finished model from the folder that `jaxlm train` wrote, or an n-gram model from an ARPA file.
+def named_arrays(params: Any) -> dict[str, Any]:
+    """The arrays of a pytree by their paths, as in "R" or "dense/kernel"."""
+    import jax
 
-    Raises UserError where there is none, where it is damaged, or where its training has not finished.
+    leaves = jax.tree_util.tree_flatten_with_path(params)[0]
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
+
+
+class Trained(NamedTuple):
+    """What came of a training.
+
+    model: the trained model; None where time ran out while a model was trained that its structure is built from.
+    fitted: how training went; None for counted models, and for a model that was found finished.
+    seconds: times, by what they went into.
+    stopped: "done" or "max-minutes"; after that, `model` has the best parameters so far, and training can be resumed.
+    """
+
+    model: Model | None
+    fitted: Fitted | None
+    seconds: dict[str, float]
+    stopped: str = "done"
+
+
+def load(directory: str | Path, *, unfinished: bool = False) -> Model:
+    """Read a trained model from the folder that `jaxlm train` wrote, or an n-gram model from an ARPA file.
+
+    Args:
+        directory: the folder, or the file.
+        unfinished: accept the best parameters so far of a training that was stopped before its end.
+
+    Raises:
+        UserError: there is no model, or one of another package; it is damaged, or its files do not belong together;
+            its training has not finished.
     """
     directory = Path(directory)
     if directory.is_file():
+        from jaxlm.ngram import arpa
+
         params, words = arpa.read(directory)
-        return of_ngram("arpa", Vocabulary(tuple(words)), params, {"model": "arpa"})
+        record = arpa.MODEL
+        return Model(record, Vocabulary(tuple(words)), record.config(), params, {"model": record.name})
     info = read_info(directory)
+    record = record_of(info, directory)
     vocabulary = Vocabulary.load(directory / VOCABULARY)
-    kind = info["model"]
-    if kind in NGRAMS:
-        return of_ngram(kind, vocabulary, ngram.load(directory), info)
-    if not (directory / PARAMETERS).is_dir():
-        raise UserError("the model's training has not finished", directory, "go on with it by --resume")
-    if kind == "lbl":
-        config = lbl.Config(**info["config"])
-        like = jax.eval_shape(lambda: lbl.init(jax.random.key(0), config, np.ones(config.num_words)))
-        return of_lbl(vocabulary, config, checkpoint.load_model(directory / PARAMETERS, like), info)
-    tree = tree_file.load(directory / TREE, len(vocabulary))
-    tree_config = hlbl.Config(**info["config"])
-    like = jax.eval_shape(lambda: hlbl.init(jax.random.key(0), tree_config, np.ones(tree_config.num_nodes)))
-    return of_hlbl(vocabulary, tree_config, tree, checkpoint.load_model(directory / PARAMETERS, like), info)
+    config = _config(record, info, directory)
+    num_words = getattr(config, "num_words", len(vocabulary))
+    if num_words != len(vocabulary):
+        what = f"the vocabulary has {len(vocabulary):,} words and the configuration {num_words:,}"
+        raise UserError(what, directory, "its files do not belong together: train it again")
+    if isinstance(record.fitting, ByCounting):
+        params = record.fitting.load(directory, len(vocabulary))
+        return Model(record, vocabulary, config, params, info)
+    if not (directory / PARAMETERS).is_dir() or not (info.get("finished") or unfinished):
+        more = ", or add --unfinished" if (directory / PARAMETERS).is_dir() else ""
+        raise UserError(
+            "the model's training has not finished", directory, f"go on with it by --resume{more}"
+        )
+    return _load_fitted(record, vocabulary, config, info, directory)
 
 
-def of_ngram(kind: str, vocabulary: Vocabulary, params: ngram.NGram, info: dict[str, Any]) -> Model:
-    """An n-gram model; its history begins afresh at each line, always."""
-
-    def events(ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
-        return params.event_log_probs(ids)
-
-    def log_prob(ids: np.ndarray) -> np.ndarray:
-        return params.log_prob(np.concatenate([[vocabulary.eos], ids]))  # behind a line end, as in `events`
-
-    return Model(kind, vocabulary, info, params, log_prob, events)
+def write_vocabulary(directory: Path, vocabulary: Vocabulary) -> None:
+    """Write the words of a model to its folder."""
+    with replacing(directory / VOCABULARY) as aside:
+        vocabulary.save(aside)
 
 
-def of_lbl(vocabulary: Vocabulary, config: lbl.Config, params: lbl.Params, info: dict[str, Any]) -> Model:
-    """A log-bilinear model."""
-    programs = {fresh: lbl.program(_across(config, not fresh)) for fresh in (False, True)}
-    distribution = jax.jit(lbl.log_prob)
+def record_of(info: dict[str, Any], directory: Path) -> LanguageModel:
+    """The record of the model in a folder, by what its `config.json` holds.
 
-    def events(ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
-        make = partial(pad, context_size=config.context_size, eos=vocabulary.eos)
-        return _events(programs[fresh_lines], params, make, ids)
+    Raises:
+        UserError: it is not a language model, or of a kind that this version does not know.
+    """
+    name = info.get("model")
+    if name in models.MODELS:
+        return models.get(name)
+    if "corpus" not in info:
+        raise UserError(f"{name!r} is no language model", directory, "if it predicts ratings, use jaxcf")
+    advice = f"this version knows {', '.join(models.names())}"
+    raise UserError(f"there is no language model {name!r}", directory / CONFIG, advice)
 
-    return Model(
-        "lbl", vocabulary, info, params,
-        lambda ids: np.asarray(distribution(params, _context(ids, config.context_size, vocabulary.eos))),
-        events,
-    )  # fmt: skip
+
+def _config(record: LanguageModel, info: dict[str, Any], directory: Path) -> Any:
+    try:
+        return record.config(**info["config"])
+    except (KeyError, TypeError):
+        where = directory / CONFIG
+        raise UserError(f"not the configuration of a model {record.name}", where, "train it again") from None
 
 
-def of_hlbl(
-    vocabulary: Vocabulary,
-    config: hlbl.Config,
-    tree: Tree,
-    params: hlbl.Params,
-    info: dict[str, Any],
-    make: Callable[[np.ndarray], Any] | None = None,
+def _load_fitted(
+    record: LanguageModel, vocabulary: Vocabulary, config: Any, info: dict[str, Any], directory: Path
 ) -> Model:
-    """A hierarchical log-bilinear model over its tree; make: its `hlbl.texts_over`, if there is one already."""
-    programs = {fresh: hlbl.program(_across(config, not fresh)) for fresh in (False, True)}
-    children = jnp.asarray(tree.children)
-    distribution = jax.jit(hlbl.log_prob, static_argnums=3)
-    make = make or hlbl.texts_over(tree, config, vocabulary.eos)
+    """Read a model that was fitted by SGD."""
+    import jax
 
-    def events(ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
-        return _events(programs[fresh_lines], params, make, ids)
+    from jaxfit.run_dir import checkpoint
 
-    def log_prob(ids: np.ndarray) -> np.ndarray:
-        context = _context(ids, config.context_size, vocabulary.eos)
-        return np.asarray(distribution(params, context, children, len(vocabulary)))
-
-    return Model("hlbl", vocabulary, info, params, log_prob, events, tree)
-
-
-def _across(config: Any, across_lines: bool) -> Any:
-    return type(config)(**{**vars(config), "across_lines": config.across_lines and across_lines})
-
-
-def _context(ids: np.ndarray, size: int, eos: int) -> jax.Array:
-    """The last `size` words of a history, line ends before its beginning: int32 [size]."""
-    return jnp.asarray(np.concatenate([np.full(size, eos, np.int32), ids])[len(ids) :], jnp.int32)
-
-
-def _events(program: Program, params: Any, make: Callable[[np.ndarray], Any], ids: np.ndarray) -> np.ndarray:
-    """Score a text: float64 [events]."""
-    if len(ids) == 0:
-        return np.zeros(0)
-    return -fit.scores(program, params, make(ids)).astype(np.float64)
+    fitting, structure = record.fitting, None
+    assert isinstance(fitting, BySGD)
+    if record.structure is not None:
+        structure = record.structure.load(directory, len(vocabulary))
+        for field, value in record.structure.fields(structure).items():
+            if getattr(config, field) != value:
+                said = getattr(config, field)
+                what = f"{field} is {said} in its configuration and {value} in its {record.structure.name}"
+                raise UserError(what, directory, "its files do not belong together: train it again")
+    more, counts = structure_argument(structure), np.ones(len(vocabulary), np.int64)
+    like = jax.eval_shape(lambda: fitting.init(jax.random.key(0), config, counts, *more))
+    try:
+        params = checkpoint.load_model(directory / PARAMETERS, like)
+    except (ValueError, KeyError):  # from the reader of arrays, for other shapes or names
+        what = "its parameters are of other sizes than its configuration says"
+        raise UserError(what, directory / PARAMETERS, "train it again") from None
+    texts = fitting.texts(config, vocabulary.eos, *more)
+    return Model(record, vocabulary, config, params, info, structure, texts)

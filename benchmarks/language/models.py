@@ -10,14 +10,17 @@ import numpy as np
 from benchmarks.core import store as kept
 from benchmarks.language import scales
 from benchmarks.language.scales import Scale
-from jaxfit.program import Program
+from jaxfit import loop as step
+from jaxfit.run_dir.run import Run
 from jaxfit.trainer import Trainer
 from jaxlm import train
 from jaxlm.data import contexts as examples
 from jaxlm.data.default_text import Corpus
 from jaxlm.models import lbl
 from jaxlm.models.hlbl import model as hlbl
-from jaxlm.trained_model import TREE
+from jaxlm.models.hlbl.tree import FILE as TREE
+from jaxlm.models.hlbl.tree import TreeOptions
+from jaxlm.trained_model import Trained
 from jaxlm.trees import build as trees
 from jaxlm.trees import file as tree_file
 from jaxlm.trees.order import by_visits
@@ -65,7 +68,7 @@ def bootstrap(spec: Spec) -> Spec | None:
 
 
 @dataclass
-class Trained:
+class StoredModel:
     """A model on the shelf. Log-probabilities (nats) of the validation and test events are kept with it."""
 
     directory: Path
@@ -90,7 +93,7 @@ class Shelf:
     def __init__(self, corpus: Corpus, scale: Scale, recipe: str, work: Path, show: bool = False):
         self.corpus, self.scale, self.recipe, self.work, self.show = corpus, scale, recipe, work, show
         self.name = corpus.name
-        self._found: dict[Spec, Trained] = {}
+        self._found: dict[Spec, StoredModel] = {}
 
     def describe(self) -> dict[str, Any]:
         """The data as a record names it."""
@@ -145,14 +148,14 @@ class Shelf:
         """Whether the model need not be trained any more."""
         return kept.is_there(self.directory(spec))
 
-    def get(self, spec: Spec) -> Trained:
+    def get(self, spec: Spec) -> StoredModel:
         """The trained model: found, gone on with where a run was interrupted, or trained from the start."""
         if spec not in self._found:
             directory, identity = self.directory(spec), self.identity(spec)
             info = kept.keep(
                 directory, spec.label(), identity, lambda: self._train(spec, directory, identity)
             )
-            self._found[spec] = Trained(directory, info)
+            self._found[spec] = StoredModel(directory, info)
         return self._found[spec]
 
     def _train(self, spec: Spec, directory: Path, identity: dict[str, Any]) -> kept.Made:
@@ -162,6 +165,7 @@ class Shelf:
             corpus = corpus._replace(train=rest)
         trained = self._fit(spec, corpus, directory, identity)
         for part, ids in (("valid", corpus.valid), ("test", corpus.test)):
+            assert trained.model is not None
             kept.save(directory, f"events-{part}", trained.model.event_log_probs(ids))
         return kept.Made(trained.seconds, len(corpus.train))
 
@@ -209,26 +213,21 @@ class Shelf:
         trainer = Trainer(program, params, data, recipe, key, None)
         return trainer, spec.label().replace(f"-seed{spec.seed}", "")
 
-    def _fit(self, spec: Spec, corpus: Corpus, directory: Path, identity: dict[str, Any]) -> train.Trained:
+    def _fit(self, spec: Spec, corpus: Corpus, directory: Path, identity: dict[str, Any]) -> Trained:
         if spec.kind == "kn":
-            return train.ngram(corpus, directory, kind="kn", order=spec.order, interpolated=spec.interpolated)
-        options: dict[str, Any] = {
-            "recipe": scales.recipe(spec.kind, self.recipe, self.scale)[0],
-            "config": identity["config"],
-            "seed": spec.seed,
-            "run": train.Run(resume=True, show=self.show),
-        }
-        if spec.kind == "lbl":
-            return train.lbl(corpus, directory, **options)
-        if spec.tree_of is not None:
-            tree: Any = self._tree(spec, directory)
-            return train.hlbl(corpus, directory, tree=tree, **options)
-        below = bootstrap(spec)
-        kind, epsilon, copies = spec.tree
-        return train.hlbl(
-            corpus, directory,
-            tree=train.TreeOptions(kind=kind, epsilon=epsilon, copies=copies),  # type: ignore[arg-type]
-            bootstrap=None if below is None else self.get(below).directory, **options,
+            config = {"order": spec.order, "interpolated": spec.interpolated}
+            return train.train("kn", corpus, directory, config=config)
+        structure = None
+        if spec.kind == "hlbl" and spec.tree_of is not None:
+            structure = TreeOptions(str(self._tree(spec, directory)))
+        elif spec.kind == "hlbl":
+            below = bootstrap(spec)
+            bootstrap_folder = None if below is None else str(self.get(below).directory)
+            structure = TreeOptions(*spec.tree, bootstrap=bootstrap_folder)
+        return train.train(
+            spec.kind, corpus, directory, recipe=scales.recipe(spec.kind, self.recipe, self.scale)[0],
+            config=identity["config"], structure=structure, seed=spec.seed,
+            run=Run(resume=True, show=self.show),
         )  # fmt: skip
 
     def _tree(self, spec: Spec, directory: Path) -> Path:

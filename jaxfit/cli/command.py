@@ -7,8 +7,6 @@ Exit status 0: done; 2: a mistake of the user's, in one line on standard error, 
 import argparse
 import difflib
 import errno
-import json
-import math
 import os
 import re
 import sys
@@ -19,6 +17,7 @@ from typing import Any, NoReturn
 
 from jaxfit import distributed as processes
 from jaxfit.errors import UserError
+from jaxfit.run_dir import json_text
 
 # A disk that is full or may not be written is no bug of ours.
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO}
@@ -145,15 +144,7 @@ def _abandon_output() -> None:
 
 def print_json(result: dict[str, Any]) -> None:
     """Print one line of JSON; a number that JSON has no word for (infinite, undefined) becomes null."""
-    print(json.dumps(_plain(result), allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    print(json_text.dumps(result))
 
 
 def _say(text: str) -> None:

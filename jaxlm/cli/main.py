@@ -1,4 +1,4 @@
-"""The `jaxlm` command: what it can do, and which room does it.
+"""The `jaxlm` command and its subcommands.
 
 jaxlm train lbl --train text.txt --out lbl
 jaxlm eval lbl --text test.txt
@@ -6,9 +6,8 @@ jaxlm eval lbl --text test.txt
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
-
-import jax
 
 from jaxfit.cli import command
 
@@ -23,25 +22,21 @@ A model is a folder; eval, score, next and sample also take an ARPA file in its 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status (see `jaxfit.cli.command`).
-
-    Matrix products are of full float32 precision: by default a GPU rounds their factors to 10 bits and a TPU to 7,
-    so that figures would depend on the device.
-    """
-    with jax.default_matmul_precision("highest"):
-        return command.run("jaxlm", build, argv)
+    """Run the command line and return its exit status (see `jaxfit.cli.command`)."""
+    given = sys.argv[1:] if argv is None else list(argv)
+    return command.run("jaxlm", partial(build, given), given)
 
 
-def build() -> command.Parser:
-    """Parser of all commands."""
-    from jaxlm.cli import train as cli_train
-    from jaxlm.cli import use as cli_use
+def build(argv: Sequence[str]) -> command.Parser:
+    """Parser of the commands; of `train`, with the models that this command line may mean."""
+    from jaxlm.cli import describe, evaluate, predict, train, words
 
     parser = command.Parser("jaxlm", description=ABOUT)
     parser.add_argument("--version", action="version", version=f"jaxlm {version('jax-mnih')}")
     commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True, title="commands")
-    cli_train.add(commands)
-    cli_use.add(commands)
+    train.add(commands, argv)
+    for module in (evaluate, predict, words, describe):
+        module.add(commands)
     return parser
 
 

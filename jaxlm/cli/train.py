@@ -3,76 +3,99 @@
 import argparse
 import math
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jaxfit import distributed as processes
 from jaxfit.cli import options
 from jaxfit.cli.command import Stopped, print_json
 from jaxfit.errors import UserError
-from jaxfit.fit import Interrupted
 from jaxfit.run_dir.lock import locked
-from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_info
-from jaxlm import train
-from jaxlm.cli.training_options import MODELS, NEURAL, Plan, add_neural, add_ngram, add_text, plan
+from jaxfit.run_dir.metadata import CONFIG, read_info
+from jaxlm import models, train
+from jaxlm.cli.training_options import Plan, add_model, add_text, plan
+from jaxlm.contract import BySGD, LanguageModel, PredictsWords
 from jaxlm.data import corpus
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks.evaluate import Evaluation, evaluate
+from jaxlm.trained_model import Trained
 
 
-def add(commands: Any) -> None:
-    """Add the command to those of `jaxlm`."""
+def add(commands: Any, argv: Sequence[str]) -> None:
+    """Add the command to those of `jaxlm`, with the model that `argv` names, so that no other is imported.
+
+    All models are added where it names none, for help and messages.
+    """
     parser = commands.add_parser(
         "train", help="train a model on text files", description="Train a model. Its options: jaxlm train MODEL --help"
     )  # fmt: skip
-    models = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
-    for name, about in MODELS.items():
-        model = models.add_parser(
-            name, help=about, description=f"Train {about}.",
-            usage=f"jaxlm train {name} --train FILE… --out DIR [options]",
-        )  # fmt: skip
-        model.set_defaults(run=run)
-        add_text(model, name)
-        if name in NEURAL:
-            add_neural(model, name)
-        else:
-            add_ngram(model, name)
+    subparsers = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
+    if argv[:1] == ["train"]:
+        for name in argv[1:2] if argv[1:] and argv[1] in models.MODELS else models.names():
+            _add_model(subparsers, models.get(name))
+
+
+def _add_model(subparsers: Any, model: LanguageModel) -> None:
+    parser = subparsers.add_parser(
+        model.name, help=model.about, description=f"Train {model.about}.",
+        usage=f"jaxlm train {model.name} --train FILE… --out DIR [options]",
+    )  # fmt: skip
+    parser.set_defaults(run=run)
+    add_text(parser, carves=isinstance(model.fitting, BySGD))
+    add_model(parser, model)
 
 
 def run(args: argparse.Namespace) -> None:
     """Train a model and say what came of it."""
     if not args.out:
         raise UserError("--out is missing", args.parser.prog, "name a folder for the model: --out DIR")
-    chosen = plan(args) if args.model in NEURAL else None
-    with processes.folder(Path(args.out)) as out:
-        _check_place(out, args.model, chosen is not None and chosen.run.resume)
+    model = models.get(args.model)
+    chosen = plan(args, model)
+    with _place(model, Path(args.out)) as (out, leads):
+        _check_place(out, model, chosen)
         with locked(out):
-            _run(args, out, chosen)
+            _run(args, model, chosen, out, leads)
 
 
-def _run(args: argparse.Namespace, out: Path, chosen: Plan | None) -> None:
-    texts = _read(args, out, chosen is not None)
-    for note in texts.notes if processes.leads() else ():
-        print(f"{args.model}: {note}", file=sys.stderr)
-    trained = (
-        _train_neural(args, texts.corpus, out, chosen) if chosen else _train_ngram(args, texts.corpus, out)
-    )
-    (out / corpus.IDS).unlink(missing_ok=True)
-    stopped = trained.fitted.stopped if trained.fitted else "done"
-    # nothing is to be told when time was up while the bootstrap was trained
-    results = _evaluate(trained, texts) if chosen is None or (out / PARAMETERS).is_dir() else {}
-    if not processes.leads():
+@contextmanager
+def _place(model: LanguageModel, out: Path) -> Iterator[tuple[Path, bool]]:
+    """Where this process writes the model, and whether it speaks to the user: one of several processes does."""
+    if not isinstance(model.fitting, BySGD):
+        yield out, True
+        return
+    from jaxfit import distributed
+
+    with distributed.folder(out) as own:
+        yield own, distributed.leads()
+
+
+def _run(args: argparse.Namespace, model: LanguageModel, chosen: Plan, out: Path, leads: bool) -> None:
+    try:
+        texts = _read(args, out, carve=isinstance(model.fitting, BySGD))
+        for note in texts.notes if leads else ():
+            print(f"{args.model}: {note}", file=sys.stderr)
+        trained = _train(args, chosen, texts.corpus, out)
+    finally:
+        (out / corpus.IDS).unlink(missing_ok=True)
+    results = _evaluate(trained, texts)
+    if not leads:
         return
     if args.json:
-        print_json(_record(args, trained, texts.corpus, results, stopped))
+        print_json(_record(args, trained, texts.corpus, results))
     else:
-        _report(args, trained, texts.corpus, results, stopped)
+        _report(args, trained, texts.corpus, results)
 
 
-def _evaluate(trained: train.Trained, texts: corpus.Texts) -> dict[str, Evaluation]:
-    """Evaluate the model on validation (whose score training knows) and test text, where there is any."""
-    results = {}
+def _evaluate(trained: Trained, texts: corpus.Texts) -> dict[str, Evaluation]:
+    """Evaluate the model on validation (whose score training knows) and test text, where there is any.
+
+    Nothing for a model without a distribution, and where time ran out before the model's own training began.
+    """
+    results: dict[str, Evaluation] = {}
+    if trained.model is None or trained.model.record.capability(PredictsWords) is None:
+        return results
     for name, ids in (("valid", texts.corpus.valid), ("test", texts.corpus.test)):
         fitted, unknown = trained.fitted, texts.unknown[name]
         if name == "valid" and fitted is not None and math.isfinite(fitted.score):
@@ -82,19 +105,20 @@ def _evaluate(trained: train.Trained, texts: corpus.Texts) -> dict[str, Evaluati
     return results
 
 
-def _check_place(out: Path, kind: str, resume: bool) -> None:
-    """Raise a UserError where something else stands in the model's place."""
+def _check_place(out: Path, model: LanguageModel, chosen: Plan) -> None:
+    """Raise a UserError where something else is in the model's place."""
     if out.exists() and not out.is_dir():
         raise UserError("a file stands where the model's folder should", out, "choose another --out")
-    if (out / CONFIG).exists() and not resume:
-        there = read_info(out)
-        advice = "add --resume to go on with it, or choose another --out"
-        same = there["model"] == kind and kind in NEURAL
-        what = f"a model of kind {there['model']} is there already"
-        raise UserError(what, out, advice if same else "choose another --out")
-    if (out / CONFIG).exists() and read_info(out)["model"] != kind:
-        what = f"a model of kind {read_info(out)['model']} is there already"
-        raise UserError(what, out, "choose another --out")
+    if not (out / CONFIG).exists():
+        return
+    there = read_info(out)["model"]
+    same = there == model.name and isinstance(model.fitting, BySGD)
+    if same and chosen.run is not None and chosen.run.resume:
+        return
+    advice = "add --resume to go on with it, or choose another --out"
+    raise UserError(
+        f"a model of kind {there} is there already", out, advice if same else "choose another --out"
+    )
 
 
 def _read(args: argparse.Namespace, out: Path, carve: bool) -> corpus.Texts:
@@ -115,46 +139,36 @@ def _read(args: argparse.Namespace, out: Path, carve: bool) -> corpus.Texts:
     )  # fmt: skip
 
 
-def _train_ngram(args: argparse.Namespace, data: corpus.Corpus, out: Path) -> train.Trained:
-    more = {name: vars(args)[name] for name in ("order", "interpolated") if name in vars(args)}
-    return train.ngram(data, out, kind=args.model, **more)
-
-
-def _train_neural(args: argparse.Namespace, data: corpus.Corpus, out: Path, chosen: Plan) -> train.Trained:
+def _train(args: argparse.Namespace, chosen: Plan, data: corpus.Corpus, out: Path) -> Trained:
     advice = "give the same command with --resume to go on"
     try:
-        return getattr(train, args.model)(
-            data, out, recipe=chosen.recipe, config=chosen.config, seed=args.seed, run=chosen.run, **chosen.more
+        return train.train(
+            args.model, data, out, recipe=chosen.recipe, config=chosen.config, structure=chosen.structure,
+            seed=chosen.seed, run=chosen.run,
         )  # fmt: skip
-    except Interrupted:
-        raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
-    except KeyboardInterrupt:  # outside the epochs: in building a tree, in compiling
+    except KeyboardInterrupt as stop:
+        if chosen.run is None:
+            raise
+        from jaxfit.fit import Interrupted
+
+        if isinstance(stop, Interrupted):
+            raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
+        # outside the epochs: in building a structure, in compiling
         raise Stopped(f"stopped by Ctrl-C ({out}) - {advice} from what is saved") from None
 
 
-def _parameters(trained: train.Trained) -> int:
-    params = trained.model.params
-    if hasattr(params, "tables"):  # n-grams of all orders
-        return sum(len(table.keys) for table in params.tables)
-    return sum(int(leaf.size) for leaf in params)
-
-
 def _record(
-    args: argparse.Namespace,
-    trained: train.Trained,
-    data: corpus.Corpus,
-    results: dict[str, Evaluation],
-    stopped: str,
+    args: argparse.Namespace, trained: Trained, data: corpus.Corpus, results: dict[str, Evaluation]
 ) -> dict[str, Any]:
-    fitted = trained.fitted
+    fitted, model = trained.fitted, trained.model
     return {
         "command": "train",
         "model": args.model,
         "out": args.out,
-        "stopped": stopped,
+        "stopped": trained.stopped,
         "words": len(data.vocabulary),
-        "parameters": _parameters(trained),
-        "config": trained.model.info["config"],
+        "parameters": None if model is None else model.num_parameters(),
+        "config": None if model is None else model.info["config"],
         "events": {"train": len(data.train), "valid": len(data.valid), "test": len(data.test)},
         "epochs": len(fitted.history) if fitted else None,
         "examples_per_second": _speed(trained),
@@ -164,30 +178,32 @@ def _record(
 
 
 def _report(
-    args: argparse.Namespace,
-    trained: train.Trained,
-    data: corpus.Corpus,
-    results: dict[str, Evaluation],
-    stopped: str,
+    args: argparse.Namespace, trained: Trained, data: corpus.Corpus, results: dict[str, Evaluation]
 ) -> None:
-    size = "n-grams" if args.model not in NEURAL else "parameters"
-    print(f"{args.model}: {len(data.vocabulary):,} words, {_parameters(trained):,} {size}, in {args.out}")
+    words, model = f"{len(data.vocabulary):,} words", trained.model
+    if model is None:
+        print(f"{args.model}: {words}, not trained yet: time ran out in the stage before, in {args.out}")
+    else:
+        unit = "parameters" if isinstance(model.record.fitting, BySGD) else "n-grams"
+        print(f"{args.model}: {words}, {model.num_parameters():,} {unit}, in {args.out}")
+    so_far = "" if trained.stopped == "done" else " so far"
     for name, title in (("valid", "validation"), ("test", "test")):
         if name in results:
             result = results[name]
             print(
-                f"{title} perplexity {result.perplexity:.2f} ({result.events:,} events, {result.unknown:,} unknown)"
+                f"{title} perplexity{so_far} {result.perplexity:.2f} "
+                f"({result.events:,} events, {result.unknown:,} unknown)"
             )
-    if stopped != "done":
+    if trained.stopped != "done":
         print("stopped after --max-minutes: give the same command with --resume to go on")
     spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in trained.seconds.items())
-    if args.model in NEURAL and trained.fitted is None:
+    if model is not None and isinstance(model.record.fitting, BySGD) and trained.fitted is None:
         print("its training had finished before")
     elif spent:
         speed = _speed(trained)
         print(f"time: {spent}" + (f", {speed:,.0f} words/s" if speed else ""))
 
 
-def _speed(trained: train.Trained) -> float | None:
+def _speed(trained: Trained) -> float | None:
     fitted = trained.fitted
     return fitted.events / fitted.train_seconds if fitted and fitted.train_seconds else None

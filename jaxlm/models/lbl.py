@@ -14,6 +14,8 @@ from jax import Array
 
 from jaxfit.program import Mean, Metric, Metrics, Program
 from jaxfit.recipe import Recipe
+from jaxlm.context_model import predicts_from_context, texts
+from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.data.contexts import Text, gather_contexts
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.softmax import log_normalizer, sum_log_normalizer
@@ -171,3 +173,16 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
         {"dropout": 0.2},
     ),
 }  # fmt: skip
+
+MODEL = LanguageModel(
+    name="lbl",
+    about="the log-bilinear model (thesis, 3.3)",
+    source="Mnih 2010, §3.3",
+    config=Config,
+    recipes=RECIPES,
+    fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+    capabilities=(
+        predicts_from_context(lambda params, context, config: log_prob(params, context)),
+        Embeds(lambda params: params.R),
+    ),
+)

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from jaxfit.errors import UserError
 from jaxfit.run_dir.atomic import replacing
+from jaxlm.contract import LanguageModel
 from jaxlm.data.files import EOS
+from jaxlm.ngram.counted import CAPABILITIES, NoConfig
 from jaxlm.ngram.counts import MAX_ORDER
 from jaxlm.ngram.model import LOG_ZERO, NGram, Table, find
 
@@ -233,3 +235,13 @@ class _Reader:
 
 def _shown(line: bytes) -> str:
     return repr(line[:60].decode(errors="replace"))
+
+
+MODEL = LanguageModel(
+    name="arpa",
+    about="n-grams of an ARPA file, of any program",
+    source="SRILM, KenLM",
+    config=NoConfig,
+    fitting=None,
+    capabilities=CAPABILITIES,
+)

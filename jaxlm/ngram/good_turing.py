@@ -5,7 +5,9 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxlm.contract import LanguageModel
 from jaxlm.ngram import back_off
+from jaxlm.ngram.counted import CAPABILITIES, OrderConfig, by_counting
 from jaxlm.ngram.counts import count, counts_of_counts
 from jaxlm.ngram.model import NGram
 
@@ -81,3 +83,13 @@ def discounts(counts: NDArray[np.int64], gt_max: int, name: str) -> NDArray[np.f
 
 def _warn(message: str) -> None:
     warnings.warn(f"Good-Turing: {message}", stacklevel=4)
+
+
+MODEL = LanguageModel(
+    name="gt",
+    about="Good-Turing (Katz) back-off n-grams",
+    source="Katz 1987; Mnih 2010, §3.4.1",
+    config=OrderConfig,
+    fitting=by_counting(lambda ids, num_words, eos, config: train(ids, num_words, eos, config.order)),
+    capabilities=CAPABILITIES,
+)

@@ -2,11 +2,14 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxlm.contract import LanguageModel
 from jaxlm.ngram import back_off
+from jaxlm.ngram.counted import CAPABILITIES, OrderConfig, by_counting
 from jaxlm.ngram.counts import Grams, continuation_counts, count, counts_of_counts
 from jaxlm.ngram.model import NGram, Table, log
 
@@ -92,3 +95,29 @@ def _interpolate(
         prob = (a - amount) / total[table.prefix] + gamma[table.prefix] * prob[table.suffix]
     tables.append(Table(grams[-1].keys, log(prob), np.zeros(len(prob))))
     return NGram(vocab_size, eos, tuple(tables))
+
+
+@dataclass(frozen=True)
+class Config(OrderConfig):
+    """What shapes the model."""
+
+    interpolated: bool = field(
+        default=True,
+        metadata={
+            "help": "mix all orders (default)",
+            "opposite": "backoff",
+            "opposite help": "use lower orders for unseen n-grams only",
+        },
+    )
+
+
+MODEL = LanguageModel(
+    name="kn",
+    about="modified Kneser-Ney n-grams",
+    source="Chen and Goodman 1998; Mnih 2010, §3.4.1",
+    config=Config,
+    fitting=by_counting(
+        lambda ids, num_words, eos, config: train(ids, num_words, eos, config.order, config.interpolated)
+    ),
+    capabilities=CAPABILITIES,
+)

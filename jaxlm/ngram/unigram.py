@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxlm.contract import LanguageModel
+from jaxlm.ngram.counted import CAPABILITIES, NoConfig, by_counting
 from jaxlm.ngram.counts import check
 from jaxlm.ngram.model import LOG_ZERO, NGram, Table
 
@@ -17,3 +19,13 @@ def train(ids: NDArray[np.int32], vocab_size: int, eos: int) -> NGram:
     log_prob = np.log((counts + 1) / (len(ids) + vocab_size))
     size = vocab_size + 1
     return NGram(vocab_size, eos, (Table(np.arange(size), np.append(log_prob, LOG_ZERO), np.zeros(size)),))
+
+
+MODEL = LanguageModel(
+    name="unigram",
+    about="relative frequencies of words, smoothed by adding one",
+    source="Laplace",
+    config=NoConfig,
+    fitting=by_counting(lambda ids, num_words, eos, config: train(ids, num_words, eos)),
+    capabilities=CAPABILITIES,
+)

@@ -17,13 +17,17 @@ class Neighbours(NamedTuple):
     cosines: NDArray[np.float64]
 
 
-def nearest(R: ArrayLike, word: int, top: int = 10) -> Neighbours:
-    """The `top` words nearest to `word` by r_v·r_w / (|r_v| |r_w|), itself left out; R: [N_w, N_f]."""
-    vectors = np.asarray(R, np.float64)
-    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-30)
-    cosines = vectors @ vectors[word]
+def unit_vectors(vectors: ArrayLike) -> NDArray[np.float64]:
+    """The rows of a table of word vectors, [N_w, N_f], at length 1; a zero row stays zero."""
+    table = np.asarray(vectors, np.float64)
+    return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-30)
+
+
+def nearest(units: NDArray[np.float64], word: int, top: int = 10) -> Neighbours:
+    """The `top` words nearest to `word` by r_v·r_w / (|r_v| |r_w|), itself left out; units: of `unit_vectors`."""
+    cosines = units @ units[word]
     cosines[word] = -np.inf
-    ids = np.argsort(-cosines, kind="stable")[: min(top, len(vectors) - 1)]
+    ids = np.argsort(-cosines, kind="stable")[: min(top, len(units) - 1)]
     return Neighbours(ids, cosines[ids])
 
 

@@ -21,9 +21,11 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir import metadata as model_directory
 from jaxfit.run_dir.journal import Journal
-from jaxlm import train
+from jaxfit.run_dir.run import Run
+from jaxlm.models.hlbl.tree import TreeOptions
+from jaxlm.train import train
 
-RANDOM = train.TreeOptions("random")
+RANDOM = TreeOptions("random")
 
 # (moment, its count in the process, epochs in the journals of the bootstrap and of the model when killed there)
 KILLS = [
@@ -136,14 +138,15 @@ def small_chunks(monkeypatch, keep_checkpoints):
 
 
 def training(folder, corpus=None, config=None, recipe=None, seed=1, tree=RANDOM, **run):
-    return train.hlbl(
+    return train(
+        "hlbl",
         training_process.corpus() if corpus is None else corpus,
         folder,
         recipe=dataclasses.replace(training_process.RECIPE, **(recipe or {})),
         config={**training_process.CONFIG, **(config or {})},
-        tree=tree,
+        structure=tree,
         seed=seed,
-        run=train.Run(**run),
+        run=Run(**run),
     )
 
 
@@ -225,7 +228,7 @@ def test_a_training_in_many_short_runs_equals_one_long_run(tmp_path, whole, smal
     while begun.fitted.stopped != "done":
         begun = training(tmp_path, resume=True, max_minutes=50 / 60)
         runs += 1
-        assert jaxlm.load(tmp_path).log_prob("w1").shape == (30,)
+        assert jaxlm.load(tmp_path, unfinished=True).log_prob("w1").shape == (30,)
     assert runs > 3
     assert_same_training(whole, tmp_path)
 
@@ -238,7 +241,7 @@ def test_stages_share_the_time_of_a_run(tmp_path, monkeypatch):
         return fit.fit(*args, **options)
 
     monkeypatch.setattr("jaxfit.run_dir.training.fit", note)
-    training(tmp_path, tree=train.TreeOptions("balanced"), max_minutes=100.0, recipe={"epochs": 1})
+    training(tmp_path, tree=TreeOptions("balanced"), max_minutes=100.0, recipe={"epochs": 1})
     assert 99.0 < given[1] < given[0] <= 100.0
 
 
@@ -279,17 +282,17 @@ def test_another_training_is_refused_and_changes_nothing(tmp_path, small_chunks,
         ({"seed": 2}, r"seed differs \(1 there, 2 here\)"),
         ({"corpus": other_text()}, r"corpus differs in sha256"),
         ({"corpus": other_words()}, r"corpus differs in sha256"),
-        ({"tree": train.TreeOptions("random", copies=2)}, r"tree built differs in copies \(1 there, 2 here\)"),
-        ({"tree": train.TreeOptions("huffman")}, r"tree built differs in kind"),
+        ({"tree": TreeOptions("random", copies=2)}, r"tree built differs in copies \(1 there, 2 here\)"),
+        ({"tree": TreeOptions("huffman")}, r"tree built differs in kind"),
     ]:  # fmt: skip
         with pytest.raises(UserError, match=complaint):
             training(tmp_path, resume=True, **options)
     with pytest.raises(UserError, match="a training is there already"):
         training(tmp_path)
     with pytest.raises(UserError, match="a model of kind hlbl is there"):
-        train.lbl(training_process.corpus(), tmp_path, recipe=training_process.RECIPE)
+        train("lbl", training_process.corpus(), tmp_path, recipe=training_process.RECIPE)
     with pytest.raises(UserError, match="another model is there"):
-        train.ngram(training_process.corpus(), tmp_path)
+        train("kn", training_process.corpus(), tmp_path)
     assert contents(tmp_path) == before
 
 
@@ -303,8 +306,8 @@ def test_a_tree_of_other_options_is_not_taken_over(tmp_path, monkeypatch):
             training(tmp_path)
     assert (tmp_path / "tree.npz").exists()
     assert not checkpoint.every(tmp_path)
-    two = training(tmp_path, tree=train.TreeOptions("random", copies=2), resume=True, recipe={"epochs": 1})
-    assert len(two.model.tree.children) == 2 * 29 + 1
+    two = training(tmp_path, tree=TreeOptions("random", copies=2), resume=True, recipe={"epochs": 1})
+    assert len(two.model.structure.children) == 2 * 29 + 1
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def test_two_processes_train_a_model_over_a_learned_tree_as_one_does(tmp_path, c
     for name in ("journal.jsonl", "bootstrap/journal.jsonl"):
         assert (one / name).read_bytes() == (two / name).read_bytes()
     a, b = jaxlm.load(one), jaxlm.load(two)
-    np.testing.assert_array_equal(a.tree.children, b.tree.children)
+    np.testing.assert_array_equal(a.structure.children, b.structure.children)
     for name, value in a.params._asdict().items():
         np.testing.assert_array_equal(value, getattr(b.params, name))
     assert sorted(p.name for p in one.iterdir()) == sorted(p.name for p in two.iterdir())

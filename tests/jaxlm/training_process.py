@@ -21,9 +21,11 @@ from jaxfit import fit
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, journal
 from jaxfit.run_dir import metadata as model_directory
-from jaxlm import train
+from jaxfit.run_dir.run import Run
 from jaxlm.data.default_text import Corpus
 from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.models.hlbl.tree import TreeOptions
+from jaxlm.train import train
 from jaxlm.trees import build as trees
 
 # 15 steps an epoch; the rate drops on the way
@@ -31,7 +33,7 @@ RECIPE = Recipe(
     optimizer="adam", batch_size=100, epochs=4, rate={"*": 0.1}, decay={"*": 0.02, "b": 0.0}, drops=(0.3, 0.1)
 )
 CONFIG = {"num_features": 6, "context_size": 2, "dropout": 0.1}
-TREE = train.TreeOptions("adaptive", epsilon=0.3, copies=2)
+TREE = TreeOptions("adaptive", epsilon=0.3, copies=2)
 
 
 def corpus() -> Corpus:
@@ -48,13 +50,13 @@ def corpus() -> Corpus:
 
 def main(folder: Path, moment: str | None = None, count: int = 1) -> None:
     """Train; with a moment in small chunks and with many checkpoints, without one as anybody would."""
-    run = train.Run(resume=True)
+    run = Run(resume=True)
     if moment:
         fit.CHUNK_SECONDS, fit.time = 1e-9, clock()  # one step a chunk
-        run = train.Run(resume=True, checkpoint_minutes=2.5 / 60)
+        run = Run(resume=True, checkpoint_minutes=2.5 / 60)
         MOMENTS[moment](count)
     _keep_last_checkpoints()
-    train.hlbl(corpus(), folder, recipe=RECIPE, config=CONFIG, tree=TREE, run=run)
+    train("hlbl", corpus(), folder, recipe=RECIPE, config=CONFIG, structure=TREE, run=run)
 
 
 def clock() -> SimpleNamespace:

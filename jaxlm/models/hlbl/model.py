@@ -19,12 +19,15 @@ from jax import Array
 from jaxfit.program import Mean, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe
 from jaxfit.tables import Gathered, Weights, require_whole, rows_of
-from jaxlm.data.contexts import gather_contexts, pad
+from jaxlm.context_model import predicts_from_context
+from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.data.contexts import pad
 from jaxlm.models.hlbl import batch as hlbl_batch
 from jaxlm.models.hlbl import gradient as hlbl_gradient
+from jaxlm.models.hlbl import tree as hlbl_tree
 from jaxlm.models.hlbl.batch import TILE, Batch, Data
 from jaxlm.objectives.dropout import dropout
-from jaxlm.trees.paths import Tree
+from jaxlm.trees.paths import Tree, node_biases
 
 
 @dataclass(frozen=True)
@@ -52,12 +55,8 @@ class Config:
 
     @property
     def num_hot(self) -> int:
-        """How many of the first nodes take part in a minibatch as one dense matrix product.
-
-        Dense, a node costs the same whether visited or not, about as much as 30 visits one by one in a
-        minibatch of 1000. More codes per word visit more nodes that often.
-        """
-        return min(self.num_nodes, 64 * max(1, round(self.num_nodes / self.num_words)))
+        """How many of the first nodes are dense in a minibatch."""
+        return hlbl_tree.num_hot(self.num_nodes, self.num_words)
 
 
 class Params(NamedTuple):
@@ -199,24 +198,6 @@ def texts_over(tree: Tree, config: Config, eos: int) -> Callable[[np.ndarray], D
     return lambda ids: replace(tables(), text=pad(ids, config.context_size, eos))
 
 
-def average_predicted(params: Params, data: Data, config: Config) -> tuple[np.ndarray, np.ndarray]:
-    """For each word the sum of r̂ over the contexts it follows, [N_w, N_f], and their number, [N_w] (§4.4)."""
-    block, size = 1000, int(data.text.events)
-
-    def step(i: Array, sums: Array) -> Array:
-        index = i * block + jnp.arange(block, dtype=jnp.int32)
-        context, word = gather_contexts(
-            data.text, jnp.minimum(index, size - 1), config.context_size, config.across_lines
-        )
-        r_hat = jnp.sum(params.C[None] * params.R[context], axis=1)
-        return sums.at[jnp.where(index < size, word, config.num_words)].add(r_hat, mode="drop")
-
-    zeros = jnp.zeros((config.num_words, config.num_features))
-    sums = jax.jit(lambda sums: jax.lax.fori_loop(0, -(-size // block), step, sums))(zeros)
-    words = hlbl_batch.words_of(data)
-    return np.asarray(sums), np.bincount(words, minlength=config.num_words)
-
-
 def num_examples(data: Data) -> int:
     """The events of a text."""
     return int(data.text.events)
@@ -265,3 +246,25 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
         {"dropout": 0.3},
     ),
 }  # fmt: skip
+
+MODEL = LanguageModel(
+    name="hlbl",
+    about="the hierarchical log-bilinear model and its tree over words (thesis, 4.3)",
+    source="Mnih 2010, §4.3",
+    config=Config,
+    recipes=RECIPES,
+    fitting=BySGD(
+        parameters=Params._fields,
+        init=lambda key, config, counts, tree: init(key, config, node_biases(tree, counts)),
+        texts=lambda config, eos, tree: texts_over(tree, config, eos),
+        program=program,
+    ),
+    structure=hlbl_tree.TREE,
+    capabilities=(
+        predicts_from_context(
+            lambda params, context, config, children: log_prob(params, context, children, config.num_words)
+        ),
+        Embeds(lambda params: params.R),
+        hlbl_tree.HAS_TREE,
+    ),
+)

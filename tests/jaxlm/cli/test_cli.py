@@ -110,7 +110,7 @@ def test_tree_is_told_written_and_used_again(place, call, call_json, tmp_path):
     files = [argument for name in ("train", "valid") for argument in (f"--{name}", place / f"{name}.txt")]
     command = ["train", "hlbl", *files, "--min-count", 2, *SMALL, "--epochs", 1, "--out", tmp_path / "again"]
     call(*command, "--tree", tmp_path / "tree.npz")
-    np.testing.assert_array_equal(jaxlm.load(tmp_path / "again").tree.children, model.tree.children)
+    np.testing.assert_array_equal(jaxlm.load(tmp_path / "again").structure.children, model.structure.children)
     assert not (tmp_path / "again" / "bootstrap").exists()
 
 
@@ -134,7 +134,7 @@ def test_export_reads_back(place, call, call_json, tmp_path):
     call("export", place / "hlbl", "--format", "safetensors", "--out", tmp_path / "h.safetensors")
     arrays = load_file(tmp_path / "h.safetensors")
     np.testing.assert_array_equal(arrays["Q"], model.params.Q)
-    np.testing.assert_array_equal(arrays["tree"], model.tree.children)
+    np.testing.assert_array_equal(arrays["tree"], model.structure.children)
 
     call("export", place / "lbl", "--format", "word2vec", "--out", tmp_path / "lbl.vec")
     header, *rows = (tmp_path / "lbl.vec").read_text().splitlines()

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from jaxfit.recipe import Recipe
-from jaxlm import train
+from jaxfit.run_dir.run import Run
 from jaxlm.data.synthetic import planted
+from jaxlm.models.hlbl.tree import TreeOptions
+from jaxlm.train import train
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -19,11 +21,12 @@ def test_many_devices_equal_one(tmp_path: Path, optimizer):
     )  # fmt: skip
     options = {"recipe": recipe, "config": {"num_features": 8, "dropout": 0.2}, "seed": 3}
     one, four = (
-        train.hlbl(
+        train(
+            "hlbl",
             corpus,
             tmp_path / str(n),
-            tree=train.TreeOptions("random", copies=4),
-            run=train.Run(devices=n),
+            structure=TreeOptions("random", copies=4),
+            run=Run(devices=n),
             **options,
         )
         for n in (1, 4)

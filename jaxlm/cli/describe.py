@@ -1,0 +1,72 @@
+"""What a model is, and its file for other programs: `jaxlm info | export`."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxfit.cli import options
+from jaxfit.cli.command import print_json
+from jaxfit.errors import UserError
+from jaxfit.run_dir.journal import Journal
+from jaxfit.run_dir.metadata import CONFIG
+from jaxlm.cli import model_command
+from jaxlm.contract import PredictsWords
+from jaxlm.export import FORMATS
+from jaxlm.trained_model import load
+
+
+def add(commands: Any) -> None:
+    """Add the commands to those of `jaxlm`."""
+    model_command.add(
+        commands, "info", "what a model is and how its training went", run_info, unfinished=False
+    )
+    parser = model_command.add(commands, "export", "write a model for other programs", run_export)
+    parser.add_argument(
+        "--format", type=options.choice("--format", FORMATS), metavar="|".join(FORMATS), help="of the file"
+    )
+    parser.add_argument("--out", metavar="FILE", help="where to write it")
+
+
+def run_info(args: argparse.Namespace) -> None:
+    """What the model is, its sizes, and how its training went."""
+    directory = Path(args.directory)
+    model = load(directory, unfinished=True)  # it says whether it is
+    shown = {name: "x".join(map(str, shape)) for name, shape in model.sizes().items()}
+    history = Journal(directory).lines() if (directory / CONFIG).exists() else []
+    if args.json:
+        print_json({
+            "command": "info", "model": args.directory, **model.info, "words": len(model.vocabulary),
+            "sizes": shown, "history": history,
+        })  # fmt: skip
+        return
+    print(f"model         {model.name}, {len(model.vocabulary):,} words")
+    for title, name in (("settings", "config"), ("recipe", "recipe")):
+        if model.info.get(name):
+            print(f"{title:13} " + ", ".join(f"{k} {options.show(v)}" for k, v in model.info[name].items()))
+    data = model.info.get("corpus")
+    if data:
+        print(f"trained on    {data['name']}, {data['training events']:,} events")
+    print("sizes         " + ", ".join(f"{name} {size}" for name, size in shown.items()))
+    if history:
+        best = min(history, key=lambda line: line["valid"])
+        normalised = model.record.capability(PredictsWords) is not None
+        value = f"perplexity {np.exp(best['valid']):.2f}" if normalised else f"score {best['valid']:.4f}"
+        print(
+            f"training      {len(history)} epochs, best validation {value} after epoch {best['epoch'] + 1}"
+            + ("" if model.info.get("finished") else ", not finished")
+        )
+
+
+def run_export(args: argparse.Namespace) -> None:
+    """Write the model for other programs."""
+    form = model_command.required(args, "format", f"choose from {', '.join(FORMATS)}")
+    out = Path(model_command.required(args, "out", "name a file: --out FILE"))
+    if out.is_dir():
+        raise UserError("a directory stands where a file should", out, "name a file")
+    FORMATS[form](model_command.model_of(args), out)
+    if args.json:
+        print_json({"command": "export", "model": args.directory, "format": form, "out": str(out)})
+    else:
+        print(f"wrote {out} ({out.stat().st_size:,} bytes)")

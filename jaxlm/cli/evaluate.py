@@ -1,0 +1,114 @@
+"""How well a model predicts a text: `jaxlm eval | score`."""
+
+import argparse
+import sys
+from typing import Any
+
+import numpy as np
+
+from jaxfit.cli import options
+from jaxfit.cli.command import print_json
+from jaxfit.errors import UserError
+from jaxlm.cli import model_command
+from jaxlm.contract import PredictsWords
+from jaxlm.data.corpus import reading_of
+from jaxlm.data.encoding import Encoded, encode
+from jaxlm.tasks import mixture
+from jaxlm.tasks.evaluate import LN10, evaluate, line_log_probs
+from jaxlm.trained_model import Model, load
+
+
+def add(commands: Any) -> None:
+    """Add the commands to those of `jaxlm`."""
+    parser = model_command.add(
+        commands, "eval", "perplexity of a text, also under two models mixed", run_eval
+    )
+    parser.add_argument("--text", nargs="+", metavar="FILE", help="text to evaluate on (- is standard input)")
+    parser.add_argument(
+        "--mix", metavar="DIR2", help="a second model over the same vocabulary, to be mixed in"
+    )
+    weight = parser.add_mutually_exclusive_group()
+    weight.add_argument(
+        "--weight", type=options.number("--weight", float, high=1), metavar="A",
+        help="share of DIR in the mixture (0 to 1; default: 0.5)",
+    )  # fmt: skip
+    weight.add_argument(
+        "--fit-weight-on", nargs="+", metavar="FILE", help="validation text to choose the share by"
+    )
+    parser = model_command.add(
+        commands, "score", "base-10 log-probability of each line, its end included", run_score
+    )
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="sentences (default: standard input)"
+    )
+
+
+def run_eval(args: argparse.Namespace) -> None:
+    """Perplexity, events, unknown words, log-probability."""
+    files = model_command.required(args, "text", "name a text: --text FILE")
+    if not args.mix and (args.weight is not None or args.fit_weight_on):
+        raise UserError("there is no second model to mix", "--weight, --fit-weight-on", "name it: --mix DIR2")
+    model = model_command.model_of(args)
+    model.require(PredictsWords, "eval", args.directory)
+    texts = [files] + ([args.fit_weight_on] if args.fit_weight_on else [])
+    encoded = [_encode(model, files) for files in texts]
+    log_probs = [model.event_log_probs(text.ids) for text in encoded]
+    result: dict[str, Any] = {"command": "eval", "model": args.directory, "text": files}
+    if args.mix:
+        second = load(args.mix, unfinished=args.unfinished)
+        second.require(PredictsWords, "eval", args.mix)
+        others = [second.event_log_probs(_exchange(text.ids, model, second, args)) for text in encoded]
+        weight = 0.5 if args.weight is None else args.weight
+        if args.fit_weight_on:
+            weight = mixture.fit_weight(log_probs[1], others[1])
+        singles = [evaluate(values[0]).perplexity for values in (log_probs, others)]
+        log_probs = [mixture.mix(log_probs[0], others[0], weight)]
+        result |= {"mix": args.mix, "weight": weight, "perplexities": singles}
+    evaluation = evaluate(log_probs[0], encoded[0].unknown)
+    result |= evaluation.record()
+    if args.json:
+        print_json(result)
+        return
+    print(f"perplexity       {evaluation.perplexity:.2f}")
+    if args.mix:
+        (first, second_alone), how = singles, "fitted" if args.fit_weight_on else "given"
+        print(f"  mixture        {weight:.4f} of {args.directory} and {1 - weight:.4f} of {args.mix} ({how})")
+        print(f"  each alone     {first:.2f} and {second_alone:.2f}")
+    print(f"events           {evaluation.events:,} (words and line ends)")
+    share = evaluation.unknown / max(evaluation.events, 1)
+    print(f"unknown words    {evaluation.unknown:,} ({100 * share:.1f} %)")
+    print(f"log-probability  {evaluation.log_prob:,.1f} nats")
+
+
+def run_score(args: argparse.Namespace) -> None:
+    """One log10 probability a line."""
+    model = model_command.model_of(args)
+    model.require(PredictsWords, "score", args.directory)
+    ids = _encode(model, [args.file]).ids
+    log_probs = model.event_log_probs(ids, fresh_lines=True)
+    scores = line_log_probs(log_probs, ids, model.vocabulary.eos) / LN10
+    sys.stdout.writelines(f"{score:.6f}\n" for score in scores)
+    if args.json:
+        print_json(
+            {"command": "score", "model": args.directory, "lines": len(scores), "log10": scores.tolist()}
+        )
+
+
+def _encode(model: Model, files: list[str]) -> Encoded:
+    return encode(files, model.vocabulary, reading_of(model.info))
+
+
+def _exchange(ids: np.ndarray, model: Model, second: Model, args: argparse.Namespace) -> np.ndarray:
+    """Ids of the same words in the second model's order; the two must know the same words."""
+    if model.vocabulary.words == second.vocabulary.words:
+        return ids
+    if set(model.vocabulary.words) != set(second.vocabulary.words):
+        here, there = set(model.vocabulary.words), set(second.vocabulary.words)
+        odd = min(here ^ there)
+        owner = args.directory if odd in here else args.mix
+        raise UserError(
+            f"different vocabularies, of {len(here):,} and {len(there):,} words: {odd!r} is only in {owner}",
+            f"{args.directory}, {args.mix}",
+            "train both on the same text, or one with --vocab and the other's vocabulary.txt",
+        )
+    return np.array([second.vocabulary.ids[word] for word in model.vocabulary.words], np.int32)[ids]

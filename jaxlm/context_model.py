@@ -1,0 +1,75 @@
+"""What models share that predict the next word from a fixed number of words before it.
+
+Such a model's Config has `num_words`, `context_size` and `across_lines` (whether contexts run on across line ends),
+its program reads a `Text`, and it has a pure function log_prob(params, context, config) -> [N_w], nats. From these
+follow its data and its predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxfit import fit
+from jaxlm.contract import PredictsWords
+from jaxlm.data.contexts import Text, pad
+
+if TYPE_CHECKING:
+    from jaxlm.trained_model import Model
+
+# By default a GPU rounds the factors of a matrix product to 10 bits and a TPU to 7, so that figures would depend on
+# the device.
+full_precision = partial(jax.default_matmul_precision, "highest")
+
+
+def texts(config: Any, eos: int) -> Callable[[np.ndarray], Text]:
+    """A function from ids, int32 [events], to a text with a context of line ends before it."""
+    return partial(pad, context_size=config.context_size, eos=eos)
+
+
+def predicts_from_context(log_prob: Callable[..., jax.Array]) -> PredictsWords:
+    """The capability to predict words, from a model's pure functions.
+
+    Args:
+        log_prob: (params, context: int32 [c], oldest first, config) -> [N_w], nats; the arrays of a model's structure
+            come as one more argument. It is compiled once for all models of equal config and sizes. Events are
+            scored by the model's program.
+    """
+    compiled = jax.jit(log_prob, static_argnums=2)
+
+    def of_history(model: Model, history: np.ndarray) -> np.ndarray:
+        with full_precision():
+            return np.asarray(compiled(model.params, _last(model, history), model.config, *arrays(model)))
+
+    return PredictsWords(of_history, _score_events)
+
+
+def arrays(model: Model) -> tuple[Any, ...]:
+    """What a model's pure functions take of its structure, as further arguments."""
+    structure = model.record.structure
+    return () if structure is None else (jax.tree.map(jnp.asarray, structure.arrays(model.structure)),)
+
+
+def _last(model: Model, history: np.ndarray) -> jax.Array:
+    """The last words of a history, line ends before its beginning: int32 [context_size]."""
+    size = model.config.context_size
+    padded = np.concatenate([np.full(size, model.vocabulary.eos, np.int32), history])
+    return jnp.asarray(padded[len(history) :], jnp.int32)
+
+
+def _score_events(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
+    """Score a text: float64 [events], nats."""
+    if len(ids) == 0:
+        return np.zeros(0)
+    config = replace(model.config, across_lines=False) if fresh_lines else model.config
+    eos = model.vocabulary.eos
+    assert model.texts is not None
+    with full_precision():
+        program = model.record.fitting.program(config)  # type: ignore[union-attr]
+        return -fit.scores(program, model.params, model.texts(ids)).astype(np.float64)

@@ -1,0 +1,189 @@
+"""The contract between a language model and everything that trains, loads, queries or exports it.
+
+A model file ends with one record, `MODEL = LanguageModel(...)`, and the registry (`jaxlm.models`) has one line for it.
+The record says how the model is fitted, what it can do (its *capabilities*), and what it needs beside its parameters
+(its *structure*). Commands ask a model for a capability, never for its name.
+
+Nothing here imports JAX, so that n-gram models do without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxfit.program import Program
+    from jaxfit.recipe import Recipe
+    from jaxlm.data.default_text import Corpus
+    from jaxlm.ngram.model import NGram
+    from jaxlm.trained_model import Model
+    from jaxlm.trees.paths import Tree
+
+
+@dataclass(frozen=True, kw_only=True)
+class BySGD:
+    """Fitting by the engine (`jaxfit.fit`), on minibatches of the training text.
+
+    The functions of a model with a `Structure` take the structure as one more argument, the last.
+
+    Attributes:
+        parameters: the names of the parameters, as in "R" or "dense/kernel", which recipes give rates and decays by.
+        init: (key, config, counts) -> params before training; counts: int64 [N_w], of the training text.
+        texts: (config, eos) -> a function from ids, int32 [events], to the data that `program` reads.
+        program: (config) -> the `Program` that the engine runs.
+    """
+
+    parameters: tuple[str, ...]
+    init: Callable[..., Any]
+    texts: Callable[..., Callable[[np.ndarray], Any]]
+    program: Callable[[Any], Program]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByCounting:
+    """Fitting by counting: one pass over the training text, without random numbers, devices or validation.
+
+    Attributes:
+        estimate: (ids, num_words, eos, config) -> params; ids: int32 [events], the words of each line, then eos.
+        save: (params, directory) writes the parameters.
+        load: (directory, num_words) -> params; raises UserError where they are damaged or of another vocabulary.
+    """
+
+    estimate: Callable[[np.ndarray, int, int, Any], Any]
+    save: Callable[[Any, Path], None]
+    load: Callable[[Path, int], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Structure:
+    """What a model needs beside its parameters and builds from the corpus before training, such as a tree over words.
+
+    Attributes:
+        name: what it is called in messages, in the help and in `config.json`.
+        options: frozen dataclass of what a user can choose about it.
+        check: raises UserError for options that do not fit together.
+        origin: options -> what determines the structure besides corpus and seed, for `config.json`; {} if it is read
+            from a file.
+        first_stage: options -> the options of a model of this kind that has to be trained first, whose folder goes
+            into the field `bootstrap` of the options; None if there is nothing to train first.
+        build: (corpus, options, counts, key) -> the structure.
+        fields: structure -> the fields of the model's Config that it determines.
+        arrays: structure -> what the model's pure functions take of it, an array.
+        sha256: structure -> its digest, for `config.json`.
+        save: (structure, directory) writes its file; load: (directory, num_words) -> structure.
+        stand_in: (options, num_words, counts) -> a structure of the same size as `build` would give, made without
+            training anything, for measurements.
+    """
+
+    name: str
+    options: type
+    check: Callable[[Any], None]
+    origin: Callable[[Any], dict[str, Any]]
+    first_stage: Callable[[Any], Any | None]
+    build: Callable[[Corpus, Any, np.ndarray, Any], Any]
+    fields: Callable[[Any], dict[str, int]]
+    arrays: Callable[[Any], Any]
+    sha256: Callable[[Any], str]
+    save: Callable[[Any, Path], None]
+    load: Callable[[Path, int], Any]
+    stand_in: Callable[[Any, int, np.ndarray], Any]
+
+
+@dataclass(frozen=True)
+class PredictsWords:
+    """The model has a normalised distribution over the next word.
+
+    Attributes:
+        log_prob: (model, history) -> log P(w | history) of every word, float [N_w], nats; history: int32 [n], the ids
+            of the words before, oldest first, on one line.
+        event_log_probs: (model, ids, fresh_lines) -> log P of each event given those before it, float64 [events],
+            nats; fresh_lines: whether the history begins afresh at each line.
+    """
+
+    log_prob: Callable[[Model, np.ndarray], np.ndarray]
+    event_log_probs: Callable[[Model, np.ndarray, bool], np.ndarray]
+
+    offers: ClassVar[str] = "next-word probabilities (eval, score, next, sample)"
+
+
+@dataclass(frozen=True)
+class Embeds:
+    """The model has a feature vector for each word; vectors: params -> [N_w, N_f]."""
+
+    vectors: Callable[[Any], Any]
+
+    offers: ClassVar[str] = "word vectors (neighbours, export --format word2vec)"
+
+
+@dataclass(frozen=True)
+class HasNGrams:
+    """The model is a table of back-off n-grams; table: params -> NGram."""
+
+    table: Callable[[Any], NGram]
+
+    offers: ClassVar[str] = "n-grams (export --format arpa)"
+
+
+@dataclass(frozen=True)
+class HasTree:
+    """The model's words are the leaves of a binary tree; tree: structure -> Tree."""
+
+    tree: Callable[[Any], Tree]
+
+    offers: ClassVar[str] = "a tree over words (tree)"
+
+
+Capability = TypeVar("Capability", PredictsWords, Embeds, HasNGrams, HasTree)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LanguageModel:
+    """One language model: what it is, how it is fitted, what it can do.
+
+    Attributes:
+        name: as in `jaxlm train NAME`.
+        about: one line for the help.
+        source: the paper and section that it is from.
+        config: frozen dataclass of what shapes the model; the data decide the fields without a default.
+        fitting: how its parameters are found; None for models that are only read.
+        capabilities: what it can do, each at most once.
+        recipes: for fitting by SGD: name -> (recipe, overrides of Config); "tuned" is the default.
+        structure: what it needs beside its parameters, if anything.
+    """
+
+    name: str
+    about: str
+    source: str
+    config: type
+    fitting: BySGD | ByCounting | None
+    capabilities: tuple[Any, ...]
+    recipes: Mapping[str, tuple[Recipe, dict[str, Any]]] = field(default_factory=dict)
+    structure: Structure | None = None
+
+    def capability(self, kind: type[Capability]) -> Capability | None:
+        """The model's capability of this kind, or None."""
+        return next((c for c in self.capabilities if isinstance(c, kind)), None)
+
+    @property
+    def fields_from_data(self) -> tuple[str, ...]:
+        """The fields of Config that the data decide: those without a default."""
+        return tuple(
+            f.name for f in fields(self.config) if f.default is MISSING and f.default_factory is MISSING
+        )
+
+    def configure(self, num_words: int, structure: Any, overrides: Mapping[str, Any]) -> Any:
+        """The Config for a vocabulary of `num_words` words, over a structure if the model has one."""
+        decided = {"num_words": num_words} if "num_words" in self.fields_from_data else {}
+        if self.structure is not None:
+            decided |= self.structure.fields(structure)
+        return self.config(**decided, **overrides)
+
+
+def structure_argument(structure: Any) -> tuple[Any, ...]:
+    """The structure as further arguments of a model's functions: none where the model has no structure."""
+    return () if structure is None else (structure,)

@@ -1,0 +1,186 @@
+"""The tree that a hierarchical model is trained over: which one, how it is built, its file (Mnih 2010, §4.4)."""
+
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxfit.cli.command import suggestion
+from jaxfit.errors import UserError
+from jaxlm import identity
+from jaxlm.contract import HasTree, Structure
+from jaxlm.data.contexts import Text, gather_contexts
+from jaxlm.data.default_text import Corpus
+from jaxlm.trained_model import load
+from jaxlm.trees import build as trees
+from jaxlm.trees import file as tree_file
+from jaxlm.trees.clustering import average_features
+from jaxlm.trees.order import by_visits
+from jaxlm.trees.paths import Tree
+
+FILE = "tree.npz"
+RULES = get_args(trees.Kind)
+UNLEARNED = ("random", "huffman")  # trees that need no word features
+BLOCK = 1000  # examples at a time
+# Random trees of so many copies have the mean code length that Table 4.3 reports for learned trees of (ε, copies).
+STAND_INS = {(0.25, 1): 2, (0.4, 1): 2, (0.4, 2): 5, (0.4, 4): 10}
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """Which tree an hlbl uses."""
+
+    tree: str = field(
+        default="adaptive",
+        metadata={"help": "how words are split, or a tree file (§4.4)", "metavar": f"{'|'.join(RULES)}|FILE"},
+    )
+    epsilon: float = field(
+        default=0.0,
+        metadata={"help": "a word whose responsibilities are this close to 0.5 goes both ways", "high": 0.5},
+    )
+    copies: int = field(default=1, metadata={"help": "subtrees under new roots, x2, x4", "unit": "trees"})
+    replicate: bool = field(default=False, metadata={"help": "make the copies alike (Table 4.6)"})
+    bootstrap: str | None = field(
+        default=None,
+        metadata={
+            "help": "an hlbl, trained on this text, whose word features the tree is built from (default: one over a "
+            "random tree is trained first)",
+            "metavar": "DIR",
+        },
+    )
+
+
+def num_hot(num_nodes: int, num_words: int) -> int:
+    """How many of the most visited nodes take part in a minibatch as one dense matrix product.
+
+    Dense, a node costs the same whether visited or not, about as much as 30 visits one by one in a minibatch of 1000.
+    More codes per word visit more nodes that often.
+    """
+    return min(num_nodes, 64 * max(1, round(num_nodes / num_words)))
+
+
+def check(options: TreeOptions) -> None:
+    """Raise a UserError for a tree that is neither a rule nor a file, and for options that only a rule takes."""
+    if options.tree in RULES:
+        return
+    for name in ("epsilon", "copies", "replicate", "bootstrap"):
+        if getattr(options, name) != getattr(TreeOptions(), name):
+            raise UserError(f"--{name} is for building a tree", f"--tree {options.tree}", "leave one out")
+    if not Path(options.tree).exists():
+        what = f"there is no tree kind or file {options.tree!r}"
+        raise UserError(what, "--tree", suggestion(options.tree, RULES))
+
+
+def origin(options: TreeOptions) -> dict[str, Any]:
+    """What determines a tree that is built, besides corpus and seed; {} for one from a file."""
+    if options.tree not in RULES:
+        return {}
+    bootstrap = None if options.bootstrap is None else identity.fingerprint(Path(options.bootstrap))
+    built = {
+        "kind": options.tree, "epsilon": options.epsilon, "copies": options.copies,
+        "replicate": options.replicate, "bootstrap": bootstrap,
+    }  # fmt: skip
+    return {"tree built": built}
+
+
+def first_stage(options: TreeOptions) -> TreeOptions | None:
+    """The tree of the model whose word features this tree is built from: a random one (§4.4)."""
+    learned = options.tree in RULES and options.tree not in UNLEARNED
+    return TreeOptions("random") if learned and options.bootstrap is None else None
+
+
+def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) -> Tree:
+    """Build a tree, or read it; the most visited nodes come first. counts: int64 [N_w], of the training text."""
+    num_words = len(corpus.vocabulary)
+    if options.tree not in RULES:
+        path = Path(options.tree)
+        tree = tree_file.load(path / FILE if (path / FILE).exists() else path, num_words)
+    else:
+        learned = options.tree not in UNLEARNED and options.bootstrap is not None
+        tree = trees.build(
+            options.tree,  # type: ignore[arg-type]
+            key,
+            num_words=num_words,
+            features=word_features(corpus, Path(str(options.bootstrap))) if learned else None,
+            counts=counts,
+            epsilon=options.epsilon,
+            copies=options.copies,
+            replicate=options.replicate,
+        )
+    return by_visits(tree, counts, num_hot(len(tree.children), num_words))
+
+
+def stand_in(options: TreeOptions, num_words: int, counts: np.ndarray) -> Tree:
+    """A random tree with about as many nodes and decisions a word as the tree that `build` would give."""
+    copies = options.copies
+    if options.tree not in UNLEARNED:
+        copies = STAND_INS.get((options.epsilon, options.copies), copies)
+    tree = trees.build("random", jax.random.key(0), num_words=num_words, copies=copies)
+    return by_visits(tree, counts, num_hot(len(tree.children), num_words))
+
+
+def word_features(corpus: Corpus, bootstrap: Path) -> np.ndarray:
+    """Average predicted feature vectors [N_w, N_f] under a trained model (§4.4), over the training text."""
+    model = load(bootstrap)
+    if model.record.structure is not TREE or model.vocabulary.words != corpus.vocabulary.words:
+        raise UserError(
+            "not an hlbl over this vocabulary", bootstrap, "give the folder of one trained on this text"
+        )
+    assert model.texts is not None
+    text = model.texts(corpus.train).text
+    return average_features(
+        *average_predicted(model.params, text, model.config, corpus.train)
+    )
+
+
+def average_predicted(
+    params: Any, text: Text, config: Any, ids: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each word the sum of r̂ over the contexts it follows, [N_w, N_f], and their number, [N_w] (§4.4).
+
+    text: of the events `ids`, int32 [events].
+    """
+    sums = _predicted_sums(params.R, params.C, text, config)
+    return np.asarray(sums), np.bincount(ids, minlength=config.num_words)
+
+
+@partial(jax.jit, static_argnames="config")
+def _predicted_sums(R: Array, C: Array, text: Text, config: Any) -> Array:
+    size = text.events
+
+    def step(i: Array, sums: Array) -> Array:
+        index = i * BLOCK + jnp.arange(BLOCK, dtype=jnp.int32)
+        context, word = gather_contexts(
+            text, jnp.minimum(index, size - 1), config.context_size, config.across_lines
+        )
+        r_hat = jnp.sum(C[None] * R[context], axis=1)
+        return sums.at[jnp.where(index < size, word, config.num_words)].add(r_hat, mode="drop")
+
+    zeros = jnp.zeros((config.num_words, config.num_features))
+    return jax.lax.fori_loop(0, -(-size // BLOCK), step, zeros)
+
+
+def _load(directory: Path, num_words: int) -> Tree:
+    return tree_file.load(directory / FILE, num_words)
+
+
+TREE = Structure(
+    name="tree",
+    options=TreeOptions,
+    check=check,
+    origin=origin,
+    first_stage=first_stage,
+    build=build,
+    fields=lambda tree: {"num_nodes": len(tree.children)},
+    arrays=lambda tree: tree.children,
+    sha256=identity.tree_sha256,
+    save=lambda tree, directory: tree_file.save(tree, directory / FILE),
+    load=_load,
+    stand_in=stand_in,
+)
+HAS_TREE = HasTree(lambda tree: tree)

@@ -1,0 +1,64 @@
+"""What the records of n-gram models share: their files, their predictions, their options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxfit.errors import UserError
+from jaxlm.contract import ByCounting, HasNGrams, PredictsWords
+from jaxlm.ngram import model
+from jaxlm.ngram.counts import MAX_ORDER
+from jaxlm.ngram.model import NGram
+
+if TYPE_CHECKING:
+    from jaxlm.trained_model import Model
+
+
+@dataclass(frozen=True)
+class NoConfig:
+    """A model without options."""
+
+
+@dataclass(frozen=True)
+class OrderConfig:
+    """What shapes a model of n-grams."""
+
+    order: int = field(
+        default=5,
+        metadata={
+            "help": "length of the longest n-grams",
+            "unit": f"words, 1 to {MAX_ORDER}",
+            "high": MAX_ORDER,
+        },
+    )
+
+
+def by_counting(estimate: Callable[[np.ndarray, int, int, Any], NGram]) -> ByCounting:
+    """Fitting by counting n-grams; estimate: (ids, num_words, eos, config) -> NGram."""
+    return ByCounting(estimate=estimate, save=model.save, load=_load)
+
+
+def _load(directory: Path, num_words: int) -> NGram:
+    found = model.load(directory)
+    if found.vocab_size != num_words:
+        what = f"the n-grams are over {found.vocab_size:,} words and the vocabulary has {num_words:,}"
+        raise UserError(what, directory, "its files do not belong together: train it again")
+    return found
+
+
+def _log_prob(trained: Model, history: np.ndarray) -> np.ndarray:
+    """Behind a line end, as in `_event_log_probs`."""
+    return trained.params.log_prob(np.concatenate([[trained.vocabulary.eos], history]))
+
+
+def _event_log_probs(trained: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
+    """Every line begins afresh, whatever `fresh_lines` is."""
+    return trained.params.event_log_probs(ids)
+
+
+CAPABILITIES = (PredictsWords(_log_prob, _event_log_probs), HasNGrams(lambda params: params))

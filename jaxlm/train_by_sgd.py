@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from jaxfit.errors import UserError
-from jaxfit.loop import Program
+from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import metadata, training
 from jaxfit.run_dir.run import Run

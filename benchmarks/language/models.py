@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.core import store as kept
 from benchmarks.language import scales
 from benchmarks.language.scales import Scale
-from jaxfit import loop as step
+from jaxfit.program import Program
 from jaxfit.run_dir.run import Run
 from jaxfit.trainer import Trainer
 from jaxlm import train

@@ -15,11 +15,12 @@ from benchmarks.data.rating_sets import RatingSet
 from benchmarks.ratings import scales as cf_scales
 from benchmarks.ratings.scales import Scale
 from jaxcf import train
+from jaxcf.contract import NO_PAIRS, BySGD, KnownUsers, UsesRatedItems
 from jaxcf.data import splits
 from jaxcf.data.ratings import EMPTY, Dataset, Pairs, Ratings, digest, take
-from jaxcf.kinds import KINDS, Audience, sizes
 from jaxcf.metrics import Evaluation, evaluate
-from jaxcf.recommender import NO_PAIRS, Model
+from jaxcf.models import get
+from jaxcf.recommender import Model
 from jaxfit.errors import UserError
 from jaxfit.run_dir.training import Run
 from jaxfit.shuffle import permutation
@@ -50,7 +51,7 @@ class Part(NamedTuple):
 class Spec:
     """A model that a table asks for. With data, scale and recipe it determines the trained model."""
 
-    kind: str  # of jaxcf.kinds.KINDS
+    kind: str  # of jaxcf.models.MODELS
     size: int = 0  # features or hidden units; 0: a bias model
     seed: int = 1
     rated: Literal["train", "all"] = "train"  # conditional models: also told of validation and test pairs?
@@ -150,7 +151,7 @@ class Shelf:
         config |= {"num_hidden" if spec.kind in ("rbm", "crbm") else "num_features": spec.size}
         known |= {"seed": spec.seed, "recipe": asdict(recipe)}
         known |= {"config": cf_scales.full_config(spec.kind, config)}
-        if KINDS[spec.kind].conditional:
+        if get(spec.kind).capability(UsesRatedItems):
             pairs = hashlib.sha256(np.stack(asked).astype("<i4").tobytes()).hexdigest()
             known["rated"] = spec.rated if spec.rated == "train" else {"train and": pairs}
         return known
@@ -223,11 +224,11 @@ class Shelf:
 
     def _stars(self, spec: Spec, model: Model, ratings: Ratings) -> np.ndarray:
         """Predictions of ratings; those of users left out are told only whom these rated in all of training."""
-        expected = model.expected
+        expected = model.predictor
         if spec.group is not None:
             known, ratings = (take(p, self.groups[p.user] == spec.group) for p in (self.data.train, ratings))
             rated = Pairs(known.user, known.item)
-            expected = model.fold_in(Audience(self.data.catalogue.num_users, EMPTY, rated))
+            expected = model.fold_in(KnownUsers(self.data.catalogue.num_users, EMPTY, rated))
         return model.stars(expected, ratings.user, ratings.item, clip=False)
 
     def below(self, spec: Spec) -> tuple[Spec, ...]:
@@ -236,7 +237,7 @@ class Shelf:
 
     def shape(self, spec: Spec) -> tuple[Any, ...] | None:
         """What decides how long training takes; None for closed forms."""
-        if KINDS[spec.kind].setting is None:
+        if not isinstance(get(spec.kind).solver(), BySGD):
             return None
         return spec.kind, spec.size, spec.rated, spec.part, spec.group is None
 
@@ -246,26 +247,23 @@ class Shelf:
 
     def trainer(self, spec: Spec) -> tuple[Trainer, str]:
         """The training of a model of this shape, at its first step, and the model's name."""
-        described = KINDS[spec.kind]
+        record = get(spec.kind)
+        fitting = record.solver()
         data, told = self.setting(spec)
         recipe, _ = cf_scales.recipe(spec.kind, self.recipe, self.scale)
         assert recipe is not None
-        assert described.setting is not None
+        assert isinstance(fitting, BySGD)
         mean = float(np.mean(data.train.stars, dtype=np.float64))
-        config = described.config(
-            **{**self.identity(spec)["config"], **sizes(described, data.catalogue, mean)}
-        )
-        setting = described.setting(jax.random.key(0), data, told, config)
+        config = record.configure(data.catalogue, mean, self.identity(spec)["config"])
+        setting = fitting.prepare(jax.random.key(0), data, told, config)
         trainer = Trainer(setting.program, setting.params, setting.train, recipe, jax.random.key(1), None)
         return trainer, spec.label().replace(f"-seed{spec.seed}", "")
 
     def parameters(self, spec: Spec) -> int:
         """How many numbers a model learns."""
-        described = KINDS[spec.kind]
-        config = described.config(
-            **{**self.identity(spec)["config"], **sizes(described, self.ratings(spec).data.catalogue, 0.0)}
-        )
-        return sum(int(np.prod(x.shape)) for x in jax.tree.leaves(described.like(config)))
+        record, catalogue = get(spec.kind), self.ratings(spec).data.catalogue
+        config = record.configure(catalogue, 0.0, self.identity(spec)["config"])
+        return sum(int(np.prod(x.shape)) for x in jax.tree.leaves(record.shapes(config)))
 
 
 def _with(data: Dataset, train: Ratings, valid: Ratings) -> Dataset:

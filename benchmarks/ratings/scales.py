@@ -6,8 +6,9 @@ from typing import Any
 
 from benchmarks.data import sets as data
 from benchmarks.data.rating_sets import RatingSet, drawn
+from jaxcf.contract import FROM_DATA
 from jaxcf.data.synthetic import NETFLIX, NETFLIX_SHARES, Planted
-from jaxcf.kinds import FROM_DATA, KINDS
+from jaxcf.models import get
 from jaxfit.recipe import Recipe
 
 
@@ -60,7 +61,7 @@ def recipe(kind: str, name: str, scale: Scale) -> tuple[Recipe | None, dict[str,
 
     None: a bias model, which is solved exactly.
     """
-    chosen, config = KINDS[kind].recipes[name]
+    chosen, config = get(kind).recipes[name]
     if chosen is None:
         return None, dict(config)
     changes = dict(scale.tuned.get(kind, {})) if name == "tuned" else {}
@@ -70,7 +71,7 @@ def recipe(kind: str, name: str, scale: Scale) -> tuple[Recipe | None, dict[str,
 
 def full_config(kind: str, config: dict[str, Any]) -> dict[str, Any]:
     """All of a kind's configuration but what the data decide: with its defaults, and what makes it this kind."""
-    described = KINDS[kind]
+    described = get(kind)
     of_data = {f.name: 2 for f in fields(described.config) if f.name in FROM_DATA}
     whole = asdict(described.config(**{**config, **described.fixed, **of_data}))
     return {name: value for name, value in whole.items() if name not in FROM_DATA}

@@ -14,11 +14,11 @@ import numpy as np
 
 from benchmarks.data import sets as data
 from benchmarks.speed.peers.factorizers import Train
+from jaxcf.contract import NO_PAIRS, BySGD, KnownUsers, PredictsRatings, TrainingSetup
 from jaxcf.data.ratings import Dataset
 from jaxcf.data.synthetic import Planted, planted, reference
-from jaxcf.kinds import KINDS, Audience, Setting, sizes
 from jaxcf.metrics import evaluate
-from jaxcf.recommender import NO_PAIRS
+from jaxcf.models import get
 from jaxfit import fit
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
@@ -77,29 +77,31 @@ def planted_ground(shape: Planted, why: str) -> Ground:
     return Ground(drawn, about, tuple(round(share * known, 3) for share in (1.06, 1.03)))
 
 
-def prepared(kind: str, data: Dataset, **setting: Any) -> tuple[Setting, Recipe, Any]:
+def prepared(kind: str, data: Dataset, **setting: Any) -> tuple[TrainingSetup, Recipe, Any]:
     """What the engine trains, by the kind's tuned recipe; a setting names fields of Recipe and Config to change."""
-    described = KINDS[kind]
-    recipe, config = described.recipes["tuned"]
+    record = get(kind)
+    recipe, config = record.recipes["tuned"]
     of_recipe = {field.name for field in fields(Recipe)} & setting.keys()
     mean = float(np.mean(data.train.stars, dtype=np.float64))
     of_config = {name: value for name, value in setting.items() if name not in of_recipe}
-    full = described.config(**{**config, **of_config, **sizes(described, data.catalogue, mean)})
-    assert described.setting is not None
-    ready = described.setting(jax.random.key(0), data, NO_PAIRS, full)
+    full = record.configure(data.catalogue, mean, {**config, **of_config})
+    fitting = record.solver()
+    assert isinstance(fitting, BySGD)
+    ready = fitting.prepare(jax.random.key(0), data, NO_PAIRS, full)
     return ready, replace(recipe, **{name: setting[name] for name in of_recipe}), full
 
 
 def ours(kind: str, data: Dataset, **fixed: Any) -> Train:
-    """Train a model of `jaxcf.kinds`, from ratings in memory to its best parameters, validated after every pass."""
+    """Train a model of `jaxcf.models`, from ratings in memory to its best parameters, validated after every pass."""
 
     def train(**setting: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         ready, recipe, config = prepared(kind, data, **fixed, **setting)
         key = jax.random.key(1)
         fitted = fit.fit(ready.program, ready.params, ready.train, ready.valid, recipe=recipe, key=key)
-        audience = Audience(data.catalogue.num_users, data.train, NO_PAIRS)
-        params = jax.block_until_ready(fitted.params)
-        return lambda user, item: KINDS[kind].trained(params, config, audience)(user, item)
+        users = KnownUsers(data.catalogue.num_users, data.train)
+        params, predicting = jax.block_until_ready(fitted.params), get(kind).capability(PredictsRatings)
+        assert predicting is not None
+        return lambda user, item: predicting.predictor(params, config, users)(user, item)
 
     return train
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxfit.loop import Program
+from jaxfit.program import Program
 
 NUM_ROWS, NUM_FEATURES, NUM_EXAMPLES = 40, 3, 101
 

@@ -8,7 +8,7 @@ biases from `bias`, so that `jaxcf.models.crbm` is the same program with others.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -17,8 +17,19 @@ import numpy as np
 from jax import Array, lax
 from numpy.typing import ArrayLike, NDArray
 
+from jaxcf.contract import (
+    BySGD,
+    FoldsIn,
+    KnownUsers,
+    Predictor,
+    PredictsExactly,
+    PredictsRatings,
+    RatingModel,
+    SimilarItems,
+    TrainingSetup,
+)
 from jaxcf.data import user_batches as vectors
-from jaxcf.data.ratings import Ratings
+from jaxcf.data.ratings import Dataset, Pairs, Ratings
 from jaxcf.data.user_batches import Batch, Data
 from jaxcf.models.rbm.chains import (
     chains,
@@ -29,7 +40,7 @@ from jaxcf.models.rbm.chains import (
     reconstruction_metrics,
 )
 from jaxcf.models.rbm.config import Config as Config
-from jaxcf.models.rbm.config import covariance, stars
+from jaxcf.models.rbm.config import covariance, scale, stars
 from jaxcf.models.rbm.config import expected as expected
 from jaxfit.bucketing import capacity, dots
 from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
@@ -280,14 +291,48 @@ def _answer(
     return distribution(params, batch, config, exact, bias)
 
 
+def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
+    """What the engine trains."""
+    params = init(key, config, data.train, data.catalogue.scale.level(data.train.stars))
+    return TrainingSetup(program(config), params, *training_data(data, None))
+
+
+def training_data(data: Dataset, rated: tuple[Ratings | Pairs, ...] | None) -> tuple[Data, Data]:
+    """Training and validation data of the users; rated: the sets that conditional models condition on."""
+    levels, users = data.catalogue.scale, data.catalogue.num_users
+    known = vectors.make_data(data.train, users, levels, rated=rated)
+    return known, known._replace(wanted=vectors.lists(data.valid, users, levels))
+
+
+def predictor(params: Params, config: Config, users: KnownUsers, exact: bool = False) -> Predictor:
+    """The predictor for any users, of training or not, from their known ratings: by mean field, or exactly."""
+    known = vectors.make_data(users.ratings, users.number, scale(config))
+    return lambda user, item: expected(predict(params, known, user, item, config, exact), config)
+
+
+exact_predictor = functools.partial(predictor, exact=True)
+
+
+def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
+    """The predictor for new users: no parameter is a user's own."""
+    return predictor(params, config, users)
+
+
+def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:
+    """W of each item, less its mean over the item's ratings, which no rating tells apart: [items, K N_h]."""
+    W = np.asarray(params.W).reshape(config.num_items, config.num_values, -1)
+    return (W - W.mean(axis=1, keepdims=True)).reshape(config.num_items, -1)
+
+
+def shapes(config: Config) -> Any:
+    """The parameters' shapes."""
+    I, K, H = config.num_items, config.num_values, config.num_hidden
+    return Params._make(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((I * K, H), (I, K), (H,)))
+
+
 # Differs: "thesis" decays as `penalty` says; the thesis does not state its initial parameters. T is 1 (§1.3.2).
-# "tuned" was chosen on 5 % of the training ratings of MovieLens 1M, by the RMSE there, one seed, the best of eight
-# runs with smooth weights: .8616. Smooth weights are what did most: with a decay of 4 and 20 passes .8728 without,
-# .8657 with `smooth` 1. From 1.2 to 2.5 it came to .8648 to .8700, and 30 passes with a decay of 8 to .8616 (60 with
-# 10: .8620 after 22 of them). Counting hidden units from one half is next (without both: .8788). Before smooth
-# weights, and not tried with them: neither other priors and decays nor CD-3 in the last third gained anything, Adam
-# and Adagrad were worse than SGD by .006 and more, and reconstructions by probabilities in place of samples learnt the
-# training set by heart (.8866).
+# "tuned" was chosen on 5 % of the training ratings of MovieLens 1M, where its RMSE is .8616 (without smooth weights
+# .8728, with neither these nor `center` .8788).
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(
@@ -304,3 +349,11 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
         {"init_scale": 0.02, "center": 0.5, "smooth": 1.2},
     ),
 }  # fmt: skip
+
+RBM = RatingModel(
+    name="rbm", about="the restricted Boltzmann machine over ratings", source="Mnih 2010, §5.2.1", config=Config,
+    params=Params, shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),),
+    capabilities=(
+        PredictsRatings(predictor), PredictsExactly(exact_predictor), FoldsIn(fold_in), SimilarItems(item_vectors),
+    ),
+)  # fmt: skip

@@ -133,14 +133,10 @@ def word_features(corpus: Corpus, bootstrap: Path) -> np.ndarray:
         )
     assert model.texts is not None
     text = model.texts(corpus.train).text
-    return average_features(
-        *average_predicted(model.params, text, model.config, corpus.train)
-    )
+    return average_features(*average_predicted(model.params, text, model.config, corpus.train))
 
 
-def average_predicted(
-    params: Any, text: Text, config: Any, ids: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def average_predicted(params: Any, text: Text, config: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each word the sum of r̂ over the contexts it follows, [N_w, N_f], and their number, [N_w] (§4.4).
 
     text: of the events `ids`, int32 [events].

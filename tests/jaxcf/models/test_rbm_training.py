@@ -12,7 +12,7 @@ from jaxcf.data import synthetic as planted
 from jaxcf.data import user_batches as vectors
 from jaxcf.data.ratings import Pairs, Ratings, Scale
 from jaxcf.data.synthetic import Planted
-from jaxcf.kinds import KINDS
+from jaxcf.models import get
 from jaxcf.models.rbm import model as rbm
 from jaxcf.recommender import NO_PAIRS
 from jaxfit import fit, trainer
@@ -30,12 +30,18 @@ def data():
     return planted.planted(jax.random.key(0), TAILED)
 
 
-def fitted(kind, data, directory, run=None, **changes):
-    recipe, config = KINDS[kind].recipes["tuned"]
+def fitted(name, data, directory, run=None, **changes):
+    recipe, config = get(name).recipes["tuned"]
     recipe = dataclasses.replace(recipe, **{"epochs": 2, "batch_size": 2, "rate": {"*": 0.01}, **changes})
-    told = Pairs(data.test.user, data.test.item) if kind == "crbm" else NO_PAIRS
+    rated = Pairs(data.test.user, data.test.item) if name == "crbm" else NO_PAIRS
     return train.train(
-        kind, data, directory, recipe=recipe, config={**config, "num_hidden": 3}, rated=told, run=run or Run()
+        name,
+        data,
+        directory,
+        recipe=recipe,
+        config={**config, "num_hidden": 3},
+        rated=rated,
+        run=run or Run(),
     )
 
 

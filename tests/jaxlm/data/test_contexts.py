@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfit import bucketing as capacity
 from jaxfit import fit
-from jaxfit import loop as step
+from jaxfit.bucketing import capacity_step
 from jaxfit.errors import UserError
+from jaxfit.loop import make_scores
 from jaxlm.data import contexts as examples
 from jaxlm.models import lbl
 
@@ -18,9 +18,9 @@ def test_contexts(across):
     rng = np.random.default_rng(0)
     eos, c = 2, 4
     ids = rng.integers(0, 5, 300).astype(np.int32)
-    padded = examples.pad(ids, c, eos).padded
+    text = examples.pad(ids, c, eos)
     index = rng.permutation(300)[:64].astype(np.int32)
-    contexts, words = examples.gather_contexts(padded, jnp.asarray(index), c, eos, across)
+    contexts, words = examples.gather_contexts(text, jnp.asarray(index), c, across)
     for i, context, word in zip(index, np.asarray(contexts), np.asarray(words), strict=True):
         history = [eos] * c + ids[:i].tolist()
         if not across:
@@ -34,10 +34,10 @@ def test_contexts(across):
 
 def test_texts_of_nearly_one_length_share_a_program():
     config = lbl.Config(num_words=4, num_features=2, context_size=2)
-    program, params = lbl.program(config, 0), lbl.init(jax.random.key(0), config, np.ones(4))
+    program, params = lbl.program(config), lbl.init(jax.random.key(0), config, np.ones(4))
     fit.scores(program, params, examples.pad(np.zeros(10, np.int32), 2, 0))
-    room = capacity.rung(10)
-    scores = step.make_scores(program, room, min(1000, room), 0)
+    room = capacity_step(10)
+    scores = make_scores(program, room, min(1000, room), 0)
     for events in (5, 11, 100):
         assert fit.scores(program, params, examples.pad(np.zeros(events, np.int32), 2, 0)).shape == (events,)
     assert scores._cache_size() == 1

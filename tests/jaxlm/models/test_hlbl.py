@@ -191,7 +191,7 @@ def scaled(params):
 def test_only_rows_on_the_paths_have_a_gradient(children, num_hot):
     config, params = make_params(children)
     batch, padded, text = make_batch(config, children, INDEX, room=20)
-    _, grads = gradient(scaled(params), batch, jnp.ones(len(INDEX)), None, config)
+    *_, grads = gradient(scaled(params), batch, jnp.ones(len(INDEX)), None, config)
     on_paths = {node for i in INDEX for code in codes_of(children)[text[i]] for node, _ in code}
     in_contexts = {int(w) for i in INDEX for w in padded[i : i + C]}
     for parts, table, rows in (

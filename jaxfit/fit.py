@@ -123,6 +123,9 @@ def fit(
             )
             saved = time.monotonic()
 
+    def is_due() -> bool:
+        return time.monotonic() - saved > 60 * checkpoint_minutes
+
     def out_of_time() -> bool:
         return processes.agreed(max_minutes is not None and time.monotonic() - began > 60 * max_minutes)
 
@@ -151,7 +154,7 @@ def fit(
                     if interrupted():
                         save()
                         raise Interrupted
-                    if end < trainer.steps and time.monotonic() - saved > 60 * checkpoint_minutes:
+                    if end < trainer.steps and is_due():
                         save()
                     if out_of_time():
                         break
@@ -176,8 +179,10 @@ def fit(
                         pause_seconds=time.perf_counter() - before,
                         compile_seconds=trainer.compile_seconds,
                     )
-                save()
-                if interrupted():
+                progress, stop = trainer.progress, interrupted()
+                if stop or progress.done or stopping.is_best(progress) or is_due():
+                    save()
+                if stop:
                     raise Interrupted
             if not trainer.progress.done:
                 stopped = "max-minutes"

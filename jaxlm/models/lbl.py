@@ -67,7 +67,7 @@ class Batch(NamedTuple):
     word: Array
 
 
-def init(key: Array, config: Config, counts: np.ndarray) -> Params:
+def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
     """Parameters before training (§3.4.1): small Gaussians, and biases that give the base rates.
 
     counts: [N_w], of the training text.
@@ -77,11 +77,12 @@ def init(key: Array, config: Config, counts: np.ndarray) -> Params:
     """
     D, c = config.num_features, config.context_size
     key_R, key_C = jax.random.split(key)
-    rates = np.maximum(np.asarray(counts, np.float64), 1)
+    xp = jnp if isinstance(counts, jax.core.Tracer) else np  # float64 where it can be
+    rates = xp.maximum(xp.asarray(counts, float), 1)
     return Params(
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, D)),
         C=0.1 / D**0.5 * jax.random.normal(key_C, (c, D) if config.diagonal else (c, D, D)),
-        b=jnp.asarray(np.log(rates / rates.sum()), jnp.float32),
+        b=jnp.asarray(xp.log(rates / rates.sum()), jnp.float32),
     )
 
 

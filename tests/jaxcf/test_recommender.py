@@ -14,7 +14,7 @@ from jaxcf.data import synthetic as planted
 from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, take
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get, names, pmf
-from jaxfit import loop as step
+from jaxfit import loop
 from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir.training import Run
@@ -188,10 +188,10 @@ def test_a_training_that_was_interrupted_goes_on_bit_for_bit(data, tmp_path, mon
 def test_an_equal_training_finds_its_steps_compiled(kind, data, tmp_path):
     whole = {"batch_size": 120}  # users: one bucket, whatever the order
     fitted(kind, data, tmp_path / "one", **whole)
-    made = step.make_run.cache_info()
+    made = loop.make_run.cache_info()
     fitted(kind, data, tmp_path / "two", rate={"*": 0.02}, **whole)
-    assert step.make_run.cache_info().misses == made.misses
-    assert step.make_run.cache_info().hits > made.hits
+    assert loop.make_run.cache_info().misses == made.misses
+    assert loop.make_run.cache_info().hits > made.hits
 
 
 def test_training_says_what_data_it_cannot_use(data, tmp_path):

@@ -78,7 +78,7 @@ def test_a_training_by_buckets_that_was_interrupted_goes_on_bit_for_bit(data, tm
 
     def failing(directory, arrays, state):
         save(directory, arrays, state)
-        stands.append((state["stand"]["epoch"], state["stand"]["at"]))
+        stands.append((state["progress"]["epoch"], state["progress"]["at"]))
         if stands[-1][0] == 1 and stands[-1][1] == between(laid[-1]):
             raise RuntimeError("killed")
 

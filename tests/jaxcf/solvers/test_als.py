@@ -15,7 +15,7 @@ from jaxcf.data.ratings import Ratings
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get, pmf
 from jaxcf.solvers import als, sweeps
-from jaxfit import loop as step
+from jaxfit import state
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
@@ -113,10 +113,10 @@ def to_the_end(program, params, data, recipe):
     """The parameters at the very end of a training, where `fit` would keep the best on validation."""
     trainer = Trainer(program, params, data, recipe, jax.random.key(1), None)
     for epoch in range(recipe.epochs):
-        trainer.stand = trainer.stand._replace(epoch=epoch)
+        trainer.progress = trainer.progress._replace(epoch=epoch)
         trainer.epoch_run()(0, trainer.steps)
-        trainer.state = step.fold(trainer.state)
-    return step.current(trainer.state)
+        trainer.state = state.between_epochs(trainer.state)
+    return state.current(trainer.state)
 
 
 @pytest.mark.parametrize(("name", "solver"), [("pmf", "als"), ("bias", None)])

@@ -26,7 +26,7 @@ Ratings are files of any layout with users, items and stars: MovieLens, the Netf
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status (see `jaxfit.cli.command`); products are of full precision."""
     with jax.default_matmul_precision("highest"):
-        return command.run("jaxcf", build, argv)
+        return command.run("jaxcf", build, argv, cached=True)
 
 
 def build() -> command.Parser:

@@ -95,9 +95,8 @@ def stars_of(columns: Columns, scale: Scale | None) -> tuple[np.ndarray, np.ndar
         UserError: if a rating is missing, not a finite number, or off the given scale.
     """
     codes, texts = dictionary_codes(columns.stars)
-    numbers = np.array(
-        [_number(text) for text in texts.to_pylist()] + [np.nan]
-    )  # the last for code -1, missing
+    # the last one is for code -1, a missing rating
+    numbers = np.array([_number(text) for text in texts.to_pylist()] + [np.nan])
     bad = ~np.isfinite(numbers)
     if scale is not None:
         bad |= ~scale.contains(numbers)

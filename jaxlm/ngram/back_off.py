@@ -29,6 +29,8 @@ from numpy.typing import NDArray
 from jaxlm.ngram.counts import Grams
 from jaxlm.ngram.model import NGram, Table, log
 
+# SRILM's gtmin, the lowest count of an n-gram in the model: of unigrams, bigrams, longer n-grams
+CUT_OFFS = (1, 1, 2)
 MIN_REST = 3e-6  # SRILM's Prob_Epsilon
 
 
@@ -39,7 +41,14 @@ def estimate(
     vocab_size: int,
     eos: int,
 ) -> NGram:
-    """Estimate the back-off model with the given counts and discounted counts, one array [G] for each order."""
+    """Estimate the back-off model with the given counts and discounted counts, one array [G] for each order.
+
+    N-grams with counts below the cut-offs are left out.
+    """
+    cut_offs = [CUT_OFFS[min(k, len(CUT_OFFS) - 1)] for k in range(len(grams))]
+    discounted = [
+        np.where(c < cut_off, 0.0, d) for c, d, cut_off in zip(counts, discounted, cut_offs, strict=True)
+    ]
     prob = _unigrams(counts[0], discounted[0], vocab_size)
     probs, backoffs = [prob], []
     for table, c, d in zip(grams[1:], counts[1:], discounted[1:], strict=True):

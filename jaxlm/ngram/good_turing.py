@@ -10,11 +10,6 @@ from jaxlm.ngram.counts import count, counts_of_counts
 from jaxlm.ngram.model import NGram
 
 GT_MAX = (1, 7)  # highest discounted count: of unigrams, of longer n-grams
-GT_MIN = (
-    1,
-    1,
-    2,
-)  # cut-off, the lowest count of an n-gram in the model: of unigrams, bigrams, longer n-grams
 
 
 def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> NGram:
@@ -41,12 +36,10 @@ def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> NGra
     """
     grams = count(ids, vocab_size, eos, order)
     counts = [table.counts for table in grams]
-    discounted = []
+    discounted: list[NDArray[np.float64]] = []
     for k, c in enumerate(counts, start=1):
         d = discounts(c, GT_MAX[min(k, len(GT_MAX)) - 1], f"{k}-grams")
-        of_count = np.append(d, 1.0)[np.minimum(c, len(d))]
-        cut_off = GT_MIN[min(k, len(GT_MIN)) - 1]
-        discounted.append(np.where(c < cut_off, 0.0, of_count * c))
+        discounted.append(np.append(d, 1.0)[np.minimum(c, len(d))] * c)
     return back_off.estimate(grams, counts, discounted, vocab_size, eos)
 
 

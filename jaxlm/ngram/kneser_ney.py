@@ -11,7 +11,6 @@ from jaxlm.ngram.counts import Grams, continuation_counts, count, counts_of_coun
 from jaxlm.ngram.model import NGram, Table, log
 
 FALLBACK = (0.5, 1.0, 1.5)  # discounts of KenLM's `lmplz --discount_fallback`
-GT_MIN = (1, 1, 2)  # SRILM's cut-offs with back-off: of unigrams, bigrams, longer n-grams
 
 
 def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int, interpolated: bool = True) -> NGram:
@@ -50,10 +49,7 @@ def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int, interpo
         amounts.append(discounts(a, f"{k}-grams")[np.minimum(a, 3)])
     if interpolated:
         return _interpolate(grams, counts, amounts, vocab_size, eos)
-    discounted = []
-    for k, (a, amount) in enumerate(zip(counts, amounts, strict=True), start=1):
-        cut_off = GT_MIN[min(k, len(GT_MIN)) - 1]
-        discounted.append(np.where(a < cut_off, 0.0, a - amount))
+    discounted = [a - amount for a, amount in zip(counts, amounts, strict=True)]
     return back_off.estimate(grams, counts, discounted, vocab_size, eos)
 
 

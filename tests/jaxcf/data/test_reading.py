@@ -76,7 +76,7 @@ def test_files_without_ratings_are_refused(tmp_path):
         ("blank", b"\n\n\n", "blank lines only"),
         ("header", b"user,item,rating\n", "holds no ratings"),
         ("zip", archive.getvalue(), "zip archive"),
-        ("torn.gz", whole[:-12], "gzip file is damaged"),
+        ("truncated.gz", whole[:-12], "gzip file is damaged"),
         ("bad.gz", whole[:2] + b"\0" * 40, "gzip file is damaged"),
         ("pairs", b"1,2\n1,3\n", "pairs of user and item without ratings"),
         ("bad.mat", b"MATLAB 5.0 MAT-file" + b" " * 200, ".mat file cannot be read"),

@@ -46,9 +46,8 @@ def test_arrays_have_the_documented_types_and_order(tree):
     assert (nodes[code_nodes[:-1]] == 0).all()  # the root comes first
     at, side = np.nonzero(tree.children >= 0)
     assert (tree.children[at, side] > at).all()
-    assert (
-        len(code_nodes) - 1 == len(tree.children) + 1 == word_codes[-1]
-    )  # a binary tree has one leaf more than nodes
+    # a binary tree has one leaf more than nodes
+    assert len(code_nodes) - 1 == len(tree.children) + 1 == word_codes[-1]
 
 
 def test_nodes_are_numbered_level_by_level(tree):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxfit.errors import UserError
+from jaxfit.run_dir import manifest
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_info
 from jaxlm import models
@@ -186,6 +187,7 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
         what = f"the vocabulary has {len(vocabulary):,} words and the configuration {num_words:,}"
         raise UserError(what, directory, "its files do not belong together: train it again")
     if isinstance(record.fitting, ByCounting):
+        manifest.require_whole(directory)
         params = record.fitting.load(directory, len(vocabulary))
         return Model(record, vocabulary, config, params, info)
     if not (directory / PARAMETERS).is_dir() or not (info.get("finished") or unfinished):
@@ -244,10 +246,6 @@ def _load_fitted(
                 raise UserError(what, directory, "its files do not belong together: train it again")
     more, counts = structure_argument(structure), np.ones(len(vocabulary), np.int64)
     like = jax.eval_shape(lambda: fitting.init(jax.random.key(0), config, counts, *more))
-    try:
-        params = checkpoint.load_model(directory / PARAMETERS, like)
-    except (ValueError, KeyError):  # from the reader of arrays, for other shapes or names
-        what = "its parameters are of other sizes than its configuration says"
-        raise UserError(what, directory / PARAMETERS, "train it again") from None
+    params = checkpoint.load_model(directory / PARAMETERS, like)
     texts = fitting.texts(config, vocabulary.eos, *more)
     return Model(record, vocabulary, config, params, info, structure, texts)

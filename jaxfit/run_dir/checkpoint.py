@@ -149,13 +149,30 @@ def load_model(path: Path, like: Any) -> Any:
     """The parameters of a model, written by `write`.
 
     Raises:
-        UserError: They are damaged, or other files of the model's folder are.
+        UserError: They are damaged, or other files of the model's folder are; they are of other shapes than `like`.
     """
     manifest.require_whole(path.parent)
     problem = damage(path)
     if problem is not None:
         raise UserError(f"the model is damaged: {problem}", path, "train it again, or resume its training")
+    if _stored_shapes(path) != _shapes(like):
+        what = "its parameters are of other sizes than its configuration says"
+        raise UserError(what, path, "its files do not belong together: train it again")
     return arrays(path, like)
+
+
+def _stored_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    import orbax.checkpoint as ocp
+
+    with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as orbax:
+        return _shapes(orbax.metadata(path.absolute() / "arrays").item_metadata.tree)
+
+
+def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:
+    import jax
+
+    leaves = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda node: hasattr(node, "shape"))[0]
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf.shape for path, leaf in leaves}
 
 
 def require_same(stored: Mapping[str, Any], known: Mapping[str, Any], where: Path) -> None:

@@ -264,22 +264,6 @@ def test_the_order_of_nodes_in_memory_is_none_of_the_model(children, float64):
         np.testing.assert_allclose(p, base_rates(counts), rtol=1e-12)
 
 
-def test_average_predicted_vectors():
-    children = TREES["several codes"]
-    config, params = make_params(children)
-    text = np.random.default_rng(3).integers(0, V - 1, 2500).astype(np.int32)
-    data = hlbl.make_data(text, Tree(children, V), config, eos=0)
-    sums, counts = hlbl.average_predicted(params, data, config)
-    padded = np.asarray(data.text.padded)
-    expected = np.zeros((V, D))
-    R, C_ = np.asarray(params.R), np.asarray(params.C)
-    for i, word in enumerate(text):
-        expected[word] += np.sum(C_ * R[padded[i : i + C]], axis=0)
-    np.testing.assert_allclose(sums, expected, rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(counts, np.bincount(text, minlength=V))
-    assert counts[V - 1] == 0
-
-
 def test_the_tables_of_a_tree_are_made_once(monkeypatch):
     """Any number of texts over one tree, each the same as made by itself."""
     config = hlbl.Config(num_words=V, num_nodes=V - 1, num_features=D, context_size=C)

@@ -1,0 +1,85 @@
+"""The tree of an hlbl: its options, the model it is built from, word features, stand-ins."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxfit.errors import UserError
+from jaxlm.data.contexts import pad
+from jaxlm.models.hlbl import model as hlbl
+from jaxlm.models.hlbl import tree as hlbl_tree
+from jaxlm.models.hlbl.tree import TreeOptions, average_predicted
+from jaxlm.trees import build as trees
+from jaxlm.trees.paths import statistics
+
+V, C, D = 9, 3, 5
+
+
+def make_params(seed=0):
+    config = hlbl.Config(V, V - 1, num_features=D, context_size=C)
+    params = hlbl.init(jax.random.key(seed), config, np.zeros(V - 1))
+    rng = np.random.default_rng(seed)
+    return config, jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape), jnp.float32), params)
+
+
+def test_average_predicted_vectors():
+    config, params = make_params()
+    ids = np.random.default_rng(3).integers(0, V - 1, 2500).astype(np.int32)
+    text = pad(ids, C, 0)
+    sums, counts = average_predicted(params, text, config, 0, ids)
+    padded = np.asarray(text.padded)
+    expected = np.zeros((V, D))
+    R, C_ = np.asarray(params.R), np.asarray(params.C)
+    for i, word in enumerate(ids):
+        expected[word] += np.sum(C_ * R[padded[i : i + C]], axis=0)
+    np.testing.assert_allclose(sums, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(counts, np.bincount(ids, minlength=V))
+    assert counts[V - 1] == 0
+
+
+def test_average_predicted_vectors_compile_once_for_texts_of_about_the_same_length():
+    config, params = make_params()
+    compiled = hlbl_tree._predicted_sums._cache_size()
+    for seed, events in enumerate((2410, 2450, 2499)):
+        ids = np.random.default_rng(seed).integers(0, V, events).astype(np.int32)
+        average_predicted(params, pad(ids, C, 0), config, 0, ids)
+    assert hlbl_tree._predicted_sums._cache_size() <= compiled + 1
+
+
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        (TreeOptions("adaptive", epsilon=0.4), TreeOptions("random")),
+        (TreeOptions("adaptive", bootstrap="elsewhere"), None),
+        (TreeOptions("random", copies=2), None),
+        (TreeOptions("huffman"), None),
+        (TreeOptions("tree.npz"), None),
+    ],
+)
+def test_only_a_learned_tree_without_a_model_needs_one_trained_first(options, first):
+    assert hlbl_tree.first_stage(options) == first
+
+
+def test_options_of_a_built_tree_are_refused_for_a_tree_file(tmp_path):
+    (tmp_path / "tree.npz").write_bytes(b"")
+    hlbl_tree.check(TreeOptions(str(tmp_path / "tree.npz")))
+    for more in ({"epsilon": 0.1}, {"copies": 2}, {"replicate": True}, {"bootstrap": "x"}):
+        with pytest.raises(UserError, match=f"--{next(iter(more))} is for building a tree"):
+            hlbl_tree.check(TreeOptions(str(tmp_path / "tree.npz"), **more))
+    with pytest.raises(UserError, match=r"no tree kind or file 'adaptiv'.* did you mean adaptive"):
+        hlbl_tree.check(TreeOptions("adaptiv"))
+
+
+def test_a_stand_in_has_the_size_of_the_tree_it_stands_for():
+    """Equal numbers of nodes; for overlapping clusters as many copies as make the code lengths of Table 4.3."""
+    counts = np.random.default_rng(0).integers(1, 100, 61)
+    features = np.asarray(jax.random.normal(jax.random.key(1), (61, 4)))
+    for copies in (1, 4):
+        stand_in = hlbl_tree.stand_in(TreeOptions("adaptive", copies=copies), 61, counts)
+        learned = trees.build(
+            "adaptive", jax.random.key(0), num_words=61, features=features, counts=counts, copies=copies
+        )
+        assert len(stand_in.children) == len(learned.children) == 61 * copies - 1
+    stand_in = hlbl_tree.stand_in(TreeOptions("adaptive", epsilon=0.4, copies=4), 61, counts)
+    assert statistics(stand_in, counts).mean_codes == 10

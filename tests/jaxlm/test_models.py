@@ -1,0 +1,85 @@
+"""The registry: names, records, capabilities, and what importing them costs."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+from jaxfit.errors import UserError
+from jaxlm import models
+from jaxlm.contract import BySGD, Embeds, HasNGrams, HasTree, LanguageModel, PredictsWords
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_each_record_has_the_name_of_its_line(name):
+    model = models.get(name)
+    assert model.name == name
+    assert model.about
+    assert model.source
+    assert dataclasses.is_dataclass(model.config)
+    if isinstance(model.fitting, BySGD):
+        assert "tuned" in model.recipes
+
+
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
+    with pytest.raises(UserError, match="no language model 'lbm' - choose from unigram, gt, kn, lbl, hlbl"):
+        models.get("lbm")
+
+
+def test_a_missing_capability_is_an_error_that_says_who_has_it_and_what_the_model_offers():
+    vectors_only = LanguageModel(
+        name="vectors",
+        about="vectors without a distribution",
+        source="",
+        config=object,
+        fitting=None,
+        capabilities=(Embeds(lambda params: params),),
+    )
+    assert models.require(vectors_only, Embeds, "neighbours") is vectors_only.capabilities[0]
+    with pytest.raises(UserError) as refused:
+        models.require(vectors_only, PredictsWords, "eval", "out")
+    assert str(refused.value) == (
+        "eval needs next-word probabilities; vectors has none (out) - use unigram, gt, kn, lbl or hlbl; "
+        "vectors has word vectors (neighbours, export --format word2vec)"
+    )
+    for kind, able in ((HasTree, "use hlbl;"), (HasNGrams, "use unigram, gt or kn;")):
+        with pytest.raises(UserError, match=able):
+            models.require(vectors_only, kind, "it")
+
+
+def test_fields_from_data_are_those_without_a_default():
+    assert models.get("lbl").fields_from_data == ("num_words",)
+    assert models.get("hlbl").fields_from_data == ("num_words", "num_nodes")
+    assert models.get("kn").fields_from_data == ()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "--help",
+        "train kn --help",
+        "train kn --train {place}/train.txt --test {place}/test.txt --min-count 2 --out {out}",
+        "eval {place}/kn --text {place}/test.txt --mix {place}/gt --fit-weight-on {place}/valid.txt",
+        "score {place}/kn {place}/test.txt",
+        "next {place}/kn The",
+        "sample {place}/kn",
+        "info {place}/kn",
+        "export {place}/kn --format arpa --out {out}.arpa",
+    ],
+)
+def test_help_and_ngram_commands_do_not_import_jax(place, tmp_path, command):
+    arguments = command.format(place=place, out=tmp_path / "out").split()
+    program = f"""
+import sys
+from jaxlm.cli.main import main
+try:
+    status = main({arguments!r})
+except SystemExit as end:
+    status = end.code
+heavy = [name for name in ("jax", "optax", "orbax") if name in sys.modules]
+assert not heavy, heavy
+sys.exit(status)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

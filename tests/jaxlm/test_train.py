@@ -1,0 +1,109 @@
+"""Training through the Python API: its results in files, its stages, its precision, its hashing."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+import jaxlm
+from jaxfit.errors import UserError
+from jaxfit.recipe import Recipe
+from jaxfit.run_dir.run import Run
+from jaxlm import identity
+from jaxlm.cli.main import main
+from jaxlm.data import corpus as corpora
+from jaxlm.models.hlbl.tree import TreeOptions
+from jaxlm.train import train
+from jaxlm.train_by_sgd import word_counts
+from small_models import SMALL
+
+RECIPE = Recipe(optimizer="sgd", batch_size=100, epochs=1, rate={"*": 0.01}, decay={"*": 0.0})
+CONFIG = {"num_features": 4, "context_size": 2}
+
+
+@pytest.fixture
+def corpus(place):
+    return corpora.from_files([str(place / "train.txt")], [str(place / "valid.txt")], min_count=2).corpus
+
+
+def test_time_that_runs_out_in_the_first_stage_leaves_no_model(place, corpus, tmp_path, capsys):
+    trained = train(
+        "hlbl", corpus, tmp_path / "api", recipe=RECIPE, config=CONFIG, structure=TreeOptions("balanced"),
+        run=Run(max_minutes=0.0),
+    )  # fmt: skip
+    assert trained.model is None
+    assert trained.fitted is None
+    assert trained.stopped == "max-minutes"
+    with pytest.raises(UserError):
+        jaxlm.load(tmp_path / "api")
+
+    command = ["train", "hlbl", "--train", str(place / "train.txt"), "--valid", str(place / "valid.txt")]
+    command += ["--test", str(place / "test.txt"), *SMALL, "--min-count", "2"]
+    command += ["--out", str(tmp_path / "cli")]
+    assert main([*command, "--max-minutes", "0"]) == 0
+    said = capsys.readouterr().out
+    assert "not trained yet" in said
+    assert "--resume" in said
+    assert "perplexity" not in said
+    assert main([*command, "--max-minutes", "0", "--resume", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["stopped"] == "max-minutes"
+    assert not {"valid", "test"} & set(result)
+    assert main([*command, "--resume"]) == 0
+    assert jaxlm.load(tmp_path / "cli").structure is not None
+
+
+def test_json_files_hold_no_infinity(corpus, tmp_path):
+    """A model that was stopped before its first validation has no score."""
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    train("lbl", corpus, tmp_path, recipe=RECIPE, config=CONFIG, run=Run(max_minutes=0.0))
+    files = [*tmp_path.rglob("*.json"), *tmp_path.rglob("*.jsonl")]
+    assert len(files) > 3
+    for file in files:
+        if "arrays" in file.parts:  # Orbax's own
+            continue
+        for line in [file.read_text()] if file.suffix == ".json" else file.read_text().splitlines():
+            json.loads(line, parse_constant=refuse)
+
+
+def test_a_recipe_by_name_brings_its_own_configuration(corpus, tmp_path):
+    by_name = train("lbl", corpus, tmp_path / "a", config=CONFIG, run=Run(max_minutes=0.0))
+    given = train("lbl", corpus, tmp_path / "b", recipe=RECIPE, config=CONFIG, run=Run(max_minutes=0.0))
+    assert by_name.model.config.dropout > 0
+    assert given.model.config.dropout == 0
+    assert by_name.model.info["environment"]["matmul_precision"] == "highest"
+
+
+@pytest.mark.filterwarnings("ignore:Kneser-Ney")  # the text is tiny
+def test_a_counted_model_is_found_again(corpus, tmp_path):
+    trained = train("kn", corpus, tmp_path, config={"order": 3})
+    assert trained.fitted is None
+    assert trained.model.config.interpolated
+    loaded = jaxlm.load(tmp_path)
+    assert loaded.config == trained.model.config
+    np.testing.assert_array_equal(loaded.log_prob("The he"), trained.model.log_prob("The he"))
+
+
+def test_a_corpus_is_hashed_once(place, monkeypatch):
+    made, real = [], hashlib.sha256
+
+    def sha256(*args):
+        made.append(args)
+        return real(*args)
+
+    monkeypatch.setattr(corpora.hashlib, "sha256", sha256)
+    read = corpora.from_files([str(place / "train.txt")], min_count=2).corpus
+    described = [identity.describe(read) for _ in range(3)]
+    assert len(made) == 1
+    assert described[0]["sha256"] == described[0]["source sha256"] == read.sha256
+    other = read._replace(train=read.train[::-1].copy())
+    assert identity.describe(other)["sha256"] != read.sha256
+    assert identity.describe(read)["sha256"] == read.sha256
+
+
+def test_word_counts(corpus):
+    np.testing.assert_array_equal(word_counts(corpus), np.bincount(corpus.train))

@@ -1,0 +1,152 @@
+"""Loading a model: what is refused, in one line, and what loaded models share."""
+
+import json
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxlm
+from jaxfit.errors import UserError
+from jaxlm import models
+from jaxlm.cli.main import main
+from jaxlm.context_model import texts
+from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.models import lbl
+from jaxlm.trained_model import Model
+
+
+@pytest.fixture
+def copy(place, tmp_path):
+    """A copy of a trained model's folder, as versions before 0.1 wrote it: without a manifest of all files."""
+
+    def make(name):
+        shutil.copytree(place / name, tmp_path / name)
+        (tmp_path / name / "manifest.json").unlink(missing_ok=True)
+        return tmp_path / name
+
+    return make
+
+
+def change_config(folder, **changes):
+    info = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**info, **changes}))
+
+
+def refusal(folder, **options):
+    with pytest.raises(UserError) as refused:
+        jaxlm.load(folder, **options)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_an_unknown_kind_is_refused_with_the_known_ones(copy):
+    folder = copy("hlbl")
+    change_config(folder, model="rnn")
+    message = refusal(folder)
+    assert "there is no language model 'rnn'" in message
+    assert "unigram, gt, kn, lbl, hlbl" in message
+
+
+def test_the_other_packages_folder_is_refused_and_named(tmp_path, capsys):
+    (tmp_path / "config.json").write_text(json.dumps({"format": 1, "model": "pmf", "config": {}, "data": {}}))
+    assert "use jaxcf" in refusal(tmp_path)
+    assert main(["info", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert err == f"jaxlm: 'pmf' is no language model ({tmp_path}) - if it predicts ratings, use jaxcf\n"
+
+
+def test_an_unfinished_training_is_refused_unless_asked_for(place, copy, capsys):
+    folder = copy("lbl")
+    change_config(folder, finished=False)
+    assert "has not finished" in refusal(folder)
+    assert "--unfinished" in refusal(folder)
+    assert jaxlm.load(folder, unfinished=True).log_prob("The").shape
+    text = ["--text", str(place / "test.txt")]
+    assert main(["eval", str(folder), *text]) == 2
+    assert main(["eval", str(folder), *text, "--unfinished"]) == 0
+    capsys.readouterr()
+    assert main(["info", str(folder)]) == 0
+    assert "not finished" in capsys.readouterr().out
+    shutil.rmtree(folder / "parameters")
+    assert "has not finished" in refusal(folder, unfinished=True)
+
+
+@pytest.mark.parametrize("name", ["kn", "lbl", "hlbl"])
+def test_a_vocabulary_of_another_size_is_refused(copy, name):
+    folder = copy(name)
+    with (folder / "vocabulary.txt").open("a") as file:
+        file.write("another\t1\n")
+    assert "do not belong together" in refusal(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), [("lbl", "num_features"), ("lbl", "context_size"), ("hlbl", "num_features")]
+)
+def test_parameters_of_other_sizes_are_refused(copy, name, field):
+    folder = copy(name)
+    config = json.loads((folder / "config.json").read_text())["config"]
+    change_config(folder, config={**config, field: config[field] + 1})
+    assert "parameters are of other sizes than its configuration says" in refusal(folder)
+
+
+def test_a_tree_of_another_size_is_refused(copy):
+    folder = copy("hlbl")
+    config = json.loads((folder / "config.json").read_text())["config"]
+    change_config(folder, config={**config, "num_nodes": config["num_nodes"] + 1})
+    assert "num_nodes is" in refusal(folder)
+
+
+@pytest.mark.parametrize("name", ["kn", "lbl"])
+def test_a_configuration_of_other_fields_is_refused(copy, name):
+    folder = copy(name)
+    change_config(folder, config={"depth": 3})
+    assert "not the configuration of a model" in refusal(folder)
+
+
+def small_lbl(seed=0, num_words=13):
+    """A model that was not trained."""
+    config = lbl.Config(num_words, num_features=7, context_size=3)
+    params = lbl.init(jax.random.key(seed), config, np.ones(num_words))
+    vocabulary = Vocabulary(("<eos>", *(f"w{i}" for i in range(num_words - 1))))
+    make = texts(config, vocabulary.eos)
+    return Model(models.get("lbl"), vocabulary, config, params, {}, None, make)
+
+
+def test_models_of_equal_shape_share_what_is_compiled(monkeypatch):
+    traced, log_prob = [], lbl.log_prob
+    monkeypatch.setattr(lbl, "log_prob", lambda *args: traced.append(args) or log_prob(*args))
+    one, two = small_lbl(0), small_lbl(1)
+    assert not np.array_equal(one.log_prob("w1 w2"), two.log_prob("w1 w2"))
+    one.log_prob("w3")
+    assert len(traced) == 1
+
+
+def test_predictions_are_of_full_precision_without_the_command(monkeypatch):
+    """By default a GPU or TPU rounds the factors of matrix products."""
+    seen, log_prob, score = [], lbl.log_prob, lbl.log_normalizer
+
+    def note(function):
+        def call(*args):
+            seen.append(jax.config.jax_default_matmul_precision)
+            return function(*args)
+
+        return call
+
+    monkeypatch.setattr(lbl, "log_prob", note(log_prob))
+    monkeypatch.setattr(lbl, "log_normalizer", note(score))
+    model = small_lbl(num_words=17)
+    assert jax.config.jax_default_matmul_precision is None
+    model.log_prob("w1")
+    model.event_log_probs(np.array([1, 2, 0]))
+    assert seen == ["highest", "highest"]
+
+
+def test_vectors_and_sizes():
+    model = small_lbl()
+    np.testing.assert_array_equal(model.vectors(), model.params.R)
+    assert model.sizes() == {"R": (13, 7), "C": (3, 7, 7), "b": (13,)}
+    assert model.num_parameters() == 13 * 7 + 3 * 49 + 13
+    assert jnp.asarray(model.params.R).shape == (13, 7)

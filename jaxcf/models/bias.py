@@ -18,7 +18,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from jaxcf.contract import ClosedForm, FoldsIn, KnownUsers, Predictor, PredictsRatings, RatingModel
 from jaxcf.data.ratings import Ratings
-from jaxcf.models.pairwise import by_pairs, rows_of
+from jaxcf.models.pairwise import by_pairs, rows_or_zeros
 from jaxfit.errors import UserError
 
 TOLERANCE = 1e-10  # of conjugate gradients, relative to the right-hand side
@@ -100,7 +100,7 @@ def _side(
 
 def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, config: Config) -> Array:
     """Expected stars, [n], not clipped; an unknown user or item, -1, has bias 0. user, item: int32[n]."""
-    return config.mean + rows_of(params.b, user) + rows_of(params.c, item)
+    return config.mean + rows_or_zeros(params.b, user) + rows_or_zeros(params.c, item)
 
 
 def predictor(params: Params, config: Config, users: KnownUsers) -> Predictor:

@@ -70,7 +70,7 @@ def loss(
     params: Params, example: tuple[Array, Array], rated: Array, key: Array, cd_steps: int, config: Config
 ) -> Array:
     """`rbm.loss` of ONE user who rated the movies `rated`, int32[n], however: the specification."""
-    bias = params.b_h + jnp.sum(params.U[rated], axis=0)
+    bias = params.b_h + jnp.sum(params.U.at[rated].get(mode="fill", fill_value=0), axis=0)
     return rbm.loss(params, example, key, cd_steps, bias, config)
 
 

@@ -42,7 +42,7 @@ def by_pairs(predict: Any, params: Any, config: Any) -> Predictor:
     return predictor
 
 
-def rows_of(table: jax.Array, index: jax.Array | np.ndarray) -> jax.Array:
+def rows_or_zeros(table: jax.Array, index: jax.Array | np.ndarray) -> jax.Array:
     """Rows of a table, zeros for the index -1."""
     known = jnp.where(jnp.asarray(index) < 0, table.shape[0], index)
     return table.at[known].get(mode="fill", fill_value=0)

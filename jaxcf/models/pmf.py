@@ -29,7 +29,7 @@ from jaxcf.contract import (
     TrainingSetup,
 )
 from jaxcf.data.ratings import Dataset, Pairs, Ratings
-from jaxcf.models.pairwise import by_pairs, positive, rows_of, zero_unrated
+from jaxcf.models.pairwise import by_pairs, positive, rows_or_zeros, zero_unrated
 from jaxcf.solvers import als
 from jaxfit.loop import Program
 from jaxfit.recipe import Recipe
@@ -166,8 +166,8 @@ def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, 
     """
     return (
         config.mean
-        + jnp.sum(rows_of(params.U, user) * rows_of(params.V, item), axis=1)
-        + (rows_of(params.b, user) + rows_of(params.c, item))
+        + jnp.sum(rows_or_zeros(params.U, user) * rows_or_zeros(params.V, item), axis=1)
+        + (rows_or_zeros(params.b, user) + rows_or_zeros(params.c, item))
     )
 
 

@@ -3,16 +3,17 @@
 from typing import TYPE_CHECKING, Any
 
 from jaxfit import __version__
+from jaxfit.errors import UserError
 
 if TYPE_CHECKING:
     from jaxcf.recommender import Model, load
 
-__all__ = ["Model", "__version__", "load"]
+__all__ = ["Model", "UserError", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    # Imported on first use: reading and splitting ratings do without JAX.
-    if name in __all__:
+    # Imported when asked for, so that reading and splitting ratings do without JAX.
+    if name in ("Model", "load"):
         from jaxcf import recommender
 
         return getattr(recommender, name)

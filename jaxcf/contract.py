@@ -92,8 +92,8 @@ class Sweeps(NamedTuple):
     params: a pytree of arrays; sweep(params, key) -> those after one more sweep, drawn from the key where it samples;
     objective(params) -> what the sweeps minimise, per rating (or another number worth journaling);
     error(params) -> mean squared error of the validation ratings, in squared stars;
-    mean_after: sweeps after which it is the mean of the parameters of all later sweeps that is validated and kept, as
-    for posterior samples; infinite: the parameters of single sweeps are.
+    mean_after: sweeps after which the mean of the parameters of all later sweeps is validated, and is the result, as
+    for posterior samples; infinite: the parameters of the sweep with the lowest error are the result.
     """
 
     params: Any

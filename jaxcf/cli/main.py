@@ -8,7 +8,6 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import Any
 
 from jaxfit.cli import command
 
@@ -35,19 +34,6 @@ COMMANDS = {
 }
 
 
-class Command(command.Parser):
-    """A parser that is given its options when it is chosen: only then is what it needs imported."""
-
-    fill: Callable[["Command"], None] | None = None
-
-    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse, with all options."""
-        if self.fill is not None:
-            fill, self.fill = self.fill, None
-            fill(self)
-        return super().parse_known_args(*args, **kwargs)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status (see `jaxfit.cli.command`)."""
     return command.run("jaxcf", build, argv, cached=True)
@@ -57,16 +43,15 @@ def build() -> command.Parser:
     """Parser of all commands."""
     parser = command.Parser("jaxcf", description=ABOUT)
     parser.add_argument("--version", action="version", version=f"jaxcf {version('jax-mnih')}")
-    commands = parser.add_subparsers(
-        metavar="COMMAND", dest="command", required=True, title="commands", parser_class=Command
-    )
+    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True, title="commands")
     for name, (about, place) in COMMANDS.items():
         chosen = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
-        chosen.fill = _filler(place)
+        chosen.add_options = _imported(place)
     return parser
 
 
-def _filler(place: str) -> Callable[[Command], None]:
+def _imported(place: str) -> Callable[[command.Parser], None]:
+    """A function by the names of its module and its own, imported when it is called."""
     module, _, function = place.partition(":")
     return lambda parser: getattr(importlib.import_module(module), function)(parser)
 

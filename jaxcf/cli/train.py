@@ -10,7 +10,6 @@ import numpy as np
 
 from jaxcf import metrics, train
 from jaxcf.cli.evaluate import summary
-from jaxcf.cli.main import Command
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, BySweeps, ClosedForm, RatingModel, UsesRatedItems
 from jaxcf.data import reading, splits, synthetic
 from jaxcf.data.ratings import Dataset, Pairs
@@ -30,7 +29,7 @@ VALID = 2  # what is folded into the seed's key (see `jaxcf.train`)
 SETS = ("train", "valid", "test")
 
 
-def add(parser: Command) -> None:
+def add(parser: Parser) -> None:
     """Give the parser of `jaxcf train` a parser for each model of the registry."""
     parser.description = "Train a model. Its options: jaxcf train MODEL --help"
     models = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
@@ -41,7 +40,7 @@ def add(parser: Command) -> None:
             name, help=about, description=f"Train {about}.",
             usage=f"jaxcf train {name} --ratings FILE… --out DIR [options]",
         )  # fmt: skip
-        chosen.fill = lambda parser, record=record: _add_options(parser, record)
+        chosen.add_options = lambda parser, record=record: _add_options(parser, record)
 
 
 def _add_options(parser: Parser, record: RatingModel) -> None:

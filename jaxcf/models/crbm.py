@@ -71,7 +71,7 @@ def loss(
 ) -> Array:
     """`rbm.loss` of ONE user who rated the movies `rated`, int32[n], however: the specification."""
     require_whole(params)
-    bias = params.b_h + jnp.sum(params.U[rated], axis=0)
+    bias = params.b_h + jnp.sum(params.U.at[rated].get(mode="fill", fill_value=0), axis=0)
     return rbm.loss(params, example, key, cd_steps, bias, config)
 
 

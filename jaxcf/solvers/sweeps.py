@@ -17,7 +17,8 @@ from jaxfit.errors import UserError
 class Fitted(NamedTuple):
     """What a fit by sweeps came to.
 
-    params: of the lowest validation error; score: that error (mean square, in stars²), infinite where none was finite;
+    params: after the sweep with the lowest validation error, or the mean of the later sweeps' (`Sweeps.mean_after`);
+    score: their validation error (mean square, in stars²), infinite where none was finite;
     history: one dict a sweep, as journaled; averaged: how many sweeps `params` are the mean of.
     """
 
@@ -47,8 +48,8 @@ def fit(
     Raises:
         UserError: the objective is no longer finite.
     """
-    params, mean = fitting.params, fitting.params
-    best, history, waited = Fitted(params, math.inf, [], 0), [], 0
+    params, mean, history = fitting.params, fitting.params, []
+    result, lowest, waited = Fitted(params, math.inf, [], 0), math.inf, 0
     for number in range(epochs):
         params = fitting.sweep(params, jax.random.fold_in(key, number))
         averaged = int(max(1, number + 1 - fitting.mean_after))
@@ -59,11 +60,13 @@ def fit(
         journal(line)
         history.append(line)
         waited += 1
-        if line["valid"] < best.score:
-            best, waited = Fitted(mean, line["valid"], [], averaged), 0
+        if line["valid"] < lowest:
+            lowest, waited = line["valid"], 0
+        if waited == 0 or number >= fitting.mean_after:
+            result = Fitted(mean, line["valid"], history, averaged)
         if waited >= patience:
             break
-    return best._replace(history=history)
+    return result._replace(history=history)
 
 
 @jax.jit

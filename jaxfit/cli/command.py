@@ -36,7 +36,12 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are UserErrors."""
+    """An argument parser whose complaints are UserErrors.
+
+    add_options: called with the parser when it is chosen, so that what the options need is imported only then.
+    """
+
+    add_options: Callable[["Parser"], None] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"formatter_class": Formatter, "allow_abbrev": False, **kwargs})
@@ -56,6 +61,13 @@ class Parser(argparse.ArgumentParser):
         if missing:
             raise UserError(f"{missing[1].split(', ')[0]} is missing", self.prog, f"see {self.prog} --help")
         raise UserError(message, self.prog, f"see {self.prog} --help")
+
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse, with all options."""
+        if self.add_options is not None:
+            add_options, self.add_options = self.add_options, None
+            add_options(self)
+        return super().parse_known_args(*args, **kwargs)
 
     def options(self) -> list[str]:
         """All option names."""

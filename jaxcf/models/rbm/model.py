@@ -88,7 +88,11 @@ def loss(
     """
     require_whole(params)
     (item, value), K, c = example, config.num_values, config.center
-    W, b_m = params.W.reshape(-1, K, params.W.shape[1])[item], params.b_m[item]  # [n, K, N_h], [n, K]
+    tables = (
+        params.W.reshape(-1, K, params.W.shape[1]),
+        params.b_m,
+    )  # of which padding, past the end, reads zeros
+    W, b_m = (table.at[item].get(mode="fill", fill_value=0) for table in tables)  # [n, K, N_h], [n, K]
     n = jnp.arange(item.shape[0])
 
     def hidden_input(W: Array, bias: Array, value: Array) -> Array:

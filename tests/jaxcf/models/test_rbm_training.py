@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from jaxcf import train
+from jaxcf.contract import NO_PAIRS
 from jaxcf.data import synthetic as planted
 from jaxcf.data import user_batches as vectors
 from jaxcf.data.ratings import Pairs, Ratings, Scale
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get
 from jaxcf.models.rbm import model as rbm
-from jaxcf.recommender import NO_PAIRS
 from jaxfit import fit, trainer
 from jaxfit.bucketing import buckets, plan
 from jaxfit.recipe import Recipe

@@ -13,12 +13,10 @@ import pytest
 import jaxcf
 from benchmarks import __main__
 from benchmarks.core import record, report
-from benchmarks.core import store as kept
+from benchmarks.core.store import DONE
 from benchmarks.data import rating_sets
-from benchmarks.ratings import measures as cf_measures
-from benchmarks.ratings import models as cf_shelf
-from benchmarks.ratings import scales as cf_scales
-from benchmarks.ratings.models import Part, Spec
+from benchmarks.ratings import measures, scales
+from benchmarks.ratings.store import RatingStore, Share, Spec
 from benchmarks.ratings.tables import TABLES
 from jaxcf.data.ratings import take
 
@@ -27,7 +25,7 @@ ROWS = {
     "figure-5.1": 4, "figure-5.2": 3, "figure-5.3": 16,
     **{f"figure-5.{i}": 11 for i in range(4, 9)},
 }  # fmt: skip
-SCALE = cf_scales.SCALES["tiny"]
+SCALE = scales.SCALES["tiny"]
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +44,8 @@ def results(place) -> dict[str, dict]:
 
 
 @pytest.fixture(scope="module")
-def shelf(place) -> cf_shelf.Shelf:
-    return cf_shelf.Shelf(cf_scales.rating_set("planted", SCALE), SCALE, "tuned", place.work)
+def store(place) -> RatingStore:
+    return RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", place.work)
 
 
 def test_every_table_and_figure_is_recorded_with_the_thesis_beside(place, results) -> None:
@@ -108,17 +106,17 @@ def test_tables_and_figures_share_their_models(results) -> None:
     assert len(models["figure-5.5"]) == 10
 
 
-def test_figures_are_those_of_the_models_on_the_shelf(shelf, results) -> None:
+def test_figures_are_those_of_the_models_in_the_store(store, results) -> None:
     spec = Spec("pmf", 3)
-    model = jaxcf.load(shelf.directory(spec))
-    valid, ids = shelf.data.valid, shelf.data.catalogue
+    model = jaxcf.load(store.directory(spec))
+    valid, ids = store.data.valid, store.data.catalogue
     predicted = model.predict(ids.users[valid.user], ids.items[valid.item])
     rmse = np.sqrt(np.mean((predicted.astype(np.float64) - valid.stars) ** 2))
     (row,) = (r for r in results["table-5.2"]["rows"] if r["label"] == ["PMF", "3 (thesis: 50)"])
     assert row["cells"]["valid"]["mean"] == pytest.approx(rmse, abs=1e-6)
     assert row["thesis"] == {"valid": 0.9086}
     # bins: of users in the order of their training ratings, equally many
-    counts = np.bincount(shelf.data.train.user, minlength=ids.num_users)
+    counts = np.bincount(store.data.train.user, minlength=ids.num_users)
     order = np.argsort(counts, kind="stable")
     order = order[counts[order] > 0]
     third = order[len(order) * 2 // 10 : len(order) * 3 // 10]
@@ -134,24 +132,26 @@ def test_figures_are_those_of_the_models_on_the_shelf(shelf, results) -> None:
     assert row["thesis"] == {"parameters": 25.4, "valid": 0.9086}
 
 
-def test_rated_sets_grow_from_the_training_part_to_all(shelf, results) -> None:
-    train = shelf.data.train
+def test_rated_sets_grow_from_the_training_part_to_all(store, results) -> None:
+    train = store.data.train
     total = len(train.user)
-    pairs = train.user.astype(np.int64) * shelf.data.catalogue.num_items + train.item
+    pairs = train.user.astype(np.int64) * store.data.catalogue.num_items + train.item
     before: set[int] = set()
-    for told in range(4):
-        part, others = shelf.setting(Spec("crbm", 3, part=Part(10, told, 3)))
+    for added in range(4):
+        part, others = store.training_data(Spec("crbm", 3, trained_on=Share(10, added, 3)))
         assert len(part.train.user) == round(total * 10 / 99)
         keys, beside = (
-            p.user.astype(np.int64) * shelf.data.catalogue.num_items + p.item for p in (part.train, others)
+            p.user.astype(np.int64) * store.data.catalogue.num_items + p.item for p in (part.train, others)
         )
         assert not set(keys) & set(beside)
         assert before <= set(beside), "each set contains the one before"
-        assert len(beside) == (total - len(keys)) * told // 3
+        assert len(beside) == (total - len(keys)) * added // 3
         before = set(beside)
-        assert part.valid is shelf.data.valid
+        assert part.valid is store.data.valid
     assert set(keys) | set(beside) == set(pairs)
-    assert len(shelf.setting(Spec("rbm", 3, part=Part(20)))[0].train.user) == round(total * 20 / 99)
+    assert len(store.training_data(Spec("rbm", 3, trained_on=Share(20)))[0].train.user) == round(
+        total * 20 / 99
+    )
     rows = results["figure-5.1"]["rows"]
     assert [row["label"] for row in rows] == [
         ["RBM", "10%", ""], ["RBM", "20%", ""], ["CRBM", "10%", "10%"], ["CRBM", "10%", "100%"],
@@ -160,38 +160,38 @@ def test_rated_sets_grow_from_the_training_part_to_all(shelf, results) -> None:
     assert rows[-1]["cells"]["rated"]["mean"] == total / 1e3
 
 
-def test_validation_and_test_pairs_are_told_where_the_thesis_tells_them(shelf) -> None:
-    asked = shelf.data.valid.user.tolist() + shelf.data.test.user.tolist()
-    assert shelf.setting(Spec("cpmf", 3, rated="all"))[1].user.tolist() == asked
-    assert len(shelf.setting(Spec("crbm", 3))[1].user) == 0
+def test_models_condition_on_validation_and_test_pairs_where_the_thesis_does(store) -> None:
+    asked = store.data.valid.user.tolist() + store.data.test.user.tolist()
+    assert store.training_data(Spec("cpmf", 3, rated="all"))[1].user.tolist() == asked
+    assert len(store.training_data(Spec("crbm", 3))[1].user) == 0
 
 
-def test_users_left_out_are_known_by_what_they_rated_alone(place, shelf, results) -> None:
+def test_users_left_out_are_predicted_from_what_they_rated_alone(place, store, results) -> None:
     spec = Spec("cpmf", 2, group=1)
-    sizes = np.bincount(shelf.groups)
+    sizes = np.bincount(store.groups)
     assert sizes.tolist() == [24] * 5
-    inside, told = shelf.setting(spec)
+    inside, rated = store.training_data(spec)
     for part in (inside.train, inside.valid):
-        assert not np.any(shelf.groups[part.user] == 1)
-    assert len(told.user) == 0
-    stars = shelf.get(spec).stars("valid")
-    valid = take(shelf.data.valid, shelf.groups[shelf.data.valid.user] == 1)
+        assert not np.any(store.groups[part.user] == 1)
+    assert len(rated.user) == 0
+    stars = store.get(spec).predictions("valid")
+    valid = take(store.data.valid, store.groups[store.data.valid.user] == 1)
     assert len(stars) == len(valid.user)
     assert len({(u, s) for u, s in zip(valid.item.tolist(), stars.tolist(), strict=True)}) > len(
         set(valid.item.tolist())
     ), "what a user rated moves predictions"
     # whatever they gave for it: the same predictions
-    model = jaxcf.load(shelf.directory(spec))
-    noise = shelf.data.train._replace(stars=shelf.data.train.stars[::-1].copy())
-    asked = rating_sets.RatingSet(shelf.data._replace(train=noise), shelf.asked)
-    other = cf_shelf.Shelf(asked, SCALE, "tuned", place.work)
-    found = other._stars(spec, model, shelf.data.valid)
-    assert np.array_equal(found, shelf._stars(spec, model, shelf.data.valid))
+    model = jaxcf.load(store.directory(spec))
+    noise = store.data.train._replace(stars=store.data.train.stars[::-1].copy())
+    asked = rating_sets.RatingSet(store.data._replace(train=noise), store.asked)
+    other = RatingStore(asked, SCALE, "tuned", place.work)
+    found = other._stars(spec, model, store.data.valid)
+    assert np.array_equal(found, store._stars(spec, model, store.data.valid))
     np.testing.assert_allclose(found, stars, rtol=1e-6)  # that program may have been compiled elsewhere
     # the figure adds up the squared errors of all five groups
-    users = cf_measures.user_bins(shelf)
-    total = [cf_measures.per_bin(shelf, dataclasses.replace(spec, group=g), users)[-1] for g in range(5)]
-    assert sum(found.count for found in total) == len(shelf.data.valid.user)
+    users = measures.user_bins(store)
+    total = [measures.per_bin(store, dataclasses.replace(spec, group=g), users)[-1] for g in range(5)]
+    assert sum(found.count for found in total) == len(store.data.valid.user)
     rmse = np.sqrt(sum(found.squared_clipped for found in total) / sum(found.count for found in total))
     assert results["figure-5.5"]["rows"][-1]["cells"]["CPMF"]["mean"] == pytest.approx(rmse)
 
@@ -221,12 +221,12 @@ def test_a_table_is_resumed_row_by_row_with_seeds(tmp_path: Path, place_in) -> N
 
 
 def test_a_closed_form_that_was_interrupted_is_solved_again(tmp_path: Path) -> None:
-    ours = cf_shelf.Shelf(cf_scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
+    ours = RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
     spec = Spec("bias")
-    stars = ours.get(spec).stars("test")
-    (ours.directory(spec) / kept.DONE).unlink()
-    again = cf_shelf.Shelf(cf_scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
-    assert np.array_equal(again.get(spec).stars("test"), stars)
+    stars = ours.get(spec).predictions("test")
+    (ours.directory(spec) / DONE).unlink()
+    again = RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
+    assert np.array_equal(again.get(spec).predictions("test"), stars)
 
 
 def test_dry_run_projects_and_trains_nothing(tmp_path: Path, place_in) -> None:
@@ -271,47 +271,45 @@ def test_mistakes_are_one_line(tmp_path: Path, place_in, capsys: pytest.CaptureF
         assert capsys.readouterr().err.startswith(f"benchmarks: {line}")
 
 
-def test_identity_is_all_that_determines_a_model(shelf, tmp_path: Path) -> None:
-    spec = Spec("crbm", 3, part=Part(10, 1, 3))
+def test_identity_is_all_that_determines_a_model(store, tmp_path: Path) -> None:
+    spec = Spec("crbm", 3, trained_on=Share(10, 1, 3))
     others = [
-        shelf.directory(other)
+        store.directory(other)
         for other in (
             Spec("crbm", 3), Spec("crbm", 4), Spec("rbm", 3), Spec("crbm", 3, seed=2), Spec("crbm", 3, rated="all"),
-            Spec("crbm", 3, part=Part(10, 2, 3)), Spec("crbm", 3, part=Part(50, 1, 3)), Spec("crbm", 3, group=0),
-            Spec("crbm", 3, group=1),
+            Spec("crbm", 3, trained_on=Share(10, 2, 3)), Spec("crbm", 3, trained_on=Share(50, 1, 3)),
+            Spec("crbm", 3, group=0), Spec("crbm", 3, group=1),
         )
     ]  # fmt: skip
     others.append(
-        cf_shelf.Shelf(rating_sets.RatingSet(shelf.data, shelf.asked), SCALE, "thesis", shelf.work).directory(
+        RatingStore(rating_sets.RatingSet(store.data, store.asked), SCALE, "thesis", store.work).directory(
             spec
         )
     )
-    changed = shelf.data._replace(sha256="0" * 64)
+    changed = store.data._replace(sha256="0" * 64)
     others.append(
-        cf_shelf.Shelf(rating_sets.RatingSet(changed, shelf.asked), SCALE, "tuned", shelf.work).directory(
-            spec
-        )
+        RatingStore(rating_sets.RatingSet(changed, store.asked), SCALE, "tuned", store.work).directory(spec)
     )
-    assert len({shelf.directory(spec), *others}) == 1 + len(others)
-    # the movies of the test matter to who is told of them alone
-    fewer = cf_shelf.Shelf(
-        rating_sets.RatingSet(shelf.data, shelf.asked._replace(item=shelf.asked.item[::-1])),
+    assert len({store.directory(spec), *others}) == 1 + len(others)
+    # the movies of the test matter only to models that condition on them
+    fewer = RatingStore(
+        rating_sets.RatingSet(store.data, store.asked._replace(item=store.asked.item[::-1])),
         SCALE,
         "tuned",
-        shelf.work,
+        store.work,
     )
-    told, plain = Spec("cpmf", 3, rated="all"), Spec("cpmf", 3)
-    assert fewer.directory(told) != shelf.directory(told)
-    assert fewer.directory(plain) == shelf.directory(plain)
+    all_pairs, plain = Spec("cpmf", 3, rated="all"), Spec("cpmf", 3)
+    assert fewer.directory(all_pairs) != store.directory(all_pairs)
+    assert fewer.directory(plain) == store.directory(plain)
 
 
 def test_report_maps_figures_too(place, results, tmp_path: Path) -> None:
     page = report.write(place.out, TABLES).read_text()
     assert "`python -m benchmarks run figure-5.4 --scale tiny`" in page
     assert "(figure-5.4.planted.tiny.md)" in page
-    filled = report.fill(f"{report.BEGIN}\n{report.END}\n", place.out, TABLES)
+    lines = report.results_map(place.out, TABLES)
     best = min(results["table-5.2"]["rows"], key=lambda row: row["cells"]["valid"]["mean"])
     shown = record.number(best["cells"]["valid"]["mean"], 4)
-    (line,) = (line for line in filled.splitlines() if line.startswith("| 5.2 "))
+    (line,) = (line for line in lines if line.startswith("| 5.2 "))
     assert f"table-5.2.planted.tiny.md): {' '.join(best['label']).strip()}, RMSE {shown} |" in line
-    assert any(line.startswith("| figure 5.4 ") for line in filled.splitlines())
+    assert any(line.startswith("| figure 5.4 ") for line in lines)

@@ -1,10 +1,9 @@
-"""How fast recommenders come to an error, and how fast they pass over the ratings: what their measurements share."""
+"""How fast recommenders reach an error, and how fast they pass over the ratings: what their measurements share."""
 
 import functools
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
 from typing import Any, NamedTuple
@@ -12,24 +11,23 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from benchmarks.core.timing import copy_bandwidth, pass_seconds
 from benchmarks.data import sets as data
+from benchmarks.ratings import adapter
+from benchmarks.ratings.scales import MOVIELENS_1M
 from benchmarks.speed.peers.factorizers import Train
-from jaxcf.contract import NO_PAIRS, BySGD, KnownUsers, PredictsRatings, TrainingSetup
 from jaxcf.data.ratings import Dataset
 from jaxcf.data.synthetic import Planted, planted, reference
 from jaxcf.metrics import evaluate
-from jaxcf.models import get
-from jaxfit import fit
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
 
-SHAPE = Planted(num_users=6040, num_items=3706, num_ratings=1_000_209)  # of MovieLens 1M
-ROUNDS, COPIED = 3, 1 << 28  # bytes
+ROUNDS = 3
 
 
-class Ground(NamedTuple):
-    """What all programs train on: split ratings, what they are, and the validation errors to come to, in stars.
+class Problem(NamedTuple):
+    """What all programs train on: split ratings, what they are, and the validation errors to reach, in stars.
 
     errors: of predictions clipped to the scale.
     """
@@ -48,7 +46,7 @@ class Contender(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """One training: seconds without compilation, those of compilation, and the validation error it came to."""
+    """One training: seconds without compilation, those of compilation, and the validation error it reached."""
 
     setting: dict[str, Any]
     seconds: float
@@ -56,7 +54,7 @@ class Trial(NamedTuple):
     rmse: float
 
 
-def ground(errors: tuple[float, ...]) -> Ground:
+def problem(errors: tuple[float, ...]) -> Problem:
     """MovieLens 1M, where it is; otherwise as many planted ratings, and errors relative to what is known of them.
 
     The same split for all: a tenth for the test, which nothing reads here, a twentieth of the rest for validation.
@@ -64,46 +62,36 @@ def ground(errors: tuple[float, ...]) -> Ground:
     try:
         found = data.load("ml-1m", None).data
     except UserError as error:
-        return planted_ground(SHAPE, f"{error.what}; set {data.VARIABLE}")
-    return Ground(found, f"MovieLens 1M, {len(found.train.user):,} training ratings", errors)
+        return planted_problem(MOVIELENS_1M, f"{error.what}; set {data.VARIABLE}")
+    return Problem(found, f"MovieLens 1M, {len(found.train.user):,} training ratings", errors)
 
 
-def planted_ground(shape: Planted, why: str) -> Ground:
-    """Planted ratings, and 6 % and 3 % above their reference as the errors to come to."""
+def planted_problem(shape: Planted, why: str) -> Problem:
+    """Planted ratings, and 6 % and 3 % above their reference as the errors to reach."""
     drawn = planted(jax.random.key(0), shape, 0.045, 0.1)
     assert drawn.truth is not None
     known = reference(drawn.truth, drawn.train, drawn.valid, drawn.catalogue.scale).rmse
     about = f"planted, {len(drawn.train.user):,} training ratings, as there is no MovieLens 1M ({why})"
-    return Ground(drawn, about, tuple(round(share * known, 3) for share in (1.06, 1.03)))
+    return Problem(drawn, about, tuple(round(share * known, 3) for share in (1.06, 1.03)))
 
 
-def prepared(kind: str, data: Dataset, **setting: Any) -> tuple[TrainingSetup, Recipe, Any]:
-    """What the engine trains, by the kind's tuned recipe; a setting names fields of Recipe and Config to change."""
-    record = get(kind)
-    recipe, config = record.recipes["tuned"]
+def configured(model: str, **setting: Any) -> tuple[Recipe, dict[str, Any]]:
+    """A model's tuned recipe and its configuration; a setting names fields of either to change."""
+    recipe, config = adapter.recipe(model, "tuned", None)
+    assert recipe is not None
     of_recipe = {field.name for field in fields(Recipe)} & setting.keys()
-    mean = float(np.mean(data.train.stars, dtype=np.float64))
     of_config = {name: value for name, value in setting.items() if name not in of_recipe}
-    full = record.configure(data.catalogue, mean, {**config, **of_config})
-    fitting = record.solver()
-    assert isinstance(fitting, BySGD)
-    ready = fitting.prepare(jax.random.key(0), data, NO_PAIRS, full)
-    return ready, replace(recipe, **{name: setting[name] for name in of_recipe}), full
+    return replace(recipe, **{name: setting[name] for name in of_recipe}), config | of_config
 
 
-def ours(kind: str, data: Dataset, **fixed: Any) -> Train:
-    """Train a model of `jaxcf.models`, from ratings in memory to its best parameters, validated after every pass."""
+def trainer(model: str, data: Dataset, **setting: Any) -> Trainer:
+    """The training of a model in this setting, at its first step."""
+    return adapter.trainer(model, data, adapter.NONE, *configured(model, **setting))
 
-    def train(**setting: Any) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        ready, recipe, config = prepared(kind, data, **fixed, **setting)
-        key = jax.random.key(1)
-        fitted = fit.fit(ready.program, ready.params, ready.train, ready.valid, recipe=recipe, key=key)
-        users = KnownUsers(data.catalogue.num_users, data.train)
-        params, predicting = jax.block_until_ready(fitted.params), get(kind).capability(PredictsRatings)
-        assert predicting is not None
-        return lambda user, item: predicting.predictor(params, config, users)(user, item)
 
-    return train
+def ours(model: str, data: Dataset, **fixed: Any) -> Train:
+    """Train a model of jaxcf, from ratings in memory to its best parameters, validated after every pass."""
+    return lambda **setting: adapter.fit(model, data, *configured(model, **fixed, **setting))
 
 
 def trial(train: Train, setting: Mapping[str, Any], data: Dataset) -> Trial:
@@ -140,25 +128,25 @@ def covered(spans: Sequence[tuple[float, float]], begin: float) -> float:
     return total
 
 
-def times(contenders: Mapping[str, Contender], ground: Ground, rounds: int | None = None) -> dict[str, Any]:
-    """For each contender and error: the shortest training of its grid that comes to it.
+def times(contenders: Mapping[str, Contender], problem: Problem, rounds: int | None = None) -> dict[str, Any]:
+    """For each contender and error: the shortest training of its grid that reaches it.
 
-    Every combination of the grid is tried with more and more passes, until it comes to all of the errors. The
+    Every combination of the grid is tried with more and more passes, until it reaches all of the errors. The
     shortest trainings are then made `rounds` times again (None: ROUNDS), all contenders' in turn, and medians given;
     where the median error misses, as threads that race give another each time, the next shortest is taken.
     Seconds with compilation are what a process takes that trains but once.
     """
     jax.clear_caches()  # what is compiled here has not been before
-    trials = {name: _tried(contender, ground) for name, contender in contenders.items()}
+    trials = {name: _tried(contender, problem) for name, contender in contenders.items()}
     left = {
         (name, error): sorted((t for t in trials[name] if t.rmse <= error), key=lambda t: t.seconds)
         for name in contenders
-        for error in ground.errors
+        for error in problem.errors
     }
     settled: dict[tuple[str, float], list[Trial]] = {}
     while waiting := [place for place in left if left[place] and place not in settled]:
         again = [
-            {p: trial(contenders[p[0]].train, left[p][0].setting, ground.data) for p in waiting}
+            {p: trial(contenders[p[0]].train, left[p][0].setting, problem.data) for p in waiting}
             for _ in range(ROUNDS if rounds is None else rounds)
         ] or [{place: left[place][0] for place in waiting}]
         for place in waiting:
@@ -170,7 +158,7 @@ def times(contenders: Mapping[str, Contender], ground: Ground, rounds: int | Non
     figures: dict[str, Any] = {}
     for name in contenders:
         figures[name] = {"lowest RMSE": min(trial.rmse for trial in trials[name])}
-        for error in ground.errors:
+        for error in problem.errors:
             place = name, error
             there = place in settled
             figures[name][f"to {error:.3f}"] = (
@@ -179,13 +167,13 @@ def times(contenders: Mapping[str, Contender], ground: Ground, rounds: int | Non
     return figures
 
 
-def _tried(contender: Contender, ground: Ground) -> list[Trial]:
+def _tried(contender: Contender, problem: Problem) -> list[Trial]:
     done = []
     for values in product(*contender.grid.values()):
         for passes in contender.passes[1]:
             setting = dict(zip(contender.grid, values, strict=True)) | {contender.passes[0]: passes}
-            done.append(trial(contender.train, setting, ground.data))
-            if done[-1].rmse <= min(ground.errors):
+            done.append(trial(contender.train, setting, problem.data))
+            if done[-1].rmse <= min(problem.errors):
                 break
     return done
 
@@ -202,20 +190,11 @@ def _summary(turns: list[Trial], trials: list[Trial]) -> dict[str, Any]:
     }
 
 
-def pass_rate(kind: str, data: Dataset, **setting: Any) -> float:
+def pass_rate(model: str, data: Dataset, **setting: Any) -> float:
     """Ratings per second of a pass of ours, shuffling included, validation not; the median of some."""
-    ready, recipe, _ = prepared(kind, data, **setting)
-    trainer = Trainer(ready.program, ready.params, ready.train, recipe, jax.random.key(1), None)
-    seconds = [one_pass(trainer, number) for number in range(ROUNDS + 1)][1:]  # the first compiles
-    return trainer.events / float(np.median(seconds))
-
-
-def one_pass(trainer: Trainer, number: int) -> float:
-    """Seconds of a pass: drawing the order, laying out minibatches, all steps."""
-    begin = time.perf_counter()
-    trainer.progress = trainer.progress._replace(epoch=number)
-    trainer.epoch_run()(0, trainer.steps)
-    return time.perf_counter() - begin
+    training = trainer(model, data, **setting)
+    seconds = [pass_seconds(training, number) for number in range(ROUNDS + 1)][1:]  # the first compiles
+    return training.events / float(np.median(seconds))
 
 
 def peer_pass_rate(
@@ -231,48 +210,35 @@ def peer_pass_rate(
     return (most - 1) * len(data.train.user) / longer if longer > 0 else None
 
 
-def copy_bandwidth() -> float:
-    """Bytes per second that all cores together read and write when they copy memory."""
-    cores, size = os.cpu_count() or 1, COPIED
-    pairs = [(np.ones(size // cores, np.uint8), np.zeros(size // cores, np.uint8)) for _ in range(cores)]
-    seconds = []
-    with ThreadPoolExecutor(cores) as pool:
-        for _ in range(ROUNDS + 1):
-            begin = time.perf_counter()
-            list(pool.map(lambda pair: np.copyto(pair[1], pair[0]), pairs))
-            seconds.append(time.perf_counter() - begin)
-    return 2 * size / float(np.median(seconds[1:]))
-
-
 def bytes_of_rating(rank: int) -> int:
     """What a step of SGD reads and writes for a rating, at least: it, and two rows with their biases there and back."""
     return 12 + 2 * 2 * 4 * (rank + 1)
 
 
 def alone(
-    kind: str,
-    ground: Ground,
+    model: str,
+    problem: Problem,
     sizes: Sequence[tuple[str, int]],
     grid: Mapping[str, Sequence[Any]],
     passes: tuple[str, Sequence[int]],
 ) -> dict[str, Any]:
-    """Figures of a kind of model at some sizes (fields of its Config), without peers."""
+    """Figures of a model at some sizes (fields of its Config), without peers."""
     figures: dict[str, Any] = {
-        "ratings": ground.about,
+        "ratings": problem.about,
         "cores": os.cpu_count(),
         "copied_bytes_per_second": copy_bandwidth(),
-        "grid": said(grid, passes),
+        "grid": in_words(grid, passes),
     }
     first = {name: values[0] for name, values in grid.items()}
     for name, number in sizes:
-        train = ours(kind, ground.data, **{name: number})
-        found = times({kind: Contender(train, grid, passes)}, ground, rounds=0)[kind]
-        rate = pass_rate(kind, ground.data, **{name: number}, **first)
+        train = ours(model, problem.data, **{name: number})
+        found = times({model: Contender(train, grid, passes)}, problem, rounds=0)[model]
+        rate = pass_rate(model, problem.data, **{name: number}, **first)
         figures[f"{name} {number}"] = found | {"ratings_per_second": rate}
     return figures
 
 
-def said(grid: Mapping[str, Sequence[Any]], passes: tuple[str, Sequence[int]]) -> str:
+def in_words(grid: Mapping[str, Sequence[Any]], passes: tuple[str, Sequence[int]]) -> str:
     """A grid in words."""
     tried = {**grid, passes[0]: passes[1]}
     return "; ".join(f"{name} {' or '.join(map(str, values))}" for name, values in tried.items())

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.ratings.tables import PMFS, RBMS, falls, means
+from benchmarks.core.statistics import falls
+from benchmarks.ratings.tables import PMFS, RBMS, means
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
 
 
 def recorded(*names: str) -> list[Path]:

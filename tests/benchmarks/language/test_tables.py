@@ -1,4 +1,4 @@
-"""Every table through its own command, at the smallest scale; records, resuming, mistakes."""
+"""Every table of chapters 3 and 4 through its own command, at the smallest scale; records, resuming."""
 
 import dataclasses
 import json
@@ -9,15 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import __main__
-from benchmarks.core import record, report, table
-from benchmarks.core import store as kept
+from benchmarks.core import record, source, table
+from benchmarks.core.store import DONE
 from benchmarks.language import measures, scales
-from benchmarks.language import models as shelf
-from benchmarks.language.tables import TABLES
-from jaxfit.errors import UserError
-
-ROOT = Path(__file__).parents[2]
+from benchmarks.language.store import LanguageStore
+from benchmarks.language.suite import SUITE
+from benchmarks.language.tables import kn
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +37,11 @@ def test_table_4_4_is_resumed_row_by_row_and_records_all_it_says(place) -> None:
     assert not cut["complete"]
     assert 2 <= len(cut["rows"]) < 11
     assert "Not all rows" in path.with_suffix(".md").read_text()
-    models = {
-        folder: (place.work / "models" / folder / kept.DONE).stat().st_mtime_ns for folder in cut["models"]
-    }
+    models = {folder: (place.work / "models" / folder / DONE).stat().st_mtime_ns for folder in cut["models"]}
 
     result, out, err = place.table("table-4.4")
     for folder, changed in models.items():
-        assert (place.work / "models" / folder / kept.DONE).stat().st_mtime_ns == changed, "trained again"
+        assert (place.work / "models" / folder / DONE).stat().st_mtime_ns == changed, "trained again"
     assert "trained hlbl-random-seed1 " not in err
     assert result == json.loads(path.read_text())
     for before, after in zip(cut["rows"], result["rows"], strict=False):
@@ -93,30 +88,56 @@ def test_rows_and_seeds_can_be_chosen(place) -> None:
     assert not result["complete"]
 
 
-def test_rows_of_other_models_or_commits_do_not_pass_for_these(
+def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [
-        table.Row((f"KN{n}",), ((shelf.Spec("kn", order=n),),), {}, measures.test_perplexity) for n in (1, 2)
-    ]
+    rows = [table.Row((f"KN{n}",), ((kn(n),),), {}, measures.test_perplexity) for n in (1, 2)]
     perplexities = table.Table(
-        "table-0", "0", "", ("model",), (table.Column("perplexity", ""),), lambda *_: rows
+        SUITE, "table-0", "0", "", ("model",), (table.Column("perplexity", ""),), lambda *_: rows
     )
     scale = scales.SCALES["tiny"]
-    ours = shelf.Shelf(scales.corpus("planted", scale), scale, "tuned", tmp_path)
+    ours = LanguageStore(scales.corpus("planted", scale), scale, "tuned", tmp_path)
     monkeypatch.setattr(record, "commit", lambda: {"commit": "one", "dirty": False})
     table.run(perplexities, ours, tmp_path)
     monkeypatch.setattr(record, "commit", lambda: {"commit": "two", "dirty": False})
     result = table.run(perplexities, ours, tmp_path, only="KN2")
     assert [row["environment"]["commit"] for row in result["rows"]] == ["one", "two"]
-    footer = (tmp_path / "table-0.planted.tiny.md").read_text().splitlines()[-1]
+    *_, footer, _, trained = (tmp_path / "table-0.planted.tiny.md").read_text().splitlines()
     assert "commit one, " in footer
     assert "commit two, " in footer
+    assert trained == "Models trained at commit one."
     # what a row was made of is asked for no longer: the row goes
-    rows[0] = dataclasses.replace(rows[0], draws=((shelf.Spec("kn", order=1, interpolated=False),),))
+    rows[0] = dataclasses.replace(rows[0], draws=((kn(1, False),),))
     result = table.run(perplexities, ours, tmp_path, only="KN2")
     assert [row["label"] for row in result["rows"]] == [["KN2"]]
     assert not result["complete"]
+
+
+def test_rows_of_models_that_other_source_trained_stay_as_of_their_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [table.Row((f"KN{n}",), ((kn(n),),), {}, measures.test_perplexity) for n in (1, 2)]
+    columns = (table.Column("perplexity", ""),)
+    perplexities = table.Table(SUITE, "table-0", "0", "", ("model",), columns, lambda *_: rows)
+    scale = scales.SCALES["tiny"]
+    corpus = scales.corpus("planted", scale)
+    results = []
+    for commit, only in (("one", None), ("two", "KN2"), ("three", None)):
+        monkeypatch.setattr(record, "commit", lambda commit=commit: {"commit": commit, "dirty": False})
+        if commit == "two":  # from now on the source code is another
+            monkeypatch.setattr(source, "fingerprint", lambda modules: "0" * 16)
+        store = LanguageStore(corpus, scale, "tuned", tmp_path)
+        results.append(table.run(perplexities, store, tmp_path, only=only))
+        trained = (tmp_path / "table-0.planted.tiny.md").read_text().splitlines()[-1]
+        if commit == "two":
+            one = "kn1 at commit one (by other source code than the present)"
+            assert trained == f"Models trained: {one}; kn2 at commit two."
+    before, mixed, after = ([row["models"] for row in result["rows"]] for result in results)
+    assert mixed == [before[0], after[1]]
+    assert all(name.endswith("-00000000") for names in after for name in names)
+    assert trained == "Models trained: kn1 at commit three; kn2 at commit two."
+    for result in results[1:]:
+        assert [row["cells"] for row in result["rows"]] == [row["cells"] for row in results[0]["rows"]]
 
 
 def test_tables_of_trees_take_the_models_of_table_4_4(place) -> None:
@@ -194,97 +215,3 @@ def test_dry_run_projects_and_trains_nothing(place, tmp_path: Path) -> None:
     assert 0.05 < projected["memory_gb"] < 20
     assert not (tmp_path / "work" / "models").exists()
     assert not (tmp_path / "out").exists()
-
-
-def test_a_recipe_tuned_on_other_data_is_said(place) -> None:
-    said = "benchmarks: the tuned recipe of scale tiny was tuned on planted, not on prose"
-    for options, times in ((("--data", "prose"), 1), ((), 0), (("--data", "prose", "--recipe", "thesis"), 0)):
-        _, _, err = place.table("table-4.4", "--rows", "KN2", *options)
-        assert err.splitlines().count(said) == times
-
-
-def test_profile_writes_a_trace(tmp_path: Path, place) -> None:
-    out, _ = place.run(
-        "profile", "hlbl", "--scale", "tiny", "--work", str(place.work), "--trace", str(tmp_path)
-    )
-    assert out.startswith("20 steps of hlbl")
-    assert list(tmp_path.rglob("*.xplane.pb"))
-
-
-def test_list_and_report(place) -> None:
-    out, _ = place.run("list")
-    assert all(name in out for name in (*TABLES, *scales.SCALES))
-    place.table("table-4.4", "--rows", "KN")
-    place.run("report", "--out", str(place.out))
-    page = (place.out / "README.md").read_text()
-    assert "`python -m benchmarks run table-4.4 --scale tiny`" in page
-    assert "(table-4.4.planted.tiny.md)" in page
-
-
-def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
-    row = {"label": ["HLBL", "T7", "ADAPTIVE(0.4) ×4"], "cells": {"perplexity": {"mean": 112.13}}}
-    worse = {"label": ["LBL", "", ""], "cells": {"perplexity": {"mean": 117.0}}}
-    ngram = {"label": ["Int. KN6", "", ""], "cells": {"perplexity": {"mean": 90.0}}}
-    recorded = {"data": {"name": "ptb"}, "scale": "cpu", "recipe": "tuned", "complete": True}
-    recorded["columns"] = [{"name": "perplexity"}]
-    folder = tmp_path / "benchmarks" / "results"
-    folder.mkdir(parents=True)
-    text = json.dumps(recorded | {"rows": [worse, row, ngram]})
-    (folder / "table-4.4.ptb.cpu.json").write_text(text)
-    text = json.dumps(recorded | {"recipe": "thesis", "rows": [worse], "complete": False})
-    (folder / "table-4.4.ptb.cpu.thesis.json").write_text(text)
-    page = "above\n\n<!-- results -->\nold\n<!-- /results -->\n\nbelow\n"
-    filled = report.fill(page, folder, TABLES)
-    assert report.fill(filled, folder, TABLES) == filled
-    assert filled.startswith("above\n\n<!-- results -->\n\n| table ")
-    assert filled.endswith("|\n\n<!-- /results -->\n\nbelow\n")
-    assert "old" not in filled
-    lines = filled.splitlines()
-    (line,) = (line for line in lines if line.startswith("| 4.4 "))
-    assert line.endswith(
-        "| `python -m benchmarks run table-4.4` "
-        "| [ptb, cpu](benchmarks/results/table-4.4.ptb.cpu.md): HLBL T7 ADAPTIVE(0.4) ×4, perplexity 112.1"
-        "<br>[ptb, cpu, thesis](benchmarks/results/table-4.4.ptb.cpu.thesis.md): LBL, perplexity 117.0 (not all rows) |"
-    )
-    assert sum("not recorded yet" in line for line in lines) == len(TABLES), "the others, and speed"
-    with pytest.raises(UserError, match="no place"):
-        report.fill("<!-- results -->", folder, TABLES)
-    assert report.fill((ROOT / "README.md").read_text(), folder, TABLES)
-
-
-def test_recorded_results_are_replaced_on_demand_only() -> None:
-    for words in (["run", "table-4.4"], ["speed"]):
-        parser = __main__.parser()
-        out = parser.parse_args(words).out
-        assert not out.is_absolute()
-        assert record.RESULTS not in (ROOT / out).parents
-        assert parser.parse_args([*words, "--record"]).out == record.RESULTS
-    places = ["--out", "/there", "--work", "/here", "--data-dir", "/data", "--data", "ptb"]
-    args = parser.parse_args(["run", "table-4.4", *places])
-    command = "python -m benchmarks run table-4.4 --scale smoke --data ptb"
-    assert __main__._command(args, "table-4.4") == command
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (("run", "table-9.9"), "benchmarks: there is no table 'table-9.9' - did you mean table-4.9?"),
-        (("run", "table-4.4", "--seeds", "0"), "benchmarks: '0' is not a whole number from 1 on (--seeds)"),
-        (("run", "table-4.4", "--scale", "huge"), "benchmarks: there is no --scale 'huge' ("),
-        (("run", "table-4.4", "--data", "ptb", "--data-dir", "/nowhere"), "benchmarks: the data set ptb is not here"),
-        (("run", "table-4.3", "--scale", "tiny", "--rows", "T9"), "benchmarks: no row is named 'T9' (--rows) - "),
-        (("run", "table-9.9", "all"), "benchmarks: there is no table 'table-9.9'"),
-        (("run", "table-4.3", "--scale", "tiny", "--out", "/proc/no"), "benchmarks: cannot write"),
-        (("run", "table-4.4", "--sedes", "2"), "benchmarks: there is no option --sedes (python -m benchmarks run)"),
-        (("speed", "lbll"), "benchmarks: no speed is measured of 'lbll' - did you mean lbl?"),
-        (("speed", "everything"), "benchmarks: no speed is measured of 'everything'"),
-        (("data", "enron"), "benchmarks: no data set 'enron' to fetch"),
-        ((), "benchmarks: COMMAND is missing ("),
-    ],
-)  # fmt: skip
-def test_mistakes_are_one_line(place, arguments: tuple[str, ...], line: str) -> None:
-    where = ("--work", str(place.work)) if arguments[:1] == ("run",) else ()
-    out, err = place.run(*arguments, *where, status=2)
-    assert out == ""
-    assert err.splitlines()[-1].startswith(line)
-    assert "Traceback" not in err

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.core import table
+from benchmarks.core import markdown, statistics
 from benchmarks.language.tables import TABLES
 
 
@@ -22,12 +22,12 @@ def _rows(*values: list[float]) -> list[dict]:
 def test_pairs_of_trees_are_resolved_by_two_standard_errors() -> None:
     # differences 1, 2, 3: mean 2, standard error 1/sqrt(3)
     far = _rows([11.0, 22.0, 33.0], [10.0, 20.0, 30.0])
-    assert table.paired(far, "perplexity") == ([], [])
-    assert table.paired(_rows([10.0, 20.0, 30.0], [11.0, 22.0, 33.0]), "perplexity") == ([], ["T1/T2"])
+    assert statistics.paired(far, "perplexity") == ([], [])
+    assert statistics.paired(_rows([10.0, 20.0, 30.0], [11.0, 22.0, 33.0]), "perplexity") == ([], ["T1/T2"])
     # differences 1, -1, 2: mean 0.67, standard error 0.88
     near = _rows([11.0, 19.0, 32.0], [10.0, 20.0, 30.0])
-    assert table.paired(near, "perplexity") == (["T1/T2"], [])
-    assert table.paired(_rows([10.0], [10.0]), "perplexity") == ([], []), "of one seed nothing is known"
+    assert statistics.paired(near, "perplexity") == (["T1/T2"], [])
+    assert statistics.paired(_rows([10.0], [10.0]), "perplexity") == ([], []), "of one seed nothing is known"
 
 
 def test_the_order_of_table_4_4_is_of_all_pairs_of_trees() -> None:
@@ -35,5 +35,5 @@ def test_the_order_of_table_4_4_is_of_all_pairs_of_trees() -> None:
     ngram = {"label": ["Int. KN2", ""], "cells": {"perplexity": {"values": [60.0], "mean": 60.0}}}
     answers = list(TABLES["table-4.4"].conclude([*trees, ngram]).items())
     assert [answer for _, answer in answers] == [False, ["T2/T3"], ["T2/T4", "T3/T4"]]
-    assert [table.said(answer) for _, answer in answers] == ["no", "T2/T3", "T2/T4, T3/T4"]
+    assert [markdown.answer_text(answer) for _, answer in answers] == ["no", "T2/T3", "T2/T4, T3/T4"]
     assert len(TABLES["table-4.4"].conclude([*_rows([70.0], [60.0]), ngram])) == 1, "of one seed: the order"

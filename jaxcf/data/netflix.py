@@ -87,6 +87,10 @@ def _sections(file: Source) -> tuple[list[Section], bytes]:
     while colon >= 0:
         item = data[data.rfind(b"\n", 0, colon) + 1 : colon].strip()
         start = data.find(b"\n", colon) + 1 or len(data)
+        if not item.isdigit() or data[colon + 1 : start].strip():
+            line = data.count(b"\n", 0, colon) + 1
+            what = "the line has a colon, but is not a movie's number and a colon"
+            raise UserError(what, f"{file}, line {line}", "correct the line")
         colon = data.find(b":", colon + 1)
         end = data.rfind(b"\n", 0, colon) + 1 if colon >= 0 else len(data)
         piece = data[start:end].strip(b"\r\n")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from jaxcf.data.file_layout import Reading, lines, opened
-from jaxcf.data.parsing import BLOCK, TEXTS, Columns, join, part_of, seconds
+from jaxcf.data.parsing import BLOCK, TEXTS, Columns, check_widths, join, part_of, seconds
 from jaxfit.errors import UserError
 from jaxfit.input_files import Source
 
@@ -87,6 +87,10 @@ def _sections(file: Source) -> tuple[list[Section], bytes]:
     while colon >= 0:
         item = data[data.rfind(b"\n", 0, colon) + 1 : colon].strip()
         start = data.find(b"\n", colon) + 1 or len(data)
+        if not item.isdigit() or data[colon + 1 : start].strip():
+            line = data.count(b"\n", 0, colon) + 1
+            what = "the line has a colon, but is not a movie's number and a colon"
+            raise UserError(what, f"{file}, line {line}", "correct the line")
         colon = data.find(b":", colon + 1)
         end = data.rfind(b"\n", 0, colon) + 1 if colon >= 0 else len(data)
         piece = data[start:end].strip(b"\r\n")
@@ -118,10 +122,10 @@ def _parse(sections: list[Section], body: bytes, pairs: bool) -> Columns:
             options,
         )
     except pa.ArrowException as error:
-        _check_widths(sections, len(names))
+        _check_sections(sections, len(names))
         raise UserError(f"the file cannot be parsed: {error}", sections[0].path, "check it") from None
     if table.num_rows != int(ends[-1]):
-        _check_widths(sections, len(names))
+        _check_sections(sections, len(names))
         raise UserError("the file has blank lines among its ratings", sections[0].path, "remove them")
     movies = np.repeat(np.arange(len(sections), dtype=np.int32), [section.rows for section in sections])
     items = pa.array([section.item for section in sections], pa.utf8())
@@ -143,12 +147,11 @@ def _line(section: Section, row: int) -> str:
     return str(section.path)
 
 
-def _check_widths(sections: list[Section], width: int) -> None:
-    """Raise a UserError for the first line that has not `width` columns, if there is one."""
+def _check_sections(sections: list[Section], width: int) -> None:
+    """Raise a UserError for the first line, headings aside, that has not `width` columns, if there is one."""
+
+    def num_columns(line: str) -> int:
+        return width if re.fullmatch(r"\d+:\s*", line) else line.count(",") + 1
+
     for path in dict.fromkeys(section.path for section in sections):
-        for number, line in lines(path, "utf-8"):
-            text = line.rstrip()
-            found = text.count(",") + 1
-            if not re.fullmatch(r"\d+:", text) and found != width:
-                what = f"the line has {found} column{'s' * (found != 1)}, not {width}"
-                raise UserError(what, f"{path}, line {number}", "correct the line")
+        check_widths(path, "utf-8", width, num_columns)

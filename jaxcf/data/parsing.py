@@ -96,7 +96,7 @@ def delimited(path: Source, reading: Reading, pairs: bool = False) -> Columns:
                 ),
             )  # fmt: skip
     except (pa.ArrowException, OSError) as error:
-        _check_widths(path, layout)
+        check_widths(path, layout.encoding, layout.width, lambda line: len(layout.split(line)))
         what = str(error).splitlines()[0]
         raise UserError(f"the file cannot be parsed: {what}", path, "check it") from None
     time = seconds(table[own["time"]], locate) if "time" in wanted else None
@@ -191,13 +191,13 @@ def _line_locator(path: Source, layout: Layout) -> Callable[[int], str]:
     return locate
 
 
-def _check_widths(path: Source, layout: Layout) -> None:
-    """Raise a UserError for the first line that has not the number of columns of the first, if there is one."""
-    for number, line in lines(path, layout.encoding):
-        found = len(layout.split(line))
-        if found != layout.width:
-            what = f"the line has {found} column{'s' * (found != 1)}, not {layout.width}"
-            do = "correct the line, or give the right --delimiter"
+def check_widths(path: Source, encoding: str, width: int, num_columns: Callable[[str], int]) -> None:
+    """Raise a UserError for the first line that has not `width` columns, if there is one."""
+    for number, line in lines(path, encoding):
+        found = num_columns(line)
+        if found != width:
+            what = f"the line has {found} column{'s' * (found != 1)}, not {width}"
+            do = "correct the line, or the options for reading it"
             raise UserError(what, f"{path}, line {number}", do)
 
 

@@ -22,14 +22,7 @@ def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> NGra
     to the back-off (`back_off.estimate`). A word without counts, such as `<unk>` in an open vocabulary, has a share
     of what the unigrams leave.
 
-    Args:
-        ids: events: the words of each line, then `eos`.
-        vocab_size: N_w.
-        eos: id of the line end.
-        order: 1 to 9.
-
-    Raises:
-        UserError: as `counts.check`.
+    Arguments and errors are those of `counts.count`.
 
     Warns:
         UserWarning: if a discount is undefined; it says what is used instead.

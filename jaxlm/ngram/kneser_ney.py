@@ -31,14 +31,8 @@ def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int, interpo
     share of what the unigrams leave.
 
     Args:
-        ids: events: the words of each line, then `eos`.
-        vocab_size: N_w.
-        eos: id of the line end.
-        order: 1 to 9.
+        ids, vocab_size, eos, order: as in `counts.count`, which also raises the errors.
         interpolated: interpolate, rather than back off.
-
-    Raises:
-        UserError: as `counts.check`.
 
     Warns:
         UserWarning: if a discount is undefined; it says what is used instead.

@@ -24,24 +24,9 @@ from jaxlm.trees.paths import (
 )
 
 __all__ = [
-    "Kind",
-    "Paths",
-    "Rule",
-    "Statistics",
-    "Tree",
-    "average_features",
-    "base_rates",
-    "build",
-    "cluster",
-    "huffman",
-    "join",
-    "load",
-    "node_biases",
-    "paths",
-    "random_tree",
-    "save",
-    "statistics",
-]
+    "Kind", "Paths", "Rule", "Statistics", "Tree", "average_features", "base_rates", "build", "cluster", "huffman",
+    "join", "load", "node_biases", "paths", "random_tree", "save", "statistics",
+]  # fmt: skip
 
 Ints = NDArray[np.integer]
 Rule = Literal["balanced", "adaptive", "noisy-adaptive"]

@@ -36,6 +36,8 @@ BAD = {
     "blank line in a Netflix file": ("1:\n2,3,2005-01-01\n\n3,3,2005-01-01\n", "blank lines among", None),
     "short line in a Netflix file": ("1:\n2,3,2005-01-01\n3:\n3,3\n", "has 2 columns, not 3", 4),
     "rating in a Netflix file": ("1:\n2,3,2005-01-01\n7:\n\n3:\n3,x,2005-01-01\n", "'x' is not a finite", 6),
+    "time of day in a Netflix file": ("1:\n2,3,2005-01-01\n3,3,2005-01-01 10:00:00\n", "has a colon, but", 3),
+    "rating beside a Netflix heading": ("1:\n2,3,2005-01-01\n2: 3,3,2005-01-01\n", "has a colon, but", 3),
     "date in a Netflix file": ("1:\n2,3,2005-01-01\n2:\n3,3,20-0\n", "invalid time '20-0'", 4),
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""A trained model, whatever its kind: predictions, recommendations, similar items, and users it never saw.
+"""A trained model, whatever its kind: predictions, recommendations, similar items, new users and new items.
 
 model = jaxcf.load("out/pmf")
 model.predict(["196", "186"], ["242", "302"])     # stars
@@ -9,21 +9,35 @@ model.recommend(ratings={"242": 5, "302": 3})     # for anybody else
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxcf.contract import (
+    Capability,
+    FoldsIn,
+    KnownUsers,
+    Predictor,
+    PredictsExactly,
+    PredictsRatings,
+    RatingModel,
+    SimilarItems,
+    TakesNewItems,
+    UsesRatedItems,
+)
 from jaxcf.data.ratings import Catalogue, Pairs, Ratings, Scale, find, grouped, join, take, union
-from jaxcf.kinds import KINDS, PAIRS_AT_ONCE, Audience, Expected, Kind
+from jaxcf.models import get, require
+from jaxcf.models.pairwise import PAIRS_AT_ONCE
 from jaxfit.errors import UserError
+from jaxfit.precision import full_precision
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import PARAMETERS, read_info
 
 CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
-NO_PAIRS = Pairs(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 
 class Answer(NamedTuple):
@@ -35,18 +49,33 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A recommender with the ids of its users and items and what it knows of its users.
+    """A trained model with the ids of its users and items and what it knows of its users.
 
-    kind: "pmf", "rbm", …; info: what `config.json` holds; params, config: of the kind's model file.
+    Attributes:
+        record: what kind of model it is.
+        catalogue: the ids of users and items, and the scale of ratings.
+        info: what `config.json` holds.
+        params: the parameters, as its model file describes them.
+        config: its Config.
+        known: the users of the catalogue, with their training ratings.
     """
 
-    kind: str
+    record: RatingModel
     catalogue: Catalogue
     info: dict[str, Any]
     params: Any
     config: Any
-    known: Audience
-    expected: Expected  # for the users of the catalogue, by index, not clipped
+    known: KnownUsers
+
+    @property
+    def name(self) -> str:
+        """The model's name: "pmf", "rbm", …."""
+        return self.record.name
+
+    @cached_property
+    def predictor(self) -> Predictor:
+        """The predictor for the users of the catalogue, by index; stars are not clipped."""
+        return self.predictor_given(self.known)
 
     def predict(self, users: ArrayLike, items: ArrayLike, clip: bool = True) -> NDArray[np.float32]:
         """Expected stars of pairs of ids, [n], clipped to the scale.
@@ -55,88 +84,88 @@ class Model:
         without it: the other's bias, or the mean.
         """
         user, item = self.catalogue.user_index(users), self.catalogue.item_index(items)
-        return self.stars(self.expected, user, item, clip)
+        return self.stars(self.predictor, user, item, clip)
 
     def stars(
-        self, expected: Expected, user: np.ndarray, item: np.ndarray, clip: bool = True
+        self, predictor: Predictor, user: np.ndarray, item: np.ndarray, clip: bool = True
     ) -> NDArray[np.float32]:
-        """Stars for indices by `expected` (of this model's users, or of `fold_in`'s), [n]."""
-        found = expected(np.asarray(user, np.int32), np.asarray(item, np.int32))
+        """Expected stars for indices by a predictor (of this model's users, or of `fold_in`'s), [n]."""
+        found = predictor(np.asarray(user, np.int32), np.asarray(item, np.int32))
         return self.catalogue.scale.clip(found).astype(np.float32) if clip else found
 
-    def fold_in(self, audience: Audience, exact: bool = False) -> Expected:
-        """Expected stars for users that were not in training, from what is known of them; nothing is trained.
+    @full_precision
+    def fold_in(self, users: KnownUsers, exact: bool = False) -> Predictor:
+        """The predictor for users that were not in training, from what is known of them; nothing is trained.
 
-        exact: as `given` says.
+        exact: as `predictor_given` says.
         """
         if exact:
-            return self._exact(audience)
-        return self.described.folded(self.params, self.config, audience, self._decay)
+            return self._exact(users)
+        folding = self._require(FoldsIn, "folding users in")
+        return full_precision(folding.predictor(self.params, self.config, users, self._decay))
 
-    def given(self, audience: Audience, exact: bool = False) -> Expected:
-        """Expected stars for the users of the catalogue when what is known of them is this (conditional models).
+    @full_precision
+    def predictor_given(self, users: KnownUsers, exact: bool = False) -> Predictor:
+        """The predictor for the users of the catalogue when this is what is known of them.
 
-        `known.told(pairs)` is an audience that is told of more pairs, or of others. exact: RBMs by Eq. 5.9, where
-        they are else by mean field, Eq. 5.10-5.11; raises UserError for other kinds.
+        `known.with_rated(pairs)` are the same users with more rated pairs, or with others. exact: RBMs by Eq. 5.9
+        instead of mean field, Eq. 5.10-5.11; raises UserError for models whose predictions are exact anyway.
         """
         if exact:
-            return self._exact(audience)
-        return self.described.trained(self.params, self.config, audience)
+            return self._exact(users)
+        predicting = self._require(PredictsRatings, "predicting ratings")
+        return full_precision(predicting.predictor(self.params, self.config, users))
 
-    def _exact(self, audience: Audience) -> Expected:
-        if self.described.exact is None:
-            what = f"a model of kind {self.kind} has one way to predict, and it is exact"
-            raise UserError(what, "--exact", "leave it out")
-        return self.described.exact(self.params, self.config, audience)
+    def _exact(self, users: KnownUsers) -> Predictor:
+        predicting = self._require(PredictsExactly, "--exact")
+        return full_precision(predicting.predictor(self.params, self.config, users))
+
+    def _require(self, kind: type[Capability], task: str) -> Capability:
+        return require(self.record, kind, task)
 
     @property
     def _decay(self) -> Mapping[str, float]:
         return (self.info.get("recipe") or {}).get("decay", {})
 
-    def with_items(self, ratings: Ratings, catalogue: Catalogue) -> "Model":
-        """The same model with items that were not in training, from what users of training rated them (PMF).
+    @full_precision
+    def with_new_items(self, ratings: Ratings, catalogue: Catalogue) -> "Model":
+        """The same model with items that were not in training, from what users of training rated them.
 
         Each is at its best vector given the users' (a ridge regression); nothing is trained. Ratings by other users
         say nothing of an item; those of items that were in training are not read.
 
-        Raises UserError where no ratings are left, and for models of other kinds.
+        Raises:
+            UserError: no ratings are left, or the model takes no new items.
         """
-        if self.described.grown is None:
-            raise UserError(
-                f"a model of kind {self.kind} takes no new items", do="train pmf, svd or svd-bias"
-            )
+        extend = self._require(TakesNewItems, "--new-items").extend
         old, known = self.catalogue, self.known.ratings
-        seen = np.append(np.bincount(known.item, minlength=old.num_items) > 0, False)  # at -1: new
+        trained = np.append(np.bincount(known.item, minlength=old.num_items) > 0, False)  # at -1: unknown
         user = old.user_index(catalogue.users)
-        new = take(ratings, (user[ratings.user] >= 0) & ~seen[old.item_index(catalogue.items)[ratings.item]])
+        new = take(
+            ratings, (user[ratings.user] >= 0) & ~trained[old.item_index(catalogue.items)[ratings.item]]
+        )
         if len(new.user) == 0:
             what = "no rating is of an item that was not in training by a user that was"
             raise UserError(what, do="give such ratings")
         ids = union(old.items, catalogue.items[np.unique(new.item)])
         place = find(ids, old.items)
         new = new._replace(user=user[new.user], item=find(ids, catalogue.items)[new.item], time=None)
-        params, config = self.described.grown(self.params, self.config, place, new, len(ids), self._decay)
+        params, config = extend(self.params, self.config, place, new, len(ids), self._decay)
         rated = self.known.rated._replace(item=place[self.known.rated.item])
         everything = join(known._replace(item=place[known.item]), new)
-        grown = Catalogue(old.users, ids, old.scale)
-        return of(self.kind, grown, self.info, params, config, Audience(old.num_users, everything, rated))
+        users = KnownUsers(old.num_users, everything, rated)
+        return Model(self.record, Catalogue(old.users, ids, old.scale), self.info, params, config, users)
 
-    @property
-    def described(self) -> Kind:
-        """What is known of models of this kind."""
-        return KINDS[self.kind]
-
-    def audience(self, ratings: Mapping[Any, float], rated: Iterable[Any] = ()) -> Audience:
+    def new_user(self, ratings: Mapping[Any, float], rated: Iterable[Any] = ()) -> KnownUsers:
         """One new user: stars by item id, and items that were rated in a way that is not known.
 
-        Raises UserError for an item that was not in training, for stars off the scale, and for items without stars
-        where the model is not conditional.
+        Raises:
+            UserError: an item was not in training, stars are off the scale, or items without stars are of no use.
         """
         ids, stars = list(ratings), np.array(list(ratings.values()), np.float32)
         others = list(rated)
-        if others and not self.described.conditional:
-            what = f"a model of kind {self.kind} learns nothing from items without stars"
-            raise UserError(what, do="give their stars, or train cpmf or crbm")
+        if others:
+            self._require(UsesRatedItems, "an item without stars")
         index = self.catalogue.item_index([*ids, *others]) if ids or others else np.zeros(0, np.int32)
         if np.any(index < 0):
             unknown = [*ids, *others][int(np.argmax(index < 0))]
@@ -146,7 +175,7 @@ class Model:
             raise UserError(f"{off:g} stars are not on the scale", do=f"ratings are {self.catalogue.scale}")
         zeros = np.zeros(len(index), np.int32)
         n = len(ids)
-        return Audience(1, Ratings(zeros[:n], index[:n], stars), Pairs(zeros[n:], index[n:]))
+        return KnownUsers(1, Ratings(zeros[:n], index[:n], stars), Pairs(zeros[n:], index[n:]))
 
     def recommend(
         self,
@@ -159,28 +188,28 @@ class Model:
         """The items of highest expected stars that the user has not rated; equal ones in the order of their ids.
 
         user: an id of the training ratings; or else ratings (item id -> stars) and rated (item ids) of anybody.
-        Raises UserError for a user that was not in training.
+
+        Raises:
+            UserError: the user was not in training.
         """
         if ratings is not None or user is None:
-            audience = self.audience(ratings or {}, rated)
-            return next(self.best(self.fold_in(audience), audience, [0], top))
+            new = self.new_user(ratings or {}, rated)
+            return next(self.best(self.fold_in(new), new, [0], top))
         (index,) = self.catalogue.user_index([user])
         if index < 0:
             raise UserError(f"no user {user!r} was in training", do="give their ratings instead")
-        return next(self.best(self.expected, self.known, [int(index)], top))
+        return next(self.best(self.predictor, self.known, [int(index)], top))
 
     def best(
-        self, expected: Expected, audience: Audience, users: Sequence[int], top: int
+        self, predictor: Predictor, users: KnownUsers, chosen: Sequence[int], top: int
     ) -> Iterator[list[Answer]]:
-        """`recommend` for each of some users of an audience, by blocks of them."""
+        """`recommend` for each of the chosen ones of some users, by blocks of them."""
         number = self.catalogue.num_items
         items = np.arange(number, dtype=np.int32)
-        lists = [
-            (part.item, *grouped(part.user, audience.number)) for part in (audience.ratings, audience.rated)
-        ]
+        lists = [(part.item, *grouped(part.user, users.number)) for part in (users.ratings, users.rated)]
         size = max(1, PAIRS_AT_ONCE // number)
-        for block in (np.asarray(users[at : at + size], np.int32) for at in range(0, len(users), size)):
-            found = expected(np.repeat(block, number), np.tile(items, len(block)))
+        for block in (np.asarray(chosen[at : at + size], np.int32) for at in range(0, len(chosen), size)):
+            found = predictor(np.repeat(block, number), np.tile(items, len(block)))
             stars = np.array(found).reshape(len(block), number)
             for row, user in zip(stars, block, strict=True):
                 for item, offsets, order in lists:
@@ -189,14 +218,16 @@ class Model:
             for row, shown, order in zip(
                 stars, clipped, np.argsort(-stars, axis=1, kind="stable"), strict=True
             ):
-                chosen = [i for i in order[:top] if np.isfinite(row[i])]
-                yield [Answer(self.catalogue.items[i].item(), float(shown[i])) for i in chosen]
+                open_ = [i for i in order[:top] if np.isfinite(row[i])]
+                yield [Answer(self.catalogue.items[i].item(), float(shown[i])) for i in open_]
 
     def similar(self, item: Any, top: int = 10) -> list[Answer]:
-        """The items whose vectors are nearest by cosine; raises UserError for an unknown item, and without vectors."""
-        vectors = self.described.items(self.params, self.config)
-        if vectors is None:
-            raise UserError(f"a model of kind {self.kind} has no item vectors", do="train pmf, cpmf or rbm")
+        """The items whose vectors are nearest by cosine.
+
+        Raises:
+            UserError: the item is unknown, or the model has no item vectors.
+        """
+        vectors = self._require(SimilarItems, "similar").vectors(self.params, self.config)
         (index,) = self.catalogue.item_index([item])
         if index < 0:
             raise UserError(f"no item {item!r} was in training", do="name another")
@@ -222,37 +253,56 @@ def save_known(directory: Path, catalogue: Catalogue, ratings: Ratings, rated: P
         )  # fmt: skip
 
 
-def load(directory: str | Path) -> Model:
+@full_precision
+def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     """Read a model from the folder that `jaxcf train` wrote.
 
-    Raises UserError where there is none, where it is damaged, or where its training has not finished.
+    Args:
+        directory: the folder.
+        unfinished: whether a model whose training has not finished is read, too, with the best parameters so far.
+
+    Raises:
+        UserError: no model is there, it is of an unknown kind or damaged, its arrays do not fit its configuration, or
+            its training has not finished.
     """
     directory = Path(directory)
     info = read_info(directory)
-    if info["model"] not in KINDS:
-        raise UserError(f"a model of kind {info['model']} is no recommender", directory, "use jaxlm")
-    if not (directory / PARAMETERS).is_dir():
-        raise UserError("the model's training has not finished", directory, "go on with it by --resume")
-    kind = KINDS[info["model"]]
-    config = kind.config(**_tuples(info["config"]))
+    record = get(info["model"], directory)
+    if not (info.get("finished") or unfinished) or not (directory / PARAMETERS).is_dir():
+        there = (directory / PARAMETERS).is_dir()
+        do = "go on with it by --resume" + (", or add --unfinished (load: unfinished=True)" if there else "")
+        raise UserError("the model's training has not finished", directory, do)
+    try:
+        config = record.config(**_tuples(info["config"]))
+    except TypeError as error:
+        what = f"the configuration is not that of {record.name}: {error}"
+        raise UserError(what, directory, "train the model again") from None
     saved = _arrays(directory / CATALOGUE)
     catalogue = Catalogue(saved["users"], saved["items"], Scale(*map(float, saved["scale"])))
     saved = _arrays(directory / KNOWN)
-    known = Audience(
+    known = KnownUsers(
         catalogue.num_users,
         Ratings(saved["user"], saved["item"], saved["stars"]),
         Pairs(saved["rated_user"], saved["rated_item"]),
     )
-    params = checkpoint.load_model(directory / PARAMETERS, kind.like(config))
-    return of(info["model"], catalogue, info, params, config, known)
+    _check_sizes(record, config, catalogue, known, directory)
+    params = checkpoint.load_model(directory / PARAMETERS, record.shapes(config))
+    return Model(record, catalogue, info, params, config, known)
 
 
-def of(
-    kind: str, catalogue: Catalogue, info: dict[str, Any], params: Any, config: Any, known: Audience
-) -> Model:
-    """A model from its parts."""
-    expected = KINDS[kind].trained(params, config, known)
-    return Model(kind, catalogue, info, params, config, known, expected)
+def _check_sizes(
+    record: RatingModel, config: Any, catalogue: Catalogue, known: KnownUsers, directory: Path
+) -> None:
+    """Raise UserError unless catalogue and known ratings are of the users, items and scale that the Config says."""
+    if record.configure(catalogue, getattr(config, "mean", 0.0), vars(config)) != config:
+        sizes = f"{catalogue.num_users} users, {catalogue.num_items} items, ratings of {catalogue.scale}"
+        what = f"the catalogue ({sizes}) is not that of the configuration"
+        raise UserError(what, directory / CATALOGUE, "train the model again")
+    for pairs in (known.ratings, known.rated):
+        for index, number in ((pairs.user, catalogue.num_users), (pairs.item, catalogue.num_items)):
+            if len(index) and not 0 <= index.min() <= index.max() < number:
+                what = "known ratings are of users or items that the catalogue does not have"
+                raise UserError(what, directory / KNOWN, "train the model again")
 
 
 def _tuples(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,21 +9,21 @@ import hashlib
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxcf import recommender as model
+from jaxcf import recommender
+from jaxcf.contract import NO_PAIRS, BySGD, BySweeps, ClosedForm, KnownUsers, RatingModel
 from jaxcf.data.ratings import Dataset, Pairs
-from jaxcf.kinds import KINDS, Audience, sizes
-from jaxcf.models import bias
-from jaxcf.recommender import NO_PAIRS, Model
+from jaxcf.models import get
+from jaxcf.recommender import Model
+from jaxcf.solvers import sweeps
 from jaxfit.errors import UserError
-from jaxfit.fit import Fitted
-from jaxfit.recipe import Recipe
+from jaxfit.precision import full_precision
 from jaxfit.run_dir import checkpoint, training
 from jaxfit.run_dir import metadata as folder
 from jaxfit.run_dir.journal import Journal
@@ -35,107 +35,156 @@ INIT, TRAIN = 0, 1  # what is folded into the seed's key
 
 
 class Trained(NamedTuple):
-    """A trained model, how its training went (None for closed forms, and if found finished), its times."""
+    """A trained model and how its training went.
+
+    stopped: "done" or "max-minutes"; seconds: by phase, {} where the training had finished before;
+    events_per_second: ratings, of training by the engine, otherwise None.
+    """
 
     model: Model
-    fitted: Fitted | None
+    stopped: str
     seconds: dict[str, float]
+    events_per_second: float | None = None
 
 
+@full_precision
 def train(
-    kind: str,
+    name: str,
     data: Dataset,
     directory: Path,
     *,
-    recipe: Recipe | None,
+    recipe: Any = None,
     config: Mapping[str, Any] | None = None,
     rated: Pairs = NO_PAIRS,
     seed: int = 1,
     run: Run = Run(),
-    solver: Literal["sgd", "als"] = "sgd",
+    solver: str | None = None,
 ) -> Trained:
-    """Train a model of a kind of `KINDS` in its folder.
+    """Train a model in its folder. Matrix products are of full precision.
 
-    recipe: None for bias models, which are solved exactly; config: overrides of the kind's Config; rated: for
-    conditional models, who rated what beside the training ratings; solver: als, for kinds that have it, takes sweeps of
-    exact solutions for epochs, and of the recipe only these, the decay and the patience; it is run at once.
+    Args:
+        name: of a model in the registry.
+        data: training and validation ratings; closed forms need no validation.
+        directory: the model's folder.
+        recipe: a Recipe, or what else the model's recipes hold; a closed form has none.
+        config: fields of the model's Config that differ from its defaults.
+        rated: for models that use rated items, who rated what beside the training ratings.
+        seed: of all random draws.
+        run: how training by the engine is run.
+        solver: the way of fitting, by default the model's first.
 
-    Raises UserError where another training is in the folder or runs there now, and for data that the kind cannot be
-    trained on.
+    Returns:
+        The model, as `jaxcf.load` would read it.
+
+    Raises:
+        UserError: another training is in the folder or runs there now, or the model cannot be trained on the data.
     """
-    described = KINDS[kind]
+    record = get(name)
+    fitting = record.solver(solver)
+    _check_data(record, data, validated=not isinstance(fitting, ClosedForm))
+    mean = float(np.mean(data.train.stars, dtype=np.float64))
+    full = record.configure(data.catalogue, mean, config or {})
+    identity = {"model": name, "config": asdict(full), "seed": seed, "data": describe(data, rated)}
+    place = _Place(record, data, rated, full, directory, identity)
+    key = jax.random.key(seed)
+    init, draws = jax.random.fold_in(key, INIT), jax.random.fold_in(key, TRAIN)
+    with locked(directory):
+        if not isinstance(fitting, BySGD) and (directory / folder.CONFIG).exists():
+            raise UserError("another model is there", directory, "choose another --out")
+        match fitting:
+            case ClosedForm():
+                began = time.perf_counter()
+                return place.write(fitting.solve(data.train, full), {}, began)
+            case BySweeps():
+                return _by_sweeps(fitting, place, recipe, init, draws)
+            case BySGD():
+                return _by_sgd(fitting, place, recipe, init, draws, run)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A model's folder, and what goes into it however the model is fitted."""
+
+    record: RatingModel
+    data: Dataset
+    rated: Pairs
+    config: Any
+    directory: Path
+    identity: dict[str, Any]
+
+    def write_known(self) -> None:
+        recommender.save_known(self.directory, self.data.catalogue, self.data.train, self.rated)
+
+    def model(self, params: Any, info: dict[str, Any]) -> Model:
+        users = KnownUsers(self.data.catalogue.num_users, self.data.train, self.rated)
+        return Model(self.record, self.data.catalogue, info, params, self.config, users)
+
+    def write(self, params: Any, more: dict[str, Any], began: float) -> Trained:
+        """Write a model that was fitted at once, with `more` for `config.json`."""
+        info = {
+            "format": folder.FORMAT, **self.identity, **more, "finished": True, "environment": environment()
+        }  # fmt: skip
+        seconds = {"solve": time.perf_counter() - began}
+        self.write_known()
+        parameters = self.directory / folder.PARAMETERS
+        if parameters.exists():  # of a run that was killed before it wrote its configuration
+            shutil.rmtree(parameters)
+        checkpoint.write(parameters, params, {})
+        folder.write_info(self.directory, info)
+        return Trained(self.model(params, info), "done", seconds)
+
+
+def _by_sweeps(fitting: BySweeps, place: _Place, recipe: Any, init: jax.Array, draws: jax.Array) -> Trained:
+    began = time.perf_counter()
+    prepared = fitting.prepare(init, place.data, place.rated, place.config, recipe)
+    place.directory.mkdir(parents=True, exist_ok=True)
+    journal = Journal(place.directory)
+    journal.cut(0)  # what a run that was killed wrote
+    fitted = sweeps.fit(
+        prepared, draws, epochs=recipe.epochs, patience=recipe.patience,
+        journal=lambda line: journal.write(**line),
+    )  # fmt: skip
+    rmse = float(np.sqrt(fitted.score))
+    more = {
+        "solver": fitting.name,
+        "recipe": {name: getattr(recipe, name) for name in fitting.uses},
+        "validation RMSE": rmse if np.isfinite(rmse) else None,
+        "epochs": len(fitted.history),
+    }
+    return place.write(fitted.params, more, began)
+
+
+def _by_sgd(
+    fitting: BySGD, place: _Place, recipe: Any, init: jax.Array, draws: jax.Array, run: Run
+) -> Trained:
+    setup = fitting.prepare(init, place.data, place.rated, place.config)
+    trained = training.train(
+        place.directory, place.identity, setup.program, setup.params, lambda: (setup.train, setup.valid),
+        recipe=recipe, key=draws, run=run, unit="ratings", before=place.write_known,
+    )  # fmt: skip
+    fitted = trained.fitted
+    if fitted is None:  # it had finished before
+        return Trained(recommender.load(place.directory), "done", {})
+    speed = fitted.events / fitted.train_seconds if fitted.train_seconds else None
+    return Trained(place.model(fitted.params, trained.info), fitted.stopped, trained.seconds, speed)
+
+
+def _check_data(record: RatingModel, data: Dataset, validated: bool) -> None:
+    """Raise UserError where a model cannot be trained on some data; validated: whether it needs validation ratings."""
     if len(data.train.user) == 0:
         raise UserError("there are no training ratings", data.name, "give more ratings")
-    if "num_values" in described.config.__dataclass_fields__:
+    if record.needs_levels:
         scale = data.catalogue.scale
         if scale.levels < 2:
             advice = "give --scale LOW,HIGH,STEP with a step"
-            raise UserError(f"{kind} needs a scale of some ratings", data.name, advice)
+            raise UserError(f"{record.name} needs a scale of some ratings", data.name, advice)
         if not scale.contains(np.concatenate([data.train.stars, data.valid.stars])).all():
-            advice = "choose --duplicates last or first, or another kind of model"
+            advice = "choose --duplicates last or first, or another model"
             raise UserError(
-                f"{kind} needs ratings on the scale, {scale}; some are between", data.name, advice
+                f"{record.name} needs ratings on the scale, {scale}; some are between", data.name, advice
             )
-    mean = float(np.mean(data.train.stars, dtype=np.float64))
-    fixed = {**described.fixed, **sizes(described, data.catalogue, mean)}
-    full = described.config(**{**(config or {}), **fixed})
-    known = Audience(data.catalogue.num_users, data.train, rated)
-    identity = {"model": kind, "config": asdict(full), "seed": seed, "data": describe(data, rated)}
-
-    def write() -> None:
-        model.save_known(directory, data.catalogue, data.train, rated)
-
-    def keep(params: Any, more: dict[str, Any], began: float) -> Trained:
-        info = {"format": folder.FORMAT, **identity, **more, "finished": True, "environment": environment()}
-        made = model.of(kind, data.catalogue, info, params, full, known)
-        seconds = {"solve": time.perf_counter() - began}
-        write()
-        _write(directory, made)
-        return Trained(made, None, seconds)
-
-    solved = described.setting is None or solver == "als"
-    with locked(directory):
-        if solved and (directory / folder.CONFIG).exists():
-            raise UserError("another model is there", directory, "choose another --out")
-        began = time.perf_counter()
-        if described.setting is None:
-            return keep(bias.solve(data.train, full), {}, began)
-        assert recipe is not None
-        if len(data.valid.user) == 0:
-            raise UserError("there are no validation ratings", data.name, "give --valid FILE")
-        key = jax.random.key(seed)
-        setting = described.setting(jax.random.fold_in(key, INIT), data, rated, full)
-        if solver == "als":
-            assert described.alternating is not None
-            params = setting.params
-            del setting  # the ratings on the device
-            directory.mkdir(parents=True, exist_ok=True)
-            journal = Journal(directory)
-            journal.cut(0)  # what a run that was killed wrote
-            fitted = described.alternating(
-                params, data.train, data.valid, full, recipe.decay, sweeps=recipe.epochs,
-                patience=recipe.patience, said=lambda line: journal.write(**line),
-            )  # fmt: skip
-            used = {"decay": recipe.decay, "epochs": recipe.epochs, "patience": recipe.patience}
-            shown = {"validation RMSE": float(np.sqrt(fitted.score)), "epochs": len(fitted.history)}
-            return keep(fitted.params, {"solver": "als", "recipe": used, **shown}, began)
-        trained = training.train(
-            directory, identity, setting.program, setting.params, lambda: (setting.train, setting.valid), recipe=recipe,
-            key=jax.random.fold_in(key, TRAIN), run=run, unit="ratings", before=write,
-        )  # fmt: skip
-    if trained.fitted is None:
-        return Trained(model.load(directory), None, {})
-    made = model.of(kind, data.catalogue, trained.info, trained.fitted.params, full, known)
-    return Trained(made, trained.fitted, trained.seconds)
-
-
-def _write(directory: Path, made: Model) -> None:
-    """Write a model that was solved for at once."""
-    parameters = directory / folder.PARAMETERS
-    if parameters.exists():  # of a run that was killed before it wrote its configuration
-        shutil.rmtree(parameters)
-    checkpoint.write(parameters, made.params, {})
-    folder.write_info(directory, made.info)
+    if validated and len(data.valid.user) == 0:
+        raise UserError("there are no validation ratings", data.name, "give --valid FILE")
 
 
 def describe(data: Dataset, rated: Pairs) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Static room for minibatches of unequal examples: how much, and which minibatches share a compiled program.
 
 A minibatch's ragged entries (a word's tree nodes, a user's ratings) are laid flat into arrays of a fixed size.
-Large minibatches all need nearly the same room, and one size serves them. Minibatches of one or a few users do
+Large minibatches all need nearly the same capacity, and one size serves them. Minibatches of one or a few users do
 not: a user of 2,000 ratings would size the room for one of 20. Then examples of like size are put together, each
 bucket has its own compiled program, and runs of minibatches are visited in an order drawn by key, never bucket
 after bucket. As each program takes seconds to compile, there are as few buckets as little padding allows.
@@ -10,11 +10,14 @@ after bucket. As each program takes seconds to compile, there are as few buckets
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array, lax
 
 from jaxfit.shuffle import permutation
+from jaxfit.tables import Weights
 
-LAYOUT = 2  # to be raised when equal epochs are laid out in another way: their checkpoints then are others
+LAYOUT = 3  # to be raised when equal epochs are laid out in another way: their checkpoints then are others
 RUNS = 64  # of minibatches of the same bucket, in an epoch of several buckets
 ONE_ROOM = 2.0  # how much room over what is in it, on average, is borne to have a single bucket
 BUCKET = 1.5  # likewise to have one bucket in place of two, once there are several
@@ -52,23 +55,23 @@ class Buckets(NamedTuple):
     usual: list[np.ndarray]
 
 
-def capacity(costs: np.ndarray | None, visits: np.ndarray, lane_size: int) -> Room:
+def capacity(costs: np.ndarray | None, visits: np.ndarray, shard_size: int) -> Room:
     """Static room for the ragged entries of any minibatch (or device's part of one) among these visits.
 
     costs: [N] or [N, kinds], entries per example; visits: the examples in order, fillers of the last minibatch
     included. One number for each kind. Chosen from a fixed ladder by costs and visits alone, so that a resumed
     epoch compiles to the same program.
     """
-    return 0 if costs is None else _room(costs, visits, lane_size, _usual(costs, costs, lane_size))
+    return 0 if costs is None else _room(costs, visits, shard_size, _usual(costs, costs, shard_size))
 
 
-def _room(costs: np.ndarray, visits: np.ndarray, lane_size: int, usual: np.ndarray) -> Room:
-    most = costs[visits].reshape(-1, lane_size, *costs.shape[1:]).sum(axis=1, dtype=np.int64).max(axis=0)
-    rungs = [rung(max(m, first)) for m, first in zip(np.ravel(most), np.ravel(usual), strict=True)]
+def _room(costs: np.ndarray, visits: np.ndarray, shard_size: int, usual: np.ndarray) -> Room:
+    most = costs[visits].reshape(-1, shard_size, *costs.shape[1:]).sum(axis=1, dtype=np.int64).max(axis=0)
+    rungs = [capacity_step(max(m, first)) for m, first in zip(np.ravel(most), np.ravel(usual), strict=True)]
     return tuple(rungs) if costs.ndim > 1 else rungs[0]
 
 
-def _usual(costs: np.ndarray, company: np.ndarray, lane_size: int) -> np.ndarray:
+def _usual(costs: np.ndarray, company: np.ndarray, shard_size: int) -> np.ndarray:
     """Where the largest of some thousand minibatches of such examples lies: so that nearly all epochs need but one
     program.
 
@@ -76,20 +79,20 @@ def _usual(costs: np.ndarray, company: np.ndarray, lane_size: int) -> np.ndarray
     where minibatches are filled from `company`, costs of those and others.
     """
     mean, spread = costs.mean(axis=0), np.maximum(costs.std(axis=0), 1e-9)
-    skewness = (((costs - mean) / spread) ** 3).mean(axis=0) / lane_size**0.5
-    likely = mean * lane_size + (3.5 + (3.5**2 - 1) / 6 * skewness) * spread * lane_size**0.5
-    number = min(lane_size, len(company))
+    skewness = (((costs - mean) / spread) ** 3).mean(axis=0) / shard_size**0.5
+    likely = mean * shard_size + (3.5 + (3.5**2 - 1) / 6 * skewness) * spread * shard_size**0.5
+    number = min(shard_size, len(company))
     most = np.partition(company, len(company) - number, axis=0)[-number:].sum(axis=0, dtype=np.int64)
-    return most if lane_size == 1 else np.minimum(likely, most)
+    return most if shard_size == 1 else np.minimum(likely, most)
 
 
-def rung(most: float) -> int:
+def capacity_step(most: float) -> int:
     """One of 128, 144, 160, … that is enough: few, so that alike models compile to the same program."""
     octaves = np.ceil(8 * np.log2(max(most, LEAST) / LEAST)) / 8
     return int(-(-(LEAST * 2**octaves) // 8) * 8)
 
 
-def buckets(costs: np.ndarray, batch_size: int, lanes: int) -> Buckets:
+def buckets(costs: np.ndarray, batch_size: int, shards: int) -> Buckets:
     """Put examples of like size together, or all of them.
 
     From sizes a power of two apart, small ones first, as many as a bucket's room allows. Decided by whole
@@ -105,12 +108,12 @@ def buckets(costs: np.ndarray, batch_size: int, lanes: int) -> Buckets:
                 number, joined = number + 1, size == kind
             of[size == kind], members = number, joined
     numbers = range(int(of.max(initial=0)) + 1)
-    return Buckets(costs, of, [_usual(costs[of == n], costs[of <= n], batch_size // lanes) for n in numbers])
+    return Buckets(costs, of, [_usual(costs[of == n], costs[of <= n], batch_size // shards) for n in numbers])
 
 
 def _fits(costs: np.ndarray, company: np.ndarray, batch_size: int, most: float) -> bool:
     """Whether one room for minibatches of these examples is at most so many times what is in them on average."""
-    rooms = np.array([rung(usual) for usual in np.ravel(_usual(costs, company, batch_size))])
+    rooms = np.array([capacity_step(usual) for usual in np.ravel(_usual(costs, company, batch_size))])
     mean = np.ravel(costs.mean(axis=0)) * batch_size
     return bool(np.all(rooms <= most * np.maximum(mean, LEAST)))
 
@@ -119,12 +122,12 @@ def plan(
     bucketed: Buckets | None,
     order: np.ndarray,
     batch_size: int,
-    lanes: int,
+    shards: int,
     key: jax.Array,
 ) -> Plan:
     """Lay an epoch's examples, `order`, into minibatches, and say in which room each is run.
 
-    bucketed: by the same batch_size and lanes; None for examples of one size.
+    bucketed: by the same batch_size and shards; None for examples of one size.
     What a bucket has too few of for a last whole minibatch moves up to the next. The last minibatch of all may be
     short; it is filled up with an example that costs little, whose weight is 0.
     """
@@ -146,7 +149,7 @@ def plan(
         whole = len(examples) if number == last else len(examples) // batch_size * batch_size
         examples, rest = examples[:whole], examples[whole:]
         if whole:
-            needed = _room(bucketed.costs, filled(examples), batch_size // lanes, usual)
+            needed = _room(bucketed.costs, filled(examples), batch_size // shards, usual)
             runs += [(examples[i : i + length], needed) for i in range(0, whole, length)]
     short = [run for run in runs if len(run[0]) % batch_size]
     runs = [run for run in runs if len(run[0]) % batch_size == 0]
@@ -158,3 +161,38 @@ def plan(
         stretches.append(Stretch(at, end, needed))
         at = end
     return Plan(filled(np.concatenate([examples for examples, _ in runs + short])), stretches)
+
+
+def spread(start: Array, which: Array, capacity: int) -> tuple[Array, Array, Array]:
+    """Lay the ranges start[w] … start[w + 1] - 1, for each w of `which` [B], end to end in `capacity` places.
+
+    Returns for each place: which of the ranges it belongs to (B for padding), the position, and whether it is
+    real.
+    """
+    first, length = start[which], start[which + 1] - start[which]
+    end = jnp.cumsum(length)
+    owner = jnp.cumsum(jnp.zeros(capacity, jnp.int32).at[end].add(1, mode="drop"))
+    place = jnp.arange(capacity, dtype=jnp.int32)
+    at = jnp.minimum(owner, which.shape[0] - 1)
+    real = place < end[-1]
+    return owner, jnp.where(real, place + (first - end + length)[at], 0), real
+
+
+def dots(table: Weights, ids: Array, vectors: Array, owner: Array) -> Array:
+    """table[ids[j, k]] · vectors[owner[j]]: int32 [n, K], [B, D], int32[n] -> [n, K].
+
+    A sum along rows is written as some additions and a product with ones, as XLA does not vectorise plain sums on a
+    CPU; nothing as large as [n, K, D] is held.
+    """
+    pieces = next(n for n in (4, 5, 3, 2, 1) if vectors.shape[1] % n == 0)
+    width = vectors.shape[1] // pieces
+    value, vectors = (
+        table.value.reshape(-1, pieces, width),
+        (table.scale * vectors).reshape(-1, pieces, width),
+    )
+    row, column = ids.reshape(-1), jnp.repeat(owner, ids.shape[1])
+    partial = value.at[row, 0].get(mode="clip") * vectors.at[column, 0].get(mode="clip")
+    for j in range(1, pieces):
+        partial += value.at[row, j].get(mode="clip") * vectors.at[column, j].get(mode="clip")
+    partial = lax.optimization_barrier(partial)  # not to be fused into a product that could not be one
+    return (partial @ jnp.ones((width, 1), partial.dtype)).reshape(ids.shape)

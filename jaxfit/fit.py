@@ -20,13 +20,15 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxfit import distributed as processes
-from jaxfit import loop as step
-from jaxfit import sharding as devices
-from jaxfit.bucketing import LAYOUT, capacity, rung
+from jaxfit import sharding, state, stopping
+from jaxfit.bucketing import LAYOUT, capacity, capacity_step
 from jaxfit.errors import UserError
+from jaxfit.loop import make_scores
+from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, journal
-from jaxfit.trainer import Stand, Trainer
+from jaxfit.state import Progress
+from jaxfit.trainer import Trainer, Validation, visits_in_order
 
 CHUNK_SECONDS = 2.0
 
@@ -51,18 +53,18 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C, after the state was saved."""
 
 
-def scores(program: step.Program, params: Any, data: Any) -> np.ndarray:
-    """Every example's score, float32[size(data)], in their order."""
+def scores(program: Program, params: Any, data: Any) -> np.ndarray:
+    """Every example's score, float32[size(data)], in their order; sequential ones as a single stream."""
     size = program.size(data)
-    batch_size = min(1000, rung(size))
-    visits = np.minimum(np.arange(-(-size // batch_size) * batch_size), size - 1)
-    room = capacity(program.costs(data) if program.costs else None, visits, batch_size)
-    run = step.make_scores(program, rung(size), batch_size, room)
+    batch_size = 1 if program.sequential else min(1000, capacity_step(size))
+    costs = program.ragged.costs(data) if program.ragged else None
+    room = capacity(costs, visits_in_order(size, batch_size), batch_size)
+    run = make_scores(program, capacity_step(size), batch_size, room)
     return np.asarray(run(params, data, jnp.int32(size)))[:size]
 
 
 def fit(
-    program: step.Program,
+    program: Program,
     params: Any,
     data: Any,
     valid: Any,
@@ -94,17 +96,18 @@ def fit(
     """
     known = {
         "recipe": asdict(recipe),
-        "together": program.together,
+        "group_size": program.group_size,
         "epochs laid out": LAYOUT,
         **(identity or {}),
     }
-    processes.require_same({**known, "number of devices": devices.lanes(mesh)})
+    processes.require_same({**known, "number of devices": sharding.shards(mesh)})
     trainer = Trainer(program, params, data, recipe, key, mesh)
+    validation = Validation(program, valid, mesh)
     log = journal.Journal(directory) if directory else None
     if directory:
         directory.mkdir(parents=True, exist_ok=True)
         _resume(trainer, directory, known, resume)
-        journal.Journal(directory).cut(trainer.stand.journal)
+        journal.Journal(directory).cut(trainer.progress.journal)
     bar = journal.Bar(title, unit, recipe.epochs, show and processes.leads())
     began = saved = time.monotonic()
     train_seconds, events, stopped = 0.0, 0, "done"
@@ -114,54 +117,55 @@ def fit(
     def save() -> None:
         nonlocal saved
         if directory and log:
-            trainer.stand = trainer.stand._replace(journal=log.size())
+            trainer.progress = trainer.progress._replace(journal=log.size())
             checkpoint.save(
-                directory, trainer.arrays(), {"stand": trainer.stand._asdict(), "identity": known}
+                directory, trainer.arrays(), {"progress": trainer.progress._asdict(), "identity": known}
             )
             saved = time.monotonic()
+
+    def is_due() -> bool:
+        return time.monotonic() - saved > 60 * checkpoint_minutes
 
     def out_of_time() -> bool:
         return processes.agreed(max_minutes is not None and time.monotonic() - began > 60 * max_minutes)
 
     with _interrupts() as interrupted:
         try:
-            while not trainer.stand.done and not out_of_time():
+            while not trainer.progress.done and not out_of_time():
                 run = trainer.epoch_run()
                 epoch_seconds, epoch_steps = 0.0, 0
-                while trainer.stand.at < trainer.steps:
-                    end = processes.agreed(min(trainer.steps, trainer.stand.at + chunk))
+                while trainer.progress.at < trainer.steps:
+                    end = processes.agreed(min(trainer.steps, trainer.progress.at + chunk))
                     before = time.perf_counter()
-                    run(trainer.stand.at, end)
+                    run(trainer.progress.at, end)
                     seconds = time.perf_counter() - before
-                    epoch_seconds, epoch_steps = epoch_seconds + seconds, epoch_steps + end - trainer.stand.at
-                    chunk = max(
-                        1, int((end - trainer.stand.at) * min(8.0, CHUNK_SECONDS / max(seconds, 1e-6)))
+                    epoch_seconds, epoch_steps = (
+                        epoch_seconds + seconds,
+                        epoch_steps + end - trainer.progress.at,
                     )
-                    trainer.stand = trainer.stand._replace(at=end)
+                    chunk = max(
+                        1, int((end - trainer.progress.at) * min(8.0, CHUNK_SECONDS / max(seconds, 1e-6)))
+                    )
+                    trainer.progress = trainer.progress._replace(at=end)
                     _check_finite(trainer, directory)
-                    done = trainer.stand.epoch + end / trainer.steps
-                    seen = trainer.events * min(end / trainer.steps, 1.0)
+                    done = trainer.progress.epoch + end / trainer.steps
                     speed = trainer.events * epoch_steps / trainer.steps / epoch_seconds
-                    bar.update(done, trainer.factor * float(trainer.state.loss) / seen, speed)
+                    bar.update(done, trainer.read_means(), speed)
                     if interrupted():
                         save()
                         raise Interrupted
-                    if end < trainer.steps and time.monotonic() - saved > 60 * checkpoint_minutes:
+                    if end < trainer.steps and is_due():
                         save()
                     if out_of_time():
                         break
                 train_seconds += epoch_seconds
                 events += round(trainer.events * epoch_steps / trainer.steps)
-                if trainer.stand.at < trainer.steps:
+                if trainer.progress.at < trainer.steps:
                     break
                 before = time.perf_counter()
-                line = _end_epoch(trainer, valid, directory)
+                line = _end_epoch(trainer, validation, directory)
                 history.append(line)
-                name, show_score = program.metric
-                bar.line(
-                    f"epoch {line['epoch'] + 1}, {name} {show_score(line['train']):.2f} on training, "
-                    f"{show_score(line['valid']):.2f} on validation, rate {line['rate']:g}"
-                )
+                bar.line(_described(line, program))
                 if log:
                     log.write(**line)
                     log.time(
@@ -175,55 +179,55 @@ def fit(
                         pause_seconds=time.perf_counter() - before,
                         compile_seconds=trainer.compile_seconds,
                     )
-                save()
-                if interrupted():
+                progress, stop = trainer.progress, interrupted()
+                if stop or progress.done or stopping.is_best(progress) or is_due():
+                    save()
+                if stop:
                     raise Interrupted
-            if not trainer.stand.done:
+            if not trainer.progress.done:
                 stopped = "max-minutes"
                 save()
-            best = (
-                trainer.best
-                if trainer.stand.best_epoch >= 0
-                else step.current(devices.one_copy(trainer.state))
-            )
+            best = trainer.best if trainer.progress.best_epoch >= 0 else state.current(trainer.one_copy())
         finally:
             bar.close()
-    return Fitted(best, trainer.stand.best, history, stopped, trainer.compile_seconds, train_seconds, events)
+    return Fitted(
+        best, trainer.progress.best, history, stopped, trainer.compile_seconds, train_seconds, events
+    )
 
 
-def _end_epoch(trainer: Trainer, valid: Any, directory: Path | None) -> dict[str, Any]:
-    """Fold scales, validate, keep the best, decide about rates and the end; returns the journal's line."""
-    stand, recipe = trainer.stand, trainer.recipe
-    train = trainer.factor * float(trainer.state.loss) / trainer.events
-    trainer.state = step.fold(trainer.state)
-    params = step.current(devices.one_copy(trainer.state))
-    values = scores(trainer.program, params, valid)
-    events = trainer.program.events(valid) if trainer.program.events else len(values)
-    score = processes.agreed(float(np.sum(values, dtype=np.float64) / events))
+def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None) -> dict[str, Any]:
+    """Rescale, validate, keep the best parameters, decide about rates and the end; returns the journal's line."""
+    progress, recipe, program = trainer.progress, trainer.recipe, trainer.program
+    means = state.means(trainer.state)
+    trainer.state = state.between_epochs(trainer.state)
+    score = processes.agreed(validation.mean(state.current(trainer.state)))
     if not np.isfinite(score):  # what the last step did, no loss has seen yet
         _stop(f"the validation score is not finite after step {int(trainer.state.step) - 1}", directory)
-    rate = (1.0, *recipe.drops)[stand.phase] * trainer.rate[0]
+    first, *others = (metric.name for metric in program.training_metrics)
     line = {
-        "epoch": stand.epoch,
+        "epoch": progress.epoch,
         "step": int(trainer.state.step),
-        "train": train,
+        "train": means[first],
+        **{f"train {name}": means[name] for name in others},
         "valid": score,
-        "rate": rate,
+        "rate": (1.0, *recipe.drops)[progress.phase] * trainer.rate[0],
     }
-
-    improved = score < stand.best
-    if improved:
-        trainer.best = params
-        stand = stand._replace(best=score, best_epoch=stand.epoch)
-    waited = 0 if improved else stand.waited + 1
-    stand = stand._replace(epoch=stand.epoch + 1, at=0, waited=waited)
-    if not recipe.anneal and waited >= recipe.patience:
-        if stand.phase < len(recipe.drops):
-            stand = stand._replace(phase=stand.phase + 1, waited=0)
-        else:
-            stand = stand._replace(done=True)
-    trainer.stand = stand._replace(done=stand.done or stand.epoch >= recipe.epochs)
+    trainer.progress = stopping.after_epoch(progress, score, recipe)
+    if stopping.is_best(trainer.progress):
+        trainer.best = state.current(trainer.one_copy())
     return line
+
+
+def _described(line: dict[str, Any], program: Program) -> str:
+    """An epoch's line for people, each metric by its own name."""
+    first, *others = program.training_metrics
+    training = [(first, line["train"]), *((metric, line[f"train {metric.name}"]) for metric in others)]
+    said = ", ".join(f"{metric.name} {metric.read(value):.2f}" for metric, value in training)
+    metric = program.metric
+    return (
+        f"epoch {line['epoch'] + 1}, {said} on training, {metric.name} {metric.read(line['valid']):.2f} on "
+        f"validation, rate {line['rate']:g}"
+    )
 
 
 def _check_finite(trainer: Trainer, directory: Path | None) -> None:
@@ -240,7 +244,7 @@ def _stop(what: str, directory: Path | None) -> NoReturn:
 
 
 def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> None:
-    """Set state, stand and best from the newest intact checkpoint, which process 0 has saved."""
+    """Set state, progress and best from the newest intact checkpoint, which process 0 has saved."""
     processes.share(directory)
     found = checkpoint.latest(directory)
     if found is None:
@@ -252,8 +256,8 @@ def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume:
     stored = checkpoint.state(found)
     checkpoint.require_same(stored["identity"], identity, found)
     trainer.restore(checkpoint.arrays(found, trainer.arrays()))
-    best = stored["stand"]["best"]
-    trainer.stand = Stand(**{**stored["stand"], "best": float("inf") if best is None else best})
+    best = stored["progress"]["best"]
+    trainer.progress = Progress(**{**stored["progress"], "best": float("inf") if best is None else best})
     checkpoint.drop_after(found)
 
 

@@ -16,12 +16,12 @@ Source = str | os.PathLike[str]
 
 
 @contextlib.contextmanager
-def open_bytes(path: Source, standard_input: io.BufferedReader | None = None) -> Iterator[IO[bytes]]:
+def open_bytes(path: Source, standard_input: IO[bytes] | None = None) -> Iterator[IO[bytes]]:
     """Open a file, or standard input (`-`), for reading bytes; gzip is recognised and decompressed.
 
     Args:
         path: the file.
-        standard_input: read in place of `sys.stdin` where `path` is `-`.
+        standard_input: a buffered stream to read instead of `sys.stdin` if `path` is `-`.
 
     Raises:
         UserError: if the file is missing, a directory, empty, a zip archive or a damaged gzip file, or cannot
@@ -30,7 +30,7 @@ def open_bytes(path: Source, standard_input: io.BufferedReader | None = None) ->
     try:
         with contextlib.ExitStack() as stack:
             if str(path) == "-":
-                raw = standard_input or cast(io.BufferedReader, sys.stdin.buffer)
+                raw = cast(io.BufferedReader, standard_input or sys.stdin.buffer)
             else:
                 raw = stack.enter_context(open(path, "rb"))
             start = raw.peek(4)[:4]

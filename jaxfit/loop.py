@@ -1,4 +1,4 @@
-"""The compiled part of training: what a model brings, one step, and the loop that runs an epoch's steps.
+"""The compiled loops: an epoch's steps of training, and the scoring of a data set.
 
 An epoch is one compiled `fori_loop` with traced bounds, called in chunks: any cut gives the same bits and it
 compiles once. The order of examples is a function of (seed, epoch), the keys of a step are a function of (seed,
@@ -6,204 +6,109 @@ step), so that a step number is all that resuming needs.
 """
 
 from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import Any, Literal, NamedTuple
+from functools import lru_cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
-from jax import lax
+from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxfit import sharding as devices
-from jaxfit import tables as rows
-from jaxfit.row_gradients import Rows
+from jaxfit import sharding, tables
+from jaxfit.program import Carried, Program
+from jaxfit.state import Rates, State, Sum, add_metrics, rescaled, streams
+from jaxfit.tables import Gathered, Rows
 
-# Scales are folded in every so many steps of an epoch, too, before a table's scalar could underflow:
-# (1 - LARGEST_DECAY) ** FOLD_STEPS is 1e-36.
-FOLD_STEPS = 4096
+# Scales are multiplied in every so many steps of an epoch, too, before a table's scalar could underflow:
+# (1 - LARGEST_DECAY) ** RESCALE_STEPS is 1e-36.
+RESCALE_STEPS = 4096
 LARGEST_DECAY = 0.02
 
 
-class Program(NamedTuple):
-    """What a model gives the engine: pure functions of arrays.
+def differentiate(
+    program: Program, weights: Any, batch: Any, weight: Array, keys: Array, decay: Any, carry: Any = None
+) -> tuple[Array, Any, Any, Any]:
+    """Loss, Metrics, gradients and new carry by automatic differentiation of whole parameters and gathered rows."""
+    leaves, tree = tables.flatten(weights)
+    config, sparse, penalty = program.config, program.sparse, program.decay.penalty
+    ids = [None] * len(leaves) if sparse is None else tree.flatten_up_to(sparse.touched(batch, config))
+    read = tables.read if program.decay.when == "when-touched" else tables.gather
+    rows = tree.unflatten([w.value if k is None else read(w, k) for w, k in zip(leaves, ids, strict=True)])
+    seen = batch if program.sequential is None else Carried(batch, carry)
 
-    size(data) -> int: the number of examples.
-    batch(data, index: int32[B], capacity) -> batch: gathers a minibatch; `capacity` is the static room for ragged
-        entries: as many numbers as `costs` has columns (0 for models without).
-    loss(params, batch, weight: float32[B], keys: key[B]) -> scalar: the SUM of weight * loss over the examples
-        (nats, or squared stars); weight 0 is padding; one key an example. For a parameter that is touched by
-        rows it receives the gathered rows [k, …] in place of the table.
-    touched(batch) -> like params: int32[k] row ids for each table without a dense use, None for the
-        others. Ids past the end are padding. The field itself is None where every parameter has a dense use.
-    score(params, batch) -> float32[B]: what validation averages, per example, without dropout: the sum over the
-        example's events.
-    costs(data) -> int[N] or int[N, kinds]: ragged entries per example (host), None for models without.
-    metric: the name and the transform of the mean score that people read: perplexity is exp of nats.
-    gradient(weights, batch, weight, keys) -> (loss, gradients): where a model knows a faster way to the gradient of
-        `loss` than differentiating gathered rows. It reads the `rows.Weights` of each parameter; a gradient is
-        an array for a parameter without touched rows, and a tuple of `parts` of one with. Not for a decay that is
-        "when-touched", whose penalty is differentiated with the loss.
-    events(data) -> int: how many events (words, ratings) losses and scores are averaged over; None: one an example.
-    halved: whether losses are half of what scores are, as ½ squared errors are of squared ones.
-    decay: what the recipe's decay λ means. "every-step": w <- w (1 - ηλ). "per-row": ½λ|row|² is added once to the
-        loss of the whole training set, so that a step shrinks rows by its share of the examples.
-        "when-touched": it is added each time that a row is used, as `penalty` says.
-    schedule(batch, fraction) -> batch: the minibatch with what depends on how much of the training is done
-        (float32 scalar, of all epochs of the recipe), as the T of CD-T.
-    penalty(params, batch, weight) -> like params, scalars: the SUM of weight * ½|row|² over the uses of each
-        parameter's rows, where decay is "when-touched"; it receives what `loss` does.
-    visit(weights, data, example: int32 scalar, rate, decay) -> (loss, weights): for a model that makes several steps
-        of SGD within an example; it takes the place of `loss` and its gradient in training. rate and decay are like
-        params, scalars; decay is 0 but where it is "when-touched". A minibatch's examples are visited one after
-        another, on one device.
-    together: for data that lie in random order already, and cost alike: up to so many examples side by side are
-        visited together, and only the order of such groups is drawn anew in each epoch, so that memory is read in
-        stretches. Minibatches hold whole groups, two at least: a group's size is the largest number up to this that
-        divides the minibatch's. `batch` is then asked for examples past the last one, too, whose weight is 0.
-    """
+    def penalized(params: Any) -> tuple[Array, tuple[Any, ...]]:
+        result = program.loss(params, seen, weight, keys, config)
+        loss = result[0]
+        if penalty is None:
+            return loss, result
+        penalties = tree.flatten_up_to(penalty(params, batch, weight, config))
+        strengths = tree.flatten_up_to(decay)
+        return loss + sum(d * p for d, p in zip(strengths, penalties, strict=True)), result
 
-    size: Callable[[Any], int]
-    batch: Callable[[Any, jax.Array, Any], Any]
-    loss: Callable[[Any, Any, jax.Array, jax.Array], jax.Array]
-    touched: Callable[[Any], Any] | None
-    score: Callable[[Any, Any], jax.Array]
-    costs: Callable[[Any], np.ndarray] | None
-    metric: tuple[str, Callable[[float], float]]
-    gradient: Callable[[Any, Any, jax.Array, jax.Array], tuple[jax.Array, Any]] | None = None
-    events: Callable[[Any], int] | None = None
-    halved: bool = False
-    decay: Literal["every-step", "per-row", "when-touched"] = "every-step"
-    penalty: Callable[[Any, Any, jax.Array], Any] | None = None
-    schedule: Callable[[Any, jax.Array], Any] | None = None
-    visit: Callable[[Any, Any, jax.Array, Any, Any], tuple[jax.Array, Any]] | None = None
-    together: int = 1
+    params = rows if sparse is None else Gathered(rows)
+    grads, (loss, metrics, *after) = jax.grad(penalized, has_aux=True)(params)
+    grads = tree.flatten_up_to(grads if sparse is None else grads.rows)
+    parts = [g if k is None else (Rows(k, g),) for k, g in zip(ids, grads, strict=True)]
+    return loss, metrics, tree.unflatten(parts), after[0] if after else None
 
 
-class State(NamedTuple):
-    """What the next step needs: weights (params of `rows.Weights`), and three scalars.
-
-    step: int32, steps since the start; loss: float32, the epoch's sum so far; bad_step: int32, the first step
-    whose loss was not finite, -1 while there is none.
-    """
-
-    weights: Any
-    step: jax.Array
-    loss: jax.Array
-    bad_step: jax.Array
-
-
-class Rates(NamedTuple):
-    """Traced: learning rates and decays, each like params with a scalar per parameter.
-
-    With `anneal` (bool) rates fall to zero as half a cosine over `total` steps (float32).
-    """
-
-    rate: Any
-    decay: Any
-    anneal: jax.Array
-    total: jax.Array
-
-
-def is_weights(node: Any) -> bool:
-    """True for one parameter's training state, where a tree of them is mapped over."""
-    return isinstance(node, rows.Weights)
-
-
-def start(params: Any, program: Program, transform: optax.GradientTransformation, data: Any) -> State:
-    """The state before the first step: `program.touched` tells which tables go by rows."""
-    one = jnp.zeros(1, jnp.int32)
-    kinds = () if program.costs is None else np.shape(program.costs(data))[1:]
-    room = (128,) * kinds[0] if kinds else 128
-    touched = jax.eval_shape(lambda: row_ids(program, params, program.batch(data, one, room)))
-    weights = [
-        rows.create(value, transform, by_rows=ids is not None)
-        for value, ids in zip(params, touched, strict=True)
+def visit_examples(
+    program: Program,
+    state: State,
+    data: Any,
+    index: Array,
+    used: Array,
+    rates: Rates,
+    factor: Array,
+    every: Any,
+) -> State:
+    """The state after visiting the first `used` examples of `index`, one after another."""
+    assert program.visits is not None
+    visit, touched = program.visits.visit, program.decay.when == "when-touched"
+    leaves, tree = tables.flatten(state.weights)
+    rate = [factor * r for r in jax.tree.leaves(rates.rate)]
+    decay = jax.tree.leaves(rates.decay)
+    shrunk = [
+        w._replace(scale=w.scale * (1 - r * every * d)) for w, r, d in zip(leaves, rate, decay, strict=True)
     ]
-    zero = jnp.zeros((), jnp.int32)
-    return State(type(params)._make(weights), zero, jnp.zeros((), jnp.float32), zero - 1)
+    of_rate = tree.unflatten(rate)
+    of_decay = tree.unflatten([d if touched else jnp.zeros_like(d) for d in decay])
+
+    def one(k: Array, state: State) -> State:
+        loss, metrics, weights = visit(state.weights, data, index[k], of_rate, of_decay, program.config)
+        bad = jnp.where((state.bad_step < 0) & ~jnp.isfinite(loss), state.step, state.bad_step)
+        return state._replace(weights=weights, metrics=add_metrics(state.metrics, metrics, 1.0), bad_step=bad)
+
+    state = lax.fori_loop(0, used, one, state._replace(weights=tree.unflatten(shrunk)))
+    return state._replace(step=state.step + 1)
 
 
-def row_ids(program: Program, params: Any, batch: Any) -> Any:
-    """The touched rows of each parameter (only names are read of `params`); None: updated whole."""
-    if program.touched is None:
-        return type(params)._make([None] * len(params))
-    return program.touched(batch)
-
-
-def by_differentiation(program: Program, decay: Any) -> Callable[..., tuple[jax.Array, Any]]:
-    """A program's `gradient` by automatic differentiation with respect to whole parameters and gathered rows."""
-
-    def penalized(params: Any, batch: Any, weight: jax.Array, keys: jax.Array) -> tuple[jax.Array, jax.Array]:
-        loss = program.loss(params, batch, weight, keys)
-        if program.penalty is None:
-            return loss, loss
-        penalties = program.penalty(params, batch, weight)
-        return loss + sum(d * p for d, p in zip(decay, penalties, strict=True)), loss
-
-    def gradient(weights: Any, batch: Any, weight: jax.Array, keys: jax.Array) -> tuple[jax.Array, Any]:
-        ids = row_ids(program, weights, batch)
-        read = rows.read if program.decay == "when-touched" else rows.gather
-        view = [w.value if k is None else read(w, k) for w, k in zip(weights, ids, strict=True)]
-        params = type(weights)._make(view)
-        grads, loss = jax.grad(penalized, has_aux=True)(params, batch, weight, keys)
-        of_tables = [g if k is None else (Rows(k, g),) for k, g in zip(ids, grads, strict=True)]
-        return loss, type(weights)._make(of_tables)
-
-    return gradient
-
-
-def current(state: State) -> Any:
-    """The parameters themselves, scales applied."""
-    return jax.tree.map(rows.whole, state.weights, is_leaf=is_weights)
-
-
-def folded(state: State) -> State:
-    """The same state with all scales 1."""
-    return state._replace(weights=jax.tree.map(rows.fold, state.weights, is_leaf=is_weights))
-
-
-@partial(jax.jit, donate_argnums=0)
-def fold(state: State) -> State:
-    """The state between epochs: scales folded in, the epoch's loss sum back at zero."""
-    return folded(state)._replace(loss=jnp.zeros_like(state.loss))
-
-
-def visits(
+def updated(
     program: Program,
     weights: Any,
-    data: Any,
-    index: jax.Array,
-    used: jax.Array,
+    grads: Any,
     rates: Rates,
-    factor: jax.Array,
+    factor: Array,
     every: Any,
-) -> tuple[Any, jax.Array]:
-    """The weights after visiting the first `used` examples of `index`, and the sum of their losses."""
-    make = type(weights)._make
-    rate = make([factor * r for r in rates.rate])
-    shrunk = [w.scale * (1 - r * every * d) for w, r, d in zip(weights, rate, rates.decay, strict=True)]
-    weights = make([w._replace(scale=s) for w, s in zip(weights, shrunk, strict=True)])
-    decay = make([d if program.decay == "when-touched" else jnp.zeros_like(d) for d in rates.decay])
-
-    def one(k: jax.Array, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
-        assert program.visit is not None
-        loss, weights = program.visit(carry[0], data, index[k], rate, decay)
-        return weights, carry[1] + loss
-
-    return lax.fori_loop(0, used, one, (weights, jnp.zeros((), jnp.float32)))
-
-
-def advance(state: State, weights: Any, loss: jax.Array) -> State:
-    """The state after a step."""
-    first_bad = (state.bad_step < 0) & ~jnp.isfinite(loss)
-    return State(
-        weights=weights,
-        step=state.step + 1,
-        loss=state.loss + loss,
-        bad_step=jnp.where(first_bad, state.step, state.bad_step),
-    )
+    transform: optax.GradientTransformation,
+    local: int,
+    mesh: Mesh | None,
+) -> Any:
+    """The weights after a step; grads: like weights, tuples of parts for tables; local: examples on each device."""
+    leaves, tree = tables.flatten(weights)
+    new = []
+    of_rate, of_decay = jax.tree.leaves(rates.rate), jax.tree.leaves(rates.decay)
+    for w, g, rate, strength in zip(leaves, tree.flatten_up_to(grads), of_rate, of_decay, strict=True):
+        decay = every * strength
+        if isinstance(g, tuple):
+            parts = sharding.gather_parts(g, local, mesh)
+            rows_decay = None if program.decay.when == "when-touched" else decay  # it is in the gradient
+            new.append(tables.update_rows(w, parts, factor * rate, rows_decay, transform))
+        else:
+            g = sharding.total(g, mesh)
+            new.append(tables.update_whole(w, g, factor * rate, decay, transform))
+    return tree.unflatten(new)
 
 
 @lru_cache(maxsize=64)
@@ -214,105 +119,187 @@ def make_run(
     capacity: int | tuple[int, ...],
     mean: bool,
     mesh: Mesh | None = None,
-    together: int = 1,
+    group_size: int = 1,
 ) -> Callable[..., State]:
-    """Compile `run(state, data, order, rates, key, size, start, stop)`: the steps start <= i < stop of one epoch.
+    """Compile `run(state, data, order, rates, key, size, begin, end)`: the steps begin <= i < end of one epoch.
 
-    order: int32 of at least batch_size / together * steps, from `order.permutation`: group g holds the examples
-    from g * together on, and one that is not whole comes last; size: int32, the number of examples; the state is
-    donated. With `mean` a step's gradient is that of the mean over the minibatch, else of the sum. What is compiled
-    is kept, for trainings to come of an equal program.
+    Args:
+        program: what is trained; equal programs share what is compiled.
+        transform: the optimizer's.
+        batch_size: examples of a step, on all devices.
+        capacity: of ragged entries, for each device's part of a minibatch.
+        mean: whether a step's gradient is that of the mean over the minibatch, else of the sum.
+        mesh: devices; None for one.
+        group_size: of examples that are visited at once.
+
+    Returns:
+        The loop, which donates the state. order: int32 of at least batch_size / group_size * steps, from
+        `shuffle.permutation`: group g holds the examples from g * group_size on, and one that is not whole comes last;
+        size: int32, the number of examples. A sequential program's order is not read.
     """
-    local, groups = batch_size // devices.lanes(mesh), batch_size // together
+    local, groups = batch_size // sharding.shards(mesh), batch_size // group_size
+    sequential, config = program.sequential is not None, program.config
+
+    def examples(i: Array, order: Array, size: Array) -> tuple[Array, Array, Array, Array]:
+        """Examples visited in a step (int32), their places in the minibatch, weights, and how many count in all."""
+        first = i * batch_size + sharding.shard(mesh) * local
+        place = first + jnp.arange(local, dtype=jnp.int32)
+        in_batch = place - i * batch_size
+        if sequential:
+            length = -(-size // batch_size)
+            index = in_batch * length + i
+            used = jnp.minimum(batch_size, -(-(size - i) // length))  # streams that still have a window
+            return jnp.minimum(index, size - 1), in_batch, (index < size).astype(jnp.float32), used
+        visited = lax.dynamic_slice(order, (i * groups,), (groups,))
+        if group_size > 1:
+            visited = visited[:, None] * group_size + jnp.arange(group_size, dtype=jnp.int32)[None]
+            visited = visited.reshape(-1)
+        if local < batch_size:
+            visited = lax.dynamic_slice(visited, (first - i * batch_size,), (local,))
+        used = jnp.minimum(batch_size, size - i * batch_size)
+        return visited, in_batch, (place < size).astype(jnp.float32), used
 
     def step(
-        i: jax.Array,
+        i: Array,
         state: State,
         data: Any,
-        order: jax.Array,
+        order: Array,
         rates: Rates,
-        key: jax.Array,
-        size: jax.Array,
+        key: Array,
+        size: Array,
     ) -> State:
-        first = i * batch_size + devices.lane(mesh) * local
-        place = first + jnp.arange(local, dtype=jnp.int32)
-        visited = lax.dynamic_slice(order, (i * groups,), (groups,))
-        if together > 1:
-            visited = visited[:, None] * together + jnp.arange(together, dtype=jnp.int32)[None]
-            visited = visited.reshape(-1)
-        index = visited
-        if local < batch_size:
-            index = lax.dynamic_slice(visited, (first - i * batch_size,), (local,))
-        weight = (place < size).astype(jnp.float32)
-        in_batch = place - i * batch_size
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.fold_in(key, state.step), in_batch)
-        used = jnp.minimum(batch_size, size - i * batch_size)
+        index, in_batch, weight, used = examples(i, order, size)
+        step_key = jax.random.fold_in(key, state.step)
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(step_key, in_batch)
         count = used.astype(jnp.float32) if mean else 1.0
         fraction = state.step.astype(jnp.float32) / rates.total
         factor = jnp.where(rates.anneal, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(fraction, 1.0))), 1.0)
         per_row = used / count / size
-        every: Any = {"every-step": 1.0, "per-row": per_row, "when-touched": 0.0}[program.decay]
-        if program.visit is not None:
-            weights, loss = visits(program, state.weights, data, visited, used, rates, factor, every)
-            return advance(state, weights, loss)
+        every: Any = {"every-step": 1.0, "per-row": per_row, "when-touched": 0.0}[program.decay.when]
+        if program.visits is not None:
+            return visit_examples(program, state, data, index, used, rates, factor, every)
 
-        batch = program.batch(data, index, capacity)
-        if program.schedule is not None:
-            batch = program.schedule(batch, fraction)
-        compute = program.gradient or by_differentiation(program, rates.decay)
-        loss, grads = compute(state.weights, batch, weight / count, keys)
-        updated = []
-        for w, g, rate, strength in zip(state.weights, grads, rates.rate, rates.decay, strict=True):
-            decay = every * strength
-            if isinstance(g, tuple):
-                parts = devices.gather_parts(g, local, mesh)
-                in_gradient = program.decay == "when-touched"
-                updated.append(
-                    rows.update_rows(w, parts, factor * rate, None if in_gradient else decay, transform)
-                )
-            else:
-                g = devices.total(g, mesh)
-                updated.append(rows.update_whole(w, g, factor * rate, decay, transform))
-        return advance(state, type(state.weights)._make(updated), devices.total(loss, mesh) * count)
+        batch, weight = program.batch(data, index, capacity, config), weight / count
+        if program.at_step is not None:
+            shared = jax.random.fold_in(step_key, batch_size)  # no example's
+            batch = program.at_step(batch, shared, fraction, config)
+        carry = None
+        if program.sparse is not None and program.sparse.gradient is not None:
+            loss, metrics, grads = program.sparse.gradient(state.weights, batch, weight, keys, config)
+        else:
+            loss, metrics, grads, carry = differentiate(
+                program, state.weights, batch, weight, keys, rates.decay, state.carry
+            )
+        weights = updated(program, state.weights, grads, rates, factor, every, transform, local, mesh)
+        loss, metrics = sharding.total((loss, dict(metrics)), mesh)
+        finite = [jnp.isfinite(x) for x in jax.tree.leaves((loss, metrics))]
+        bad = (state.bad_step < 0) & ~jnp.stack(finite).all()
+        return State(
+            weights=weights,
+            step=state.step + 1,
+            metrics=add_metrics(state.metrics, metrics, count),
+            bad_step=jnp.where(bad, state.step, state.bad_step),
+            carry=carry,
+        )
 
     def run(
         state: State,
         data: Any,
-        order: jax.Array,
+        order: Array,
         rates: Rates,
-        key: jax.Array,
-        size: jax.Array,
-        begin: jax.Array,
-        end: jax.Array,
+        key: Array,
+        size: Array,
+        begin: Array,
+        end: Array,
     ) -> State:
-        def stretch(j: jax.Array, state: State) -> State:
-            # a stretch begins with scales folded in, whether or not it is cut
-            first = jnp.maximum(begin, j * FOLD_STEPS)
-            state = lax.fori_loop(
-                0, (first == j * FOLD_STEPS).astype(jnp.int32), lambda _, s: folded(s), state
-            )
-            last = jnp.minimum(end, (j + 1) * FOLD_STEPS)
+        if sequential:
+            anew = (begin == 0) & (end > 0)
+            fresh = jax.tree.map(lambda c, s: jnp.where(anew, s, c), state.carry, streams(program, local))
+            state = state._replace(carry=fresh)
+
+        def stretch(j: Array, state: State) -> State:
+            # a stretch begins with scales multiplied in, whether or not it is cut
+            first = jnp.maximum(begin, j * RESCALE_STEPS)
+            begins = (first == j * RESCALE_STEPS).astype(jnp.int32)
+            state = lax.fori_loop(0, begins, lambda _, s: rescaled(s), state)
+            last = jnp.minimum(end, (j + 1) * RESCALE_STEPS)
             return lax.fori_loop(first, last, lambda i, s: step(i, s, data, order, rates, key, size), state)
 
-        return lax.fori_loop(begin // FOLD_STEPS, (end + FOLD_STEPS - 1) // FOLD_STEPS, stretch, state)
+        return lax.fori_loop(
+            begin // RESCALE_STEPS, (end + RESCALE_STEPS - 1) // RESCALE_STEPS, stretch, state
+        )
 
-    return jax.jit(devices.everywhere(run, mesh), donate_argnums=0)
+    of_state = State._make([*[sharding.WHOLE] * 4, sharding.SHARDED])
+    return jax.jit(
+        sharding.everywhere(run, mesh, (of_state, *[sharding.WHOLE] * 7), of_state), donate_argnums=0
+    )
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def make_scores(
     program: Program, room: int, batch_size: int, capacity: int | tuple[int, ...]
-) -> Callable[[Any, Any, jax.Array], jax.Array]:
-    """Compile `scores(params, data, size) -> float32[>= room]`: the scores of `size` examples, in their order."""
+) -> Callable[[Any, Any, Array], Array]:
+    """Compile `scores(params, data, size) -> float32[>= room]`: the scores of `size` examples, in their order.
 
-    def scores(params: Any, data: Any, size: jax.Array) -> jax.Array:
-        def step(i: jax.Array, out: jax.Array) -> jax.Array:
-            first = i * batch_size
-            index = jnp.minimum(first + jnp.arange(batch_size, dtype=jnp.int32), size - 1)
-            values = program.score(params, program.batch(data, index, capacity))
-            return lax.dynamic_update_slice(out, values, (first,))
+    The examples of a sequential program are scored as `batch_size` streams.
+    """
+
+    def scores(params: Any, data: Any, size: Array) -> Array:
+        def step(i: Array, carried: tuple[Array, Any]) -> tuple[Array, Any]:
+            out, carry = carried
+            index, _ = _scored(program, i, jnp.arange(batch_size, dtype=jnp.int32), batch_size, size)
+            values, carry = _score(program, params, data, jnp.minimum(index, size - 1), capacity, carry)
+            if program.sequential is not None:
+                return out.at[index].set(values, mode="drop"), carry
+            return lax.dynamic_update_slice(out, values, (i * batch_size,)), carry
 
         out = jnp.zeros((-(-room // batch_size) * batch_size,), jnp.float32)
-        return lax.fori_loop(0, -(-size // batch_size), step, out)
+        carry = None if program.sequential is None else streams(program, batch_size)
+        return lax.fori_loop(0, -(-size // batch_size), step, (out, carry))[0]
 
     return jax.jit(scores)
+
+
+@lru_cache(maxsize=32)
+def make_sums(
+    program: Program, batch_size: int, capacity: int | tuple[int, ...], mesh: Mesh | None
+) -> Callable[[Any, Any, Array], Sum]:
+    """Compile `sums(params, data, size) -> Sum` of [batch_size]: the scores of `size` examples, added up.
+
+    Each place of a minibatch has a sum of its own, for a sequential program each stream, so that nothing is rounded
+    on the way. Minibatches are split over the devices.
+    """
+    local = batch_size // sharding.shards(mesh)
+
+    def sums(params: Any, data: Any, size: Array) -> Sum:
+        place = sharding.shard(mesh) * local + jnp.arange(local, dtype=jnp.int32)
+
+        def step(i: Array, carried: tuple[Sum, Any]) -> tuple[Sum, Any]:
+            total, carry = carried
+            index, real = _scored(program, i, place, batch_size, size)
+            values, carry = _score(program, params, data, jnp.minimum(index, size - 1), capacity, carry)
+            return total.add(jnp.where(real, values, 0.0)), carry
+
+        zero = Sum(jnp.zeros(local, jnp.float32), jnp.zeros(local, jnp.float32))
+        carry = None if program.sequential is None else streams(program, local)
+        total, _ = lax.fori_loop(0, -(-size // batch_size), step, (zero, carry))
+        return sharding.collect(total, mesh)
+
+    return jax.jit(sharding.everywhere(sums, mesh))
+
+
+def _scored(program: Program, i: Array, place: Array, batch_size: int, size: Array) -> tuple[Array, Array]:
+    """The examples that step i scores at these places of a minibatch, and which of them there are."""
+    index = i * batch_size + place
+    if program.sequential is not None:
+        index = place * -(-size // batch_size) + i
+    return jnp.where(index < size, index, jnp.iinfo(jnp.int32).max), index < size
+
+
+def _score(
+    program: Program, params: Any, data: Any, index: Array, capacity: Any, carry: Any
+) -> tuple[Array, Any]:
+    batch = program.batch(data, index, capacity, program.config)
+    if program.sequential is None:
+        return program.score(params, batch, program.config), None
+    return program.score(params, Carried(batch, carry), program.config)

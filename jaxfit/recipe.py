@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained. Rates and decays map parameter names to values; "*" stands for all others.
+    """How a model is trained. Rates and decays are by path in the parameters, as `per_parameter` says.
 
     Differs: decay is decoupled from the loss and applied once a step, w <- w (1 - ηλ) before the gradient's step,
     whatever the minibatch's size and the optimizer, where the thesis adds a penalty to the loss. After a drop of
@@ -55,11 +55,25 @@ def transform(optimizer: str) -> "optax.GradientTransformation":
 
 
 def per_parameter(names: tuple[str, ...], values: Mapping[str, float], option: str) -> list[float]:
-    """One value for each parameter name; raises UserError for a name that the model does not have."""
+    """One value for each array of the parameters.
+
+    Args:
+        names: their paths ("R", "dense/kernel").
+        values: by path; "dense" covers all below it unless a longer path does, "*" what no other covers.
+        option: that set the values, for messages.
+
+    Raises:
+        UserError: a path is none of the model's.
+    """
     for name in values:
-        if name != "*" and name not in names:
+        if name != "*" and not any(f"{path}/".startswith(f"{name}/") for path in names):
             raise UserError(f"no parameter is called {name!r}", option, f"use one of {', '.join(names)}")
-    return [float(values.get(name, values.get("*", 0.0))) for name in names]
+
+    def value(path: str) -> float:
+        covering = [name for name in values if f"{path}/".startswith(f"{name}/")]
+        return float(values[max(covering, key=len)] if covering else values.get("*", 0.0))
+
+    return [value(path) for path in names]
 
 
 def parse_per_parameter(text: str, option: str) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Devices: one training step, on one device or on many, of one process or of several.
 
-A minibatch is cut into as many lanes as there are devices; parameters are the same everywhere. Each device
-differentiates its lane; gradients of whole parameters are summed over devices, gradients of rows are gathered
+A minibatch is cut into as many shards as there are devices; parameters are the same everywhere. Each device
+differentiates its shard; gradients of whole parameters are summed over devices, gradients of rows are gathered
 with their row ids, and every device makes the same update. That is `jax.jit` over `jax.shard_map` with the
 collectives written by hand; a mesh over the devices of several processes (`jaxfit.distributed`) makes no difference to
 it. (`jax.pmap`, in maintenance mode since JAX 0.8, is built on the same two.)
@@ -16,9 +16,13 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxfit.errors import UserError
-from jaxfit.row_gradients import Head, Outer, Part, Rows
+from jaxfit.tables import Head, Part, Rows
 
 AXIS = "devices"
+WHOLE, SHARDED = (
+    PartitionSpec(),
+    PartitionSpec(AXIS),
+)  # the same on all devices; its first axis split over them
 
 
 def make(num_devices: int) -> Mesh | None:
@@ -35,7 +39,7 @@ def make(num_devices: int) -> Mesh | None:
     return Mesh(np.array(chosen), (AXIS,)) if len(chosen) > 1 else None
 
 
-def lanes(mesh: Mesh | None) -> int:
+def shards(mesh: Mesh | None) -> int:
     """How many parts a minibatch is cut into."""
     return 1 if mesh is None else mesh.size
 
@@ -44,7 +48,7 @@ def replicate(tree: Any, mesh: Mesh | None) -> Any:
     """The same arrays on every device; each process gives its own, which are equal."""
     if mesh is None:
         return jax.device_put(tree, None)
-    everywhere = NamedSharding(mesh, PartitionSpec())
+    everywhere = NamedSharding(mesh, WHOLE)
     if not mesh.is_multi_process:
         return jax.device_put(tree, everywhere)
 
@@ -57,21 +61,44 @@ def replicate(tree: Any, mesh: Mesh | None) -> Any:
     return jax.tree.map(place, tree)
 
 
+def split(tree: Any, mesh: Mesh | None) -> Any:
+    """Arrays whose first axis is split over the devices; each process gives them whole."""
+    if mesh is None:
+        return jax.device_put(tree, None)
+    parts = NamedSharding(mesh, SHARDED)
+
+    def place(array: Any) -> jax.Array:
+        return jax.make_array_from_callback(np.shape(array), parts, lambda index: np.asarray(array)[index])
+
+    return jax.tree.map(place, tree)
+
+
+def whole(tree: Any, mesh: Mesh | None) -> Any:
+    """The inverse of `split`: the whole arrays on every device."""
+    if mesh is None or not jax.tree.leaves(tree):
+        return tree
+    return jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, WHOLE))(tree)
+
+
 def one_copy(tree: Any) -> Any:
     """Replicated arrays as they are on this process' first device."""
     return jax.tree.map(lambda array: array.addressable_data(0), tree)
 
 
-def everywhere(function: Callable[..., Any], mesh: Mesh | None) -> Callable[..., Any]:
-    """Run `function` on every device over replicated arguments; inside it, `lane` and the sums below work."""
+def everywhere(
+    function: Callable[..., Any], mesh: Mesh | None, arguments: Any = WHOLE, results: Any = WHOLE
+) -> Callable[..., Any]:
+    """Run `function` on every device; inside it, `shard` and the sums below work.
+
+    arguments, results: `WHOLE` or `SHARDED`, or trees of these.
+    """
     if mesh is None:
         return function
-    spec = PartitionSpec()
     # Every device ends with the same values by construction, which the checker cannot see through all_gather.
-    return jax.shard_map(function, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+    return jax.shard_map(function, mesh=mesh, in_specs=arguments, out_specs=results, check_vma=False)
 
 
-def lane(mesh: Mesh | None) -> jax.Array | int:
+def shard(mesh: Mesh | None) -> jax.Array | int:
     """Which part of the minibatch is this device's."""
     return 0 if mesh is None else lax.axis_index(AXIS)
 
@@ -81,21 +108,22 @@ def total(tree: Any, mesh: Mesh | None) -> Any:
     return tree if mesh is None else lax.psum(tree, AXIS)
 
 
-def gather_parts(parts: tuple[Part, ...], lane_size: int, mesh: Mesh | None) -> tuple[Part, ...]:
-    """The parts of a table's gradient of all devices together; `lane_size` examples are on each."""
+def collect(tree: Any, mesh: Mesh | None) -> Any:
+    """Every device's part of arrays that are split over the devices, one after another."""
+    return tree if mesh is None else jax.tree.map(lambda x: lax.all_gather(x, AXIS, tiled=True), tree)
+
+
+def gather_parts(parts: tuple[Part, ...], shard_size: int, mesh: Mesh | None) -> tuple[Part, ...]:
+    """The parts of a table's gradient of all devices together; `shard_size` examples are on each."""
     if mesh is None:
         return parts
-
-    def concatenate(array: jax.Array) -> jax.Array:
-        return lax.all_gather(array, AXIS, tiled=True)
-
     gathered: list[Part] = []
     for part in parts:
         if isinstance(part, Head):
             gathered.append(Head(total(part.grad, mesh)))
         elif isinstance(part, Rows):
-            gathered.append(Rows(*map(concatenate, part)))
+            gathered.append(collect(part, mesh))
         else:
-            owner = part.owner + lane(mesh) * lane_size
-            gathered.append(Outer(*map(concatenate, part._replace(owner=owner))))
+            owner = part.owner + shard(mesh) * shard_size
+            gathered.append(collect(part._replace(owner=owner), mesh))
     return tuple(gathered)

@@ -1,20 +1,25 @@
-"""Parameters as training stores them, and their updates: of a whole array, or of the rows that a batch read.
+"""Parameters as training stores them, gradients of tables by rows, and their updates.
 
 A step's cost must not grow with the vocabulary or the number of users, so a table that has no dense use is
 differentiated with respect to the rows that were *gathered* from it, and only those are written back. Two
 things would still touch every row, and both are avoided:
 
 * Weight decay. Every weight shrinks at every step, w <- w (1 - ηλ). The table is stored as w = s·v with one
-  scalar s, so that decaying it is s <- s (1 - ηλ) and a gradient step is v <- v - η u / s; `fold` multiplies s
+  scalar s, so that decaying it is s <- s (1 - ηλ) and a gradient step is v <- v - η u / s; `rescale` multiplies s
   into v (at each epoch's end). For SGD this equals the dense update exactly.
 * Momenta of an optimizer. They are read, moved and written for the touched rows only: for Adam this is *lazy*
-  Adam, whose averages of a row stand still while no example reads it.
+  Adam, whose averages of a row stay as they are while no example reads it.
 
 A row that a batch reads several times gets the sum of its gradients. SGD simply adds them all. An optimizer with
 memory must see the sum once: the gradients are added up in a scratch table of zeros; each id writes its place in
 the list to a second one, and the places that can be read back name every row once, unsorted. Those rows are
 updated in blocks that stay in the cache, and the scratch table is cleared where it was used. Row ids past the
 end of the table are padding: they read the last row and write nothing.
+
+The gradient of a table is a sum of parts, none of which is as large as the table. Automatic differentiation of
+gathered rows gives one row of gradient for each row that was read. A model that reads very many rows (the nodes of a
+word's codes) can say more cheaply what its gradient is: a dense block of the rows that every example reads, and rows
+that are multiples of few vectors. `add` then writes rows in chunks that stay in the cache.
 """
 
 from typing import Any, NamedTuple
@@ -24,9 +29,121 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
-from jaxfit.row_gradients import Part, add, row_ids
+BLOCK = 1024  # rows of an optimizer's memory that are updated at a time
+CHUNK = 4096  # rows that are added at a time on a CPU
 
-BLOCK = 1024  # rows
+
+class Head(NamedTuple):
+    """Rows 0 … K-1: grad [K, …]."""
+
+    grad: jax.Array
+
+
+class Rows(NamedTuple):
+    """Row ids[j] has grad[j]: int32 [k], [k, …]. Equal ids add up; ids past the last row are padding."""
+
+    ids: jax.Array
+    grad: jax.Array
+
+
+class Outer(NamedTuple):
+    """Row ids[j] has coef[j] * vectors[owner[j]]: int32 [k], [k], int32 [k], [B, D]."""
+
+    ids: jax.Array
+    coef: jax.Array
+    owner: jax.Array
+    vectors: jax.Array
+
+
+Part = Head | Rows | Outer
+
+
+def add(value: jax.Array, parts: tuple[Part, ...], factor: jax.Array) -> jax.Array:
+    """value + factor * (the sum of the parts), written into `value` where it may be."""
+    for part in parts:
+        if isinstance(part, Head):
+            value = value.at[: part.grad.shape[0]].add(factor * part.grad)
+        elif isinstance(part, Rows):
+            value = value.at[part.ids].add(factor * part.grad, mode="drop")
+        else:
+            value = _add_outer(value, part, factor)
+    return value
+
+
+def _add_outer(value: jax.Array, part: Outer, factor: jax.Array) -> jax.Array:
+    def chunk(value: jax.Array, piece: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+        ids, coef, owner = piece
+        return value.at[ids].add((factor * coef)[:, None] * part.vectors[owner], mode="drop"), None
+
+    number = part.ids.shape[0]
+    chunks = -(-number // CHUNK) if jax.default_backend() == "cpu" else 1
+    missing = -number % chunks  # filled up with no row
+    ids = jnp.pad(part.ids, (0, missing), constant_values=value.shape[0])
+    coef, owner = jnp.pad(part.coef, (0, missing)), jnp.pad(part.owner, (0, missing))
+    pieces = jax.tree.map(lambda x: x.reshape(chunks, -1), (ids, coef, owner))
+    return lax.scan(chunk, value, pieces)[0]
+
+
+def row_ids(parts: tuple[Part, ...]) -> jax.Array:
+    """The rows that the parts name: int32[k], with duplicates and padding."""
+    ids = [
+        jnp.arange(p.grad.shape[0], dtype=jnp.int32) if isinstance(p, Head) else p.ids.astype(jnp.int32)
+        for p in parts
+    ]
+    return jnp.concatenate(ids)
+
+
+@jax.tree_util.register_pytree_node_class
+class Gathered:
+    """The rows that a minibatch reads, in place of whole tables: a pytree with one child, `rows`.
+
+    rows: like params; for each table with touched rows those, [k, …], for other parameters the whole.
+    """
+
+    def __init__(self, rows: Any):
+        self.rows = rows
+
+    def tree_flatten(self) -> tuple[tuple[Any], None]:
+        """Its child, for JAX."""
+        return (self.rows,), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, children: tuple[Any]) -> "Gathered":
+        """The inverse of `tree_flatten`."""
+        return cls(*children)
+
+
+def is_weights(node: Any) -> bool:
+    """True for one parameter's training state, where a tree of them is mapped over."""
+    return isinstance(node, Weights)
+
+
+def flatten(tree: Any) -> tuple[list[Any], Any]:
+    """The leaves and structure of params, or of a tree of `Weights` like params."""
+    return jax.tree.flatten(tree, is_leaf=is_weights)
+
+
+def gathered(params: Any, touched: Any) -> Gathered:
+    """The rows `touched` of whole parameters (like params: int32[k], None for dense ones)."""
+    leaves, tree = flatten(params)
+    ids = tree.flatten_up_to(touched)
+    rows = [x if k is None else x.at[k].get(mode="clip") for x, k in zip(leaves, ids, strict=True)]
+    return Gathered(tree.unflatten(rows))
+
+
+def rows_of(params: Any) -> Any:
+    """The rows of `Gathered`; raises TypeError for whole parameters."""
+    if not isinstance(params, Gathered):
+        raise TypeError(
+            "this loss reads gathered rows: call it with program.gathered(params, batch), not params"
+        )
+    return params.rows
+
+
+def require_whole(params: Any) -> None:
+    """Raise TypeError for `Gathered` rows, where a function reads whole tables."""
+    if isinstance(params, Gathered):
+        raise TypeError("the loss of one example reads whole tables: call it with params, not gathered rows")
 
 
 class Scratch(NamedTuple):
@@ -78,7 +195,7 @@ def read(weights: Weights, ids: jax.Array) -> jax.Array:
     return weights.value.at[ids].get(mode="clip")
 
 
-def fold(weights: Weights) -> Weights:
+def rescale(weights: Weights) -> Weights:
     """The same weights with scale 1."""
     return weights._replace(value=whole(weights), scale=jnp.ones_like(weights.scale))
 

@@ -1,99 +1,116 @@
-"""One training: what is fixed (program, data, compiled loops), and what moves (state, stand, best)."""
+"""One training: what is fixed (program, data, compiled loops), and what moves (state, progress, best)."""
 
+import itertools
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxfit import loop as step
-from jaxfit import sharding as devices
-from jaxfit.bucketing import Plan, buckets, plan, rung
+from jaxfit import loop, sharding, state, tables
+from jaxfit.bucketing import Plan, buckets, capacity, capacity_step, plan
 from jaxfit.errors import UserError
+from jaxfit.program import Program, parameter_names
 from jaxfit.recipe import Recipe, per_parameter, transform
 from jaxfit.shuffle import permutation
+from jaxfit.state import Progress, Rates, State
+
+STREAMS = 8  # in which the data of a sequential program are validated
 
 
-class Stand(NamedTuple):
-    """Where training stands between chunks (all that is not an array)."""
-
-    epoch: int = 0  # the epoch under way
-    at: int = 0  # steps of it that are done
-    phase: int = 0  # how many rate drops have been entered
-    waited: int = 0  # epochs without improvement in this phase
-    best: float = float("inf")
-    best_epoch: int = -1
-    journal: int = 0  # bytes
-    done: bool = False
-
-
-def check(program: step.Program, recipe: Recipe, mesh: Mesh | None) -> None:
-    """Raise UserError where a recipe or devices do not fit a model, ValueError where a program contradicts itself."""
-    lanes = devices.lanes(mesh)
-    if recipe.batch_size % lanes:
-        advice = f"make it a multiple of {lanes}"
+def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
+    """Raise UserError where a recipe or devices do not fit a model."""
+    shards = sharding.shards(mesh)
+    if recipe.batch_size % shards:
+        advice = f"make it a multiple of {shards}"
         raise UserError(
             f"{recipe.batch_size} examples do not divide among the devices", "--batch-size", advice
         )
-    if program.visit and recipe.optimizer != "sgd":
+    if program.visits and recipe.optimizer != "sgd":
         raise UserError(f"{recipe.optimizer} cannot train this model", "--optimizer", "use sgd")
-    if program.visit and lanes > 1:
+    if program.visits and shards > 1:
         what = "this model visits its examples one after another: each device would do the work of all"
         raise UserError(what, "--devices", "leave it out")
-    if program.gradient and program.decay == "when-touched":
-        raise ValueError(
-            "a program's own gradient leaves out its penalty: give no gradient, or another decay"
-        )
-    if program.together > 1 and program.costs:
-        raise ValueError("groups of examples must cost alike")
+
+
+class Validation:
+    """A data set that parameters are scored on again and again, split over the devices."""
+
+    def __init__(self, program: Program, data: Any, mesh: Mesh | None):
+        shards, self.size = sharding.shards(mesh), program.size(data)
+        most = STREAMS if program.sequential else min(1000, capacity_step(self.size))
+        batch_size = -(-most // shards) * shards
+        costs = program.ragged.costs(data) if program.ragged else None
+        room = capacity(costs, visits_in_order(self.size, batch_size), batch_size // shards)
+        self.run = loop.make_sums(program, batch_size, room, mesh)
+        self.data, self.events = sharding.replicate(data, mesh), program.num_events(data)
+
+    def mean(self, params: Any) -> float:
+        """The mean score of an event; params: on all devices of the mesh."""
+        total = sharding.one_copy(self.run(params, self.data, jnp.int32(self.size)))
+        return float(np.sum(np.asarray(total, np.float64)) / self.events)
+
+
+def visits_in_order(size: int, batch_size: int) -> np.ndarray:
+    """The examples of whole minibatches, in order; the last example fills up the last one."""
+    return np.minimum(np.arange(-(-size // batch_size) * batch_size), size - 1)
 
 
 class Trainer:
     """A training at some step of some epoch; `jaxfit.fit.fit` moves it on."""
 
     def __init__(
-        self, program: step.Program, params: Any, data: Any, recipe: Recipe, key: jax.Array, mesh: Mesh | None
+        self, program: Program, params: Any, data: Any, recipe: Recipe, key: jax.Array, mesh: Mesh | None
     ):
         check(program, recipe, mesh)
         self.program, self.recipe, self.mesh = program, recipe, mesh
         self.order_key, self.step_key = jax.random.split(key)
-        self.data = devices.replicate(data, mesh)
-        self.size = program.size(data)
-        self.events = program.events(data) if program.events else self.size
-        self.factor = 2.0 if program.halved else 1.0  # from losses to scores
-        self.steps = -(-self.size // recipe.batch_size)
-        self.together = together(program, self.size, recipe.batch_size)
+        self.given = data
+        _, self.tree = tables.flatten(params)
         self.transform = transform(recipe.optimizer)
-        self.names = type(params)._fields
-        self.rate = per_parameter(self.names, recipe.rate, "--rate")
-        self.decay = per_parameter(self.names, recipe.decay, "--decay")
-        most = max(r * d for r, d in zip(self.rate, self.decay, strict=True))
-        share = (1 if recipe.reduction == "mean" else min(recipe.batch_size, self.size)) / self.size
-        if program.decay == "every-step" and most > step.LARGEST_DECAY:
-            advice = f"keep it under {step.LARGEST_DECAY} a step"
-            raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
-        if program.decay == "per-row" and most * share > 0.5:
-            advice = f"keep it under {0.5 / share:g}, or give a smaller --batch-size"
-            raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
-        # visits need no room
-        self.costs = program.costs(data) if program.costs and not program.visit else None
-        self.bucketed = (
-            None if self.costs is None else buckets(self.costs, recipe.batch_size, devices.lanes(mesh))
-        )
-        self.params_type = type(params)
-        self.state = devices.replicate(step.start(params, program, self.transform, data), mesh)
+        names = parameter_names(params)
+        self.rate = per_parameter(names, recipe.rate, "--rate")
+        self.decay = per_parameter(names, recipe.decay, "--decay")
+        self.progress = Progress()
+        self._take(data)
+        self._check_decay()
+        lists = None if self.costs is None or self.costs.ndim == 1 else self.costs.shape[1]
+        began = state.start(params, program, self.transform, data, lists, recipe.batch_size)
+        self.state = self._placed(began)
         self.best = params
-        self.stand = Stand()
         self.compile_seconds = 0.0
 
-    def rates(self) -> step.Rates:
+    def _take(self, data: Any) -> None:
+        """Train on these data from now on: all of them, or those drawn for an epoch."""
+        program, batch_size, shards = self.program, self.recipe.batch_size, sharding.shards(self.mesh)
+        self.size, self.events = program.size(data), program.num_events(data)
+        self.steps = -(-self.size // batch_size)
+        self.group_size = group_size(program, self.size, batch_size)
+        self.costs = program.ragged.costs(data) if program.ragged else None
+        # visits need no capacity
+        ragged = self.costs is not None and program.visits is None
+        self.bucketed = buckets(self.costs, batch_size, shards) if ragged and self.costs is not None else None
+        self.data = sharding.replicate(data, self.mesh)
+
+    def _check_decay(self) -> None:
+        most = max(r * d for r, d in zip(self.rate, self.decay, strict=True))
+        recipe, when = self.recipe, self.program.decay.when
+        share = (1 if recipe.reduction == "mean" else min(recipe.batch_size, self.size)) / self.size
+        if when == "every-step" and most > loop.LARGEST_DECAY:
+            advice = f"keep it under {loop.LARGEST_DECAY} a step"
+            raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
+        if when == "per-row" and most * share > 0.5:
+            advice = f"keep it under {0.5 / share:g}, or give a smaller --batch-size"
+            raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
+
+    def rates(self) -> Rates:
         """This phase's traced rates."""
-        factor = (1.0, *self.recipe.drops)[self.stand.phase]
-        like = self.params_type._make
-        return step.Rates(
+        factor = (1.0, *self.recipe.drops)[self.progress.phase]
+        like = self.tree.unflatten
+        return Rates(
             rate=like([jnp.float32(factor * r) for r in self.rate]),
             decay=like([jnp.float32(d) for d in self.decay]),
             anneal=jnp.bool_(self.recipe.anneal),
@@ -102,15 +119,18 @@ class Trainer:
 
     def epoch_run(self) -> Callable[[int, int], None]:
         """The compiled loop of the epoch under way, as a function of its first and last step."""
+        if self.program.redraw is not None:
+            key = jax.random.fold_in(self._epoch_key(), 2)
+            self._take(self.program.redraw(self.given, key, self.program.config))
         laid, batch_size = self.laid_out(), self.recipe.batch_size
-        # in room for a few more: a program serves data sets of nearly the same size
-        visits = np.zeros(rung(self.steps) * (batch_size // self.together), np.int32)
+        # with capacity for a few more: a program serves data sets of nearly the same size
+        visits = np.zeros(capacity_step(self.steps) * (batch_size // self.group_size), np.int32)
         visits[: len(laid.visits)] = laid.visits
-        fixed = devices.replicate((visits, self.rates(), self.step_key, np.int32(self.size)), self.mesh)
+        fixed = sharding.replicate((visits, self.rates(), self.step_key, np.int32(self.size)), self.mesh)
         mean = self.recipe.reduction == "mean"
         runs = {
-            room: step.make_run(
-                self.program, self.transform, batch_size, room, mean, self.mesh, self.together
+            room: loop.make_run(
+                self.program, self.transform, batch_size, room, mean, self.mesh, self.group_size
             )
             for _, _, room in laid.stretches
         }
@@ -128,34 +148,51 @@ class Trainer:
         self.compile_seconds += time.perf_counter() - before
         return run
 
+    def _epoch_key(self) -> jax.Array:
+        return jax.random.fold_in(self.order_key, self.progress.epoch)
+
     def laid_out(self) -> Plan:
-        """The epoch under way: its visits are of groups of `together` examples (of examples, where that is 1)."""
-        key = jax.random.fold_in(self.order_key, self.stand.epoch)
-        whole, rest = divmod(self.size, self.together)
+        """The epoch under way: its visits are of groups of `group_size` examples (of examples, where that is 1)."""
+        key = self._epoch_key()
+        whole, rest = divmod(self.size, self.group_size)
         order = np.asarray(permutation(key, whole))
         if rest:
             order = np.append(order, np.int32(whole))
-        batch, lanes = self.recipe.batch_size // self.together, devices.lanes(self.mesh)
-        return plan(self.bucketed, order, batch, lanes, jax.random.fold_in(key, 1))
+        batch, shards = self.recipe.batch_size // self.group_size, sharding.shards(self.mesh)
+        return plan(self.bucketed, order, batch, shards, jax.random.fold_in(key, 1))
+
+    def read_means(self) -> str:
+        """The epoch's training metrics so far, as people read them."""
+        means = state.means(self.state)
+        return ", ".join(f"{m.name} {m.read(means[m.name]):.4f}" for m in self.program.training_metrics)
+
+    def one_copy(self) -> State:
+        """The state on this process' first device, with the carry of all streams."""
+        carry = sharding.whole(self.state.carry, self.mesh)
+        return sharding.one_copy(self.state._replace(carry=carry))
 
     def arrays(self) -> dict[str, Any]:
         """All arrays that a checkpoint holds: scratch tables are zeros between steps."""
-        state = _map_scratch(lambda scratch: None, self.state)
-        return {"state": devices.one_copy(state), "best": self.best}
+        return {"state": _with_scratch(self.one_copy(), itertools.repeat(None)), "best": self.best}
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Take the arrays of a checkpoint."""
-        scratch = iter([w.scratch for w in self.state.weights])
-        state = _map_scratch(lambda _: next(scratch), arrays["state"])
-        self.state, self.best = devices.replicate(state, self.mesh), arrays["best"]
+        scratch = iter([w.scratch for w in tables.flatten(self.state.weights)[0]])
+        self.state = self._placed(_with_scratch(arrays["state"], scratch))
+        self.best = arrays["best"]
+
+    def _placed(self, whole: State) -> State:
+        """The state on the devices: what streams carry is split over them, all else is on each."""
+        carry = sharding.split(whole.carry, self.mesh)
+        return sharding.replicate(whole._replace(carry=None), self.mesh)._replace(carry=carry)
 
 
-def together(program: step.Program, size: int, batch_size: int) -> int:
-    """How many examples are visited together: a minibatch holds whole groups, two at least."""
-    most = min(program.together, size, batch_size // 2)
+def group_size(program: Program, size: int, batch_size: int) -> int:
+    """How many examples are visited at once: a minibatch holds whole groups, two at least."""
+    most = min(program.group_size, size, batch_size // 2)
     return max(number for number in range(1, max(1, most) + 1) if batch_size % number == 0)
 
 
-def _map_scratch(function: Callable[[Any], Any], state: step.State) -> step.State:
-    weights = [w._replace(scratch=function(w.scratch)) for w in state.weights]
-    return state._replace(weights=type(state.weights)._make(weights))
+def _with_scratch(whole: State, scratch: Any) -> State:
+    weights, tree = tables.flatten(whole.weights)
+    return whole._replace(weights=tree.unflatten([w._replace(scratch=next(scratch)) for w in weights]))

@@ -86,8 +86,7 @@ def _score_events(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarra
     if len(ids) == 0:
         return np.zeros(0)
     config = replace(model.config, across_lines=False) if fresh_lines else model.config
-    eos = model.vocabulary.eos
     assert model.texts is not None
     with full_precision():
-        program = model.record.fitting.program(config, eos)  # type: ignore[union-attr]
+        program = model.record.fitting.program(config)  # type: ignore[union-attr]
         return -fit.scores(program, model.params, model.texts(ids)).astype(np.float64)

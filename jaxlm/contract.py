@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from jaxfit.loop import Program
+    from jaxfit.program import Program
     from jaxfit.recipe import Recipe
     from jaxlm.data.default_text import Corpus
     from jaxlm.ngram.model import NGram
@@ -35,13 +35,13 @@ class BySGD:
         parameters: the names of the parameters, as in "R" or "dense/kernel", which recipes give rates and decays by.
         init: (key, config, counts) -> params before training; counts: int64 [N_w], of the training text.
         texts: (config, eos) -> a function from ids, int32 [events], to the data that `program` reads.
-        program: (config, eos) -> the `Program` that the engine runs; eos: id of the line end.
+        program: (config) -> the `Program` that the engine runs.
     """
 
     parameters: tuple[str, ...]
     init: Callable[..., Any]
     texts: Callable[..., Callable[[np.ndarray], Any]]
-    program: Callable[[Any, int], Program]
+    program: Callable[[Any], Program]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,9 @@
 """What a benchmark leaves behind: a record as JSON, row by row, and a Markdown table for people."""
 
 import json
+import math
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,10 +48,20 @@ def read(path: Path) -> dict[str, Any] | None:
 
 def write(path: Path, record: dict[str, Any], markdown: str) -> None:
     """Write a record and its Markdown table beside it; each is replaced whole."""
+    text = json.dumps(finite(record), indent=1, ensure_ascii=False, allow_nan=False)
     with replacing(path) as part:
-        part.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        part.write_text(text + "\n", encoding="utf-8")
     with replacing(path.with_suffix(".md")) as part:
         part.write_text(markdown, encoding="utf-8")
+
+
+def finite(value: Any) -> Any:
+    """A value with None for every float in it that is not finite: JSON has no infinity."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: finite(inside) for name, inside in value.items()}
+    return [finite(inside) for inside in value] if isinstance(value, list | tuple) else value
 
 
 def number(value: float | None, digits: int = 1) -> str:

@@ -1,17 +1,18 @@
 """`python -m benchmarks report`: the pages that map tables to commands and recorded results."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from benchmarks.core import record
+from benchmarks.core.models import ListedModel
 from benchmarks.core.table import Table
 from jaxfit.errors import UserError
 from jaxfit.run_dir.atomic import replacing
 
-# columns that a table is told by, which comes first in it: the measure, and digits after the point
+# columns by which tables are summed up, the first that a table has: the measure, and digits after the point
 BEST = {"perplexity": ("perplexity", 1), "test": ("test RMSE", 4), "valid": ("RMSE", 4)}
-BEGIN, END = "<!-- results -->", "<!-- /results -->"
+RESULTS, MODELS = "results", "models"  # the places of README.md that are written here
 
 
 def write(folder: Path, tables: Mapping[str, Table]) -> Path:
@@ -48,15 +49,43 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
     return path
 
 
-def fill(text: str, folder: Path, tables: Mapping[str, Table]) -> str:
-    """A page, README.md, with the map of tables to commands and results in the place marked for it.
+def write_readme(
+    page: Path, folder: Path, tables: Mapping[str, Table], models: Iterable[ListedModel]
+) -> Path:
+    """Bring README.md up to date; returns its path."""
+    text = readme(page.read_text(encoding="utf-8"), folder, tables, models)
+    with replacing(page) as part:
+        part.write_text(text, encoding="utf-8")
+    return page
 
-    Raises UserError where that place is not marked.
+
+def readme(text: str, folder: Path, tables: Mapping[str, Table], models: Iterable[ListedModel]) -> str:
+    """README.md with the map of tables to commands and results, and the list of models, as they are now."""
+    return fill(fill(text, RESULTS, results_map(folder, tables)), MODELS, list_of_models(models))
+
+
+def fill(text: str, place: str, lines: Iterable[str]) -> str:
+    """A page with these lines between `<!-- place -->` and `<!-- /place -->`.
+
+    Raises:
+        UserError: that place is not marked.
     """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise UserError(f"there is no place between {BEGIN} and {END}", "README.md", "mark it")
+    begin, end = f"<!-- {place} -->", f"<!-- /{place} -->"
+    before, found, rest = text.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise UserError(f"there is no place between {begin} and {end}", "README.md", "mark it")
+    return "\n".join([before + begin, "", *lines, "", end + after])
+
+
+def list_of_models(models: Iterable[ListedModel]) -> list[str]:
+    """What each model is, where it is described, and the command that trains it."""
+    lines = ["| model | what | described in | command |", "|---|---|---|---|"]
+    return lines + [f"| {m.name} | {m.about} | {m.source} | `{m.command}` |" for m in models]
+
+
+def results_map(folder: Path, tables: Mapping[str, Table]) -> list[str]:
+    """Tables, their commands, and what is recorded of them."""
     lines = ["| table | what | command | recorded |", "|---|---|---|---|"]
     for known, table in tables.items():
         results = [_result(path) for path in sorted(folder.glob(f"{known}.*.json"))]
@@ -65,8 +94,7 @@ def fill(text: str, folder: Path, tables: Mapping[str, Table]) -> str:
             f"| {'<br>'.join(results) or 'not recorded yet'} |"
         )
     speed = f"[speed]({_here(folder)}/speed.md)" if (folder / "speed.json").is_file() else "not recorded yet"
-    lines.append(f"| speed | Training speed | `python -m benchmarks speed --peers` | {speed} |")
-    return "\n".join([before + BEGIN, "", *lines, "", END + after])
+    return [*lines, f"| speed | Training speed | `python -m benchmarks speed --peers` | {speed} |"]
 
 
 def _result(path: Path) -> str:

@@ -1,81 +1,199 @@
-"""Trained models under a work folder: each is trained once, and found again by all that determines it."""
+"""Trained models under a work folder: each is trained once, and found again by all that determines it.
+
+What is particular to language models and to recommenders is in `language/store.py` and `ratings/store.py`.
+"""
 
 import hashlib
 import json
+import shutil
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from benchmarks.core import record
+from benchmarks.core import record, source
+from benchmarks.core.models import ListedModel
+from benchmarks.core.scale import Scale
 from jaxfit.errors import UserError
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.journal import Journal
+from jaxfit.trainer import Trainer
 
 DONE = "benchmark.json"
+Part = Literal["valid", "test"]
 
 
-class Made(NamedTuple):
-    """What training a model took: seconds by what they went into; examples (words, ratings) of an epoch."""
+class Spec(Hashable, Protocol):
+    """A model that a table asks for. With data, scale and recipe it determines the trained model."""
+
+    @property
+    def model(self) -> str:
+        """Its name in the registry."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """From which all draws come."""
+        ...
+
+    def label(self) -> str:
+        """A short name for people, part of the folder's name."""
+        ...
+
+
+S = TypeVar("S", bound=Spec)
+
+
+class Fitted(NamedTuple):
+    """What training a model gave: seconds by what they went into, examples of an epoch, predictions."""
 
     seconds: Mapping[str, float]
-    examples: int
+    examples: int  # words or ratings
+    predictions: Mapping[Part, np.ndarray]
 
 
-def folder(work: Path, data: str, label: str, identity: Mapping[str, Any]) -> Path:
-    """Where the model of this identity, on this data set, is or will be."""
-    text = json.dumps(identity, sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return work / "models" / f"{data}-{label}-{digest}"
+@dataclass
+class TrainedModel:
+    """A model of the store: its folder, and what is known of it (identity, times, commit, history)."""
+
+    directory: Path
+    info: dict[str, Any] = field(repr=False)
+
+    def predictions(self, part: Part) -> np.ndarray:
+        """What the model predicts of the events or ratings of a part of the data."""
+        return np.load(self.directory / f"predictions-{part}.npy")
 
 
-def is_there(directory: Path) -> bool:
-    """Whether the model need not be trained any more."""
-    return (directory / DONE).is_file()
+class Store(ABC, Generic[S]):
+    """Models of one data set, scale and recipe under a work folder."""
+
+    thesis_data: ClassVar[str]  # what the thesis' figures are of
+    unit: ClassVar[str]  # of speeds
+    stand_in: ClassVar[str] = ""  # in which way the models of a dry run differ from the trained ones
+    sources: ClassVar[tuple[str, ...]]  # modules that determine a result beside the model's own
+    name: str  # of the data
+
+    def __init__(self, scale: Scale, recipe: str, work: Path, show: bool = False):
+        self.scale, self.recipe, self.work, self.show = scale, recipe, work, show
+        self._found: dict[S, TrainedModel] = {}
+
+    @property
+    @abstractmethod
+    def models(self) -> Mapping[str, ListedModel]:
+        """The registry."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The data as a record names it."""
+
+    @abstractmethod
+    def size(self) -> str:
+        """How much data there is, in words."""
+
+    @abstractmethod
+    def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
+        """A model's validation, epoch by epoch, as a record names it."""
+
+    @staticmethod
+    @abstractmethod
+    def example(model: str, scale: Any) -> S:
+        """A model of this name in the size that is usual at a scale."""
+
+    @abstractmethod
+    def identity(self, spec: S) -> dict[str, Any]:
+        """All that determines the trained model, apart from the source code."""
+
+    @abstractmethod
+    def fit(self, spec: S, directory: Path) -> Fitted:
+        """Train a model, or go on with its training where a run was interrupted."""
+
+    @abstractmethod
+    def shape(self, spec: S) -> Hashable:
+        """Models of the same shape take the same time to train."""
+
+    @abstractmethod
+    def trainer(self, spec: S) -> Trainer:
+        """The training of a model of this shape, at its first step."""
+
+    @abstractmethod
+    def validation(self) -> int:
+        """How many words or ratings are scored after each epoch."""
+
+    def below(self, spec: S) -> Iterable[S]:
+        """Models that must be trained before this one."""
+        return ()
+
+    def stepwise(self, spec: S) -> bool:
+        """Whether the model is trained step by step; other trainings start afresh when they were interrupted."""
+        return self.models[spec.model].by_engine
+
+    def title(self, spec: S) -> str:
+        """The model's label without its seed."""
+        return spec.label().removesuffix(f"-seed{spec.seed}")
+
+    def identifier(self, spec: S) -> str:
+        """A name made of the data set, the label and a digest of the identity."""
+        text = json.dumps(self.identity(spec), sort_keys=True)
+        return f"{self.name}-{spec.label()}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+    def source(self, spec: S) -> str:
+        """The fingerprint of the source code that determines the trained model."""
+        return source.fingerprint((self.models[spec.model].module, *self.sources))[:8]
+
+    def directory(self, spec: S) -> Path:
+        """Where the model is or will be."""
+        return self.work / "models" / f"{self.identifier(spec)}-{self.source(spec)}"
+
+    def is_there(self, spec: S) -> bool:
+        """Whether the model need not be trained any more."""
+        return (self.directory(spec) / DONE).is_file()
+
+    def get(self, spec: S) -> TrainedModel:
+        """The trained model: found, resumed where a run was interrupted, or trained from the start."""
+        if spec not in self._found:
+            directory = self.directory(spec)
+            with _locked(directory):
+                if not self.is_there(spec):
+                    if directory.exists() and not self.stepwise(spec):
+                        shutil.rmtree(directory)
+                    _train(directory, self._about(spec), lambda: self.fit(spec, directory))
+            self._found[spec] = TrainedModel(directory, json.loads((directory / DONE).read_text()))
+        return self._found[spec]
+
+    def _about(self, spec: S) -> dict[str, Any]:
+        return {"label": spec.label(), "identity": self.identity(spec), "source": self.source(spec)}
 
 
-def keep(
-    directory: Path, label: str, identity: Mapping[str, Any], make: Callable[[], Made]
-) -> dict[str, Any]:
-    """What is known of a model: identity, times, commit, history; it is found, or made by `make` and kept."""
-    with _locked(directory):
-        if not is_there(directory):
-            _make(directory, label, identity, make)
-    return json.loads((directory / DONE).read_text())
-
-
-def save(directory: Path, name: str, array: np.ndarray) -> None:
-    """Keep an array with a model: it is there whole, or not at all."""
-    with replacing(directory / f"{name}.npy") as path, path.open("wb") as file:
-        np.save(file, array)
-
-
-def _make(directory: Path, label: str, identity: Mapping[str, Any], make: Callable[[], Made]) -> None:
+def _train(directory: Path, about: dict[str, Any], fit: Callable[[], Fitted]) -> None:
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        made = make()
+        fitted = fit()
+    for part, array in fitted.predictions.items():
+        with replacing(directory / f"predictions-{part}.npy") as path, path.open("wb") as file:
+            np.save(file, array)
     said = [str(warning.message) for warning in caught]
     seconds = time.perf_counter() - started
     info = {
-        "label": label,
-        "identity": identity,
-        "seconds": {**made.seconds, "all": seconds},
+        **about,
+        "seconds": {**fitted.seconds, "all": seconds},
         "history": Journal(directory).lines(),
-        "timing": timing(Journal(directory).times(), made.examples),
+        "timing": timing(Journal(directory).times(), fitted.examples),
         "warnings": said,
         "environment": record.environment(),
     }
     with replacing(directory / DONE) as path:
-        path.write_text(json.dumps(info, indent=1))
+        path.write_text(json.dumps(record.finite(info), indent=1, allow_nan=False))
     for line in said:
-        print(f"  {label}: {line}", file=sys.stderr)
-    print(f"  trained {label} in {seconds:.1f} s", file=sys.stderr, flush=True)
+        print(f"  {about['label']}: {line}", file=sys.stderr)
+    print(f"  trained {about['label']} in {seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def timing(lines: list[dict[str, Any]], examples: int) -> dict[str, float]:

@@ -1,37 +1,30 @@
-"""How large a benchmark is: the same tables, from seconds on a test's data to days on the thesis'."""
+"""How large the benchmarks of language models are, and the texts that they take."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
+from benchmarks.core import scale as core
 from benchmarks.data import sets as data
 from jaxfit.errors import UserError
-from jaxfit.recipe import Recipe
 from jaxlm.data.default_text import Corpus
+from jaxlm.data.files import EOS
 from jaxlm.data.synthetic import planted
-from jaxlm.models import lbl
-from jaxlm.models.hlbl import model as hlbl
+from jaxlm.data.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class Scale:
-    """What shrinks from the thesis' setting: data, model, training, repetitions; rows only for the tests."""
+class Scale(core.Scale):
+    """What shrinks from the thesis' setting: also repetitions, and, for the tests only, rows."""
 
-    name: str
-    about: str
-    data: str  # the data set unless --data names one
     dimensions: tuple[int, int, int, int]  # features, for the thesis' 25, 50, 75 and 100
     seeds: int = 3  # Table 4.4
     random_trees: int = 4  # Table 4.1
     contexts: tuple[int, ...] = (1, 2, 3, 5, 10, 20)  # Table 4.7
     subtrees: int = 4  # Table 4.6: how many of S1-S4 are replicated
     subsets: int = 8  # Tables 4.8 and 4.9
-    # fields of the tuned recipes of "lbl" and "hlbl" that fit this size
-    tuned: dict[str, dict[str, Any]] = field(default_factory=dict)
-    epochs: int | None = None  # of every recipe
     events: int | None = None  # of the training text; the others are cut as well
 
     @property
@@ -59,15 +52,6 @@ SCALES = {
         Scale("full", "14 million words, as in the thesis: for a GPU", "holmes", _THESIS),
     )
 }  # fmt: skip
-RECIPES = ("tuned", "thesis")
-
-
-def recipe(kind: str, name: str, scale: Scale) -> tuple[Recipe, dict[str, Any]]:
-    """The recipe of a model, and the configuration that belongs to it, at this scale."""
-    chosen, config = {"lbl": lbl.RECIPES, "hlbl": hlbl.RECIPES}[kind][name]
-    changes = dict(scale.tuned.get(kind, {})) if name == "tuned" else {}
-    changes |= {} if scale.epochs is None else {"epochs": scale.epochs}
-    return replace(chosen, **changes), dict(config)
 
 
 def corpus(name: str, scale: Scale, data_dir: Path | None = None) -> Corpus:
@@ -84,3 +68,19 @@ def corpus(name: str, scale: Scale, data_dir: Path | None = None) -> Corpus:
             raise UserError(f"no line ends within {events} events", name, "choose a larger --scale")
         parts.append(ids[: ends[-1] + 1])
     return whole._replace(train=parts[0], valid=parts[1], test=parts[2])
+
+
+def zipf_text(num_words: int, events: int, seed: int = 0) -> np.ndarray:
+    """Ids with the frequencies of Zipf's law: int32[events]. Speed depends on nothing else of a text."""
+    rates = 1 / np.arange(1, num_words + 1)
+    draws = jax.random.uniform(jax.random.key(seed), (events,))
+    cumulated = np.cumsum(rates / rates.sum())
+    return np.minimum(np.searchsorted(cumulated, np.asarray(draws)), num_words - 1).astype(np.int32)
+
+
+def speed_text(num_words: int = 10_000, events: int = 100_000) -> Corpus:
+    """A text on which speed is measured, of the Penn Treebank's number of words."""
+    ids = zipf_text(num_words, events)
+    words = Vocabulary((EOS, *(f"w{i}" for i in range(1, num_words))))
+    note = f"{events:,} words by Zipf's law, {num_words:,} different ones"
+    return Corpus("zipf", ids, ids[:1000], ids[:1000], words, "", note)

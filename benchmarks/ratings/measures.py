@@ -4,71 +4,74 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.core.store import Part
 from benchmarks.core.table import Measured
-from benchmarks.ratings.models import Shelf, Spec
+from benchmarks.ratings import adapter
+from benchmarks.ratings.store import RatingStore, Spec
 from jaxcf.data.ratings import take
 from jaxcf.metrics import Bins, Evaluation, bins, by_part
 
 BINS = 10
+PARTS: tuple[Part, ...] = ("valid", "test")
 
 
-def errors(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
+def errors(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     """Of one model: RMSE on validation ratings, and on the test's where there is one."""
     (spec,) = specs
-    parts = {part: shelf.evaluate(spec, part) for part in ("valid", "test")}
-    return {part: found.rmse for part, found in parts.items() if found.count}
+    found = {part: store.evaluate(spec, part) for part in PARTS}
+    return {part: evaluation.rmse for part, evaluation in found.items() if evaluation.count}
 
 
-def errors_and_size(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
+def errors_and_size(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     """Likewise, with the millions of parameters of the model."""
-    return {"parameters": shelf.parameters(specs[0]) / 1e6, **errors(shelf, specs)}
+    return {"parameters": store.num_parameters(specs[0]) / 1e6, **errors(store, specs)}
 
 
-def errors_and_told(shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
+def errors_and_rated(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     """Likewise, with how many thousands of pairs of user and movie the model conditions on."""
     (spec,) = specs
-    known = (
-        {"rated": spec.part.ends(len(shelf.data.train.user))[1] / 1e3}
-        if spec.kind == "crbm" and spec.part
-        else {}
-    )
-    return {**known, **errors(shelf, specs)}
+    pairs = {}
+    if spec.trained_on is not None and adapter.uses_rated_items(spec.model):
+        pairs = {"rated": spec.trained_on.ends(len(store.data.train.user))[1] / 1e3}
+    return {**pairs, **errors(store, specs)}
 
 
-def in_bin(number: int, names: Sequence[str], shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
+def in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     """Validation RMSE on the users of a bin; bins hold equally many users, from few training ratings to many."""
-    users = user_bins(shelf)
-    values = {name: per_bin(shelf, spec, users)[number] for name, spec in zip(names, specs, strict=True)}
+    users = user_bins(store)
+    values = {name: per_bin(store, spec, users)[number] for name, spec in zip(names, specs, strict=True)}
     return _of_bin(users, number, values)
 
 
-def left_out_in_bin(number: int, names: Sequence[str], shelf: Shelf, specs: tuple[Spec, ...]) -> Measured:
-    """Likewise for users none of whose ratings were trained on, who are told whom they rated in all of training.
+def left_out_in_bin(
+    number: int, names: Sequence[str], store: RatingStore, specs: tuple[Spec, ...]
+) -> Measured:
+    """Likewise for users none of whose ratings were trained on: predicted from which movies they rated in training.
 
     specs: of each model in turn, one for each group of users left out; squared errors of all groups are added up.
     """
-    users, each = user_bins(shelf), len(specs) // len(names)
+    users, each = user_bins(store), len(specs) // len(names)
     values = {}
     for i, name in enumerate(names):
-        of_groups = [per_bin(shelf, spec, users)[number] for spec in specs[i * each : (i + 1) * each]]
+        of_groups = [per_bin(store, spec, users)[number] for spec in specs[i * each : (i + 1) * each]]
         values[name] = sum(of_groups, Evaluation())
     return _of_bin(users, number, values)
 
 
-def user_bins(shelf: Shelf) -> Bins:
+def user_bins(store: RatingStore) -> Bins:
     """Users with training ratings, by how many they have."""
-    data = shelf.data
+    data = store.data
     return bins(np.bincount(data.train.user, minlength=data.catalogue.num_users), BINS)
 
 
-def per_bin(shelf: Shelf, spec: Spec, users: Bins) -> list[Evaluation]:
+def per_bin(store: RatingStore, spec: Spec, users: Bins) -> list[Evaluation]:
     """The errors of a model on each bin's validation ratings, and last on all."""
-    valid = shelf.data.valid
+    valid = store.data.valid
     if spec.group is not None:
-        valid = take(valid, shelf.groups[valid.user] == spec.group)
-    stars, scale = shelf.get(spec).stars("valid"), shelf.data.catalogue.scale
-    parts = by_part(stars, valid.stars, scale, users.of_user[valid.user], BINS)
-    return [*parts, by_part(stars, valid.stars, scale, np.zeros(len(stars), np.int32), 1)[0]]
+        valid = take(valid, store.groups[valid.user] == spec.group)
+    stars, scale = store.get(spec).predictions("valid"), store.data.catalogue.scale
+    of_bins = by_part(stars, valid.stars, scale, users.of_user[valid.user], BINS)
+    return [*of_bins, by_part(stars, valid.stars, scale, np.zeros(len(stars), np.int32), 1)[0]]
 
 
 def _of_bin(users: Bins, number: int, values: dict[str, Evaluation]) -> Measured:

@@ -1,34 +1,30 @@
-"""How large chapter 5's benchmarks are: the same tables and figures, from seconds to the size of the Netflix Prize."""
+"""How large the benchmarks of recommenders are, from seconds to the size of the Netflix Prize, and their ratings."""
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import jax
+
+from benchmarks.core import scale as core
 from benchmarks.data import sets as data
-from benchmarks.data.rating_sets import RatingSet, drawn
-from jaxcf.data.synthetic import NETFLIX, NETFLIX_SHARES, Planted
-from jaxcf.kinds import FROM_DATA, KINDS
-from jaxfit.recipe import Recipe
+from benchmarks.data.rating_sets import RatingSet, drawn, of
+from jaxcf.data.synthetic import NETFLIX, NETFLIX_SHARES, Planted, planted
+from jaxfit.errors import UserError
+
+MOVIELENS_1M = Planted(num_users=6040, num_items=3706, num_ratings=1_000_209)
 
 
 @dataclass(frozen=True)
-class Scale:
-    """What shrinks from the thesis' setting: data, models, how finely rated sets grow."""
+class Scale(core.Scale):
+    """What shrinks from the thesis' setting: also in how many steps rated sets grow."""
 
-    name: str
-    about: str
-    data: str  # the data set unless --data names one
-    features: dict[int, int]  # the thesis' numbers of features, with 10, 50, 100 and 500 among them -> ours
+    # the thesis' numbers of features, with 10, 50, 100 and 500 among them -> ours
+    features: dict[int, int]
     hidden: dict[int, int]  # likewise of hidden units, with 50 and 200
     rated_sets: tuple[int, int] = (9, 5)  # by which the rated set grows: Figures 5.1 and 5.2
     planted: Planted = Planted()  # noqa: RUF009
-    shares: tuple[float, float] | None = (
-        None  # of planted ratings, for validation and test; None: latest nine
-    )
-    tuned: dict[str, dict[str, Any]] = field(
-        default_factory=dict
-    )  # fields of a kind's tuned recipe, at this size
-    epochs: int | None = None  # of every recipe
+    # shares of planted ratings for validation and test; None: the latest nine of each user
+    shares: tuple[float, float] | None = None
 
 
 _FEATURES, _HIDDEN = {n: n for n in (10, 25, 50, 100, 200, 500)}, {n: n for n in (25, 50, 100, 200)}
@@ -55,29 +51,18 @@ SCALES = {
 }  # fmt: skip
 
 
-def recipe(kind: str, name: str, scale: Scale) -> tuple[Recipe | None, dict[str, Any]]:
-    """The recipe of a kind of model, and the configuration that belongs to it, at this scale.
-
-    None: a bias model, which is solved exactly.
-    """
-    chosen, config = KINDS[kind].recipes[name]
-    if chosen is None:
-        return None, dict(config)
-    changes = dict(scale.tuned.get(kind, {})) if name == "tuned" else {}
-    changes |= {} if scale.epochs is None else {"epochs": scale.epochs}
-    return replace(chosen, **changes), dict(config)
-
-
-def full_config(kind: str, config: dict[str, Any]) -> dict[str, Any]:
-    """All of a kind's configuration but what the data decide: with its defaults, and what makes it this kind."""
-    described = KINDS[kind]
-    of_data = {f.name: 2 for f in fields(described.config) if f.name in FROM_DATA}
-    whole = asdict(described.config(**{**config, **described.fixed, **of_data}))
-    return {name: value for name, value in whole.items() if name not in FROM_DATA}
-
-
 def rating_set(name: str, scale: Scale, data_dir: Path | None = None) -> RatingSet:
     """A data set of ratings, split."""
     if name == "planted":
         return drawn(scale.planted, scale.shares)
     return data.load(name, data_dir)
+
+
+def speed_ratings() -> RatingSet:
+    """The ratings on which speed is measured: MovieLens 1M where it is, otherwise as many planted ones."""
+    try:
+        return data.load("ml-1m", None)
+    except UserError as error:
+        found = planted(jax.random.key(0), MOVIELENS_1M, 0.045, 0.1)
+        why = f"as there is no MovieLens 1M ({error.what}; set {data.VARIABLE})"
+        return of(found, "planted", f"planted, {why}", None)

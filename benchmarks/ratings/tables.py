@@ -6,19 +6,22 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from benchmarks.core import figures
+from benchmarks.core.statistics import falls, wins
 from benchmarks.core.table import Column, Row, Table
+from benchmarks.ratings import figures
 from benchmarks.ratings.measures import (
     BINS,
     errors,
+    errors_and_rated,
     errors_and_size,
-    errors_and_told,
     in_bin,
     left_out_in_bin,
 )
-from benchmarks.ratings.models import GROUPS, NETFLIX_MILLIONS, Part, Spec
 from benchmarks.ratings.scales import Scale
+from benchmarks.ratings.store import GROUPS, NETFLIX_MILLIONS, Share, Spec
+from benchmarks.ratings.suite import SUITE
 
+SPLITS = 5  # unless --seeds says otherwise
 VALID, TEST = Column("valid", "validation RMSE", 4), Column("test", "test RMSE", 4)
 # model -> what it is, and the thesis' RMSE for each size (Tables 5.1 and 5.2)
 HIDDEN, FEATURES = (25, 50, 100, 200), (10, 25, 50, 100, 200, 500)
@@ -43,8 +46,8 @@ PARAMETERS = {  # in millions (Table 5.3)
     "PMF": (5.5, 13.0, 25.4, 50.3, 100.1, 249.5),
     "Conditional PMF": (5.6, 13.4, 26.3, 52.1, 103.6, 258.4),
 }
-# Figures 5.1 and 5.2: millions of ratings trained on -> plain RBMs', the first and the last CRBM's RMSE
-PARTS = {10: ({10: 0.9914, 20: 0.9646}, (0.9912, 0.9814)), 50: ({50: 0.9339}, (0.9346, 0.9259))}
+# Figures 5.1 and 5.2: millions of ratings trained on -> RMSE of plain RBMs, of the first and the last CRBM
+SHARES = {10: ({10: 0.9914, 20: 0.9646}, (0.9912, 0.9814)), 50: ({50: 0.9339}, (0.9346, 0.9259))}
 MODELS = {**RBMS, **PMFS}
 
 
@@ -57,7 +60,7 @@ def seeded(seeds: int | None, *specs: Spec) -> tuple[tuple[Spec, ...], ...]:
 
 
 def sized(scale: Scale, model: str, theirs: int) -> Spec:
-    """A model with as many features or hidden units as stand at this scale for the thesis' number."""
+    """A model with as many features or hidden units as this scale has for the thesis' number."""
     sizes = scale.hidden if model in RBMS else scale.features
     return replace(MODELS[model][0], size=sizes[theirs])
 
@@ -74,7 +77,7 @@ def sweep(scale: Scale, seeds: int | None, *models: str) -> Iterator[tuple[str, 
 
 
 def table_5_1(scale: Scale, seeds: int | None) -> list[Row]:
-    """RBMs: plain, conditional on training pairs, and on those of validation and test, too."""
+    """RBMs: plain, conditional on training pairs, and also on those of validation and test."""
     return [row for _, _, row in sweep(scale, seeds, *RBMS)]
 
 
@@ -87,8 +90,8 @@ def table_5_2(scale: Scale, seeds: int | None) -> list[Row]:
     """Those, and bias models."""
     rows = figure_5_3(scale, seeds)
     return rows + [
-        Row((model, ""), ((Spec(kind),),), {"valid": figure}, errors)
-        for model, (kind, figure) in BIASES.items()
+        Row((model, ""), ((Spec(name),),), {"valid": figure}, errors)
+        for model, (name, figure) in BIASES.items()
     ]
 
 
@@ -105,7 +108,7 @@ def random_splits(scale: Scale, seeds: int | None) -> list[Row]:
     """Models of one size over several splits, whatever the thesis' size: 50 features, 100 hidden units, or none."""
     units = 100 if 100 in scale.hidden else 50
     models = {
-        **{name: Spec(kind) for name, (kind, _) in BIASES.items()},
+        **{title: Spec(name) for title, (name, _) in BIASES.items()},
         **{name: sized(scale, name, 50) for name in PMFS},
         "Conditional PMF, training pairs": replace(sized(scale, "Conditional PMF", 50), rated="train"),
         "RBM": sized(scale, "RBM", units),
@@ -124,19 +127,19 @@ def random_splits(scale: Scale, seeds: int | None) -> list[Row]:
 
 
 def rated_sets(millions: int, scale: Scale, seeds: int | None) -> list[Row]:
-    """Figures 5.1 and 5.2: an RBM of part of the ratings, and CRBMs that are told of more and more of the others."""
-    plain, ends = PARTS[millions]
-    sets, size = scale.rated_sets[list(PARTS).index(millions)], scale.hidden[50]
+    """Figures 5.1 and 5.2: an RBM of part of the ratings, and CRBMs that condition on more and more of the others."""
+    plain, ends = SHARES[millions]
+    sets, size = scale.rated_sets[list(SHARES).index(millions)], scale.hidden[50]
     rows = []
     for trained, figure in plain.items():
-        spec = Spec("rbm", size, part=Part(trained))
-        rows.append(Row(("RBM", _of(trained), ""), seeded(seeds, spec), {"valid": figure}, errors_and_told))
-    for told in range(sets + 1):
-        spec = Spec("crbm", size, part=Part(millions, told, sets))
-        thesis = {0: {"valid": ends[0]}, sets: {"valid": ends[1]}}.get(told, {})
-        set_size = millions + (NETFLIX_MILLIONS - millions) * told / sets
+        spec = Spec("rbm", size, trained_on=Share(trained))
+        rows.append(Row(("RBM", _of(trained), ""), seeded(seeds, spec), {"valid": figure}, errors_and_rated))
+    for added in range(sets + 1):
+        spec = Spec("crbm", size, trained_on=Share(millions, added, sets))
+        thesis = {0: {"valid": ends[0]}, sets: {"valid": ends[1]}}.get(added, {})
+        set_size = millions + (NETFLIX_MILLIONS - millions) * added / sets
         label = ("CRBM", _of(millions), _of(set_size))
-        rows.append(Row(label, seeded(seeds, spec), thesis, errors_and_told))
+        rows.append(Row(label, seeded(seeds, spec), thesis, errors_and_rated))
     return rows
 
 
@@ -190,14 +193,9 @@ def means(rows: list[dict[str, Any]], column: str = "valid") -> dict[str, list[f
     return found
 
 
-def falls(values: list[float]) -> bool:
-    """Whether each value is below the one before."""
-    return all(later < earlier for earlier, later in pairwise(values))
-
-
 def below(one: list[float], other: list[float]) -> str:
     """In how many of the pairs the first is lower."""
-    return f"at {sum(a < b for a, b in zip(one, other, strict=True))} of {len(one)} sizes"
+    return f"at {wins(one, other)} of {len(one)} sizes"
 
 
 def _of_rbms(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -235,7 +233,7 @@ def _of_splits(rows: list[dict[str, Any]]) -> dict[str, Any]:
     )  # fmt: skip
     return {
         f"in how many splits is {better} better than {worse} on the test":
-            f"{sum(a < b for a, b in zip(found[better], found[worse], strict=True))} of {len(found[worse])}"
+            f"{wins(found[better], found[worse])} of {len(found[worse])}"
         for better, worse in pairs if better in found
     }  # fmt: skip
 
@@ -256,6 +254,7 @@ def _of_bins(better: str, worse: str, said: str, rows: list[dict[str, Any]]) -> 
     return {f"in which bins {better} is better than {worse} (thesis: {said})": won}
 
 
+_table = partial(Table, SUITE)
 COUNTS = (Column("fewest", "fewest ratings", 0), Column("most", "most ratings", 0))
 
 
@@ -263,38 +262,37 @@ def _bins(
     number: str, what: str, models: tuple[tuple[str, int], ...], said: str, pair: tuple[str, str]
 ) -> Table:
     names = ", ".join(_column(*model).name for model in models)
-    return Table(
+    return _table(
         f"figure-{number}", "5.4.5" if number == "5.4" else "5.4.6", f"{names} by the user's number of ratings",
         ("bin",), (*COUNTS, *(_column(*model) for model in models)), partial(by_frequency, models),
         "Bins hold equally many users, by their training ratings; validation RMSE of each. The number in a model's "
-        f"name is the thesis' size, for which a smaller one may stand at this scale. {what}".rstrip(),
+        f"name is the thesis' size, which this scale may replace by a smaller one. {what}".rstrip(),
         partial(_of_bins, *pair, said), figures.bins,
     )  # fmt: skip
 
 
-SPLITS = 5  # unless --seeds says otherwise
 _SCORES = "Validation RMSE is of the best epoch, which it chose; the test chose nothing."
 TABLES = {
     table.name: table
     for table in (
-        Table(
+        _table(
             "table-5.1", "5.4.4", "RBMs with various numbers of hidden units", ("model", "hidden units"),
             (VALID, TEST), table_5_1,
             f"CRBM1 conditions on the movies rated in training, CRBM2 also on those of validation and test. {_SCORES}",
             _of_rbms,
         ),
-        Table(
+        _table(
             "table-5.2", "5.4.5", "PMF and PMF-like models", ("model", "features"), (VALID, TEST), table_5_2,
             f"Conditional PMF conditions on the movies rated in training, validation and test. {_SCORES}", _of_pmfs,
         ),
-        Table(
+        _table(
             "table-5.3", "5.4.6", "RBM and (conditional) PMF models", ("model", "hidden units or features"),
             (Column("parameters", "parameters (millions)", 2), VALID, TEST), table_5_3, _SCORES,
         ),
         *(
-            Table(
+            _table(
                 name, "5.4.4",
-                f"Conditional RBMs trained on {_of(millions)} of the ratings, told of more and more of the others",
+                f"RBMs trained on {_of(millions)} of the ratings, conditional on more and more of the others",
                 ("model", "trained on", "conditions on"),
                 (Column("rated", "pairs conditioned on (thousands)", 1), VALID, TEST), partial(rated_sets, millions),
                 f"The thesis trains on {millions} of 99 million ratings; here it is the same share. 50 hidden units in "
@@ -303,7 +301,7 @@ TABLES = {
             )
             for name, millions in (("figure-5.1", 10), ("figure-5.2", 50))
         ),
-        Table(
+        _table(
             "figure-5.3", "5.4.5", "PMF and PMF-like models by number of features", ("model", "features"),
             (VALID, TEST), figure_5_3, "The models of Table 5.2.", _of_pmfs, figures.features,
         ),
@@ -313,11 +311,11 @@ TABLES = {
             (("PMF", 10), ("Conditional PMF", 10), ("PMF", 500), ("Conditional PMF", 500)),
             "all but the last", ("CPMF500", "PMF500"),
         ),
-        Table(
+        _table(
             "figure-5.5", "5.4.5", "Users without known ratings, by how many movies they are known to have rated",
             ("bin",), (*COUNTS, Column("movie-bias", "movie-bias", 4), Column("CPMF", "CPMF", 4)), figure_5_5,
-            "Users are in five groups. Models are trained without the ratings of one group, which are then asked, told "
-            "only which movies its users rated in training; squared errors of the five are added up. The thesis: CPMF, "
+            "Users are in five groups. Models are trained without the ratings of one group, which are then predicted "
+            "from which movies its users rated in training; squared errors of the five are added up. The thesis: CPMF, "
             "of 100 features, is better by 0.0121 in bin 1, by 0.0505 in bin 3, by 0.0332 in bin 10.",
             partial(_of_bins, "CPMF", "movie-bias", "all"), figures.bins,
         ),
@@ -327,7 +325,7 @@ TABLES = {
                 ("5.6", 50, "2 to 4"), ("5.7", 500, "about equal in 2 to 4"), ("5.8", 10, "all but 1"),
             )
         ),
-        Table(
+        _table(
             "random-splits", "5.4", "The models over several splits of the ratings", ("model", "size"),
             (TEST, VALID), random_splits,
             "Not of the thesis: as others report MovieLens. The data are split anew for every seed, not as said above, "

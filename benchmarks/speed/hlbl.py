@@ -3,16 +3,11 @@
 All are timed in turn, five times, in one process, and medians are compared: what else the machine does then
 hits all alike.
 
-Why a step takes about twice the bare loop's time, and more of it where tables outgrow the caches. The bare loop
-passes over the rows twice and computes nothing. A step passes three times over the rows of its cold decisions
-(products with r̂, r̂'s gradient, the update); beside these it has three dense products for the hot ones, C's
-gradient, and the laying out of the minibatch. Of its processor time at 10,000 words, op by op: cold rows about
-40 %, contexts 25 %, hot nodes 20 %, layout and logistic functions 15 %. What was tried and does not shorten it:
-32 or 96 hot nodes for 64 (within 5 %), the update in chunks of 512 to 16,384 (within 10 %), partial products of 20,
-50 or 100 features for 25 (12 to 50 % slower), products a tile at a time (60 % slower than the rows one by one),
-contexts read twice instead of kept (20 % slower: XLA repeats the reading in each use), indices sorted first (the
-sort costs more than the scatter), other forms of the hot product (within 10 %). A minibatch's 11,000 cold
-decisions fall on 3,000 nodes, of which half are visited once.
+A step takes about twice the bare loop's time, and more of it where tables outgrow the caches: the loop passes over
+the rows twice and computes nothing; a step passes three times over the rows of its cold decisions (products with r̂,
+r̂'s gradient, the update), and has three dense products for the hot ones, C's gradient, and the laying out of the
+minibatch. By operation, at 10,000 words: cold rows about 40 % of processor time, contexts 25 %, hot nodes 20 %, layout
+and logistic functions 15 %. A minibatch's 11,000 cold decisions are at 3,000 nodes, of which half are visited once.
 """
 
 import time
@@ -25,16 +20,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from benchmarks.core.timing import medians, step_rate
+from benchmarks.language import adapter
+from benchmarks.language.scales import speed_text
 from benchmarks.speed import lbl as speed_lbl
-from benchmarks.speed.lbl import interleaved, zipf_text
-from jaxfit.trainer import Trainer
+from jaxlm.data.default_text import Corpus
 from jaxlm.models import lbl
 from jaxlm.models.hlbl import batch as hlbl_batch
 from jaxlm.models.hlbl import model as hlbl
 from jaxlm.models.hlbl.batch import TILE
 from jaxlm.trees import build as trees
 from jaxlm.trees.order import by_visits
-from jaxlm.trees.paths import Tree, node_biases, statistics
+from jaxlm.trees.paths import Tree, statistics
 
 EVENTS, STEPS, BATCH, WORDS = 100_000, 20, 1000, 18_000
 GROWING = (10_000, 100_000, 1_000_000)
@@ -80,29 +77,21 @@ def tree_like_t7(num_words: int, seed: int = 0) -> Tree:
     return trees.join([one() for _ in range(4)])
 
 
-def training(tree: Tree, ids: np.ndarray) -> Timed:
+def training(tree: Tree, corpus: Corpus) -> Timed:
     """Steps of SGD in the engine's compiled loop, in words per second."""
-    counts = np.bincount(ids, minlength=tree.num_words)
+    counts = np.bincount(corpus.train, minlength=tree.num_words)
     config = hlbl.Config(num_words=tree.num_words, num_nodes=len(tree.children))
     tree = by_visits(tree, counts, config.num_hot)
-    data, program = hlbl.make_data(ids, tree, config, 0), hlbl.program(config, 0)
-    params = hlbl.init(jax.random.key(0), config, node_biases(tree, counts))
-    trainer = Trainer(program, params, data, RECIPE, jax.random.key(1), None)
-    run = trainer.epoch_run()
-
-    def measure() -> float:
-        start = time.perf_counter()
-        run(1, 1 + STEPS)  # not from 0: there, once in many steps, the engine folds the tables' scales in
-        return STEPS * BATCH / (time.perf_counter() - start)
-
+    trainer = adapter.trainer("hlbl", corpus, RECIPE, {}, tree)
+    program, data = trainer.program, trainer.data
     known = statistics(tree, counts)
     (stretch,) = trainer.laid_out().stretches
-    batch = jax.eval_shape(lambda: program.batch(data, jnp.zeros(BATCH, jnp.int32), stretch.room))
-    cold = float(np.mean(hlbl_batch.costs(data, config.context_size)[:, 1])) * TILE
+    batch = jax.eval_shape(lambda: program.batch(data, jnp.zeros(BATCH, jnp.int32), stretch.room, config))
+    cold = float(np.mean(hlbl_batch.costs(data)[:, 1])) * TILE
     padding = (batch.hot.node.size + batch.cold.node.size) / (BATCH * known.mean_code_length)
     row = 4 * config.num_features
     return Timed(
-        measure,
+        step_rate(trainer, STEPS),
         {
             "decisions_per_word": known.mean_code_length,
             "codes_per_word": known.mean_codes,
@@ -113,10 +102,9 @@ def training(tree: Tree, ids: np.ndarray) -> Timed:
     )
 
 
-def flat_training(num_words: int, ids: np.ndarray) -> Callable[[], float]:
+def flat_training(corpus: Corpus) -> Callable[[], float]:
     """The same of the flat model: a full softmax, likewise by plain SGD."""
-    recipe = lbl.RECIPES["thesis"][0]
-    return speed_lbl.our_steps(lbl.Config(num_words), recipe, ids)
+    return speed_lbl.our_steps(lbl.Config(len(corpus.vocabulary)), lbl.RECIPES["thesis"][0], corpus)
 
 
 def tree_of_mean_depth(depth: float, counts: np.ndarray) -> Tree:
@@ -162,11 +150,13 @@ def bare_loop(tree: Tree, ids: np.ndarray, rows_per_word: int) -> Callable[[], f
     """
     config = hlbl.Config(num_words=tree.num_words, num_nodes=len(tree.children))
     data = hlbl.make_data(ids[: STEPS * BATCH], tree, config, 0)
-    program = hlbl.program(config, 0)
+    program = hlbl.program(config)
     every = np.arange(STEPS * BATCH, dtype=np.int32).reshape(STEPS, BATCH)
-    costs = hlbl_batch.costs(data, config.context_size)
+    costs = hlbl_batch.costs(data)
     capacity = tuple(int(n) for n in costs.reshape(STEPS, BATCH, -1).sum(axis=1).max(axis=0))
-    batches = jax.jit(jax.vmap(lambda index: program.batch(data, index, capacity)))(jnp.asarray(every))
+    batches = jax.jit(jax.vmap(lambda index: program.batch(data, index, capacity, config)))(
+        jnp.asarray(every)
+    )
     nodes = np.concatenate(
         [np.asarray(t.node).reshape(STEPS, -1) for t in (batches.hot, batches.cold)], axis=1
     )
@@ -204,22 +194,22 @@ def measure(peers: bool = False) -> dict[str, Any]:
     a loop that only reads and writes as many rows of tables of the same sizes, drawn like the decisions;
     `growth_vs_bare` is how much more than that loop's it has grown since 10,000 words. (`peers`: none.)
     """
-    ids = zipf_text(WORDS, EVENTS)
+    corpus = speed_text(WORDS, EVENTS)
     timed = {
-        "T1": training(trees.random_tree(jax.random.key(3), WORDS), ids),
-        "T7": training(tree_like_t7(WORDS), ids),
+        "T1": training(trees.random_tree(jax.random.key(3), WORDS), corpus),
+        "T7": training(tree_like_t7(WORDS), corpus),
     }
-    measures = {name: t.measure for name, t in timed.items()} | {"LBL": flat_training(WORDS, ids)}
-    rates = interleaved(measures)
+    measures = {name: t.measure for name, t in timed.items()} | {"LBL": flat_training(corpus)}
+    rates = medians(measures)
     figures: dict[str, Any] = {"num_words": WORDS, "LBL": {"words_per_second": rates["LBL"]}}
     for name, t in timed.items():
         figures[name] = {"words_per_second": rates[name], "times_LBL": rates[name] / rates["LBL"], **t.facts}
     first_ratio = 0.0
     for num_words in GROWING:
-        ids = zipf_text(num_words, EVENTS)
-        tree = tree_of_mean_depth(20.0, np.bincount(ids, minlength=num_words))
-        one = training(tree, ids)
-        rates = interleaved({"model": one.measure, "bare": bare_loop(tree, ids, 20)})
+        corpus = speed_text(num_words, EVENTS)
+        tree = tree_of_mean_depth(20.0, np.bincount(corpus.train, minlength=num_words))
+        one = training(tree, corpus)
+        rates = medians({"model": one.measure, "bare": bare_loop(tree, corpus.train, 20)})
         first_ratio = first_ratio or rates["bare"] / rates["model"]
         figures[f"{num_words} words"] = {
             "words_per_second": rates["model"],

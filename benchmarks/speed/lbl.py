@@ -6,29 +6,24 @@ hits all alike.
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.core.timing import medians, step_rate
+from benchmarks.language import adapter
+from benchmarks.language.scales import speed_text
 from benchmarks.speed.peers import missing
-from jaxfit import loop as step
-from jaxfit.recipe import Recipe, per_parameter, transform
+from jaxfit.recipe import Recipe
 from jaxfit.shuffle import permutation
-from jaxlm.data import contexts as examples
+from jaxlm.data import contexts
+from jaxlm.data.default_text import Corpus
 from jaxlm.models import lbl
 
-ROUNDS, STEPS, EVENTS, MATMUL = 5, 8, 100_000, 4000
-
-
-def zipf_text(num_words: int, events: int, seed: int = 0) -> np.ndarray:
-    """Ids with the frequencies of Zipf's law: int32[events]. Speed depends on nothing else of a text."""
-    rates = 1 / np.arange(1, num_words + 1)
-    draws = jax.random.uniform(jax.random.key(seed), (events,))
-    cumulated = np.cumsum(rates / rates.sum())
-    return np.minimum(np.searchsorted(cumulated, np.asarray(draws)), num_words - 1).astype(np.int32)
+STEPS, EVENTS, MATMUL = 8, 100_000, 4000
 
 
 def flops_per_word(config: lbl.Config) -> int:
@@ -40,26 +35,10 @@ def flops_per_word(config: lbl.Config) -> int:
     return 3 * 2 * N_w * D + 3 * 2 * c * (D if config.diagonal else D**2)
 
 
-def our_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray) -> Callable[[], float]:
+def our_steps(config: lbl.Config, recipe: Recipe, corpus: Corpus) -> Callable[[], float]:
     """A function that takes STEPS steps in the engine's compiled loop and returns words per second."""
-    data = examples.pad(ids, config.context_size, 0)
-    program, optimizer = lbl.program(config, 0), transform(recipe.optimizer)
-    params = lbl.init(jax.random.key(0), config, np.bincount(ids, minlength=config.num_words))
-    run = step.make_run(program, optimizer, recipe.batch_size, 0, recipe.reduction == "mean")
-    state = step.start(params, program, optimizer, data)
-    values = (per_parameter(lbl.Params._fields, v, "") for v in (recipe.rate, recipe.decay))
-    rate, decay = (lbl.Params(*map(jnp.float32, v)) for v in values)
-    rates = step.Rates(rate, decay, jnp.bool_(recipe.anneal), jnp.float32(1e6))
-    order, key, size = permutation(jax.random.key(1), len(ids)), jax.random.key(2), jnp.int32(len(ids))
-
-    def measure() -> float:
-        nonlocal state
-        start = time.perf_counter()
-        bounds = jnp.int32(0), jnp.int32(STEPS)
-        state = jax.block_until_ready(run(state, data, order, rates, key, size, *bounds))
-        return STEPS * recipe.batch_size / (time.perf_counter() - start)
-
-    return measure
+    given = {"num_features": config.num_features, "context_size": config.context_size}
+    return step_rate(adapter.trainer("lbl", corpus, recipe, given, None), STEPS)
 
 
 def torch_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray, compiled: bool) -> Callable[[], float]:
@@ -70,7 +49,7 @@ def torch_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray, compiled: b
     arrays = [np.asarray(p) for p in params]
     step, _ = lbl_torch.make_step(arrays, recipe.optimizer, recipe.rate["*"], recipe.decay["*"], compiled)
     order = np.asarray(permutation(jax.random.key(1), len(ids)))
-    padded = np.asarray(examples.pad(ids, config.context_size, 0).padded)
+    padded = np.asarray(contexts.pad(ids, config.context_size, 0).padded)
 
     def measure() -> float:
         start = time.perf_counter()
@@ -93,12 +72,6 @@ def matmul_rate() -> float:
     return 2 * MATMUL**3 / (time.perf_counter() - start)
 
 
-def interleaved(measures: Mapping[str, Callable[[], float]]) -> dict[str, float]:
-    """The median of ROUNDS rates of each, taken in turn after one turn to warm up."""
-    rates = [{name: measure() for name, measure in measures.items()} for _ in range(ROUNDS + 1)][1:]
-    return {name: float(np.median([r[name] for r in rates])) for name in measures}
-
-
 def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000) -> dict[str, Any]:
     """LBL training (100 features, context 5) in words per second, and what it is compared with.
 
@@ -108,21 +81,23 @@ def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000
     out = missing("torch") if peers else None
     theirs = peers and out is None
     config = lbl.Config(num_words, num_features=100, context_size=5)
-    ids = zipf_text(num_words, EVENTS)
+    corpus = speed_text(num_words, EVENTS)
     recipes = {
         name: Recipe(name, batch_size, 1, rate={"*": rate}, decay={"*": 1e-2, "b": 0.0})  # type: ignore[arg-type]
         for name, rate in (("sgd", 0.1), ("adam", 1e-3))
     }
     measures: dict[str, Callable[[], float]] = {"matmul": matmul_rate}
     for name, recipe in recipes.items():
-        measures[name] = our_steps(config, recipe, ids)
+        measures[name] = our_steps(config, recipe, corpus)
         if theirs:
             import torch
 
             torch.set_num_threads(os.cpu_count() or 1)
             for kind in ("eager", "compiled"):
-                measures[f"{name} torch {kind}"] = torch_steps(config, recipe, ids, kind == "compiled")
-    rates = interleaved(measures)
+                measures[f"{name} torch {kind}"] = torch_steps(
+                    config, recipe, corpus.train, kind == "compiled"
+                )
+    rates = medians(measures)
     figures: dict[str, Any] = {
         **({"left out": {"PyTorch": out}} if out else {}),
         "config": {"num_words": num_words, "num_features": 100, "context_size": 5, "batch_size": batch_size},

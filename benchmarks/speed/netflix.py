@@ -1,17 +1,15 @@
 """A pass over as many ratings as the Netflix Prize had, planted: of PMF with 10 features, of the RBM with 100 units."""
 
 import os
-import resource
-import sys
 import time
 from typing import Any
 
 import jax
 
-from benchmarks.speed import ratings as rating_speed
+from benchmarks.core.timing import copy_bandwidth, mean_score, peak_memory
+from benchmarks.speed import time_to_error
 from jaxcf.data.ratings import Dataset
 from jaxcf.data.synthetic import NETFLIX, NETFLIX_SHARES, Planted, planted
-from jaxfit.trainer import Trainer
 
 MODELS: dict[str, dict[str, Any]] = {  # steps of as many users or ratings as serve so much data
     "pmf": {"num_features": 10, "batch_size": 2000},
@@ -30,20 +28,18 @@ def measure(peers: bool = False, shape: Planted = NETFLIX) -> dict[str, Any]:
     figures: dict[str, Any] = {
         "ratings": f"{drawn.note}, {len(drawn.train.user):,} training ratings",
         "cores": os.cpu_count(),
-        "drawn": {"seconds": time.perf_counter() - begin, "peak_bytes": peak()},
-        "copied_bytes_per_second": rating_speed.copy_bandwidth(),
+        "drawn": {"seconds": time.perf_counter() - begin, "peak_bytes": peak_memory()},
+        "copied_bytes_per_second": copy_bandwidth(),
     }
-    for kind, setting in MODELS.items():
-        figures[kind] = one_pass(kind, drawn, setting)
+    for model, setting in MODELS.items():
+        figures[model] = one_pass(model, drawn, setting)
     return figures
 
 
-def one_pass(kind: str, data: Dataset, setting: dict[str, Any]) -> dict[str, Any]:
-    """A pass of a kind of model from its initial parameters: seconds, ratings per second, its training error."""
+def one_pass(model: str, data: Dataset, setting: dict[str, Any]) -> dict[str, Any]:
+    """A pass of a model from its initial parameters: seconds, ratings per second, its training error."""
     begin = time.perf_counter()
-    ready, recipe, _ = rating_speed.prepared(kind, data, **setting)
-    trainer = Trainer(ready.program, ready.params, ready.train, recipe, jax.random.key(1), None)
-    del ready
+    trainer = time_to_error.trainer(model, data, **setting)
     laid_out = time.perf_counter()
     trainer.epoch_run()  # compiles
     compiled = time.perf_counter()
@@ -51,20 +47,13 @@ def one_pass(kind: str, data: Dataset, setting: dict[str, Any]) -> dict[str, Any
     shuffled = time.perf_counter()
     run(0, trainer.steps)
     end = time.perf_counter()
-    error = trainer.factor * float(trainer.state.loss) / trainer.events
     return {
         "setting": ", ".join(f"{name} {value}" for name, value in setting.items()),
         "seconds": end - compiled,
         "seconds of shuffling": shuffled - compiled,
         "seconds with laying out, once": end - compiled + laid_out - begin,
         "ratings_per_second": trainer.events / (end - compiled),
-        "training RMSE during it": error**0.5,
+        "training RMSE during it": mean_score(trainer) ** 0.5,
         "seconds of compilation, before": compiled - laid_out - (shuffled - compiled),
-        "peak_bytes": peak(),
+        "peak_bytes": peak_memory(),
     }
-
-
-def peak() -> int:
-    """The most bytes of memory that this process has held."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else 1024 * most

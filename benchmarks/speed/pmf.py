@@ -3,10 +3,11 @@
 import os
 from typing import Any
 
-from benchmarks.speed import ratings as rating_speed
+from benchmarks.core.timing import copy_bandwidth
+from benchmarks.speed import time_to_error
 from benchmarks.speed.peers import missing
 from benchmarks.speed.peers.factorizers import PEERS
-from benchmarks.speed.ratings import Contender, Ground
+from benchmarks.speed.time_to_error import Contender, Problem
 
 ERRORS = (0.860, 0.850, 0.845)
 RANKS = (10, 50)
@@ -23,48 +24,50 @@ MANY = 11  # passes that are timed against one, of peers
 
 
 def measure(
-    peers: bool = False, ground: Ground | None = None, ranks: tuple[int, ...] = RANKS, grid: Any = None
+    peers: bool = False, problem: Problem | None = None, ranks: tuple[int, ...] = RANKS, grid: Any = None
 ) -> dict[str, Any]:
     """Seconds to validation errors, of the best of a grid of settings; and ratings per second of a pass.
 
     Peers are those of `peers.factorizers`, each with its own grid; who cannot be loaded is left out, and said.
     """
-    ground = rating_speed.ground(ERRORS) if ground is None else ground
+    problem = time_to_error.problem(ERRORS) if problem is None else problem
     grid = GRID if grid is None else grid
-    bandwidth = rating_speed.copy_bandwidth()
+    bandwidth = copy_bandwidth()
     out = {name: why for name, peer in PEERS.items() if (why := missing(peer.package))} if peers else {}
     chosen = {name: peer for name, peer in PEERS.items() if name not in out} if peers else {}
     figures: dict[str, Any] = {
-        "ratings": ground.about,
+        "ratings": problem.about,
         "cores": os.cpu_count(),
         "copied_bytes_per_second": bandwidth,
         **({"left out": out} if out else {}),
-        "grid of jaxcf": rating_speed.said(grid, PASSES),
-        **{f"grid of {name}": rating_speed.said(peer.grid, peer.passes) for name, peer in chosen.items()},
+        "grid of jaxcf": time_to_error.in_words(grid, PASSES),
+        **{
+            f"grid of {name}": time_to_error.in_words(peer.grid, peer.passes) for name, peer in chosen.items()
+        },
     }
     for rank in ranks:
-        train = rating_speed.ours("pmf", ground.data, num_features=rank)
+        train = time_to_error.ours("pmf", problem.data, num_features=rank)
         contenders = {"jaxcf": Contender(train, grid, PASSES)}
         for name, peer in chosen.items():
-            contenders[name] = Contender(peer.prepare(ground.data, rank), peer.grid, peer.passes)
-        found = rating_speed.times(contenders, ground)
+            contenders[name] = Contender(peer.prepare(problem.data, rank), peer.grid, peer.passes)
+        found = time_to_error.times(contenders, problem)
         for name in contenders:
-            rate = _pass_rate(name, contenders[name], ground, rank)
+            rate = _pass_rate(name, contenders[name], problem, rank)
             if rate is not None:
-                moved = rate * rating_speed.bytes_of_rating(rank)
+                moved = rate * time_to_error.bytes_of_rating(rank)
                 found[name] |= {"ratings_per_second": rate, "of_copy_bandwidth": moved / bandwidth}
         _compare(found)
         figures[f"rank {rank}"] = found
     return figures
 
 
-def _pass_rate(name: str, contender: Contender, ground: Ground, rank: int) -> float | None:
+def _pass_rate(name: str, contender: Contender, problem: Problem, rank: int) -> float | None:
     setting = {key: values[0] for key, values in contender.grid.items()}
     if name == "jaxcf":
-        return rating_speed.pass_rate("pmf", ground.data, num_features=rank, **setting)
+        return time_to_error.pass_rate("pmf", problem.data, num_features=rank, **setting)
     if not PEERS[name].by_gradients:
         return None
-    return rating_speed.peer_pass_rate(contender.train, ground.data, setting, contender.passes[0], MANY)
+    return time_to_error.peer_pass_rate(contender.train, problem.data, setting, contender.passes[0], MANY)
 
 
 def _compare(found: dict[str, Any]) -> None:

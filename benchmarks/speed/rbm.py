@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from benchmarks.speed import ratings as rating_speed
-from benchmarks.speed.ratings import Ground
+from benchmarks.speed import time_to_error
+from benchmarks.speed.time_to_error import Problem
 
 ERRORS = (0.90, 0.88, 0.87)
 HIDDEN = (100,)
@@ -16,7 +16,7 @@ PASSES = ("epochs", (1, 2, 3, 4, 6))
 
 def measure(
     peers: bool = False,
-    ground: Ground | None = None,
+    problem: Problem | None = None,
     hidden: tuple[int, ...] = HIDDEN,
     grid: Any = None,
     passes: tuple[str, Any] = PASSES,
@@ -25,6 +25,6 @@ def measure(
 
     (`peers`: none; the programs beside PMF have no such model for ratings.)
     """
-    ground = rating_speed.ground(ERRORS) if ground is None else ground
+    problem = time_to_error.problem(ERRORS) if problem is None else problem
     sizes = [("num_hidden", number) for number in hidden]
-    return rating_speed.alone("rbm", ground, sizes, GRID if grid is None else grid, passes)
+    return time_to_error.alone("rbm", problem, sizes, GRID if grid is None else grid, passes)

@@ -1,23 +1,30 @@
 """`python -m benchmarks speed`: how fast models train, beside peers and this machine's limits."""
 
 import importlib
-import pkgutil
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import benchmarks
+import jax
+
+from benchmarks import registry
 from benchmarks.core import record
+from benchmarks.core.store import Store
+from benchmarks.core.timing import cold_compilation
+from benchmarks.speed import throughput
 from jaxfit.cli import command
 from jaxfit.errors import UserError
 
+# measured beside other programs, bare loops or each other: a module each, whose `measure(peers)` returns figures
+COMPARED = ("lbl", "hlbl", "pmf", "cpmf", "rbm", "netflix")
 LONG = ("netflix",)  # many minutes: only when it is named
+SCALE = "cpu"  # of models that are not compared
 
 
 def names() -> list[str]:
-    """What can be measured: one module `speed_<name>` each, whose `measure(peers)` returns figures."""
-    modules = (module.name for module in pkgutil.iter_modules(benchmarks.__path__))
-    return sorted(name.removeprefix("speed_") for name in modules if name.startswith("speed_"))
+    """What can be measured: comparisons, and every model that is trained step by step."""
+    return sorted({*COMPARED, *registry.engine_models()})
 
 
 def usual() -> list[str]:
@@ -32,22 +39,52 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
             raise UserError(f"no speed is measured of {name!r}", do=command.suggestion(name, names()))
     path = out / "speed.json"
     result = record.read(path) or {"figures": {}, "environment": {}}
-    for name in chosen:
-        result["figures"][name] = importlib.import_module(f"benchmarks.speed_{name}").measure(peers=peers)
-        result["environment"][name] = record.environment()
-        record.write(path, result, markdown(result))
+    jax.config.update("jax_default_matmul_precision", "highest")  # as the commands that train have it
+    with cold_compilation():
+        for measured in _measured(chosen, peers):
+            result["figures"] |= measured
+            result["environment"] |= {name: record.environment() for name in measured}
+            record.write(path, result, markdown(result))
     return {part: {name: result[part][name] for name in chosen} for part in ("figures", "environment")}
+
+
+def _measured(chosen: list[str], peers: bool) -> Iterator[dict[str, Any]]:
+    """Figures as they come: of each comparison, then of all other models together."""
+    for name in (name for name in chosen if name in COMPARED):
+        yield {name: importlib.import_module(f"benchmarks.speed.{name}").measure(peers=peers)}
+    if others := [name for name in chosen if name not in COMPARED]:
+        yield throughput.measure(stores(others))
+
+
+def stores(models: Iterable[str]) -> dict[str, Store]:
+    """For each model, a store of the data that speed is measured on; nothing is written to it."""
+    known, made = registry.engine_models(), {}
+    found = {}
+    for name in models:
+        suite = known[name]
+        if suite.chapters not in made:
+            scale = suite.scales[SCALE]
+            made[suite.chapters] = suite.store_class(suite.speed_data(), scale, "tuned", Path(os.devnull))
+        found[name] = made[suite.chapters]
+    return found
 
 
 def flat(figures: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
     """Nested figures as lines of a table."""
     for name, value in figures.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and "quartiles" in value:
+            low, high = (_number(quartile) for quartile in value["quartiles"])
+            yield f"{above}{name}", f"{_number(value['median'])} ({low} to {high})"
+        elif isinstance(value, Mapping):
             yield from flat(value, f"{above}{name} ")
         elif isinstance(value, float):
-            yield f"{above}{name}", f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+            yield f"{above}{name}", _number(value)
         else:
             yield f"{above}{name}", str(value)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def markdown(result: dict[str, Any]) -> str:
@@ -55,7 +92,7 @@ def markdown(result: dict[str, Any]) -> str:
     lines = [
         "# speed",
         "",
-        "Medians over turns in one run, so that what else the machine does hits all alike.",
+        "Medians over rounds in one run, so that what else the machine does hits all alike; quartiles in brackets.",
         "",
     ]
     for name, figures in result["figures"].items():

@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from jaxcf import metrics as evaluate
-from jaxcf import ranking
+from jaxcf import metrics, ranking
 from jaxcf.cli.queries import (
-    Asked,
+    Queried,
     add_known,
+    add_model,
     among,
-    asked,
-    command,
     opened,
+    queried,
     required,
     say,
-    say_told,
+    say_known,
     say_unknown,
 )
 from jaxcf.data import reading
@@ -26,15 +25,15 @@ from jaxcf.data.ratings import Ratings, relabel, take
 from jaxcf.data.reading import Reading
 from jaxcf.recommender import Model
 from jaxfit.cli import options
-from jaxfit.cli.command import print_json
+from jaxfit.cli.command import Parser, print_json
 from jaxfit.errors import UserError
 
-MANY = 100  # known ratings of a user, by which the hidden units of an RBM are nearly settled
+MANY = 100  # known ratings of a user, which nearly determine the hidden units of an RBM
 
 
-def add(commands: Any) -> None:
-    """Add the command to those of `jaxcf`."""
-    parser = command(commands, "eval", "errors of predictions of ratings, in stars", run_eval, reads=True)
+def add(parser: Parser) -> None:
+    """Give the parser of `jaxcf eval` its options."""
+    add_model(parser, run_eval, reads=True)
     parser.add_argument("--ratings", nargs="+", metavar="FILE", help="ratings to predict")
     add_known(parser)
     parser.add_argument(
@@ -60,20 +59,23 @@ def run_eval(args: argparse.Namespace) -> None:
     table = reading.read(
         required(args, "ratings", "name the ratings to predict: --ratings FILE"), how, model.catalogue.scale
     )
-    whom = asked(model, args, how)
-    ratings = _of_asked(model, args, relabel(table.ratings, table.catalogue, whom.users), whom)
+    asked = queried(model, args, how)
+    ratings = _of_asked(model, args, relabel(table.ratings, table.catalogue, asked.ids), asked)
     began = time.perf_counter()
-    predicted = whom.expected(False)(ratings.user, ratings.item)
+    predicted = asked.predictor(False)(ratings.user, ratings.item)
     seconds = time.perf_counter() - began
-    result = evaluate.evaluate(predicted, ratings.stars, model.catalogue.scale)
-    record = {"command": "eval", "model": model.kind, **result.record(), "seconds": seconds}
+    result = metrics.evaluate(predicted, ratings.stars, model.catalogue.scale)
+    record = {"command": "eval", "model": model.name, **result.record(), "seconds": seconds}
     lines = [summary(result)]
     if args.known:
-        record["users_folded_in"] = whom.users.num_users
+        record["users_folded_in"] = asked.ids.num_users
         lines.append(
-            f"{whom.users.num_users:,} users folded in and {result.count:,} ratings predicted in {seconds:.2f} s"
+            f"{asked.ids.num_users:,} users folded in and {result.count:,} ratings predicted in {seconds:.2f} s"
         )
-    for more, line in (*_exact(model, args, whom, ratings, predicted), *_ranked(model, args, whom, ratings)):
+    for more, line in (
+        *_exact(model, args, asked, ratings, predicted),
+        *_ranked(model, args, asked, ratings),
+    ):
         record |= more
         lines.append(line)
     if args.json:
@@ -82,7 +84,7 @@ def run_eval(args: argparse.Namespace) -> None:
         print("\n".join(lines))
 
 
-def summary(result: evaluate.Evaluation) -> str:
+def summary(result: metrics.Evaluation) -> str:
     """An evaluation in a line."""
     return (
         f"RMSE {result.rmse:.4f} stars (not clipped to the scale: {result.rmse_unclipped:.4f}), "
@@ -90,33 +92,33 @@ def summary(result: evaluate.Evaluation) -> str:
     )
 
 
-def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, whom: Asked) -> Ratings:
-    """The ratings to predict; where users are folded in, those of others are left out. What to know of them is said."""
+def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, asked: Queried) -> Ratings:
+    """The ratings to predict, of the users that are folded in where some are; says what is particular about them."""
     if args.known:
         mine = ratings.user >= 0
         if not mine.any():
             do = "give --known ratings of users of --ratings"
-            raise UserError("no rating is of a user of whom something is known", args.ratings[0], do)
+            raise UserError("no rating is of a user of --known", args.ratings[0], do)
         if not mine.all():
             say(f"{int((~mine).sum()):,} ratings are of users without known ones: left out")
         ratings = take(ratings, mine)
         say_unknown(model, ratings.item)
     else:
         say_unknown(model, ratings.item, ratings.user)
-    say_told(whom.audience.ratings, ratings.user, ratings.item, model.catalogue.num_items)
+    say_known(asked.users.ratings, ratings.user, ratings.item, model.catalogue.num_items)
     return ratings
 
 
 def _exact(
-    model: Model, args: argparse.Namespace, whom: Asked, ratings: Ratings, predicted: np.ndarray
+    model: Model, args: argparse.Namespace, asked: Queried, ratings: Ratings, predicted: np.ndarray
 ) -> list[tuple[dict[str, Any], str]]:
     """The exact predictions of an RBM beside those by mean field: what JSON holds of them, and a line."""
     if not args.exact:
         return []
-    exact = whom.expected(True)(ratings.user, ratings.item)
-    result = evaluate.evaluate(exact, ratings.stars, model.catalogue.scale)
+    exact = asked.predictor(True)(ratings.user, ratings.item)
+    result = metrics.evaluate(exact, ratings.stars, model.catalogue.scale)
     apart = np.abs(exact - predicted)
-    known = np.append(np.bincount(whom.audience.ratings.user, minlength=whom.users.num_users), 0)
+    known = np.append(np.bincount(asked.users.ratings.user, minlength=asked.ids.num_users), 0)
     many = known[ratings.user] >= MANY
     mean = float(apart.mean())
     of_many = float(apart[many].mean()) if many.any() else math.nan
@@ -130,7 +132,7 @@ def _exact(
 
 
 def _ranked(
-    model: Model, args: argparse.Namespace, whom: Asked, ratings: Ratings
+    model: Model, args: argparse.Namespace, asked: Queried, ratings: Ratings
 ) -> list[tuple[dict[str, Any], str]]:
     """How well all items are ranked for the users of the ratings, with which items count as relevant."""
     if args.top is None:
@@ -143,17 +145,18 @@ def _ranked(
     found = take(ratings, known)
     if not known.all():
         say(f"{int((~known).sum()):,} ratings of users or items that the model does not know are not ranked")
-    told, rated = (
+    conditioned, rated = (
         among(found.user, found.item, pairs, model.catalogue.num_items)
-        for pairs in (whom.audience.rated, whom.audience.ratings)
+        for pairs in (asked.users.rated, asked.users.ratings)
     )
-    told &= ~rated
-    if told.any():
+    conditioned &= ~rated
+    if conditioned.any():
         say(
-            f"{int(told.sum()):,} of the ratings are of pairs that the model was told of: it ranks knowing them rated"
+            f"{int(conditioned.sum()):,} of the ratings are of pairs that the model conditions on: "
+            "it ranks knowing them rated"
         )
     result = ranking.recommended(
-        whom.expected(False), whom.audience.ratings, found, whom.users.num_users, model.catalogue.num_items,
+        asked.predictor(False), asked.users.ratings, found, asked.ids.num_users, model.catalogue.num_items,
         args.top, relevant,
     )  # fmt: skip
     if not result.users:

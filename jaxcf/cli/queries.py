@@ -1,4 +1,4 @@
-"""Whom the commands ask a trained model about: users of training, told more or not, and new ones, read from files."""
+"""The users that commands ask a model about, and what is known of them: users of training, and new ones of files."""
 
 import argparse
 import sys
@@ -7,49 +7,52 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxcf.contract import KnownUsers, Predictor, UsesRatedItems
 from jaxcf.data import reading
 from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, Ratings, relabel, take, union
 from jaxcf.data.reading import PairTable, Reading
-from jaxcf.kinds import Audience, Expected
-from jaxcf.recommender import NO_PAIRS, Model, load
+from jaxcf.models import require
+from jaxcf.recommender import Model, load
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser
 from jaxfit.errors import UserError
 
 
-class Asked(NamedTuple):
-    """Users with their ids, what is known of them, and expected(exact) -> their expected stars."""
+class Queried(NamedTuple):
+    """Users with their ids, what is known of them, and predictor(exact) -> the predictor for them."""
 
-    users: Catalogue
-    audience: Audience
-    expected: Callable[[bool], Expected]
+    ids: Catalogue
+    users: KnownUsers
+    predictor: Callable[[bool], Predictor]
 
 
-def command(commands: Any, name: str, about: str, run: Any, reads: bool = False) -> Parser:
-    """Add a command that takes a model's folder; `reads`: and files of ratings."""
-    parser: Parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
+def add_model(parser: Parser, run: Any, reads: bool = False) -> None:
+    """Give a command that runs `run` a model's folder; `reads`: and files of ratings."""
     parser.set_defaults(run=run)
     parser.add_argument("directory", metavar="DIR", help="folder of a model")
+    parser.add_argument(
+        "--unfinished", action="store_true",
+        help="take also a model whose training has not finished, with its best parameters so far",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     if reads:
         options.add(parser.add_argument_group("reading"), Reading)
-    return parser
 
 
 def add_known(parser: Parser) -> None:
-    """Add the options that say of whom and of what else there are ratings or identities."""
+    """Add the options that name files of what is known of users."""
     parser.add_argument(
         "--known", nargs="+", metavar="FILE",
-        help="ratings of users that were not in training (conditional models: also pairs without ratings): they, and "
-        "new users of --rated, are folded in, and only they are asked about",
+        help="ratings of users that were not in training (models that use rated items: also pairs without ratings): "
+        "they, and new users of --rated, are folded in, and only they are predicted for",
     )  # fmt: skip
-    told = parser.add_mutually_exclusive_group()
-    told.add_argument(
-        "--rated", nargs="+", metavar="FILE", help="further pairs of user and item that conditional models are told of"
+    rated = parser.add_mutually_exclusive_group()
+    rated.add_argument(
+        "--rated", nargs="+", metavar="FILE", help="further pairs of user and item, for models that use rated items"
     )  # fmt: skip
-    told.add_argument(
+    rated.add_argument(
         "--only-rated", nargs="+", metavar="FILE",
-        help="the pairs that conditional models are told of, in place of those of training and of what ratings are of",
+        help="the pairs that models condition on, in place of all known ones and of the items of known ratings",
     )  # fmt: skip
     add_new_items(parser)
 
@@ -71,37 +74,36 @@ def required(args: argparse.Namespace, name: str, advice: str) -> Any:
 
 def opened(args: argparse.Namespace) -> Model:
     """The model, with the items of `--new-items`."""
-    model = load(args.directory)
-    if not args.new_items:
+    model = load(args.directory, unfinished=args.unfinished)
+    if not getattr(args, "new_items", None):
         return model
     table = reading.read(args.new_items, Reading(**options.given(args, Reading)), model.catalogue.scale)
-    grown = model.with_items(table.ratings, table.catalogue)
-    left = len(table.ratings.user) - (len(grown.known.ratings.user) - len(model.known.ratings.user))
-    if left:
-        say(f"{left:,} ratings of --new-items are by users or of items that cannot use them: left out")
-    return grown
+    extended = model.with_new_items(table.ratings, table.catalogue)
+    unused = len(table.ratings.user) - (len(extended.known.ratings.user) - len(model.known.ratings.user))
+    if unused:
+        say(f"{unused:,} ratings of --new-items are by users or of items that cannot use them: left out")
+    return extended
 
 
-def asked(model: Model, args: argparse.Namespace, how: Reading) -> Asked:
-    """The users of training, or those of `--known`, told what `--rated` or `--only-rated` say."""
+def queried(model: Model, args: argparse.Namespace, how: Reading) -> Queried:
+    """The users of training, or those of `--known`, with the pairs of `--rated` or `--only-rated`."""
     only = bool(args.only_rated)
     files = args.only_rated or args.rated
     if args.known:
-        users, audience = newcomers(model, args.known, files, how, only)
-        return Asked(users, audience, lambda exact: model.fold_in(audience, exact))
-    if not files:
-        known = model.known
-        return Asked(
-            model.catalogue, known, lambda exact: model.given(known, True) if exact else model.expected
-        )
-    told = _of_known(_pairs(model, files, how), model.catalogue)
-    audience = model.known.told(told, only)
-    return Asked(model.catalogue, audience, lambda exact: model.given(audience, exact))
+        ids, users = new_users(model, args.known, files, how, only)
+        return Queried(ids, users, lambda exact: model.fold_in(users, exact))
+    users = model.known
+    if files:
+        users = users.with_rated(_of_known(_pairs(model, files, how), model.catalogue), only)
+        return Queried(model.catalogue, users, lambda exact: model.predictor_given(users, exact))
+    return Queried(
+        model.catalogue, users, lambda exact: model.predictor_given(users, True) if exact else model.predictor
+    )
 
 
-def newcomers(
+def new_users(
     model: Model, files: list[str], rated: list[str] | None, how: Reading, only: bool = False
-) -> tuple[Catalogue, Audience]:
+) -> tuple[Catalogue, KnownUsers]:
     """The users of files, as new ones, and what is known of them.
 
     rated: files of further pairs of theirs, and of other users, who are among them unless they were in training.
@@ -110,38 +112,33 @@ def newcomers(
     pairs = [_pairs(model, rated, how)] if rated else []
     ids = [table.users[model.catalogue.user_index(table.users) < 0] for table in pairs]
     if isinstance(found, PairTable):
-        _check_conditional(model, files[0])
+        require(model.record, UsesRatedItems, "a file of pairs without ratings", files[0])
         pairs, ratings = [*pairs, found], EMPTY
         ids.append(found.users)
     else:
         ratings = found.ratings
         ids.append(found.catalogue.users)
-    users = Catalogue(union(*ids), model.catalogue.items, model.catalogue.scale)
+    catalogue = Catalogue(union(*ids), model.catalogue.items, model.catalogue.scale)
     if not isinstance(found, PairTable):
-        ratings = relabel(ratings, found.catalogue, users)
+        ratings = relabel(ratings, found.catalogue, catalogue)
         known = ratings.item >= 0
         if not known.all():
             say(f"{int((~known).sum()):,} ratings of items that were not in training are left out")
         ratings = take(ratings, known)
-    audience = Audience(users.num_users, ratings, NO_PAIRS, only)
+    users = KnownUsers(catalogue.num_users, ratings, rated_only=only)
     for table in pairs:
-        audience = audience.told(_of_known(table, users))
-    return users, audience
-
-
-def _check_conditional(model: Model, where: str) -> None:
-    if not model.described.conditional:
-        raise UserError(f"a model of kind {model.kind} is told of no pairs", where, "train cpmf or crbm")
+        users = users.with_rated(_of_known(table, catalogue))
+    return catalogue, users
 
 
 def _pairs(model: Model, files: list[str], how: Reading) -> PairTable:
-    _check_conditional(model, "--rated")
+    require(model.record, UsesRatedItems, "--rated")
     return reading.read_pairs(files, how)
 
 
-def _of_known(table: PairTable, users: Catalogue) -> Pairs:
+def _of_known(table: PairTable, catalogue: Catalogue) -> Pairs:
     """Pairs as indices, without those that a catalogue does not know."""
-    user, item = users.user_index(table.users), users.item_index(table.items)
+    user, item = catalogue.user_index(table.users), catalogue.item_index(table.items)
     pairs = Pairs(user[table.pairs.user], item[table.pairs.item])
     known = (pairs.user >= 0) & (pairs.item >= 0)
     if not known.all():
@@ -162,11 +159,11 @@ def say_unknown(model: Model, item: np.ndarray, user: np.ndarray | None = None) 
             say(f"{unknown:,} pairs are of {side} without ratings in training: predicted without them")
 
 
-def say_told(known: Ratings, user: np.ndarray, item: np.ndarray, number: int) -> None:
-    """Say of how many pairs the model was told the stars that it is asked for."""
-    told = int(among(user, item, known, number).sum())
-    if told:
-        say(f"{told:,} of the ratings are known to the model: their errors are not those of predictions")
+def say_known(known: Ratings, user: np.ndarray, item: np.ndarray, number: int) -> None:
+    """Say for how many pairs the model knows the stars that it is to predict."""
+    there = int(among(user, item, known, number).sum())
+    if there:
+        say(f"{there:,} of the ratings are known to the model: their errors are not those of predictions")
 
 
 def among(user: np.ndarray, item: np.ndarray, pairs: Ratings | Pairs, number: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxcf.cli.queries import add_new_items, command, newcomers, opened, required, say
+from jaxcf.cli.queries import add_model, add_new_items, new_users, opened, required, say
 from jaxcf.data import file_layout as layout
 from jaxcf.data.reading import Reading
 from jaxcf.recommender import Answer
@@ -18,25 +18,27 @@ from jaxfit.errors import UserError
 SEPARATORS = ("::", "\t", ",", ";", "|")  # what may separate an id and its title
 
 
-def add(commands: Any) -> None:
-    """Add the commands to those of `jaxcf`."""
-    parser = command(
-        commands, "recommend", "the best items that a user has not rated", run_recommend, reads=True
-    )
+def add_recommend(parser: Parser) -> None:
+    """Give the parser of `jaxcf recommend` its options."""
+    add_model(parser, run_recommend, reads=True)
     parser.add_argument("--user", metavar="ID", help="a user of the training ratings")
     parser.add_argument(
         "--users", nargs="+", metavar="FILE",
-        help="ratings of new users (for conditional models also pairs without ratings), each of whom is answered",
+        help="ratings of new users (for models that use rated items also pairs without ratings), each of whom is "
+        "answered",
     )  # fmt: skip
     parser.add_argument(
         "--rated", nargs="+", metavar="ITEMS|FILE",
         help='somebody new: "item:stars,item,…", stars where they are known; with --users, files of further pairs of '
-        "user and item that conditional models are told of",
+        "user and item, for models that use rated items",
     )  # fmt: skip
     add_new_items(parser)
     _top(parser)
 
-    parser = command(commands, "similar", "the items most like an item", run_similar, reads=True)
+
+def add_similar(parser: Parser) -> None:
+    """Give the parser of `jaxcf similar` its options."""
+    add_model(parser, run_similar, reads=True)
     parser.add_argument("--item", metavar="ID", help="an item of the training ratings, or of --new-items")
     add_new_items(parser)
     _top(parser)
@@ -63,17 +65,17 @@ def run_recommend(args: argparse.Namespace) -> None:
         answers[args.user] = model.recommend(args.user, top=args.top)
     elif args.users:
         how = Reading(**options.given(args, Reading))
-        users, audience = newcomers(model, args.users, args.rated, how)
-        best = model.best(model.fold_in(audience), audience, range(users.num_users), args.top)
-        answers = {str(name): found for name, found in zip(users.users.tolist(), best, strict=True)}
+        ids, users = new_users(model, args.users, args.rated, how)
+        best = model.best(model.fold_in(users), users, range(users.number), args.top)
+        answers = {str(name): found for name, found in zip(ids.users.tolist(), best, strict=True)}
     elif args.rated:
         ratings, others = parse_rated(",".join(args.rated))
         answers["new"] = model.recommend(ratings=ratings, rated=others, top=args.top)
     else:
-        raise UserError("for whom?", args.parser.prog, "give --user ID, --rated ITEMS or --users FILE")
+        raise UserError("no user is named", args.parser.prog, "give --user ID, --rated ITEMS or --users FILE")
     if args.json:
         listed = {user: _listed(found, "stars", titles) for user, found in answers.items()}
-        print_json({"command": "recommend", "model": model.kind, "recommended": listed})
+        print_json({"command": "recommend", "model": model.name, "recommended": listed})
         return
     for user, found in answers.items():
         _print(found, titles, f"{user}\t" if args.users else "")
@@ -106,7 +108,7 @@ def run_similar(args: argparse.Namespace) -> None:
     found = model.similar(required(args, "item", "name an item: --item ID"), top=args.top)
     if args.json:
         listed = _listed(found, "cosine", titles)
-        print_json({"command": "similar", "model": model.kind, "item": args.item, "similar": listed})
+        print_json({"command": "similar", "model": model.name, "item": args.item, "similar": listed})
     else:
         _print(found, titles)
 

@@ -4,15 +4,12 @@ import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import jax
-
-from jaxcf.data import reading, splits
+from jaxcf.data import reading
 from jaxcf.data.ratings import Ratings
 from jaxcf.data.reading import Reading
 from jaxfit.cli import options
-from jaxfit.cli.command import print_json
+from jaxfit.cli.command import Parser, print_json
 from jaxfit.errors import UserError
 
 SCHEMES = {
@@ -30,13 +27,10 @@ SHARES: dict[str, tuple[str, float, str]] = {
 }
 
 
-def add(commands: Any) -> None:
-    """Add the command to those of `jaxcf`."""
-    parser = commands.add_parser(
-        "split", help="split ratings into training, validation and test files",
-        description="Split ratings into CSV files.\n\n"
-        + "\n".join(f"  {name:8s} {about}" for name, about in SCHEMES.items()),
-    )  # fmt: skip
+def add(parser: Parser) -> None:
+    """Give the parser of `jaxcf split` its options."""
+    schemes = "\n".join(f"  {name:8s} {about}" for name, about in SCHEMES.items())
+    parser.description = f"Split ratings into CSV files.\n\n{schemes}"
     parser.set_defaults(run=run)
     parser.add_argument("files", nargs="+", metavar="FILE", help="ratings (- is standard input)")
     parser.add_argument(
@@ -48,8 +42,8 @@ def add(commands: Any) -> None:
     for name, (scheme, default, what) in SHARES.items():
         whole = isinstance(default, int)
         number = options.number(f"--{name}", low=2) if whole else options.number(f"--{name}", float, high=1)
-        told = f"{what} ({scheme}; default: {default})"
-        share.add_argument(f"--{name}", type=number, metavar="N" if whole else "SHARE", help=told)
+        about = f"{what} ({scheme}; default: {default})"
+        share.add_argument(f"--{name}", type=number, metavar="N" if whole else "SHARE", help=about)
     share.add_argument(
         "--seed",
         type=options.number("--seed", low=0),
@@ -94,6 +88,10 @@ def run(args: argparse.Namespace) -> None:
 
 def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Ratings]]:
     """The parts of the scheme and their names."""
+    import jax  # here, so that mistakes in the options are told without it
+
+    from jaxcf.data import splits
+
     key = jax.random.key(args.seed)
     if args.scheme == "kfold":
         for i, (train, test) in enumerate(splits.kfold(key, ratings, args.folds), start=1):

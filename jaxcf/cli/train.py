@@ -3,20 +3,18 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
 
-from jaxcf import metrics as evaluate
-from jaxcf import train
+from jaxcf import metrics, train
 from jaxcf.cli.evaluate import summary
-from jaxcf.data import reading, splits
-from jaxcf.data import synthetic as planted
+from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, BySweeps, ClosedForm, RatingModel, UsesRatedItems
+from jaxcf.data import reading, splits, synthetic
 from jaxcf.data.ratings import Dataset, Pairs
 from jaxcf.data.reading import Reading
-from jaxcf.kinds import FROM_DATA, KINDS, Kind
-from jaxcf.recommender import NO_PAIRS
+from jaxcf.models import get, names
 from jaxfit import distributed as processes
 from jaxfit.cli import options, training_options
 from jaxfit.cli.command import Parser, Stopped, print_json
@@ -27,62 +25,81 @@ from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.metadata import CONFIG, read_info
 from jaxfit.run_dir.training import Run
 
-VALID, TEST = 2, 3  # what is folded into the seed's key (see `train`)
+VALID = 2  # what is folded into the seed's key (see `jaxcf.train`)
 SETS = ("train", "valid", "test")
-SOLVERS = ("sgd", "als")
-BY_SWEEPS = ("decay", "epochs", "patience")  # what of a recipe alternating solutions have
 
 
-def add(commands: Any) -> None:
-    """Add the command to those of `jaxcf`."""
-    parser = commands.add_parser(
-        "train", help="train a model on ratings", description="Train a model. Its options: jaxcf train MODEL --help"
-    )  # fmt: skip
+def add(parser: Parser) -> None:
+    """Give the parser of `jaxcf train` a parser for each model of the registry."""
+    parser.description = "Train a model. Its options: jaxcf train MODEL --help"
     models = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
-    for name, kind in KINDS.items():
-        model = models.add_parser(
-            name, help=kind.about, description=f"Train {kind.about}.",
+    for name in names():
+        record = get(name)
+        about = f"{record.about} ({record.source})"
+        chosen = models.add_parser(
+            name, help=about, description=f"Train {about}.",
             usage=f"jaxcf train {name} --ratings FILE… --out DIR [options]",
         )  # fmt: skip
-        model.set_defaults(run=run)
-        _add_ratings(model, kind)
-        skip = [*FROM_DATA, *kind.fixed]
-        if kind.setting is None:
-            group = model.add_argument_group("model")
-            options.add(group, kind.config, skip=skip, defaults=_shown(kind))
-            group.add_argument(
-                "--recipe", type=options.choice("--recipe", kind.recipes), default="tuned",
-                metavar="|".join(kind.recipes),
-                help="which defaults: the thesis', or what serves best (default: tuned)",
-            )  # fmt: skip
-        else:
-            training_options.add_model(model, kind.config, kind.recipes, skip=skip)
-            training_options.add_training(model, kind.config, kind.recipes)
-        if kind.alternating is not None:
-            model.add_argument(
-                "--solver", type=options.choice("--solver", SOLVERS), default="sgd", metavar="|".join(SOLVERS),
-                help="stochastic gradients, or alternating exact solutions for users and items of the same objective: "
-                "--epochs are then sweeps; rates and minibatches have no meaning (default: sgd)",
-            )  # fmt: skip
+        chosen.add_options = lambda parser, record=record: _add_options(parser, record)
 
 
-def _add_ratings(parser: Parser, kind: Kind) -> None:
+def _add_options(parser: Parser, record: RatingModel) -> None:
+    parser.set_defaults(run=run)
+    default = record.fitting[0]
+    _add_ratings(parser, record, validated=not isinstance(default, ClosedForm))
+    skip = [*FROM_DATA, *record.fixed]
+    if isinstance(default, BySGD):
+        training_options.add_model(parser, record.config, record.recipes, skip=skip)
+        training_options.add_training(parser, record.config, record.recipes)
+    else:
+        _add_recipe(parser, record, skip)
+    if len(record.fitting) > 1:
+        solvers = [fitting.name for fitting in record.fitting]
+        others = "; ".join(f"{f.name}: {f.about}" for f in record.fitting if isinstance(f, BySweeps))
+        parser.add_argument(
+            "--solver", type=options.choice("--solver", solvers), default=default.name, metavar="|".join(solvers),
+            help=f"{others}; --epochs are then sweeps, and other options of training have no meaning "
+            f"(default: {default.name})",
+        )  # fmt: skip
+
+
+def _add_recipe(parser: Parser, record: RatingModel, skip: list[str]) -> None:
+    """Add the options of a model that the engine does not fit."""
+    group = parser.add_argument_group("model")
+    options.add(
+        group, record.config, skip=skip, defaults=_shown({n: c for n, (_, c) in record.recipes.items()})
+    )
+    group.add_argument(
+        "--recipe", type=options.choice("--recipe", record.recipes), default="tuned",
+        metavar="|".join(record.recipes), help="which defaults: the thesis', or what serves best (default: tuned)",
+    )  # fmt: skip
+    if not isinstance(record.fitting[0], ClosedForm):
+        recipe, _ = record.recipes["tuned"]
+        shown = _shown({n: vars(r) for n, (r, _) in record.recipes.items()})
+        options.add(group, type(recipe), defaults=shown)
+        group.add_argument(
+            "--seed", type=options.number("--seed", low=0), default=1, metavar="N",
+            help="of all random draws (default: 1)",
+        )  # fmt: skip
+
+
+def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
     data = parser.add_argument_group("ratings (of any layout, gzipped or not; - is standard input)")
     data.add_argument(
         "--ratings", nargs="+", metavar="FILE", help="training ratings (default: drawn from a planted model)"
     )
     data.add_argument(
         "--valid", nargs="+", metavar="FILE",
-        help="validation ratings" + (" (default: 5 %% of the training ratings)" if kind.setting else ""),
+        help="validation ratings" + (" (default: 5 %% of the training ratings)" if validated else ""),
     )  # fmt: skip
     data.add_argument("--test", nargs="+", metavar="FILE", help="ratings to evaluate the finished model on")
-    if kind.conditional:
+    if record.capability(UsesRatedItems):
         data.add_argument(
             "--rated", nargs="+", metavar="FILE", help="further pairs of user and item, without ratings"
         )
         data.add_argument(
             "--condition", nargs="+", choices=SETS, default=["train"], metavar="SET",
-            help="whose identities are conditioned on: train, valid, test (default: train); --rated always is",
+            help="whose rated items are conditioned on: train, valid, test (default: train); --rated always is",
         )  # fmt: skip
     options.add(parser.add_argument_group("reading"), Reading)
     out = parser.add_argument_group("result")
@@ -90,12 +107,11 @@ def _add_ratings(parser: Parser, kind: Kind) -> None:
     out.add_argument("--json", action="store_true", help="print the result as one line of JSON")
 
 
-def _shown(kind: Kind) -> dict[str, str]:
-    fields = {name for _, values in kind.recipes.values() for name in values}
+def _shown(recipes: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """What each recipe sets a field to, for the help."""
+    fields = {field for values in recipes.values() for field in values}
     return {
-        field: ", ".join(
-            f"{options.show(values[field])} in {name}" for name, (_, values) in kind.recipes.items()
-        )
+        field: ", ".join(f"{options.show(values[field])} in {name}" for name, values in recipes.items())
         for field in fields
     }
 
@@ -104,65 +120,72 @@ def run(args: argparse.Namespace) -> None:
     """Train a model and say what came of it."""
     if not args.out:
         raise UserError("--out is missing", args.parser.prog, "name a folder for the model: --out DIR")
-    kind = KINDS[args.model]
-    closed = kind.setting is None
-    if getattr(args, "solver", "sgd") == "als":
-        given = [name for cls in (Recipe, Run, processes.Join) for name in options.given(args, cls)]
-        idle = [name for name in given if name not in BY_SWEEPS]
-        if idle:
-            option = f"--{idle[0].replace('_', '-')}"
-            raise UserError(f"{option} is of stochastic gradients", "--solver als", "leave it out")
-    chosen = None if closed else training_options.plan(args, kind.config, kind.recipes, kind.names)
+    record = get(args.model)
+    fitting = record.solver(getattr(args, "solver", None))
+    plan = _plan(args, record)
+    if isinstance(fitting, BySweeps):
+        _check_used(args, record, fitting)
     with processes.folder(Path(args.out)) as out:
-        _check_place(
-            out, args.model, getattr(args, "solver", "sgd"), chosen is not None and chosen.run.resume
-        )
+        _check_place(out, record, isinstance(fitting, BySGD), plan.run.resume)
         with locked(out):
-            _run(args, out, chosen)
+            _run(args, out, record, plan)
 
 
-def _run(args: argparse.Namespace, out: Path, chosen: training_options.Plan | None) -> None:
-    kind = KINDS[args.model]
-    data, rated, notes = _read(args, carve=chosen is not None)
+def _plan(args: argparse.Namespace, record: RatingModel) -> training_options.Plan:
+    """What the options come to: recipe, fields of Config, how training is run."""
+    if isinstance(record.fitting[0], BySGD):
+        return training_options.plan(args, record.config, record.recipes, record.params._fields)
+    recipe, config = record.recipes[args.recipe]
+    if recipe is not None:
+        recipe = type(recipe)(**{**vars(recipe), **options.given(args, type(recipe))})
+    return training_options.Plan(recipe, {**config, **options.given(args, record.config)}, Run())
+
+
+def _check_used(args: argparse.Namespace, record: RatingModel, fitting: BySweeps) -> None:
+    """Raise UserError for an option of training that has no meaning for a fit by sweeps."""
+    given = [name for cls in (Recipe, Run, processes.Join) for name in options.given(args, cls)]
+    unused = [name for name in given if name not in fitting.uses]
+    if unused and len(record.fitting) > 1:
+        option = f"--{unused[0].replace('_', '-')}"
+        raise UserError(f"{option} is of stochastic gradients", f"--solver {fitting.name}", "leave it out")
+
+
+def _run(args: argparse.Namespace, out: Path, record: RatingModel, plan: training_options.Plan) -> None:
+    fitting = record.solver(getattr(args, "solver", None))
+    data, rated, notes = _read(args, carve=not isinstance(fitting, ClosedForm))
     for note in notes if processes.leads() else ():
         print(f"{args.model}: {note}", file=sys.stderr)
-    if chosen is None:
-        config = {**kind.recipes[args.recipe][1], **options.given(args, kind.config)}
-        trained = train.train(args.model, data, out, recipe=None, config=config, rated=rated)
-    else:
-        advice = "give the same command with --resume to go on"
-        solver: Literal["sgd", "als"] = getattr(args, "solver", "sgd")
-        try:
-            trained = train.train(
-                args.model, data, out, recipe=chosen.recipe, config=chosen.config, rated=rated, seed=args.seed,
-                run=chosen.run, solver=solver,
-            )  # fmt: skip
-        except Interrupted:
-            raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
-        except KeyboardInterrupt:  # outside the epochs: in compiling
-            if solver == "als":
-                raise Stopped("stopped by Ctrl-C - give the same command again to begin anew") from None
-            raise Stopped(f"stopped by Ctrl-C ({out}) - {advice} from what is saved") from None
+    advice = "give the same command with --resume to go on"
+    try:
+        trained = train.train(
+            args.model, data, out, recipe=plan.recipe, config=plan.config, rated=rated,
+            seed=getattr(args, "seed", 1), run=plan.run, solver=fitting.name,
+        )  # fmt: skip
+    except Interrupted:
+        raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
+    except KeyboardInterrupt:  # outside the epochs: in compiling
+        if not isinstance(fitting, BySGD):
+            raise Stopped("stopped by Ctrl-C - give the same command again to begin anew") from None
+        raise Stopped(f"stopped by Ctrl-C ({out}) - {advice} from what is saved") from None
     if processes.leads():
         _report(args, trained, data)
 
 
-def _check_place(out: Path, kind: str, solver: str, resume: bool) -> None:
-    """Raise a UserError where something else stands in the model's place."""
+def _check_place(out: Path, record: RatingModel, resumable: bool, resume: bool) -> None:
+    """Raise a UserError where something else is at the model's place."""
     if out.exists() and not out.is_dir():
-        raise UserError("a file stands where the model's folder should", out, "choose another --out")
+        raise UserError("there is a file at the place of the model's folder", out, "choose another --out")
     if (out / CONFIG).exists():
         info = read_info(out)
-        there = info["model"]
-        if there != kind or KINDS[kind].setting is None or "als" in (solver, info.get("solver")):
-            raise UserError(f"a model of kind {there} is there already", out, "choose another --out")
+        what = f"a {info['model']} model is there already"
+        if info["model"] != record.name or not resumable or "solver" in info:
+            raise UserError(what, out, "choose another --out")
         if not resume:
-            advice = "add --resume to go on with it, or choose another --out"
-            raise UserError(f"a model of kind {there} is there already", out, advice)
+            raise UserError(what, out, "add --resume to go on with it, or choose another --out")
 
 
 def _read(args: argparse.Namespace, carve: bool) -> tuple[Dataset, Pairs, list[str]]:
-    """The data set, the pairs that a conditional model is told beside its training ratings, and what to say."""
+    """The data set, the rated pairs that models condition on beside its training ratings, and notes for the user."""
     seed = jax.random.key(getattr(args, "seed", 1))
     known, notes = NO_PAIRS, []
     if args.ratings:
@@ -175,36 +198,34 @@ def _read(args: argparse.Namespace, carve: bool) -> tuple[Dataset, Pairs, list[s
     elif args.valid or args.test or getattr(args, "rated", None) or options.given(args, Reading):
         raise UserError("the default data has its own parts", "--valid, --test, …", "give --ratings FILE")
     else:
-        data = planted.planted(jax.random.key(0))
+        data = synthetic.planted(jax.random.key(0))
         notes = [f"no --ratings: {data.note}"]
     if carve and len(data.valid.user) == 0:
         data = splits.carve(jax.random.fold_in(seed, VALID), data)
         notes = [*notes, "no --valid: 5 % of the training ratings are set aside for it"]
-    told = [known]
+    rated = [known]
     for name in getattr(args, "condition", ["train"]):
         part = getattr(data, name)
         if part is None:
             raise UserError("there are no test ratings to condition on", "--condition", "give --test FILE")
-        if name != "train":  # those of training are always told
-            told.append(Pairs(part.user, part.item))
-    pairs = Pairs(*(np.concatenate(column) for column in zip(*told, strict=True)))
+        if name != "train":  # those of training are always conditioned on
+            rated.append(Pairs(part.user, part.item))
+    pairs = Pairs(*(np.concatenate(column) for column in zip(*rated, strict=True)))
     return data, pairs, notes
 
 
 def _report(args: argparse.Namespace, trained: train.Trained, data: Dataset) -> None:
-    model, fitted = trained.model, trained.fitted
+    model, speed = trained.model, trained.events_per_second
     results = {}
     for name, part in (("valid", data.valid), ("test", data.test)):
         if part is not None and len(part.user):
-            expected = model.expected(part.user, part.item)
-            results[name] = evaluate.evaluate(expected, part.stars, data.catalogue.scale)
-    stopped = fitted.stopped if fitted else "done"
-    speed = fitted.events / fitted.train_seconds if fitted and fitted.train_seconds else None
+            predicted = model.predictor(part.user, part.item)
+            results[name] = metrics.evaluate(predicted, part.stars, data.catalogue.scale)
     parameters = sum(int(np.size(array)) for array in jax.tree.leaves(model.params))
     if args.json:
         print_json(
             {
-                "command": "train", "model": args.model, "out": args.out, "stopped": stopped,
+                "command": "train", "model": args.model, "out": args.out, "stopped": trained.stopped,
                 "users": data.catalogue.num_users, "items": data.catalogue.num_items, "parameters": parameters,
                 "config": model.info["config"], "epochs": model.info.get("epochs"),
                 "ratings": {"train": len(data.train.user), **{n: len(getattr(data, n).user) for n in results}},
@@ -220,7 +241,7 @@ def _report(args: argparse.Namespace, trained: train.Trained, data: Dataset) -> 
     for name, title in (("valid", "validation"), ("test", "test")):
         if name in results:
             print(f"{title} {summary(results[name])}")
-    if stopped != "done":
+    if trained.stopped != "done":
         print("stopped after --max-minutes: give the same command with --resume to go on")
     if not trained.seconds:
         print("its training had finished before")

@@ -1,1 +1,67 @@
-"""Rating models, one per file, or per folder where a model needs several."""
+"""Rating models, one per file or folder, and their registry.
+
+A model is added by its file and one line of `MODELS`: the module and the name of its record (`jaxcf.contract`). A
+model's module, and JAX with it, is imported when its record is first asked for.
+"""
+
+import importlib
+
+from jaxcf.contract import Capability, RatingModel
+from jaxfit.errors import UserError
+
+MODELS = {
+    "user-bias": "jaxcf.models.bias:USER_BIAS",
+    "item-bias": "jaxcf.models.bias:ITEM_BIAS",
+    "bias": "jaxcf.models.bias:BIAS",
+    "svd": "jaxcf.models.pmf:SVD",
+    "svd-bias": "jaxcf.models.pmf:SVD_BIAS",
+    "pmf": "jaxcf.models.pmf:PMF",
+    "cpmf": "jaxcf.models.cpmf.model:CPMF",
+    "rbm": "jaxcf.models.rbm.model:RBM",
+    "crbm": "jaxcf.models.crbm:CRBM",
+}
+
+
+def names() -> tuple[str, ...]:
+    """The models' names."""
+    return tuple(MODELS)
+
+
+def get(name: str, where: object | None = None) -> RatingModel:
+    """The record of a model.
+
+    Raises:
+        UserError: no model has this name; the message lists those there are, and names `where`.
+    """
+    if name not in MODELS:
+        known = f"choose from {', '.join(MODELS)}"
+        raise UserError(
+            f"there is no rating model {name!r}", where, f"{known}; language models are for jaxlm"
+        )
+    module, _, attribute = MODELS[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def require(model: RatingModel, kind: type[Capability], task: str, where: object | None = None) -> Capability:
+    """The model's capability of this kind, which a task needs.
+
+    Args:
+        model: record of the model.
+        kind: class of the capability.
+        task: what asks for it, for the message.
+        where: the model's folder or an option, for the message.
+
+    Raises:
+        UserError: the model does not have it; the message says which models do.
+    """
+    found = model.capability(kind)
+    if found is None:
+        able = [name for name in MODELS if get(name).capability(kind) is not None]
+        offers = kind.offers  # type: ignore[attr-defined]
+        raise UserError(f"{task} needs {offers}; {model.name} has none", where, f"use {_listed(able)}")
+    return found
+
+
+def _listed(words: list[str]) -> str:
+    """Words in a sentence: "a, b or c"."""
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

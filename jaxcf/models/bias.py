@@ -4,9 +4,11 @@ Source: Mnih 2010, §5.4.5: PMF (Eq. 5.18-5.20) without feature vectors (its foo
 gradient: the posterior mode is the solution of a ridge regression, and is solved for.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
@@ -14,7 +16,9 @@ from jax import Array
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
+from jaxcf.contract import ClosedForm, FoldsIn, KnownUsers, Predictor, PredictsRatings, RatingModel
 from jaxcf.data.ratings import Ratings
+from jaxcf.models.pairwise import by_pairs, rows_or_zeros
 from jaxfit.errors import UserError
 
 TOLERANCE = 1e-10  # of conjugate gradients, relative to the right-hand side
@@ -95,23 +99,48 @@ def _side(
 
 
 def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, config: Config) -> Array:
-    """Expected stars, [n], not clipped; whoever is unknown, -1, has bias 0. user, item: int32[n]."""
-
-    def rows(table: Array, ids: Array | np.ndarray) -> Array:
-        known = jnp.where(jnp.asarray(ids) < 0, table.shape[0], ids)
-        return table.at[known].get(mode="fill", fill_value=0)
-
-    return config.mean + rows(params.b, user) + rows(params.c, item)
+    """Expected stars, [n], not clipped; an unknown user or item, -1, has bias 0. user, item: int32[n]."""
+    return config.mean + rows_or_zeros(params.b, user) + rows_or_zeros(params.c, item)
 
 
-KINDS: dict[str, dict[str, Any]] = {
-    "user-bias": {"users": True, "items": False, "decay_items": 0.0},
-    "item-bias": {"users": False, "items": True, "decay_users": 0.0},
-    "bias": {"users": True, "items": True},
-}
+def predictor(params: Params, config: Config, users: KnownUsers) -> Predictor:
+    """The predictor for the users of training."""
+    return by_pairs(predict, params, config)
+
+
+def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
+    """The predictor for new users, whose biases are solved for with those of the items as they are."""
+    if not config.users:
+        return predictor(params, config, users)
+    known = users.ratings
+    own = replace(config, num_users=users.number, items=False, mean=0.0)
+    rest = known.stars - predictor(params, config, users)(np.full(len(known.user), -1), known.item)
+    b = solve(known._replace(stars=rest.astype(np.float32)), own).b
+    return predictor(params._replace(b=b), config, users)
+
+
+def shapes(config: Config) -> Any:
+    """The parameters' shapes."""
+    return Params._make(jax.ShapeDtypeStruct((n,), jnp.float32) for n in (config.num_users, config.num_items))
+
 
 # "thesis": the decay of §5.4.2, as of updates per triple. "tuned" was chosen on validation ratings of MovieLens 1M.
-RECIPES: dict[str, dict[str, Any]] = {
-    "thesis": {"prior": "per-rating", "decay_users": 0.1, "decay_items": 0.1},
-    "tuned": {"prior": "per-row", "decay_users": 5.0, "decay_items": 3.0},
+RECIPES: dict[str, tuple[None, dict[str, Any]]] = {
+    "thesis": (None, {"prior": "per-rating", "decay_users": 0.1, "decay_items": 0.1}),
+    "tuned": (None, {"prior": "per-row", "decay_users": 5.0, "decay_items": 3.0}),
 }
+
+
+def _model(name: str, about: str, **fixed: Any) -> RatingModel:
+    return RatingModel(
+        name=name, about=about, source="Mnih 2010, §5.4.5", config=Config, params=Params, shapes=shapes,
+        recipes=RECIPES, fitting=(ClosedForm(solve),), fixed=fixed,
+        capabilities=(PredictsRatings(predictor), FoldsIn(fold_in)),
+    )  # fmt: skip
+
+
+USER_BIAS = _model("user-bias", "a bias for each user", users=True, items=False, decay_items=0.0)
+ITEM_BIAS = _model(
+    "item-bias", "a bias for each item (the thesis' movie-bias)", users=False, items=True, decay_users=0.0
+)
+BIAS = _model("bias", "a bias for each user and each item", users=True, items=True)

@@ -7,18 +7,16 @@ a sweep goes through all chunks in one compiled loop, whose memory does not grow
 """
 
 import functools
-import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxcf.contract import Sweeps
 from jaxcf.data.ratings import Ratings, Vectors, by_item, by_user
-from jaxcf.models import pmf
-from jaxcf.models.pmf import Config, Params
 from jaxfit.errors import UserError
 from jaxfit.recipe import per_parameter
 
@@ -26,6 +24,30 @@ TILE = 32  # ratings
 CHUNK_TILES = 1024
 CHUNK_ROWS = 256
 BLOCK = 1 << 20  # ratings whose errors are summed at a time
+
+
+class Config(Protocol):
+    """What the solver reads of a model's configuration (`pmf.Config`)."""
+
+    @property
+    def num_users(self) -> int:
+        """How many users there are."""
+
+    @property
+    def num_items(self) -> int:
+        """How many items there are."""
+
+    @property
+    def biases(self) -> bool:
+        """Whether users and items have biases."""
+
+    @property
+    def mean(self) -> float:
+        """What every prediction starts from, in stars."""
+
+    @property
+    def prior(self) -> str:
+        """Whether the decay counts once for each rating of a row, `per-rating`, or once, `per-row`."""
 
 
 class Side(NamedTuple):
@@ -138,98 +160,66 @@ def solve(
     return jax.lax.scan(chunk, start, side)[0]
 
 
-def sweep(params: Params, data: Sides, config: Config, decay: Mapping[str, float]) -> Params:
+def sweep(params: Any, data: Sides, config: Config, decay: Mapping[str, float]) -> Any:
     """One sweep: all users given the items, then all items given the users. The objective cannot rise.
 
     decay: λ of each parameter, as in a recipe. Raises UserError where one is not above 0: then a user's best vector
     is not determined by fewer ratings than features.
     """
-    U, V, b, c = strengths(config, decay)
+    U, V, b, c = strengths(params, config, decay)
     users, user_biases = solve(data.users, params.V, params.c, U, b, config.num_users, config)
     items, item_biases = solve(data.items, users, user_biases, V, c, config.num_items, config)
-    return Params(users, items, user_biases, item_biases)
+    return params._replace(U=users, V=items, b=user_biases, c=item_biases)
 
 
-class Fitted(NamedTuple):
-    """The parameters after the sweep with the lowest validation error (mean square, in stars²), and all sweeps'."""
-
-    params: Params
-    score: float
-    history: list[dict[str, Any]]
-
-
-def fit(
-    params: Params,
-    ratings: Ratings,
-    valid: Ratings,
-    config: Config,
-    decay: Mapping[str, float],
-    *,
-    sweeps: int,
-    patience: int,
-    said: Callable[[dict[str, Any]], None] = lambda line: None,
-) -> Fitted:
-    """Sweep until validation has not improved for `patience` sweeps, `sweeps` times at most.
-
-    said: is told of each sweep: its number, the objective after it per rating, the validation error.
-
-    Raises UserError where the objective is no longer finite, and as `sweep`.
-    """
-    data, best, history, waited = make_data(ratings, config), Fitted(params, math.inf, []), [], 0
-    for number in range(sweeps):
-        params = sweep(params, data, config, decay)
-        line = {
-            "epoch": number,
-            "objective": objective(params, ratings, config, decay) / len(ratings.user),
-            "valid": squares(params, valid, config) / len(valid.user),
-        }
-        if not math.isfinite(line["objective"]):
-            raise UserError(f"sweep {number + 1} is not finite", "--solver als", "give a larger --decay")
-        said(line)
-        history.append(line)
-        waited += 1
-        if line["valid"] < best.score:
-            best, waited = Fitted(params, line["valid"], []), 0
-        if waited >= patience:
-            break
-    return best._replace(history=history)
+def sweeps(
+    params: Any, ratings: Ratings, valid: Ratings, config: Config, decay: Mapping[str, float]
+) -> Sweeps:
+    """The alternating solutions as `jaxcf.solvers.sweeps` makes them; nothing in them is random."""
+    data = make_data(ratings, config)
+    return Sweeps(
+        params,
+        sweep=lambda params, key: sweep(params, data, config, decay),
+        objective=lambda params: objective(params, ratings, config, decay) / len(ratings.user),
+        error=lambda params: squares(params, valid, config) / len(valid.user),
+    )
 
 
-def strengths(config: Config, decay: Mapping[str, float]) -> list[Array]:
+def strengths(params: Any, config: Config, decay: Mapping[str, float]) -> list[Array]:
     """The decay of each parameter, in their order; raises UserError where one is not above 0."""
-    values = per_parameter(Params._fields, decay, "--decay")
+    values = per_parameter(type(params)._fields, decay, "--decay")
     if min(values if config.biases else values[:2]) <= 0:
         raise UserError("exact solutions need a decay", "--decay", "give every parameter a decay above 0")
     return [jnp.float32(value) for value in values]
 
 
 def fold_in_users(
-    ratings: Ratings, number: int, params: Params, config: Config, decay: Mapping[str, float]
+    ratings: Ratings, number: int, params: Any, config: Config, decay: Mapping[str, float]
 ) -> tuple[Array, Array]:
     """Vectors [number, D] and biases [number] of new users from their ratings, all else as it was trained.
 
     ratings: of users 0 … number - 1 and of items as the model numbers them.
     """
-    U, _, b, _ = strengths(config, decay)
+    U, _, b, _ = strengths(params, config, decay)
     side = make_side(by_user(ratings, number), config.num_items)
     return solve(side, params.V, params.c, U, b, number, config)
 
 
 def fold_in_items(
-    ratings: Ratings, number: int, params: Params, config: Config, decay: Mapping[str, float]
+    ratings: Ratings, number: int, params: Any, config: Config, decay: Mapping[str, float]
 ) -> tuple[Array, Array]:
     """Vectors [number, D] and biases [number] of new items: `fold_in_users` with users and items exchanged."""
-    _, V, _, c = strengths(config, decay)
+    _, V, _, c = strengths(params, config, decay)
     side = make_side(by_item(ratings, number), config.num_users)
     return solve(side, params.U, params.b, V, c, number, config)
 
 
-def objective(params: Params, ratings: Ratings, config: Config, decay: Mapping[str, float]) -> float:
+def objective(params: Any, ratings: Ratings, config: Config, decay: Mapping[str, float]) -> float:
     """Σ ½ e² + ½ Σ s λ |row|², in squared stars: what PMF minimises, under the prior of `config`."""
     total = 0.5 * squares(params, ratings, config)
     index = (ratings.user, ratings.item) * 2
     for rows, of, strength in zip(
-        params, index, per_parameter(Params._fields, decay, "--decay"), strict=True
+        params, index, per_parameter(type(params)._fields, decay, "--decay"), strict=True
     ):
         square = np.square(np.asarray(rows, np.float64)).reshape(rows.shape[0], -1).sum(axis=1)
         uses = np.bincount(of, minlength=len(square)) if config.prior == "per-rating" else 1.0
@@ -237,14 +227,13 @@ def objective(params: Params, ratings: Ratings, config: Config, decay: Mapping[s
     return total
 
 
-def squares(params: Params, ratings: Ratings, config: Config) -> float:
+def squares(params: Any, ratings: Ratings, config: Config) -> float:
     """Σ e² in squared stars, of predictions that are not clipped."""
     total = 0.0
     for at in range(0, len(ratings.user), BLOCK):
         user, item, stars = (x[at : at + BLOCK] for x in ratings[:3])
+        predicted = config.mean + jnp.sum(params.U[user] * params.V[item], axis=1)
         if config.biases:
-            predicted = pmf.predict(params, user, item, config)
-        else:
-            predicted = config.mean + jnp.sum(params.U[user] * params.V[item], axis=1)
+            predicted += params.b[user] + params.c[item]
         total += float(np.sum(np.square(np.asarray(stars - predicted, np.float64))))
     return total

@@ -1,4 +1,4 @@
-"""Habits of the commands: errors in one line, exit statuses, warnings in one line, a result as JSON.
+"""What both commands do alike: errors and warnings in one line, exit statuses, a result as JSON.
 
 Exit status 0: done; 2: a mistake of the user's, in one line on standard error, `jaxlm: what (where) - do`;
 1: a bug, with its traceback; 130: stopped by Ctrl-C; 141: the reader of standard output went away.
@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from jaxfit import distributed as processes
+from jaxfit.cli import compilation_cache
 from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
 
-# A disk that is full or may not be written is no bug of ours.
+# A disk that is full or may not be written is not a bug.
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO}
 
 
@@ -28,14 +29,19 @@ class Stopped(KeyboardInterrupt):
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help whose text keeps its lines, with room for long options."""
+    """Help whose text keeps its lines, with space for long options."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=min(110, _columns()))
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are UserErrors."""
+    """An argument parser whose complaints are UserErrors.
+
+    add_options: called with the parser when it is chosen, so that what the options need is imported only then.
+    """
+
+    add_options: Callable[["Parser"], None] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"formatter_class": Formatter, "allow_abbrev": False, **kwargs})
@@ -55,6 +61,13 @@ class Parser(argparse.ArgumentParser):
         if missing:
             raise UserError(f"{missing[1].split(', ')[0]} is missing", self.prog, f"see {self.prog} --help")
         raise UserError(message, self.prog, f"see {self.prog} --help")
+
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse, with all options."""
+        if self.add_options is not None:
+            add_options, self.add_options = self.add_options, None
+            add_options(self)
+        return super().parse_known_args(*args, **kwargs)
 
     def options(self) -> list[str]:
         """All option names."""
@@ -82,13 +95,21 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = None) -> int:
+def run(
+    program: str, build: Callable[[], Parser], argv: Sequence[str] | None = None, *, cached: bool = False
+) -> int:
     """Run a command line, `args.run(args)`, and return its exit status.
 
     One of several processes ends here and now where it fails.
+
+    Args:
+        program: The command's name, in messages.
+        build: Makes the parser.
+        argv: Arguments; None: those of this process.
+        cached: Use the persistent compilation cache.
     """
     try:
-        status = _run(program, build, argv)
+        status = _run(program, build, argv, cached)
     except Exception as error:
         if not processes.several():
             raise
@@ -104,14 +125,16 @@ def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = 
     return status
 
 
-def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None) -> int:
+def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, cached: bool) -> int:
     with warnings.catch_warnings():
-        # those of this project and of what the user gave it, each said; other libraries' as Python has it
+        # every warning of this project is printed; those of other libraries by Python's rules
         for module in ("jaxfit", "jaxlm", "jaxcf"):
             warnings.filterwarnings("always", category=UserWarning, module=module)
         warnings.showwarning = lambda message, *_, **__: _say(f"{program}: warning: {message}")
         try:
             args = parse(build(), sys.argv[1:] if argv is None else argv)
+            if cached:
+                compilation_cache.enable()
             args.run(args)
             sys.stdout.flush()
         except UserError as error:

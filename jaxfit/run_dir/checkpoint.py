@@ -155,24 +155,31 @@ def load_model(path: Path, like: Any) -> Any:
     problem = damage(path)
     if problem is not None:
         raise UserError(f"the model is damaged: {problem}", path, "train it again, or resume its training")
-    if _stored_shapes(path) != _shapes(like):
-        what = "its parameters are of other sizes than its configuration says"
-        raise UserError(what, path, "its files do not belong together: train it again")
+    _require_shapes(path, like)
     return arrays(path, like)
 
 
-def _stored_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+def _require_shapes(path: Path, like: Any) -> None:
+    """Raise a UserError where stored arrays have other names or shapes than `like`."""
     import orbax.checkpoint as ocp
 
     with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as orbax:
-        return _shapes(orbax.metadata(path.absolute() / "arrays").item_metadata.tree)
+        stored = _shapes(orbax.metadata(path.absolute() / "arrays").item_metadata.tree)
+    expected = _shapes(like)
+    if stored != expected:
+        names = [name for name in {**expected, **stored} if stored.get(name) != expected.get(name)]
+        name = names[0]
+        what = f"the parameter {name} has the shape {stored.get(name)}, by the configuration {expected.get(name)}"
+        raise UserError(what, path, "train the model again")
 
 
 def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:
     import jax
 
-    leaves = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda node: hasattr(node, "shape"))[0]
-    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf.shape for path, leaf in leaves}
+    leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda leaf: hasattr(leaf, "shape"))
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="/"): tuple(leaf.shape) for path, leaf in leaves
+    }
 
 
 def require_same(stored: Mapping[str, Any], known: Mapping[str, Any], where: Path) -> None:

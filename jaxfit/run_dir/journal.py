@@ -79,9 +79,9 @@ class Bar:
         if show and sys.stderr.isatty():
             self.progress.start()
 
-    def update(self, done: float, loss: float, per_second: float) -> None:
-        """Show how many epochs are done, this epoch's mean loss so far, and the speed."""
-        now = f"loss {loss:.4f}  {per_second:,.0f} {self.unit}/s"
+    def update(self, done: float, means: str, per_second: float) -> None:
+        """Training is `done` epochs in, with this epoch's metrics so far and speed."""
+        now = f"{means}  {per_second:,.0f} {self.unit}/s"
         self.progress.update(self.task, completed=done, now=now)
 
     def line(self, text: str) -> None:

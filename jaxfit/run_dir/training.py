@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxfit import sharding as mesh
 from jaxfit.fit import Fitted, fit
-from jaxfit.loop import Program
+from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, manifest
 from jaxfit.run_dir import metadata as folder
@@ -92,10 +92,11 @@ def train(
             checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
         )  # fmt: skip
         checkpoint.write(directory / folder.PARAMETERS, fitted.params, {"score": fitted.score})
-        name, shown = program.metric
         info |= {
             "finished": fitted.stopped == "done",
-            f"validation {name}": float(shown(fitted.score)) if np.isfinite(fitted.score) else None,
+            f"validation {program.metric.name}": float(program.metric.read(fitted.score))
+            if np.isfinite(fitted.score)
+            else None,
             "epochs": len(fitted.history),
         }
         folder.write_info(directory, info)

@@ -24,7 +24,7 @@ A model is a folder; eval, score, next and sample also take an ARPA file in its 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status (see `jaxfit.cli.command`)."""
     given = sys.argv[1:] if argv is None else list(argv)
-    return command.run("jaxlm", partial(build, given), given)
+    return command.run("jaxlm", partial(build, given), given, cached=True)
 
 
 def build(argv: Sequence[str]) -> command.Parser:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfit.bucketing import rung
+from jaxfit.bucketing import capacity_step
 from jaxfit.errors import UserError
 
 
@@ -16,40 +16,41 @@ class Text(NamedTuple):
     padded: int32 [c + capacity]: `<eos>` c times, the events, then `<eos>` up to one of a few capacities, so that
         texts of similar length share a compiled program.
     events: int32 scalar, the number of events; an array, since a static number would compile for each length.
+    eos: int32 scalar, the id of the line end.
     """
 
     padded: jax.Array
     events: jax.Array | np.int32
+    eos: jax.Array | np.int32
 
 
 def pad(ids: np.ndarray, context_size: int, eos: int) -> Text:
     """Precede a text, ids [events], by a context of line ends."""
-    padded = np.full(context_size + rung(len(ids)), eos, np.int32)
+    padded = np.full(context_size + capacity_step(len(ids)), eos, np.int32)
     padded[context_size : context_size + len(ids)] = ids
-    return Text(jnp.asarray(padded), np.int32(len(ids)))
+    return Text(jnp.asarray(padded), np.int32(len(ids)), np.int32(eos))
 
 
 def gather_contexts(
-    padded: jax.Array, index: jax.Array, context_size: int, eos: int, across_lines: bool = True
+    text: Text, index: jax.Array, context_size: int, across_lines: bool = True
 ) -> tuple[jax.Array, jax.Array]:
     """Gather contexts w_1..w_c, oldest word first, and the words that follow them.
 
     Args:
-        padded: int32 [c + capacity], of a `Text`.
+        text: the events, preceded by a context of line ends.
         index: int32 [B], positions of events in the text.
         context_size: c.
-        eos: id of the line end.
         across_lines: whether contexts continue across line ends, as in the thesis; otherwise every context word
             from before the current line is `<eos>`.
 
     Returns:
         contexts, int32 [B, c], and words, int32 [B].
     """
-    contexts = padded[index[:, None] + jnp.arange(context_size)[None, :]]
+    contexts = text.padded[index[:, None] + jnp.arange(context_size)[None, :]]
     if not across_lines:
-        ended = jax.lax.cummax((contexts == eos).astype(jnp.int8), axis=1, reverse=True)
-        contexts = jnp.where(ended == 1, eos, contexts)
-    return contexts, padded[index + context_size]
+        ended = jax.lax.cummax((contexts == text.eos).astype(jnp.int8), axis=1, reverse=True)
+        contexts = jnp.where(ended == 1, text.eos, contexts)
+    return contexts, text.padded[index + context_size]
 
 
 def leave_out(ids: np.ndarray, eos: int, fold: int, folds: int) -> np.ndarray:

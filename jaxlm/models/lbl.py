@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.loop import Program
+from jaxfit.program import Mean, Metric, Metrics, Program
 from jaxfit.recipe import Recipe
 from jaxlm.context_model import predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
@@ -67,7 +67,7 @@ class Batch(NamedTuple):
     word: Array
 
 
-def init(key: Array, config: Config, counts: np.ndarray) -> Params:
+def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
     """Parameters before training (§3.4.1): small Gaussians, and biases that give the base rates.
 
     counts: [N_w], of the training text.
@@ -77,11 +77,12 @@ def init(key: Array, config: Config, counts: np.ndarray) -> Params:
     """
     D, c = config.num_features, config.context_size
     key_R, key_C = jax.random.split(key)
-    rates = np.maximum(np.asarray(counts, np.float64), 1)
+    xp = jnp if isinstance(counts, jax.core.Tracer) else np  # float64 where it can be
+    rates = xp.maximum(xp.asarray(counts, float), 1)
     return Params(
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, D)),
         C=0.1 / D**0.5 * jax.random.normal(key_C, (c, D) if config.diagonal else (c, D, D)),
-        b=jnp.asarray(np.log(rates / rates.sum()), jnp.float32),
+        b=jnp.asarray(xp.log(rates / rates.sum()), jnp.float32),
     )
 
 
@@ -102,13 +103,16 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
     return -jax.nn.log_softmax(params.R @ r_hat + params.b)[example.word]  # Eq. 3.17
 
 
-def minibatch_loss(params: Params, batch: Batch, weight: Array, keys: Array | None, config: Config) -> Array:
+def minibatch_loss(
+    params: Params, batch: Batch, weight: Array, keys: Array | None, config: Config
+) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
     r_hat = predicted_vector(params, batch.context)
     if keys is not None and config.dropout:
         r_hat = jax.vmap(functools.partial(dropout, rate=config.dropout))(r_hat, keys)
     target = jnp.sum(r_hat * params.R[batch.word], axis=1) + params.b[batch.word]
-    return sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
+    total = sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
+    return total, {"perplexity": Mean(total, jnp.sum(weight))}
 
 
 def log_prob(params: Params, context: Array) -> Array:
@@ -116,28 +120,32 @@ def log_prob(params: Params, context: Array) -> Array:
     return jax.nn.log_softmax(params.R @ predicted_vector(params, context) + params.b)
 
 
-def score(params: Params, batch: Batch) -> Array:
+def score(params: Params, batch: Batch, config: Config) -> Array:
     """-log P(word | context) of each example, [B], in nats, no dropout."""
     r_hat = predicted_vector(params, batch.context)
     target = jnp.sum(r_hat * params.R[batch.word], axis=1) + params.b[batch.word]
     return log_normalizer(params.R, params.b, r_hat) - target
 
 
-@functools.lru_cache(maxsize=16)  # trained again, it is compiled already
-def program(config: Config, eos: int) -> Program:
-    """The model as the engine sees it, over a `Text`; eos: the line end's id."""
+def num_examples(data: Text) -> int:
+    """The events of a text."""
+    return int(data.events)
 
-    def batch(data: Text, index: Array, capacity: int) -> Batch:
-        return Batch(*gather_contexts(data.padded, index, config.context_size, eos, config.across_lines))
 
+def gather(data: Text, index: Array, capacity: int, config: Config) -> Batch:
+    """The examples `index` int32[B] of a text."""
+    return Batch(*gather_contexts(data, index, config.context_size, config.across_lines))
+
+
+def program(config: Config) -> Program:
+    """The model as the engine sees it, over a `Text`."""
     return Program(
-        size=lambda data: int(data.events),
-        batch=batch,
-        loss=functools.partial(minibatch_loss, config=config),
-        touched=None,
+        config=config,
+        size=num_examples,
+        batch=gather,
+        loss=minibatch_loss,
         score=score,
-        costs=None,
-        metric=("perplexity", np.exp),
+        metric=Metric("perplexity", np.exp),
     )
 
 

@@ -46,6 +46,14 @@ def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array, rows: in
     return weight @ log_normalizer(R, b, r_hat, rows)
 
 
+def _zeros_like(table: Array, *inputs: Array) -> Array:
+    """Zeros that vary over the axes of a user's `shard_map` over which the table or the inputs do."""
+    varying = frozenset().union(*(getattr(jax.typeof(x), "vma", frozenset()) for x in (table, *inputs)))
+    zeros = jnp.zeros_like(table)
+    missing = varying - getattr(jax.typeof(zeros), "vma", frozenset())
+    return lax.pcast(zeros, tuple(missing), to="varying") if missing else zeros
+
+
 def _blocks(x: Array, rows: int) -> Array:
     """[B, …] -> [blocks, rows, …], padded with zeros."""
     padding = [(0, -x.shape[0] % rows)] + [(0, 0)] * (x.ndim - 1)
@@ -72,7 +80,7 @@ def _forward(
         return dR_b, (sums[:, :D] * (w[:, None] / Z), (top + jnp.log(Z))[:, 0])
 
     dR_b, (dr_hat, log_Z) = lax.scan(
-        block, jnp.zeros_like(R_b), (_blocks(r_hat, rows), _blocks(weight, rows))
+        block, _zeros_like(R_b, r_hat, weight), (_blocks(r_hat, rows), _blocks(weight, rows))
     )
     log_Z = log_Z.reshape(-1)[:B]
     return weight @ log_Z, (dR_b[:, :D], dR_b[:, D], dr_hat.reshape(-1, D)[:B], log_Z)

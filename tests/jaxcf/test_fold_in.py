@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from jaxcf import kinds, train
+from jaxcf import train
+from jaxcf.contract import FoldsIn, KnownUsers
 from jaxcf.data import reading, splits
 from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, take
 from jaxcf.data.reading import Reading
-from jaxcf.kinds import KINDS, Audience
-from jaxcf.models import bias, pmf
+from jaxcf.models import bias, get, pairwise, pmf
 from jaxcf.models.cpmf import model as cpmf
-from jaxcf.recommender import NO_PAIRS, of
+from jaxcf.recommender import Model
 from jaxfit.errors import UserError
 
 USERS, ITEMS, D = 7, 12, 3
@@ -31,7 +31,7 @@ def newcomers():
     ratings = Ratings(
         np.array([0, 1, 0, 0, 1], np.int32), np.array([4, 4, 2, 9, 0], np.int32), np.array([5, 2, 4, 1, 3], np.float32)
     )  # fmt: skip
-    return Audience(3, ratings, Pairs(np.array([0, 2], np.int32), np.array([7, 3], np.int32)))
+    return KnownUsers(3, ratings, Pairs(np.array([0, 2], np.int32), np.array([7, 3], np.int32)))
 
 
 def table(*shape):
@@ -43,11 +43,11 @@ def table(*shape):
 def test_a_new_users_bias_is_the_shrunken_mean_of_what_items_leave(prior, items):
     config = bias.Config(USERS, ITEMS, items=items, mean=3.3, prior=prior, decay_users=2.0)
     params = bias.Params(table(USERS), table(ITEMS) * items)
-    audience = newcomers()
-    expected = KINDS["bias"].folded(params, config, audience, {})
+    users = newcomers()
+    expected = get("bias").capability(FoldsIn).predictor(params, config, users, {})
     for user in range(3):
-        mine = audience.ratings.user == user
-        rest = audience.ratings.stars[mine] - 3.3 - params.c[audience.ratings.item[mine]]
+        mine = users.ratings.user == user
+        rest = users.ratings.stars[mine] - 3.3 - params.c[users.ratings.item[mine]]
         count = mine.sum()
         b = rest.sum() / max(1, count + 2.0 * (count if prior == "per-rating" else 1))
         found = expected(np.full(ITEMS + 1, user), np.append(np.arange(ITEMS), -1))
@@ -65,13 +65,13 @@ def objective(x, stars, V, offset, times, decay):
 def test_a_new_user_of_cpmf_is_at_the_minimum_of_its_objective(prior, only):
     config = cpmf.Config(USERS, ITEMS, num_features=D, mean=3.3, prior=prior)
     params = cpmf.Params(table(USERS, D), table(ITEMS, D), 2 * table(ITEMS, D), table(USERS), table(ITEMS))
-    decay, audience = {"Y": 0.3, "*": 0.1, "b": 0.2}, newcomers()._replace(only=only)
-    expected = KINDS["cpmf"].folded(params, config, audience, decay)
+    decay, users = {"Y": 0.3, "*": 0.1, "b": 0.2}, newcomers()._replace(rated_only=only)
+    expected = get("cpmf").capability(FoldsIn).predictor(params, config, users, decay)
     V, W, c = (np.asarray(x, np.float64) for x in (params.V, params.W, params.c))
     for user in range(3):
-        mine = audience.ratings.user == user
-        item, stars = audience.ratings.item[mine], audience.ratings.stars[mine].astype(np.float64)
-        rated = set(audience.rated.item[audience.rated.user == user]) | (set() if only else set(item))
+        mine = users.ratings.user == user
+        item, stars = users.ratings.item[mine], users.ratings.stars[mine].astype(np.float64)
+        rated = set(users.rated.item[users.rated.user == user]) | (set() if only else set(item))
         mu = W[sorted(rated)].mean(axis=0) if rated else np.zeros(D)
         offset = 3.3 + c[item] + V[item] @ mu
         times = mine.sum() if prior == "per-rating" else 1
@@ -91,7 +91,7 @@ def small():
     known = Ratings(user, item, np.full(len(user), 3, np.float32))
     catalogue = Catalogue(10 * np.arange(USERS), 10 * np.arange(ITEMS), SCALE)
     info = {"recipe": {"decay": {"*": 0.3, "c": 0.1}}}
-    return of("pmf", catalogue, info, params, config, Audience(USERS, known, NO_PAIRS))
+    return Model(get("pmf"), catalogue, info, params, config, KnownUsers(USERS, known))
 
 
 def test_new_items_are_at_the_minimum_and_old_ones_where_they_were():
@@ -102,7 +102,7 @@ def test_new_items_are_at_the_minimum_and_old_ones_where_they_were():
         np.array([1, 2, 3, 0, 1, 2], np.int32), np.array([1, 1, 1, 1, 2, 0], np.int32),
         np.array([5, 2, 4, 1, 4, 1], np.float32),
     )  # fmt: skip
-    grown = model.with_items(new, ids)
+    grown = model.with_new_items(new, ids)
     assert grown.catalogue.items.tolist() == [0, 10, 20, 30, 40, 45, 50, 60, 70, 80, 90, 100, 110]
     U, b = np.asarray(model.params.U, np.float64), np.asarray(model.params.b, np.float64)
     for item, users, stars in ((45, [0, 2, 6], [5, 2, 4]), (110, [0], [4])):
@@ -118,19 +118,19 @@ def test_new_items_are_at_the_minimum_and_old_ones_where_they_were():
     assert 45 in {answer.item for answer in grown.recommend(30, top=100)}
     assert len(grown.similar(45, top=100)) == ITEMS
     with pytest.raises(UserError, match="no rating is of an item that was not in training"):
-        model.with_items(take(new, [3, 5]), ids)
-    with pytest.raises(UserError, match="takes no new items"):
-        dataclasses.replace(model, kind="rbm").with_items(new, ids)
+        model.with_new_items(take(new, [3, 5]), ids)
+    with pytest.raises(UserError, match=r"needs a way to take new items; .* has none"):
+        dataclasses.replace(model, record=get("rbm")).with_new_items(new, ids)
 
 
 def test_predictions_do_not_depend_on_how_many_are_asked_for(monkeypatch):
     model = small()
     user, item = draws().integers(-1, USERS, 700), draws().integers(-1, ITEMS, 700)
-    whole = model.expected(user, item)
-    np.testing.assert_array_equal(model.expected(user[:5], item[:5]), whole[:5])
-    monkeypatch.setattr(kinds, "PAIRS_AT_ONCE", 256)
-    np.testing.assert_array_equal(model.expected(user, item), whole)
-    assert len(model.expected(user[:0], item[:0])) == 0
+    whole = model.predictor(user, item)
+    np.testing.assert_array_equal(model.predictor(user[:5], item[:5]), whole[:5])
+    monkeypatch.setattr(pairwise, "PAIRS_AT_ONCE", 256)
+    np.testing.assert_array_equal(model.predictor(user, item), whole)
+    assert len(model.predictor(user[:0], item[:0])) == 0
 
 
 HURRIED = {"epochs": 8, "batch_size": 500, "rate": {"*": 0.08}}
@@ -150,14 +150,14 @@ def test_users_left_out_of_movielens_1m_are_nearly_as_well_known_as_trained_ones
         data = Dataset(
             name, split.train, split.test, None, catalogue, digest(split.train, split.test, catalogue), ""
         )
-        recipe, config = KINDS[kind].recipes["tuned"]
+        recipe, config = get(kind).recipes["tuned"]
         if recipe is not None:
             recipe, config = dataclasses.replace(recipe, **HURRIED), {"num_features": 20, "init_scale": 0.03}
         model = train.train(kind, data, tmp_path / name, recipe=recipe, config=config).model
-        expected = model.expected
+        expected = model.predictor
         if name == "without":
-            expected = model.fold_in(Audience(catalogue.num_users, held.known, NO_PAIRS))
-            strangers = model.expected(held.queried.user, held.queried.item)
+            expected = model.fold_in(KnownUsers(catalogue.num_users, held.known))
+            strangers = model.predictor(held.queried.user, held.queried.item)
             errors.append(np.sqrt(np.mean((strangers - held.queried.stars) ** 2)))
         predicted = expected(held.queried.user, held.queried.item)
         errors.append(np.sqrt(np.mean((predicted - held.queried.stars) ** 2)))
@@ -168,5 +168,5 @@ def test_users_left_out_of_movielens_1m_are_nearly_as_well_known_as_trained_ones
 
 def test_nothing_known_is_the_items_alone():
     model = small()
-    expected = model.fold_in(Audience(1, EMPTY, NO_PAIRS))
+    expected = model.fold_in(KnownUsers(1, EMPTY))
     np.testing.assert_allclose(expected(np.zeros(ITEMS), np.arange(ITEMS)), 3.3 + model.params.c, rtol=1e-6)

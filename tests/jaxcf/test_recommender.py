@@ -1,4 +1,4 @@
-"""Trained models of every kind: predictions, recommendations, new users, resuming; against the models' own files."""
+"""Trained models of the registry: predictions, recommendations, new users, resuming; against the models' own files."""
 
 import dataclasses
 
@@ -8,14 +8,13 @@ import pytest
 
 import jaxcf
 from jaxcf import train
+from jaxcf.contract import NO_PAIRS, KnownUsers, SimilarItems
 from jaxcf.data import splits
 from jaxcf.data import synthetic as planted
 from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, take
 from jaxcf.data.synthetic import Planted
-from jaxcf.kinds import KINDS, Audience
-from jaxcf.models import pmf
-from jaxcf.recommender import NO_PAIRS
-from jaxfit import loop as step
+from jaxcf.models import get, names, pmf
+from jaxfit import loop
 from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir.training import Run
@@ -29,23 +28,23 @@ def data():
     return planted.planted(jax.random.key(0), SMALL)
 
 
-def recipe_of(kind, **changes):
-    recipe, config = KINDS[kind].recipes["tuned"]
-    fields = KINDS[kind].config.__dataclass_fields__
+def recipe_of(name, **changes):
+    recipe, config = get(name).recipes["tuned"]
+    fields = get(name).config.__dataclass_fields__
     config = {**config, **{name: size for name, size in SIZES.items() if name in fields}}
     changes = {"epochs": 2, "batch_size": 20, "rate": {"*": 0.01}, **changes}
     return recipe and dataclasses.replace(recipe, **changes), config
 
 
-def fitted(kind, data, directory, run=None, rated=NO_PAIRS, init_scale=None, **changes):
-    recipe, config = recipe_of(kind, **changes)
+def fitted(name, data, directory, run=None, rated=NO_PAIRS, init_scale=None, **changes):
+    recipe, config = recipe_of(name, **changes)
     config = {**config, **({} if init_scale is None else {"init_scale": init_scale})}
     return train.train(
-        kind, data, directory, recipe=recipe, config=config, rated=rated, run=run or Run()
+        name, data, directory, recipe=recipe, config=config, rated=rated, run=run or Run()
     ).model
 
 
-@pytest.fixture(scope="module", params=list(KINDS))
+@pytest.fixture(scope="module", params=names())
 def trained(request, data, tmp_path_factory):
     directory = tmp_path_factory.mktemp(request.param) / "model"
     return fitted(request.param, data, directory), directory
@@ -97,11 +96,12 @@ def test_new_users_are_answered_from_ratings_and_unknown_ids_said(trained, data)
 def test_similar_items_are_nearest_by_cosine(trained, data):
     model, _ = trained
     item = data.catalogue.items[5].item()
-    if model.kind.endswith("bias") and model.kind != "svd-bias":
-        with pytest.raises(UserError, match="no item vectors"):
+    similar = model.record.capability(SimilarItems)
+    if similar is None:
+        with pytest.raises(UserError, match=r"needs item vectors; .*bias has none - use svd, .* or crbm"):
             model.similar(item)
         return
-    vectors = np.asarray(model.described.items(model.params, model.config), np.float64)
+    vectors = np.asarray(similar.vectors(model.params, model.config), np.float64)
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosine = unit @ unit[5]
     found = model.similar(item, top=4)
@@ -111,7 +111,7 @@ def test_similar_items_are_nearest_by_cosine(trained, data):
 
 
 @pytest.mark.parametrize("kind", ["pmf", "cpmf"])
-def test_whoever_has_no_training_ratings_stays_at_the_priors_mean(kind, data, tmp_path):
+def test_an_item_without_training_ratings_stays_at_the_priors_mean(kind, data, tmp_path):
     gone = data.train.item == data.train.item[0]
     less = data._replace(train=take(data.train, ~gone))
     model = fitted(kind, less, tmp_path / "m")
@@ -120,14 +120,14 @@ def test_whoever_has_no_training_ratings_stays_at_the_priors_mean(kind, data, tm
 
 
 @pytest.mark.parametrize("kind", ["cpmf", "crbm"])
-def test_conditional_models_listen_to_identities_alone(kind, data, tmp_path):
-    told = Pairs(data.test.user, data.test.item)
-    model = fitted(kind, data, tmp_path / "m", rated=told, epochs=30, rate={"*": 0.05}, init_scale=0.1)
-    plain = model.stars(model.expected, data.test.user, data.test.item)
-    # the same model when it is told of nothing beside its training ratings
-    untold = model.given(model.known._replace(rated=NO_PAIRS))
-    assert np.abs(untold(data.test.user, data.test.item) - plain).max() > 1e-4
-    assert jaxcf.load(tmp_path / "m").known.rated.user.tolist() == told.user.tolist()
+def test_models_that_use_rated_items_predict_otherwise_for_other_rated_items(kind, data, tmp_path):
+    rated = Pairs(data.test.user, data.test.item)
+    model = fitted(kind, data, tmp_path / "m", rated=rated, epochs=30, rate={"*": 0.05}, init_scale=0.1)
+    plain = model.stars(model.predictor, data.test.user, data.test.item)
+    # the same model without rated pairs beside its training ratings
+    without = model.predictor_given(model.known._replace(rated=NO_PAIRS))
+    assert np.abs(without(data.test.user, data.test.item) - plain).max() > 1e-4
+    assert jaxcf.load(tmp_path / "m").known.rated.user.tolist() == rated.user.tolist()
     items = data.catalogue.items
     seen = model.recommend(ratings={}, rated=items[:5].tolist(), top=100)
     assert not set(items[:5].tolist()) & {answer.item for answer in seen}
@@ -140,9 +140,9 @@ def test_folding_in_a_training_user_gives_what_training_gave(data, tmp_path):
     """PMF's vectors at the end of training are nearly the ridge regressions that fold-in solves."""
     to_the_end = data._replace(valid=data.train)  # whose best epoch is the last
     model = fitted("pmf", to_the_end, tmp_path / "m", epochs=100, rate={"*": 0.05}, decay={"*": 0.1})
-    folded = model.fold_in(Audience(data.catalogue.num_users, data.train, NO_PAIRS))
+    folded = model.fold_in(KnownUsers(data.catalogue.num_users, data.train, NO_PAIRS))
     pairs = data.train.user, data.train.item
-    difference = folded(*pairs) - model.expected(*pairs)
+    difference = folded(*pairs) - model.predictor(*pairs)
     assert np.sqrt(np.mean(difference**2)) < 0.03
 
 
@@ -188,10 +188,10 @@ def test_a_training_that_was_interrupted_goes_on_bit_for_bit(data, tmp_path, mon
 def test_an_equal_training_finds_its_steps_compiled(kind, data, tmp_path):
     whole = {"batch_size": 120}  # users: one bucket, whatever the order
     fitted(kind, data, tmp_path / "one", **whole)
-    made = step.make_run.cache_info()
+    made = loop.make_run.cache_info()
     fitted(kind, data, tmp_path / "two", rate={"*": 0.02}, **whole)
-    assert step.make_run.cache_info().misses == made.misses
-    assert step.make_run.cache_info().hits > made.hits
+    assert loop.make_run.cache_info().misses == made.misses
+    assert loop.make_run.cache_info().hits > made.hits
 
 
 def test_training_says_what_data_it_cannot_use(data, tmp_path):
@@ -208,9 +208,9 @@ def test_training_says_what_data_it_cannot_use(data, tmp_path):
         fitted("bias", data, tmp_path / "c")
 
 
-def test_pmf_of_this_room_is_pmf_of_its_file(data, tmp_path):
+def test_a_trained_pmf_predicts_as_the_models_function(data, tmp_path):
     model = fitted("pmf", data, tmp_path / "m")
     expected = pmf.predict(model.params, data.test.user, data.test.item, model.config)
-    np.testing.assert_allclose(model.expected(data.test.user, data.test.item), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.predictor(data.test.user, data.test.item), expected, rtol=1e-6)
     carved = splits.carve(jax.random.key(1), data)
     assert len(carved.train.user) + len(carved.valid.user) == len(data.train.user)

@@ -11,15 +11,15 @@ import orbax.checkpoint as ocp
 import pytest
 
 import toy
-from jaxfit import fit
-from jaxfit import loop as step
+from jaxfit import fit, loop, state
 from jaxfit import sharding as mesh
 from jaxfit import shuffle as order
 from jaxfit import tables as rows
 from jaxfit.errors import UserError
+from jaxfit.program import Decay, Mean, Sparse
 from jaxfit.recipe import Recipe, transform
-from jaxfit.row_gradients import Head, Outer, Rows, add, row_ids
 from jaxfit.run_dir import checkpoint
+from jaxfit.tables import Head, Outer, Rows, add, row_ids
 from jaxfit.trainer import Trainer
 
 RECIPE = Recipe(
@@ -78,36 +78,36 @@ def in_numpy(rate, reduction, decay, penalised):
 )
 def test_sgd_equals_a_loop_in_numpy_whatever_decay_means(reduction, decay, shrink):
     rate = 0.002 if reduction == "sum" else 0.02
-    program = toy.program(True)._replace(decay=decay)
-    if decay == "when-touched":
 
-        def penalty(params, batch, weight):
-            uses = jnp.sum(weight)
-            return toy.Params(
-                0.5 * jnp.sum(weight * jnp.sum(params.T**2, axis=1)), 0.5 * uses * jnp.sum(params.a**2)
-            )
+    def penalty(params, batch, weight, config):
+        T, a = rows.rows_of(params)
+        uses = jnp.sum(weight)
+        return toy.Params(0.5 * jnp.sum(weight * jnp.sum(T**2, axis=1)), 0.5 * uses * jnp.sum(a**2))
 
-        program = program._replace(penalty=penalty)
+    program = toy.program(True, decay=Decay(decay, penalty if decay == "when-touched" else None))
     got = train(program=program, rate={"*": rate, "a": 0.01 * rate}, reduction=reduction).params
     T, a = in_numpy(rate, reduction, shrink, decay == "when-touched")
     np.testing.assert_allclose(got.T, T, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(got.a, a, rtol=1e-4, atol=1e-6)
 
 
-def test_losses_and_scores_are_means_over_events_and_leave_penalties_out():
+def test_metrics_and_scores_are_means_over_events_and_leave_penalties_out():
     plain = train(rate={"*": 0.0})
-    program = toy.program(True)._replace(
-        events=lambda data: 2 * data.y.shape[0],
-        decay="when-touched",
-        penalty=lambda params, batch, weight: toy.Params(jnp.float32(1e6), jnp.float32(1e6)),
+
+    def halved(params, batch, weight, keys, config):
+        total, metrics = toy.loss(params, batch, weight, keys, config)
+        return total, {name: Mean(mean.total, 2 * mean.count) for name, mean in metrics.items()}
+
+    def penalty(*_):
+        return toy.Params(jnp.float32(1e6), jnp.float32(1e6))
+
+    program = toy.program(
+        True, events=lambda data: 2 * data.y.shape[0], loss=halved, decay=Decay("when-touched", penalty)
     )
     doubled = train(program=program, rate={"*": 0.0})
     assert doubled.score == pytest.approx(plain.score / 2)
     assert doubled.history[0]["train"] == pytest.approx(plain.history[0]["train"] / 2)
     assert doubled.events == 2 * plain.events
-    half = train(program=toy.program(True)._replace(halved=True), rate={"*": 0.0})
-    assert half.score == plain.score
-    assert half.history[0]["train"] == pytest.approx(2 * plain.history[0]["train"])
 
 
 @pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
@@ -136,18 +136,18 @@ def test_lazy_adam_leaves_untouched_rows_to_decay_alone():
 def test_any_cut_of_an_epoch_gives_the_same_bits_and_compiles_once():
     program, data, key = toy.program(True, noise=0.1), toy.data(jax.random.key(1)), jax.random.key(2)
     traces = []
-    program = program._replace(loss=lambda *args: traces.append(1) or toy.program(True, 0.1).loss(*args))
+    program = dataclasses.replace(program, loss=lambda *args: traces.append(1) or toy.loss(*args))
     update = transform("adam")
-    run = step.make_run(program, update, 16, 0, True)
+    run = loop.make_run(program, update, 16, 0, True)
     visits = jnp.zeros(112, jnp.int32).at[:101].set(order.permutation(key, 101))
     like = toy.Params(jnp.float32(0.01), jnp.float32(0.01))
-    rates = step.Rates(like, like, jnp.bool_(True), jnp.float32(21))
+    rates = state.Rates(like, like, jnp.bool_(True), jnp.float32(21))
 
     def through(cuts):
-        state = step.start(toy.init(jax.random.key(0)), program, update, data)
+        now = state.start(toy.init(jax.random.key(0)), program, update, data)
         for begin, end in itertools.pairwise(cuts):
-            state = run(state, data, visits, rates, key, jnp.int32(101), jnp.int32(begin), jnp.int32(end))
-        return jax.tree.map(np.asarray, state)
+            now = run(now, data, visits, rates, key, jnp.int32(101), jnp.int32(begin), jnp.int32(end))
+        return jax.tree.map(np.asarray, now)
 
     for a, b in zip(jax.tree.leaves(through([0, 7])), jax.tree.leaves(through([0, 1, 2, 5, 7])), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -155,24 +155,25 @@ def test_any_cut_of_an_epoch_gives_the_same_bits_and_compiles_once():
 
 
 @pytest.mark.parametrize("num_devices", [1, 4])
-@pytest.mark.parametrize(("together", "groups_of"), [(1, 1), (8, 8), (7, 4), (64, 8)])
-def test_an_epoch_visits_every_example_once_and_groups_together(together, groups_of, num_devices):
+@pytest.mark.parametrize(("group_size", "groups_of"), [(1, 1), (8, 8), (7, 4), (64, 8)])
+def test_an_epoch_visits_every_example_once_and_groups_at_once(group_size, groups_of, num_devices):
     """Each example has a row of its own, whose gradient is 1, so that rows count visits."""
-    program = toy.program(True)._replace(
-        loss=lambda params, batch, weight, keys: jnp.sum(weight * params.T[:, 0]),
-        touched=lambda batch: toy.Params(batch.row, None),
-        together=together,
-    )
+
+    def loss(params, batch, weight, keys, config):
+        total = jnp.sum(weight * params.rows.T[:, 0])
+        return total, {toy.METRIC.name: Mean(total, jnp.sum(weight))}
+
+    program = toy.program(True, loss=loss, group_size=group_size)
     data = toy.Data(jnp.arange(101), jnp.zeros((101, 1)), jnp.zeros(101))
     params = toy.Params(jnp.zeros((101, 1)), jnp.zeros(1))
     plain = recipe(rate={"*": 1.0}, decay={"*": 0.0}, reduction="sum")
     trainer = Trainer(program, params, data, plain, jax.random.key(2), mesh.make(num_devices))
     firsts = []
     for epoch in range(2):
-        trainer.stand = trainer.stand._replace(epoch=epoch)
+        trainer.progress = trainer.progress._replace(epoch=epoch)
         for i in range(trainer.steps):
             trainer.epoch_run()(i, i + 1)
-            seen = np.asarray(-step.current(trainer.state).T[:, 0])
+            seen = np.asarray(-state.current(trainer.state).T[:, 0])
             if i == 0:
                 firsts.append(np.flatnonzero(seen > epoch))
         np.testing.assert_array_equal(seen, epoch + 1)
@@ -183,9 +184,9 @@ def test_an_epoch_visits_every_example_once_and_groups_together(together, groups
     assert list(firsts[0]) != list(firsts[1])
 
 
-@pytest.mark.parametrize(("optimizer", "together"), [("sgd", 1), ("adam", 1), ("sgd", 8)])
-def test_many_devices_equal_one(optimizer, together):
-    program = toy.program(True, 0.1)._replace(together=together)
+@pytest.mark.parametrize(("optimizer", "group_size"), [("sgd", 1), ("adam", 1), ("sgd", 8)])
+def test_many_devices_equal_one(optimizer, group_size):
+    program = toy.program(True, 0.1, group_size=group_size)
     one = train(program=program, optimizer=optimizer)
     eight = train(program=program, optimizer=optimizer, num_devices=8)
     for a, b in zip(one.params, eight.params, strict=True):
@@ -193,9 +194,9 @@ def test_many_devices_equal_one(optimizer, together):
     assert one.score == pytest.approx(eight.score, rel=1e-5)
 
 
-@pytest.mark.parametrize("together", [1, 4])
-def test_a_resumed_training_equals_an_uninterrupted_one(together, tmp_path, monkeypatch):
-    program = toy.program(True, 0.1)._replace(together=together)
+@pytest.mark.parametrize("group_size", [1, 4])
+def test_resume_matches_uninterrupted_run(group_size, tmp_path, monkeypatch):
+    program = toy.program(True, 0.1, group_size=group_size)
     whole = train(program=program, directory=tmp_path / "whole", optimizer="adam")
     monkeypatch.setattr(fit, "CHUNK_SECONDS", 1e-9)  # one step a chunk
     saves = []
@@ -324,6 +325,18 @@ def test_strong_decay_over_many_steps_equals_the_dense_update():
 
 
 def test_what_does_not_fit_together_is_refused_before_anything_is_written():
-    own = toy.program(True)._replace(gradient=lambda *_: None, decay="when-touched")
+    own = Sparse(toy.touched, lambda *_: None)
     with pytest.raises(ValueError, match="leaves out its penalty"):
-        train(program=own)
+        toy.program(True, sparse=own, decay=Decay("when-touched", lambda *_: None))
+    with pytest.raises(ValueError, match="a penalty belongs to the decay"):
+        toy.program(True, decay=Decay("when-touched"))
+
+
+def test_separately_made_equal_programs_share_one_compilation():
+    train(noise=0.1)
+    made = loop.make_run.cache_info()
+    assert toy.program(True, 0.1) == toy.program(True, 0.1)
+    train(noise=0.1, rate={"*": 0.01})
+    assert loop.make_run.cache_info().misses == made.misses
+    (run,) = {id(loop.make_run(toy.program(True, 0.1), transform("sgd"), 16, 0, True)) for _ in range(3)}
+    assert run

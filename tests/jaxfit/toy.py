@@ -5,7 +5,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxfit.loop import Program
+from jaxfit.program import Mean, Metric, Program, Sparse
+from jaxfit.tables import rows_of
 
 NUM_ROWS, NUM_FEATURES, NUM_EXAMPLES = 40, 3, 101
 
@@ -38,18 +39,42 @@ def _errors(rows, a, batch):
     return (jnp.sum(batch.x * (rows + a[None, :]), axis=1) - batch.y) ** 2
 
 
-def program(by_rows, noise=0.0):
-    def loss(params, batch, weight, keys):
-        rows = params.T if by_rows else params.T[batch.row]
-        jitter = noise * jax.vmap(jax.random.normal)(keys)
-        return jnp.sum(weight * (_errors(rows, params.a, batch) + jitter * rows[:, 0]))
+class Config(NamedTuple):
+    by_rows: bool
+    noise: float
 
+
+def size(data):
+    return data.y.shape[0]
+
+
+def batch(data, index, capacity, config):
+    return jax.tree.map(lambda x: x[index], data)
+
+
+def loss(params, batch, weight, keys, config):
+    given = rows_of(params) if config.by_rows else params
+    rows = given.T if config.by_rows else given.T[batch.row]
+    errors = _errors(rows, given.a, batch)
+    jitter = config.noise * jax.vmap(jax.random.normal)(keys)
+    metrics = {"mean squared error": Mean(weight @ errors, jnp.sum(weight))}
+    return jnp.sum(weight * (errors + jitter * rows[:, 0])), metrics
+
+
+def score(params, batch, config):
+    return _errors(params.T[batch.row], params.a, batch)
+
+
+def touched(batch, config):
+    return Params(batch.row, None)
+
+
+METRIC = Metric("mean squared error", float)
+
+
+def program(by_rows, noise=0.0, **more):
+    options = {"sparse": Sparse(touched) if by_rows else None, **more}
     return Program(
-        size=lambda data: data.y.shape[0],
-        batch=lambda data, index, capacity: jax.tree.map(lambda x: x[index], data),
-        loss=loss,
-        touched=(lambda batch: Params(batch.row, None)) if by_rows else None,
-        score=lambda params, batch: _errors(params.T[batch.row], params.a, batch),
-        costs=None,
-        metric=("mean squared error", lambda score: score),
-    )
+        **{"config": Config(by_rows, noise), "size": size, "batch": batch, "loss": loss, "score": score,
+           "metric": METRIC, **options}
+    )  # fmt: skip

@@ -63,7 +63,7 @@ def get_into_trouble(place: Path, me: int) -> None:
     real, chunks = fit._check_finite, []
 
     def check(trainer: Trainer, directory: Path | None) -> None:
-        chunks.append(trainer.stand.at)
+        chunks.append(trainer.progress.at)
         for count, sent in ((5, signal.SIGINT), (9, signal.SIGKILL)):
             if me == 1 and len(chunks) == count:
                 os.kill(os.getpid(), sent)

@@ -10,19 +10,22 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxfit.program import Mean, Metrics
+
 PIECE = 64  # rows of W that are read or written at a time
 
 
 def visit(
-    weights: Any, data: Any, user: Array, rate: Any, decay: Any, *, block: int, mean: float, biases: bool
-) -> tuple[Array, Any]:
-    """The sum of ½ e² over one user's ratings, in squared stars, and the weights after its blocks.
+    weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: Any
+) -> tuple[Array, Metrics, Any]:
+    """The sum of ½ e² over one user's ratings, in squared stars, its Metrics, and the weights after its blocks.
 
-    weights: `rows.Weights` of each of `cpmf.Params`; data: `cpmf.Data`; user: int32 scalar; rate, decay: η and λ of
+    weights: `tables.Weights` of each of `cpmf.Params`; data: `cpmf.Data`; user: int32 scalar; rate, decay: η and λ of
     each parameter; a row that a block uses decays once for each of its ratings, W_j once for a block. A user's last
     block may be short, and blocks are in the order of the data. Work is linear in the user's ratings and rated set;
     nothing is padded to the largest.
     """
+    block, mean, biases = config.block, config.mean, config.biases
     Y, V, W, b, c = (w.value for w in weights)
     scale = type(weights)._make(w.scale for w in weights)
     no_item = V.shape[0]
@@ -76,4 +79,9 @@ def visit(
 
     W = lax.fori_loop(0, pieces, write, W)
     values = Y.at[user].set(y / scale.Y), V, W, b.at[user].set(bias / scale.b), c
-    return loss, type(weights)._make(w._replace(value=x) for w, x in zip(weights, values, strict=True))
+    metrics = {"RMSE": Mean(2 * loss, count.astype(W.dtype))}
+    return (
+        loss,
+        metrics,
+        type(weights)._make(w._replace(value=x) for w, x in zip(weights, values, strict=True)),
+    )

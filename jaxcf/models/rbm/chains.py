@@ -13,10 +13,11 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxcf.data.user_batches import Batch, Entries
-from jaxfit.ragged import dots
+from jaxcf.models.rbm.config import Config
+from jaxfit.bucketing import dots
+from jaxfit.program import Mean, Metrics
 from jaxfit.rbm import bernoulli, gibbs, multinomial
-from jaxfit.row_gradients import Outer, Part, Rows
-from jaxfit.tables import Weights, gather
+from jaxfit.tables import Outer, Part, Rows, Weights, gather
 
 
 class Chain(NamedTuple):
@@ -68,9 +69,11 @@ def of_entries(weight: Array, entries: Entries) -> Array:
     return weight.at[entries.owner].get(mode="fill", fill_value=0)
 
 
-def reconstruction_error(end: Chain, batch: Batch, weight: Array) -> Array:
-    """Squared error of the expected reconstruction: what training shows, as CD's own loss says nothing."""
-    return jnp.sum(of_entries(weight, batch.known) * jnp.square(end.mean - batch.known.value))
+def reconstruction_metrics(end: Chain, batch: Batch, weight: Array, step: float) -> Metrics:
+    """Squared error of the expected reconstruction, in squared stars; step: from one rating to the next."""
+    of_rating = of_entries(weight, batch.known)
+    error = jnp.sum(of_rating * jnp.square(end.mean - batch.known.value))
+    return {"reconstruction RMSE": Mean(step**2 * error, jnp.sum(of_rating))}
 
 
 def contrast(
@@ -79,17 +82,17 @@ def contrast(
     weight: Array,
     keys: Array,
     bias: Callable[[Any, Batch], Array],
-    num_items: int,
-    center: float,
+    config: Config,
     covariance: NDArray[np.float32] | None,
-) -> tuple[Array, Array, tuple[Part, ...], tuple[Part, ...]]:
-    """The reconstruction error, and CD's gradient by the hidden biases of each user [B, N_h], by W, and by b_m.
+) -> tuple[Metrics, Array, tuple[Part, ...], tuple[Part, ...]]:
+    """The Metrics, and CD's gradient by the hidden biases of each user [B, N_h], by W, and by b_m.
 
     Eq. 5.4-5.6 as they stand. Of a movie's K rows in W only two are written, of the rating and of its reconstruction,
     where differentiation would write all K. With `covariance`, [K, K], the gradient by W is that in its metric, by
     which all K are: multiplied by it from the left, for each movie.
     """
     (owner, item, value), K = batch.known, weights.b_m.value.shape[1]
+    num_items, center = config.num_items, config.center
     read = open_tables(weights, batch)
     start, end = chains(read, item, bias(read, batch), batch, keys, center)
     # XLA updates a table in place only if it sees that nothing reads the old one any more: hence this nought, which
@@ -108,8 +111,8 @@ def contrast(
     of_W = (*parts(value, -1.0, start.p), *parts(end.value, 1.0, end.p))
     chosen, sampled = (jax.nn.one_hot(v, K, dtype=weight.dtype) for v in (value, end.value))
     of_b_m = (Rows(item, of_rating[:, None] * (sampled - chosen)),)
-    error = reconstruction_error(end, batch, weight)
-    return error, weight[:, None] * (end.p - start.p), of_W, of_b_m
+    metrics = reconstruction_metrics(end, batch, weight, config.step)
+    return metrics, weight[:, None] * (end.p - start.p), of_W, of_b_m
 
 
 def open_tables(weights: Any, batch: Batch) -> Any:

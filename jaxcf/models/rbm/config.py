@@ -7,6 +7,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from jaxcf.data.ratings import Scale
 from jaxfit.errors import UserError
 
 
@@ -76,6 +77,11 @@ def covariance(config: Config) -> NDArray[np.float32] | None:
     if not config.smooth:
         return None
     return np.exp(-0.5 * np.square((k[:, None] - k[None]) / config.smooth)).astype(np.float32)
+
+
+def scale(config: Config) -> Scale:
+    """The scale of ratings that the model is of."""
+    return Scale(config.low, config.low + config.step * (config.num_values - 1), config.step)
 
 
 def stars(value: Array, config: Config) -> Array:

@@ -8,7 +8,7 @@ biases from `bias`, so that `jaxcf.models.crbm` is the same program with others.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -17,8 +17,19 @@ import numpy as np
 from jax import Array, lax
 from numpy.typing import ArrayLike, NDArray
 
+from jaxcf.contract import (
+    BySGD,
+    FoldsIn,
+    KnownUsers,
+    Predictor,
+    PredictsExactly,
+    PredictsRatings,
+    RatingModel,
+    SimilarItems,
+    TrainingSetup,
+)
 from jaxcf.data import user_batches as vectors
-from jaxcf.data.ratings import Ratings
+from jaxcf.data.ratings import Dataset, Pairs, Ratings
 from jaxcf.data.user_batches import Batch, Data
 from jaxcf.models.rbm.chains import (
     chains,
@@ -26,17 +37,16 @@ from jaxcf.models.rbm.chains import (
     hidden_input,
     of_entries,
     open_tables,
-    reconstruction_error,
+    reconstruction_metrics,
 )
 from jaxcf.models.rbm.config import Config as Config
-from jaxcf.models.rbm.config import covariance, stars
+from jaxcf.models.rbm.config import covariance, scale, stars
 from jaxcf.models.rbm.config import expected as expected
-from jaxfit.bucketing import capacity
-from jaxfit.loop import Program
-from jaxfit.ragged import dots
+from jaxfit.bucketing import capacity, dots
+from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
 from jaxfit.recipe import Recipe
-from jaxfit.tables import Weights, gather
+from jaxfit.tables import Gathered, Weights, gather, require_whole, rows_of
 
 USERS_AT_ONCE = 64  # in `predict`
 
@@ -76,8 +86,13 @@ def loss(
     reconstruction is one sample of T full steps of the sampler, Eq. 5.7-5.8; of its hidden units the probabilities
     are taken.
     """
+    require_whole(params)
     (item, value), K, c = example, config.num_values, config.center
-    W, b_m = params.W.reshape(-1, K, params.W.shape[1])[item], params.b_m[item]  # [n, K, N_h], [n, K]
+    tables = (
+        params.W.reshape(-1, K, params.W.shape[1]),
+        params.b_m,
+    )  # of which padding, past the end, reads zeros
+    W, b_m = (table.at[item].get(mode="fill", fill_value=0) for table in tables)  # [n, K, N_h], [n, K]
     n = jnp.arange(item.shape[0])
 
     def hidden_input(W: Array, bias: Array, value: Array) -> Array:
@@ -109,9 +124,13 @@ def hidden_bias(read: Any, batch: Batch) -> Array:
 
 
 def minibatch_loss(
-    read: Any, batch: Batch, weight: Array, keys: Array, config: Config, bias: Bias = hidden_bias
-) -> tuple[Array, Array]:
-    """Sum over the minibatch of weight * `loss`, from the rows that `touched` names; and the reconstruction error."""
+    params: Gathered, batch: Batch, weight: Array, keys: Array, config: Config, bias: Bias = hidden_bias
+) -> tuple[Array, Metrics]:
+    """Sum over the minibatch of weight * `loss`, from the rows that `touched` names.
+
+    CD's own value says nothing about how good a model is: the metric is the reconstruction error.
+    """
+    read = rows_of(params)
     (owner, _, value), K = batch.known, config.num_values
     at, biases = jnp.arange(owner.shape[0], dtype=jnp.int32), bias(read, batch)
     W = Weights(read.W, jnp.ones((), read.W.dtype), None, None)
@@ -125,28 +144,21 @@ def minibatch_loss(
         return hidden_free_energy(hidden_input(W, biases, owner, at * K + value)) - of_user
 
     total = weight @ contrastive_divergence(free_energy, value, end.value)
-    return total, config.step**2 * reconstruction_error(end, batch, weight)
+    return total, reconstruction_metrics(end, batch, weight, config.step)
 
 
-def training_loss(
-    read: Any, batch: Batch, weight: Array, keys: Array, config: Config, bias: Bias = hidden_bias
-) -> Array:
-    """The gradient of CD's loss, at the value of the reconstruction error, in squared stars."""
-    cd, error = minibatch_loss(read, batch, weight, keys, config, bias)
-    return cd - lax.stop_gradient(cd) + lax.stop_gradient(error)
-
-
-def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Any]:
-    """`training_loss` and its gradient, in parts, by the fast way of `contrast`.
+def gradient(
+    weights: Params, batch: Batch, weight: Array, keys: Array, config: Config
+) -> tuple[None, Metrics, Any]:
+    """The Metrics of `minibatch_loss` and its gradient, in parts, by the fast way of `contrast`.
 
     With `smooth` W_m = √P Θ_m for each movie, where P is `covariance`, and Θ has independent weights. What is
     returned for W is P ∂loss/∂W, by which W moves when Θ descends its own gradient, by SGD; decaying Θ decays W.
     """
-    error, by_bias, of_W, of_b_m = contrast(
-        weights, batch, weight, keys, hidden_bias, config.num_items, config.center, covariance(config)
+    metrics, by_bias, of_W, of_b_m = contrast(
+        weights, batch, weight, keys, hidden_bias, config, covariance(config)
     )
-    grads = Params(of_W, of_b_m, jnp.sum(by_bias, axis=0))  # type: ignore[arg-type]
-    return config.step**2 * error, grads
+    return None, metrics, Params(of_W, of_b_m, jnp.sum(by_bias, axis=0))  # type: ignore[arg-type]
 
 
 def touched(batch: Batch, config: Config) -> Params:
@@ -156,14 +168,14 @@ def touched(batch: Batch, config: Config) -> Params:
     return Params(rows.reshape(-1), item, None)  # type: ignore[arg-type]
 
 
-def penalty(read: Any, batch: Batch, weight: Array, config: Config) -> Params:
+def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Params:
     """½|row|², summed over uses: the prior `per-rating`, as of an update for each user (§5.4.2).
 
     Differs: the thesis does not say what its online updates decay. Here a rating uses all weights and biases of its
     movie, whichever the rating, and a user the hidden biases: decaying all movies at every user would leave nothing
     of those that few users rated.
     """
-    of_rating = of_entries(weight, batch.known)
+    read, of_rating = rows_of(params), of_entries(weight, batch.known)
     of_W = jnp.sum(jnp.square(read.W.reshape(of_rating.shape[0], -1)), axis=1)
     return Params(
         0.5 * of_rating @ of_W,
@@ -208,30 +220,39 @@ def score(params: Any, batch: Batch, config: Config, exact: bool = False, bias: 
     return jax.ops.segment_sum(error, batch.wanted.owner, batch.user.shape[0], indices_are_sorted=True)
 
 
-def scheduled_steps(batch: Batch, fraction: Array, config: Config) -> Batch:
+def exact_score(params: Any, batch: Batch, config: Config, bias: Bias = hidden_bias) -> Array:
+    """`score` by the exact distribution of each rating, Eq. 5.9."""
+    return score(params, batch, config, exact=True, bias=bias)
+
+
+def scheduled_steps(batch: Batch, key: Array, fraction: Array, config: Config) -> Batch:
     """The minibatch with the T that is due when a fraction of the training is done."""
     steps = jnp.asarray(config.cd_steps, jnp.int32)
     part = jnp.minimum((fraction * len(config.cd_steps)).astype(jnp.int32), len(config.cd_steps) - 1)
     return batch._replace(cd_steps=steps[part])
 
 
-@functools.lru_cache(maxsize=16)  # trained again, it is compiled already
+def gather_users(data: Data, index: Array, capacity: tuple[int, ...], config: Config) -> Batch:
+    """The users `index` int32[B], with the T of the beginning."""
+    return vectors.gather(data, index, capacity, config.num_items, config.cd_steps[0])
+
+
 def program(config: Config, exact: bool = False) -> Program:
     """The model as the engine sees it, over `Data`; validated by mean field, or exactly."""
     per_rating = config.prior == "per-rating"
     return Program(
+        config=config,
         size=vectors.num_users,
-        batch=functools.partial(vectors.gather, num_items=config.num_items, cd_steps=config.cd_steps[0]),
-        loss=functools.partial(training_loss, config=config),
-        touched=functools.partial(touched, config=config),
-        score=functools.partial(score, config=config, exact=exact),
-        costs=vectors.costs,
-        metric=("RMSE", np.sqrt),
-        gradient=None if per_rating else functools.partial(gradient, config=config),
+        batch=gather_users,
+        loss=minibatch_loss,
+        score=exact_score if exact else score,
+        metric=Metric("RMSE", np.sqrt),
+        training_metrics=(Metric("reconstruction RMSE", np.sqrt),),
         events=vectors.num_events,
-        decay="when-touched" if per_rating else "per-row",
-        penalty=functools.partial(penalty, config=config) if per_rating else None,
-        schedule=functools.partial(scheduled_steps, config=config),
+        at_step=scheduled_steps,
+        sparse=Sparse(touched, None if per_rating else gradient),
+        ragged=Ragged(vectors.costs),
+        decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
     )
 
 
@@ -250,7 +271,7 @@ def predict(
     known, and for a movie that is not in training. `expected` makes stars of it.
     """
     wanted, order = vectors.queries(user, item, vectors.num_users(data), config.num_items)
-    data = vectors.with_nobody(data)._replace(wanted=wanted)
+    data = vectors.with_unknown_user(data)._replace(wanted=wanted)
     number = np.diff(np.asarray(wanted.offsets))
     asked = np.flatnonzero(number)
     at_once = min(USERS_AT_ONCE, 1 << max(0, len(asked) - 1).bit_length())
@@ -274,14 +295,48 @@ def _answer(
     return distribution(params, batch, config, exact, bias)
 
 
+def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
+    """What the engine trains."""
+    params = init(key, config, data.train, data.catalogue.scale.level(data.train.stars))
+    return TrainingSetup(program(config), params, *training_data(data, None))
+
+
+def training_data(data: Dataset, rated: tuple[Ratings | Pairs, ...] | None) -> tuple[Data, Data]:
+    """Training and validation data of the users; rated: the sets that conditional models condition on."""
+    levels, users = data.catalogue.scale, data.catalogue.num_users
+    known = vectors.make_data(data.train, users, levels, rated=rated)
+    return known, known._replace(wanted=vectors.lists(data.valid, users, levels))
+
+
+def predictor(params: Params, config: Config, users: KnownUsers, exact: bool = False) -> Predictor:
+    """The predictor for any users, of training or not, from their known ratings: by mean field, or exactly."""
+    known = vectors.make_data(users.ratings, users.number, scale(config))
+    return lambda user, item: expected(predict(params, known, user, item, config, exact), config)
+
+
+exact_predictor = functools.partial(predictor, exact=True)
+
+
+def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
+    """The predictor for new users: no parameter is a user's own."""
+    return predictor(params, config, users)
+
+
+def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:
+    """W of each item, less its mean over the item's ratings, which no rating tells apart: [items, K N_h]."""
+    W = np.asarray(params.W).reshape(config.num_items, config.num_values, -1)
+    return (W - W.mean(axis=1, keepdims=True)).reshape(config.num_items, -1)
+
+
+def shapes(config: Config) -> Any:
+    """The parameters' shapes."""
+    I, K, H = config.num_items, config.num_values, config.num_hidden
+    return Params._make(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((I * K, H), (I, K), (H,)))
+
+
 # Differs: "thesis" decays as `penalty` says; the thesis does not state its initial parameters. T is 1 (§1.3.2).
-# "tuned" was chosen on 5 % of the training ratings of MovieLens 1M, by the RMSE there, one seed, the best of eight
-# runs with smooth weights: .8616. Smooth weights are what did most: with a decay of 4 and 20 passes .8728 without,
-# .8657 with `smooth` 1. From 1.2 to 2.5 it came to .8648 to .8700, and 30 passes with a decay of 8 to .8616 (60 with
-# 10: .8620 after 22 of them). Counting hidden units from one half is next (without both: .8788). Before smooth
-# weights, and not tried with them: neither other priors and decays nor CD-3 in the last third gained anything, Adam
-# and Adagrad were worse than SGD by .006 and more, and reconstructions by probabilities in place of samples learnt the
-# training set by heart (.8866).
+# "tuned" was chosen on 5 % of the training ratings of MovieLens 1M, where its RMSE is .8616 (without smooth weights
+# .8728, with neither these nor `center` .8788).
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(
@@ -298,3 +353,11 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
         {"init_scale": 0.02, "center": 0.5, "smooth": 1.2},
     ),
 }  # fmt: skip
+
+RBM = RatingModel(
+    name="rbm", about="the restricted Boltzmann machine over ratings", source="Mnih 2010, §5.2.1", config=Config,
+    params=Params, shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),),
+    capabilities=(
+        PredictsRatings(predictor), PredictsExactly(exact_predictor), FoldsIn(fold_in), SimilarItems(item_vectors),
+    ),
+)  # fmt: skip

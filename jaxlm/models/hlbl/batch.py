@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxfit.ragged import spread
+from jaxfit.bucketing import spread
 from jaxlm.data.contexts import Text, gather_contexts, pad
 from jaxlm.trees.paths import Paths, Tree, paths
 
@@ -39,7 +39,7 @@ class Table(NamedTuple):
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=["text", "word_codes", "hot", "cold"],
-    meta_fields=["one_code"],
+    meta_fields=["one_code", "context_size"],
 )
 @dataclass(frozen=True)
 class Data:
@@ -47,6 +47,7 @@ class Data:
 
     word_codes: int32[N_w + 1], as in `Paths`.
     one_code: no word has several (static).
+    context_size: of line ends before the text (static).
     """
 
     text: Text
@@ -54,6 +55,7 @@ class Data:
     hot: Table
     cold: Table
     one_code: bool
+    context_size: int
 
 
 class Tiles(NamedTuple):
@@ -86,7 +88,7 @@ def make_data(ids: np.ndarray, tree: Tree, num_hot: int, context_size: int, eos:
     is_hot = every.nodes < num_hot
     hot, cold = tabulate(every, is_hot), tabulate(every, ~is_hot)
     one_code = len(every.code_nodes) == len(every.word_codes)
-    return Data(pad(ids, context_size, eos), jnp.asarray(every.word_codes), hot, cold, one_code)
+    return Data(pad(ids, context_size, eos), jnp.asarray(every.word_codes), hot, cold, one_code, context_size)
 
 
 def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
@@ -109,16 +111,17 @@ def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
     return Table(on_device[0], on_device[1], on_device[2] if codes.max() > 1 else None)
 
 
-def costs(data: Data, context_size: int) -> NDArray[np.int64]:
+def costs(data: Data) -> NDArray[np.int32]:
     """int[N, 3]: hot tiles, cold tiles and codes of each example of the text."""
     offsets = (data.hot.start, data.cold.start, data.word_codes)
     per_word = np.stack([np.diff(np.asarray(x)) for x in offsets], axis=1)
-    return per_word[events(data, context_size)]
+    return per_word.astype(np.int32)[words_of(data)]
 
 
-def events(data: Data, context_size: int) -> NDArray[np.int32]:
+def words_of(data: Data) -> NDArray[np.int32]:
     """The words of the text, on the host."""
-    return np.asarray(data.text.padded)[context_size : context_size + int(data.text.events)]
+    first = data.context_size
+    return np.asarray(data.text.padded)[first : first + int(data.text.events)]
 
 
 def gather(
@@ -126,15 +129,13 @@ def gather(
     index: Array,
     capacity: tuple[int, int, int],
     *,
-    context_size: int,
-    eos: int,
     across_lines: bool,
     num_nodes: int,
 ) -> Batch:
     """The examples `index` int32[B] of the text; capacity: room for hot tiles, cold tiles and codes."""
     B = index.shape[0]
     hot_room, cold_room, slots = capacity
-    context, word = gather_contexts(data.text.padded, index, context_size, eos, across_lines)
+    context, word = gather_contexts(data.text, index, data.context_size, across_lines)
     owner, first_slot = None, jnp.arange(B, dtype=jnp.int32)
     if not data.one_code:
         owner, _, _ = spread(data.word_codes, word, slots)

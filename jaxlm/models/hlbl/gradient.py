@@ -12,8 +12,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxfit.row_gradients import Head, Outer, Part, Rows
-from jaxfit.tables import Weights
+from jaxfit.tables import Head, Outer, Part, Rows, Weights
 from jaxlm.models.hlbl.batch import TILE, Batch, Tiles
 
 

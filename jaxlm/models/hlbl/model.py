@@ -6,10 +6,9 @@ tree over the words serves, with one leaf per word or several.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -17,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit import tables as rows
-from jaxfit.loop import Program
+from jaxfit.program import Mean, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe
+from jaxfit.tables import Gathered, Weights, require_whole, rows_of
 from jaxlm.context_model import predicts_from_context
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.data.contexts import pad
@@ -94,6 +93,7 @@ def loss(params: Params, example: tuple[Array, Array, Array], key: Array | None,
     example: context int32[c], oldest first; nodes and signs int32[codes, depth] of the word's codes, +1 where
     the code goes left, -1 right, 0 beyond its end. A code that is all 0 is none.
     """
+    require_whole(params)
     context, nodes, signs = example
     r_hat = jnp.sum(params.C * params.R[context], axis=0)  # Eq. 4.7
     r_hat = dropout(r_hat, key, config.dropout)
@@ -102,8 +102,11 @@ def loss(params: Params, example: tuple[Array, Array, Array], key: Array | None,
     return -jax.nn.logsumexp(log_code, where=jnp.any(signs != 0, axis=1))  # Eq. 4.6
 
 
-def minibatch_loss(read: Params, batch: Batch, weight: Array, keys: Array | None, config: Config) -> Array:
+def minibatch_loss(
+    params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
+) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in nats, from the rows that `touched` names."""
+    read = rows_of(params)
     c, B = batch.context.shape
     r_hat = jnp.sum(read.C[:, None] * read.R.reshape(c, B, -1), axis=0)
     if keys is not None and config.dropout:
@@ -114,10 +117,13 @@ def minibatch_loss(read: Params, batch: Batch, weight: Array, keys: Array | None
     of_tile = jnp.sum(jnp.where(tiles.sign == 0, 0.0, decision), axis=1)
     owner = jnp.arange(B) if batch.owner is None else batch.owner
     log_code = jnp.zeros(owner.shape, logit.dtype).at[tiles.slot].add(of_tile, mode="drop")
-    return -jnp.sum(weight * segment_logsumexp(log_code, owner, B))
+    total = -jnp.sum(weight * segment_logsumexp(log_code, owner, B))
+    return total, {"perplexity": Mean(total, jnp.sum(weight))}
 
 
-def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Any]:
+def gradient(
+    weights: Any, batch: Batch, weight: Array, keys: Array, config: Config
+) -> tuple[Array, Metrics, Any]:
     """`minibatch_loss` and its gradient, in parts, by the fast way of `jaxlm.models.hlbl.gradient`."""
     R, C, Q, b = weights
     mask = None
@@ -125,7 +131,7 @@ def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Con
         ones = jnp.ones(config.num_features)
         mask = jax.vmap(lambda key: dropout(ones, key, config.dropout))(keys)
     loss, grads = hlbl_gradient.gradient(R, C.value, Q, b, batch, weight, mask, config.num_hot)
-    return loss, Params._make(grads)
+    return loss, {"perplexity": Mean(loss, jnp.sum(weight))}, Params._make(grads)
 
 
 def segment_logsumexp(x: Array, segment: Array, num_segments: int) -> Array:
@@ -135,7 +141,7 @@ def segment_logsumexp(x: Array, segment: Array, num_segments: int) -> Array:
     return largest + jnp.log(jax.ops.segment_sum(e, segment, num_segments, indices_are_sorted=True))
 
 
-def touched(batch: Batch) -> Params:
+def touched(batch: Batch, config: Config) -> Params:
     """The rows of R, Q and b that a minibatch reads; C is dense."""
     nodes = jnp.concatenate([batch.hot.node.reshape(-1), batch.cold.node.reshape(-1)])
     return Params(R=batch.context.reshape(-1), C=None, Q=nodes, b=nodes)  # type: ignore[arg-type]
@@ -173,7 +179,7 @@ def log_prob(params: Params, context: Array, children: Array, num_words: int) ->
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """-log P(word | context), float32[B], in nats, no dropout."""
     one = jnp.ones((), params.R.dtype)
-    R, Q, b = (rows.Weights(table, one, None, None) for table in (params.R, params.Q, params.b))
+    R, Q, b = (Weights(table, one, None, None) for table in (params.R, params.Q, params.b))
     return hlbl_gradient.forward(R, params.C, Q, b, batch, None, config.num_hot).loss
 
 
@@ -192,24 +198,29 @@ def texts_over(tree: Tree, config: Config, eos: int) -> Callable[[np.ndarray], D
     return lambda ids: replace(tables(), text=pad(ids, config.context_size, eos))
 
 
-@functools.lru_cache(maxsize=16)  # trained again, it is compiled already
-def program(config: Config, eos: int) -> Program:
-    """The model as the engine sees it, over `Data`; eos: the line end's id."""
+def num_examples(data: Data) -> int:
+    """The events of a text."""
+    return int(data.text.events)
+
+
+def gather(data: Data, index: Array, capacity: tuple[int, int, int], config: Config) -> Batch:
+    """The examples `index` int32[B] of a text; capacity: of hot tiles, cold tiles and codes."""
+    return hlbl_batch.gather(
+        data, index, capacity, across_lines=config.across_lines, num_nodes=config.num_nodes
+    )
+
+
+def program(config: Config) -> Program:
+    """The model as the engine sees it, over `Data`."""
     return Program(
-        size=lambda data: int(data.text.events),
-        batch=partial(
-            hlbl_batch.gather,
-            context_size=config.context_size,
-            eos=eos,
-            across_lines=config.across_lines,
-            num_nodes=config.num_nodes,
-        ),
-        loss=partial(minibatch_loss, config=config),
-        touched=touched,
-        score=partial(score, config=config),
-        costs=partial(hlbl_batch.costs, context_size=config.context_size),
-        metric=("perplexity", np.exp),
-        gradient=partial(gradient, config=config),
+        config=config,
+        size=num_examples,
+        batch=gather,
+        loss=minibatch_loss,
+        score=score,
+        metric=Metric("perplexity", np.exp),
+        sparse=Sparse(touched, gradient),
+        ragged=Ragged(hlbl_batch.costs),
     )
 
 

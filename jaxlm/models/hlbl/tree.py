@@ -133,30 +133,26 @@ def word_features(corpus: Corpus, bootstrap: Path) -> np.ndarray:
         )
     assert model.texts is not None
     text = model.texts(corpus.train).text
-    return average_features(
-        *average_predicted(model.params, text, model.config, corpus.vocabulary.eos, corpus.train)
-    )
+    return average_features(*average_predicted(model.params, text, model.config, corpus.train))
 
 
-def average_predicted(
-    params: Any, text: Text, config: Any, eos: int, ids: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def average_predicted(params: Any, text: Text, config: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each word the sum of r̂ over the contexts it follows, [N_w, N_f], and their number, [N_w] (§4.4).
 
     text: of the events `ids`, int32 [events].
     """
-    sums = _predicted_sums(params.R, params.C, text, config, eos)
+    sums = _predicted_sums(params.R, params.C, text, config)
     return np.asarray(sums), np.bincount(ids, minlength=config.num_words)
 
 
-@partial(jax.jit, static_argnames=("config", "eos"))
-def _predicted_sums(R: Array, C: Array, text: Text, config: Any, eos: int) -> Array:
+@partial(jax.jit, static_argnames="config")
+def _predicted_sums(R: Array, C: Array, text: Text, config: Any) -> Array:
     size = text.events
 
     def step(i: Array, sums: Array) -> Array:
         index = i * BLOCK + jnp.arange(BLOCK, dtype=jnp.int32)
         context, word = gather_contexts(
-            text.padded, jnp.minimum(index, size - 1), config.context_size, eos, config.across_lines
+            text, jnp.minimum(index, size - 1), config.context_size, config.across_lines
         )
         r_hat = jnp.sum(C[None] * R[context], axis=1)
         return sums.at[jnp.where(index < size, word, config.num_words)].add(r_hat, mode="drop")

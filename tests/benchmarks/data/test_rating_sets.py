@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.data import sets as data
-from benchmarks.ratings import measures as cf_measures
-from benchmarks.ratings import models as cf_shelf
-from benchmarks.ratings import scales as cf_scales
-from benchmarks.ratings.models import Spec
+from benchmarks.ratings import measures, scales
+from benchmarks.ratings.store import RatingStore, Spec
 from jaxfit.errors import UserError
 
 
@@ -27,8 +25,8 @@ def test_the_netflix_layout(tmp_path: Path) -> None:
     assert found.data.test is None
     assert found.data.catalogue.users.tolist() == [1, 2, 3, 4, 5, 6, 9]
     assert found.asked.user.tolist() == [2, 3, 6]
-    ours = cf_shelf.Shelf(found, cf_scales.SCALES["tiny"], "tuned", tmp_path)
-    assert set(cf_measures.errors(ours, (Spec("bias"),))) == {"valid"}
+    ours = RatingStore(found, scales.SCALES["tiny"], "tuned", tmp_path)
+    assert set(measures.errors(ours, (Spec("bias"),))) == {"valid"}
 
 
 def test_ratings_that_are_not_movielens_are_refused(tmp_path: Path) -> None:
@@ -45,10 +43,10 @@ def test_real_data(data_dir: Path) -> None:
     }  # fmt: skip
     for name, counts in known.items():
         found = data.load(name, data_dir).data
-        parts = [len(part.user) for part in (found.train, found.valid, found.test)]
-        assert (found.catalogue.num_users, found.catalogue.num_items, sum(parts)) == counts
+        numbers = [len(part.user) for part in (found.train, found.valid, found.test)]
+        assert (found.catalogue.num_users, found.catalogue.num_items, sum(numbers)) == counts
         assert found.name == name
         if name == "ml-100k":  # at most nine of each user
             assert np.bincount(np.concatenate([found.valid.user, found.test.user])).max() == 9
         else:
-            assert parts[1:] == ([45_009, 100_021] if name == "ml-1m" else [45_000, 100_209])
+            assert numbers[1:] == ([45_009, 100_021] if name == "ml-1m" else [45_000, 100_209])

@@ -251,7 +251,7 @@ def test_export_holds_the_parameters_and_the_ids(trained, tmp_path, capsys):
     assert "30 users, 12 items" in out
 
 
-def test_a_conditional_model_is_told_whom_others_rated(files, tmp_path, capsys):
+def test_a_conditional_model_uses_the_pairs_of_rated_files(files, tmp_path, capsys):
     argv = ["train", "cpmf", "--ratings", files / "train.csv", "--test", files / "test.csv", "--epochs", "1"]
     status, *_ = run(capsys, *argv, "--condition", "train", "test", "--out", tmp_path / "c", "--json")
     assert status == 0
@@ -283,7 +283,7 @@ WRONG = {
     "no such user": (["recommend", "{model}", "--user", "u999"], "no user 'u999'"),
     "no such item": (["recommend", "{model}", "--rated", "m999:5"], "no item 'm999'"),
     "stars in words": (["recommend", "{model}", "--rated", "m1:five"], "'five' is not a number of stars"),
-    "no stars": (["recommend", "{model}", "--rated", "m1,m2"], "learns nothing from items without stars"),
+    "no stars": (["recommend", "{model}", "--rated", "m1,m2"], "a use for rated items; pmf has none - use cpmf"),
     "test off the scale": (
         ["train", "pmf", "--ratings", "{low}", "--test", "{off}", "--out", "{out}"], "off.csv, line 3"
     ),
@@ -306,8 +306,8 @@ WRONG = {
     "devices for visits": (
         ["train", "cpmf", "--ratings", "{train}", "--devices", "2", "--out", "{out}"], "one after another"
     ),
-    "told in vain": (
-        ["eval", "{model}", "--ratings", "{train}", "--rated", "{train}"], "is told of no pairs"
+    "rated items in vain": (
+        ["eval", "{model}", "--ratings", "{train}", "--rated", "{train}"], "needs a use for rated items"
     ),
 }  # fmt: skip
 

@@ -11,11 +11,12 @@ import pytest
 import jaxcf
 from jaxcf import ranking, train
 from jaxcf.cli import main as cli
+from jaxcf.contract import PredictsExactly
 from jaxcf.data import reading
 from jaxcf.data import synthetic as planted
 from jaxcf.data.ratings import Pairs, Scale, relabel
 from jaxcf.data.synthetic import Planted
-from jaxcf.kinds import KINDS
+from jaxcf.models import get
 
 ITEMS = 14
 
@@ -56,7 +57,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def models(files, tmp_path_factory):
-    """A trained pmf, rbm and crbm; the last told of the test's pairs, too."""
+    """A trained pmf, rbm and crbm; the last conditions on the test's pairs, too."""
     folder = tmp_path_factory.mktemp("models")
     options = {
         "pmf": ["--num-features", "3", "--init-scale", "0.1"],
@@ -82,8 +83,12 @@ def test_exact_predictions_of_an_rbm_stand_beside_those_by_mean_field(files, mod
     model = jaxcf.load(models / "rbm")
     test = indexed(files / "test.csv", model)
     data = model.known.ratings
-    expected = KINDS["rbm"].exact(model.params, model.config, model.known)(test.user, test.item)
-    mean_field = model.expected(test.user, test.item)
+    expected = (
+        get("rbm")
+        .capability(PredictsExactly)
+        .predictor(model.params, model.config, model.known)(test.user, test.item)
+    )
+    mean_field = model.predictor(test.user, test.item)
     assert record["apart"] == pytest.approx(np.abs(expected - mean_field).mean())
     assert record["apart"] > 1e-5
     assert record["exact"]["rmse_unclipped"] == pytest.approx(np.sqrt(np.mean((expected - test.stars) ** 2)))
@@ -120,7 +125,7 @@ def test_rankings_are_of_all_items_that_a_user_has_not_rated(files, models, caps
     for user in np.unique(test.user):
         items = [i for i in range(ITEMS) if i not in known.item[known.user == user]]
         good = set(test.item[(test.user == user) & (test.stars >= 3)].tolist())
-        order = sorted(items, key=lambda i: -float(model.expected(np.array([user]), np.array([i]))[0]))
+        order = sorted(items, key=lambda i: -float(model.predictor(np.array([user]), np.array([i]))[0]))
         hits = [item in good for item in order[:3]]
         if good:
             gain = sum(hit / np.log2(place + 2) for place, hit in enumerate(hits))
@@ -136,19 +141,21 @@ def test_rankings_are_of_all_items_that_a_user_has_not_rated(files, models, caps
     assert ranking.threshold(Scale(1, 5, 1)) == 4
 
 
-def test_what_a_ranking_leaves_out_and_was_told_is_said(files, models, tmp_path, capsys):
+def test_what_a_ranking_leaves_out_and_conditions_on_is_said(files, models, tmp_path, capsys):
     rows = [("u1", "nothing", 5), *(("u2", f"m{item}", 4) for item in range(ITEMS)), ("stranger", "m1", 3)]
     asked, model = write(tmp_path / "asked.csv", rows), jaxcf.load(models / "crbm")
     user = model.catalogue.user_index(np.array(["u2"]))[0]
-    stars, told = (int((pairs.user == user).sum()) for pairs in (model.known.ratings, model.known.rated))
+    stars, rated = (int((pairs.user == user).sum()) for pairs in (model.known.ratings, model.known.rated))
     assert stars > 0
-    assert told > 0
+    assert rated > 0
     for name in ("pmf", "crbm"):
         _, out, err = run(capsys, "eval", models / name, "--ratings", asked, "--top", "3")
         assert "all that they are not known to have rated with stars" in out
         assert "2 ratings of users or items that the model does not know are not ranked" in err
         assert f"{stars} of the ratings are known to the model" in err
-        assert (f"{told} of the ratings are of pairs that the model was told of" in err) == (name == "crbm")
+        assert (f"{rated} of the ratings are of pairs that the model conditions on" in err) == (
+            name == "crbm"
+        )
 
 
 def test_new_items_are_predicted_recommended_and_compared(files, models, tmp_path, capsys):
@@ -160,9 +167,9 @@ def test_new_items_are_predicted_recommended_and_compared(files, models, tmp_pat
     assert "1 pairs are of items without ratings in training" in err
     model = jaxcf.load(models / "pmf")
     table = reading.read([files / "new.csv"])
-    grown = model.with_items(table.ratings, table.catalogue)
+    extended = model.with_new_items(table.ratings, table.catalogue)
     stars = [float(line.split("\t")[2]) for line in out.splitlines()]
-    np.testing.assert_allclose(stars, grown.predict(["u5"] * 3, ["n1", "m1", "n3"]), atol=6e-5)
+    np.testing.assert_allclose(stars, extended.predict(["u5"] * 3, ["n1", "m1", "n3"]), atol=6e-5)
     assert stars[1] == pytest.approx(float(model.predict(["u5"], ["m1"])[0]), abs=6e-5)
     _, out, _ = run(
         capsys, "recommend", models / "pmf", "--rated", "m1:5,n2:1", "--top", "50", *new, "--json"
@@ -198,11 +205,11 @@ def test_new_users_of_a_file_may_be_known_by_identities_alone(files, models, cap
     assert "2 pairs are of users without known ratings" in err
 
 
-def test_what_a_model_is_told_in_training_can_be_replaced(files, models, capsys):
+def test_the_rated_items_of_training_can_be_replaced(files, models, capsys):
     model = jaxcf.load(models / "crbm")
     assert len(model.known.rated.user)
     test = indexed(files / "test.csv", model)
-    found = [model.stars(model.expected, test.user, test.item)]
+    found = [model.stars(model.predictor, test.user, test.item)]
     for path in (files / "train.csv", write(files / "one.csv", [("u1", "m1")], "user,item")):
         argv = ["predict", models / "crbm", "--pairs", files / "test.csv", "--only-rated", path]
         found.append([float(line.split("\t")[2]) for line in run(capsys, *argv)[1].splitlines()])
@@ -211,21 +218,23 @@ def test_what_a_model_is_told_in_training_can_be_replaced(files, models, capsys)
             model.catalogue.user_index(table.users)[table.pairs.user],
             model.catalogue.item_index(table.items)[table.pairs.item],
         )
-        expected = model.stars(model.given(model.known.told(pairs, only=True)), test.user, test.item)
+        expected = model.stars(
+            model.predictor_given(model.known.with_rated(pairs, only=True)), test.user, test.item
+        )
         np.testing.assert_allclose(found[-1], expected, atol=6e-5)
     for one, other in itertools.combinations(found, 2):
         assert not np.allclose(one, other, atol=1e-3)
 
 
 WRONG = {
-    "exact pmf": (["eval", "{pmf}", "--ratings", "{test}", "--exact"], "has one way to predict"),
+    "exact pmf": (["eval", "{pmf}", "--ratings", "{test}", "--exact"], "ones; pmf has none - use rbm or crbm"),
     "relevant without top": (["eval", "{pmf}", "--ratings", "{test}", "--relevant", "4"], "give --top K"),
     "no such stars": (
         ["eval", "{pmf}", "--ratings", "{test}", "--top", "5", "--relevant", "9"], "no rating is of 9 stars"
     ),
     "no place": (["eval", "{pmf}", "--ratings", "{test}", "--top", "0"], "'0' will not do (--top)"),
     "new items for an rbm": (
-        ["eval", "{rbm}", "--ratings", "{test}", "--new-items", "{new}"], "kind rbm takes no new items"
+        ["eval", "{rbm}", "--ratings", "{test}", "--new-items", "{new}"], "rbm has none - use svd, svd-bias or pmf"
     ),
     "no new items": (
         ["eval", "{pmf}", "--ratings", "{test}", "--new-items", "{train}"], "no rating is of an item that was not"
@@ -233,9 +242,9 @@ WRONG = {
     "new items off the scale": (
         ["eval", "{pmf}", "--ratings", "{test}", "--new-items", "{off}"], "off.csv, line 2"
     ),
-    "identities for pmf": (["recommend", "{pmf}", "--users", "{pairs}"], "is told of no pairs"),
-    "pairs for an rbm": (["recommend", "{rbm}", "--users", "{known}", "--rated", "{pairs}"], "is told of no pairs"),
-    "replaced in vain": (["predict", "{rbm}", "--pairs", "{test}", "--only-rated", "{pairs}"], "is told of no pairs"),
+    "rated items for pmf": (["recommend", "{pmf}", "--users", "{pairs}"], "for rated items; "),
+    "pairs for an rbm": (["recommend", "{rbm}", "--users", "{known}", "--rated", "{pairs}"], "for rated items; "),
+    "replaced in vain": (["predict", "{rbm}", "--pairs", "{test}", "--only-rated", "{pairs}"], "for rated items; "),
     "added and replaced": (
         ["predict", "{crbm}", "--pairs", "{test}", "--only-rated", "{pairs}", "--rated", "{pairs}"],
         "not allowed with argument",
@@ -245,7 +254,7 @@ WRONG = {
     "known without pairs": (["eval", "{crbm}", "--ratings", "{test}", "--known", "{header}"], "holds no pairs"),
     "nobody known": (
         ["eval", "{pmf}", "--ratings", "{test}", "--known", "{known}"],
-        "no rating is of a user of whom something is known ({test})",
+        "no rating is of a user of --known ({test})",
     ),
     "nothing to rank": (
         ["eval", "{pmf}", "--ratings", "{low}", "--top", "3"], "no rating to rank is of 4 stars or more ({low})"
@@ -275,13 +284,16 @@ def test_what_is_wrong_is_said_in_one_line(case, files, models, tmp_path, capsys
 def test_exact_and_mean_field_predictions_are_near_for_users_with_many_ratings(tmp_path):
     """At most 0.02 stars apart on average for users with 100 ratings or more, of an RBM of planted ratings."""
     data = planted.planted(jax.random.key(0), Planted(num_users=150, num_items=300, num_ratings=12_000))
-    recipe, config = KINDS["rbm"].recipes["tuned"]
+    recipe, config = get("rbm").recipes["tuned"]
     recipe = dataclasses.replace(recipe, epochs=10, batch_size=10, rate={"*": 0.02}, decay={"*": 0.0})
     config = {**config, "num_hidden": 8}
     model = train.train("rbm", data, tmp_path / "m", recipe=recipe, config=config).model
     many = np.bincount(data.train.user, minlength=150)[data.test.user] >= 100
     assert many.sum() > 200
     user, item = data.test.user[many], data.test.item[many]
-    exact, mean_field = model.given(model.known, exact=True)(user, item), model.expected(user, item)
+    exact, mean_field = (
+        model.predictor_given(model.known, exact=True)(user, item),
+        model.predictor(user, item),
+    )
     assert 1e-5 < np.abs(exact - mean_field).mean() < 0.02
     assert mean_field.std() > 0.2

@@ -31,10 +31,12 @@ def ridge(data, config):
 
 
 @pytest.mark.parametrize("prior", ["per-rating", "per-row"])
-@pytest.mark.parametrize("kind", bias.KINDS)
-def test_solution_is_that_of_a_ridge_regression(kind, prior):
+@pytest.mark.parametrize(
+    "record", [bias.USER_BIAS, bias.ITEM_BIAS, bias.BIAS], ids=lambda record: record.name
+)
+def test_solution_is_that_of_a_ridge_regression(record, prior):
     config = bias.Config(
-        USERS, ITEMS, mean=3.2, prior=prior, **{"decay_users": 0.7, "decay_items": 2.0, **bias.KINDS[kind]}
+        USERS, ITEMS, mean=3.2, prior=prior, **{"decay_users": 0.7, "decay_items": 2.0, **record.fixed}
     )
     data = ratings()
     b, c = ridge(data, config)

@@ -61,8 +61,7 @@ def everybody(config, data):
 
 
 def view(params, batch, config):
-    ids = cpmf.touched(batch, config)
-    return cpmf.Params(*(table.at[k].get(mode="clip") for table, k in zip(params, ids, strict=True)))
+    return cpmf.program(config).gathered(params, batch)
 
 
 def test_rated_sets_are_unions():
@@ -92,11 +91,12 @@ def test_gradient_equals_loop_over_ratings(biases):
     @jax.jit
     @functools.partial(jax.grad, has_aux=True)
     def gradient(read):
-        loss = cpmf.minibatch_loss(read, batch, weight, None, config)
+        loss, _ = cpmf.minibatch_loss(read, batch, weight, None, config)
         penalties = cpmf.penalty(read, batch, weight, config)
         return loss + sum(d * p for d, p in zip(DECAYS, penalties, strict=True)), loss
 
     grads, loss = gradient(read)
+    grads = grads.rows
     found = {}
     for name, ids, table in zip(params._fields, cpmf.touched(batch, config), params, strict=True):
         found[name] = np.zeros(table.shape)
@@ -133,7 +133,7 @@ def test_minibatch_loss_is_the_sum_of_the_specification():
         mine = data.user == i
         own = pmf.Batch(jnp.int32(i), jnp.asarray(data.item[mine]), jnp.asarray(data.stars[mine] - MEAN))
         total += weight[i] * cpmf.loss(params, own, jnp.array(who[i], jnp.int32), config)
-    found = jax.jit(cpmf.minibatch_loss, static_argnums=4)(
+    found, _ = jax.jit(cpmf.minibatch_loss, static_argnums=4)(
         view(params, batch, config), batch, weight, None, config
     )
     np.testing.assert_allclose(found, total, rtol=1e-5)
@@ -179,12 +179,13 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
     data = cpmf.make_data(ratings(), rated, config)
     weights = cpmf.Params(*(rows.create(table / scale, transform("sgd"), by_rows=True) for table in params))
     weights = cpmf.Params(*(w._replace(scale=jnp.float32(scale)) for w in weights))
-    visit = jax.jit(functools.partial(cpmf_visit.visit, block=2, mean=MEAN, biases=biases))
+    visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
 
     Y, V, W, b, c = (np.array(table, np.float64) for table in params)
     who, offsets, losses, expected_losses = sets(ratings(), EXTRA), np.asarray(data.offsets), [], []
     for i in (2, 0, 5, 2):
-        loss, weights = visit(weights, data, jnp.int32(i), RATES, DECAYS)
+        loss, metrics, weights = visit(weights, data, jnp.int32(i), RATES, DECAYS)
+        np.testing.assert_allclose(metrics["RMSE"], (2 * loss, offsets[i + 1] - offsets[i]))
         losses.append(float(loss))
         expected_losses.append(0.0)
         for at in range(offsets[i], offsets[i + 1], 2):
@@ -210,12 +211,12 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
 def test_a_user_with_nothing_to_condition_on_is_conditioned_on_nothing_from_block_to_block():
     config, params = make(block=1)
     data = cpmf.make_data(ratings(), cpmf.make_rated(config=config), config)
-    visit = jax.jit(functools.partial(cpmf_visit.visit, block=1, mean=MEAN, biases=True))
+    visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
     found = []
     for rate in (0.0, 5.0):
         weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
         for i in range(USERS):
-            _, weights = visit(weights, data, jnp.int32(i), RATES._replace(W=rate), DECAYS)
+            *_, weights = visit(weights, data, jnp.int32(i), RATES._replace(W=rate), DECAYS)
         found.append([rows.whole(w) for w in weights])
     for without, with_rate in zip(*found, strict=True):
         np.testing.assert_array_equal(without, with_rate)
@@ -225,16 +226,16 @@ def test_a_visit_of_one_block_is_a_step_of_the_gradient():
     config, params = make(block=100)
     data = cpmf.make_data(ratings(), cpmf.make_rated(EXTRA, config=config), config)
     weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
-    visit = jax.jit(functools.partial(cpmf_visit.visit, block=config.block, mean=MEAN, biases=True))
-    _, weights = visit(weights, data, jnp.int32(2), RATES, DECAYS)
+    visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
+    *_, weights = visit(weights, data, jnp.int32(2), RATES, DECAYS)
     batch = jax.jit(cpmf.gather, static_argnums=(2, 3))(data, jnp.array([2], jnp.int32), (32, 32), config)
 
     def objective(read):
-        loss = cpmf.minibatch_loss(read, batch, jnp.ones(1), None, config)
+        loss, _ = cpmf.minibatch_loss(read, batch, jnp.ones(1), None, config)
         penalties = cpmf.penalty(read, batch, jnp.ones(1), config)
         return loss + sum(d * p for d, p in zip(DECAYS, penalties, strict=True))
 
-    grads = jax.jit(jax.grad(objective))(view(params, batch, config))
+    grads = jax.jit(jax.grad(objective))(view(params, batch, config)).rows
     for name, ids, before, grad in zip(
         params._fields, cpmf.touched(batch, config), params, grads, strict=True
     ):
@@ -253,7 +254,7 @@ def test_training_visits_users_one_after_another(prior):
     order = permutation(jax.random.fold_in(jax.random.split(key)[0], 0), USERS)
 
     weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
-    visit = jax.jit(functools.partial(cpmf_visit.visit, block=2, mean=MEAN, biases=True))
+    visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
     decay = DECAYS if prior == "per-rating" else cpmf.Params(0.0, 0.0, 0.0, 0.0, 0.0)
     total = 0.0
     for at in (0, 4):
@@ -264,7 +265,7 @@ def test_training_visits_users_one_after_another(prior):
                 *(w._replace(scale=w.scale * s) for w, s in zip(weights, shrunk, strict=True))
             )
         for user in users:
-            loss, weights = visit(weights, data, user, RATES, decay)
+            loss, _, weights = visit(weights, data, user, RATES, decay)
             total += float(loss)
     np.testing.assert_allclose(fitted.history[0]["train"], 2 * total / len(ratings().user), rtol=1e-5)
     for name in cpmf.Params._fields:

@@ -13,8 +13,7 @@ from jaxcf.models import crbm
 from jaxcf.models.rbm import model as rbm
 from jaxfit import fit
 from jaxfit.recipe import Recipe
-from jaxfit.row_gradients import add
-from jaxfit.tables import Weights
+from jaxfit.tables import Gathered, Weights, add
 
 I, K, H = 5, 3, 2
 SCALE = Scale(1, 3, 1)
@@ -79,12 +78,11 @@ def test_gradient_is_the_rule_5_15_and_differentiation_agrees():
 
     expected = jax.jit(jax.grad(specified))(PARAMS)
     weights = crbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
-    _, parts = jax.jit(crbm.gradient, static_argnums=4)(weights, b, WEIGHT, KEYS, CONFIG)
+    *_, parts = jax.jit(crbm.gradient, static_argnums=4)(weights, b, WEIGHT, KEYS, CONFIG)
     ids = crbm.touched(b, CONFIG)
-    read = crbm.Params(
-        *[x if k is None else x.at[k].get(mode="clip") for x, k in zip(PARAMS, ids, strict=True)]
-    )
-    rows = jax.jit(jax.grad(crbm.training_loss), static_argnums=4)(read, b, WEIGHT, KEYS, CONFIG)
+    read = crbm.program(CONFIG).gathered(PARAMS, b)
+    by_rows = jax.jit(jax.grad(crbm.minibatch_loss, has_aux=True), static_argnums=4)
+    rows = by_rows(read, b, WEIGHT, KEYS, CONFIG)[0].rows
     for x, k, want, g, part in zip(PARAMS, ids, expected, rows, parts, strict=True):
         by_rows = g if k is None else jnp.zeros_like(x).at[k].add(g, mode="drop")
         by_parts = add(jnp.zeros_like(x), part, jnp.ones(())) if isinstance(part, tuple) else part
@@ -104,8 +102,8 @@ def test_with_nothing_to_condition_on_it_is_the_rbm():
     without = b._replace(rated=None)
     weights = [Weights(x, jnp.ones(()), None, None) for x in PARAMS]
     conditional, unconditional = (jax.jit(m.gradient, static_argnums=4) for m in (crbm, rbm))
-    error, grads = conditional(crbm.Params(*weights), b, WEIGHT, KEYS, CONFIG)
-    same_error, same = unconditional(rbm.Params(*weights[:3]), without, WEIGHT, KEYS, CONFIG)
+    _, error, grads = conditional(crbm.Params(*weights), b, WEIGHT, KEYS, CONFIG)
+    _, same_error, same = unconditional(rbm.Params(*weights[:3]), without, WEIGHT, KEYS, CONFIG)
     assert error == same_error
     for x, y in zip(jax.tree.leaves(grads[:3]), jax.tree.leaves(tuple(same)), strict=True):
         np.testing.assert_array_equal(x, y)
@@ -129,7 +127,7 @@ def test_per_rating_decay_counts_each_use():
     by_U = jax.grad(
         lambda rows: (
             crbm.penalty(
-                crbm.Params(jnp.zeros((8 * K, H)), jnp.zeros((8, K)), PARAMS.b_h, rows),
+                Gathered(crbm.Params(jnp.zeros((8 * K, H)), jnp.zeros((8, K)), PARAMS.b_h, rows)),
                 b,
                 jnp.ones(U),
                 CONFIG,

@@ -1,5 +1,6 @@
 """PMF against NumPy loops over triples, one-by-one training, and data with a known answer."""
 
+import dataclasses
 import functools
 
 import jax
@@ -9,8 +10,8 @@ import pytest
 
 from jaxcf.data.ratings import Ratings
 from jaxcf.models import pmf
-from jaxfit import fit
-from jaxfit import loop as step
+from jaxfit import fit, state
+from jaxfit.loop import make_run
 from jaxfit.recipe import Recipe, transform
 
 USERS, ITEMS, D = 7, 5, 3
@@ -55,9 +56,9 @@ def loop(params, data, config, decays):
 def one_step(config, params, data, recipe):
     """The parameters after one step over all the data as one minibatch."""
     program, device = pmf.program(config), pmf.make_data(data)
-    state = step.start(params, program, transform(recipe.optimizer), device)
-    run = step.make_run(program, transform(recipe.optimizer), recipe.batch_size, 0, mean=False)
-    rates = step.Rates(
+    began = state.start(params, program, transform(recipe.optimizer), device)
+    run = make_run(program, transform(recipe.optimizer), recipe.batch_size, 0, mean=False)
+    rates = state.Rates(
         rate=pmf.Params(*(jnp.float32(recipe.rate[name]) for name in pmf.Params._fields)),
         decay=pmf.Params(*(jnp.float32(recipe.decay[name]) for name in pmf.Params._fields)),
         anneal=jnp.bool_(False),
@@ -65,8 +66,8 @@ def one_step(config, params, data, recipe):
     )
     order = jnp.arange(recipe.batch_size, dtype=jnp.int32) % len(data.user)
     size, bounds = jnp.int32(len(data.user)), (jnp.int32(0), jnp.int32(1))
-    state = run(state, device, order, rates, jax.random.key(0), size, *bounds)
-    return step.current(state), float(state.loss)
+    ended = run(began, device, order, rates, jax.random.key(0), size, *bounds)
+    return state.current(ended), float(ended.metrics["RMSE"].total) / 2
 
 
 def sgd(**changes):
@@ -113,15 +114,14 @@ def test_minibatch_with_the_same_user_many_times_is_the_sum():
 def test_minibatch_loss_is_the_sum_of_the_specification():
     config, params = make()
     data = ratings()
-    batch = pmf.program(config).batch(pmf.make_data(data), jnp.arange(40, dtype=jnp.int32), 0)
+    batch = pmf.program(config).batch(pmf.make_data(data), jnp.arange(40, dtype=jnp.int32), 0, config)
     np.testing.assert_allclose(batch.stars, data.stars - 3.5)
     weight = jnp.linspace(0.0, 2.0, 40)
     each = jax.vmap(functools.partial(pmf.loss, config=config), (None, 0))(params, batch)
-    ids = pmf.touched(batch, config)
-    read = pmf.Params(*(table[k] for table, k in zip(params, ids, strict=True)))
-    np.testing.assert_allclose(
-        pmf.minibatch_loss(read, batch, weight, None, config), weight @ each, rtol=1e-5
-    )
+    read = pmf.program(config).gathered(params, batch)
+    total, metrics = pmf.minibatch_loss(read, batch, weight, None, config)
+    np.testing.assert_allclose(total, weight @ each, rtol=1e-5)
+    np.testing.assert_allclose(metrics["RMSE"], (2 * total, weight.sum()), rtol=1e-5)
 
 
 def test_minibatches_of_the_thesis_recipe_match_updates_one_by_one():
@@ -133,7 +133,7 @@ def test_minibatches_of_the_thesis_recipe_match_updates_one_by_one():
     for size in (recipe.batch_size, 1):
         one_pass = Recipe(**{**vars(recipe), "epochs": 3, "batch_size": size})
         start, device = pmf.init(jax.random.key(0), config), pmf.make_data(data)
-        same_order = pmf.program(config)._replace(together=1)
+        same_order = dataclasses.replace(pmf.program(config), group_size=1)
         fitted = fit.fit(same_order, start, device, device, recipe=one_pass, key=jax.random.key(1))
         ends.append(np.asarray(pmf.predict(fitted.params, data.user, data.item, config)))
     before = np.asarray(pmf.predict(start, data.user, data.item, config))
@@ -150,8 +150,8 @@ def test_data_are_the_same_ratings_and_hardly_a_user_is_twice_in_a_group(number)
     triples = np.asarray(pmf.make_data(data).triples)
     plain = np.stack([data.user, data.item, data.stars.view(np.int32)], axis=1)
     np.testing.assert_array_equal(triples[np.argsort(triples[:, 1])], plain)
-    for begin in range(0, number, pmf.TOGETHER):
-        group = triples[begin : begin + pmf.TOGETHER, 0]
+    for begin in range(0, number, pmf.GROUP_SIZE):
+        group = triples[begin : begin + pmf.GROUP_SIZE, 0]
         assert len(np.unique(group)) >= len(group) - 1  # one, where stretches are not quite equal
 
 

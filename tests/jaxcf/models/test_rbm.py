@@ -14,9 +14,8 @@ from jaxcf.data.ratings import Ratings, Scale
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.chains import chains, open_tables
 from jaxfit.errors import UserError
-from jaxfit.loop import by_differentiation
-from jaxfit.row_gradients import add
-from jaxfit.tables import Weights
+from jaxfit.loop import differentiate
+from jaxfit.tables import Weights, add
 
 I, K, H = 6, 3, 2
 SCALE = Scale(1, 3, 1)
@@ -195,13 +194,11 @@ def specified(p, cd_steps, config=CONFIG):
 
 
 SPECIFIED = jax.jit(jax.value_and_grad(specified), static_argnums=2)
-BY_ROWS = jax.jit(jax.value_and_grad(rbm.training_loss), static_argnums=4)
+BY_ROWS = jax.jit(jax.value_and_grad(rbm.minibatch_loss, has_aux=True), static_argnums=4)
 
 
 def read(p, b):
-    ids = rbm.touched(b, CONFIG)
-    take = [x if k is None else x.at[k].get(mode="clip") for x, k in zip(p, ids, strict=True)]
-    return rbm.Params(*take)
+    return rbm.program(CONFIG).gathered(p, b)
 
 
 def dense(p, b, grads):
@@ -219,19 +216,20 @@ def dense(p, b, grads):
 @pytest.mark.parametrize(("cd_steps", "config"), [(1, CONFIG), (3, CENTERED)], ids=["CD-1", "centered, CD-3"])
 def test_minibatch_equals_the_specification_and_both_gradients_agree(cd_steps, config):
     b = batch(cd_steps=cd_steps)
-    total, _ = jax.jit(rbm.minibatch_loss, static_argnums=4)(read(PARAMS, b), b, WEIGHT, keys(), config)
+    (total, shown), grads = BY_ROWS(read(PARAMS, b), b, WEIGHT, keys(), config)
     one_by_one, by_hand = SPECIFIED(PARAMS, cd_steps, config)
     np.testing.assert_allclose(total, one_by_one, rtol=1e-5)
 
-    shown, grads = BY_ROWS(read(PARAMS, b), b, WEIGHT, keys(), config)
     # the scale of a table is 2 while it decays
     weights = rbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
     weights = weights._replace(W=Weights(PARAMS.W / 2, jnp.array(2.0), None, None))
-    also_shown, parts = jax.jit(functools.partial(rbm.gradient, config=config))(weights, b, WEIGHT, keys())
-    np.testing.assert_allclose(shown, also_shown, rtol=1e-5)
+    _, also_shown, parts = jax.jit(functools.partial(rbm.gradient, config=config))(weights, b, WEIGHT, keys())
+    error, count = shown["reconstruction RMSE"]
+    np.testing.assert_allclose((error, count), also_shown["reconstruction RMSE"], rtol=1e-5)
+    assert count == sum(w * len(movies) for w, (movies, _) in zip(WEIGHT, KNOWN, strict=True))
     for name in rbm.Params._fields:
         expected = getattr(by_hand, name)
-        np.testing.assert_allclose(getattr(dense(PARAMS, b, grads), name), expected, atol=1e-5)
+        np.testing.assert_allclose(getattr(dense(PARAMS, b, grads.rows), name), expected, atol=1e-5)
         np.testing.assert_allclose(getattr(dense(PARAMS, b, parts), name), expected, atol=1e-5)
 
 
@@ -242,7 +240,7 @@ def test_smooth_weights_are_those_of_independent_ones():
     values, vectors = np.linalg.eigh(P)
     root = vectors @ np.diag(np.sqrt(values)) @ vectors.T
     weights = rbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
-    _, parts = jax.jit(functools.partial(rbm.gradient, config=config))(weights, b, WEIGHT, keys())
+    *_, parts = jax.jit(functools.partial(rbm.gradient, config=config))(weights, b, WEIGHT, keys())
     by_W = np.asarray(SPECIFIED(PARAMS, 1)[1].W).reshape(I, K, H)
     by_Theta = np.einsum("kl,mkh->mlh", root, by_W)  # the chain rule
     moved = np.einsum("kl,mlh->mkh", root, by_Theta).reshape(I * K, H)
@@ -270,8 +268,8 @@ def test_gradient_is_the_rules_5_4_to_5_6():
 
 def test_order_padding_and_company_change_nothing():
     def of(b, weight, keys):
-        shown, grads = BY_ROWS(read(PARAMS, b), b, weight, keys, CONFIG)
-        return shown, dense(PARAMS, b, grads)
+        (_, metrics), grads = BY_ROWS(read(PARAMS, b), b, weight, keys, CONFIG)
+        return metrics["reconstruction RMSE"], dense(PARAMS, b, grads.rows)
 
     shown, grads = of(batch(), WEIGHT, keys())
     shuffled = [(m[::-1], v[::-1]) for m, v in KNOWN]
@@ -293,7 +291,7 @@ def test_order_padding_and_company_change_nothing():
 def test_movies_that_are_not_rated_play_no_part():
     changed = PARAMS._replace(W=PARAMS.W.at[6:9].set(7.0), b_m=PARAMS.b_m.at[2].set(-5.0))  # movie 2
     b = batch([0, 1])
-    for x, y in zip(read(PARAMS, b), read(changed, b), strict=True):
+    for x, y in zip(read(PARAMS, b).rows, read(changed, b).rows, strict=True):
         np.testing.assert_array_equal(x[: 4 * K], y[: 4 * K])
     at = ([0, 1], [1, 0])
     np.testing.assert_array_equal(
@@ -308,8 +306,8 @@ def test_per_rating_decay_counts_each_use():
     b, ones = batch(), jnp.ones(U)
     weights = rbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
     none = rbm.Params(0.0, 0.0, 0.0)
-    with_decay = by_differentiation(program, decay)(weights, b, ones, keys())[1]
-    without = by_differentiation(program, none)(weights, b, ones, keys())[1]
+    with_decay = differentiate(program, weights, b, ones, keys(), decay)[2]
+    without = differentiate(program, weights, b, ones, keys(), none)[2]
     more = jax.tree.map(jnp.subtract, dense(PARAMS, b, with_decay), dense(PARAMS, b, without))
     uses = np.bincount(np.concatenate([m for m, _ in KNOWN]).astype(int), minlength=I)
     np.testing.assert_allclose(more.W, 0.3 * np.repeat(uses, K)[:, None] * PARAMS.W, atol=1e-5)
@@ -329,8 +327,9 @@ def test_initial_biases_predict_each_movies_own_frequencies():
 
 
 def test_T_follows_its_schedule():
+    key = jax.random.key(0)
     steps = [
-        int(rbm.scheduled_steps(batch(), jnp.float32(f), replace(CONFIG, cd_steps=(1, 3, 5))).cd_steps)
+        int(rbm.scheduled_steps(batch(), key, jnp.float32(f), replace(CONFIG, cd_steps=(1, 3, 5))).cd_steps)
         for f in (0.0, 0.3, 0.34, 0.66, 0.67, 1.0)
     ]
     assert steps == [1, 1, 3, 3, 5, 5]

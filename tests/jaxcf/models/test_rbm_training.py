@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from jaxcf import train
+from jaxcf.contract import NO_PAIRS
 from jaxcf.data import synthetic as planted
 from jaxcf.data import user_batches as vectors
 from jaxcf.data.ratings import Pairs, Ratings, Scale
 from jaxcf.data.synthetic import Planted
-from jaxcf.kinds import KINDS
+from jaxcf.models import get
 from jaxcf.models.rbm import model as rbm
-from jaxcf.recommender import NO_PAIRS
 from jaxfit import fit, trainer
 from jaxfit.bucketing import buckets, plan
 from jaxfit.recipe import Recipe
@@ -30,12 +30,18 @@ def data():
     return planted.planted(jax.random.key(0), TAILED)
 
 
-def fitted(kind, data, directory, run=None, **changes):
-    recipe, config = KINDS[kind].recipes["tuned"]
+def fitted(name, data, directory, run=None, **changes):
+    recipe, config = get(name).recipes["tuned"]
     recipe = dataclasses.replace(recipe, **{"epochs": 2, "batch_size": 2, "rate": {"*": 0.01}, **changes})
-    told = Pairs(data.test.user, data.test.item) if kind == "crbm" else NO_PAIRS
+    rated = Pairs(data.test.user, data.test.item) if name == "crbm" else NO_PAIRS
     return train.train(
-        kind, data, directory, recipe=recipe, config={**config, "num_hidden": 3}, rated=told, run=run or Run()
+        name,
+        data,
+        directory,
+        recipe=recipe,
+        config={**config, "num_hidden": 3},
+        rated=rated,
+        run=run or Run(),
     )
 
 
@@ -72,7 +78,7 @@ def test_a_training_by_buckets_that_was_interrupted_goes_on_bit_for_bit(data, tm
 
     def failing(directory, arrays, state):
         save(directory, arrays, state)
-        stands.append((state["stand"]["epoch"], state["stand"]["at"]))
+        stands.append((state["progress"]["epoch"], state["progress"]["at"]))
         if stands[-1][0] == 1 and stands[-1][1] == between(laid[-1]):
             raise RuntimeError("killed")
 

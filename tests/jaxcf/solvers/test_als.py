@@ -13,10 +13,9 @@ from jaxcf.data import reading
 from jaxcf.data import synthetic as planted
 from jaxcf.data.ratings import Ratings
 from jaxcf.data.synthetic import Planted
-from jaxcf.kinds import KINDS
-from jaxcf.models import pmf
-from jaxcf.solvers import als
-from jaxfit import loop as step
+from jaxcf.models import get, pmf
+from jaxcf.solvers import als, sweeps
+from jaxfit import state
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
@@ -55,7 +54,7 @@ def test_solves_equal_ridge_regressions(prior, biases, monkeypatch):
         params = params._replace(c=params.c + np.linspace(-1, 1, ITEMS, dtype=np.float32))
     side = als.make_data(data, config).users
     assert side.row.shape[0] > 3
-    U, _, b, _ = als.strengths(config, DECAY)
+    U, _, b, _ = als.strengths(params, config, DECAY)
     found, found_biases = als.solve(side, params.V, params.c, U, b, USERS, config)
     for i in range(USERS - 1):
         mine = data.user == i
@@ -114,22 +113,22 @@ def to_the_end(program, params, data, recipe):
     """The parameters at the very end of a training, where `fit` would keep the best on validation."""
     trainer = Trainer(program, params, data, recipe, jax.random.key(1), None)
     for epoch in range(recipe.epochs):
-        trainer.stand = trainer.stand._replace(epoch=epoch)
+        trainer.progress = trainer.progress._replace(epoch=epoch)
         trainer.epoch_run()(0, trainer.steps)
-        trainer.state = step.fold(trainer.state)
-    return step.current(trainer.state)
+        trainer.state = state.between_epochs(trainer.state)
+    return state.current(trainer.state)
 
 
-@pytest.mark.parametrize(("kind", "solver"), [("pmf", "als"), ("bias", "sgd")])
-def test_what_is_solved_for_keeps_out_of_a_folder_where_another_training_runs(kind, solver, tmp_path):
+@pytest.mark.parametrize(("name", "solver"), [("pmf", "als"), ("bias", None)])
+def test_what_is_solved_for_keeps_out_of_a_folder_where_another_training_runs(name, solver, tmp_path):
     fcntl = pytest.importorskip("fcntl")
     data = planted.planted(jax.random.key(0), Planted(num_users=30, num_items=20, num_ratings=300))
-    recipe, config = KINDS[kind].recipes["tuned"]
+    recipe, config = get(name).recipes["tuned"]
     descriptor = os.open(tmp_path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         with pytest.raises(UserError, match="another process is training there"):
-            train.train(kind, data, tmp_path, recipe=recipe, config=config, solver=solver)
+            train.train(name, data, tmp_path, recipe=recipe, config=config, solver=solver)
     finally:
         os.close(descriptor)
     assert list(tmp_path.iterdir()) == []
@@ -155,19 +154,20 @@ def test_a_sweep_from_where_sgd_ends_gains_almost_nothing_on_movielens_100k(data
 def test_training_by_sweeps_keeps_the_best_and_stops(monkeypatch):
     config, params = make()
     params = params._replace(U=0 * params.U)
-    data, told, shifts = ratings(), [], iter([2.0, 1.0, 1.5, 0.5, 0.6, 0.7, 0.8, 0.1])
+    data, journal, shifts = ratings(), [], iter([2.0, 1.0, 1.5, 0.5, 0.6, 0.7, 0.8, 0.1])
     data = data._replace(stars=0 * data.stars + 3.5)
     monkeypatch.setattr(als, "sweep", lambda params, *_: params._replace(b=0 * params.b + next(shifts)))
-    fitted = als.fit(params, data, data, config, DECAY, sweeps=30, patience=3, said=told.append)
+    fitting, key = als.sweeps(params, data, data, config, DECAY), jax.random.key(0)
+    fitted = sweeps.fit(fitting, key, epochs=30, patience=3, journal=journal.append)
     np.testing.assert_allclose(
-        [line["valid"] for line in told], np.square([2, 1, 1.5, 0.5, 0.6, 0.7, 0.8]), rtol=1e-6
+        [line["valid"] for line in journal], np.square([2, 1, 1.5, 0.5, 0.6, 0.7, 0.8]), rtol=1e-6
     )
-    assert told == fitted.history
+    assert journal == fitted.history
     assert fitted.score == pytest.approx(0.25)
     np.testing.assert_allclose(fitted.params.b, 0.5)
     shifts = iter([0.3, np.nan])
     with pytest.raises(UserError, match="sweep 2 is not finite"):
-        als.fit(params, data, data, config, DECAY, sweeps=30, patience=3)
+        sweeps.fit(fitting, key, epochs=30, patience=3)
 
 
 def test_fold_in_of_the_same_users_gives_their_vectors():

@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfit import bucketing, fit
-from jaxfit import loop as step
+from jaxfit import fit
+from jaxfit.bucketing import capacity_step
 from jaxfit.errors import UserError
+from jaxfit.loop import make_scores
 from jaxlm.data.contexts import gather_contexts, leave_out, pad
 from jaxlm.models import lbl
 
@@ -17,9 +18,9 @@ def test_contexts_equal_a_loop(across):
     rng = np.random.default_rng(0)
     eos, c = 2, 4
     ids = rng.integers(0, 5, 300).astype(np.int32)
-    padded = pad(ids, c, eos).padded
+    text = pad(ids, c, eos)
     index = rng.permutation(300)[:64].astype(np.int32)
-    contexts, words = gather_contexts(padded, jnp.asarray(index), c, eos, across)
+    contexts, words = gather_contexts(text, jnp.asarray(index), c, across)
     for i, context, word in zip(index, np.asarray(contexts), np.asarray(words), strict=True):
         history = [eos] * c + ids[:i].tolist()
         if not across:
@@ -33,10 +34,10 @@ def test_contexts_equal_a_loop(across):
 
 def test_texts_of_similar_length_share_a_compiled_program():
     config = lbl.Config(num_words=4, num_features=2, context_size=2)
-    program, params = lbl.program(config, 0), lbl.init(jax.random.key(0), config, np.ones(4))
+    program, params = lbl.program(config), lbl.init(jax.random.key(0), config, np.ones(4))
     fit.scores(program, params, pad(np.zeros(10, np.int32), 2, 0))
-    capacity = bucketing.rung(10)
-    scores = step.make_scores(program, capacity, min(1000, capacity), 0)
+    capacity = capacity_step(10)
+    scores = make_scores(program, capacity, min(1000, capacity), 0)
     for events in (5, 11, 100):
         assert fit.scores(program, params, pad(np.zeros(events, np.int32), 2, 0)).shape == (events,)
     assert scores._cache_size() == 1

@@ -1,5 +1,6 @@
 """The hierarchical log-bilinear model against walks from the root, and against its own specification."""
 
+import functools
 from dataclasses import replace
 
 import jax
@@ -7,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxfit.row_gradients import Head, add
-from jaxfit.tables import Weights
+from jaxfit.tables import Head, Weights, add
 from jaxlm.models.hlbl import model as hlbl
 from jaxlm.trees.order import by_visits, visits
 from jaxlm.trees.paths import Tree, base_rates, node_biases
@@ -112,10 +112,10 @@ def make_batch(config, children, index, room=0, seed=3):
     """A minibatch of a random text, the text with its contexts, and its words."""
     text = np.random.default_rng(seed).integers(0, V, 40).astype(np.int32)
     data = hlbl.make_data(text, Tree(children, V), config, eos=0)
-    program = hlbl.program(config, eos=0)
-    capacity = tuple(int(n) + room for n in program.costs(data)[index].sum(axis=0))
-    gather = jax.jit(program.batch, static_argnums=2)
-    return gather(data, jnp.asarray(index, jnp.int32), capacity), np.asarray(data.text.padded), text
+    program = hlbl.program(config)
+    capacity = tuple(int(n) + room for n in program.ragged.costs(data)[index].sum(axis=0))
+    gather = jax.jit(program.batch, static_argnums=(2, 3))
+    return gather(data, jnp.asarray(index, jnp.int32), capacity, config), np.asarray(data.text.padded), text
 
 
 INDEX = np.array([4, 29, 4, 0, 39, 17])
@@ -162,15 +162,15 @@ def test_minibatch_is_the_sum_of_examples(children, dropout, room, num_hot, floa
         return weight @ each(contexts, nodes, signs, keys)
 
     def by_rows(params):
-        ids = hlbl.touched(batch)
-        read = [p if i is None else p.at[i].get(mode="clip") for p, i in zip(params, ids, strict=True)]
-        return hlbl.minibatch_loss(hlbl.Params(*read), batch, weight, keys, config)
+        read = hlbl.program(config).gathered(params, batch)
+        return hlbl.minibatch_loss(read, batch, weight, keys, config)
 
     expected, expected_grads = jax.jit(jax.value_and_grad(by_examples))(params)
-    for found, grads in (
-        jax.jit(jax.value_and_grad(by_rows))(params),
-        gradient(scaled(params), batch, weight, keys, config),
-    ):
+    (by_differentiation, metrics), its_grads = jax.jit(jax.value_and_grad(by_rows, has_aux=True))(params)
+    by_hand, its_metrics, parts = gradient(scaled(params), batch, weight, keys, config)
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-12), metrics, its_metrics)
+    assert metrics["perplexity"] == (by_differentiation, weight.sum())
+    for found, grads in ((by_differentiation, its_grads), (by_hand, parts)):
         assert float(found) == pytest.approx(float(expected), rel=1e-12)
         for grad, right in zip(grads, expected_grads, strict=True):
             np.testing.assert_allclose(dense(grad, right), right, rtol=1e-9, atol=1e-12)
@@ -191,7 +191,7 @@ def scaled(params):
 def test_only_rows_on_the_paths_have_a_gradient(children, num_hot):
     config, params = make_params(children)
     batch, padded, text = make_batch(config, children, INDEX, room=20)
-    _, grads = gradient(scaled(params), batch, jnp.ones(len(INDEX)), None, config)
+    *_, grads = gradient(scaled(params), batch, jnp.ones(len(INDEX)), None, config)
     on_paths = {node for i in INDEX for code in codes_of(children)[text[i]] for node, _ in code}
     in_contexts = {int(w) for i in INDEX for w in padded[i : i + C]}
     for parts, table, rows in (

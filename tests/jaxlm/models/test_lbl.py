@@ -83,7 +83,7 @@ def test_minibatch_gradient_equals_finite_differences(float64, diagonal):
     p, weight = random_params(cfg, dtype=jnp.float64), jnp.array([1.0, 1, 0, 2, 1])
 
     def f(p):
-        return lbl.minibatch_loss(p, batch, weight, None, cfg)
+        return lbl.minibatch_loss(p, batch, weight, None, cfg)[0]
 
     direction = random_params(cfg, seed=9, dtype=jnp.float64)
     slope = sum(jnp.vdot(g, d) for g, d in zip(jax.grad(f)(p), direction, strict=True))
@@ -104,7 +104,7 @@ def test_minibatch_loss_equals_the_sum_of_the_specification(monkeypatch, entries
     weight = jnp.array([1.0] * 6 + [0.5, 2, 0, 0])
 
     def fast(p):
-        return lbl.minibatch_loss(p, batch, weight, keys, cfg)
+        return lbl.minibatch_loss(p, batch, weight, keys, cfg)[0]
 
     def specification(p):
         return jnp.vdot(weight, jax.vmap(lambda e, k: lbl.loss(p, e, k, cfg))(batch, keys))
@@ -117,7 +117,7 @@ def test_padding_does_not_reach_the_gradient_even_where_it_is_extreme():
     cfg, p = config(), random_params(config())
     huge = p._replace(R=p.R.at[0].set(1e4))  # a word in padding alone, save as one of the predicted
     batch = lbl.Batch(jnp.array([[1, 2, 3], [0, 0, 0]]), jnp.array([4, 0]))
-    grads = jax.grad(lbl.minibatch_loss)(huge, batch, jnp.array([1.0, 0.0]), None, cfg)
+    grads, _ = jax.grad(lbl.minibatch_loss, has_aux=True)(huge, batch, jnp.array([1.0, 0.0]), None, cfg)
     assert all(bool(jnp.isfinite(g).all()) for g in grads)
 
 
@@ -125,7 +125,7 @@ def test_score_is_minus_log_prob_of_the_word(monkeypatch):
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", 3 * N_W)
     p, batch = random_params(config(dropout=0.5)), random_batch(11)
     expected = [-lbl.log_prob(p, c)[w] for c, w in zip(*batch, strict=True)]
-    np.testing.assert_allclose(lbl.score(p, batch), jnp.stack(expected), rtol=1e-5)
+    np.testing.assert_allclose(lbl.score(p, batch, config()), jnp.stack(expected), rtol=1e-5)
 
 
 def test_normaliser_survives_logits_that_overflow_exp():
@@ -146,9 +146,9 @@ def test_diagonal_equals_full_with_diagonal_matrices():
     p = random_params(diagonal)
     q = p._replace(C=jax.vmap(jnp.diag)(p.C))
     batch, weight = random_batch(6), jnp.ones(6)
-    np.testing.assert_allclose(lbl.score(p, batch), lbl.score(q, batch), rtol=1e-6)
-    g = jax.grad(lbl.minibatch_loss)(p, batch, weight, None, diagonal)
-    h = jax.grad(lbl.minibatch_loss)(q, batch, weight, None, full)
+    np.testing.assert_allclose(lbl.score(p, batch, diagonal), lbl.score(q, batch, full), rtol=1e-6)
+    g, _ = jax.grad(lbl.minibatch_loss, has_aux=True)(p, batch, weight, None, diagonal)
+    h, _ = jax.grad(lbl.minibatch_loss, has_aux=True)(q, batch, weight, None, full)
     np.testing.assert_allclose(g.R, h.R, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(g.C, jax.vmap(jnp.diag)(h.C), rtol=1e-4, atol=1e-5)
 
@@ -166,9 +166,9 @@ def test_untrained_biases_give_the_base_rates():
 def test_program_reads_contexts_from_text(across_lines):
     eos = 0
     data = examples.pad(np.array([3, 4, 0, 5, 6, 0]), C, eos)
-    program = lbl.program(config(across_lines=across_lines), eos)
+    program = lbl.program(cfg := config(across_lines=across_lines))
     assert program.size(data) == 6
-    batch = program.batch(data, jnp.array([0, 4]), 0)
+    batch = program.batch(data, jnp.array([0, 4]), 0, cfg)
     np.testing.assert_array_equal(batch.context, [[0, 0, 0], [4 if across_lines else 0, 0, 5]])
     np.testing.assert_array_equal(batch.word, [3, 6])
 
@@ -186,7 +186,7 @@ def test_a_planted_model_is_recovered():
     start = jnp.zeros(2, jnp.int32)
     _, words = jax.jit(lambda k: jax.lax.scan(draw, start, k))(jax.random.split(jax.random.key(0), 12_000))
     ids = np.asarray(words, np.int32)
-    program = lbl.program(cfg, eos=0)
+    program = lbl.program(cfg)
     train, test = examples.pad(ids[:10_000], 2, 0), examples.pad(ids[10_000:], 2, 0)
     params = lbl.init(jax.random.key(1), cfg, np.bincount(ids[:10_000], minlength=12))
 
@@ -195,14 +195,14 @@ def test_a_planted_model_is_recovered():
         def step(t, carry):
             p, speed = carry
             index = jax.random.randint(jax.random.fold_in(jax.random.key(2), t), (250,), 0, 10_000)
-            batch = program.batch(train, index, 0)
-            g = jax.grad(program.loss)(p, batch, jnp.full(250, 1 / 250), None)
+            batch = program.batch(train, index, 0, cfg)
+            g, _ = jax.grad(program.loss, has_aux=True)(p, batch, jnp.full(250, 1 / 250), None, cfg)
             speed = jax.tree.map(lambda s, g: 0.9 * s + g, speed, g)
             return jax.tree.map(lambda p, s: p - 0.1 * (1 - t / 600) * s, p, speed), speed
 
         return jax.lax.fori_loop(0, 600, step, (params, jax.tree.map(jnp.zeros_like, params)))[0]
 
-    batch = program.batch(test, jnp.arange(2_000), 0)
-    before, after, best = (float(program.score(p, batch).mean()) for p in (params, fit(params), planted))
+    batch = program.batch(test, jnp.arange(2_000), 0, cfg)
+    before, after, best = (float(program.score(p, batch, cfg).mean()) for p in (params, fit(params), planted))
     assert best < before - 0.3  # there was something to learn
     assert after < best + 0.02

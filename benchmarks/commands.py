@@ -1,0 +1,190 @@
+"""The commands of `python -m benchmarks`, each a function of its parsed options."""
+
+import argparse
+import shlex
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from benchmarks import registry
+from benchmarks.core import dry_run, markdown, record, table
+from benchmarks.core import report as pages
+from benchmarks.core.store import Store
+from benchmarks.core.suite import Suite
+from benchmarks.core.table import Table
+from benchmarks.data import fetch, sets
+from benchmarks.speed import profile as tracing
+from benchmarks.speed import run as speeds
+from jaxfit.cli import command
+from jaxfit.errors import UserError
+
+
+def list_all(args: argparse.Namespace) -> None:
+    """`list`: tables, scales and models."""
+    shown = RichTable("name", "section", "what", box=None)
+    for name, item in registry.TABLES.items():
+        shown.add_row(name, item.section, item.title)
+    _print(shown)
+    shown = RichTable("scale", "for", "data", "what", box=None)
+    for suite in registry.SUITES:
+        for scale in suite.scales.values():
+            shown.add_row(scale.name, suite.chapters, scale.data, scale.about)
+    _print(shown)
+    shown = RichTable("model", "source", "what", box=None)
+    for name, (_, model) in registry.models().items():
+        shown.add_row(name, model.source, model.about)
+    _print(shown)
+
+
+def run(args: argparse.Namespace) -> None:
+    """`run`: make tables, or project what they would cost."""
+    tables = _chosen(args)
+    stores: dict[str, Store] = {}  # by chapters
+    results: dict[str, Any] = {}
+    projected = dry_run.DryRun()
+    try:
+        for item in tables:
+            chapters = item.suite.chapters
+            if chapters not in stores:
+                stores[chapters] = _open(args, item.suite)
+            if args.dry_run:
+                results[item.name] = projected.project(item, stores[chapters], args.seeds, args.rows)
+                _print(dry_run.shown(item.name, results[item.name]))
+            else:
+                again = command_of(args, item.name)
+                results[item.name] = table.run(item, stores[chapters], args.out, args.seeds, args.rows, again)
+                _print_table(results[item.name])
+    except KeyboardInterrupt:
+        raise command.Stopped("stopped by Ctrl-C - give the same command again to go on") from None
+    if args.dry_run and len(tables) > 1:
+        print(f"all {len(tables)}: at most {sum(result['hours'] for result in results.values()):.2f} hours")
+    if args.json:
+        command.print_json(results)
+
+
+def _chosen(args: argparse.Namespace) -> list[Table]:
+    """The tables that are named and have rows that are; a model's stands for it in a dry run.
+
+    Raises:
+        UserError: no such table, none that can be made on the data set, or none with such a row.
+    """
+    known = dict(registry.TABLES)
+    fitting = [name for name in known if _fits(args, known[name])]
+    if args.dry_run:
+        known |= {name: _of_model(name, suite) for name, suite in registry.engine_models().items()}
+    names = dict.fromkeys(x for name in args.names for x in (fitting if name == "all" else [name]))
+    for name in names:
+        if name not in known:
+            if name in registry.engine_models():
+                raise UserError(f"{name} is a model, not a table", do="add --dry-run, or name a table")
+            raise UserError(f"there is no table {name!r}", do=command.suggestion(name, [*known, "all"]))
+        if not _fits(args, known[name]):
+            choices = ", ".join(known[name].suite.data_sets)
+            raise UserError(f"{name} is not made on {args.data}", "--data", f"choose {choices}")
+    rows = {name: known[name].rows(known[name].suite.scales[args.scale], args.seeds) for name in names}
+    chosen = [known[name] for name in names if table.named(rows[name], args.rows)]
+    if not chosen:
+        begins = ", ".join(dict.fromkeys(row.label[0] for found in rows.values() for row in found))
+        raise UserError(f"no row is named {args.rows!r}", "--rows", f"they begin with {begins}")
+    return chosen
+
+
+def _fits(args: argparse.Namespace, item: Table) -> bool:
+    """Whether a table can be made on the data set that is asked for, if any."""
+    return args.data is None or args.data in item.suite.data_sets
+
+
+def _of_model(name: str, suite: Suite) -> Table:
+    """A model in the size that is usual at a scale, as a table of one row without figures."""
+
+    def rows(scale: Any, seeds: int | None) -> list[table.Row]:
+        spec = suite.store_class.example(name, scale)
+        return [table.Row((name,), ((spec,),), {}, lambda store, specs: {})]
+
+    return Table(suite, name, "", suite.models()[name].about, ("model",), (), rows)
+
+
+def _open(args: argparse.Namespace, suite: Suite) -> Store:
+    """The store of a suite's models that the options name."""
+    scale = suite.scales[args.scale]
+    if args.recipe == "tuned" and scale.tuned and args.data not in (None, scale.data):
+        said = f"the tuned recipe of scale {scale.name} was tuned on {scale.data}, not on {args.data}"
+        print(f"benchmarks: {said}", file=sys.stderr)
+    show = getattr(args, "show", False)
+    return suite.open(args.scale, args.data, args.data_dir, args.recipe, args.work, show)
+
+
+def command_of(args: argparse.Namespace, name: str) -> str:
+    """The command that makes this table, without where models and records are."""
+    words = ["python", "-m", "benchmarks", "run", name, "--scale", args.scale]
+    words += ["--data", args.data] if args.data else []
+    words += ["--recipe", args.recipe] if args.recipe != "tuned" else []
+    words += ["--seeds", str(args.seeds)] if args.seeds else []
+    return shlex.join(words)
+
+
+def _print_table(result: dict[str, Any]) -> None:
+    title = f"{result['table']} (§{result['section']}): {result['title']}; {result['data']['name']}, "
+    shown = RichTable(title=f"{title}{result['scale']}, {result['recipe']}", title_justify="left")
+    for number, title in enumerate(markdown.header(result)):
+        ours = number < len(result["heads"])
+        shown.add_column(title, justify="left" if ours else "right", style="dim" if title == "thesis" else "")
+    for row in result["rows"]:
+        shown.add_row(*markdown.cells(result, row))
+    _print(shown)
+    for question, answer in result["answers"].items():
+        print(f"{question}: {markdown.answer_text(answer)}")
+
+
+def speed(args: argparse.Namespace) -> None:
+    """`speed`: measure how fast models train."""
+    result = speeds.run(args.names or speeds.usual(), args.peers, args.out)
+    shown = RichTable("what", "figure", title="speed", title_justify="left")
+    for name, value in speeds.flat(result["figures"]):
+        shown.add_row(name, value)
+    _print(shown)
+    if args.json:
+        command.print_json(result)
+
+
+def profile(args: argparse.Namespace) -> None:
+    """`profile`: write a trace of some steps of a model's training.
+
+    Raises:
+        UserError: the model is not trained on such data.
+    """
+    suite = registry.engine_models()[args.name]
+    if args.data is not None and args.data not in suite.data_sets:
+        choices = ", ".join(suite.data_sets)
+        raise UserError(f"{args.name} is not trained on {args.data}", "--data", f"choose {choices}")
+    store = _open(args, suite)
+    steps = tracing.trace(store.trainer(store.example(args.name, store.scale)), args.trace)
+    print(f"{steps} steps of {args.name} in {args.trace}")
+
+
+def data(args: argparse.Namespace) -> None:
+    """`data`: list data sets, or fetch one."""
+    if args.name is None:
+        shown = RichTable("name", "what", "terms", box=None)
+        for item in sets.DATA_SETS.values():
+            shown.add_row(item.name, item.title, item.terms)
+        _print(shown)
+        return
+    for path in fetch.fetch(args.name, args.data_dir):
+        print(path)
+
+
+def report(args: argparse.Namespace) -> None:
+    """`report`: write the pages that are made from records and registries."""
+    print(pages.write(args.out, registry.TABLES))
+    if args.out == record.RESULTS:
+        listed = [model for _, model in registry.models().values()]
+        print(pages.write_readme(record.RESULTS.parents[1] / "README.md", args.out, registry.TABLES, listed))
+
+
+def _print(shown: RichTable) -> None:
+    # as wide as the table where the output is no terminal: a pipe has no width
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    console.print(shown)

@@ -1,0 +1,27 @@
+"""How large a benchmark is: what the scales of all suites share."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from jaxfit.recipe import Recipe
+
+RECIPES = ("tuned", "thesis")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What shrinks from the thesis' setting: data, models, training."""
+
+    name: str
+    about: str
+    data: str  # the data set unless --data names one
+    # model -> fields of its tuned recipe that fit this size
+    tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, kw_only=True)
+    epochs: int | None = field(default=None, kw_only=True)  # of every recipe
+
+    def adapt(self, model: str, name: str, recipe: Recipe) -> Recipe:
+        """The recipe of this name of a model, as it is at this scale."""
+        changes = dict(self.tuned.get(model, {})) if name == "tuned" else {}
+        changes |= {} if self.epochs is None else {"epochs": self.epochs}
+        return replace(recipe, **changes)

@@ -1,0 +1,96 @@
+"""The fingerprint of the source code that determines a trained model, part of the model's identity."""
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("jaxfit", "jaxlm", "jaxcf")  # imports of other packages are recorded by their versions
+
+
+def fingerprint(modules: Iterable[str], root: Path = ROOT) -> str:
+    """Hash the code of some modules and of all that they import from the project.
+
+    Comments, docstrings, layout and type-checking imports do not count. Neither does the file of a package itself,
+    `__init__.py`: it lists what the package has, and a model more changes nothing for the others.
+
+    Args:
+        modules: names as they are imported, "jaxlm.models.lbl".
+        root: the folder that holds the packages.
+
+    Returns:
+        16 hexadecimal digits.
+    """
+    files = sorted(path for path in closure(modules, root) if path.name != "__init__.py")
+    lines = [f"{path.relative_to(root).as_posix()} {_digest(path)}\n" for path in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
+
+
+def closure(modules: Iterable[str], root: Path = ROOT) -> set[Path]:
+    """Find the files of modules and of all that they import from the project, directly or not.
+
+    Raises:
+        ValueError: one of the modules is not of the project.
+    """
+    left = []
+    for module in modules:
+        found = _file(module, root)
+        if found is None:
+            raise ValueError(f"{module} is not a module of {', '.join(PACKAGES)}")
+        left.append(found)
+    known: set[Path] = set()
+    while left:
+        path = left.pop()
+        if path not in known:
+            known.add(path)
+            left += (found for name in _imports(path, root) if (found := _file(name, root)) is not None)
+    return known
+
+
+def _file(module: str, root: Path) -> Path | None:
+    """The file of a module of the project; None for anything else."""
+    if module.partition(".")[0] not in PACKAGES:
+        return None
+    place = root.joinpath(*module.split("."))
+    for path in (place.with_suffix(".py"), place / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+@cache
+def _imports(path: Path, root: Path) -> tuple[str, ...]:
+    """The modules that a file imports, wherever it does; of `from a import b`, a.b where that is a module, else a."""
+    package = path.relative_to(root).with_suffix("").parts[:-1]
+    names = []
+    for node in _statements(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            inside = [f"{base}.{alias.name}" for alias in node.names]
+            names += [name if _file(name, root) else base for name in inside]
+    return tuple(names)
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those under `if TYPE_CHECKING:`."""
+    yield tree
+    for child in ast.iter_child_nodes(tree):
+        if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
+            yield from _statements(child)
+
+
+@cache
+def _digest(path: Path) -> str:
+    """The sha256 of a file's code, written out in one style and without docstrings."""
+    tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
+            ast.get_docstring(node, clean=False) is not None
+        ):
+            del node.body[0]
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest()

@@ -1,0 +1,240 @@
+"""Trained recommenders that tables share: what determines each, and how it is trained."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import jax
+import numpy as np
+
+from benchmarks.core.models import ListedModel
+from benchmarks.core.store import Fitted, Part, Store
+from benchmarks.data.rating_sets import RatingSet
+from benchmarks.ratings import adapter
+from benchmarks.ratings.scales import Scale
+from jaxcf.data import splits
+from jaxcf.data.ratings import Dataset, Pairs, Ratings, digest, take
+from jaxcf.metrics import Evaluation, evaluate
+from jaxcf.recommender import Model
+from jaxfit.errors import UserError
+from jaxfit.recipe import Recipe
+from jaxfit.run_dir.training import Run
+from jaxfit.shuffle import permutation
+from jaxfit.trainer import Trainer
+
+GROUPS = 5  # of users, each left out of one training (Figure 5.5)
+NETFLIX_MILLIONS = 99  # of training ratings
+USUAL = 50  # features or hidden units in the thesis, where nothing else is said
+
+
+class Share(NamedTuple):
+    """Part of the training ratings, and more pairs of user and movie that a model conditions on (§5.4.4).
+
+    millions: of the thesis' 99 million that are trained on; added: so many of `sets` equal sets that the other
+    training ratings are cut into, without their stars.
+    """
+
+    millions: int
+    added: int = 0
+    sets: int = 1
+
+    def ends(self, ratings: int) -> tuple[int, int]:
+        """How many of so many training ratings are trained on, and with how many more the rated set ends."""
+        first = round(ratings * self.millions / NETFLIX_MILLIONS)
+        return first, first + (ratings - first) * self.added // self.sets
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A recommender that a table asks for."""
+
+    model: str
+    size: int = 0  # features or hidden units; 0: a bias model
+    seed: int = 1
+    rated: Literal["train", "all"] = "train"  # conditional models: also validation and test pairs?
+    trained_on: Share | None = None  # None: all training ratings
+    group: int | None = None  # of users left out of training and validation, and predicted
+    # of the data: 0 as it comes, then other ways to split it (of all of it: no share, no group)
+    split: int = 0
+
+    def label(self) -> str:
+        """A short name for people, part of the folder's name."""
+        name = f"{self.model}{self.size or ''}" + ("-all-pairs" if self.rated == "all" else "")
+        if self.trained_on is not None:
+            millions, added, sets = self.trained_on
+            name += f"-{millions}of99" + (f"-rated{added}of{sets}" if added else "")
+        name += "" if self.group is None else f"-without{self.group + 1}"
+        name += f"-split{self.split}" if self.split else ""
+        return f"{name}-seed{self.seed}" if self.size else name
+
+
+class RatingStore(Store[Spec]):
+    """Recommenders; their predictions are stars, not clipped, float32 [ratings of a part].
+
+    Those of a model that a group of users was left out of are of that group's ratings.
+    """
+
+    thesis_data = "the Netflix Prize, 99 million ratings"
+    unit = "ratings"
+    sources = adapter.SOURCES
+    scale: Scale
+
+    def __init__(self, ratings: RatingSet, scale: Scale, recipe: str, work: Path, show: bool = False):
+        super().__init__(scale, recipe, work, show)
+        self.data, self.asked, _ = ratings
+        self.name = self.data.name
+        self._splits = {0: ratings}
+
+    @property
+    def models(self) -> Mapping[str, ListedModel]:
+        """The registry."""
+        return adapter.models()
+
+    def describe(self) -> dict[str, Any]:
+        """The data as a record names it."""
+        data, test = self.data, self.data.test
+        return {
+            "name": data.name, "sha256": data.sha256, "note": data.note,
+            "users": data.catalogue.num_users, "items": data.catalogue.num_items,
+            "ratings": {
+                "train": len(data.train.user), "valid": len(data.valid.user),
+                "test": 0 if test is None else len(test.user),
+            },
+        }  # fmt: skip
+
+    def size(self) -> str:
+        """How much data there is, in words."""
+        known = self.describe()
+        ratings = ", ".join(f"{count:,} for {part}" for part, count in zip(
+            ("training", "validation", "the test"), known["ratings"].values(), strict=True
+        ))  # fmt: skip
+        return f"{known['users']:,} users, {known['items']:,} movies; ratings: {ratings}"
+
+    def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
+        """A model's validation, epoch by epoch, as a record names it: of predictions not clipped."""
+        return {"validation_rmse": [round(float(np.sqrt(line["valid"])), 5) for line in history]}
+
+    @staticmethod
+    def example(model: str, scale: Scale) -> Spec:
+        """A model of this name in the size that is usual at a scale."""
+        sizes = {"num_features": scale.features, "num_hidden": scale.hidden}
+        field = adapter.size_name(model)
+        return Spec(model, sizes[field][USUAL] if field else 0)
+
+    def ratings(self, spec: Spec) -> RatingSet:
+        """The data, split as for this model.
+
+        Raises:
+            UserError: the data are split in one way only.
+        """
+        if spec.split not in self._splits:
+            again = self._splits[0].again
+            if again is None:
+                raise UserError(f"{self.name} has but one split", "--data", "choose another data set")
+            self._splits[spec.split] = again(spec.split)
+        return self._splits[spec.split]
+
+    def identity(self, spec: Spec) -> dict[str, Any]:
+        """All that determines the trained model, apart from the source code."""
+        data, asked, _ = self.ratings(spec)
+        recipe, config = self._recipe(spec)
+        known: dict[str, Any] = {
+            "kind": spec.model,
+            "data": {"name": self.name, "sha256": data.sha256},
+            "part": spec.trained_on,
+            "group": spec.group,
+            "config": config,
+        }
+        if recipe is None:
+            return known
+        known |= {"seed": spec.seed, "recipe": asdict(recipe)}
+        if adapter.uses_rated_items(spec.model):
+            pairs = hashlib.sha256(np.stack(asked).astype("<i4").tobytes()).hexdigest()
+            known["rated"] = spec.rated if spec.rated == "train" else {"train and": pairs}
+        return known
+
+    def _recipe(self, spec: Spec) -> tuple[Recipe | None, dict[str, Any]]:
+        """The recipe of a model, None for a closed form, and its configuration."""
+        recipe, config = adapter.recipe(spec.model, self.recipe, spec.size)
+        return recipe and self.scale.adapt(spec.model, self.recipe, recipe), config
+
+    def evaluate(self, spec: Spec, part: Part = "valid") -> Evaluation:
+        """The errors of a model's predictions; of no ratings where the data set has no test."""
+        data = self.ratings(spec).data
+        ratings = data.valid if part == "valid" else data.test
+        if ratings is None:
+            return Evaluation()
+        return evaluate(self.get(spec).predictions(part), ratings.stars, data.catalogue.scale)
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """Which of the GROUPS each user is in, int32 [users] (Figure 5.5)."""
+        return splits.groups(jax.random.key(0), self.data.catalogue.num_users, GROUPS)
+
+    @cached_property
+    def _rank(self) -> np.ndarray:
+        """Training ratings in random order: shares are beginnings of it, so that larger ones contain smaller."""
+        return np.asarray(permutation(jax.random.key(0), len(self.data.train.user)))
+
+    def training_data(self, spec: Spec) -> tuple[Dataset, Pairs]:
+        """What a model is trained on, and the pairs that it conditions on beside."""
+        data, asked, _ = self.ratings(spec)
+        rated = asked if spec.rated == "all" else adapter.NONE
+        if spec.trained_on is not None:
+            first, last = spec.trained_on.ends(len(data.train.user))
+            rest = (self._rank >= first) & (self._rank < last)
+            rated = Pairs(data.train.user[rest], data.train.item[rest])
+            data = _with(data, take(data.train, self._rank < first), data.valid)
+        if spec.group is not None:
+            train, valid = (take(p, self.groups[p.user] != spec.group) for p in (data.train, data.valid))
+            data = _with(data, train, valid)
+        return data, rated
+
+    def fit(self, spec: Spec, directory: Path) -> Fitted:
+        """Train a model, or go on with its training where a run was interrupted."""
+        data, rated = self.training_data(spec)
+        recipe, config = self._recipe(spec)
+        trained = adapter.train(
+            spec.model, data, directory, rated=rated, recipe=recipe, config=config, seed=spec.seed,
+            run=Run(resume=True, show=self.show),
+        )  # fmt: skip
+        split = self.ratings(spec).data
+        predictions = {"valid": self._stars(spec, trained.model, split.valid)}
+        if split.test is not None:
+            predictions["test"] = self._stars(spec, trained.model, split.test)
+        return Fitted(trained.seconds, len(data.train.user), predictions)  # type: ignore[arg-type]
+
+    def _stars(self, spec: Spec, model: Model, ratings: Ratings) -> np.ndarray:
+        """Predictions of ratings; for users left out, from which movies these rated in all of training alone."""
+        predictor = model.predictor
+        if spec.group is not None:
+            known, ratings = (take(p, self.groups[p.user] == spec.group) for p in (self.data.train, ratings))
+            predictor = adapter.of_rated_alone(model, self.data.catalogue.num_users, known)
+        return model.stars(predictor, ratings.user, ratings.item, clip=False)
+
+    def shape(self, spec: Spec) -> tuple[Any, ...]:
+        """What decides how long training takes."""
+        return spec.model, spec.size, spec.rated, spec.trained_on, spec.group is None
+
+    def trainer(self, spec: Spec) -> Trainer:
+        """The training of a model of this shape, at its first step."""
+        data, rated = self.training_data(spec)
+        recipe, config = self._recipe(spec)
+        assert recipe is not None
+        return adapter.trainer(spec.model, data, rated, recipe, config)
+
+    def validation(self) -> int:
+        """How many ratings are scored after each epoch."""
+        return len(self.data.valid.user)
+
+    def num_parameters(self, spec: Spec) -> int:
+        """How many numbers a model learns."""
+        _, config = self._recipe(spec)
+        return adapter.num_parameters(spec.model, self.ratings(spec).data.catalogue, config)
+
+
+def _with(data: Dataset, train: Ratings, valid: Ratings) -> Dataset:
+    return data._replace(train=train, valid=valid, sha256=digest(train, valid, data.catalogue))

@@ -1,0 +1,19 @@
+"""All that the benchmarks can make or measure: suites, tables, models."""
+
+from benchmarks.core.models import ListedModel
+from benchmarks.core.suite import Suite
+from benchmarks.language import tables as language
+from benchmarks.ratings import tables as ratings
+
+SUITES = (language.SUITE, ratings.SUITE)
+TABLES = {**language.TABLES, **ratings.TABLES}
+
+
+def models() -> dict[str, tuple[Suite, ListedModel]]:
+    """The models of all registries."""
+    return {name: (suite, model) for suite in SUITES for name, model in suite.models().items()}
+
+
+def engine_models() -> dict[str, Suite]:
+    """The models that are trained step by step, which can be projected, measured and traced; each with its suite."""
+    return {name: suite for name, (suite, model) in models().items() if model.by_engine}

@@ -1,0 +1,244 @@
+"""How fast recommenders reach an error, and how fast they pass over the ratings: what their measurements share."""
+
+import functools
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import product
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from benchmarks.core.timing import copy_bandwidth, pass_seconds
+from benchmarks.data import sets as data
+from benchmarks.ratings import adapter
+from benchmarks.ratings.scales import MOVIELENS_1M
+from benchmarks.speed.peers.factorizers import Train
+from jaxcf.data.ratings import Dataset
+from jaxcf.data.synthetic import Planted, planted, reference
+from jaxcf.metrics import evaluate
+from jaxfit.errors import UserError
+from jaxfit.recipe import Recipe
+from jaxfit.trainer import Trainer
+
+ROUNDS = 3
+
+
+class Problem(NamedTuple):
+    """What all programs train on: split ratings, what they are, and the validation errors to reach, in stars.
+
+    errors: of predictions clipped to the scale.
+    """
+
+    data: Dataset
+    about: str
+    errors: tuple[float, ...]
+
+
+class Contender(NamedTuple):
+    """A program at a rank: how it trains, and the settings that are tried, as in `peers.factorizers.Peer`."""
+
+    train: Train
+    grid: Mapping[str, Sequence[Any]]
+    passes: tuple[str, Sequence[int]]
+
+
+class Trial(NamedTuple):
+    """One training: seconds without compilation, those of compilation, and the validation error it reached."""
+
+    setting: dict[str, Any]
+    seconds: float
+    compilation: float
+    rmse: float
+
+
+def problem(errors: tuple[float, ...]) -> Problem:
+    """MovieLens 1M, where it is; otherwise as many planted ratings, and errors relative to what is known of them.
+
+    The same split for all: a tenth for the test, which nothing reads here, a twentieth of the rest for validation.
+    """
+    try:
+        found = data.load("ml-1m", None).data
+    except UserError as error:
+        return planted_problem(MOVIELENS_1M, f"{error.what}; set {data.VARIABLE}")
+    return Problem(found, f"MovieLens 1M, {len(found.train.user):,} training ratings", errors)
+
+
+def planted_problem(shape: Planted, why: str) -> Problem:
+    """Planted ratings, and 6 % and 3 % above their reference as the errors to reach."""
+    drawn = planted(jax.random.key(0), shape, 0.045, 0.1)
+    assert drawn.truth is not None
+    known = reference(drawn.truth, drawn.train, drawn.valid, drawn.catalogue.scale).rmse
+    about = f"planted, {len(drawn.train.user):,} training ratings, as there is no MovieLens 1M ({why})"
+    return Problem(drawn, about, tuple(round(share * known, 3) for share in (1.06, 1.03)))
+
+
+def configured(model: str, **setting: Any) -> tuple[Recipe, dict[str, Any]]:
+    """A model's tuned recipe and its configuration; a setting names fields of either to change."""
+    recipe, config = adapter.recipe(model, "tuned", None)
+    assert recipe is not None
+    of_recipe = {field.name for field in fields(Recipe)} & setting.keys()
+    of_config = {name: value for name, value in setting.items() if name not in of_recipe}
+    return replace(recipe, **{name: setting[name] for name in of_recipe}), config | of_config
+
+
+def trainer(model: str, data: Dataset, **setting: Any) -> Trainer:
+    """The training of a model in this setting, at its first step."""
+    return adapter.trainer(model, data, adapter.NONE, *configured(model, **setting))
+
+
+def ours(model: str, data: Dataset, **fixed: Any) -> Train:
+    """Train a model of jaxcf, from ratings in memory to its best parameters, validated after every pass."""
+    return lambda **setting: adapter.fit(model, data, *configured(model, **fixed, **setting))
+
+
+def trial(train: Train, setting: Mapping[str, Any], data: Dataset) -> Trial:
+    """Train once, and evaluate on the validation ratings."""
+    spans = _compilations()
+    known, begin = len(spans), time.perf_counter()
+    predict = train(**setting)
+    seconds = time.perf_counter() - begin
+    compilation = covered(spans[known:], begin)
+    found = evaluate(predict(data.valid.user, data.valid.item), data.valid.stars, data.catalogue.scale)
+    return Trial(dict(setting), seconds - compilation, compilation, found.rmse)
+
+
+@functools.cache
+def _compilations() -> list[tuple[float, float]]:
+    """A list that grows by the begin and end of everything that JAX traces, lowers or compiles from now on."""
+    spans: list[tuple[float, float]] = []
+
+    def listen(event: str, duration_secs: float, **_: Any) -> None:
+        if event.startswith("/jax/core/compile/"):
+            now = time.perf_counter()
+            spans.append((now - duration_secs, now))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    return spans
+
+
+def covered(spans: Sequence[tuple[float, float]], begin: float) -> float:
+    """Seconds since `begin` that spans cover, which may overlap: what is traced while something else is."""
+    total = 0.0
+    for first, last in sorted(spans):
+        total += max(0.0, last - max(first, begin))
+        begin = max(begin, last)
+    return total
+
+
+def times(contenders: Mapping[str, Contender], problem: Problem, rounds: int | None = None) -> dict[str, Any]:
+    """For each contender and error: the shortest training of its grid that reaches it.
+
+    Every combination of the grid is tried with more and more passes, until it reaches all of the errors. The
+    shortest trainings are then made `rounds` times again (None: ROUNDS), all contenders' in turn, and medians given;
+    where the median error misses, as threads that race give another each time, the next shortest is taken.
+    Seconds with compilation are what a process takes that trains but once.
+    """
+    jax.clear_caches()  # what is compiled here has not been before
+    trials = {name: _tried(contender, problem) for name, contender in contenders.items()}
+    left = {
+        (name, error): sorted((t for t in trials[name] if t.rmse <= error), key=lambda t: t.seconds)
+        for name in contenders
+        for error in problem.errors
+    }
+    settled: dict[tuple[str, float], list[Trial]] = {}
+    while waiting := [place for place in left if left[place] and place not in settled]:
+        again = [
+            {p: trial(contenders[p[0]].train, left[p][0].setting, problem.data) for p in waiting}
+            for _ in range(ROUNDS if rounds is None else rounds)
+        ] or [{place: left[place][0] for place in waiting}]
+        for place in waiting:
+            turns = [turn[place] for turn in again]
+            if np.median([turn.rmse for turn in turns]) <= place[1]:
+                settled[place] = turns
+            else:
+                del left[place][0]
+    figures: dict[str, Any] = {}
+    for name in contenders:
+        figures[name] = {"lowest RMSE": min(trial.rmse for trial in trials[name])}
+        for error in problem.errors:
+            place = name, error
+            there = place in settled
+            figures[name][f"to {error:.3f}"] = (
+                _summary(settled[place], trials[name]) if there else "not reached"
+            )
+    return figures
+
+
+def _tried(contender: Contender, problem: Problem) -> list[Trial]:
+    done = []
+    for values in product(*contender.grid.values()):
+        for passes in contender.passes[1]:
+            setting = dict(zip(contender.grid, values, strict=True)) | {contender.passes[0]: passes}
+            done.append(trial(contender.train, setting, problem.data))
+            if done[-1].rmse <= min(problem.errors):
+                break
+    return done
+
+
+def _summary(turns: list[Trial], trials: list[Trial]) -> dict[str, Any]:
+    seconds = float(np.median([turn.seconds for turn in turns]))
+    first = max(trial.compilation for trial in trials)
+    setting = ", ".join(f"{name} {value}" for name, value in turns[0].setting.items())
+    return {
+        "seconds": seconds,
+        **({"seconds with compilation": seconds + first} if first else {}),
+        "RMSE": float(np.median([turn.rmse for turn in turns])),
+        "setting": setting,
+    }
+
+
+def pass_rate(model: str, data: Dataset, **setting: Any) -> float:
+    """Ratings per second of a pass of ours, shuffling included, validation not; the median of some."""
+    training = trainer(model, data, **setting)
+    seconds = [pass_seconds(training, number) for number in range(ROUNDS + 1)][1:]  # the first compiles
+    return training.events / float(np.median(seconds))
+
+
+def peer_pass_rate(
+    train: Train, data: Dataset, setting: Mapping[str, Any], passes: str, most: int
+) -> float | None:
+    """Ratings per second of a pass of a peer: by how much longer `most` passes take than one. None if no longer."""
+
+    def seconds(number: int) -> float:
+        trials = [trial(train, {**setting, passes: number}, data).seconds for _ in range(ROUNDS)]
+        return float(np.median(trials))
+
+    longer = seconds(most) - seconds(1)
+    return (most - 1) * len(data.train.user) / longer if longer > 0 else None
+
+
+def bytes_of_rating(rank: int) -> int:
+    """What a step of SGD reads and writes for a rating, at least: it, and two rows with their biases there and back."""
+    return 12 + 2 * 2 * 4 * (rank + 1)
+
+
+def alone(
+    model: str,
+    problem: Problem,
+    sizes: Sequence[tuple[str, int]],
+    grid: Mapping[str, Sequence[Any]],
+    passes: tuple[str, Sequence[int]],
+) -> dict[str, Any]:
+    """Figures of a model at some sizes (fields of its Config), without peers."""
+    figures: dict[str, Any] = {
+        "ratings": problem.about,
+        "cores": os.cpu_count(),
+        "copied_bytes_per_second": copy_bandwidth(),
+        "grid": in_words(grid, passes),
+    }
+    first = {name: values[0] for name, values in grid.items()}
+    for name, number in sizes:
+        train = ours(model, problem.data, **{name: number})
+        found = times({model: Contender(train, grid, passes)}, problem, rounds=0)[model]
+        rate = pass_rate(model, problem.data, **{name: number}, **first)
+        figures[f"{name} {number}"] = found | {"ratings_per_second": rate}
+    return figures
+
+
+def in_words(grid: Mapping[str, Sequence[Any]], passes: tuple[str, Sequence[int]]) -> str:
+    """A grid in words."""
+    tried = {**grid, passes[0]: passes[1]}
+    return "; ".join(f"{name} {' or '.join(map(str, values))}" for name, values in tried.items())

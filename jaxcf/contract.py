@@ -1,0 +1,264 @@
+"""What a rating model is to the rest of the package: a record that says how it is fitted and what it can do.
+
+A model's file ends with a `RatingModel`; the registry (`jaxcf.models`) names it in one line. Commands, training,
+loading and benchmarks read the record and nothing else. This module does not import JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings
+from jaxfit.errors import UserError
+
+if TYPE_CHECKING:
+    import jax
+
+FROM_DATA = (
+    "num_users",
+    "num_items",
+    "mean",
+    "num_values",
+    "low",
+    "step",
+)  # fields of a Config, where it has them
+NO_PAIRS = Pairs(np.zeros(0, np.int32), np.zeros(0, np.int32))
+
+# Users and items as indices, int32[n] each, -1 for an unknown one -> expected stars, float32[n], not clipped.
+Predictor = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class KnownUsers(NamedTuple):
+    """Users 0 … number - 1, their known ratings, and further items that they rated in a way that is not known.
+
+    rated_only: models that use rated items condition on `rated` alone, not also on the items of `ratings`.
+    """
+
+    number: int
+    ratings: Ratings
+    rated: Pairs = NO_PAIRS
+    rated_only: bool = False
+
+    @property
+    def rated_sets(self) -> tuple[Ratings | Pairs, ...]:
+        """The sets of pairs whose union is what models that use rated items condition on."""
+        return (self.rated,) if self.rated_only else (self.ratings, self.rated)
+
+    def with_rated(self, pairs: Pairs, only: bool = False) -> KnownUsers:
+        """The same users with further rated pairs; with `only`, with these in place of all others."""
+        joined = Pairs(*(np.concatenate(columns) for columns in zip(self.rated, pairs, strict=True)))
+        return self._replace(rated=pairs if only else joined, rated_only=only or self.rated_only)
+
+
+# Ways of fitting
+
+
+class TrainingSetup(NamedTuple):
+    """What the engine trains: the program, the parameters before training, training and validation data."""
+
+    program: Any
+    params: Any
+    train: Any
+    valid: Any
+
+
+@dataclass(frozen=True)
+class BySGD:
+    """Fitted by the engine's stochastic gradients.
+
+    prepare(key, data, rated, config) -> the setup; key: of the initial parameters; rated: `KnownUsers.rated`.
+    """
+
+    prepare: Callable[[jax.Array, Dataset, Pairs, Any], TrainingSetup]
+    name: str = "sgd"
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """Fitted by one exact computation: solve(training ratings, config) -> parameters."""
+
+    solve: Callable[[Ratings, Any], Any]
+    name: str = "closed-form"
+
+
+class Sweeps(NamedTuple):
+    """A fit by sweeps before its first one.
+
+    params: a pytree of arrays; sweep(params, key) -> those after one more sweep, drawn from the key where it samples;
+    objective(params) -> what the sweeps minimise, per rating (or another number worth journaling);
+    error(params) -> mean squared error of the validation ratings, in squared stars;
+    mean_after: sweeps after which the mean of the parameters of all later sweeps is validated, and is the result, as
+    for posterior samples; infinite: the parameters of the sweep with the lowest error are the result.
+    """
+
+    params: Any
+    sweep: Callable[[Any, jax.Array], Any]
+    objective: Callable[[Any], float]
+    error: Callable[[Any], float]
+    mean_after: float = np.inf
+
+
+@dataclass(frozen=True)
+class SweepRecipe:
+    """How long a model is fitted by sweeps, where it is fitted in no other way."""
+
+    epochs: int = field(metadata={"help": "sweeps at most", "unit": "sweeps"})
+    patience: int = field(metadata={"help": "sweeps without improvement before the end", "unit": "sweeps"})
+
+
+@dataclass(frozen=True)
+class BySweeps:
+    """Fitted by sweeps over all parameters: alternating exact solutions, Gibbs sampling.
+
+    prepare(key, data, rated, config, recipe) -> the sweeps; the driver (`jaxcf.solvers.sweeps`) makes at most
+    `recipe.epochs` of them, stops after `recipe.patience` without improvement, and keeps the best parameters.
+    uses: the fields of the recipe that matter.
+    """
+
+    name: str
+    about: str
+    prepare: Callable[[jax.Array, Dataset, Pairs, Any, Any], Sweeps]
+    uses: tuple[str, ...] = ("epochs", "patience")
+
+
+Fitting = BySGD | ClosedForm | BySweeps
+
+
+# Capabilities: what some models can do and others cannot. `offers` says it in messages.
+
+
+@dataclass(frozen=True)
+class PredictsRatings:
+    """The model predicts stars for users that it was trained on.
+
+    Attributes:
+        predictor: (params, config, users) -> Predictor, from what is known of them now, which may be more rated pairs
+            than in training.
+    """
+
+    offers: ClassVar[str] = "predictions"
+    predictor: Callable[[Any, Any, KnownUsers], Predictor]
+
+
+@dataclass(frozen=True)
+class PredictsExactly:
+    """The model predicts exactly, for any users, where its other predictions are an approximation.
+
+    Attributes:
+        predictor: (params, config, users) -> Predictor.
+    """
+
+    offers: ClassVar[str] = "exact predictions beside approximate ones"
+    predictor: Callable[[Any, Any, KnownUsers], Predictor]
+
+
+@dataclass(frozen=True)
+class FoldsIn:
+    """The model predicts for users that were not in training, all of whose other parameters stay as they are.
+
+    Attributes:
+        predictor: (params, config, users, decay) -> Predictor; decay: of the recipe, by parameter.
+    """
+
+    offers: ClassVar[str] = "predictions for new users"
+    predictor: Callable[[Any, Any, KnownUsers, Mapping[str, float]], Predictor]
+
+
+@dataclass(frozen=True)
+class TakesNewItems:
+    """The model takes items that were not in training, from ratings by users that were.
+
+    Attributes:
+        extend: (params, config, place, ratings, num_items, decay) -> parameters and Config of `num_items` items;
+            place: int32[old items], where each old item goes; ratings: of the new ones, by the users of training.
+    """
+
+    offers: ClassVar[str] = "a way to take new items"
+    extend: Callable[[Any, Any, NDArray[np.int32], Ratings, int, Mapping[str, float]], tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class SimilarItems:
+    """The model has item vectors that are close in angle for items that are alike.
+
+    Attributes:
+        vectors: (params, config) -> float32[items, …].
+    """
+
+    offers: ClassVar[str] = "item vectors"
+    vectors: Callable[[Any, Any], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class UsesRatedItems:
+    """The model conditions on which items a user rated, even where the ratings are not known (`rated_sets`)."""
+
+    offers: ClassVar[str] = "a use for rated items"
+
+
+Capability = TypeVar("Capability")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RatingModel:
+    """A model of ratings: what it is, how it is fitted, what it can do.
+
+    Attributes:
+        name: as in `jaxcf train NAME`.
+        about: a noun phrase for the help.
+        source: the paper and section that it is from.
+        config: frozen dataclass of all that shapes the model; the data decide its fields named in FROM_DATA.
+        params: class of its parameters.
+        shapes: config -> the parameters' shapes, as `jax.ShapeDtypeStruct`s.
+        recipes: name -> how it is fitted (a Recipe, a SweepRecipe, None for a closed form) and fields of Config.
+        fitting: the ways in which it can be fitted, the first by default.
+        capabilities: what it can do, at most one of each class.
+        fixed: fields of Config that make it this model.
+    """
+
+    name: str
+    about: str
+    source: str
+    config: type[Any]
+    params: type[Any]
+    shapes: Callable[[Any], Any]
+    recipes: Mapping[str, tuple[Any, dict[str, Any]]]
+    fitting: tuple[Fitting, ...]
+    capabilities: tuple[Any, ...]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def capability(self, kind: type[Capability]) -> Capability | None:
+        """The capability of a class; None where the model lacks it."""
+        return next((each for each in self.capabilities if isinstance(each, kind)), None)
+
+    def solver(self, name: str | None = None) -> Fitting:
+        """The way of fitting of this name, by default the first; raises UserError for an unknown one."""
+        for fitting in self.fitting:
+            if name in (None, fitting.name):
+                return fitting
+        known = ", ".join(fitting.name for fitting in self.fitting)
+        raise UserError(f"{self.name} has no solver {name!r}", "--solver", f"choose from {known}")
+
+    @property
+    def needs_levels(self) -> bool:
+        """Whether ratings must be of a few fixed values."""
+        return "num_values" in self.config.__dataclass_fields__
+
+    def configure(self, catalogue: Catalogue, mean: float, chosen: Mapping[str, Any]) -> Any:
+        """The Config for some data: `chosen` fields, those that make it this model, and those that the data decide.
+
+        Args:
+            catalogue: of the data.
+            mean: of the training ratings, in stars.
+            chosen: other fields of Config.
+        """
+        scale = catalogue.scale
+        sizes = (catalogue.num_users, catalogue.num_items, mean, scale.levels, scale.low, scale.step)
+        of_data = dict(zip(FROM_DATA, sizes, strict=True))
+        decided = {name: of_data[name] for name in FROM_DATA if name in self.config.__dataclass_fields__}
+        return self.config(**{**chosen, **self.fixed, **decided})

@@ -1,0 +1,66 @@
+"""What models share whose prediction for a user and an item depends on that pair alone."""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxcf.contract import Predictor
+
+PAIRS_AT_ONCE = 1 << 18  # predicted by one call of a compiled program, at most
+INDICES_AT_ONCE = 1 << 22
+FOLD_IN_DECAY = (
+    1e-2  # of new users and items where the recipe has none, so that their best vectors are determined
+)
+
+
+@functools.partial(jax.jit, static_argnames=("predict", "config"))
+def _predict(predict: Any, params: Any, user: jax.Array, item: jax.Array, config: Any) -> jax.Array:
+    return predict(params, user, item, config)
+
+
+def by_pairs(predict: Any, params: Any, config: Any) -> Predictor:
+    """The predictor of a model's `predict(params, user, item, config)`.
+
+    Models of equal configurations share a compiled program. Pairs go in blocks whose sizes are powers of two.
+    """
+
+    def predictor(user: np.ndarray, item: np.ndarray) -> NDArray[np.float32]:
+        number = len(user)
+        size = min(PAIRS_AT_ONCE, max(128, 1 << (number - 1).bit_length()))
+        blocks = [
+            np.pad(np.asarray(ids, np.int32), (0, -number % size), constant_values=-1).reshape(-1, size)
+            for ids in (user, item)
+        ]
+        stars = [_predict(predict, params, *block, config) for block in zip(*blocks, strict=True)]
+        return np.concatenate([*stars, np.zeros(0, np.float32)])[:number]
+
+    return predictor
+
+
+def rows_or_zeros(table: jax.Array, index: jax.Array | np.ndarray) -> jax.Array:
+    """Rows of a table, zeros for the index -1."""
+    known = jnp.where(jnp.asarray(index) < 0, table.shape[0], index)
+    return table.at[known].get(mode="fill", fill_value=0)
+
+
+def zero_unrated(table: jax.Array, index: NDArray[np.int32]) -> jax.Array:
+    """A table with zeros, the prior's mean, in the rows that no rating uses, as training would never move them.
+
+    Args:
+        table: [rows, …].
+        index: the row of each training rating, [N].
+    """
+    used = np.zeros(table.shape[0], bool)
+    for begin in range(0, len(index), INDICES_AT_ONCE):  # NumPy copies indices to 64 bits
+        used[index[begin : begin + INDICES_AT_ONCE]] = True
+    return jnp.where(jnp.asarray(used)[:, None], table, 0.0)
+
+
+def positive(decay: Mapping[str, float]) -> dict[str, float]:
+    """A decay that is above 0 for every parameter: the one under which new users and items are solved for."""
+    return {name: value or FOLD_IN_DECAY for name, value in decay.items()}

@@ -1,0 +1,74 @@
+"""The driver of fits by sweeps: alternating exact solutions, or Gibbs sampling, of any model.
+
+Sweep k is drawn from `fold_in(key, k)`, so that the same key gives the same parameters.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxcf.contract import Sweeps
+from jaxfit.errors import UserError
+
+
+class Fitted(NamedTuple):
+    """What a fit by sweeps came to.
+
+    params: after the sweep with the lowest validation error, or the mean of the later sweeps' (`Sweeps.mean_after`);
+    score: their validation error (mean square, in stars²), infinite where none was finite;
+    history: one dict a sweep, as journaled; averaged: how many sweeps `params` are the mean of.
+    """
+
+    params: Any
+    score: float
+    history: list[dict[str, Any]]
+    averaged: int
+
+
+def fit(
+    fitting: Sweeps,
+    key: jax.Array,
+    *,
+    epochs: int,
+    patience: int,
+    journal: Callable[[dict[str, Any]], None] = lambda line: None,
+) -> Fitted:
+    """Sweep until validation has not improved for `patience` sweeps, `epochs` times at most.
+
+    Args:
+        fitting: the model's sweeps.
+        key: of all draws.
+        epochs: sweeps at most.
+        patience: sweeps.
+        journal: called after each sweep with its number, the objective after it, the validation error.
+
+    Raises:
+        UserError: the objective is no longer finite.
+    """
+    params, mean, history = fitting.params, fitting.params, []
+    result, lowest, waited = Fitted(params, math.inf, [], 0), math.inf, 0
+    for number in range(epochs):
+        params = fitting.sweep(params, jax.random.fold_in(key, number))
+        averaged = int(max(1, number + 1 - fitting.mean_after))
+        mean = params if averaged == 1 else _next_mean(mean, params, jnp.float32(averaged))
+        line = {"epoch": number, "objective": fitting.objective(params), "valid": fitting.error(mean)}
+        if not math.isfinite(line["objective"]):
+            raise UserError(f"sweep {number + 1} is not finite", "--solver", "give a larger --decay")
+        journal(line)
+        history.append(line)
+        waited += 1
+        if line["valid"] < lowest:
+            lowest, waited = line["valid"], 0
+        if waited == 0 or number >= fitting.mean_after:
+            result = Fitted(mean, line["valid"], history, averaged)
+        if waited >= patience:
+            break
+    return result._replace(history=history)
+
+
+@jax.jit
+def _next_mean(mean: Any, params: Any, count: jax.Array) -> Any:
+    return jax.tree.map(lambda old, new: old + (new - old) / count, mean, params)

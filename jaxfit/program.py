@@ -1,0 +1,212 @@
+"""The contract between a model and the engine: pure functions of arrays, which take the model's `config` last.
+
+A program is a value. Its functions belong to modules and its config is a frozen dataclass, so that two programs made
+separately from equal configs are equal, and are compiled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+
+from jaxfit.tables import gathered
+
+
+class Mean(NamedTuple):
+    """A weighted mean as a sum over examples and its count: float32 scalars, which add up over steps and devices."""
+
+    total: Any
+    count: Any
+
+
+class Metric(NamedTuple):
+    """What a mean is called where people read it, and how it is read: ("perplexity", np.exp) of a mean in nats."""
+
+    name: str
+    read: Callable[[float], float]
+
+
+LOSS = Metric("loss", float)
+Metrics = Mapping[str, Mean]  # by the names of a program's `training_metrics`
+
+
+class Carried(NamedTuple):
+    """What `loss` and `score` of a sequential program receive: a minibatch, and what each stream carries, [B, …]."""
+
+    batch: Any
+    carry: Any
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """Tables without a dense use: a step reads and writes only the rows that its minibatch names.
+
+    Attributes:
+        touched: (batch, config) -> like params: int32[k] row ids of each such table, None for other parameters. Ids
+            past the end of the table are padding.
+        gradient: (weights, batch, weight, keys, config) -> (loss, Metrics, gradients), where a model knows a faster
+            way than differentiating gathered rows. It reads the `tables.Weights` of each parameter; a gradient is an
+            array for a dense parameter, and a tuple of `tables.Part` for a table. The loss may be None where it is
+            not computed.
+    """
+
+    touched: Callable[[Any, Any], Any]
+    gradient: Callable[..., tuple[Array | None, Metrics, Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Examples of unequal size, laid flat into arrays of a static capacity.
+
+    Attributes:
+        costs: (data) -> int[N] or int[N, lists]: entries of each example, on the host. `batch` receives as many
+            capacities as there are columns.
+    """
+
+    costs: Callable[[Any], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Decay:
+    """What the recipe's decay λ means.
+
+    Attributes:
+        when: "every-step": w <- w (1 - ηλ). "per-row": ½λ|row|² is added once to the loss of the whole training
+            set, so that a step shrinks rows by its share of the examples. "when-touched": it is added each time that
+            a row is used, as `penalty` says.
+        penalty: (params, batch, weight, config) -> like params, scalars: the SUM of weight * ½|row|² over the uses
+            of each parameter's rows. It receives what `loss` does.
+    """
+
+    when: Literal["every-step", "per-row", "when-touched"] = "every-step"
+    penalty: Callable[..., Any] | None = None
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Several steps of SGD within an example, in place of `loss` and its gradient in training, on one device.
+
+    Attributes:
+        visit: (weights, data, example, rate, decay, config) -> (loss, Metrics, weights). example: int32 scalar; rate
+            and decay: like params, scalars, decay being 0 unless it is "when-touched". A minibatch's examples are
+            visited one after another.
+    """
+
+    visit: Callable[..., tuple[Array, Metrics, Any]]
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """Examples in their order, with a state carried along.
+
+    An example is a window of consecutive events. Of B streams, stream b visits the windows b S … (b+1) S - 1, with
+    S = ceil(N / B). `loss` and `score` receive `Carried(batch, carry)`, and return the new carry in addition.
+
+    Attributes:
+        start: (config) -> the carry of one stream at each epoch's start.
+    """
+
+    start: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """What a model gives the engine; `params` may be any pytree of arrays.
+
+    Attributes:
+        config: what shapes the functions below: a frozen dataclass, their last argument.
+        size: (data) -> int, the number of examples.
+        batch: (data, index: int32[B], capacity, config) -> batch: gathers a minibatch. capacity: the static number of
+            ragged entries, one for each column of `Ragged.costs` (0 without).
+        loss: (params, batch, weight: float32[B], keys: key[B], config) -> (scalar, Metrics): the SUM of weight * loss
+            over the examples. Weight 0 is padding; there is one key an example. A sparse program receives
+            `tables.Gathered` rows in place of params.
+        score: (params, batch, config) -> float32[B]: what validation averages, without noise: of each example the sum
+            over its events.
+        metric: how the mean score is read.
+        training_metrics: how the means in the Metrics of `loss` are read; (metric,) by default.
+        events: (data) -> int: how many events (words, ratings) scores are averaged over; None: one an example.
+        at_step: (batch, key, fraction, config) -> batch: in training, the minibatch with what depends on the step. The
+            key is equal on all devices, for noise that a minibatch shares; fraction: float32 scalar, the part of the
+            training that is done.
+        redraw: (data, key, config) -> data, of the same shapes: drawn anew for each epoch.
+        group_size: for data that lie in random order already, and are of equal cost: up to so many neighbouring
+            examples are visited at once, and only the order of such groups is drawn in each epoch, so that memory is
+            read in stretches. A minibatch holds whole groups, two at least: their size is the largest number up to
+            this that divides the minibatch's. `batch` is then asked for examples past the last one, too, whose
+            weight is 0.
+        sparse, ragged, decay, visits, sequential: see their classes; None for programs without.
+    """
+
+    config: Any
+    size: Callable[[Any], int]
+    batch: Callable[[Any, Array, Any, Any], Any]
+    loss: Callable[..., Any]
+    score: Callable[[Any, Any, Any], Any]
+    metric: Metric = LOSS
+    training_metrics: tuple[Metric, ...] = ()
+    events: Callable[[Any], int] | None = None
+    at_step: Callable[[Any, Array, Array, Any], Any] | None = None
+    redraw: Callable[[Any, Array, Any], Any] | None = None
+    group_size: int = 1
+    sparse: Sparse | None = None
+    ragged: Ragged | None = None
+    decay: Decay = Decay()
+    visits: Visits | None = None
+    sequential: Sequential | None = None
+
+    def __post_init__(self) -> None:
+        if not self.training_metrics:
+            object.__setattr__(self, "training_metrics", (self.metric,))
+        validate(self)
+
+    def gathered(self, params: Any, batch: Any) -> Any:
+        """What `loss` reads of whole parameters: `tables.Gathered` rows for a sparse program, else params as given."""
+        return params if self.sparse is None else gathered(params, self.sparse.touched(batch, self.config))
+
+    def num_events(self, data: Any) -> int:
+        """How many events the scores of these data are averaged over."""
+        return self.events(data) if self.events else self.size(data)
+
+
+def validate(program: Program) -> None:
+    """Raise ValueError where a program contradicts itself."""
+    names = [metric.name for metric in program.training_metrics]
+    own_gradient = program.sparse is not None and program.sparse.gradient is not None
+    touched = program.decay.when == "when-touched"
+    faults = {
+        "two metrics of training have the same name": len(set(names)) < len(names),
+        "there is no such decay": program.decay.when not in ("every-step", "per-row", "when-touched"),
+        "a penalty belongs to the decay when-touched, and to no other": (
+            touched != (program.decay.penalty is not None) and not (touched and program.visits)
+        ),
+        "a program's own gradient leaves out its penalty: give no gradient, or another decay": (
+            own_gradient and touched
+        ),
+        "a group has one example at least": program.group_size < 1,
+        "groups of examples must cost alike": program.group_size > 1 and program.ragged is not None,
+        "sequential examples are visited in order, and cost alike": program.sequential is not None
+        and (program.group_size > 1 or program.ragged is not None or program.visits is not None),
+        "a program's own gradient does not return a carry": program.sequential is not None and own_gradient,
+    }
+    for what, wrong in faults.items():
+        if wrong:
+            raise ValueError(what)
+
+
+def parameter_names(params: Any) -> tuple[str, ...]:
+    """The path of each array of a pytree, as recipes name it: "R", "dense/kernel"."""
+    paths, _ = jax.tree_util.tree_flatten_with_path(params)
+    return tuple("/".join(_key_name(key) for key in path) for path, _ in paths)
+
+
+def _key_name(key: Any) -> str:
+    for attribute in ("name", "key", "idx"):
+        if hasattr(key, attribute):
+            return str(getattr(key, attribute))
+    return str(key)

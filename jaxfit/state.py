@@ -1,0 +1,163 @@
+"""What moves in training: the arrays that a step changes, and how far training has come."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from jaxfit import tables
+from jaxfit.program import Mean, Metrics, Program
+
+
+class Sum(NamedTuple):
+    """A float32 sum and the rounding error that it has left out: together exact to about 48 bits (Neumaier 1974)."""
+
+    value: Array
+    error: Array
+
+    def add(self, x: Array) -> "Sum":
+        """The sum with x in it."""
+        total = self.value + x
+        larger = jnp.abs(self.value) >= jnp.abs(x)
+        lost = jnp.where(larger, (self.value - total) + x, (x - total) + self.value)
+        return Sum(total, self.error + lost)
+
+    def __float__(self) -> float:
+        return float(self.value) + float(self.error)
+
+
+class State(NamedTuple):
+    """What the next step needs.
+
+    Attributes:
+        weights: like params, a `tables.Weights` for each array.
+        step: int32, steps since the start.
+        metrics: the epoch's so far: a Mean of `Sum`s for each of the program's `training_metrics`.
+        bad_step: int32, the first step whose loss was not finite, -1 while there is none.
+        carry: of each stream of a sequential program, [B, …]; None for others.
+    """
+
+    weights: Any
+    step: Array
+    metrics: dict[str, Mean]
+    bad_step: Array
+    carry: Any
+
+
+class Rates(NamedTuple):
+    """Traced: learning rates and decays, each like params with a scalar for each array.
+
+    With `anneal` (bool) rates fall to zero as half a cosine over `total` steps (float32).
+    """
+
+    rate: Any
+    decay: Any
+    anneal: Array
+    total: Array
+
+
+class Progress(NamedTuple):
+    """How far training has come, between chunks: all of it that is not an array."""
+
+    epoch: int = 0  # the epoch under way
+    at: int = 0  # steps of it that are done
+    phase: int = 0  # how many rate drops have been entered
+    waited: int = 0  # epochs without improvement in this phase
+    best: float = float("inf")
+    best_epoch: int = -1
+    journal: int = 0  # bytes
+    done: bool = False
+
+
+def start(
+    params: Any,
+    program: Program,
+    transform: optax.GradientTransformation,
+    data: Any,
+    lists: int | None = None,
+    batch_size: int = 1,
+) -> State:
+    """The state before the first step.
+
+    Args:
+        params: initial parameters.
+        program: whose `touched` says which tables are updated by rows.
+        transform: the optimizer's.
+        data: of training.
+        lists: how many ragged lists an example has; None where `costs` has no columns.
+        batch_size: how many streams a sequential program has.
+    """
+    leaves, tree = tables.flatten(params)
+    ids: list[Any] = [None] * len(leaves)
+    sparse = program.sparse
+    if sparse is not None:
+        capacity = 128 if lists is None else (128,) * lists
+        index = jnp.zeros(1, jnp.int32)
+
+        def touched() -> list[Any]:
+            batch = program.batch(data, index, capacity, program.config)
+            if program.at_step is not None:
+                zero = jnp.zeros((), jnp.float32)
+                batch = program.at_step(batch, jax.random.key(0), zero, program.config)
+            return tree.flatten_up_to(sparse.touched(batch, program.config))
+
+        ids = jax.eval_shape(touched)
+    weights = [tables.create(x, transform, by_rows=k is not None) for x, k in zip(leaves, ids, strict=True)]
+    carry = None if program.sequential is None else streams(program, batch_size)
+    zero = jnp.zeros((), jnp.int32)
+    return State(tree.unflatten(weights), zero, no_metrics(program), zero - 1, carry)
+
+
+def streams(program: Program, number: int) -> Any:
+    """What each of so many streams carries at its start: [number, …]."""
+    assert program.sequential is not None
+    one = program.sequential.start(program.config)
+    return jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x), (number, *jnp.shape(x))), one)
+
+
+def no_metrics(program: Program) -> dict[str, Mean]:
+    """Sums of nothing for each metric of training."""
+
+    def zero() -> Sum:  # arrays of its own, as the state is donated
+        return Sum(jnp.zeros((), jnp.float32), jnp.zeros((), jnp.float32))
+
+    return {metric.name: Mean(zero(), zero()) for metric in program.training_metrics}
+
+
+def add_metrics(sums: dict[str, Mean], step: Metrics, factor: Array | float) -> dict[str, Mean]:
+    """The epoch's metrics with a step's, times a factor; raises ValueError where the loss has returned others."""
+    if set(sums) != set(step):
+        raise ValueError(f"the loss returns metrics {sorted(step)}, the program reads {sorted(sums)}")
+
+    def added(sum_: Sum, x: Array) -> Sum:
+        return sum_.add(jnp.asarray(x * factor, jnp.float32))
+
+    return {
+        name: Mean(*[added(sum_, x) for sum_, x in zip(mean, step[name], strict=True)])
+        for name, mean in sums.items()
+    }
+
+
+def means(state: State) -> dict[str, float]:
+    """The epoch's means so far, by name."""
+    values = jax.device_get(state.metrics)
+    return {name: float(m.total) / max(float(m.count), 1e-30) for name, m in values.items()}
+
+
+def current(state: State) -> Any:
+    """The parameters themselves, scales applied."""
+    return jax.tree.map(tables.whole, state.weights, is_leaf=tables.is_weights)
+
+
+def rescaled(state: State) -> State:
+    """The same state with all scales 1."""
+    return state._replace(weights=jax.tree.map(tables.rescale, state.weights, is_leaf=tables.is_weights))
+
+
+@partial(jax.jit, donate_argnums=0)
+def between_epochs(state: State) -> State:
+    """The state between epochs: scales multiplied in, the epoch's metrics back at zero."""
+    return rescaled(state)._replace(metrics=jax.tree.map(jnp.zeros_like, state.metrics))

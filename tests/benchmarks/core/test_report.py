@@ -1,0 +1,64 @@
+"""The pages that are made from records and registries."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import registry
+from benchmarks.core import record, report
+from benchmarks.language.tables import TABLES
+from jaxfit.errors import UserError
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
+    row = {"label": ["HLBL", "T7", "ADAPTIVE(0.4) ×4"], "cells": {"perplexity": {"mean": 112.13}}}
+    worse = {"label": ["LBL", "", ""], "cells": {"perplexity": {"mean": 117.0}}}
+    ngram = {"label": ["Int. KN6", "", ""], "cells": {"perplexity": {"mean": 90.0}}}
+    recorded = {"data": {"name": "ptb"}, "scale": "cpu", "recipe": "tuned", "complete": True}
+    recorded["columns"] = [{"name": "perplexity"}]
+    folder = tmp_path / "benchmarks" / "results"
+    folder.mkdir(parents=True)
+    text = json.dumps(recorded | {"rows": [worse, row, ngram]})
+    (folder / "table-4.4.ptb.cpu.json").write_text(text)
+    text = json.dumps(recorded | {"recipe": "thesis", "rows": [worse], "complete": False})
+    (folder / "table-4.4.ptb.cpu.thesis.json").write_text(text)
+
+    def filled_map(page: str) -> str:
+        return report.fill(page, report.RESULTS, report.results_map(folder, TABLES))
+
+    page = "above\n\n<!-- results -->\nold\n<!-- /results -->\n\nbelow\n"
+    filled = filled_map(page)
+    assert filled_map(filled) == filled
+    assert filled.startswith("above\n\n<!-- results -->\n\n| table ")
+    assert filled.endswith("|\n\n<!-- /results -->\n\nbelow\n")
+    assert "old" not in filled
+    lines = filled.splitlines()
+    (line,) = (line for line in lines if line.startswith("| 4.4 "))
+    assert line.endswith(
+        "| `python -m benchmarks run table-4.4` "
+        "| [ptb, cpu](benchmarks/results/table-4.4.ptb.cpu.md): HLBL T7 ADAPTIVE(0.4) ×4, perplexity 112.1"
+        "<br>[ptb, cpu, thesis](benchmarks/results/table-4.4.ptb.cpu.thesis.md): LBL, perplexity 117.0 (not all rows) |"
+    )
+    assert sum("not recorded yet" in line for line in lines) == len(TABLES), "the others, and speed"
+    with pytest.raises(UserError, match="no place"):
+        filled_map("<!-- results -->")
+
+
+def test_the_readme_lists_every_model_of_the_registries_as_it_is() -> None:
+    """`python -m benchmarks report` brings it up to date."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = [model for _, model in registry.models().values()]
+    assert report.fill(text, report.MODELS, report.list_of_models(listed)) == text
+    for model in listed:
+        assert f"| {model.name} | {model.about} | {model.source} | `{model.command}` |" in text
+
+
+def test_a_record_holds_no_infinity(tmp_path: Path) -> None:
+    path = tmp_path / "record.json"
+    record.write(path, {"rows": [{"values": (1.0, float("inf")), "sd": float("nan")}], "count": 1}, "")
+    assert json.loads(path.read_text(), parse_constant=pytest.fail) == {
+        "rows": [{"values": [1.0, None], "sd": None}], "count": 1,
+    }  # fmt: skip

@@ -1,0 +1,217 @@
+"""Every table of chapters 3 and 4 through its own command, at the smallest scale; records, resuming."""
+
+import dataclasses
+import json
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.core import record, source, table
+from benchmarks.core.store import DONE
+from benchmarks.language import measures, scales
+from benchmarks.language.store import LanguageStore
+from benchmarks.language.suite import SUITE
+from benchmarks.language.tables import kn
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, place_in):
+    return place_in(tmp_path_factory.mktemp("benchmarks"))
+
+
+def test_table_4_4_is_resumed_row_by_row_and_records_all_it_says(place) -> None:
+    where = ("--work", str(place.work), "--out", str(place.out))
+    process = place.start("run", "table-4.4", "--scale", "tiny", *where)
+    path = place.out / "table-4.4.planted.tiny.json"
+    until = time.monotonic() + 200
+    while not (path.exists() and len(json.loads(path.read_text())["rows"]) >= 2):
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    cut = json.loads(path.read_text())
+    assert not cut["complete"]
+    assert 2 <= len(cut["rows"]) < 11
+    assert "Not all rows" in path.with_suffix(".md").read_text()
+    models = {folder: (place.work / "models" / folder / DONE).stat().st_mtime_ns for folder in cut["models"]}
+
+    result, out, err = place.table("table-4.4")
+    for folder, changed in models.items():
+        assert (place.work / "models" / folder / DONE).stat().st_mtime_ns == changed, "trained again"
+    assert "trained hlbl-random-seed1 " not in err
+    assert result == json.loads(path.read_text())
+    for before, after in zip(cut["rows"], result["rows"], strict=False):
+        assert before["cells"] == after["cells"]
+
+    assert [row["label"][1] for row in result["rows"][:8]] == [f"T{i}" for i in range(1, 8)] + [""]
+    assert [row["label"][0] for row in result["rows"][7:]] == ["LBL", "Int. KN2", "Int. KN3", "Int. KN6"]
+    first = result["rows"][0]
+    assert first["thesis"] == {"perplexity": 151.2, "mixture": 107.2, "fitted": 106.0, "proportion": 0.34}
+    assert first["seeds"] == [1]
+    for row in result["rows"][:8]:
+        cells = row["cells"]
+        assert 10 < cells["perplexity"]["mean"] < 60  # uniform guesses: 60
+        # the mixture of two is at least as good as the geometric mean of them
+        kn6 = result["rows"][-1]["cells"]["perplexity"]["mean"]
+        assert cells["mixture"]["mean"] < np.sqrt(cells["perplexity"]["mean"] * kn6)
+        assert 0 <= cells["proportion"]["mean"] <= 1
+    for model in result["models"].values():
+        if model["label"].startswith("hlbl"):
+            assert model["recipe"]["batch_size"] == 100
+            assert len(model["validation_perplexity"]) == 2
+            assert min(model["seconds_per_epoch"], model["examples_per_second"], model["compile_seconds"]) > 0
+    (balanced,) = (model["tree"] for model in result["models"].values() if "balanced" in model["label"])
+    assert result["models"][balanced["bootstrap"]]["label"] == "hlbl-random-seed1"
+    assert len(result["data"]["sha256"]) == 64
+    keys = "commit dirty python jax jaxlib device devices cores matmul_precision XLA_FLAGS"
+    for row in result["rows"]:
+        assert set(row["environment"]) == set(keys.split())
+        assert row["environment"]["matmul_precision"] == "highest"
+    for text in (out, path.with_suffix(".md").read_text()):
+        assert "151.2" in text
+        assert "ADAPTIVE(0.4) ×4" in text
+
+
+def test_rows_and_seeds_can_be_chosen(place) -> None:
+    result, out, err = place.table("table-4.4", "--seeds", "2", "--rows", "Ran", "--out", f"{place.out}-2")
+    assert "trained hlbl-random-seed2" in err
+    assert [row["label"][1] for row in result["rows"]] == ["T1"]
+    assert result["rows"][0]["seeds"] == [1, 2]
+    cell = result["rows"][0]["cells"]["perplexity"]
+    assert len(cell["values"]) == 2
+    assert cell["sd"] == pytest.approx(np.std(cell["values"], ddof=1))
+    assert f"{cell['mean']:.1f} ± {cell['sd']:.1f}" in out
+    assert not result["complete"]
+
+
+def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [table.Row((f"KN{n}",), ((kn(n),),), {}, measures.test_perplexity) for n in (1, 2)]
+    perplexities = table.Table(
+        SUITE, "table-0", "0", "", ("model",), (table.Column("perplexity", ""),), lambda *_: rows
+    )
+    scale = scales.SCALES["tiny"]
+    ours = LanguageStore(scales.corpus("planted", scale), scale, "tuned", tmp_path)
+    monkeypatch.setattr(record, "commit", lambda: {"commit": "one", "dirty": False})
+    table.run(perplexities, ours, tmp_path)
+    monkeypatch.setattr(record, "commit", lambda: {"commit": "two", "dirty": False})
+    result = table.run(perplexities, ours, tmp_path, only="KN2")
+    assert [row["environment"]["commit"] for row in result["rows"]] == ["one", "two"]
+    *_, footer, _, trained = (tmp_path / "table-0.planted.tiny.md").read_text().splitlines()
+    assert "commit one, " in footer
+    assert "commit two, " in footer
+    assert trained == "Models trained at commit one."
+    # what a row was made of is asked for no longer: the row goes
+    rows[0] = dataclasses.replace(rows[0], draws=((kn(1, False),),))
+    result = table.run(perplexities, ours, tmp_path, only="KN2")
+    assert [row["label"] for row in result["rows"]] == [["KN2"]]
+    assert not result["complete"]
+
+
+def test_rows_of_models_that_other_source_trained_stay_as_of_their_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [table.Row((f"KN{n}",), ((kn(n),),), {}, measures.test_perplexity) for n in (1, 2)]
+    columns = (table.Column("perplexity", ""),)
+    perplexities = table.Table(SUITE, "table-0", "0", "", ("model",), columns, lambda *_: rows)
+    scale = scales.SCALES["tiny"]
+    corpus = scales.corpus("planted", scale)
+    results = []
+    for commit, only in (("one", None), ("two", "KN2"), ("three", None)):
+        monkeypatch.setattr(record, "commit", lambda commit=commit: {"commit": commit, "dirty": False})
+        if commit == "two":  # from now on the source code is another
+            monkeypatch.setattr(source, "fingerprint", lambda modules: "0" * 16)
+        store = LanguageStore(corpus, scale, "tuned", tmp_path)
+        results.append(table.run(perplexities, store, tmp_path, only=only))
+        trained = (tmp_path / "table-0.planted.tiny.md").read_text().splitlines()[-1]
+        if commit == "two":
+            one = "kn1 at commit one (by other source code than the present)"
+            assert trained == f"Models trained: {one}; kn2 at commit two."
+    before, mixed, after = ([row["models"] for row in result["rows"]] for result in results)
+    assert mixed == [before[0], after[1]]
+    assert all(name.endswith("-00000000") for names in after for name in names)
+    assert trained == "Models trained: kn1 at commit three; kn2 at commit two."
+    for result in results[1:]:
+        assert [row["cells"] for row in result["rows"]] == [row["cells"] for row in results[0]["rows"]]
+
+
+def test_tables_of_trees_take_the_models_of_table_4_4(place) -> None:
+    _, _, err = place.table("table-4.4", "--rows", "HLBL")
+    assert err.count("table-4.4: HLBL, ") == 7
+    _, _, err = place.table("table-4.4", "--rows", "LBL")  # a word that begins so: not HLBL
+    assert "HLBL" not in err
+    statistics, _, err = place.table("table-4.3")
+    assert "trained" not in err
+    cells = [{name: cell["mean"] for name, cell in row["cells"].items()} for row in statistics["rows"]]
+    assert cells[0]["nodes"] == cells[1]["nodes"] == cells[2]["nodes"] == 59
+    assert cells[0]["codes"] == pytest.approx(1)
+    assert cells[4]["nodes"] < cells[5]["nodes"] < cells[6]["nodes"]
+    speeds, _, err = place.table("table-4.5")
+    assert "trained" not in err
+    assert len(speeds["rows"]) == 8
+    assert speeds["rows"][-1]["thesis"] == {"minutes": 6420}
+    assert all(row["cells"]["minutes"]["mean"] > 0 for row in speeds["rows"])
+
+
+@pytest.mark.parametrize(("name", "rows"), [("table-3.2", 6), ("table-4.1", 7), ("table-4.2", 4)])
+def test_tables_of_perplexities(place, name: str, rows: int) -> None:
+    result, _, _ = place.table(name)
+    assert len(result["rows"]) == rows
+    assert result["complete"]
+    assert (place.out / f"{name}.planted.tiny.md").exists()
+    for row in result["rows"]:
+        assert set(row["thesis"]) == set(row["cells"])
+        for column in set(row["cells"]) - {"proportion", "reduction"}:
+            assert 10 < row["cells"][column]["mean"] < 61
+    if name == "table-4.1":
+        assert [row["seeds"] for row in result["rows"][:3]] == [[1, 2]] * 3
+    if name == "table-4.2":
+        for row in result["rows"]:
+            ours = {column: cell["mean"] for column, cell in row["cells"].items()}
+            assert ours["reduction"] == pytest.approx(ours["random"] - ours["learned"])
+
+
+def test_diversity_joins_the_parts_of_one_tree(place) -> None:
+    result, _, _ = place.table("table-4.6")
+    assert [row["label"] for row in result["rows"]] == [["S1 ×4"], ["S1+S2+S3+S4"]]
+    assert set(result["rows"][0]["cells"]) == {"adaptive", "random", "noisy"}
+
+
+def test_context_sizes_are_answered(place) -> None:
+    result, out, _ = place.table("table-4.7")
+    values = [row["cells"]["perplexity"]["mean"] for row in result["rows"][:3]]
+    falls = values[0] > values[1] > values[2]
+    (answer,) = result["answers"].values()
+    assert answer == falls
+    assert f"context size: {'yes' if falls else 'no'}" in " ".join(out.split())
+
+
+def test_bias_variance_and_its_models(place) -> None:
+    parts, _, _ = place.table("table-4.9")
+    result, _, err = place.table("table-4.8")
+    assert "trained" not in err
+    *single, combined = [row["cells"] for row in parts["rows"]]
+    for column, row in (("hlbl", 0), ("kn", 1)):
+        bias, variance = (result["rows"][row]["cells"][name]["mean"] for name in ("bias", "variance"))
+        assert np.exp(bias) == pytest.approx(combined[column]["mean"])
+        mean = np.mean([np.log(cells[column]["mean"]) for cells in single])
+        assert bias + variance == pytest.approx(mean)  # Eq. 4.8
+        assert variance > 0
+
+
+def test_dry_run_projects_and_trains_nothing(place, tmp_path: Path) -> None:
+    where = ("--work", str(tmp_path / "work"), "--out", str(tmp_path / "out"))
+    out, _ = place.run("run", "table-4.2", "--scale", "tiny", *where, "--dry-run", "--json")
+    projected = json.loads(out.splitlines()[-1])["table-4.2"]
+    assert projected["models"] == 8
+    assert [shape["models"] for shape in projected["shapes"]] == [2, 2, 2, 2]
+    assert projected["hours"] > 0
+    assert all(1 <= shape["padding_ratio"] < 20 for shape in projected["shapes"])
+    assert 0.05 < projected["memory_gb"] < 20
+    assert not (tmp_path / "work" / "models").exists()
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,315 @@
+"""Chapter 5's tables and figures through their own command, at the smallest scale; protocols, records, data sets."""
+
+import dataclasses
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jaxcf
+from benchmarks import __main__
+from benchmarks.core import record, report
+from benchmarks.core.store import DONE
+from benchmarks.data import rating_sets
+from benchmarks.ratings import measures, scales
+from benchmarks.ratings.store import RatingStore, Share, Spec
+from benchmarks.ratings.tables import TABLES
+from jaxcf.data.ratings import take
+
+ROWS = {
+    "table-5.1": 6, "table-5.2": 19, "table-5.3": 10, "random-splits": 10,
+    "figure-5.1": 4, "figure-5.2": 3, "figure-5.3": 16,
+    **{f"figure-5.{i}": 11 for i in range(4, 9)},
+}  # fmt: skip
+SCALE = scales.SCALES["tiny"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, place_in):
+    """Models are shared by the workers of pytest-xdist: each is trained by one of them."""
+    base, worker = tmp_path_factory.getbasetemp(), os.environ.get("PYTEST_XDIST_WORKER", "")
+    found = place_in((base.parent if worker else base) / "recommenders")
+    found.out = found.out.with_name(f"results{worker}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def results(place) -> dict[str, dict]:
+    """Everything, by one command."""
+    return place.tables(*ROWS)[0]
+
+
+@pytest.fixture(scope="module")
+def store(place) -> RatingStore:
+    return RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", place.work)
+
+
+def test_every_table_and_figure_is_recorded_with_the_thesis_beside(place, results) -> None:
+    assert set(TABLES) == set(ROWS) == set(results)
+    for name, rows in ROWS.items():
+        path = place.out / f"{name}.planted.tiny.json"
+        result = json.loads(path.read_text())
+        assert result == results[name]
+        assert result["complete"]
+        assert len(result["rows"]) == rows
+        page = path.with_suffix(".md").read_text()
+        assert "the thesis' figures are of the Netflix Prize, 99 million ratings" in page
+        assert "120 users, 40 movies; ratings: " in page
+        for row in result["rows"]:
+            for column, cell in row["cells"].items():
+                if column not in ("rated", "parameters", "fewest", "most"):
+                    assert 0.4 < cell["mean"] < 1.5, "stars; they spread by about 1"
+            for column, value in row["thesis"].items():
+                assert column in row["cells"]
+                assert f"{value}" in page
+        for model in result["models"].values():
+            assert model["config"]
+            if "recipe" in model:
+                assert len(model["validation_rmse"]) == 2
+                assert min(model["seconds_per_epoch"], model["examples_per_second"]) > 0
+                assert model["config"]["prior"] in ("per-rating", "per-row"), (
+                    "which prior is meant is recorded"
+                )
+        assert result["answers"] or name == "table-5.3"
+
+
+def test_figures_are_pictures(place, results) -> None:
+    for name in ROWS:
+        path = place.out / f"{name}.planted.tiny.png"
+        assert path.exists() == name.startswith("figure")
+        if not path.exists():
+            continue
+        content = path.read_bytes()
+        assert content[:8] == b"\x89PNG\r\n\x1a\n"
+        assert content[12:16] == b"IHDR"
+        width, height = (int.from_bytes(content[i : i + 4], "big") for i in (16, 20))
+        assert 800 < width < 2000
+        assert 400 < height < 2000
+        assert 10_000 < len(content) < 300_000
+        assert f"]({path.name})" in path.with_suffix(".md").read_text()
+
+
+def test_tables_and_figures_share_their_models(results) -> None:
+    models = {name: set(result["models"]) for name, result in results.items()}
+    biases = {
+        folder for folder in models["table-5.2"] if "bias" in folder.split("-seed")[0] and "svd" not in folder
+    }
+    assert len(biases) == 3
+    assert models["figure-5.3"] == models["table-5.2"] - biases
+    for number in "4678":
+        assert models[f"figure-5.{number}"] < models["table-5.1"] | models["table-5.2"]
+    assert models["table-5.3"] < models["table-5.1"] | models["table-5.2"]
+    assert len(models["figure-5.5"]) == 10
+
+
+def test_figures_are_those_of_the_models_in_the_store(store, results) -> None:
+    spec = Spec("pmf", 3)
+    model = jaxcf.load(store.directory(spec))
+    valid, ids = store.data.valid, store.data.catalogue
+    predicted = model.predict(ids.users[valid.user], ids.items[valid.item])
+    rmse = np.sqrt(np.mean((predicted.astype(np.float64) - valid.stars) ** 2))
+    (row,) = (r for r in results["table-5.2"]["rows"] if r["label"] == ["PMF", "3 (thesis: 50)"])
+    assert row["cells"]["valid"]["mean"] == pytest.approx(rmse, abs=1e-6)
+    assert row["thesis"] == {"valid": 0.9086}
+    # bins: of users in the order of their training ratings, equally many
+    counts = np.bincount(store.data.train.user, minlength=ids.num_users)
+    order = np.argsort(counts, kind="stable")
+    order = order[counts[order] > 0]
+    third = order[len(order) * 2 // 10 : len(order) * 3 // 10]
+    inside = np.isin(valid.user, third)
+    cells = results["figure-5.6"]["rows"][2]["cells"]
+    rmse = np.sqrt(np.mean((predicted[inside].astype(np.float64) - valid.stars[inside]) ** 2))
+    assert cells["PMF50"]["mean"] == pytest.approx(rmse, abs=1e-6)
+    assert [cells["fewest"]["mean"], cells["most"]["mean"]] == [counts[third].min(), counts[third].max()]
+    every = results["figure-5.6"]["rows"][-1]["cells"]
+    assert every["PMF50"]["mean"] == row["cells"]["valid"]["mean"]
+    (row,) = (r for r in results["table-5.3"]["rows"] if r["label"] == ["PMF", "3 (thesis: 50)"])
+    assert row["cells"]["parameters"]["mean"] == pytest.approx((120 + 40) * (3 + 1) / 1e6)
+    assert row["thesis"] == {"parameters": 25.4, "valid": 0.9086}
+
+
+def test_rated_sets_grow_from_the_training_part_to_all(store, results) -> None:
+    train = store.data.train
+    total = len(train.user)
+    pairs = train.user.astype(np.int64) * store.data.catalogue.num_items + train.item
+    before: set[int] = set()
+    for added in range(4):
+        part, others = store.training_data(Spec("crbm", 3, trained_on=Share(10, added, 3)))
+        assert len(part.train.user) == round(total * 10 / 99)
+        keys, beside = (
+            p.user.astype(np.int64) * store.data.catalogue.num_items + p.item for p in (part.train, others)
+        )
+        assert not set(keys) & set(beside)
+        assert before <= set(beside), "each set contains the one before"
+        assert len(beside) == (total - len(keys)) * added // 3
+        before = set(beside)
+        assert part.valid is store.data.valid
+    assert set(keys) | set(beside) == set(pairs)
+    assert len(store.training_data(Spec("rbm", 3, trained_on=Share(20)))[0].train.user) == round(
+        total * 20 / 99
+    )
+    rows = results["figure-5.1"]["rows"]
+    assert [row["label"] for row in rows] == [
+        ["RBM", "10%", ""], ["RBM", "20%", ""], ["CRBM", "10%", "10%"], ["CRBM", "10%", "100%"],
+    ]  # fmt: skip
+    assert [row["thesis"].get("valid") for row in rows] == [0.9914, 0.9646, 0.9912, 0.9814]
+    assert rows[-1]["cells"]["rated"]["mean"] == total / 1e3
+
+
+def test_models_condition_on_validation_and_test_pairs_where_the_thesis_does(store) -> None:
+    asked = store.data.valid.user.tolist() + store.data.test.user.tolist()
+    assert store.training_data(Spec("cpmf", 3, rated="all"))[1].user.tolist() == asked
+    assert len(store.training_data(Spec("crbm", 3))[1].user) == 0
+
+
+def test_users_left_out_are_predicted_from_what_they_rated_alone(place, store, results) -> None:
+    spec = Spec("cpmf", 2, group=1)
+    sizes = np.bincount(store.groups)
+    assert sizes.tolist() == [24] * 5
+    inside, rated = store.training_data(spec)
+    for part in (inside.train, inside.valid):
+        assert not np.any(store.groups[part.user] == 1)
+    assert len(rated.user) == 0
+    stars = store.get(spec).predictions("valid")
+    valid = take(store.data.valid, store.groups[store.data.valid.user] == 1)
+    assert len(stars) == len(valid.user)
+    assert len({(u, s) for u, s in zip(valid.item.tolist(), stars.tolist(), strict=True)}) > len(
+        set(valid.item.tolist())
+    ), "what a user rated moves predictions"
+    # whatever they gave for it: the same predictions
+    model = jaxcf.load(store.directory(spec))
+    noise = store.data.train._replace(stars=store.data.train.stars[::-1].copy())
+    asked = rating_sets.RatingSet(store.data._replace(train=noise), store.asked)
+    other = RatingStore(asked, SCALE, "tuned", place.work)
+    found = other._stars(spec, model, store.data.valid)
+    assert np.array_equal(found, store._stars(spec, model, store.data.valid))
+    np.testing.assert_allclose(found, stars, rtol=1e-6)  # that program may have been compiled elsewhere
+    # the figure adds up the squared errors of all five groups
+    users = measures.user_bins(store)
+    total = [measures.per_bin(store, dataclasses.replace(spec, group=g), users)[-1] for g in range(5)]
+    assert sum(found.count for found in total) == len(store.data.valid.user)
+    rmse = np.sqrt(sum(found.squared_clipped for found in total) / sum(found.count for found in total))
+    assert results["figure-5.5"]["rows"][-1]["cells"]["CPMF"]["mean"] == pytest.approx(rmse)
+
+
+def test_a_table_is_resumed_row_by_row_with_seeds(tmp_path: Path, place_in) -> None:
+    place = place_in(tmp_path)
+    rows = ("--rows", "SVD w. biases", "--seeds", "2")
+    where = ("--work", str(place.work), "--out", str(place.out))
+    process = place.start("run", "table-5.2", "--scale", "tiny", *where, *rows)
+    path = place.out / "table-5.2.planted.tiny.json"
+    until = time.monotonic() + 200
+    while not path.exists():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    cut = json.loads(path.read_text())
+    result, out, err = place.table("table-5.2", *rows)
+    assert "trained svd-bias2-seed1 " not in err
+    assert "trained svd-bias3-seed2 " in err or len(cut["rows"]) > 1
+    assert cut["rows"][0]["cells"] == result["rows"][0]["cells"]
+    assert len(result["rows"]) == 4
+    cell = result["rows"][0]["cells"]["valid"]
+    assert cell["sd"] == pytest.approx(np.std(cell["values"], ddof=1))
+    assert f"{cell['mean']:.4f} ± {cell['sd']:.4f}" in out
+
+
+def test_a_closed_form_that_was_interrupted_is_solved_again(tmp_path: Path) -> None:
+    ours = RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
+    spec = Spec("bias")
+    stars = ours.get(spec).predictions("test")
+    (ours.directory(spec) / DONE).unlink()
+    again = RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
+    assert np.array_equal(again.get(spec).predictions("test"), stars)
+
+
+def test_dry_run_projects_and_trains_nothing(tmp_path: Path, place_in) -> None:
+    place = place_in(tmp_path)
+    names = ("table-5.2", "table-5.1", "table-5.3", "random-splits")
+    results, out, err = place.tables(*names, options=("--dry-run", "--rows", "RBM"))
+    assert list(results) == list(names[1:])  # Table 5.2 has no such row
+    measured = [line.split()[1] for line in err.splitlines() if line.startswith("  measured ")]
+    assert measured == ["rbm3", "rbm5"]
+    counted = {
+        name: [(shape["model"], shape["models"]) for shape in table["shapes"]]
+        for name, table in results.items()
+    }
+    assert counted["table-5.1"] == [("rbm3", 1), ("rbm5", 1)]
+    assert counted["table-5.3"] == []  # what one table trains, the next finds
+    assert counted["random-splits"] == [("rbm3", 5)]  # of other splits: the same shape, trained anew
+    assert [(table["models"], table["found"]) for table in results.values()] == [(2, 0), (2, 2), (5, 0)]
+    hours = sum(table["hours"] for table in results.values())
+    assert f"all 3: at most {hours:.2f} hours" in out.splitlines()
+    projected = results["table-5.1"]
+    assert all(shape["ratings_per_second"] > 0 for shape in projected["shapes"])
+    assert all(1 <= shape["padding_ratio"] < 20 for shape in projected["shapes"])
+    assert projected["hours"] > 0
+    assert not (place.work / "models").exists()
+    assert not place.out.exists()
+
+
+def test_mistakes_are_one_line(tmp_path: Path, place_in, capsys: pytest.CaptureFixture) -> None:
+    arguments = ("run", "figure-5.5", "--data", "netflix", "--data-dir", "/nowhere", "--work", str(tmp_path))
+    out, err = place_in(tmp_path).run(*arguments, status=2)
+    assert out == ""
+    assert err.startswith(
+        "benchmarks: the data set netflix is not here (/nowhere/netflix/probe.txt) - get it from "
+    )
+    assert len(err.splitlines()) == 1
+    for words, line in (
+        ("table-5.1 --data ptb", "table-5.1 is not made on ptb (--data) - choose planted, ml-100k, ml-1m, "),
+        ("table-4.4 --data ml-1m", "table-4.4 is not made on ml-1m (--data) - choose prose, planted, ptb, "),
+        ("table-5.4", "there is no table 'table-5.4' - did you mean "),
+    ):
+        assert __main__.main(["run", *words.split()]) == 2
+        assert capsys.readouterr().err.startswith(f"benchmarks: {line}")
+
+
+def test_identity_is_all_that_determines_a_model(store, tmp_path: Path) -> None:
+    spec = Spec("crbm", 3, trained_on=Share(10, 1, 3))
+    others = [
+        store.directory(other)
+        for other in (
+            Spec("crbm", 3), Spec("crbm", 4), Spec("rbm", 3), Spec("crbm", 3, seed=2), Spec("crbm", 3, rated="all"),
+            Spec("crbm", 3, trained_on=Share(10, 2, 3)), Spec("crbm", 3, trained_on=Share(50, 1, 3)),
+            Spec("crbm", 3, group=0), Spec("crbm", 3, group=1),
+        )
+    ]  # fmt: skip
+    others.append(
+        RatingStore(rating_sets.RatingSet(store.data, store.asked), SCALE, "thesis", store.work).directory(
+            spec
+        )
+    )
+    changed = store.data._replace(sha256="0" * 64)
+    others.append(
+        RatingStore(rating_sets.RatingSet(changed, store.asked), SCALE, "tuned", store.work).directory(spec)
+    )
+    assert len({store.directory(spec), *others}) == 1 + len(others)
+    # the movies of the test matter only to models that condition on them
+    fewer = RatingStore(
+        rating_sets.RatingSet(store.data, store.asked._replace(item=store.asked.item[::-1])),
+        SCALE,
+        "tuned",
+        store.work,
+    )
+    all_pairs, plain = Spec("cpmf", 3, rated="all"), Spec("cpmf", 3)
+    assert fewer.directory(all_pairs) != store.directory(all_pairs)
+    assert fewer.directory(plain) == store.directory(plain)
+
+
+def test_report_maps_figures_too(place, results, tmp_path: Path) -> None:
+    page = report.write(place.out, TABLES).read_text()
+    assert "`python -m benchmarks run figure-5.4 --scale tiny`" in page
+    assert "(figure-5.4.planted.tiny.md)" in page
+    lines = report.results_map(place.out, TABLES)
+    best = min(results["table-5.2"]["rows"], key=lambda row: row["cells"]["valid"]["mean"])
+    shown = record.number(best["cells"]["valid"]["mean"], 4)
+    (line,) = (line for line in lines if line.startswith("| 5.2 "))
+    assert f"table-5.2.planted.tiny.md): {' '.join(best['label']).strip()}, RMSE {shown} |" in line
+    assert any(line.startswith("| figure 5.4 ") for line in lines)

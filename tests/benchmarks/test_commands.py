@@ -1,0 +1,94 @@
+"""The commands beside making tables: lists, pages, projections and traces of models, mistakes."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__, commands, registry
+from benchmarks.core import record
+from benchmarks.language import scales
+from benchmarks.language.tables import TABLES
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, place_in):
+    return place_in(tmp_path_factory.mktemp("benchmarks"))
+
+
+def test_a_recipe_tuned_on_other_data_is_said(place) -> None:
+    said = "benchmarks: the tuned recipe of scale tiny was tuned on planted, not on prose"
+    for options, times in ((("--data", "prose"), 1), ((), 0), (("--data", "prose", "--recipe", "thesis"), 0)):
+        _, _, err = place.table("table-4.4", "--rows", "KN2", *options)
+        assert err.splitlines().count(said) == times
+
+
+@pytest.mark.parametrize(("name", "steps"), [("hlbl", "20"), ("crbm", r"\d+")])
+def test_profile_writes_a_trace(tmp_path: Path, place, name: str, steps: str) -> None:
+    where = ("--work", str(place.work), "--trace", str(tmp_path))
+    out, _ = place.run("profile", name, "--scale", "tiny", *where)
+    assert re.match(f"{steps} steps of {name} in ", out)
+    assert list(tmp_path.rglob("*.xplane.pb"))
+
+
+def test_every_model_that_the_engine_fits_can_be_projected_by_name(place) -> None:
+    names = tuple(registry.engine_models())
+    assert {"lbl", "hlbl", "svd", "svd-bias", "pmf", "cpmf", "rbm", "crbm"} <= set(names)
+    results, _, _ = place.tables(*names, options=("--dry-run",))
+    for name, result in results.items():
+        (shape,) = result["shapes"]
+        assert shape["model"].startswith(name)
+        assert shape[f"{result['unit']}_per_second"] > 0
+        assert result["hours"] > 0
+    assert results.keys() == set(names)
+
+
+def test_list_and_report(place) -> None:
+    out, _ = place.run("list")
+    assert all(name in out for name in (*TABLES, *scales.SCALES))
+    place.table("table-4.4", "--rows", "KN")
+    place.run("report", "--out", str(place.out))
+    page = (place.out / "README.md").read_text()
+    assert "`python -m benchmarks run table-4.4 --scale tiny`" in page
+    assert "(table-4.4.planted.tiny.md)" in page
+
+
+def test_recorded_results_are_replaced_on_demand_only() -> None:
+    for words in (["run", "table-4.4"], ["speed"]):
+        parser = __main__.parser()
+        out = parser.parse_args(words).out
+        assert not out.is_absolute()
+        assert record.RESULTS not in (ROOT / out).parents
+        assert parser.parse_args([*words, "--record"]).out == record.RESULTS
+    places = ["--out", "/there", "--work", "/here", "--data-dir", "/data", "--data", "ptb"]
+    args = parser.parse_args(["run", "table-4.4", *places])
+    command = "python -m benchmarks run table-4.4 --scale smoke --data ptb"
+    assert commands.command_of(args, "table-4.4") == command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("run", "table-9.9"), "benchmarks: there is no table 'table-9.9' - did you mean table-4.9?"),
+        (("run", "table-4.4", "--seeds", "0"), "benchmarks: '0' is not a whole number from 1 on (--seeds)"),
+        (("run", "table-4.4", "--scale", "huge"), "benchmarks: there is no --scale 'huge' ("),
+        (("run", "table-4.4", "--data", "ptb", "--data-dir", "/nowhere"), "benchmarks: the data set ptb is not here"),
+        (("run", "table-4.3", "--scale", "tiny", "--rows", "T9"), "benchmarks: no row is named 'T9' (--rows) - "),
+        (("run", "table-9.9", "all"), "benchmarks: there is no table 'table-9.9'"),
+        (("run", "table-4.3", "--scale", "tiny", "--out", "/proc/no"), "benchmarks: cannot write"),
+        (("run", "table-4.4", "--sedes", "2"), "benchmarks: there is no option --sedes (python -m benchmarks run)"),
+        (("speed", "lbll"), "benchmarks: no speed is measured of 'lbll' - did you mean lbl?"),
+        (("speed", "everything"), "benchmarks: no speed is measured of 'everything'"),
+        (("data", "enron"), "benchmarks: no data set 'enron' to fetch"),
+        (("run", "pmf"), "benchmarks: pmf is a model, not a table - add --dry-run, or name a table"),
+        ((), "benchmarks: COMMAND is missing ("),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line(place, arguments: tuple[str, ...], line: str) -> None:
+    where = ("--work", str(place.work)) if arguments[:1] == ("run",) else ()
+    out, err = place.run(*arguments, *where, status=2)
+    assert out == ""
+    assert err.splitlines()[-1].startswith(line)
+    assert "Traceback" not in err

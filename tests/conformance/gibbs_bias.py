@@ -1,0 +1,60 @@
+"""A toy: biases of users and items drawn from their posterior by Gibbs sampling; its mean is kept."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxcf.contract import BySweeps, FoldsIn, PredictsRatings, RatingModel, SweepRecipe, Sweeps
+from jaxcf.models import bias
+
+
+@dataclass(frozen=True)
+class Config:
+    num_users: int
+    num_items: int
+    mean: float
+    precision: float = 4.0  # of the prior, in units of the noise's
+
+
+class Params(NamedTuple):
+    b: jax.Array
+    c: jax.Array
+
+
+def prepare(key, data, rated, config, recipe):
+    user, item, stars = (jnp.asarray(x) for x in data.train[:3])
+
+    @jax.jit
+    def sweep(params, key):
+        def draw(key, index, rest, number):
+            precision = config.precision + jnp.zeros(number).at[index].add(1.0)
+            noise = jax.random.normal(key, (number,)) / jnp.sqrt(precision)
+            return jnp.zeros(number).at[index].add(rest) / precision + noise
+
+        keys, centred = jax.random.split(key), stars - config.mean
+        b = draw(keys[0], user, centred - params.c[item], config.num_users)
+        return Params(b, draw(keys[1], item, centred - b[user], config.num_items))
+
+    def error(params, ratings=data.valid):
+        return float(
+            jnp.mean((ratings.stars - bias.predict(params, ratings.user, ratings.item, config)) ** 2)
+        )
+
+    start = Params(jnp.zeros(config.num_users), jnp.zeros(config.num_items))
+    return Sweeps(
+        start, sweep, lambda params: error(params, data.train), error, mean_after=recipe.epochs // 8
+    )
+
+
+def fold_in(params, config, users, decay):
+    return bias.predictor(params._replace(b=jnp.zeros(users.number)), config, users)
+
+
+MODEL = RatingModel(
+    name="gibbs-bias", about="biases by Gibbs sampling", source="a toy", config=Config, params=Params,
+    shapes=bias.shapes, recipes={"tuned": (SweepRecipe(epochs=400, patience=400), {})},
+    fitting=(BySweeps("gibbs", "sweeps of Gibbs sampling", prepare),),
+    capabilities=(PredictsRatings(bias.predictor), FoldsIn(fold_in)),
+)  # fmt: skip

@@ -1,0 +1,88 @@
+"""Published perplexities on the Penn Treebank, and KenLM's score of every sentence."""
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from jaxlm.ngram import arpa, good_turing, kneser_ney
+
+
+class Treebank(NamedTuple):
+    words: list[str]
+    eos: int
+    train: np.ndarray
+    test: np.ndarray
+    lines: list[str]
+
+
+@pytest.fixture(scope="module")
+def ptb(data_dir: Path) -> Treebank:
+    if not (data_dir / "ptb" / "train.txt").exists():
+        pytest.skip(f"no Penn Treebank in {data_dir}")
+    texts = {}
+    for name in ("train", "test"):
+        texts[name] = (data_dir / "ptb" / f"{name}.txt").read_text().replace("\n", " <eos> ").split()
+    words, train = np.unique(texts["train"], return_inverse=True)
+    test = np.searchsorted(words, texts["test"])
+    lines = (data_dir / "ptb" / "test.txt").read_text().splitlines()
+    eos = words.tolist().index("<eos>")
+    return Treebank(words.tolist(), eos, train.astype(np.int32), test.astype(np.int32), lines)
+
+
+def perplexity(lm, ptb: Treebank) -> float:
+    log_probs = lm.event_log_probs(ptb.test)
+    assert len(log_probs) == 82_430
+    return float(np.exp(-np.mean(log_probs)))
+
+
+@pytest.mark.parametrize(("order", "published"), [(3, 148.28), (5, 141.19), (6, 140.84)])
+def test_interpolated_kneser_ney_equals_kenlms_perplexity(ptb, order, published):
+    start = time.perf_counter()
+    lm = kneser_ney.train(ptb.train, len(ptb.words), ptb.eos, order)
+    assert abs(perplexity(lm, ptb) - published) < 0.02
+    assert time.perf_counter() - start < 10
+
+
+@pytest.mark.parametrize(("order", "published"), [(3, 165.2), (5, 162.3)])
+def test_good_turing_equals_srilms_perplexity(ptb, order, published):
+    """SRILM's figures from Mikolov et al. 2011, Empirical Evaluation and Combination of ... Techniques."""
+    lm = good_turing.train(ptb.train, len(ptb.words), ptb.eos, order)
+    assert abs(perplexity(lm, ptb) - published) < 0.1
+
+
+def test_back_off_kneser_ney_lies_between_interpolated_and_good_turing(ptb):
+    size = len(ptb.words)
+    back_off = perplexity(kneser_ney.train(ptb.train, size, ptb.eos, 3, interpolated=False), ptb)
+    assert 148.3 < back_off < 165.2
+
+
+@pytest.mark.parametrize("smoothing", ["kn", "kn-backoff", "gt"])
+def test_scores_of_sentences_equal_kenlms(ptb, smoothing, tmp_path):
+    kenlm = pytest.importorskip("kenlm", reason="no KenLM: pip install -e '.[oracle]'")
+    arguments = ptb.train, len(ptb.words), ptb.eos, 3
+    if smoothing == "gt":
+        lm = good_turing.train(*arguments)
+    else:
+        lm = kneser_ney.train(*arguments, interpolated=smoothing == "kn")
+    arpa.write(lm, ptb.words, tmp_path / "lm.arpa")
+    other = kenlm.Model(str(tmp_path / "lm.arpa"))
+    ends = np.flatnonzero(ptb.test == ptb.eos)
+    ours = np.add.reduceat(lm.event_log_probs(ptb.test), np.append(0, ends[:-1] + 1)) / np.log(10)
+    scores = [other.score(line) for line in ptb.lines]
+    np.testing.assert_allclose(ours, scores, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("smoothing", ["kn", "kn-backoff", "gt"])
+def test_distributions_sum_to_one(ptb, smoothing):
+    arguments = ptb.train, len(ptb.words), ptb.eos, 6
+    if smoothing == "gt":
+        lm = good_turing.train(*arguments)
+    else:
+        lm = kneser_ney.train(*arguments, interpolated=smoothing == "kn")
+    for i in range(0, 80_000, 997):
+        seen, unseen = ptb.train[i : i + 5], ptb.test[i : i + 5][::-1]
+        for context in (seen, unseen, [ptb.eos, *seen[:2]]):
+            assert abs(np.sum(np.exp(lm.log_prob(context))) - 1) < 1e-9

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxfit import fit
 from jaxlm.contract import PredictsWords
-from jaxlm.data.contexts import Text, pad
+from jaxlm.data.contexts import Text, gather_contexts, pad
 
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model
@@ -31,6 +31,24 @@ full_precision = partial(jax.default_matmul_precision, "highest")
 def texts(config: Any, eos: int) -> Callable[[np.ndarray], Text]:
     """A function from ids, int32 [events], to a text with a context of line ends before it."""
     return partial(pad, context_size=config.context_size, eos=eos)
+
+
+def examples(
+    ids: np.ndarray, context_size: int, eos: int, across_lines: bool = True
+) -> tuple[jax.Array, jax.Array]:
+    """All examples of a text as plain arrays, for a training loop of your own.
+
+    Args:
+        ids: int32 [N], the words of each line and then eos.
+        context_size: number of words of a context, c.
+        eos: id of the line end, which also fills the contexts before the text.
+        across_lines: whether contexts run on across line ends.
+
+    Returns:
+        Contexts, int32 [N, c], oldest word first, and the words that follow them, int32 [N].
+    """
+    padded = jnp.asarray(np.concatenate([np.full(context_size, eos), ids]), jnp.int32)
+    return gather_contexts(padded, jnp.arange(len(ids)), context_size, eos, across_lines)
 
 
 def predicts_from_context(log_prob: Callable[..., jax.Array]) -> PredictsWords:

@@ -1,0 +1,52 @@
+"""Sentences drawn from a model: their distribution, and what they depend on."""
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+import jaxlm
+from jaxlm.contract import LanguageModel, PredictsWords
+from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.tasks.sample import line_generator, sentence
+from jaxlm.trained_model import Model
+
+WORDS = ("a", "<eos>", "b", "never")
+P = np.array([0.5, 0.3, 0.2, 0.0])
+
+
+def unigram(p=P):
+    """A model whose words do not depend on those before."""
+    with np.errstate(divide="ignore"):
+        log_p = np.log(p)
+    predicts = PredictsWords(lambda model, history: log_p, lambda model, ids, fresh_lines: log_p[ids])
+    record = LanguageModel(
+        name="toy", about="", source="", config=object, fitting=None, capabilities=(predicts,)
+    )
+    return Model(record, Vocabulary(WORDS), None, None, {})
+
+
+def test_words_have_the_models_probabilities():
+    """Chi-squared test at p = 0.001."""
+    model, counts = unigram(), dict.fromkeys(WORDS, 0)
+    for line in range(3000):
+        words, ended = sentence(line_generator(0, line), model)
+        assert ended
+        for word in [*words, "<eos>"]:
+            counts[word] += 1
+    assert counts.pop("never") == 0
+    total = sum(counts.values())
+    assert chisquare(list(counts.values()), [total * p for p in P[:3]]).pvalue > 0.001
+
+
+def test_a_long_line_is_cut():
+    words, ended = sentence(line_generator(0, 0), unigram(np.array([0.5, 0.0, 0.5, 0.0])), longest=7)
+    assert (len(words), ended) == (7, False)
+
+
+@pytest.mark.parametrize("name", ["kn", "lbl"])
+def test_a_line_depends_on_seed_and_number_alone(place, name):
+    model = jaxlm.load(place / name)
+    lines = [sentence(line_generator(5, k), model)[0] for k in range(6)]
+    assert lines[4] == sentence(line_generator(5, 4), model)[0]
+    assert len({" ".join(line) for line in lines}) > 1
+    assert lines != [sentence(line_generator(6, k), model)[0] for k in range(6)]

@@ -2,16 +2,17 @@
 
 from typing import TYPE_CHECKING, Any
 
+from jaxfit import __version__
 from jaxfit.errors import UserError
 
 if TYPE_CHECKING:
     from jaxcf.recommender import Model, load
 
-__all__ = ["Model", "UserError", "load"]
+__all__ = ["Model", "UserError", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when asked for, so that reading and splitting ratings do without JAX.
+    # Imported on first use: reading and splitting ratings do without JAX.
     if name in ("Model", "load"):
         from jaxcf import recommender
 

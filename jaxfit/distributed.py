@@ -19,10 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-import jax
-import numpy as np
-from jax.experimental import multihost_utils
-
 from jaxfit.errors import UserError
 
 PIECE = 1 << 24  # bytes that are broadcast at once
@@ -54,7 +50,11 @@ def join(how: Join) -> None:
 
     Raises UserError for options that do not fit together, and where the processes do not meet.
     """
-    if how == Join() or jax.distributed.is_initialized():
+    if how == Join():
+        return
+    import jax
+
+    if jax.distributed.is_initialized():
         return
     auto = how.coordinator == "auto"
     for name in ("coordinator",) if auto else ("coordinator", "num_processes", "process_id"):
@@ -92,12 +92,16 @@ def join(how: Join) -> None:
 
 def several() -> bool:
     """Whether this is one of several processes."""
+    if "jax" not in sys.modules:  # commands that have no use for JAX do not import it
+        return False
+    import jax
+
     return jax.distributed.is_initialized() and jax.process_count() > 1
 
 
 def leads() -> bool:
     """Whether this is the process that decides, keeps the result and talks to the user."""
-    return not several() or jax.process_index() == 0
+    return not several() or _index() == 0
 
 
 def agreed(value: Any) -> Any:
@@ -107,7 +111,12 @@ def agreed(value: Any) -> Any:
 
 def anywhere(flag: bool) -> bool:
     """Whether the flag is set on any process; all of them must ask."""
-    return bool(multihost_utils.process_allgather(np.array(flag)).any()) if several() else flag
+    if not several():
+        return flag
+    import numpy as np
+    from jax.experimental import multihost_utils
+
+    return bool(multihost_utils.process_allgather(np.array(flag)).any())
 
 
 def require_same(known: Mapping[str, Any]) -> None:
@@ -117,7 +126,7 @@ def require_same(known: Mapping[str, Any]) -> None:
     mine, first = json.loads(json.dumps(known)), agreed(known)
     differing = [name for name in mine if first.get(name) != mine[name]]
     if anywhere(bool(differing)):
-        who = f"process {jax.process_index()}"
+        who = f"process {_index()}"
         what = (
             f"its {differing[0]} is not that of process 0"
             if differing
@@ -175,8 +184,17 @@ def leave(status: int) -> NoReturn:
     os._exit(status)
 
 
+def _index() -> int:
+    import jax
+
+    return jax.process_index()
+
+
 def _of_first(content: bytes) -> bytes:
     """The bytes that process 0 gave, on every process."""
+    import numpy as np
+    from jax.experimental import multihost_utils
+
     high, low = multihost_utils.broadcast_one_to_all(np.array(divmod(len(content), 1 << 30), np.int32))
     size, pieces = (int(high) << 30) + int(low), []
     for first in range(0, size, PIECE):

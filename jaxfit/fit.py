@@ -252,7 +252,8 @@ def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume:
     stored = checkpoint.state(found)
     checkpoint.require_same(stored["identity"], identity, found)
     trainer.restore(checkpoint.arrays(found, trainer.arrays()))
-    trainer.stand = Stand(**stored["stand"])
+    best = stored["stand"]["best"]
+    trainer.stand = Stand(**{**stored["stand"], "best": float("inf") if best is None else best})
     checkpoint.drop_after(found)
 
 

@@ -3,11 +3,12 @@
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
-
-import optax
+from typing import TYPE_CHECKING, Literal
 
 from jaxfit.errors import UserError
+
+if TYPE_CHECKING:
+    import optax
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,10 @@ class Recipe:
 
 
 @functools.cache
-def transform(optimizer: str) -> optax.GradientTransformation:
+def transform(optimizer: str) -> "optax.GradientTransformation":
     """The direction of a recipe's optimizer; rates and decay are applied by the engine."""
+    import optax  # here: options are read without JAX
+
     if optimizer == "sgd":
         return optax.identity()
     if optimizer == "adagrad":

@@ -2,14 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
+from jaxfit import __version__
+
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model, load
 
-__all__ = ["Model", "load"]
+__all__ = ["Model", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:
-    # Only when asked for, so that the n-gram code and the text code do without JAX.
+    # Imported on first use: texts and n-gram models do without JAX.
     if name in __all__:
         from jaxlm import trained_model
 

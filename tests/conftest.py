@@ -1,11 +1,20 @@
-"""Strict surroundings for every test: 8 simulated devices, rank promotion raises, warnings are errors."""
+"""Strict surroundings for every test: 8 simulated devices, rank promotion raises, warnings are errors.
 
+Workers, and processes that tests start, share the persistent compilation cache of the commands.
+"""
+
+import gc
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
-import jax
 import pytest
+
+from jaxfit.cli import compilation_cache
+
+compilation_cache.enable()  # by the environment, before JAX reads it
+
+import jax  # noqa: E402
 
 jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -15,6 +24,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     where = os.environ.get("BENCHMARK_DATA")
     parser.addoption("--data-dir", default=where, help="where the real data sets are")
     parser.addoption("--strict-data", action="store_true", help="a skipped test of real data is a failure")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _release_memory() -> Iterator[None]:
+    """Drop compiled programs after each file: a worker that keeps all of them grows to 5 GB."""
+    yield
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

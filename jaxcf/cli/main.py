@@ -36,7 +36,7 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status (see `jaxfit.cli.command`)."""
-    return command.run("jaxcf", build, argv)
+    return command.run("jaxcf", build, argv, cached=True)
 
 
 def build() -> command.Parser:

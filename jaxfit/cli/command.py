@@ -1,4 +1,4 @@
-"""Habits of the commands: errors in one line, exit statuses, warnings in one line, a result as JSON.
+"""What both commands do alike: errors and warnings in one line, exit statuses, a result as JSON.
 
 Exit status 0: done; 2: a mistake of the user's, in one line on standard error, `jaxlm: what (where) - do`;
 1: a bug, with its traceback; 130: stopped by Ctrl-C; 141: the reader of standard output went away.
@@ -7,8 +7,6 @@ Exit status 0: done; 2: a mistake of the user's, in one line on standard error, 
 import argparse
 import difflib
 import errno
-import json
-import math
 import os
 import re
 import sys
@@ -18,9 +16,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from jaxfit import distributed as processes
+from jaxfit.cli import compilation_cache
 from jaxfit.errors import UserError
+from jaxfit.run_dir import json_text
 
-# A disk that is full or may not be written is no bug of ours.
+# A disk that is full or may not be written is not a bug.
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO}
 
 
@@ -29,7 +29,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help whose text keeps its lines, with room for long options."""
+    """Help whose text keeps its lines, with space for long options."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=min(110, _columns()))
@@ -95,13 +95,21 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = None) -> int:
+def run(
+    program: str, build: Callable[[], Parser], argv: Sequence[str] | None = None, *, cached: bool = False
+) -> int:
     """Run a command line, `args.run(args)`, and return its exit status.
 
     One of several processes ends here and now where it fails.
+
+    Args:
+        program: The command's name, in messages.
+        build: Makes the parser.
+        argv: Arguments; None: those of this process.
+        cached: Use the persistent compilation cache.
     """
     try:
-        status = _run(program, build, argv)
+        status = _run(program, build, argv, cached)
     except Exception as error:
         if not processes.several():
             raise
@@ -117,14 +125,16 @@ def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = 
     return status
 
 
-def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None) -> int:
+def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, cached: bool) -> int:
     with warnings.catch_warnings():
-        # those of this project and of what the user gave it, each said; other libraries' as Python has it
+        # every warning of this project is printed; those of other libraries by Python's rules
         for module in ("jaxfit", "jaxlm", "jaxcf"):
             warnings.filterwarnings("always", category=UserWarning, module=module)
         warnings.showwarning = lambda message, *_, **__: _say(f"{program}: warning: {message}")
         try:
             args = parse(build(), sys.argv[1:] if argv is None else argv)
+            if cached:
+                compilation_cache.enable()
             args.run(args)
             sys.stdout.flush()
         except UserError as error:
@@ -157,15 +167,7 @@ def _abandon_output() -> None:
 
 def print_json(result: dict[str, Any]) -> None:
     """Print one line of JSON; a number that JSON has no word for (infinite, undefined) becomes null."""
-    print(json.dumps(_plain(result), allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    print(json_text.dumps(result))
 
 
 def _say(text: str) -> None:

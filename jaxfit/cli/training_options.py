@@ -1,4 +1,4 @@
-"""The options of a training from a model's Config, its recipes and `Run`, and what they come to."""
+"""The options of a training from a model's Config, its recipes and `Run`, read into a plan."""
 
 import argparse
 import dataclasses
@@ -6,21 +6,18 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import jax
-
 from jaxfit import distributed as processes
-from jaxfit import sharding as mesh
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, per_parameter
-from jaxfit.run_dir.training import Run
+from jaxfit.run_dir.run import Run
 
 Recipes = Mapping[str, tuple[Recipe, dict[str, Any]]]
 
 
 class Plan(NamedTuple):
-    """What the options of a training come to: the recipe, what differs from Config's defaults, how it is run."""
+    """What the options of a training say: the recipe, values that differ from Config's defaults, how it is run."""
 
     recipe: Recipe
     config: dict[str, Any]
@@ -35,7 +32,7 @@ def add_model(
     skip: Iterable[str] = (),
     rename: Mapping[str, str] | None = None,
 ) -> None:
-    """Add an option for each field of a model's Config, but those of `skip`, which its data decide."""
+    """Add an option for each field of a model's Config; skip: fields that are determined by its data."""
     shown = {field: _show(values) for field, values in _values(config, recipes).items()}
     group = parser.add_argument_group("model")
     options.add(group, config, skip=skip, defaults=shown, rename=rename)
@@ -80,7 +77,8 @@ def _values(config: type, recipes: Recipes) -> dict[str, dict[str, Any]]:
 def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: tuple[str, ...]) -> Plan:
     """Read the options, and meet the other processes where there are any; names: the model's parameters.
 
-    Raises UserError for all that can be wrong with them by themselves.
+    Raises:
+        UserError: An option's value is wrong by itself or does not fit the others.
     """
     recipe, overrides = recipes[args.recipe]
     chosen = options.given(args, Recipe)
@@ -92,6 +90,8 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: tuple[
     how = Run(show=True, **options.given(args, Run))
     _simulate_devices(how.devices)
     processes.join(processes.Join(**options.given(args, processes.Join)))
+    from jaxfit import sharding as mesh  # here: the help is shown without JAX
+
     lanes = mesh.lanes(mesh.make(how.devices))
     if recipe.batch_size % lanes:
         what = f"{recipe.batch_size} examples do not divide among {lanes} devices"
@@ -101,7 +101,9 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: tuple[
 
 
 def _simulate_devices(number: int) -> None:
-    """Make a CPU into several devices, if JAX has not begun yet; `jaxfit.sharding` tells if there are too few."""
+    """Make a CPU into several devices, if JAX has not begun yet; `jaxfit.sharding` reports too few of them."""
+    import jax
+
     if number > 1 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         try:
             jax.config.update("jax_num_cpu_devices", number)

@@ -1,42 +1,153 @@
-"""Files and folders that are either there, whole, or not there at all."""
+"""Files and folders that are either there, whole, or not there at all.
 
+What is written lies beside its place under a name of its own, `.NAME.new-TOKEN`, until it is whole. Its writer holds
+a lock on `.NAME.new-TOKEN.lock` meanwhile, so that another process, on any machine that shares the file system, can
+tell what a killed writer left from what is still being written.
+"""
+
+import ctypes
 import errno
 import glob
 import os
 import shutil
 import time
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jaxfit.errors import UserError
 
+NEW, OLD, LOCK = ".new-", ".old-", ".lock"
+ABANDONED_SECONDS = 24 * 3600.0  # age of a leftover whose writer cannot be asked for, as there are no locks
+SWAP_SECONDS = 1.0  # how long to wait for a writer that is just between its two renames
+_EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a name beside `path` to write a file or a folder under; rename it to `path` when all went well.
+    """Give a name beside `path` to write a file or a folder under; put it in place of `path` when all went well.
 
-    Raises UserError where the disk is full or may not be written; what stood at `path` before is then untouched.
-    What killed writers of the same `path` left beside it is removed.
+    A reader finds what was at `path` before or what is written, at any moment. What killed writers of the same
+    `path` left beside it is removed.
+
+    Raises:
+        UserError: The disk is full or may not be written; what was at `path` before is then untouched.
     """
-    aside = path.with_name(f".{path.name}.part-{os.getpid()}")
+    token = uuid.uuid4().hex[:12]
+    new, old = (path.with_name(f".{path.name}{kind}{token}") for kind in (NEW, OLD))
+    lock = new.with_name(new.name + LOCK)
+    descriptor = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        recover(path)
         _remove_leftovers(path)
-        yield aside
-        _sync(aside)
+        descriptor = _lock(lock, create=True)
+        yield new
+        _sync(new)
         if path.is_dir():
-            if not aside.is_dir():
+            if not new.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "is a folder, not a file")
-            shutil.rmtree(path)
-        os.replace(aside, path)
+            if not _exchange(new, path):
+                os.replace(path, old)
+                os.replace(new, path)
+        else:
+            os.replace(new, path)
         _sync_names(path.parent)
     except OSError as error:
         raise UserError(
             f"cannot write: {error.strerror or error}", path, "free some space or choose another folder"
         ) from error
     finally:
-        _remove(aside)
+        if old.exists() and not path.exists():  # stopped between the two renames
+            os.replace(old, path)
+        _remove(old)
+        _remove(new)
+        with suppress(OSError):
+            lock.unlink(missing_ok=True)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def recover(path: Path) -> None:
+    """Put back what was at `path`, if a writer was killed between moving it aside and putting the new in place.
+
+    Only file systems without an exchange of names have such a moment. Of no effect where `path` is there.
+    """
+    deadline = time.monotonic() + SWAP_SECONDS
+    while not path.exists():
+        found = path.parent.glob(f".{glob.escape(path.name)}{OLD}*")
+        old = min(found, key=_age, default=None)
+        if old is None:
+            return
+        lock = old.with_name(old.name.replace(OLD, NEW) + LOCK)
+        if _abandoned(lock) or time.monotonic() > deadline:
+            with suppress(OSError):  # another process was first, or we may only read
+                os.replace(old, path)
+            return
+        time.sleep(0.01)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names at once, where the system and the file system can."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):  # not Linux
+        return False
+    return call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+
+
+def _lock(path: Path, *, create: bool) -> int | None:
+    """Lock a file and return its descriptor; None where there are no locks, or another process holds it."""
+    try:
+        import fcntl
+    except ImportError:  # not POSIX
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _abandoned(lock: Path) -> bool:
+    """Whether a lock file is there whose owner is gone."""
+    try:
+        descriptor = _lock(lock, create=False)
+    except OSError:
+        return False
+    if descriptor is None:
+        return False
+    os.close(descriptor)
+    return True
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what killed writers of `path` left, their locks last."""
+    name, done = glob.escape(path.name), set()
+    for kind in (NEW, OLD, ".part-"):  # the last as versions before 0.1 wrote it
+        for leftover in path.parent.glob(f".{name}{kind}*"):
+            lock = leftover.with_name(leftover.name.replace(OLD, NEW) + LOCK)
+            if not leftover.name.endswith(LOCK) and (_abandoned(lock) or _age(leftover) > ABANDONED_SECONDS):
+                _remove(leftover)
+                done.add(lock)
+    for lock in path.parent.glob(f".{name}{NEW}*{LOCK}"):
+        # without what it guards it may have been made this moment, and be locked the next
+        if _abandoned(lock) and (lock in done or _age(lock) > SWAP_SECONDS):
+            lock.unlink(missing_ok=True)
+
+
+def _age(path: Path) -> float:
+    """Seconds since a file or folder was made or renamed."""
+    try:
+        return time.time() - path.lstat().st_ctime
+    except OSError:
+        return 0.0
 
 
 def _remove(path: Path) -> None:
@@ -47,26 +158,6 @@ def _remove(path: Path) -> None:
             break
         shutil.rmtree(path, ignore_errors=True)
         time.sleep(0.01)
-
-
-def _remove_leftovers(path: Path) -> None:
-    for part in path.parent.glob(f".{glob.escape(path.name)}.part-*"):
-        writer = part.name.rpartition("-")[2]
-        # our own number: left by another process, before this one was given it
-        if writer == str(os.getpid()) or (writer.isdigit() and not _runs(int(writer))):
-            _remove(part)
-
-
-def _runs(process: int) -> bool:
-    if os.name != "posix":  # elsewhere the question would be a signal
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 def _sync_names(directory: Path) -> None:

@@ -1,13 +1,12 @@
-"""Checkpoints: all that a training needs to go on as if it had never stopped, and finished models.
+"""Checkpoints: all that a training needs to go on as if it had never stopped, and finished parameters.
 
-A checkpoint is a folder `checkpoint-00000042` with `arrays/` (written by Orbax), `state.json` (where training
-stands) and `manifest.json` (a format version and the sha256 of every file), written aside and renamed, so that
-a kill leaves either a whole checkpoint or none. The newest two are kept: a file torn later is recognised by its
-sha256, and the one before serves. Nothing is unpickled.
+A checkpoint is a folder `checkpoint-00000042` with `arrays/` (written by Orbax), `state.json` (the training's
+progress) and `manifest.json` (see `jaxfit.run_dir.manifest`), written aside and renamed, so that a kill leaves either
+a whole checkpoint or none. The newest two remain: one damaged later is recognised by its manifest, and the one
+before serves. Nothing is unpickled. JAX and Orbax are imported where arrays are read or written, not before.
 """
 
 import errno
-import hashlib
 import json
 import os
 import re
@@ -15,26 +14,32 @@ import shutil
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import jax
-import numpy as np
-import orbax.checkpoint as ocp
+from typing import TYPE_CHECKING, Any
 
 from jaxfit import distributed as processes
 from jaxfit.errors import UserError
+from jaxfit.run_dir import json_text, manifest
 from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.manifest import damage
 
-FORMAT = 1
+if TYPE_CHECKING:
+    import orbax.checkpoint as ocp
+
+__all__ = [
+    "arrays", "damage", "drop_after", "every", "latest", "load_model", "require_same", "save", "state", "write",
+]  # fmt: skip
+
 KEEP = 2
 OVERHEAD = 1 << 18  # bytes beside those of the arrays, generously
 
 
 def save(directory: Path, arrays: Any, state: dict[str, Any]) -> None:
-    """Write the next checkpoint of a training, then drop all but the newest two.
+    """Write the next checkpoint of a training, then remove all but the newest two.
 
-    Of several processes only process 0 writes it. Raises UserError where the disk is full; the older checkpoints are
-    then still there.
+    Of several processes only process 0 writes it.
+
+    Raises:
+        UserError: The disk is full; the older checkpoints are then still there.
     """
     if not processes.leads():
         return
@@ -46,9 +51,9 @@ def save(directory: Path, arrays: Any, state: dict[str, Any]) -> None:
 
 
 def write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
-    """Write one folder of arrays with its state and manifest, aside and renamed.
+    """Write one folder of arrays with its state and manifest, in place of what is there.
 
-    Of several processes process 0 writes it, and the others are given a copy.
+    Of several processes process 0 writes it, and the others receive a copy.
     """
     if processes.leads():
         _write(path, arrays, state)
@@ -56,10 +61,14 @@ def write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
 
 
 def _write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
+    import jax
+    import numpy as np
+    import orbax.checkpoint as ocp
+
     if processes.several():  # where Orbax writes arrays of JAX only if all processes have a part in them
         arrays = jax.tree.map(np.asarray, arrays)
     with replacing(path) as aside:
-        _require_room(aside.parent, arrays)
+        _require_space(aside.parent, sum(leaf.nbytes for leaf in jax.tree.leaves(arrays)))
         try:
             # random-looking floats do not compress, and trying takes most of the time
             handler = ocp.PyTreeCheckpointHandler(use_compression=False, multiprocessing_options=_alone())
@@ -69,13 +78,15 @@ def _write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
             if "space left" in str(error):
                 raise _disk_full() from error
             raise
-        (aside / "state.json").write_text(json.dumps(state, indent=1))
-        manifest = {"format": FORMAT, "sha256": _digests(aside)}
-        (aside / "manifest.json").write_text(json.dumps(manifest, indent=1))
+        json_text.write(aside / "state.json", state)
+        manifest.write(aside)
 
 
-def _alone() -> ocp.options.MultiprocessingOptions:
+def _alone() -> "ocp.options.MultiprocessingOptions":
     # Of several processes one writes, and each reads what it wants; Orbax would have them wait for each other.
+    import jax
+    import orbax.checkpoint as ocp
+
     if not processes.several():
         return ocp.options.MultiprocessingOptions()
     me = jax.process_index()
@@ -84,9 +95,8 @@ def _alone() -> ocp.options.MultiprocessingOptions:
     )
 
 
-def _require_room(directory: Path, arrays: Any) -> None:
-    # Asked beforehand, since the writer tells of a full disk in pages of tracebacks from its threads.
-    size = sum(leaf.nbytes for leaf in jax.tree.leaves(arrays))
+def _require_space(directory: Path, size: int) -> None:
+    # Asked beforehand, since Orbax reports a full disk in pages of tracebacks from its threads.
     if shutil.disk_usage(directory).free < size + OVERHEAD:
         raise _disk_full()
 
@@ -96,9 +106,10 @@ def _disk_full() -> OSError:
 
 
 def latest(directory: Path) -> Path | None:
-    """The newest intact checkpoint, or None where training never reached one.
+    """The newest intact checkpoint, or None where training never reached one; warns of every damaged one.
 
-    Warns of every damaged one that is passed over; raises UserError where all are damaged.
+    Raises:
+        UserError: All are damaged.
     """
     found = every(directory)
     for path in reversed(found):
@@ -111,21 +122,6 @@ def latest(directory: Path) -> Path | None:
     return None
 
 
-def damage(path: Path) -> str | None:
-    """What is wrong with a checkpoint, in words; None where it is whole."""
-    try:
-        manifest = json.loads((path / "manifest.json").read_text())
-    except (OSError, ValueError):
-        return "its manifest is missing or torn"
-    if manifest.get("format") != FORMAT:
-        return f"its format is {manifest.get('format')}, this program reads {FORMAT}"
-    digests = _digests(path)
-    for name, digest in manifest["sha256"].items():
-        if digests.get(name) != digest:
-            return f"{name} is missing or changed"
-    return None
-
-
 def drop_after(path: Path) -> None:
     """Remove the checkpoints after `path`, which are damaged: the next ones take their places."""
     for other in every(path.parent):
@@ -134,12 +130,15 @@ def drop_after(path: Path) -> None:
 
 
 def state(path: Path) -> dict[str, Any]:
-    """Where the training stood: the `state` given to `save`."""
-    return json.loads((path / "state.json").read_text())
+    """The `state` given to `save`; a number that was not finite is None."""
+    return json.loads((path / "state.json").read_text(encoding="utf-8"))
 
 
 def arrays(path: Path, like: Any) -> Any:
     """The arrays of a checkpoint, of the shapes and types of `like` (arrays or jax.ShapeDtypeStruct)."""
+    import jax
+    import orbax.checkpoint as ocp
+
     device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
     abstract = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device), like)
     with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as orbax:
@@ -147,49 +146,44 @@ def arrays(path: Path, like: Any) -> Any:
 
 
 def load_model(path: Path, like: Any) -> Any:
-    """The parameters of a finished model, written by `write`; raises UserError where the folder is damaged."""
+    """The parameters of a model, written by `write`.
+
+    Raises:
+        UserError: They are damaged, or other files of the model's folder are; they are of other shapes than `like`.
+    """
+    manifest.require_whole(path.parent)
     problem = damage(path)
     if problem is not None:
         raise UserError(f"the model is damaged: {problem}", path, "train it again, or resume its training")
-    _require_shapes(path, like)
+    if _stored_shapes(path) != _shapes(like):
+        what = "its parameters are of other sizes than its configuration says"
+        raise UserError(what, path, "its files do not belong together: train it again")
     return arrays(path, like)
 
 
-def _require_shapes(path: Path, like: Any) -> None:
-    """Raise a UserError where stored arrays have other names or shapes than `like`."""
+def _stored_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    import orbax.checkpoint as ocp
+
     with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as orbax:
-        stored = _shapes(orbax.metadata(path.absolute() / "arrays").item_metadata.tree)
-    expected = _shapes(like)
-    if stored != expected:
-        names = [name for name in {**expected, **stored} if stored.get(name) != expected.get(name)]
-        name = names[0]
-        what = f"the parameter {name} has the shape {stored.get(name)}, by the configuration {expected.get(name)}"
-        raise UserError(what, path, "train the model again")
+        return _shapes(orbax.metadata(path.absolute() / "arrays").item_metadata.tree)
 
 
 def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:
-    leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda leaf: hasattr(leaf, "shape"))
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="/"): tuple(leaf.shape) for path, leaf in leaves
-    }
+    import jax
+
+    leaves = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda node: hasattr(node, "shape"))[0]
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf.shape for path, leaf in leaves}
 
 
 def require_same(stored: Mapping[str, Any], known: Mapping[str, Any], where: Path) -> None:
     """Raise a UserError that says what differs, unless all that is `known` of a training is so in `stored`."""
     for name, value in known.items():
-        was, now = stored.get(name), _plain(value)
+        was, now = stored.get(name), json_text.plain(value)
         if was != now:
             raise UserError(
                 f"this is of another training: {name} differs{_difference(was, now)}", where,
                 "give the options of the first call, or choose another --out",
             )  # fmt: skip
-
-
-def _plain(value: Any) -> Any:
-    # as JSON gives it back
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def _difference(was: Any, now: Any) -> str:
@@ -207,13 +201,3 @@ def every(directory: Path) -> list[Path]:
 
 def _number(path: Path) -> int:
     return int(path.name.rsplit("-", 1)[1])
-
-
-def _digests(path: Path) -> dict[str, str]:
-    files = sorted(p for p in path.rglob("*") if p.is_file() and p.name != "manifest.json")
-    return {str(p.relative_to(path)): _sha256(p) for p in files}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""What a training says while it runs: metrics as JSON lines, times as JSON lines, a progress bar.
+"""What a training reports while it runs: metrics as JSON lines, times as JSON lines, a progress bar.
 
 `journal.jsonl` holds what the computation determines (losses, scores, rates), one line an epoch: a training that
-was killed and resumed writes the same bytes as one that was not. `timing.jsonl` holds what the clock says.
+was killed and resumed writes the same bytes as one that was not. `timing.jsonl` holds what was measured by the clock.
 """
 
 import json
@@ -14,10 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from jaxfit.errors import UserError
+from jaxfit.run_dir import json_text
 
 
 class Journal:
-    """JSON lines in a folder; `cut` takes back what was written after a checkpoint."""
+    """JSON lines in a folder; `cut` removes what was written after a checkpoint."""
 
     def __init__(self, directory: Path):
         self.path, self.timing = directory / "journal.jsonl", directory / "timing.jsonl"
@@ -35,7 +36,7 @@ class Journal:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def cut(self, size: int) -> None:
-        """Forget every line written after the journal was `size` bytes long, and half a line of times."""
+        """Remove every line written after the journal was `size` bytes long, and an unfinished line of times."""
         if self.path.exists():
             os.truncate(self.path, min(size, self.size()))
         if self.timing.exists():
@@ -57,7 +58,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 def _append(path: Path, record: dict[str, Any]) -> None:
     try:
         with path.open("a") as file:
-            file.write(json.dumps(record) + "\n")
+            file.write(json_text.dumps(record) + "\n")
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
@@ -79,7 +80,7 @@ class Bar:
             self.progress.start()
 
     def update(self, done: float, loss: float, per_second: float) -> None:
-        """Training stands `done` epochs in, with this epoch's mean loss and speed."""
+        """Show how many epochs are done, this epoch's mean loss so far, and the speed."""
         now = f"loss {loss:.4f}  {per_second:,.0f} {self.unit}/s"
         self.progress.update(self.task, completed=done, now=now)
 

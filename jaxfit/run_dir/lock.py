@@ -12,13 +12,14 @@ _held: set[Path] = set()
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Keep other processes' trainings out of a folder, which is made if need be, and removed if it stays empty.
+    """Lock a folder against trainings by other processes; it is made if need be, and removed if it stays empty.
 
-    What is locked is the folder itself: no file is left behind, and the system unlocks it when this process ends,
-    however it ends. Within one process a folder may be locked several times over. Where the file system has no
-    locks, nothing is kept out.
+    The lock is on the folder itself: no file is left behind, and the system releases it when this process ends,
+    however it ends. Within one process a folder may be locked several times over. A file system without locks
+    prevents nothing.
 
-    Raises UserError where another process has locked the folder.
+    Raises:
+        UserError: Another process has locked the folder.
     """
     place = directory.resolve()
     if os.name != "posix" or place in _held:

@@ -1,7 +1,7 @@
-"""A model's folder as training sees it: whose it is, whether a training there can go on, what is written to it.
+"""What `config.json` of a model's folder says, and whether a training there can go on.
 
-An *identity* is all that determines a trained model, as `config.json` keeps it: a training goes on only where
-that is the same. The environment is kept beside it and is no part of it.
+An *identity* is all that determines a trained model, as `config.json` holds it: a training goes on only where that is
+the same. The environment is recorded beside it and is no part of it.
 """
 
 import json
@@ -10,46 +10,65 @@ from pathlib import Path
 from typing import Any
 
 from jaxfit.errors import UserError
-from jaxfit.run_dir import checkpoint
-from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir import checkpoint, json_text, manifest
+from jaxfit.run_dir.atomic import recover, replacing
 
 FORMAT = 1
 CONFIG, PARAMETERS = "config.json", "parameters"
 
 
 def read_info(directory: Path) -> dict[str, Any]:
-    """What `config.json` of a model's folder holds; raises UserError where there is none or another format's."""
+    """What `config.json` of a model's folder holds.
+
+    Raises:
+        UserError: There is none, or it is of another format.
+    """
+    recover(directory / PARAMETERS)
     try:
-        info = json.loads((directory / CONFIG).read_text())
+        info = json.loads((directory / CONFIG).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise UserError("no model here", directory, "name a folder that `train` wrote") from None
     except ValueError:
         raise UserError("not a model's configuration", directory / CONFIG, "train the model again") from None
+    if not isinstance(info, dict) or not isinstance(info.get("model"), str):
+        raise UserError("not a model's configuration", directory / CONFIG, "train the model again")
     if info.get("format") != FORMAT:
         raise UserError(f"a model of format {info.get('format')}, not {FORMAT}", directory, "train it again")
     return info
 
 
 def write_info(directory: Path, info: dict[str, Any]) -> None:
-    """Write `config.json`, whole or not at all."""
+    """Write `config.json`, and the manifest of a model that is finished: all else it needs must be there."""
+    (directory / manifest.NAME).unlink(missing_ok=True)
     with replacing(directory / CONFIG) as aside:
-        aside.write_text(json.dumps(info, indent=1) + "\n")
+        json_text.write(aside, info)
+    if info.get("finished", True):
+        write_manifest(directory)
+
+
+def write_manifest(directory: Path) -> None:
+    """Write the manifest of a finished model."""
+    listed = manifest.of_model(directory, [PARAMETERS])
+    with replacing(directory / manifest.NAME) as aside:
+        json_text.write(aside, listed)
 
 
 def begun(directory: Path) -> bool:
-    """Whether there is anything of a training to go on with: a checkpoint, or the finished parameters."""
+    """Whether a training has left something to go on with: a checkpoint, or parameters."""
+    recover(directory / PARAMETERS)
     return bool(checkpoint.every(directory)) or (directory / PARAMETERS).is_dir()
 
 
 def earlier(directory: Path, known: dict[str, Any], resume: bool) -> dict[str, Any] | None:
     """The `config.json` of an earlier run of this training; None where there is nothing to go on with.
 
-    Raises UserError where there is, but it is not to be resumed, and where it is of another training.
+    Raises:
+        UserError: There is something, but of another training, or it is not to be resumed.
     """
     if not (directory / CONFIG).exists():
         return None
     found = read_info(directory)
-    # one that has no recipe is not trained step by step, and is there at once; others may have been killed early
+    # without a recipe it was not trained step by step, and is whole; others may have been killed early
     if "recipe" in found and not begun(directory):
         return None
     if found["model"] != known["model"]:

@@ -1,11 +1,11 @@
 """From a program and its data to a folder with a trained model: what training any model has in common.
 
-The folder has `config.json`, the finished `parameters/`, what training writes (`checkpoint-*`, `journal.jsonl`,
-`timing.jsonl`) and what else the model needs to be used, which its package writes.
+The folder has `config.json`, the finished `parameters/`, the `manifest.json` of both, what training writes for itself
+(`checkpoint-*`, `journal.jsonl`, `timing.jsonl`) and what else the model needs to be used, which its package writes.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,33 +16,20 @@ from jaxfit import sharding as mesh
 from jaxfit.fit import Fitted, fit
 from jaxfit.loop import Program
 from jaxfit.recipe import Recipe
-from jaxfit.run_dir import checkpoint
+from jaxfit.run_dir import checkpoint, manifest
 from jaxfit.run_dir import metadata as folder
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.provenance import environment
+from jaxfit.run_dir.run import Run
 from jaxfit.trainer import check
 
 
-@dataclass(frozen=True)
-class Run:
-    """How a training is run; the number of devices changes its result within rounding, all else not at all."""
-
-    resume: bool = field(default=False, metadata={"help": "go on with the training in --out"})
-    devices: int = field(
-        default=1, metadata={"help": "devices to train on, of each process", "unit": "devices"}
-    )
-    max_minutes: float | None = field(
-        default=None, metadata={"help": "stop after this time, resumable", "unit": "minutes"}
-    )
-    checkpoint_minutes: float = field(
-        default=5.0, metadata={"help": "save within an epoch after this time", "unit": "minutes"}
-    )
-    show: bool = field(default=False, metadata={"help": "show progress on standard error"})
-
-
 class Trained(NamedTuple):
-    """What training left in the folder: `config.json`, how training went and its times; None, {} if found finished."""
+    """What training left in the folder: what `config.json` says, how training went, and its times.
+
+    fitted is None and seconds is {} where the training was found finished.
+    """
 
     info: dict[str, Any]
     fitted: Fitted | None
@@ -64,11 +51,21 @@ def train(
 ) -> Trained:
     """Train a model in its folder, from the start or from where an earlier run stopped.
 
-    identity: all but the recipe that determines the result, with "model", its kind; data() -> training and
-    validation data; unit: of events, as in "words"; before: writes what else belongs into a new folder.
+    Args:
+        directory: The model's folder.
+        identity: All but the recipe that determines the result, with "model", its name.
+        program: The model as the engine takes it.
+        params: Initial parameters.
+        data: Returns training and validation data; not called where the training is found finished.
+        recipe: How the model is trained.
+        key: Of all random draws of the training.
+        run: Devices, time limits, whether to resume.
+        unit: Of events, as in "words".
+        before: Writes what else belongs into a new folder.
 
-    Raises UserError where another training is in the folder, or this one and `run.resume` is not set, and where
-    another process is training there now.
+    Raises:
+        UserError: Another training is in the folder, or this one and `run.resume` is not set, or another process is
+            training there now.
     """
     where = mesh.make(run.devices)
     check(program, recipe, where)
@@ -82,6 +79,8 @@ def train(
         }
         found = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, run.resume)
         if found is not None and found["finished"]:
+            if not (directory / manifest.NAME).exists():  # killed just before
+                folder.write_manifest(directory)
             folder.drop_checkpoints(directory)
             return Trained(found, None, {})
         if found is None:

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     so that figures would depend on the device.
     """
     with jax.default_matmul_precision("highest"):
-        return command.run("jaxlm", build, argv)
+        return command.run("jaxlm", build, argv, cached=True)
 
 
 def build() -> command.Parser:

@@ -19,7 +19,7 @@ from jaxlm.data.vocabulary import Vocabulary
 
 NONE = np.zeros(0, np.int32)
 LARGE = 1 << 26  # events of training text from which on its ids are kept in a file and not in memory
-IDS = "training-ids.bin"
+IDS = ".training-ids.bin"  # hidden: not a file of the model
 
 
 class Texts(NamedTuple):

@@ -1,4 +1,4 @@
-"""Several processes train as one does, stop together, and go on together; one folder has one training at a time."""
+"""Several processes train as one does, stop together, and go on together."""
 
 import os
 import shutil
@@ -15,7 +15,6 @@ from jaxfit import distributed as processes
 from jaxfit import sharding as mesh
 from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint
-from jaxfit.run_dir.lock import locked
 
 
 def free_port():
@@ -81,23 +80,3 @@ def test_two_processes_stopped_killed_and_resumed_equal_one_of_two_devices(tmp_p
 def test_options_that_do_not_fit_together_are_named(options, complaint):
     with pytest.raises(UserError, match=complaint):
         processes.join(processes.Join(**options))
-
-
-def test_a_folder_is_one_trainings_until_it_ends_however_it_ends(tmp_path):
-    folder = tmp_path / "model"
-    code = (
-        "import sys, jaxfit.run_dir.lock as l, pathlib\n"
-        "with l.locked(pathlib.Path(sys.argv[1])): print(flush=True); input()"
-    )
-    command = [sys.executable, "-c", code, folder]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        other.stdout.readline()
-        with pytest.raises(UserError, match="another process is training there"), locked(folder):
-            pass
-        other.kill()
-    with locked(folder), locked(folder):
-        assert list(folder.iterdir()) == []
-        (folder / "something").touch()
-    with locked(folder), locked(tmp_path / "nothing"):
-        pass
-    assert [path.name for path in tmp_path.rglob("*")] == ["model", "something"]

@@ -7,6 +7,7 @@ import json
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 
 import toy
@@ -281,7 +282,7 @@ def test_a_full_disk_is_one_line_and_keeps_what_was_saved(tmp_path, monkeypatch)
     def full(*_):
         raise ValueError("UNKNOWN: No space left on device")
 
-    monkeypatch.setattr(checkpoint.ocp.Checkpointer, "save", full)
+    monkeypatch.setattr(ocp.Checkpointer, "save", full)
     with pytest.raises(UserError, match="No space left on device"):
         checkpoint.save(tmp_path, {"a": jnp.zeros(3)}, {})
     assert json.dumps(sorted(str(p) for p in tmp_path.rglob("*"))) == before

@@ -1,0 +1,26 @@
+"""JSON as everything here writes it: a number that JSON has no word for (infinite, undefined) is null."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def dumps(value: Any, **options: Any) -> str:
+    """Return a value as JSON text; options are those of `json.dumps`."""
+    return json.dumps(plain(value), allow_nan=False, **options)
+
+
+def write(path: Path, value: Any) -> None:
+    """Write a value to a file that people may read, too."""
+    path.write_text(dumps(value, indent=1) + "\n", encoding="utf-8")
+
+
+def plain(value: Any) -> Any:
+    """Return a value as reading its JSON text gives it back: lists for tuples, text for keys, null for NaN."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

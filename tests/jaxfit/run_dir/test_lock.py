@@ -1,0 +1,29 @@
+"""One training at a time in a folder."""
+
+import subprocess
+import sys
+
+import pytest
+
+from jaxfit.errors import UserError
+from jaxfit.run_dir.lock import locked
+
+
+def test_a_folder_is_locked_until_its_training_ends_however_it_ends(tmp_path):
+    folder = tmp_path / "model"
+    code = (
+        "import sys, jaxfit.run_dir.lock as l, pathlib\n"
+        "with l.locked(pathlib.Path(sys.argv[1])): print(flush=True); input()"
+    )
+    command = [sys.executable, "-c", code, folder]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        with pytest.raises(UserError, match="another process is training there"), locked(folder):
+            pass
+        other.kill()
+    with locked(folder), locked(folder):
+        assert list(folder.iterdir()) == []
+        (folder / "something").touch()
+    with locked(folder), locked(tmp_path / "nothing"):
+        pass
+    assert [path.name for path in tmp_path.rglob("*")] == ["model", "something"]

@@ -1,4 +1,4 @@
-"""The Netflix Prize's files: sections that begin with a movie's number and a colon.
+"""Files of the Netflix Prize: one section per movie, which begins with the movie's number and a colon.
 
 The lines of a section are `user,stars,date` (`mv_0000001.txt`, `combined_data_1.txt`), `user,date` (`qualifying.txt`)
 or `user` (`probe.txt`).
@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from jaxcf.data.file_layout import Reading, Source, lines, opened
-from jaxcf.data.parsing import BLOCK, TEXTS, Columns, join, seconds
+from jaxcf.data.file_layout import Reading, lines, opened
+from jaxcf.data.parsing import BLOCK, TEXTS, Columns, check_widths, join, part_of, seconds
 from jaxfit.errors import UserError
+from jaxfit.input_files import Source
 
-BATCH = 1 << 27  # bytes of small files that are parsed together
+BATCH = 1 << 27  # bytes of small files parsed at a time
 _WIDTHS = {1: ("user",), 2: ("user", "time"), 3: ("user", "stars", "time")}
 
 
@@ -25,7 +26,7 @@ class Section(NamedTuple):
     """A movie's lines in a file."""
 
     path: Source
-    number: int  # of the section in its file, from 0
+    number: int  # position of the section in its file, from 0
     item: str
     rows: int
 
@@ -33,38 +34,38 @@ class Section(NamedTuple):
 def netflix(path: Source, _: Reading, pairs: bool = False) -> Columns:
     """Read a file or a folder of the Netflix Prize; dates become seconds since 1970.
 
-    A folder is that of `mv_*.txt` (or the one that has them in `training_set`), or of `combined_data_*.txt`.
+    A folder holds `mv_*.txt` (or has a folder `training_set` that does), or `combined_data_*.txt`.
 
     Raises:
-        UserError: no such files in a folder; a line of another form than the first; as `jaxcf.data.file_layout.opened`.
+        UserError: as `jaxcf.data.file_layout.opened`; if a folder has no such files, or a line has other columns
+            than the first.
     """
-    parts = [_parse(sections, body, pairs) for sections, body in _batches(files_of(path))]
-    if not parts:
+    batches = [_parse(sections, body, pairs) for sections, body in _batches(_files(path))]
+    if not batches:
         what = "pairs of user and item" if pairs else "ratings"
         raise UserError(f"the file holds no {what}", path, f"give a file of {what}")
-    return join(parts)
+    return join(batches)
 
 
-def files_of(path: Source) -> list[Source]:
-    """The files that a name stands for."""
+def _files(path: Source) -> list[Source]:
     if not Path(path).is_dir():
         return [path]
     for pattern in ("mv_*.txt", "training_set/mv_*.txt", "combined_data_*.txt"):
         found = sorted(p for name in (pattern, f"{pattern}.gz") for p in Path(path).glob(name))
         if found:
             return list(found)
-    do = "name the file in it; of folders, only the Netflix Prize's of mv_*.txt or combined_data_*.txt are read"
-    raise UserError("a directory stands where a file of ratings should", path, do)
+    do = "name a file inside it, or a folder of the Netflix Prize with mv_*.txt or combined_data_*.txt"
+    raise UserError("a directory was given instead of a file of ratings", path, do)
 
 
 def _batches(files: list[Source]) -> Iterator[tuple[list[Section], bytes]]:
-    """The sections of files, and their lines without the movies' own, some files at a time."""
+    """Yield the sections of some files at a time, and their lines without the headings."""
     sections: list[Section] = []
     bodies: list[bytes] = []
     size = 0
     for file in files:
-        mine, body = _sections(file)
-        sections += mine
+        more, body = _sections(file)
+        sections += more
         bodies.append(body)
         size += len(body)
         if size >= BATCH:
@@ -78,7 +79,7 @@ def _sections(file: Source) -> tuple[list[Section], bytes]:
     with opened(file) as f:
         data = f.read().removeprefix(b"\xef\xbb\xbf")
     if not re.match(rb"\s*\d+:\s*\n", data):
-        do = "give a file as the Netflix Prize has them, or leave --format auto"
+        do = "give a file in the format of the Netflix Prize, or leave --format auto"
         raise UserError("the file does not begin with a movie's number and a colon", f"{file}, line 1", do)
     sections: list[Section] = []
     pieces = []
@@ -101,8 +102,8 @@ def _parse(sections: list[Section], body: bytes, pairs: bool) -> Columns:
     ends = np.cumsum([section.rows for section in sections])
 
     def locate(row: int) -> str:
-        which = int(np.searchsorted(ends, row, side="right"))
-        return _line(sections[which], row - int(ends[which - 1] if which else 0))
+        section, row = part_of(ends, row)
+        return _line(sections[section], row)
 
     names = _WIDTHS.get(body[: body.find(b"\n")].count(b",") + 1, _WIDTHS[3])
     wanted = [name for name in names if not pairs or name == "user"]
@@ -117,10 +118,10 @@ def _parse(sections: list[Section], body: bytes, pairs: bool) -> Columns:
             options,
         )
     except pa.ArrowException as error:
-        _blame(sections, len(names))
+        _check_sections(sections, len(names))
         raise UserError(f"the file cannot be parsed: {error}", sections[0].path, "check it") from None
     if table.num_rows != int(ends[-1]):
-        _blame(sections, len(names))
+        _check_sections(sections, len(names))
         raise UserError("the file has blank lines among its ratings", sections[0].path, "remove them")
     movies = np.repeat(np.arange(len(sections), dtype=np.int32), [section.rows for section in sections])
     items = pa.array([section.item for section in sections], pa.utf8())
@@ -130,7 +131,7 @@ def _parse(sections: list[Section], body: bytes, pairs: bool) -> Columns:
 
 
 def _line(section: Section, row: int) -> str:
-    """Where a row of a section is."""
+    """Return the file and line of a row of a section."""
     number = -1
     for line, text in lines(section.path, "utf-8"):
         if text.rstrip().endswith(":"):
@@ -142,12 +143,11 @@ def _line(section: Section, row: int) -> str:
     return str(section.path)
 
 
-def _blame(sections: list[Section], width: int) -> None:
-    """Raise a UserError for the first line that does not have the form of the first."""
+def _check_sections(sections: list[Section], width: int) -> None:
+    """Raise a UserError for the first line, headings aside, that has not `width` columns, if there is one."""
+
+    def num_columns(line: str) -> int:
+        return width if re.fullmatch(r"\d+:\s*", line) else line.count(",") + 1
+
     for path in dict.fromkeys(section.path for section in sections):
-        for number, line in lines(path, "utf-8"):
-            text = line.rstrip()
-            found = text.count(",") + 1
-            if not re.fullmatch(r"\d+:", text) and found != width:
-                what = f"the line has {found} column{'s' * (found != 1)}, not {width}"
-                raise UserError(what, f"{path}, line {number}", "correct the line")
+        check_widths(path, "utf-8", width, num_columns)

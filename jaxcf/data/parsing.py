@@ -1,7 +1,6 @@
-"""Files of ratings as columns: each user, item and rating as a number into the texts that occur.
+"""Files of ratings as columns of dictionary-encoded text.
 
-The parser is Arrow's, which works on columns and in parallel. Python looks at single lines only to name the
-one that is wrong.
+Files are parsed by Arrow, column by column and in parallel; Python reads single lines only to find an invalid one.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,25 +12,26 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import scipy.io
 
-from jaxcf.data.file_layout import Layout, Reading, Source, arrow_stream, layout_of, lines, opened
+from jaxcf.data.file_layout import Layout, Reading, arrow_stream, layout_of, lines, opened
 from jaxfit.errors import UserError
+from jaxfit.input_files import Source
 
 BLOCK = 1 << 22  # bytes parsed at a time by each thread
 TEXTS = pa.dictionary(pa.int32(), pa.utf8())
 
 
 class Columns(NamedTuple):
-    """The rows of files. A text column is numbers into the texts that occur, null where it is missing."""
+    """The rows of files. Text columns are dictionary-encoded, null where a value is missing."""
 
     user: pa.ChunkedArray
     item: pa.ChunkedArray
     stars: pa.ChunkedArray | None  # None for pairs without ratings
     time: np.ndarray | None  # int64
-    locate: Callable[[int], str]  # file and line of a row
+    locate: Callable[[int], str]  # returns file and line of a row
 
 
-def coded(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
-    """A column as int32 numbers, -1 where it is missing, and the texts they stand for."""
+def dictionary_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
+    """Return a column as int32 indices, -1 where a value is missing, and the texts they refer to."""
     chunks = [chunk for chunk in column.unify_dictionaries().chunks if len(chunk)]
     if not chunks:
         return np.zeros(0, np.int32), pa.array([], pa.utf8())
@@ -40,14 +40,14 @@ def coded(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
 
 
 def join(parts: Sequence[Columns]) -> Columns:
-    """Put the rows of files one after another. Ratings and times are kept where all files have them."""
+    """Concatenate the rows of files, with ratings and times if all files have them."""
     if len(parts) == 1:
         return parts[0]
     ends = np.cumsum([len(part.user) for part in parts])
 
     def locate(row: int) -> str:
-        part = int(np.searchsorted(ends, row, side="right"))
-        return parts[part].locate(row - int(ends[part - 1] if part else 0))
+        part, row = part_of(ends, row)
+        return parts[part].locate(row)
 
     def column(name: str) -> pa.ChunkedArray:
         return pa.chunked_array([chunk for part in parts for chunk in getattr(part, name).chunks], TEXTS)
@@ -58,18 +58,24 @@ def join(parts: Sequence[Columns]) -> Columns:
     return Columns(column("user"), column("item"), stars, time, locate)
 
 
+def part_of(ends: np.ndarray, row: int) -> tuple[int, int]:
+    """Return which part holds a row, and the row's position in it; `ends` are cumulative sizes of parts."""
+    part = int(np.searchsorted(ends, row, side="right"))
+    return part, row - int(ends[part - 1] if part else 0)
+
+
 def delimited(path: Source, reading: Reading, pairs: bool = False) -> Columns:
-    """Parse a file of lines with a delimiter; with `pairs`, its users and items only.
+    """Parse a delimited file; with `pairs`, its users and items only.
 
     Raises:
-        UserError: a line that has other columns than the first, or that is not of the encoding; a time that
-            is no time; as `jaxcf.data.file_layout.layout_of`.
+        UserError: as `jaxcf.data.file_layout.layout_of`; if a line has other columns than the first or is not
+            valid in the encoding, or a time is invalid.
     """
     layout = layout_of(path, reading, pairs)
-    wanted = [name for name in layout.places if not pairs or name in ("user", "item")]
-    # a delimiter of two signs is one sign with an empty column between, which must be empty
+    wanted = [name for name in layout.columns if not pairs or name in ("user", "item")]
+    # for Arrow a delimiter of two characters is one character, with a column in between that must be empty
     names = [str(i) for i in range((layout.width - 1) * layout.repeat + 1)]
-    own = {name: str(place * layout.repeat) for name, place in layout.places.items()}
+    own = {name: str(column * layout.repeat) for name, column in layout.columns.items()}
     between = {name: pa.null() for i, name in enumerate(names) if i % layout.repeat}
     types = between | {own[name]: TEXTS for name in wanted if name != "time"}
     locate = _line_locator(path, layout)
@@ -90,7 +96,7 @@ def delimited(path: Source, reading: Reading, pairs: bool = False) -> Columns:
                 ),
             )  # fmt: skip
     except (pa.ArrowException, OSError) as error:
-        _blame(path, layout)
+        check_widths(path, layout.encoding, layout.width, lambda line: len(layout.split(line)))
         what = str(error).splitlines()[0]
         raise UserError(f"the file cannot be parsed: {what}", path, "check it") from None
     time = seconds(table[own["time"]], locate) if "time" in wanted else None
@@ -99,17 +105,17 @@ def delimited(path: Source, reading: Reading, pairs: bool = False) -> Columns:
 
 
 def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
-    """Read `moviedata.mat` as published with the code of Salakhutdinov and Mnih: user, item, stars in each row.
+    """Read `moviedata.mat`, published with the code of Salakhutdinov and Mnih: rows of user, item, stars.
 
-    `moviedata.mat:train_vec` and `moviedata.mat:probe_vec` are its parts; without a name it is both.
+    `moviedata.mat:train_vec` and `moviedata.mat:probe_vec` name one of its arrays; without a name both are read.
 
     Raises:
-        UserError: it cannot be read, or holds no such array.
+        UserError: if the file cannot be read, or holds no such array.
     """
-    file, _colon, part = str(path).partition(".mat:")
-    file += ".mat" if part else ""
+    file, _colon, array_name = str(path).partition(".mat:")
+    file += ".mat" if array_name else ""
     content = _matlab(file, scipy.io.loadmat)
-    names = [part] if part else [name for name in ("train_vec", "probe_vec") if name in content]
+    names = [array_name] if array_name else [name for name in ("train_vec", "probe_vec") if name in content]
     found = []
     for name in names:
         array = content.get(name)
@@ -118,38 +124,37 @@ def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
             break
         found.append(array)
     if not names:
-        there = ", ".join(name for name in content if not name.startswith("__"))
-        do = f"it holds {there}; wanted is train_vec or probe_vec, of three columns"
+        present = ", ".join(name for name in content if not name.startswith("__"))
+        do = f"give a file with train_vec or probe_vec, of three columns; it holds {present}"
         raise UserError("the .mat file holds no ratings", path, do)
     ends = np.cumsum([len(array) for array in found])
 
     def locate(row: int) -> str:
-        which = int(np.searchsorted(ends, row, side="right"))
-        return f"{file}, {names[which]}, row {row - (ends[which - 1] if which else 0) + 1}"
+        which, row = part_of(ends, row)
+        return f"{file}, {names[which]}, row {row + 1}"
 
     user, item, stars = (_texts(np.concatenate([array[:, i] for array in found])) for i in range(3))
     return Columns(user, item, None if pairs else stars, None, locate)
 
 
 def has_probe(path: Source) -> bool:
-    """Tell whether a .mat file brings training and test ratings; a part of one does not."""
+    """Return whether a .mat file has both training and test ratings; one of its arrays alone has not."""
     if ".mat:" in str(path):
         return False
     return {"train_vec", "probe_vec"} <= {name for name, *_ in _matlab(path, scipy.io.whosmat)}
 
 
 def seconds(column: pa.ChunkedArray, locate: Callable[[int], str]) -> np.ndarray:
-    """Times as int64: whole numbers as they are, dates in seconds since 1970.
+    """Return times as int64: whole numbers as they are, dates in seconds since 1970.
 
     Raises:
-        UserError: a time is missing, or no time.
+        UserError: if a time is missing or invalid.
     """
     kind = column.type
     if column.null_count:
         row = int(np.flatnonzero(pc.is_null(column).to_numpy())[0])
-        raise UserError(
-            "the time is missing", locate(row), "complete the line, or leave --columns without time"
-        )
+        do = "complete the line, or leave the time out: --columns USER,ITEM,STARS"
+        raise UserError("the time is missing", locate(row), do)
     if pa.types.is_integer(kind):
         return column.to_numpy()
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
@@ -157,10 +162,8 @@ def seconds(column: pa.ChunkedArray, locate: Callable[[int], str]) -> np.ndarray
     if pa.types.is_floating(kind) and pc.all(pc.is_finite(column)).as_py():
         return np.floor(column.to_numpy()).astype(np.int64)
     row = next((i for i, value in enumerate(column) if not _is_time(value.as_py())), 0)
-    what = f"{column[row].as_py()!r} is no time"
-    raise UserError(
-        what, locate(row), "give seconds since 1970 or dates as 2005-09-06; or leave the column out"
-    )
+    do = "give seconds since 1970 or dates such as 2005-09-06, or leave the column out"
+    raise UserError(f"invalid time {column[row].as_py()!r}", locate(row), do)
 
 
 def _matlab(path: Source, read: Callable[[IO[bytes]], Any]) -> Any:
@@ -172,7 +175,7 @@ def _matlab(path: Source, read: Callable[[IO[bytes]], Any]) -> Any:
 
 
 def _texts(values: np.ndarray) -> pa.ChunkedArray:
-    """Numbers of a MATLAB array, of whatever type, as a text column."""
+    """Return the numbers of a MATLAB array, of any type, as a text column."""
     distinct, codes = np.unique(values, return_inverse=True)
     texts = [None if number != number else f"{number:.15g}" for number in distinct.tolist()]
     chunk = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(texts, pa.utf8()))
@@ -188,15 +191,14 @@ def _line_locator(path: Source, layout: Layout) -> Callable[[int], str]:
     return locate
 
 
-def _blame(path: Source, layout: Layout) -> None:
-    """Raise a UserError for the first line that does not have the columns of the first, if there is one."""
-    for number, line in lines(path, layout.encoding):
-        found = len(layout.split(line))
-        if found != layout.width:
-            what = f"the line has {found} column{'s' * (found != 1)}, not {layout.width}"
-            raise UserError(
-                what, f"{path}, line {number}", "correct the line, or say how to read it: --delimiter"
-            )
+def check_widths(path: Source, encoding: str, width: int, num_columns: Callable[[str], int]) -> None:
+    """Raise a UserError for the first line that has not `width` columns, if there is one."""
+    for number, line in lines(path, encoding):
+        found = num_columns(line)
+        if found != width:
+            what = f"the line has {found} column{'s' * (found != 1)}, not {width}"
+            do = "correct the line, or the options for reading it"
+            raise UserError(what, f"{path}, line {number}", do)
 
 
 def _is_time(value: object) -> bool:

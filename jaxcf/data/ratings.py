@@ -1,4 +1,4 @@
-"""Ratings as indices, who and what the indices stand for, and a data set of them."""
+"""Ratings as indices of users and items, the catalogue of their ids, and data sets."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from jaxcf.data.synthetic import Truth
 
-# how an integer is written so that the same text comes back: no sign +, no leading zeros
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+# integers whose text is recovered when they are printed: no sign +, no leading zeros
+INTEGER = r"(0|-?[1-9][0-9]{0,18})"
 INT64 = np.iinfo(np.int64)
 
 
 class Scale(NamedTuple):
-    """The ratings there can be: low, low + step, …, high, in stars; step 0: any value between."""
+    """The possible ratings: low, low + step, …, high, in stars; with step 0 any value from low to high."""
 
     low: float
     high: float
@@ -28,15 +28,15 @@ class Scale(NamedTuple):
 
     @property
     def levels(self) -> int:
-        """How many ratings there can be (K of §5.2); 0 where any value between can be."""
+        """Return the number of possible ratings (K of §5.2); 0 for a scale without steps."""
         return round((self.high - self.low) / self.step) + 1 if self.step else 0
 
     def clip(self, stars: np.ndarray) -> np.ndarray:
-        """Move predictions outside the scale to its nearer end."""
+        """Clip predictions to the ends of the scale."""
         return np.clip(stars, self.low, self.high)
 
     def contains(self, stars: ArrayLike) -> np.ndarray:
-        """Tell which values are ratings of the scale, up to rounding in float32."""
+        """Return which values are ratings of the scale, up to rounding in float32."""
         stars = np.asarray(stars, np.float64)
         inside = (stars >= self.low - 1e-6) & (stars <= self.high + 1e-6)
         if not self.step:
@@ -45,7 +45,7 @@ class Scale(NamedTuple):
         return inside & (np.abs(steps - np.round(steps)) < 1e-4)
 
     def level(self, stars: ArrayLike) -> NDArray[np.int32]:
-        """Number the ratings of the scale from 0 (its low end)."""
+        """Return the levels of ratings: their positions on the scale, 0 for the lowest."""
         return np.round((np.asarray(stars, np.float64) - self.low) / self.step).astype(np.int32)
 
     def __str__(self) -> str:
@@ -58,18 +58,18 @@ class Ratings(NamedTuple):
     user: NDArray[np.int32]  # [N]
     item: NDArray[np.int32]  # [N]
     stars: NDArray[np.float32]  # [N]
-    time: NDArray[np.int64] | None = None  # [N], seconds since 1970, where it is known
+    time: NDArray[np.int64] | None = None  # [N], seconds since 1970, if known
 
 
 class Pairs(NamedTuple):
-    """Who rated what, without the ratings; all of them in the catalogue, where models are told of them."""
+    """Pairs of user and item: who rated what, without the ratings."""
 
     user: NDArray[np.int32]  # [N]
     item: NDArray[np.int32]  # [N]
 
 
 class Vectors(NamedTuple):
-    """The ratings of each user: those of user i are at offsets[i] … offsets[i+1]-1, in the order of the files."""
+    """Ratings grouped by user: those of user i are at offsets[i] … offsets[i+1]-1, in the order of the files."""
 
     offsets: NDArray[np.int32]  # [num_users + 1]
     item: NDArray[np.int32]  # [N]
@@ -78,33 +78,33 @@ class Vectors(NamedTuple):
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Who and what the indices are: index i stands for the i-th id in ascending order; and the scale of ratings."""
+    """The ids of users and items, indexed in ascending order, and the scale of their ratings."""
 
-    users: np.ndarray  # ids, ascending: int64 where all are integers that fit, else str
+    users: np.ndarray  # ids, ascending: int64 if all are integers of 64 bits, otherwise str
     items: np.ndarray
     scale: Scale
 
     @property
     def num_users(self) -> int:
-        """How many users there are."""
+        """Return the number of users."""
         return len(self.users)
 
     @property
     def num_items(self) -> int:
-        """How many items there are."""
+        """Return the number of items."""
         return len(self.items)
 
     def user_index(self, ids: ArrayLike) -> NDArray[np.int32]:
-        """Look up users by their ids (integers or text): int32 of the same shape, -1 for the unknown."""
+        """Look up users by their ids (integers or text): int32 of the same shape, -1 for unknown ids."""
         return find(self.users, ids)
 
     def item_index(self, ids: ArrayLike) -> NDArray[np.int32]:
-        """Look up items by their ids (integers or text): int32 of the same shape, -1 for the unknown."""
+        """Look up items by their ids (integers or text): int32 of the same shape, -1 for unknown ids."""
         return find(self.items, ids)
 
 
 class Dataset(NamedTuple):
-    """A data set as models take it; users and items of all its parts are in the catalogue."""
+    """Training, validation and test ratings in one catalogue."""
 
     name: str
     train: Ratings
@@ -112,33 +112,33 @@ class Dataset(NamedTuple):
     test: Ratings | None
     catalogue: Catalogue
     sha256: str  # of training and validation ratings and the catalogue (`digest`)
-    note: str  # what a reader of results should know of the data
-    truth: Truth | None = None  # the model it was drawn from, where it was
+    note: str  # a description of the data, shown beside results
+    truth: Truth | None = None  # the model that synthetic data are drawn from
 
 
 EMPTY = Ratings(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))
 
 
 def take(ratings: Ratings, which: np.ndarray) -> Ratings:
-    """Take the ratings at some positions, or where a mask holds."""
+    """Return the ratings at the given positions, or where a mask is true."""
     time = None if ratings.time is None else ratings.time[which]
     return Ratings(ratings.user[which], ratings.item[which], ratings.stars[which], time)
 
 
 def join(*parts: Ratings) -> Ratings:
-    """Put ratings one after another; times only where all parts have them."""
-    kept = [part for part in parts if len(part.user)] or [EMPTY]
-    times = [part.time for part in kept if part.time is not None]
-    time = np.concatenate(times) if len(times) == len(kept) else None
-    user, item, stars = (np.concatenate([part[field] for part in kept]) for field in range(3))
+    """Concatenate ratings, with times if all parts have them."""
+    filled = [part for part in parts if len(part.user)] or [EMPTY]
+    times = [part.time for part in filled if part.time is not None]
+    time = np.concatenate(times) if len(times) == len(filled) else None
+    user, item, stars = (np.concatenate([part[field] for part in filled]) for field in range(3))
     return Ratings(user, item, stars, time)
 
 
 def grouped(index: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Sort positions by an index, keeping their order within each; in time linear in their number.
+    """Group positions by an index: a stable sort in linear time.
 
     Returns:
-        int32 [groups + 1]: group g is at offsets[g] … offsets[g+1]-1 of the order; int32 [N]: the order.
+        offsets, int32 [groups + 1], and order, int32 [N]: group g is order[offsets[g]:offsets[g+1]].
     """
     rows = np.arange(len(index), dtype=np.int32)
     if np.all(index[1:] >= index[:-1]):
@@ -149,67 +149,68 @@ def grouped(index: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int32], N
 
 
 def by_user(ratings: Ratings, num_users: int) -> Vectors:
-    """Lay the ratings out user after user."""
+    """Group ratings by user."""
     offsets, order = grouped(ratings.user, num_users)
     return Vectors(offsets, ratings.item[order], ratings.stars[order])
 
 
 def by_item(ratings: Ratings, num_items: int) -> Vectors:
-    """Lay the ratings out item after item: `Vectors` with users and items exchanged."""
+    """Group ratings by item: `Vectors` with users and items exchanged."""
     return by_user(ratings._replace(user=ratings.item, item=ratings.user), num_items)
 
 
 def rated_sets(*parts: Ratings | Pairs, num_users: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Whom each user rated, in any of several sets; in time linear in their number.
+    """Return the set of items that each user rated in any of the parts, in linear time.
 
     Returns:
-        int32 [users + 1]: user i rated items offsets[i] … offsets[i+1]-1; int32 [N]: those, ascending, each once.
+        offsets, int32 [num_users + 1], and items, int32 [N]: user i rated items[offsets[i]:offsets[i+1]],
+        ascending and distinct.
     """
-    span = 1 + max((int(part.item.max(initial=0)) for part in parts), default=0)
-    sets = scipy.sparse.csr_array((num_users, span), dtype=bool)
+    num_items = 1 + max((int(part.item.max(initial=0)) for part in parts), default=0)
+    sets = scipy.sparse.csr_array((num_users, num_items), dtype=bool)
     for part in parts:
-        there = np.ones(len(part.user), bool)
-        sets = sets + scipy.sparse.coo_array((there, (part.user, part.item)), shape=sets.shape).tocsr()
+        rated = np.ones(len(part.user), bool)
+        sets = sets + scipy.sparse.coo_array((rated, (part.user, part.item)), shape=sets.shape).tocsr()
     return sets.indptr.astype(np.int32), sets.indices.astype(np.int32)
 
 
 def relabel(ratings: Ratings, old: Catalogue, new: Catalogue) -> Ratings:
-    """Number users and items as another catalogue does; -1 for those it does not know."""
+    """Replace indices of one catalogue by those of another, -1 for users and items that it lacks."""
     user, item = new.user_index(old.users), new.item_index(old.items)
     return ratings._replace(user=user[ratings.user], item=item[ratings.item])
 
 
 def union(*ids: np.ndarray) -> np.ndarray:
-    """All of several sets of ids, ascending; text where any is text."""
+    """Return the union of sets of ids, ascending; as text if any set is text."""
     if any(part.dtype.kind != "i" for part in ids):
         ids = tuple(part.astype(np.str_) for part in ids)
     return np.unique(np.concatenate(ids))
 
 
 def find(known: np.ndarray, ids: ArrayLike) -> NDArray[np.int32]:
-    """Positions of ids among known ones, which are ascending; -1 for the unknown.
+    """Return the positions of ids among known ones, which are ascending; -1 for unknown ids.
 
-    Integers are found as the text they are written in, and text as an integer if it is one (`7`, not `007`).
+    Integers and text match if they are written alike: 7 matches `7`, but not `007`.
     """
     wanted = np.asarray(ids)
     flat = wanted.reshape(-1)
     if known.dtype.kind == "i" and flat.dtype.kind == "i":
         absent = np.zeros(flat.shape, bool)
     elif known.dtype.kind == "i":
-        whole = [_whole(str(id_)) for id_ in flat.tolist()]
-        absent = np.array([id_ is None for id_ in whole], bool)
-        flat = np.array([id_ or 0 for id_ in whole], np.int64)
+        integers = [_integer(str(id_)) for id_ in flat.tolist()]
+        absent = np.array([id_ is None for id_ in integers], bool)
+        flat = np.array([id_ or 0 for id_ in integers], np.int64)
     else:
         flat, absent = flat.astype(np.str_), np.zeros(flat.shape, bool)
     if len(known) == 0:
         return np.full(wanted.shape, -1, np.int32)
-    place = np.minimum(np.searchsorted(known, flat), len(known) - 1)
-    found = (known[place] == flat) & ~absent
-    return np.where(found, place, -1).astype(np.int32).reshape(wanted.shape)
+    position = np.minimum(np.searchsorted(known, flat), len(known) - 1)
+    found = (known[position] == flat) & ~absent
+    return np.where(found, position, -1).astype(np.int32).reshape(wanted.shape)
 
 
 def digest(train: Ratings, valid: Ratings, catalogue: Catalogue) -> str:
-    """The sha256 that results name: of what a model is trained on, not of the test."""
+    """Return the sha256 of the data a model is trained on: training and validation ratings and the catalogue."""
     hashed = hashlib.sha256()
     for part in (train, valid):
         for array, kind in ((part.user, "<i4"), (part.item, "<i4"), (part.stars, "<f4")):
@@ -220,6 +221,6 @@ def digest(train: Ratings, valid: Ratings, catalogue: Catalogue) -> str:
     return hashed.hexdigest()
 
 
-def _whole(text: str) -> int | None:
-    number = int(text) if _WHOLE.fullmatch(text) else None
+def _integer(text: str) -> int | None:
+    number = int(text) if re.fullmatch(INTEGER, text) else None
     return number if number is None or INT64.min <= number <= INT64.max else None

@@ -1,7 +1,7 @@
-"""Splits of ratings into training, validation and test, exact and drawn by key.
+"""Splits of ratings into training, validation and test, of exact sizes and drawn by key.
 
-The same key and the same ratings in the same order give the same split, on every machine. Each part keeps the
-order of the ratings.
+The same key and the same ratings in the same order give the same split on every machine. The parts of a split keep
+the order of the ratings.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from jaxcf.data.ratings import Dataset, Ratings, digest, take
 from jaxfit.errors import UserError
 
-LATEST = 9  # ratings of a user that the Netflix Prize held out
+LATEST = 9  # held-out ratings per user in the Netflix Prize
 
 
 class Split(NamedTuple):
-    """Three parts of ratings, which together are all of them."""
+    """A partition of ratings."""
 
     train: Ratings
     valid: Ratings
@@ -26,16 +26,16 @@ class Split(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """Users left out of training, and the two halves of their ratings."""
+    """A split by users: training ratings of some users, and two halves of the ratings of the held-out ones."""
 
     train: Ratings  # of the other users
-    known: Ratings  # what may be told of the held-out users
-    queried: Ratings  # what is asked of them
-    users: NDArray[np.int32]  # the held-out ones, ascending
+    known: Ratings  # ratings of held-out users that a model may be given
+    queried: Ratings  # ratings of held-out users to predict
+    users: NDArray[np.int32]  # the held-out users, ascending
 
 
-def deal(key: jax.Array, counts: Sequence[int]) -> NDArray[np.int32]:
-    """Deal sum(counts) things out at random: int32, each its part's number, part i exactly counts[i] times."""
+def random_parts(key: jax.Array, counts: Sequence[int]) -> NDArray[np.int32]:
+    """Assign sum(counts) elements to parts at random: int32 part numbers, part i exactly counts[i] times."""
     order = np.argsort(_bits(key, sum(counts)), kind="stable")
     part = np.empty(len(order), np.int32)
     part[order] = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
@@ -43,47 +43,52 @@ def deal(key: jax.Array, counts: Sequence[int]) -> NDArray[np.int32]:
 
 
 def random(key: jax.Array, ratings: Ratings, valid: float = 0.0, test: float = 0.1) -> Split:
-    """Split ratings at random: exactly the nearest whole number to each share of all.
+    """Split ratings at random; the sizes are the shares of all ratings, rounded to whole numbers.
 
     Raises:
-        UserError: shares that are negative or leave no training ratings.
+        UserError: if a share is negative, or no training ratings are left.
     """
     total = len(ratings.user)
     counts = [round(valid * total), round(test * total)]
     if valid < 0 or test < 0 or sum(counts) >= total:
-        what = f"shares of {valid:g} for validation and {test:g} for test will not do for {total} ratings"
-        raise UserError(what, None, "give shares that are not negative and leave some for training")
-    part = deal(key, [total - sum(counts), *counts])
+        what = (
+            f"{total} ratings cannot be split with shares of {valid:g} for validation and {test:g} for test"
+        )
+        raise UserError(what, None, "give non-negative shares that leave some ratings for training")
+    part = random_parts(key, [total - sum(counts), *counts])
     return Split(*(take(ratings, part == i) for i in range(3)))
 
 
 def kfold(key: jax.Array, ratings: Ratings, folds: int = 5) -> Iterator[tuple[Ratings, Ratings]]:
-    """Training and test ratings of each fold: every rating is in one test, and tests differ by at most one in size.
+    """Yield training and test ratings of each fold; each rating is in one test set, of sizes that differ by at most 1.
 
     Raises:
-        UserError: fewer than two folds, or more than ratings.
+        UserError: if there are fewer than two folds, or fewer ratings than folds.
     """
     total = len(ratings.user)
     if not 2 <= folds <= total:
-        raise UserError(f"{folds} folds will not do for {total} ratings", None, f"give from 2 to {total}")
-    part = deal(key, _even(total, folds))
+        raise UserError(
+            f"{total} ratings cannot be split into {folds} folds", None, f"give 2 to {total} folds"
+        )
+    part = random_parts(key, _even(total, folds))
     return ((take(ratings, part != i), take(ratings, part == i)) for i in range(folds))
 
 
 def thesis(key: jax.Array, ratings: Ratings) -> Split:
-    """The Netflix Prize's split: a user's nine latest ratings are held out (Mnih 2010, §5.4.1, footnote 8).
+    """Hold out each user's nine latest ratings, as the Netflix Prize did (Mnih 2010, §5.4.1, footnote 8).
 
-    Of a user with fewer than 18 ratings in total half are, the latest (rounded down, so that at least half
-    are trained on). Each of those goes to validation with probability 1/3, else to test. Of ratings at the same
-    time, the later in the file counts as later.
+    Of users with fewer than 18 ratings the latest half is held out, rounded down. Each held-out rating goes to
+    validation with probability 1/3, otherwise to test. Ratings at the same time are ordered as in the file.
 
     Raises:
-        UserError: ratings without times.
+        UserError: if the ratings have no times.
     """
     if ratings.time is None:
         do = "give a file with time stamps, or split at random"
-        raise UserError("the thesis' split takes the latest ratings, and these have no times", None, do)
-    order = np.lexsort((ratings.time, ratings.user))  # stable: ties by file order
+        raise UserError(
+            "the thesis' split holds out the latest ratings, but these ratings have no times", None, do
+        )
+    order = np.lexsort((ratings.time, ratings.user))  # stable: ties in file order
     counts = np.bincount(ratings.user)
     from_end = np.cumsum(counts)[ratings.user[order]] - 1 - np.arange(len(order))
     out = np.zeros(len(order), bool)
@@ -95,41 +100,42 @@ def thesis(key: jax.Array, ratings: Ratings) -> Split:
 
 
 def users(key: jax.Array, ratings: Ratings, share: float = 0.1) -> HeldOut:
-    """Leave out a share of the users, to the nearest whole number; half of what each has rated is known.
+    """Hold out a share of the users, rounded to a whole number; half of the ratings of each are known.
 
-    Users with fewer than two ratings stay in training. Of an odd number of ratings, one more is known.
+    Users with fewer than two ratings stay in training. Of an odd number of ratings, the larger half is known.
 
     Raises:
-        UserError: a share that leaves no users out, or none in.
+        UserError: if no users would be held out, or none left, or there are too few users with two ratings.
     """
-    who, half = jax.random.split(key)
+    user_key, half_key = jax.random.split(key)
     counts = np.bincount(ratings.user)
-    able = np.flatnonzero(counts >= 2)
+    eligible = np.flatnonzero(counts >= 2)
     total = int(np.count_nonzero(counts))
     number = round(share * total)
-    if not 0 < number <= min(len(able), total - 1):
+    if not 0 < number <= min(len(eligible), total - 1):
         what = f"a share of {share:g} of the users is {number} of {total}"
-        raise UserError(what, None, "choose one that leaves some users with two ratings out and some in")
-    left = able[deal(who, [len(able) - number, number]) == 1]
-    out = np.isin(ratings.user, left)
+        do = f"give a share that holds out 1 to {min(len(eligible), total - 1)} of them"
+        raise UserError(what, None, do)
+    held_out = eligible[random_parts(user_key, [len(eligible) - number, number]) == 1]
+    out = np.isin(ratings.user, held_out)
     rows = np.flatnonzero(out)
-    order = np.lexsort((_bits(half, len(rows)), ratings.user[rows]))
-    mine = ratings.user[rows[order]]
-    first = np.searchsorted(mine, mine)  # where its user's begin
+    order = np.lexsort((_bits(half_key, len(rows)), ratings.user[rows]))
+    user = ratings.user[rows[order]]
+    first = np.searchsorted(user, user)  # position of the user's first rating
     queried = np.zeros(len(out), bool)
-    queried[rows[order]] = np.arange(len(rows)) - first < counts[mine] // 2
+    queried[rows[order]] = np.arange(len(rows)) - first < counts[user] // 2
     return HeldOut(
-        take(ratings, ~out), take(ratings, out & ~queried), take(ratings, queried), left.astype(np.int32)
+        take(ratings, ~out), take(ratings, out & ~queried), take(ratings, queried), held_out.astype(np.int32)
     )
 
 
 def groups(key: jax.Array, num_users: int, number: int = 5) -> NDArray[np.int32]:
-    """Put users into groups of equal size at random (Figure 5.5): int32 [num_users]; sizes differ by at most one."""
-    return deal(key, _even(num_users, number))
+    """Assign users to groups at random (Figure 5.5): int32 [num_users]; group sizes differ by at most one."""
+    return random_parts(key, _even(num_users, number))
 
 
 def carve(key: jax.Array, data: Dataset, share: float = 0.05) -> Dataset:
-    """Take a data set's validation ratings out of its training ratings, at random."""
+    """Split a share of the training ratings off at random as validation ratings."""
     split = random(key, data.train, test=share)
     return data._replace(
         train=split.train, valid=split.test, sha256=digest(split.train, split.test, data.catalogue)

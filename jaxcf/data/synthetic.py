@@ -1,8 +1,8 @@
-"""Ratings drawn from a planted PMF, so that it is known how well they can be predicted.
+"""Ratings drawn from a planted PMF, so that the best possible prediction is known.
 
-Users and movies are long-tailed: how much a user rates and how popular a movie is are log-normal. A user rates
-movies by their popularity and his taste, so whom he has rated tells something of him, too. Ratings are drawn
-for some millions of pairs at a time, whole users together.
+Users and movies are long-tailed: the activity of users and the popularity of movies are log-normal. A user rates
+movies according to their popularity and the user's taste, so which movies are rated is informative, too. Ratings
+are drawn for some millions of pairs at a time, all ratings of a user together.
 """
 
 import functools
@@ -31,24 +31,24 @@ from jaxcf.data.ratings import (
 from jaxcf.metrics import Evaluation, evaluate
 
 CHUNK = 1 << 21  # pairs proposed at a time
-PIECES = 32  # that are joined as they come: thousands of small arrays would leave holes in memory
+PIECES = 32  # number of arrays that are joined early: thousands of small ones would fragment memory
 
 
 @dataclass(frozen=True)
 class Planted:
-    """What is drawn. Spreads are standard deviations, in stars where nothing else is said."""
+    """The data to draw. Spreads are standard deviations, in stars unless noted otherwise."""
 
     num_users: int = 2_000
     num_items: int = 400
-    num_ratings: int = 100_000  # about
+    num_ratings: int = 100_000  # approximate
     num_features: int = 4
     mean: float = 3.6
     user_spread: float = 0.35  # of b
     item_spread: float = 0.45  # of c
     feature_spread: float = 0.55  # of U·V
     noise: float = 0.75
-    taste: float = 1.0  # how far U·V decides whom a user rates; 0: not at all
-    user_tail: float = 1.0  # spread of the logarithm of how much users rate
+    taste: float = 1.0  # how strongly U·V decides which movies a user rates; 0: not at all
+    user_tail: float = 1.0  # spread of the logarithm of users' activity
     item_tail: float = 1.0  # spread of the logarithm of movies' popularity
     rounded: bool = True  # to whole stars of 1 to 5
     timed: bool = True  # with time stamps, in random order
@@ -62,7 +62,7 @@ NETFLIX_SHARES = (1_408_395 / 103_297_638, 2_817_131 / 103_297_638)  # of the pr
 
 
 class Truth(NamedTuple):
-    """The planted model: ratings are mean + b_i + c_j + U_i·V_j and noise (Eq. 5.20), then rounded where they are."""
+    """The planted model: ratings are mean + b_i + c_j + U_i·V_j plus noise (Eq. 5.20), rounded if so configured."""
 
     U: np.ndarray  # float32 [num_users, D]
     V: np.ndarray  # float32 [num_items, D]
@@ -72,35 +72,35 @@ class Truth(NamedTuple):
     planted: Planted
 
     def predict(self, user: np.ndarray, item: np.ndarray) -> np.ndarray:
-        """The expected ratings of pairs before rounding, float32."""
+        """Return the expected ratings of pairs before rounding, float32."""
         product = np.einsum("nd,nd->n", self.U[user], self.V[item])
         return self.mean + self.b[user] + self.c[item] + product
 
     @property
     def noise_variance(self) -> float:
-        """The variance of a rating about `predict`, in stars²; that of rounding, 1/12, is in it."""
+        """Return the variance of ratings about `predict`, in stars², including that of rounding, 1/12."""
         return self.planted.noise**2 + (1 / 12 if self.planted.rounded else 0.0)
 
     @property
     def feature_variance(self) -> float:
-        """The prior variance of each feature of users and movies."""
+        """Return the prior variance of each feature of users and movies."""
         return self.planted.feature_spread / np.sqrt(self.planted.num_features)
 
 
 class Reference(NamedTuple):
-    """How well ratings can be predicted by who knows part of the truth.
+    """The accuracy of predictions with some of the true parameters known.
 
-    A model that must learn both sides comes out somewhat above the worse of `users` and `items`: the posterior
-    mode by 1.5 to 2.5 % with the default sizes.
+    A model that must learn all parameters has a somewhat larger error than the worse of `users` and `items`: the
+    posterior mode by 1.5 to 2.5 % with the default sizes.
     """
 
-    truth: Evaluation  # all parameters known
-    users: Evaluation  # the movies' known, the users' by ridge regression on the training ratings
-    items: Evaluation  # the users' known, the movies' by ridge regression
+    truth: Evaluation  # all parameters are known
+    users: Evaluation  # parameters of movies are known, of users fitted by ridge regression to the training ratings
+    items: Evaluation  # parameters of users are known, of movies fitted by ridge regression
 
     @property
     def rmse(self) -> float:
-        """The larger RMSE of the two, in stars, clipped: what fitted models are compared with."""
+        """Return the larger RMSE of `users` and `items`, in stars, with clipping: a reference for fitted models."""
         return max(self.users.rmse, self.items.rmse)
 
 
@@ -111,39 +111,39 @@ def planted(
     test: float = 0.1,
     scheme: Literal["random", "thesis"] = "random",
 ) -> Dataset:
-    """Draw a data set. Users and movies are called 1, 2, …; some may have no rating.
+    """Draw a data set. The ids of users and movies are 1, 2, …; some may have no rating.
 
     Args:
         key: a jax.random key.
         config: what to draw.
-        valid: share of validation ratings, in expectation; not for the thesis' scheme.
-        test: likewise of test ratings.
-        scheme: how they are chosen: at random, or a user's nine latest ratings (`jaxcf.data.splits.thesis`).
+        valid: expected share of validation ratings; not used by the thesis' scheme.
+        test: expected share of test ratings, likewise.
+        scheme: how they are chosen: at random, or the latest ratings of each user (`jaxcf.data.splits.thesis`).
 
     Returns:
         the data set, with the model it was drawn from as its `truth`.
     """
     model_key, draw_key, split_key = jax.random.split(key, 3)
     truth = draw_truth(model_key, config)
-    parts: list[list[Ratings]] = [[], [], []]
-    for ratings, lot in chunks(draw_key, truth):
+    pieces: list[list[Ratings]] = [[], [], []]
+    for ratings, uniform in chunks(draw_key, truth):
         if scheme == "thesis":
-            which = np.zeros(len(lot), np.int8)
+            part = np.zeros(len(uniform), np.int8)
         else:
-            which = (lot >= 1 - valid - test).astype(np.int8) + (lot >= 1 - test)
-        for i, part in enumerate(parts):
-            part.append(take(ratings, which == i))
-            if len(part) == PIECES:
-                part[:] = [join(*part)]
-    train, validation, tested = (join(*part) for part in parts)
+            part = (uniform >= 1 - valid - test).astype(np.int8) + (uniform >= 1 - test)
+        for i, of_part in enumerate(pieces):
+            of_part.append(take(ratings, part == i))
+            if len(of_part) == PIECES:
+                of_part[:] = [join(*of_part)]
+    train, validation, test_ratings = (join(*of_part) for of_part in pieces)
     if scheme == "thesis":
-        train, validation, tested = splits.thesis(split_key, train)
-    scale = Scale(1.0, 5.0, 1.0) if config.rounded else _span(train, validation, tested)
+        train, validation, test_ratings = splits.thesis(split_key, train)
+    scale = Scale(1.0, 5.0, 1.0) if config.rounded else _span(train, validation, test_ratings)
     catalogue = Catalogue(np.arange(1, config.num_users + 1), np.arange(1, config.num_items + 1), scale)
     note = f"drawn from a planted PMF of {config.num_features} features, {config.num_users} users, "
     note += f"{config.num_items} movies" + (", rounded to whole stars" if config.rounded else "")
     sha256 = digest(train, validation, catalogue)
-    return Dataset("planted", train, validation, tested, catalogue, sha256, note, truth)
+    return Dataset("planted", train, validation, test_ratings, catalogue, sha256, note, truth)
 
 
 def draw_truth(key: jax.Array, config: Planted) -> Truth:
@@ -158,50 +158,50 @@ def draw_truth(key: jax.Array, config: Planted) -> Truth:
 
 
 def chunks(key: jax.Array, truth: Truth) -> Iterator[tuple[Ratings, np.ndarray]]:
-    """Draw the ratings, user after user, whole users together.
+    """Draw the ratings, all ratings of a user together.
 
     Yields:
-        ratings, and for each a lot: a uniform number of [0, 1), float32, to choose by.
+        ratings, and for each a uniform random number of [0, 1), float32, to split by.
     """
     config = truth.planted
-    tail_key, deck_key, key = jax.random.split(key, 3)
-    deck = _deck(np.exp(config.item_tail * np.asarray(jax.random.normal(deck_key, (config.num_items,)))))
-    tail = np.exp(config.user_tail * np.asarray(jax.random.normal(tail_key, (config.num_users,)), np.float64))
-    proposals = _proposals(tail, deck, config)
+    activity_key, popularity_key, key = jax.random.split(key, 3)
+    deck = _deck(
+        np.exp(config.item_tail * np.asarray(jax.random.normal(popularity_key, (config.num_items,))))
+    )
+    activity = np.exp(
+        config.user_tail * np.asarray(jax.random.normal(activity_key, (config.num_users,)), np.float64)
+    )
+    proposals = _proposals(activity, deck, config)
     ends = np.cumsum(proposals)
     size = min(CHUNK, 1 << int(ends[-1] - 1).bit_length())
     tables = tuple(map(jnp.asarray, truth[:4]))
-    cards = jnp.asarray(deck)
+    device_deck = jnp.asarray(deck)
     begin, number = 0, 0
     while begin < config.num_users:
         before = ends[begin - 1] if begin else 0
         end = int(np.searchsorted(ends, before + size, side="right"))
         owner = np.repeat(np.arange(begin, end, dtype=np.int32), proposals[begin:end])
         pair_key, star_key = jax.random.split(jax.random.fold_in(key, number))
-        item, accepted = _propose(pair_key, _padded(owner, size), tables[0], tables[1], cards, config)
-        kept = np.asarray(accepted)[: len(owner)]
+        item, accepted = _propose(pair_key, _padded(owner, size), tables[0], tables[1], device_deck, config)
+        chosen = np.asarray(accepted)[: len(owner)]
         pairs = _distinct(
-            owner[kept].astype(np.int64) * config.num_items + np.asarray(item)[: len(owner)][kept]
+            owner[chosen].astype(np.int64) * config.num_items + np.asarray(item)[: len(owner)][chosen]
         )
-        user, item = (
-            (pairs // config.num_items).astype(np.int32),
-            (pairs % config.num_items).astype(np.int32),
-        )
-        room = size if len(pairs) > size // 2 else size // 2  # most proposals come to nothing
-        drawn = _rate(star_key, _padded(user, room), _padded(item, room), tables, config)
-        stars, lot, time = (np.asarray(x)[: len(pairs)] for x in drawn)
-        yield Ratings(user, item, stars, time.astype(np.int64) + 946_684_800 if config.timed else None), lot
+        user, item = (x.astype(np.int32) for x in np.divmod(pairs, config.num_items))
+        capacity = size if len(pairs) > size // 2 else size // 2  # most proposals are rejected or duplicates
+        drawn = _rate(star_key, _padded(user, capacity), _padded(item, capacity), tables, config)
+        stars, uniform, time = (np.asarray(x)[: len(pairs)] for x in drawn)
+        times = time.astype(np.int64) + 946_684_800 if config.timed else None  # from the year 2000
+        yield Ratings(user, item, stars, times), uniform
         begin, number = end, number + 1
 
 
 def reference(truth: Truth, train: Ratings, held: Ratings, scale: Scale) -> Reference:
-    """Evaluate predictions of held-out ratings by the truth, and by halves of it.
+    """Evaluate predictions of held-out ratings by the true model, and by models with half of its parameters.
 
     The other half is the posterior mean given the known half and the training ratings, a ridge regression in
     closed form: of each user's b and U given c and V, or of each movie's c and V given b and U. Penalties are
-    the noise's variance over the prior's.
-
-    Differs: ratings are treated as if they were not clipped to the ends of the scale.
+    the ratio of the variance of the noise to that of the prior. Clipping of ratings to the scale is ignored.
     """
     num_users, num_items = len(truth.b), len(truth.c)
     config, noise = truth.planted, truth.noise_variance
@@ -230,9 +230,9 @@ def _ridge(
     penalty: float,
     block: int = 1 << 15,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each row's bias and features w that minimise Σ (y - offset_j - w·(1, features_j))² + penalties·w².
+    """Return each row's bias and features w that minimise Σ (y - offset_j - w·(1, features_j))² + penalties·w².
 
-    The squares of features depend on the column only, so sums of them over a row are a sparse product.
+    Products of features depend on the column only, so their sums over rows are a sparse matrix product.
     """
     X = np.concatenate([np.ones((len(features), 1)), features.astype(np.float64)], axis=1)
     width = X.shape[1]
@@ -241,12 +241,12 @@ def _ridge(
     fitted = []
     for begin in range(0, len(vectors.offsets) - 1, block):
         offsets = vectors.offsets[begin : begin + block + 1]
-        mine = slice(offsets[0], offsets[-1])
-        columns, left = vectors.item[mine], vectors.stars[mine] - offset[vectors.item[mine]]
+        entries = slice(offsets[0], offsets[-1])
+        columns, target = vectors.item[entries], vectors.stars[entries] - offset[vectors.item[entries]]
         shape = (len(offsets) - 1, len(X))
         rated, residual = (
             scipy.sparse.csr_array((values, columns, offsets - offsets[0]), shape=shape)
-            for values in (np.ones(len(columns)), left.astype(np.float64))
+            for values in (np.ones(len(columns)), target.astype(np.float64))
         )
         A = (rated @ squares).reshape(-1, width, width) + prior
         fitted.append(np.linalg.solve(A, (residual @ X)[:, :, None])[:, :, 0])
@@ -255,17 +255,20 @@ def _ridge(
 
 
 def _deck(popularity: np.ndarray) -> np.ndarray:
-    """Cards with movies on them, each on as many as it is popular, at least one: a power of two of them."""
+    """Return an array of movies to draw from uniformly, each repeated in proportion to its popularity.
+
+    Its size is a power of two, and each movie occurs at least once.
+    """
     size = 1 << int(64 * len(popularity) - 1).bit_length()
     counts = 1 + np.floor(popularity / popularity.sum() * (size - len(popularity))).astype(np.int64)
     counts[np.argmax(counts)] += size - counts.sum()
     return np.repeat(np.arange(len(popularity), dtype=np.int32), counts)
 
 
-def _proposals(tail: np.ndarray, deck: np.ndarray, config: Planted) -> np.ndarray:
-    """How many cards each user draws so that about num_ratings different movies are rated in all.
+def _proposals(activity: np.ndarray, deck: np.ndarray, config: Planted) -> np.ndarray:
+    """Return the number of draws of each user for about `num_ratings` distinct ratings in total.
 
-    K draws, each accepted with probability σ, rate Σ_j 1 - (1 - σ w_j)^K different movies on average.
+    K draws, each accepted with probability σ, yield Σ_j 1 - (1 - σ w_j)^K distinct movies on average.
     """
     share = np.bincount(deck, minlength=config.num_items) / len(deck)
     nodes, weights = np.polynomial.hermite_e.hermegauss(5)
@@ -276,16 +279,16 @@ def _proposals(tail: np.ndarray, deck: np.ndarray, config: Planted) -> np.ndarra
         stay = np.log1p(-np.minimum(sigma * share, 1 - 1e-9))
         expected += weight * np.array([-np.expm1(K * stay).sum() for K in draws])
     most = min(config.num_items / 2, expected[-1])
-    low, high = 0.0, config.num_items / tail.min()
-    for _ in range(60):  # the scale of the tail, by bisection
+    low, high = 0.0, config.num_items / activity.min()
+    for _ in range(60):  # bisection for the number of ratings per unit of activity
         middle = (low + high) / 2
-        wanted = np.clip(middle * tail, 2, most)
+        wanted = np.clip(middle * activity, 2, most)
         low, high = (middle, high) if wanted.sum() < config.num_ratings else (low, middle)
     return np.maximum(1, np.round(np.interp(wanted, expected, draws))).astype(np.int64)
 
 
 def _distinct(values: np.ndarray) -> np.ndarray:
-    """Distinct values, ascending; `np.unique` hashes, which takes several times as long here."""
+    """Return the distinct values, ascending; `np.unique` takes several times as long here, since it hashes."""
     values = np.sort(values)
     return values[np.concatenate([[True], values[1:] != values[:-1]])[: len(values)]]
 
@@ -298,10 +301,10 @@ def _padded(values: np.ndarray, size: int) -> jax.Array:
 def _propose(
     key: jax.Array, owner: jax.Array, U: jax.Array, V: jax.Array, deck: jax.Array, config: Planted
 ) -> tuple[jax.Array, jax.Array]:
-    """Draw a card for each owner, and whether he takes it: with probability σ(taste · standardised U·V)."""
-    card_key, accept_key = jax.random.split(key)
+    """Draw a movie for each owner, and whether it is accepted: with probability σ(taste · standardised U·V)."""
+    draw_key, accept_key = jax.random.split(key)
     shift = 32 - (deck.shape[0].bit_length() - 1)
-    item = deck[jax.random.bits(card_key, owner.shape) >> shift]
+    item = deck[jax.random.bits(draw_key, owner.shape) >> shift]
     if not config.taste:
         return item, jnp.ones(owner.shape, bool)
     product = jnp.sum(U[owner] * V[item], axis=1) / config.feature_spread
@@ -312,17 +315,14 @@ def _propose(
 def _rate(
     key: jax.Array, user: jax.Array, item: jax.Array, tables: tuple[jax.Array, ...], config: Planted
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Draw the stars of pairs, a lot, and a time in seconds of about eight years."""
+    """Draw stars, a uniform number and a time, in seconds within about eight years, for each pair."""
     U, V, b, c = tables
-    noise_key, lot_key, time_key = jax.random.split(key, 3)
+    noise_key, uniform_key, time_key = jax.random.split(key, 3)
     stars = config.mean + b[user] + c[item] + jnp.sum(U[user] * V[item], axis=1)
     stars = stars + config.noise * jax.random.normal(noise_key, user.shape)
     if config.rounded:
         stars = jnp.clip(jnp.round(stars), 1.0, 5.0)
-    lot = jax.random.uniform(lot_key, user.shape)
-    time = (
-        jax.random.randint(time_key, user.shape, 0, 1 << 28)
-        if config.timed
-        else jnp.zeros(user.shape, jnp.int32)
-    )
-    return stars, lot, time
+    uniform = jax.random.uniform(uniform_key, user.shape)
+    shape = user.shape
+    time = jax.random.randint(time_key, shape, 0, 1 << 28) if config.timed else jnp.zeros(shape, jnp.int32)
+    return stars, uniform, time

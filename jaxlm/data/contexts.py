@@ -1,4 +1,4 @@
-"""The examples of a neural model: a context of word ids and the word that follows, gathered from encoded text."""
+"""Training examples of neural models: a context of word ids and the word that follows, gathered from a text."""
 
 from typing import NamedTuple
 
@@ -11,11 +11,11 @@ from jaxfit.errors import UserError
 
 
 class Text(NamedTuple):
-    """Events of a text with the history of its beginning, as models with a context of c words read it.
+    """Events of a text, preceded by the context of its first word, for models with c context words.
 
-    padded: int32[c + room]: c times `<eos>`, the events, `<eos>` up to one of a few lengths, so that texts nearly
-        as long compile to the same program.
-    events: int32 scalar, how many there are; no static number, which would compile for each.
+    padded: int32 [c + capacity]: `<eos>` c times, the events, then `<eos>` up to one of a few capacities, so that
+        texts of similar length share a compiled program.
+    events: int32 scalar, the number of events; an array, since a static number would compile for each length.
     """
 
     padded: jax.Array
@@ -23,7 +23,7 @@ class Text(NamedTuple):
 
 
 def pad(ids: np.ndarray, context_size: int, eos: int) -> Text:
-    """Put a context of line ends before a text; ids [events]."""
+    """Precede a text, ids [events], by a context of line ends."""
     padded = np.full(context_size + rung(len(ids)), eos, np.int32)
     padded[context_size : context_size + len(ids)] = ids
     return Text(jnp.asarray(padded), np.int32(len(ids)))
@@ -32,15 +32,15 @@ def pad(ids: np.ndarray, context_size: int, eos: int) -> Text:
 def gather_contexts(
     padded: jax.Array, index: jax.Array, context_size: int, eos: int, across_lines: bool = True
 ) -> tuple[jax.Array, jax.Array]:
-    """Gather contexts w_1..w_c, oldest first, and the words that follow them.
+    """Gather contexts w_1..w_c, oldest word first, and the words that follow them.
 
     Args:
-        padded: int32 [c + room], of a `Text`.
-        index: int32 [B], numbers of events.
+        padded: int32 [c + capacity], of a `Text`.
+        index: int32 [B], positions of events in the text.
         context_size: c.
         eos: id of the line end.
-        across_lines: whether a context runs on across line ends, as in the thesis; otherwise all of it that
-            lies before the line's start is `<eos>`.
+        across_lines: whether contexts continue across line ends, as in the thesis; otherwise every context word
+            from before the current line is `<eos>`.
 
     Returns:
         contexts, int32 [B, c], and words, int32 [B].
@@ -52,30 +52,14 @@ def gather_contexts(
     return contexts, padded[index + context_size]
 
 
-def split_validation(ids: np.ndarray, eos: int, part: int = 20) -> tuple[np.ndarray, np.ndarray]:
-    """Carve validation from a training text that comes without: its last lines, one in `part` (at least one).
-
-    The last lines and not scattered ones: neighbouring sentences share their topic and their names, and would
-    make validation easier than a test on other text.
+def leave_out(ids: np.ndarray, eos: int, fold: int, folds: int) -> np.ndarray:
+    """Return a text without one of several contiguous folds of nearly equal size, cut at line ends (4.6.6).
 
     Raises:
-        UserError: the text has a single line.
-    """
-    ends = np.flatnonzero(ids == eos) + 1
-    if len(ends) < 2:
-        raise UserError("the training text has too few lines to take validation from", do="give --valid FILE")
-    cut = ends[len(ends) - max(1, len(ends) // part) - 1]
-    return ids[:cut], ids[cut:]
-
-
-def leave_out(ids: np.ndarray, eos: int, part: int, parts: int) -> np.ndarray:
-    """Leave one of several nearly equal, contiguous parts out of a text; cuts are at line ends (4.6.6).
-
-    Raises:
-        UserError: the text has fewer lines than would fill the parts.
+        UserError: if the text has too few lines for so many folds.
     """
     ends = np.concatenate([[0], np.flatnonzero(ids == eos) + 1])
-    start, stop = ends[np.searchsorted(ends, [len(ids) * part // parts, len(ids) * (part + 1) // parts])]
+    start, stop = ends[np.searchsorted(ends, [len(ids) * fold // folds, len(ids) * (fold + 1) // folds])]
     if start == stop:
-        raise UserError(f"the text has too few lines to cut it into {parts}", do="use a larger text")
+        raise UserError(f"the text has too few lines for {folds} folds", do="use a longer text")
     return np.concatenate([ids[:start], ids[stop:]])

@@ -1,4 +1,4 @@
-"""From a user's files to a `Corpus`: training, validation and test text in one vocabulary."""
+"""Reading a `Corpus` from a user's files: training, validation and test text in one vocabulary."""
 
 import contextlib
 import dataclasses
@@ -11,26 +11,22 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxfit.errors import UserError
-from jaxlm.data.contexts import split_validation
 from jaxlm.data.default_text import Corpus, prose
 from jaxlm.data.encoding import Encoded, build, encode
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 
 NONE = np.zeros(0, np.int32)
-LARGE = 1 << 26  # events of training text from which on its ids are kept in a file and not in memory
+LARGE = 1 << 26  # events; the ids of a longer training text are stored in a file, not in memory
 IDS = ".training-ids.bin"  # hidden: not a file of the model
 
 
 class Texts(NamedTuple):
-    """A corpus, the unknown words of each of its parts, and what a user should be told of them.
-
-    Where validation was carved from the training text, `<unk>` as a word of the text counts as unknown too.
-    """
+    """A corpus as read from files."""
 
     corpus: Corpus
-    unknown: dict[str, int]
-    notes: list[str]
+    unknown: dict[str, int]  # number of unknown words in "train", "valid" and "test"
+    notes: list[str]  # messages for the user
 
 
 def from_files(
@@ -45,39 +41,48 @@ def from_files(
     carve: bool = True,
     directory: Path | None = None,
 ) -> Texts:
-    """Read a corpus from files; with `carve`, take validation text from the training text if there is none.
+    """Read a corpus from files, in the vocabulary of the training text.
 
-    The vocabulary is that of the training text (`jaxlm.data.encoding.build`). The ids of a very large training text are
-    written to `directory` and mapped into memory.
+    Args:
+        train: training files.
+        valid: validation files.
+        test: test files.
+        reading: encoding and preprocessing.
+        vocabulary: the words to use; None for those of the training text.
+        size: size of the vocabulary, as in `jaxlm.data.encoding.build`.
+        min_count: minimum count of a word in the vocabulary.
+        carve: split validation text off the training text if no validation files are given.
+        directory: folder for the ids of a very large training text, which are then memory-mapped.
 
-    Raises UserError as `jaxlm.data.encoding.build`, and for standard input named twice.
+    Raises:
+        UserError: as `jaxlm.data.encoding.build`; if standard input is named twice.
     """
     reading = reading or Reading()
     if [*train, *valid, *test].count("-") > 1:
         raise UserError("standard input cannot be read twice", "-", "name a file for one of them")
-    _check_files([*valid, *test])  # before the long work
-    with _place(directory) as out:
+    _check_files([*valid, *test])  # before the training text is read, which may take long
+    with _ids_file(directory) as out:
         words, encoded = build(train, reading, size, min_count, vocabulary, out, LARGE)
-        parts = {"train": encoded}
+        texts = {"train": encoded}
         for name, files in (("valid", valid), ("test", test)):
-            parts[name] = encode(files, words, reading) if files else Encoded(NONE, 0)
+            texts[name] = encode(files, words, reading) if files else Encoded(NONE, 0)
     notes = []
-    ids = {name: part.ids for name, part in parts.items()}
+    ids = {name: text.ids for name, text in texts.items()}
+    unknown = {name: text.unknown for name, text in texts.items()}
     if carve and not valid:
         ids["train"], ids["valid"] = split_validation(encoded.ids, words.eos)
         lines = int(np.count_nonzero(ids["valid"] == words.eos))
         notes.append(
             f"no --valid: the last {lines:,} lines of the training text ({len(ids['valid']):,} of "
-            f"{len(encoded.ids):,} events) are for validation"
+            f"{len(encoded.ids):,} events) are used for validation"
         )
+        # a literal <unk> of the text is counted too: the ids do not tell them apart
+        unknown["valid"] = int(np.count_nonzero(ids["valid"] == words.unk))
     digest = hashlib.sha256()
-    for part in ("train", "valid"):  # not the test, which a resumed training may change
+    for part in ("train", "valid"):  # not the test text, which may change when training is resumed
         digest.update(np.ascontiguousarray(ids[part], "<i4").data)
     digest.update("\n".join(words.words).encode())
     name = "standard input" if train[0] == "-" else Path(train[0]).name
-    unknown = {name: part.unknown for name, part in parts.items()}
-    if carve and not valid:
-        unknown["valid"] = int(np.count_nonzero(ids["valid"] == words.unk))
     corpus = Corpus(
         name, ids["train"], ids["valid"], ids["test"], words, digest.hexdigest(), ", ".join(map(str, train)),
         reading=reading,
@@ -85,8 +90,24 @@ def from_files(
     return Texts(corpus, unknown, notes)
 
 
+def split_validation(ids: np.ndarray, eos: int, part: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    """Split validation text off a training text: its last lines, one in `part` (at least one).
+
+    Contiguous lines and not scattered ones: neighbouring sentences share topics and names, which would make
+    validation easier than a test on other text.
+
+    Raises:
+        UserError: if the text has a single line.
+    """
+    ends = np.flatnonzero(ids == eos) + 1
+    if len(ends) < 2:
+        raise UserError("the training text has too few lines to take validation from", do="give --valid FILE")
+    cut = ends[len(ends) - max(1, len(ends) // part) - 1]
+    return ids[:cut], ids[cut:]
+
+
 def default(valid: Sequence[str] = (), test: Sequence[str] = (), min_count: int = 2) -> Texts:
-    """The default data, CPython's prose, with other validation or test text where that is given."""
+    """Return the default data, CPython's prose, with the given validation and test files in place of its own."""
     corpus = prose(min_count)
     notes = [
         f"no --train: the default data is used, {corpus.note}, {len(corpus.train):,} events for training, "
@@ -98,26 +119,26 @@ def default(valid: Sequence[str] = (), test: Sequence[str] = (), min_count: int 
     }
     for name, files in (("valid", valid), ("test", test)):
         if files:
-            part = encode(files, corpus.vocabulary, corpus.reading)
-            unknown[name] = part.unknown
-            corpus = corpus._replace(valid=part.ids) if name == "valid" else corpus._replace(test=part.ids)
+            text = encode(files, corpus.vocabulary, corpus.reading)
+            unknown[name] = text.unknown
+            corpus = corpus._replace(valid=text.ids) if name == "valid" else corpus._replace(test=text.ids)
     return Texts(corpus, unknown, notes)
 
 
 def reading_of(info: dict) -> Reading:
-    """How a model's training text was read, from what its `config.json` holds; new text is read likewise."""
+    """Return how a model's training text was read, from its `config.json`; new text is read in the same way."""
     known = {field.name for field in dataclasses.fields(Reading)}
     stored = info.get("corpus", {}).get("reading", {})
     return Reading(**{name: value for name, value in stored.items() if name in known})
 
 
 @contextlib.contextmanager
-def _place(directory: Path | None) -> Iterator[Path | None]:
-    """Name a file in a folder; no empty folder is left behind, and nothing at all if all fails."""
+def _ids_file(directory: Path | None) -> Iterator[Path | None]:
+    """Name the file of ids in a folder; a new folder that stays empty is removed, and on failure the file too."""
     if directory is None:
         yield None
         return
-    there = directory.is_dir()
+    existed = directory.is_dir()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         yield directory / IDS
@@ -125,8 +146,8 @@ def _place(directory: Path | None) -> Iterator[Path | None]:
         (directory / IDS).unlink(missing_ok=True)
         raise
     finally:
-        if not there:
-            with contextlib.suppress(OSError):  # the ids are in it
+        if not existed:
+            with contextlib.suppress(OSError):  # it is not empty: it holds the ids
                 directory.rmdir()
 
 

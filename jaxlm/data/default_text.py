@@ -1,7 +1,7 @@
 """Text that needs no download: the English prose that comes with every CPython.
 
 The module `pydoc_data.topics` holds chapters of the language reference (about 65,000 words on 3.11). They
-differ between versions of Python: a result belongs to the sha256 of the cleaned text, which goes with it.
+differ between versions of Python, so results record the sha256 of the cleaned text.
 """
 
 import collections
@@ -17,7 +17,7 @@ from jaxlm.data.encoding import encode_text
 from jaxlm.data.files import EOS, Reading
 from jaxlm.data.vocabulary import Vocabulary
 
-_HEADING = re.compile(r"^.*\n([*=\-~^\"'])\1{2,}$")  # a title underlined
+_HEADING = re.compile(r"^.*\n([*=\-~^\"'])\1{2,}$")  # an underlined title
 _BULLET = re.compile(r"^\s*(?:[*•]|\d+\.|\[\d+\])\s+")
 _MARK = re.compile(r"\*+([^\s*](?:[^*]*[^\s*])?)\*+|\"|“|”|‘|’(?!\w)|\[\d+\]")
 _WORD = re.compile(r"[(]?[A-Za-z]+(?:['’-][A-Za-z]+)*[)]?[.,:;!?]*")
@@ -26,25 +26,25 @@ _READING = Reading(lower=True, numbers=True, punctuation=True)
 
 
 class Corpus(NamedTuple):
-    """A data set as models take it."""
+    """An encoded data set for language models."""
 
     name: str
     train: np.ndarray  # int32 [events], as are valid and test
     valid: np.ndarray
     test: np.ndarray
     vocabulary: Vocabulary
-    sha256: str  # of what the ids were made from
-    note: str  # what a reader of results should know of the data
-    truth: np.ndarray | None = None  # float64 [events of test]: true log-probabilities, where they are known
-    reading: Reading = Reading()  # how text that a model of it is given later must be read
+    sha256: str  # identifies the data that a model is trained on
+    note: str  # a description of the data, shown beside results
+    truth: np.ndarray | None = None  # float64 [events of test]: true log-probabilities, if known
+    reading: Reading = Reading()  # how the text was read; text given to a trained model is read likewise
 
 
 def sentences(text: str) -> list[str]:
-    """Take the prose out of a page of documentation: one sentence a line, its words separated by blanks.
+    """Extract the prose of a page of documentation: one sentence per line, words separated by spaces.
 
-    Titles, grammar, tables and program text are left out: a paragraph is prose when it ends like a sentence
-    and seven tenths of it are plain words. Marks of emphasis and of literals go; letters become lower case,
-    numbers `N`, punctuation marks words.
+    Titles, grammar, tables and code are left out: a paragraph is prose if it ends like a sentence and seven
+    tenths of it are plain words. Markup is removed, letters become lower case, numbers become `N`, and
+    punctuation marks become words.
     """
     lines = []
     for paragraph in re.split(r"\n\s*\n|\n(?=\s*[*•] )", text):
@@ -61,23 +61,21 @@ def sentences(text: str) -> list[str]:
 
 
 def prose_lines(block: int = 10) -> tuple[list[str], list[str], list[str]]:
-    """Deal the lines of the prose out to training (8 of 10), validation (1) and test (1), in blocks of lines.
+    """Split the lines of the prose into training (8 of 10), validation (1) and test (1), in interleaved blocks.
 
-    So all three have the same mixture of topics. Some chapters repeat paragraphs of others word for word: a
-    line is taken where it stands first, and no line of the test is in the training text. Neighbouring
-    blocks still share topics and turns of phrase: the test is easier than chapters never seen would be,
-    for every model alike.
+    So all three have the same mixture of topics. Only the first of equal lines is used, since some chapters
+    repeat paragraphs of others: no line of the test is in the training text. Neighbouring blocks share topics
+    and phrases, so the test is easier than unseen chapters would be, for all models alike.
     """
     lines = list(dict.fromkeys(line for topic in sorted(topics) for line in sentences(topics[topic])))
-    parts: tuple[list[str], list[str], list[str]] = ([], [], [])
+    split: tuple[list[str], list[str], list[str]] = ([], [], [])
     for start in range(0, len(lines), block):
-        turn = start // block % 10
-        parts[max(0, turn - 7)].extend(lines[start : start + block])
-    return parts
+        split[max(0, start // block % 10 - 7)].extend(lines[start : start + block])
+    return split
 
 
 def prose(min_count: int = 2) -> Corpus:
-    """Encode the default text; words seen fewer than `min_count` times in training are `<unk>`."""
+    """Encode the default text; words that occur fewer than `min_count` times in training become `<unk>`."""
     train, valid, test = ("".join(f"{line}\n" for line in part) for part in prose_lines())
     counts = collections.Counter(train.split())
     counts[EOS] = train.count("\n")

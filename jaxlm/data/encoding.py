@@ -1,7 +1,7 @@
-"""From text files to word ids.
+"""Encoding of text files as word ids.
 
-The *events* of a text are the words of each line and then its end, `<eos>`; an empty line is one event. A
-text is read once; its ids go to memory or to a memory-mapped file.
+The *events* of a text are the words of each line followed by its end, `<eos>`; an empty line is one event. A
+text is read once; its ids are stored in memory or in a memory-mapped file.
 """
 
 import itertools
@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxfit.errors import UserError
-from jaxlm.data.files import CHUNK, EOS, Reading, Source, split, tokens
+from jaxfit.input_files import Source
+from jaxlm.data.files import CHUNK, EOS, Reading, split, tokens
 from jaxlm.data.vocabulary import UNK, Vocabulary
 
 
@@ -21,17 +22,17 @@ class Encoded(NamedTuple):
     """A text as events."""
 
     ids: np.ndarray  # int32 [events]: the words of each line, then `<eos>`
-    unknown: int  # how many of them are words outside the vocabulary (a literal `<unk>` is not)
+    unknown: int  # number of words outside the vocabulary (a literal `<unk>` is not one)
 
 
-class _Known(dict[bytes, int]):
-    """Ids of a fixed vocabulary; any other word gets one id more."""
+class _FixedIds(dict[bytes, int]):
+    """Ids of a fixed vocabulary; all other words share one further id."""
 
     def __missing__(self, word: bytes) -> int:
         return self[b""]
 
 
-class _Growing(dict[bytes, int]):
+class _GrowingIds(dict[bytes, int]):
     """Ids in the order of first appearance."""
 
     def __missing__(self, word: bytes) -> int:
@@ -44,9 +45,9 @@ def _ids(words: list[bytes], table: dict[bytes, int]) -> np.ndarray:
 
 
 def _store(pieces: Iterator[np.ndarray], path: Source | None, memory: int = 0) -> np.ndarray:
-    """Gather ids in memory or, given a path, in a file of little-endian int32 that is mapped into memory.
+    """Collect ids in memory or, given a path, in a memory-mapped file of little-endian int32.
 
-    With a path, up to `memory` events stay in memory nevertheless: how long a text is shows as it is read.
+    With a path, a text of at most `memory` events stays in memory; the length is known only once it is read.
     """
     held, events = [np.zeros(0, np.int32)], 0
     for piece in pieces:
@@ -65,16 +66,16 @@ def _store(pieces: Iterator[np.ndarray], path: Source | None, memory: int = 0) -
         return np.memmap(path, "<i4", "r+")
     except OSError as error:
         raise UserError(
-            f"the ids cannot be written: {error.strerror or error}", path, "make room there"
+            f"the ids cannot be written: {error.strerror or error}", path, "free some disk space"
         ) from None
 
 
-def _written(ids: np.ndarray, aside: Path | None, out: Source | None) -> np.ndarray:
-    """Give a finished file of ids its name; nothing half-written ever bears it."""
-    if aside is None or out is None or not isinstance(ids, np.memmap):
+def _renamed(ids: np.ndarray, temporary: Path | None, out: Source | None) -> np.ndarray:
+    """Rename a finished file of ids to its final name, under which no partial file ever appears."""
+    if temporary is None or out is None or not isinstance(ids, np.memmap):
         return ids
     ids.flush()
-    os.replace(aside, out)
+    os.replace(temporary, out)
     return np.memmap(out, "<i4", "r")
 
 
@@ -89,26 +90,26 @@ def build(
 ) -> tuple[Vocabulary, Encoded]:
     """Read a training text once: choose its vocabulary and encode it.
 
-    Words get ids in the order of appearance, which are exchanged in place when all counts are known, so that
-    standard input can be a training text and memory holds one piece and the different words only.
+    Words first get ids in the order of their appearance, which are replaced in place once all counts are known.
+    So standard input can be the training text, and memory holds one piece and the distinct words only.
 
     Args:
-        files: names of files, `-` for standard input; gzipped ones are recognised.
+        files: names of files, `-` for standard input; gzip is recognised.
         reading: encoding and preprocessing.
-        size: of the vocabulary, all entries counted.
-        min_count: the count from which on a word belongs to the vocabulary.
-        vocabulary: its words are taken instead, ordered and counted anew by this text; `<unk>` is added
-            where the text has other words.
-        out: where to write the ids, to be mapped into memory; None keeps them in memory.
-        memory: events up to which the ids are kept in memory even so.
+        size: size of the vocabulary, `<eos>` and `<unk>` included.
+        min_count: minimum count of a word in the vocabulary.
+        vocabulary: use these words instead, with counts and order from this text; `<unk>` is added where the
+            text has other words.
+        out: file for the ids, to be memory-mapped; None keeps them in memory.
+        memory: with `out`, the number of events up to which ids still stay in memory.
 
     Raises:
-        UserError: a file that cannot be read as text, fewer than two words.
+        UserError: if a file cannot be read as text, or has fewer than two distinct words.
     """
-    table = _Growing({EOS.encode(): 0})
-    aside = None if out is None else Path(f"{os.fspath(out)}.part")
+    table = _GrowingIds({EOS.encode(): 0})
+    temporary = None if out is None else Path(f"{os.fspath(out)}.part")
     try:
-        ids = _store((_ids(w, table) for w, _, _ in tokens(files, reading or Reading())), aside, memory)
+        ids = _store((_ids(w, table) for w, _, _ in tokens(files, reading or Reading())), temporary, memory)
         seen = np.zeros(len(table), np.int64)
         for i in range(0, len(ids), CHUNK):
             seen += np.bincount(ids[i : i + CHUNK], minlength=len(table))
@@ -119,24 +120,24 @@ def build(
         else:
             vocabulary = Vocabulary.from_words(vocabulary.words, counts)
         unk = -1 if vocabulary.unk is None else vocabulary.unk
-        exchange = np.array([vocabulary.ids.get(w, unk) for w in words], np.int32)
+        final_id = np.array([vocabulary.ids.get(w, unk) for w in words], np.int32)
         for i in range(0, len(ids), CHUNK):
-            ids[i : i + CHUNK] = exchange[ids[i : i + CHUNK]]
+            ids[i : i + CHUNK] = final_id[ids[i : i + CHUNK]]
         unknown = sum(n for w, n in counts.items() if w not in vocabulary.ids)
-        return vocabulary, Encoded(_written(ids, aside, out), unknown)
+        return vocabulary, Encoded(_renamed(ids, temporary, out), unknown)
     finally:
-        if aside is not None:
-            aside.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def encode(
     files: Sequence[Source], vocabulary: Vocabulary, reading: Reading | None = None, out: Source | None = None
 ) -> Encoded:
-    """Encode files with a given vocabulary, in memory or to a file `out` that is mapped into memory.
+    """Encode files with a given vocabulary, in memory or in a memory-mapped file `out`.
 
     Raises:
-        UserError: a word outside a vocabulary that lacks `<unk>` (no probability can be given to it), a file
-            that cannot be read as text.
+        UserError: if a word is outside a vocabulary without `<unk>` (it can be given no probability), or a file
+            cannot be read as text.
     """
     unknown = 0
 
@@ -145,21 +146,21 @@ def encode(
         table = _table(vocabulary)
         for words, path, lines in tokens(files, reading or Reading()):
             ids = _ids(words, table)
-            unknown += _settle(ids, words, vocabulary, path, lines)
+            unknown += _replace_unknown(ids, words, vocabulary, path, lines)
             yield ids
 
-    aside = None if out is None else Path(f"{os.fspath(out)}.part")
+    temporary = None if out is None else Path(f"{os.fspath(out)}.part")
     try:
-        return Encoded(_written(_store(pieces(), aside), aside, out), unknown)
+        return Encoded(_renamed(_store(pieces(), temporary), temporary, out), unknown)
     finally:
-        if aside is not None:
-            aside.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def encode_text(
     text: str, vocabulary: Vocabulary, reading: Reading | None = None, where: str = "the text"
 ) -> Encoded:
-    """Encode a string of lines; the line end of the last may be left out.
+    """Encode a string of lines; the last line end may be missing.
 
     Raises:
         UserError: as `encode`.
@@ -168,15 +169,17 @@ def encode_text(
     text += "" if text.endswith("\n") or not text else "\n"
     words = split(text)
     ids = _ids(words, _table(vocabulary))
-    return Encoded(ids, _settle(ids, words, vocabulary, where, 0))
+    return Encoded(ids, _replace_unknown(ids, words, vocabulary, where, 0))
 
 
-def _table(vocabulary: Vocabulary) -> _Known:
-    return _Known({w.encode(): i for w, i in vocabulary.ids.items()} | {b"": len(vocabulary)})
+def _table(vocabulary: Vocabulary) -> _FixedIds:
+    return _FixedIds({w.encode(): i for w, i in vocabulary.ids.items()} | {b"": len(vocabulary)})
 
 
-def _settle(ids: np.ndarray, words: list[bytes], vocabulary: Vocabulary, path: str, lines: int) -> int:
-    """Turn unknown words into `<unk>` in place, and count them."""
+def _replace_unknown(
+    ids: np.ndarray, words: list[bytes], vocabulary: Vocabulary, path: str, lines: int
+) -> int:
+    """Replace unknown words by `<unk>` in place, and return their number."""
     unknown = np.flatnonzero(ids == len(vocabulary))
     if len(unknown) and vocabulary.unk is None:
         first = unknown[0]

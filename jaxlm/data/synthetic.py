@@ -14,7 +14,7 @@ from jaxlm.data.vocabulary import Vocabulary
 
 
 class Language(NamedTuple):
-    """The planted model, its words numbered as in the corpus' vocabulary."""
+    """The planted model; word ids are those of the corpus' vocabulary."""
 
     R: jax.Array  # [N_w, N_f]: word feature vectors
     C: jax.Array  # [c, N_f]: diagonal context matrices, oldest context word first
@@ -27,8 +27,8 @@ def language(
 ) -> Language:
     """Draw a planted model: Gaussian features, biases of Zipf's law, weaker influence of older words.
 
-    Word 0 is the line end; its bias makes it about one event in twelve. With `strength`, the standard
-    deviation of a bilinear term r̂·r over words and contexts, grows how much a context tells.
+    Word 0 is the line end; its bias makes it about one event in twelve. `strength` is the standard deviation of
+    the bilinear term r̂·r over words and contexts: the larger, the more a context says about the next word.
     """
     features, diagonals = jax.random.split(key)
     R = jax.random.normal(features, (num_words, num_features))
@@ -40,7 +40,7 @@ def language(
 
 
 def log_prob(model: Language, context: jax.Array) -> jax.Array:
-    """Log-distribution of the next word: log softmax(R r̂ + b), r̂ = Σ_i C_i r_{w_i} (Eq. 3.16-3.17).
+    """Return the log-distribution of the next word: log softmax(R r̂ + b), r̂ = Σ_i C_i r_{w_i} (Eq. 3.16-3.17).
 
     Args:
         model: the planted model.
@@ -55,10 +55,10 @@ def log_prob(model: Language, context: jax.Array) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnums=2)
 def draw(key: jax.Array, model: Language, events: int) -> tuple[jax.Array, jax.Array]:
-    """Draw a text from its beginning, a context of line ends.
+    """Draw a text, beginning after a context of line ends.
 
     Returns:
-        int32 [events], and the log-probability of each under the model, float32 [events].
+        ids, int32 [events], and their log-probabilities under the model, float32 [events].
     """
 
     def step(context: jax.Array, number: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
@@ -80,17 +80,17 @@ def planted(
 ) -> tuple[Corpus, Language]:
     """Draw training, validation and test text from one planted model.
 
-    Each begins with a context of line ends, contexts run on across line ends, and each of at most `events`
-    is cut at its last line end. The vocabulary holds all words, whether drawn or not, so none is unknown.
+    Each text begins after a context of line ends, and contexts continue across line ends. Each has at most the
+    given number of events and ends with a line end. The vocabulary holds all words, drawn or not.
 
     Returns:
-        the corpus, with the true log-probability of each test event (natural log), and the model.
+        the corpus, with the true log-probability of each test event in nats, and the model.
     """
     model_key, *keys = jax.random.split(key, 4)
     model = language(model_key, num_words, num_features, context_size, strength)
     drawn = []
-    for part, count in zip(keys, events, strict=True):
-        ids, log_p = jax.device_get(draw(part, model, count))
+    for text_key, count in zip(keys, events, strict=True):
+        ids, log_p = jax.device_get(draw(text_key, model, count))
         length = 1 + np.flatnonzero(ids == 0)[-1]
         drawn.append((ids[:length], log_p[:length].astype(np.float64)))
     (train, _), (valid, _), (test, truth) = drawn
@@ -98,9 +98,9 @@ def planted(
     names = [EOS, *(f"w{i:0{width}}" for i in range(1, num_words))]
     counts = np.bincount(train, minlength=num_words)
     vocabulary = Vocabulary.from_words(names, dict(zip(names, counts.tolist(), strict=True)))
-    renumber = np.array([vocabulary.ids[name] for name in names], np.int32)
-    order = np.argsort(renumber)
-    train, valid, test = renumber[train], renumber[valid], renumber[test]
+    new_id = np.array([vocabulary.ids[name] for name in names], np.int32)
+    order = np.argsort(new_id)
+    train, valid, test = new_id[train], new_id[valid], new_id[test]
     sha256 = hashlib.sha256(b"\0".join(x.astype("<i4").tobytes() for x in (train, valid, test))).hexdigest()
     note = f"drawn from a planted LBL of {num_words} words, {num_features} features, context {context_size}"
     note += "; true test perplexity known"

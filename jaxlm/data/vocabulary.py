@@ -1,4 +1,4 @@
-"""The vocabulary: which words there are, their ids, and how often the training text has each."""
+"""The vocabulary: words, their ids, and their counts in the training text."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -6,26 +6,27 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from jaxfit.errors import UserError
-from jaxlm.data.files import EOS, Reading, Source, chunks
+from jaxfit.input_files import Source
+from jaxlm.data.files import EOS, Reading, chunks
 
 UNK = "<unk>"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The words a model knows; a word's id is its place, by falling training count, then by name.
+    """The words a model knows, in the order of their ids: by decreasing training count, then by name.
 
-    `<eos>` and, where the training text has words outside the vocabulary, `<unk>` are entries like any other.
+    `<eos>` is an entry like any other, and so is `<unk>` if the training text has words outside the vocabulary.
     """
 
     words: tuple[str, ...]
-    counts: np.ndarray | None = None  # int64 [N_w]: training counts, `<eos>` once a line
+    counts: np.ndarray | None = None  # int64 [N_w]: training counts; `<eos>` occurs once per line
     ids: dict[str, int] = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         ids = {word: i for i, word in enumerate(self.words)}
         if len(ids) < len(self.words):
-            raise ValueError("a word stands twice in the vocabulary")
+            raise ValueError("the vocabulary has duplicate words")
         if EOS not in ids:
             raise ValueError(f"the vocabulary lacks {EOS}")
         object.__setattr__(self, "ids", ids)
@@ -40,7 +41,7 @@ class Vocabulary:
 
     @property
     def unk(self) -> int | None:
-        """Return the id that stands for words outside the vocabulary, if there is one."""
+        """Return the id of `<unk>`, which replaces words outside the vocabulary, if there is one."""
         return self.ids.get(UNK)
 
     @classmethod
@@ -49,48 +50,49 @@ class Vocabulary:
     ) -> "Vocabulary":
         """Choose the vocabulary: the `size` most frequent words that occur at least `min_count` times.
 
-        `size` counts all entries, `<eos>` and `<unk>` too. What is left out is counted under `<unk>`; where
-        nothing is, there is no `<unk>` unless the text has it as a word.
+        `size` includes `<eos>` and `<unk>`. Words that are left out count as `<unk>`; if there are none, `<unk>` is
+        an entry only if it is a word of the text.
 
         Raises:
-            UserError: fewer than two words in the text, or no room for one besides `<eos>` and `<unk>`.
+            UserError: if the text has fewer than two different words, or the vocabulary would have no word besides
+                `<eos>` and `<unk>`.
         """
         if len(counts) - (EOS in counts) < 2:
             raise UserError("the text has fewer than two different words", do="train on a larger text")
         if size is not None and size < 3:
-            raise UserError(
-                f"a vocabulary of {size} has no room for a word", do=f"it holds {EOS}, {UNK}: give 3 or more"
-            )
+            do = f"give at least 3: {EOS} and {UNK} are included"
+            raise UserError(f"a vocabulary of size {size} is too small", do=do)
         order = sorted((w for w in counts if w != EOS), key=lambda w: (-counts[w], w))
-        kept = [w for w in order if counts[w] >= min_count or w == UNK]
-        if size is not None and len(kept) + (UNK not in kept and len(kept) < len(order)) + 1 > size:
-            kept = [w for w in kept if w != UNK][: size - 2]
-        if not kept or kept == [UNK]:
+        chosen = [w for w in order if counts[w] >= min_count or w == UNK]
+        if size is not None and len(chosen) + (UNK not in chosen and len(chosen) < len(order)) + 1 > size:
+            chosen = [w for w in chosen if w != UNK][: size - 2]
+        if not chosen or chosen == [UNK]:
             raise UserError("no word is left in the vocabulary", f"minimum count {min_count}", "lower it")
-        return cls.from_words(kept, counts)
+        return cls.from_words(chosen, counts)
 
     @classmethod
-    def from_words(cls, kept: Iterable[str], counts: Mapping[str, int]) -> "Vocabulary":
-        """Order chosen words by their counts, with `<eos>`, and `<unk>` for what `counts` has beyond them."""
-        chosen = {w: int(counts.get(w, 0)) for w in (*kept, EOS)}
-        outside = [n for w, n in counts.items() if w not in chosen]
+    def from_words(cls, chosen: Iterable[str], counts: Mapping[str, int]) -> "Vocabulary":
+        """Order the chosen words and `<eos>` by their counts; all other words of `counts` count as `<unk>`."""
+        entries = {w: int(counts.get(w, 0)) for w in (*chosen, EOS)}
+        outside = [n for w, n in counts.items() if w not in entries]
         if outside:
-            chosen[UNK] = chosen.get(UNK, 0) + int(sum(outside))
-        words = tuple(sorted(chosen, key=lambda w: (-chosen[w], w)))
-        return cls(words, np.array([chosen[w] for w in words], np.int64))
+            entries[UNK] = entries.get(UNK, 0) + int(sum(outside))
+        words = tuple(sorted(entries, key=lambda w: (-entries[w], w)))
+        return cls(words, np.array([entries[w] for w in words], np.int64))
 
     def save(self, path: Source) -> None:
-        """Write one line per entry, in the order of ids: the word and, after a tab, its count."""
+        """Write one line per entry, in the order of ids: the word and, after a tab, its count if known."""
         counts = [""] * len(self) if self.counts is None else [f"\t{n}" for n in self.counts]
         with open(path, "w", encoding="utf-8", newline="\n") as f:
             f.writelines(f"{w}{n}\n" for w, n in zip(self.words, counts, strict=True))
 
     @classmethod
     def load(cls, path: Source) -> "Vocabulary":
-        """Read what `save` wrote, or a user's list of words, one a line, with or without counts.
+        """Read a file written by `save`, or a user's list of words, one per line, with or without counts.
 
         Raises:
-            UserError: a word twice, a blank inside a word, a count that is none, no `<eos>`, an empty file.
+            UserError: if the file is empty or lacks `<eos>`, a word is a duplicate or contains white space, or a count
+                is not a whole number or missing while other words have one.
         """
         words: dict[str, int] = {}
         counts: list[int] = []
@@ -99,26 +101,19 @@ class Vocabulary:
             word, tab, count = line.rstrip("\r").partition("\t")
             where = f"{path}, line {number}"
             if word.encode().split() != [word.encode()]:
-                raise UserError(
-                    "not one word on the line", where, "write one word a line, then tab and count or nothing"
-                )
+                do = "write one word per line, optionally followed by a tab and its count"
+                raise UserError("the line does not hold exactly one word", where, do)
             if word in words:
-                raise UserError(
-                    f"the word {word!r} stands twice, first on line {words[word]}",
-                    where,
-                    "remove one of them",
-                )
+                what = f"duplicate word {word!r}, first on line {words[word]}"
+                raise UserError(what, where, "remove one of them")
             words[word] = number
             if tab:
                 if not (count.isascii() and count.isdigit()):
-                    raise UserError(
-                        f"{count!r} is no count", where, "write the word, a tab and a whole number"
-                    )
+                    do = "write the word, a tab and a whole number"
+                    raise UserError(f"invalid count {count!r}", where, do)
                 counts.append(int(count))
         if EOS not in words:
-            raise UserError(f"the vocabulary has no line end {EOS}", path, f"add a line {EOS}")
+            raise UserError(f"the vocabulary lacks the line end {EOS}", path, f"add a line {EOS}")
         if counts and len(counts) < len(words):
-            raise UserError(
-                "some words have counts and some have none", path, "give all of them counts or none"
-            )
+            raise UserError("only some words have counts", path, "give counts to all words or to none")
         return cls(tuple(words), np.array(counts, np.int64) if counts else None)

@@ -1,10 +1,10 @@
-"""N-gram language models: Good-Turing and modified Kneser-Ney smoothing, in one table form.
+"""N-gram language models with Good-Turing and modified Kneser-Ney smoothing.
 
     from jaxlm.ngram import kneser_ney
     model = kneser_ney.train(ids, vocab_size, eos, order=5)
-    model.event_log_probs(test_ids)   # nats, one for each word and line end
-    model.log_prob(context)           # the whole distribution
+    model.event_log_probs(test_ids)   # log-probability of each word and line end, in nats
+    model.log_prob(context)           # distribution of the next word
 
-`unigram`, `good_turing` and `kneser_ney` estimate; `model` holds, saves and loads; `arpa` exchanges
-files with other toolkits; `counts` and `back_off` are what the estimators share.
+`unigram`, `good_turing` and `kneser_ney` estimate models, with the help of `counts` and `back_off`; `model` stores and
+queries them; `arpa` exchanges files with other toolkits.
 """

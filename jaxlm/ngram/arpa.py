@@ -1,11 +1,10 @@
-"""ARPA files, the text form of back-off models that SRILM, KenLM and most others read and write.
+"""ARPA files, the text format of back-off models that SRILM, KenLM and most other toolkits read and write.
 
-Logarithms are to base 10 there. The line end `<eos>` is written `</s>`; `<s>` stands among the unigrams
-with -99 for the logarithm of zero, since it is never predicted; `<unk>` is written as the word it is here.
+Logarithms are to base 10. The line end `<eos>` is written as `</s>`. The unigram `<s>` is never predicted and has
+-99 for the logarithm of zero. `<unk>` is written like any other word.
 """
 
 import gzip
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxfit.errors import UserError
+from jaxfit.input_files import open_bytes
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.data.files import EOS
 from jaxlm.ngram.counts import MAX_ORDER
@@ -21,29 +21,28 @@ from jaxlm.ngram.model import LOG_ZERO, NGram, Table, find
 
 BEGIN, END = b"<s>", b"</s>"
 LN10 = np.log(10)
-LINES = 1 << 16  # written or read at a time
+LINES = 1 << 16  # number of lines written or read at a time
 
 
 def write(model: NGram, words: Sequence[str], path: Path) -> None:
-    """Write a model as an ARPA file, gzipped if the name ends in `.gz`; `words` gives each id its word.
+    """Write a model as an ARPA file, gzipped if the name ends in `.gz`; `words` are in the order of their ids.
 
-    Raises `UserError` for words that an ARPA file cannot hold, and where the file cannot be written.
+    Raises:
+        UserError: if an ARPA file cannot represent one of the words, or the file cannot be written.
     """
     if len(words) != model.vocab_size:
         raise ValueError(f"{len(words)} words for a model of {model.vocab_size}")
     for word in words:
         encoded = word.encode()
         if encoded in (BEGIN, END) or encoded.split() != [encoded]:
-            raise UserError(
-                f"the word {word!r} has another meaning in an ARPA file",
-                path,
-                "rename it in the training text",
-            )
+            what = f"the word {word!r} has another meaning in an ARPA file"
+            raise UserError(what, path, "rename it in the training text")
     names = np.array([*words, BEGIN.decode()], object)
     names[model.eos] = END.decode()
-    with replacing(path) as aside, open(aside, "wb") as raw:
+    with replacing(path) as temporary, open(temporary, "wb") as raw:
         if path.suffix == ".gz":
-            with gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:  # no name or time: same model, same bytes
+            # without name and time, so that equal models give equal bytes
+            with gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
                 _write_sections(model, names, file)
         else:
             _write_sections(model, names, raw)
@@ -65,7 +64,7 @@ def _write_sections(model: NGram, names: NDArray[np.object_], file: IO[bytes] | 
 
 
 def words_of(model: NGram, k: int, rows: slice) -> NDArray[np.int64]:
-    """Return the words of some k-grams, [rows, k], oldest first."""
+    """Return the words of some k-grams, [rows, k], oldest word first."""
     columns = []
     ids = np.arange(len(model.tables[k - 1].keys))[rows]
     for table in model.tables[k - 1 :: -1]:
@@ -77,28 +76,20 @@ def words_of(model: NGram, k: int, rows: slice) -> NDArray[np.int64]:
 def read(path: Path) -> tuple[NGram, tuple[str, ...]]:
     """Read an ARPA file, gzipped or not; return the model and its words in the order of their ids.
 
-    Words keep the order of the file's unigrams; `</s>` becomes `<eos>`, and `<s>` is no word.
-    N-grams may stand in any order, but the history of each must be in the file, as SRILM and KenLM write it.
+    Words are in the order of the file's unigrams, with `</s>` as `<eos>` and without `<s>`. N-grams may be in any
+    order, but the history of each must be in the file, as in files of SRILM and KenLM.
 
-    Raises `UserError`, with the number of the line, for a file that is not a whole and consistent model.
+    Raises:
+        UserError: if the file cannot be read, or is not a complete and consistent model; it names the line.
     """
-    try:
-        with open(path, "rb") as raw:
-            zipped = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            if zipped:
-                with gzip.open(raw) as file:
-                    return _Reader(path, file).model()
-            return _Reader(path, raw).model()
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot read: {reason}", path, "name an ARPA file, whole") from error
+    with open_bytes(path) as file:
+        return _Reader(path, file).model()
 
 
 class _Reader:
-    """An ARPA file being read: the number of the last line taken from it, and what has come so far."""
+    """An ARPA file being read: the number of the last line read, and the words and tables so far."""
 
-    def __init__(self, path: Path, file: IO[bytes] | gzip.GzipFile):
+    def __init__(self, path: Path, file: IO[bytes]):
         self.path, self.lines, self.number = path, iter(file), 0
         self.ids: dict[bytes, int] = {}
         self.tables: list[Table] = []
@@ -118,7 +109,7 @@ class _Reader:
         return NGram(len(words), words.index(EOS), tuple(self.tables)), words
 
     def sizes(self) -> tuple[list[int], bytes]:
-        """Read to the heading of the unigrams; return the number of n-grams of each order, and that line."""
+        """Read up to the heading of the unigrams; return the number of n-grams of each order, and the heading."""
         while self.next_line() != b"\\data\\":
             pass
         sizes: list[int] = []
@@ -128,11 +119,11 @@ class _Reader:
                 raise self.error(f"expected ngram {len(sizes) + 1}=<number>, found {_shown(line)}")
             sizes.append(int(size))
         if not 1 <= len(sizes) <= MAX_ORDER:
-            raise self.error(f"n-grams up to order {len(sizes)}, where 1 to {MAX_ORDER} can be read")
+            raise self.error(f"n-grams of order {len(sizes)}, not 1 to {MAX_ORDER}")
         return sizes, line
 
     def table(self, k: int, size: int) -> Table:
-        """Read the k-grams, after those of all orders before, and sort them."""
+        """Read and sort the k-grams, once those of all lower orders are read."""
         first = self.number + 1
         pieces = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
         for start in range(0, size, LINES):
@@ -141,45 +132,43 @@ class _Reader:
             pieces.append((keys, np.array(before), np.array(after)))
         keys, log_prob, log_backoff = map(np.concatenate, zip(*pieces, strict=True))
         if k == 1:
-            keys, log_prob, log_backoff = self.end_words(keys, log_prob, log_backoff)
+            keys, log_prob, log_backoff = self.add_begin(keys, log_prob, log_backoff)
         by_key = np.argsort(keys, kind="stable")
-        twice = np.flatnonzero(np.diff(keys[by_key]) == 0)
-        if len(twice):
-            raise self.error(f"a {k}-gram for the second time", first + int(np.min(by_key[twice + 1])))
-        in_nats = (
-            np.clip(log_prob[by_key] * LN10, LOG_ZERO, 0),
-            np.maximum(log_backoff[by_key] * LN10, LOG_ZERO),
-        )
-        return Table(keys[by_key], *in_nats)
+        duplicates = np.flatnonzero(np.diff(keys[by_key]) == 0)
+        if len(duplicates):
+            raise self.error(f"duplicate {k}-gram", first + int(np.min(by_key[duplicates + 1])))
+        in_nats = np.clip(log_prob[by_key] * LN10, LOG_ZERO, 0)
+        return Table(keys[by_key], in_nats, np.maximum(log_backoff[by_key] * LN10, LOG_ZERO))
 
     def grams(self, k: int, size: int, rows: range) -> tuple[list[list[bytes]], list[float], list[float]]:
-        """Read some lines of the `size` k-grams: their words and the numbers before and after them."""
+        """Read some lines of the `size` k-grams: their words, log-probabilities and back-off weights."""
         grams, log_prob, log_backoff = [], [], []
         for row in rows:
             line = next(self.lines, b"")
             self.number += 1
             fields = line.split()
             if not fields or fields[0].startswith(b"\\"):
-                raise self.error(f"{row} {k}-grams where {size} are announced")
+                raise self.error(f"only {row} of {size} {k}-grams")
             try:
                 prob = float(fields[0])
                 backoff = float(fields[k + 1]) if len(fields) == k + 2 else 0.0
-                # Rounding in the program that wrote the file may lift a logarithm a little above 0.
+                # Rounding by the program that wrote the file can make a log-probability slightly positive.
                 valid = prob < 1e-3 and backoff < np.inf and k + 1 <= len(fields) <= k + 2
             except ValueError:
                 valid = False
             if not valid:
-                raise self.error(f"expected log10 P, {k} word{'s' * (k > 1)} and perhaps a back-off weight")
+                words = "1 word" if k == 1 else f"{k} words"
+                raise self.error(f"expected log10 P, {words} and optionally a back-off weight")
             grams.append(fields[1 : k + 1])
             log_prob.append(prob)
             log_backoff.append(backoff)
         return grams, log_prob, log_backoff
 
     def add_words(self, unigrams: list[list[bytes]]) -> NDArray[np.int64]:
-        """Give words ids in the order of their lines and return these, -1 for `<s>`."""
+        """Assign ids to words in the order of their lines and return these, -1 for `<s>`."""
         for number, (word,) in enumerate(unigrams, start=self.number - len(unigrams) + 1):
             if word in self.ids or word == EOS.encode():
-                raise self.error(f"the word {_shown(word)} for the second time", number)
+                raise self.error(f"duplicate word {_shown(word)}", number)
             try:
                 word.decode()
             except UnicodeDecodeError:
@@ -188,21 +177,18 @@ class _Reader:
                 self.ids[word] = len(self.ids)
         return np.array([self.ids.get(word, -1) for (word,) in unigrams], np.int64)
 
-    def end_words(self, keys: NDArray, log_prob: NDArray, log_backoff: NDArray) -> tuple[NDArray, ...]:
-        """Give `<s>` the last id, and a row where it has none."""
+    def add_begin(self, keys: NDArray, log_prob: NDArray, log_backoff: NDArray) -> tuple[NDArray, ...]:
+        """Assign the last id to `<s>`, and append a row for it if the file has none."""
         if END not in self.ids:
             raise self.error(f"no {END.decode()} among the unigrams")
         self.ids[BEGIN] = len(self.ids)
         if np.all(keys >= 0):
-            keys, log_prob, log_backoff = (
-                np.append(keys, -1),
-                np.append(log_prob, -99),
-                np.append(log_backoff, 0),
-            )
+            keys, log_prob = np.append(keys, -1), np.append(log_prob, -99)
+            log_backoff = np.append(log_backoff, 0)
         return np.where(keys < 0, self.ids[BEGIN], keys), log_prob, log_backoff
 
     def keys(self, grams: list[list[bytes]]) -> NDArray[np.int64]:
-        """Return the keys of the n-grams read last, none of them unigrams."""
+        """Return the keys of the n-grams read last, of order 2 or more."""
         columns = [[self.ids.get(word, -1) for word in column] for column in zip(*grams, strict=True)]
         keys = np.array(columns[0], np.int64)
         missing = keys < 0
@@ -215,11 +201,11 @@ class _Reader:
             row = int(np.argmax(missing))
             gram = _shown(b" ".join(grams[row]))
             number = self.number - len(grams) + 1 + row
-            raise self.error(f"{gram} has a word or a history that is not in the file", number)
+            raise self.error(f"the file lacks a word or the history of {gram}", number)
         return keys
 
     def next_line(self) -> bytes:
-        """Return the next line that is not blank."""
+        """Return the next line that is not blank, without surrounding white space."""
         for line in self.lines:
             self.number += 1
             if line := line.strip():
@@ -228,7 +214,7 @@ class _Reader:
 
     def error(self, what: str, number: int | None = None) -> UserError:
         line = self.number if number is None else number
-        return UserError(what, f"{self.path}, line {line}", "write the ARPA file again")
+        return UserError(what, f"{self.path}, line {line}", "create the ARPA file again")
 
 
 def _shown(line: bytes) -> str:

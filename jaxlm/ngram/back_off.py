@@ -1,24 +1,24 @@
 """Back-off estimation by SRILM's rules, shared by Good-Turing and back-off Kneser-Ney smoothing.
 
-With c the counts of one order (raw, or continuation counts), d the discounted counts (0 where a count
-lies under the cut-off) and h' the history h without its oldest word (Katz 1987):
+With c the counts of one order (raw, or continuation counts), d the discounted counts (0 for counts below the
+cut-off) and h' the history h without its oldest word (Katz 1987):
 
     P(w | h) = d(h w) / sum_v c(h v)                          if d(h w) > 0
              = a(h) P(w | h')                                 otherwise,
     a(h) = (1 - sum_{w: d(h w) > 0} P(w | h)) / (1 - sum_{w: d(h w) > 0} P(w | h')).
 
-SRILM's further rules (Stolcke 2002; its `ngram-count`), all kept here:
+Further rules of SRILM (Stolcke 2002; its `ngram-count`), which all apply here:
 
-- A history that would leave less than 3e-6 to the words not seen after it, though there are such
-  words, has its total count raised by one until it leaves more.
-- What the unigrams leave is divided equally among the words without probability (never seen, such as
-  `<unk>` in an open vocabulary); among all words, added to what they have, if there are none of these.
-- If every word that P(. | h') allows has its own n-gram after h, these are scaled to sum to one.
-- An n-gram without a probability of its own that is the history of a longer one stays in the table,
-  with the probability that it had anyhow.
+- If a history leaves less than 3e-6 of probability to the words not seen after it, although there are such words,
+  its total count is increased by one until it leaves more.
+- The probability that the unigrams leave is divided equally among the words that have none (never seen, such as
+  `<unk>` in an open vocabulary); if there are no such words, it is divided equally among all words.
+- If every word with P(. | h') > 0 has an n-gram of its own after h, the n-grams' probabilities are scaled to sum to
+  one.
+- An n-gram with d = 0 that is the history of a longer n-gram stays in the table, with its backed-off probability.
 
-Differs: SRILM omits the first rule for orders where discounting is switched off; unseen words would then
-have probability zero, so here it holds for every order.
+Differs: SRILM omits the first rule for orders without discounting, where unseen words would then have probability
+zero; here it applies to all orders.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,9 @@ from numpy.typing import NDArray
 from jaxlm.ngram.counts import Grams
 from jaxlm.ngram.model import NGram, Table, log
 
-SMALLEST_REST = 3e-6  # SRILM's Prob_Epsilon
+# SRILM's gtmin, the lowest count of an n-gram in the model: of unigrams, bigrams, longer n-grams
+CUT_OFFS = (1, 1, 2)
+MIN_REST = 3e-6  # SRILM's Prob_Epsilon
 
 
 def estimate(
@@ -39,13 +41,20 @@ def estimate(
     vocab_size: int,
     eos: int,
 ) -> NGram:
-    """Return the back-off model with the given counts and discounted counts, arrays [G] for each order."""
+    """Estimate the back-off model with the given counts and discounted counts, one array [G] for each order.
+
+    N-grams with counts below the cut-offs are left out.
+    """
+    cut_offs = [CUT_OFFS[min(k, len(CUT_OFFS) - 1)] for k in range(len(grams))]
+    discounted = [
+        np.where(c < cut_off, 0.0, d) for c, d, cut_off in zip(counts, discounted, cut_offs, strict=True)
+    ]
     prob = _unigrams(counts[0], discounted[0], vocab_size)
     probs, backoffs = [prob], []
     for table, c, d in zip(grams[1:], counts[1:], discounted[1:], strict=True):
         num_histories = len(prob)
         lower = prob[table.suffix]
-        kept = d > 0
+        explicit = d > 0
         history = table.prefix
 
         def per_history(weights: NDArray, at: NDArray = history, size: int = num_histories) -> NDArray:
@@ -53,14 +62,14 @@ def estimate(
 
         total = per_history(c)
         seen = np.bincount(history, minlength=num_histories)
-        explicit = per_history(d)
-        total = _leave_some(explicit, total, seen < vocab_size)
-        used = np.divide(explicit, total, out=np.zeros(num_histories), where=total > 0)
-        free = 1 - per_history(lower * kept)
+        discounted_total = per_history(d)
+        total = _leave_rest(discounted_total, total, seen < vocab_size)
+        used = np.divide(discounted_total, total, out=np.zeros(num_histories), where=total > 0)
+        free = 1 - per_history(lower * explicit)
         exhausted = free < 1e-12
         scale = np.where(exhausted & (used > 0), total * used, total)
         backoff = np.where(exhausted, 1.0, (1 - used) / np.where(exhausted, 1.0, free))
-        prob = np.where(kept, d / scale[history], backoff[history] * lower)
+        prob = np.where(explicit, d / scale[history], backoff[history] * lower)
         probs.append(prob)
         backoffs.append(backoff)
     backoffs.append(np.ones(len(prob)))
@@ -68,25 +77,25 @@ def estimate(
     return NGram(vocab_size, eos, _tables(grams, probs, backoffs, needed, vocab_size))
 
 
-def _leave_some(explicit: NDArray, total: NDArray, unseen: NDArray) -> NDArray:
-    """Raise totals by one until something is left for unseen words."""
-    while np.any(short := unseen & (explicit > 0) & (explicit > total * (1 - SMALLEST_REST))):
+def _leave_rest(discounted: NDArray, total: NDArray, unseen: NDArray) -> NDArray:
+    """Increase total counts by one until `MIN_REST` of probability is left for unseen words."""
+    while np.any(short := unseen & (discounted > 0) & (discounted > total * (1 - MIN_REST))):
         total = total + short
     return total
 
 
 def _unigrams(counts: NDArray[np.int64], discounted: NDArray[np.float64], vocab_size: int) -> NDArray:
-    """Return P(w) for all words, then 0 for `<s>`."""
+    """Return P(w) for all words, and 0 for `<s>`."""
     d = discounted[:vocab_size]
     unseen = np.array(np.any(counts[:vocab_size] == 0))
-    prob = d / _leave_some(np.array(np.sum(d)), np.array(np.sum(counts)), unseen)
+    prob = d / _leave_rest(np.array(np.sum(d)), np.array(np.sum(counts)), unseen)
     rest, without = 1 - np.sum(prob), prob == 0
     prob = np.where(without, rest / np.sum(without), prob) if np.any(without) else prob + rest / vocab_size
     return np.append(prob, 0.0)
 
 
 def _needed(grams: Sequence[Grams], discounted: Sequence[NDArray]) -> list[NDArray[np.bool_]]:
-    """Say for each n-gram whether it has a probability of its own or is a history of one that stays."""
+    """Return for each n-gram whether it has a probability of its own, or is the history of a needed n-gram."""
     needed = [d > 0 for d in discounted]
     needed[0][:] = True
     for shorter, longer, table in zip(needed[-2::-1], needed[:0:-1], grams[:0:-1], strict=True):
@@ -101,13 +110,13 @@ def _tables(
     needed: Sequence[NDArray[np.bool_]],
     vocab_size: int,
 ) -> tuple[Table, ...]:
-    """Drop what is not needed, number what stays anew, and take logarithms."""
+    """Drop the n-grams that are not needed, renumber the others, and take logarithms."""
     tables = []
-    new_prefix = np.zeros(1, np.int64)
-    for k, (table, prob, backoff, stays) in enumerate(zip(grams, probs, backoffs, needed, strict=True)):
-        keys = table.word[stays].astype(np.int64)
+    new_id = np.zeros(1, np.int64)
+    for k, (table, prob, backoff, keep) in enumerate(zip(grams, probs, backoffs, needed, strict=True)):
+        keys = table.word[keep].astype(np.int64)
         if k > 0:
-            keys += new_prefix[table.prefix[stays]] * (vocab_size + 1)
-        new_prefix = np.cumsum(stays) - 1
-        tables.append(Table(keys, log(prob[stays]), log(backoff[stays])))
+            keys += new_id[table.prefix[keep]] * (vocab_size + 1)
+        new_id = np.cumsum(keep) - 1
+        tables.append(Table(keys, log(prob[keep]), log(backoff[keep])))
     return tuple(tables)

@@ -1,15 +1,13 @@
-"""Counts of word sequences of orders 1 to 9, by sorting packed ids.
+"""Counts of n-grams of orders 1 to 9, by sorting packed ids.
 
-An n-gram is stored as one 64-bit key: `id of its first n-1 words * (N_w + 1) + last word`, where the
-id of an n-gram is its rank among the sorted keys of its order. Chained this way a key fits 64 bits
-for every order and vocabulary that fits memory, the n-grams of one history lie side by side, and one
-`searchsorted` finds any number of them.
+An n-gram is stored as one 64-bit key: `id of its first n-1 words * (N_w + 1) + last word`, where the id of an
+n-gram is its rank among the sorted keys of its order. So a key fits 64 bits for all orders and for all vocabularies
+that fit memory, the n-grams of one history are adjacent, and `searchsorted` finds many n-grams at once.
 
-Each line is a sentence of its own: histories begin with `<s>` (the id `N_w`, which is never
-predicted), and `<eos>` is predicted like a word.
+Each line is a sentence: its first history is `<s>` (with id `N_w`, never predicted), and `<eos>` is predicted like a
+word.
 
-This is NumPy and not JAX: sorting and searching 64-bit keys of data-dependent number is work for the
-host, and JAX has no 64-bit integers by default.
+NumPy is used rather than JAX, which has no 64-bit integers by default.
 """
 
 from typing import NamedTuple
@@ -33,12 +31,19 @@ class Grams(NamedTuple):
 
 
 def count(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> list[Grams]:
-    """Return the n-grams of orders 1 to `order`, item k - 1 holding the k-grams.
+    """Count the n-grams of orders 1 to `order`; element k - 1 holds the k-grams.
 
-    `ids` holds events: the words of each line, then `eos`. The unigrams are all `vocab_size + 1`
-    words, seen or not, so that their ids are the words themselves; prefix and suffix are 0 there.
+    The unigrams are all `vocab_size + 1` words, seen or not, so that their ids are those of the words; their prefix
+    and suffix are 0.
 
-    Raises `UserError` for an order outside 1..9, a vocabulary of fewer than two words, or no text.
+    Args:
+        ids: events: the words of each line, then `eos`.
+        vocab_size: N_w.
+        eos: id of the line end.
+        order: 1 to 9.
+
+    Raises:
+        UserError: as `check`.
     """
     check(ids, vocab_size, order)
     words, depth = with_begin_markers(ids, vocab_size, eos)
@@ -58,7 +63,7 @@ def count(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> list
         first[:1] = True
         np.not_equal(keys[1:], keys[:-1], out=first[1:])
         starts = np.flatnonzero(first)
-        example = at[by_key[starts]]  # one place in the text where each k-gram ends
+        example = at[by_key[starts]]  # a position in the text where each k-gram ends
         tables.append(
             Grams(
                 keys=keys[starts],
@@ -77,9 +82,9 @@ def count(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> list
 def with_begin_markers(
     ids: NDArray[np.int32], vocab_size: int, eos: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Put `<s>` (id `vocab_size`) before each line; also return each position's distance from it, from 1.
+    """Insert `<s>` (id `vocab_size`) before each line; also return each position's depth in its line, 1 for `<s>`.
 
-    A line starts at the beginning and after each `eos`; `depth[i] >= k` says that a k-gram may end at i.
+    A line starts at the beginning and after each `eos`; a k-gram can end at position i if `depth[i] >= k`.
     """
     starts = np.concatenate([[0], np.flatnonzero(ids[:-1] == eos) + 1])
     words = np.insert(np.asarray(ids, np.int32), starts, vocab_size)
@@ -92,9 +97,9 @@ def with_begin_markers(
 def continuation_counts(tables: list[Grams], vocab_size: int) -> list[NDArray[np.int64]]:
     """Return the counts that Kneser-Ney smoothing uses, one array for each order.
 
-    The highest order keeps its counts c(w_1..w_n). Lower orders count the different words seen before
-    the n-gram, N_1+(. w_1..w_k), except that an n-gram which begins with `<s>`, before which nothing
-    can stand, keeps its count (Chen and Goodman 1998, Section 4.1.6, as in SRILM and KenLM).
+    For the highest order these are the counts c(w_1..w_n); for lower orders the number of distinct words seen before
+    the n-gram, N_1+(. w_1..w_k), but the count of an n-gram that begins with `<s>`, which no word can precede (Chen
+    and Goodman 1998, Section 4.1.6, as in SRILM and KenLM).
     """
     adjusted = []
     begins = np.arange(vocab_size + 1) == vocab_size
@@ -110,21 +115,23 @@ def continuation_counts(tables: list[Grams], vocab_size: int) -> list[NDArray[np
 
 
 def counts_of_counts(counts: NDArray[np.int64], highest: int) -> NDArray[np.int64]:
-    """Return n_r, how many n-grams occur r times, for r = 0..`highest`."""
+    """Return n_r, the number of n-grams that occur r times, for r = 0..`highest`."""
     return np.bincount(counts[counts <= highest], minlength=highest + 1)
 
 
 def check(ids: NDArray[np.int32], vocab_size: int, order: int) -> None:
-    """Raise `UserError` where no n-gram model can be estimated, `ValueError` for ids that are no words."""
+    """Check that an n-gram model can be estimated.
+
+    Raises:
+        UserError: if the order is not 1 to 9, the text is empty, or the vocabulary has fewer than two words.
+        ValueError: if an id is not that of a word.
+    """
     if not 1 <= order <= MAX_ORDER:
-        raise UserError(f"no {order}-gram model", "--order", f"choose an order from 1 to {MAX_ORDER}")
+        raise UserError(f"invalid n-gram order {order}", "--order", f"choose an order from 1 to {MAX_ORDER}")
     if len(ids) == 0:
         raise UserError("no words to train on", "training text", "give a file with at least one line")
     if vocab_size < 2:
-        raise UserError(
-            f"a vocabulary of {vocab_size} word leaves nothing to predict",
-            "training text",
-            "give text with at least one word beside the line ends",
-        )
+        what = f"a vocabulary of {vocab_size} word leaves nothing to predict"
+        raise UserError(what, "training text", "give a text with at least one word besides the line ends")
     if np.min(ids) < 0 or np.max(ids) >= vocab_size:
         raise ValueError(f"ids must lie in 0..{vocab_size - 1}, not {np.min(ids)}..{np.max(ids)}")

@@ -9,73 +9,67 @@ from jaxlm.ngram import back_off
 from jaxlm.ngram.counts import count, counts_of_counts
 from jaxlm.ngram.model import NGram
 
-GT_MAX = (1, 7)  # discount counts up to this: unigrams, all longer n-grams
-GT_MIN = (1, 1, 2)  # leave out n-grams seen less often: unigrams, bigrams, all longer ones
+GT_MAX = (1, 7)  # highest discounted count: of unigrams, of longer n-grams
 
 
 def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> NGram:
-    """Estimate a Good-Turing back-off model, SRILM's `ngram-count -order n` without further options.
+    """Estimate a Good-Turing back-off model: SRILM's `ngram-count -order n` without further options.
 
-    An n-gram seen r times counts as d_r r times, with the discount of `discounts` for r up to gtmax (7;
-    for unigrams 1) and d_r = 1 above. N-grams seen less than gtmin times (1, 1, and 2 from trigrams on)
-    are left out, their counts given to the back-off. The rest is `back_off.estimate`.
+    An n-gram seen r times counts as d_r r times, with d_r of `discounts` for r up to gtmax (7; 1 for unigrams) and
+    d_r = 1 above. N-grams seen less than gtmin times (1, 1, and 2 from trigrams on) are left out, and their counts go
+    to the back-off (`back_off.estimate`). A word without counts, such as `<unk>` in an open vocabulary, has a share
+    of what the unigrams leave.
 
-    `ids` holds the words of each line, then `eos`, from a vocabulary of `vocab_size` words. A vocabulary
-    without `<unk>` is closed; one with it is open, and `<unk>` without any counts has its share of what
-    the unigrams leave. Where it has counts it is a word like any other.
+    Arguments and errors are those of `counts.count`.
 
-    Raises `UserError` for an order outside 1..9, a vocabulary of fewer than two words, or no text.
-    Warns where a discount is undefined, with what takes its place.
+    Warns:
+        UserWarning: if a discount is undefined; it says what is used instead.
 
     Source: Katz 1987; SRILM (Stolcke 2002), as used in Mnih 2010, Section 3.4.1.
     """
     grams = count(ids, vocab_size, eos, order)
     counts = [table.counts for table in grams]
-    discounted = []
+    discounted: list[NDArray[np.float64]] = []
     for k, c in enumerate(counts, start=1):
         d = discounts(c, GT_MAX[min(k, len(GT_MAX)) - 1], f"{k}-grams")
-        of_count = np.append(d, 1.0)[np.minimum(c, len(d))]
-        cut_off = GT_MIN[min(k, len(GT_MIN)) - 1]
-        discounted.append(np.where(c < cut_off, 0.0, of_count * c))
+        discounted.append(np.append(d, 1.0)[np.minimum(c, len(d))] * c)
     return back_off.estimate(grams, counts, discounted, vocab_size, eos)
 
 
 def discounts(counts: NDArray[np.int64], gt_max: int, name: str) -> NDArray[np.float64]:
-    """Return the discount d_r for r = 0..K, the highest count that is discounted.
+    """Return the discounts d_r for r = 0..K, where K is the highest count that is discounted.
 
         d_r = ((r + 1) n_{r+1} / (r n_r) - A) / (1 - A),   A = (K + 1) n_{K+1} / n_1
 
-    SRILM's fallbacks, each with a warning: K is lowered from `gt_max` while n_{K+1} = 0; without
-    singletons nothing is discounted (K = 0); d_r = 1 where n_r = 0, where the formula gives less than
-    3e-6, or where (r + 1) n_{r+1} / (r n_r) > 1.
-
-    `gt_max` = 1, SRILM's choice for unigrams, gives d_1 = 0 by the formula, and so means no discount: that
-    needs no warning.
+    The fallbacks are SRILM's, each with a warning: K decreases from `gt_max` while n_{K+1} = 0; without singletons
+    nothing is discounted (K = 0); d_r = 1 if n_r = 0, if the formula gives less than 3e-6, or if
+    (r + 1) n_{r+1} / (r n_r) > 1. With `gt_max` = 1, SRILM's choice for unigrams, nothing is discounted, since the
+    formula gives d_1 = 0.
     """
     n = counts_of_counts(counts, gt_max + 1)
     if gt_max < 2:
         return np.ones(1)
     if n[1] == 0:
-        _warn(f"none of the {name} is seen just once: they are not discounted")
+        _warn(f"none of the {name} occurs exactly once: they are not discounted")
         return np.ones(1)
     highest = gt_max
     while highest > 0 and n[highest + 1] == 0:
         highest -= 1
     if highest == 0:
-        _warn(f"none of the {name} is seen twice: they are not discounted")
+        _warn(f"none of the {name} occurs exactly twice: they are not discounted")
         return np.ones(1)
     if highest < gt_max:
-        _warn(f"none of the {name} is seen {highest + 2} times: counts up to {highest} are discounted")
+        _warn(f"none of the {name} occurs {highest + 2} times: counts up to {highest} are discounted")
     r = np.arange(1, highest + 1)
     r_n = r * n[r]
     ratio = np.divide((r + 1) * n[r + 1], r_n, out=np.full(highest, np.inf), where=r_n > 0)
     common = (highest + 1) * n[highest + 1] / n[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         d = (ratio - common) / (1 - common)
-    defined = np.isfinite(d) & (d > back_off.SMALLEST_REST) & (ratio <= 1)
+    defined = np.isfinite(d) & (d > back_off.MIN_REST) & (ratio <= 1)
     if not np.all(defined):
         which = ", ".join(map(str, r[~defined]))
-        _warn(f"the discount of {name} seen {which} times is undefined: these keep their counts")
+        _warn(f"the discount of {name} that occur {which} times is undefined: these are not discounted")
     return np.concatenate([[1.0], np.where(defined, d, 1.0)])
 
 

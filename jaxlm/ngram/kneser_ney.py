@@ -1,4 +1,4 @@
-"""Modified Kneser-Ney smoothing, interpolated (as KenLM) or backing off (as SRILM)."""
+"""Modified Kneser-Ney smoothing, interpolated (as in KenLM) or with back-off (as in SRILM)."""
 
 import warnings
 from collections.abc import Sequence
@@ -10,31 +10,31 @@ from jaxlm.ngram import back_off
 from jaxlm.ngram.counts import Grams, continuation_counts, count, counts_of_counts
 from jaxlm.ngram.model import NGram, Table, log
 
-FALLBACK = (0.5, 1.0, 1.5)  # what KenLM's `lmplz --discount_fallback` takes
-GT_MIN = (1, 1, 2)  # SRILM's cut-offs when backing off: unigrams, bigrams, all longer n-grams
+FALLBACK = (0.5, 1.0, 1.5)  # discounts of KenLM's `lmplz --discount_fallback`
 
 
 def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int, interpolated: bool = True) -> NGram:
     """Estimate a modified Kneser-Ney model (Chen and Goodman 1998, Section 4.1.6, Eq. 26).
 
-    With the counts a of `counts.continuation_counts`, the discounts D of `discounts`, a history h and h'
-    the same without its oldest word, interpolated:
+    With the counts a of `counts.continuation_counts`, the discounts D of `discounts`, and h' the history h without
+    its oldest word, the interpolated model is that of KenLM's `lmplz`:
 
         P(w | h) = (a(h w) - D(a(h w))) / sum_v a(h v) + gamma(h) P(w | h')
         gamma(h) = sum_{v: a(h v) > 0} D(a(h v)) / sum_v a(h v)
 
-    where unigrams are interpolated with 1 / N_w: KenLM's `lmplz`. Not interpolated, the second term is
-    left for words that were not seen after h, with weights that make all sum to one, and n-grams from
-    trigrams on with a(h w) = 1 are left out: SRILM's `ngram-count -kndiscount`.
+    where unigrams are interpolated with 1 / N_w. The other is that of SRILM's `ngram-count -kndiscount`: the second
+    term is used only for words not seen after h, with weights by which probabilities sum to one, and n-grams of
+    order 3 or more with a(h w) = 1 are left out. A word without counts, such as `<unk>` in an open vocabulary, has a
+    share of what the unigrams leave.
 
-    `ids` holds the words of each line, then `eos`, from a vocabulary of `vocab_size` words. A vocabulary
-    without `<unk>` is closed; one with it is open, and `<unk>` without any counts has its share of what
-    the unigrams leave. Where it has counts it is a word like any other.
+    Args:
+        ids, vocab_size, eos, order: as in `counts.count`, which also raises the errors.
+        interpolated: interpolate, rather than back off.
 
-    Raises `UserError` for an order outside 1..9, a vocabulary of fewer than two words, or no text.
-    Warns where a discount is undefined, with what takes its place.
+    Warns:
+        UserWarning: if a discount is undefined; it says what is used instead.
 
-    Differs: KenLM always adds an `<unk>` to the vocabulary; here it has one only if it is given one.
+    Differs: KenLM always adds `<unk>` to the vocabulary; here the vocabulary has it only if it is given.
     """
     grams = count(ids, vocab_size, eos, order)
     counts = continuation_counts(grams, vocab_size)
@@ -43,20 +43,17 @@ def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int, interpo
         amounts.append(discounts(a, f"{k}-grams")[np.minimum(a, 3)])
     if interpolated:
         return _interpolate(grams, counts, amounts, vocab_size, eos)
-    discounted = []
-    for k, (a, amount) in enumerate(zip(counts, amounts, strict=True), start=1):
-        cut_off = GT_MIN[min(k, len(GT_MIN)) - 1]
-        discounted.append(np.where(a < cut_off, 0.0, a - amount))
+    discounted = [a - amount for a, amount in zip(counts, amounts, strict=True)]
     return back_off.estimate(grams, counts, discounted, vocab_size, eos)
 
 
 def discounts(counts: NDArray[np.int64], name: str) -> NDArray[np.float64]:
-    """Return D(0) = 0, D_1, D_2 and D_3+, what is taken off counts of 0, 1, 2, and 3 or more.
+    """Return D(0) = 0, D_1, D_2 and D_3+, the discounts of counts of 0, 1, 2, and 3 or more.
 
         Y = n_1 / (n_1 + 2 n_2),   D_r = r - (r + 1) Y n_{r+1} / n_r    (Chen and Goodman 1998, Eq. 26)
 
-    Where one of n_1..n_4 is zero or a discount is not positive, as on small or truncated data, all three
-    are (0.5, 1, 1.5), with a warning.
+    If one of n_1..n_4 is zero or a discount is not positive, as on small or truncated data, the discounts are 0.5, 1
+    and 1.5, with a warning.
     """
     n = counts_of_counts(counts, 4)
     if np.all(n[1:] > 0):
@@ -65,8 +62,8 @@ def discounts(counts: NDArray[np.int64], name: str) -> NDArray[np.float64]:
         if np.all(d > 0):
             return np.concatenate([[0.0], d])
     warnings.warn(
-        f"Kneser-Ney: {', '.join(map(str, n[1:]))} {name} seen 1, 2, 3, 4 times leave discounts undefined: "
-        f"{', '.join(map(str, FALLBACK))} are used",
+        f"Kneser-Ney: the discounts of {name} are undefined, since {', '.join(map(str, n[1:]))} of them occur "
+        f"1, 2, 3, 4 times: {', '.join(map(str, FALLBACK))} are used",
         stacklevel=3,
     )
     return np.array([0.0, *FALLBACK])

@@ -1,14 +1,14 @@
-"""A back-off n-gram model as sorted tables: queries in batches, whole distributions, saving and loading.
+"""A back-off n-gram model as sorted tables: queries of events and distributions, saving and loading.
 
-Every smoothing here, back-off or interpolated, ends as the same two numbers for each n-gram, as in an
-ARPA file: its log-probability and the log-weight for falling back from it as a history:
+All smoothed models, with back-off or interpolated, have the same form, that of an ARPA file: each n-gram has its
+log-probability, and the log-weight for backing off from it as a history:
 
     log P(w | h) = log_prob[h w]                       if h w is in the table
                  = log_backoff[h] + log P(w | h')      otherwise (weight 0 if h is not in the table),
 
 where h' is h without its oldest word (Katz 1987).
 
-This is NumPy in float64 and not JAX: a query is a handful of binary searches over 64-bit keys.
+NumPy in float64 is used rather than JAX: a query consists of binary searches over 64-bit keys.
 """
 
 import zipfile
@@ -30,19 +30,19 @@ LOG_ZERO = -99 * np.log(10)  # how ARPA files write the logarithm of zero
 
 
 class Table(NamedTuple):
-    """The n-grams of one order; natural logarithms."""
+    """The n-grams of one order."""
 
-    keys: NDArray[np.int64]  # [G] ascending: id of the history in the table before * (N_w + 1) + word
-    log_prob: NDArray[np.float64]  # [G]
-    log_backoff: NDArray[np.float64]  # [G]; 0 throughout the highest order
+    keys: NDArray[np.int64]  # [G] ascending: id of the history, one order lower, * (N_w + 1) + word
+    log_prob: NDArray[np.float64]  # [G], in nats
+    log_backoff: NDArray[np.float64]  # [G], in nats; 0 for the highest order
 
 
 @dataclass(frozen=True, eq=False)
 class NGram:
     """An n-gram language model over words 0..vocab_size - 1, one of which is `eos`, the end of a line.
 
-    `tables[k - 1]` holds the k-grams. The unigrams are all words and, last, `<s>`, the begin of a line,
-    which only ever stands in a history.
+    `tables[k - 1]` holds the k-grams. The unigrams are all words, followed by `<s>`, the beginning of a line, which
+    occurs in histories only.
     """
 
     vocab_size: int
@@ -51,13 +51,14 @@ class NGram:
 
     @property
     def order(self) -> int:
-        """The length n of the longest n-grams; histories have n - 1 words."""
+        """Return the length n of the longest n-grams; histories have n - 1 words."""
         return len(self.tables)
 
     def event_log_probs(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return log P(w_i | the words before it in its line) in nats for every event of a text.
+        """Return log P(w_i | the words before it in its line), in nats, for each event of a text.
 
-        `ids` holds the words of each line, then `eos`. A line's first word has `<s>` as its history.
+        Args:
+            ids: the words of each line, then `eos`. The history of a line's first word is `<s>`.
         """
         ids = np.asarray(ids)
         if len(ids) == 0:
@@ -77,11 +78,11 @@ class NGram:
         return log_prob[events]
 
     def log_prob(self, context: ArrayLike) -> NDArray[np.float64]:
-        """Return the distribution log P(w | context) in nats over all words, [N_w].
+        """Return the distribution log P(w | context) over all words, [N_w], in nats.
 
-        `context` holds the words before, oldest first; `eos` in it ends a line, so that only what comes
-        after the last one counts, following `<s>`. Without an `eos` the context is read as the middle of
-        a line. At the beginning of a text pass `[eos]`.
+        Args:
+            context: the preceding words, oldest first. Only words after the last `eos` count, with `<s>` before
+                them; without an `eos` the context is within a line. `[eos]` is the beginning of a text.
         """
         given = np.asarray(context, np.int32).reshape(-1)
         if np.any((given < 0) | (given >= self.vocab_size)):
@@ -97,7 +98,7 @@ class NGram:
         histories = [int(given[-1]), *(int(ends[-1]) for ends in self._ends(given, depth))]
         size = self.vocab_size + 1
         for table, longer, history in zip(self.tables, self.tables[1:], histories, strict=False):
-            if history < 0:  # longer ones may be there all the same, where cut-offs left this one out
+            if history < 0:  # a longer history may still exist, if a cut-off left this one out
                 continue
             log_prob += table.log_backoff[history]
             start, stop = np.searchsorted(longer.keys, [history * size, (history + 1) * size])
@@ -106,7 +107,7 @@ class NGram:
         return log_prob
 
     def _ends(self, words: NDArray[np.int32], depth: NDArray[np.int32]) -> Iterator[NDArray[np.int64]]:
-        """Yield for k = 2..n the id of the k-gram that ends at each position, -1 where there is none."""
+        """Yield, for k = 2..n, the id of the k-gram that ends at each position, -1 if there is none."""
         shorter = words.astype(np.int64)
         for k, table in enumerate(self.tables[1:], start=2):
             at = np.flatnonzero(depth >= k)
@@ -118,12 +119,12 @@ class NGram:
 
 
 def log(probs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return natural logarithms, `LOG_ZERO` for zero."""
+    """Return natural logarithms, and `LOG_ZERO` for zero."""
     return np.log(probs, out=np.full(len(probs), LOG_ZERO), where=probs > 0)
 
 
 def find(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where each wanted key stands among the ascending `keys`, -1 where it does not."""
+    """Return the position of each wanted key in the ascending `keys`, -1 if it is not among them."""
     if len(keys) == 0:
         return np.full(len(wanted), -1, np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -131,9 +132,10 @@ def find(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def save(model: NGram, directory: Path) -> None:
-    """Write the model to `directory` as `ngram.npz`, whole or not at all.
+    """Write the model atomically to `ngram.npz` in a directory.
 
-    Raises `UserError` where it cannot be written (a full disk).
+    Raises:
+        UserError: if the file cannot be written.
     """
     arrays: dict[str, NDArray] = {
         "format": np.array(FORMAT),
@@ -149,9 +151,10 @@ def save(model: NGram, directory: Path) -> None:
 
 
 def load(directory: Path) -> NGram:
-    """Read what `save` wrote; nothing is unpickled.
+    """Read a model written by `save`, without unpickling.
 
-    Raises `UserError` if the file is missing, damaged, or of another format.
+    Raises:
+        UserError: if the file is missing, damaged, or of another format.
     """
     path = directory / FILE
     try:

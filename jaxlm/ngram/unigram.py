@@ -8,9 +8,10 @@ from jaxlm.ngram.model import LOG_ZERO, NGram, Table
 
 
 def train(ids: NDArray[np.int32], vocab_size: int, eos: int) -> NGram:
-    """Estimate P(w) = (c(w) + 1) / (N + N_w) from the N events `ids`, words and line ends.
+    """Estimate P(w) = (c(w) + 1) / (N + N_w) from N events `ids`, words and line ends.
 
-    Raises `UserError` for a vocabulary of fewer than two words, or no text.
+    Raises:
+        UserError: as `counts.check`.
     """
     check(ids, vocab_size, order=1)
     counts = np.bincount(ids, minlength=vocab_size)

@@ -1,9 +1,8 @@
-"""Mixtures of two Gaussians by EM, fitted to many sets of word feature vectors at once (Mnih 2010, §4.4).
+"""Mixtures of two Gaussians, fitted by EM to many sets of word feature vectors at once (Mnih 2010, §4.4).
 
-All sets of one level of the tree are laid end to end: rows `x[start_s : start_s + size_s]` are set s, and
-sums over sets are segment sums. The arithmetic is NumPy in float64 on the host: it is done once per model,
-its shapes change with every level (each would compile anew), and single precision would decide close calls
-by rounding.
+All sets of one level of the tree are concatenated: rows `x[start_s : start_s + size_s]` are set s, and sums over sets
+are segment sums. NumPy in float64 is used rather than JAX: clustering runs once per model, each level has other shapes
+and would be compiled again, and in single precision close decisions would depend on rounding.
 """
 
 from typing import NamedTuple
@@ -14,14 +13,14 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer]
 
-STEPS = 10  # the thesis' choice: with more, trees were no better
-RELATIVE_FLOOR = 1e-2  # of the set's own variance
-ABSOLUTE_FLOOR = 1e-12  # where that is nought, in a set of equal vectors; all words' variance is 1 here
-BLOCK = 4096  # rows that go through all steps together: few enough to stay in a processor's cache
+STEPS = 10  # as in the thesis
+RELATIVE_FLOOR = 1e-2  # minimum variance of a component, relative to that of its set
+ABSOLUTE_FLOOR = 1e-12  # minimum variance, for sets of equal vectors; the variance over all words is 1
+BLOCK = 4096  # rows that are fitted together, few enough to stay in a processor's cache
 
 
 class Mixture(NamedTuple):
-    """For each of S sets two components, π_k N(μ_k, σ²_k I)."""
+    """The two components π_k N(μ_k, σ²_k I) of each of S sets."""
 
     weight: Floats  # π: [S, 2]
     mean: Floats  # μ: [S, 2, D]
@@ -31,9 +30,11 @@ class Mixture(NamedTuple):
 def average_features(sums: NDArray[np.floating], counts: Ints) -> Floats:
     """Return each word's average predicted feature vector, E[r̂ | next word = w] (Mnih 2010, §4.4).
 
-    `sums` [N_w, D] holds for each word the sum of r̂ (Eq. 4.1) over the training contexts it follows,
-    `counts` [N_w] how many there are. A word that is never a target gets the average over all contexts (the
-    thesis is silent).
+    A word that is never a target gets the average over all contexts (the thesis is silent).
+
+    Args:
+        sums: [N_w, D], for each word the sum of r̂ (Eq. 4.1) over the training contexts that it follows.
+        counts: [N_w], the number of these contexts.
     """
     seen = np.asarray(counts)[:, None]
     overall = np.sum(sums, axis=0, dtype=np.float64) / max(int(seen.sum()), 1)
@@ -41,16 +42,19 @@ def average_features(sums: NDArray[np.floating], counts: Ints) -> Floats:
 
 
 def log_odds(features: NDArray[np.floating], words: Ints, sizes: Ints, order: Ints) -> Floats:
-    """Return log(p_1 / p_2) of each member of each set, p_k component k's responsibility after 10 EM steps.
+    """Return log(p_1 / p_2) of each member of each set, where p_k is component k's responsibility after 10 EM steps.
 
-    Shapes: `features` [N_w, D]; `words` [M] the members of all sets, set after set; `sizes` [S]; `order`
-    [M] a random permutation of each set's members, as ranks from 0: those of the first half give component
-    1 its first mean, the rest component 2. Log-odds and not responsibilities, since with 100 features these
-    round to 0 and 1.
+    Log-odds are returned since responsibilities round to 0 and 1 with 100 features.
 
-    Source: Mnih 2010, §4.4. The thesis is silent on the first variances (here both are the set's own), the
-    first mixing weights (one half) and degenerate components: no variance falls below a hundredth of the
-    set's own.
+    Args:
+        features: [N_w, D].
+        words: [M], the members of all sets, concatenated.
+        sizes: [S], the sizes of the sets.
+        order: [M], a random permutation of each set, as ranks from 0: the initial mean of component 1 is that of the
+            first half, of component 2 that of the rest.
+
+    Source: Mnih 2010, §4.4. Where the thesis is silent: the initial variances are the set's own, the initial mixing
+    weights are one half, and no variance falls below a hundredth of the set's own.
     """
     result = np.empty(len(words))
     ends = np.cumsum(sizes)
@@ -74,7 +78,7 @@ def _fit(x: Floats, sizes: Ints, order: Ints) -> Floats:
 
 
 def initial(x: Floats, square: Floats, sizes: Ints, order: Ints) -> Mixture:
-    """Return components with the means of a random partition's halves, alike in weight and variance."""
+    """Return components with the means of the halves of a random partition, and equal weights and variances."""
     in_first = np.where(order < spread(sizes // 2, sizes), np.inf, -np.inf)
     halves = maximisation(x, square, sizes, in_first)
     variance = np.maximum(segment_sum(square, sizes) / (sizes * x.shape[1]), ABSOLUTE_FLOOR)
@@ -84,8 +88,8 @@ def initial(x: Floats, square: Floats, sizes: Ints, order: Ints) -> Mixture:
 def expectation(x: Floats, square: Floats, sizes: Ints, mixture: Mixture) -> Floats:
     """Return log(p_1 / p_2) [M] under the mixture of each member's set; `square` [M] is |x|².
 
-    log(p_1 / p_2) = Σ_k ±(log π_k - D/2 log σ²_k - |x - μ_k|² / 2σ²_k), which is linear in x and |x|²: one
-    product with one vector per set does for both components.
+    log(p_1 / p_2) = Σ_k ±(log π_k - D/2 log σ²_k - |x - μ_k|² / 2σ²_k), which is linear in x and |x|²: one product
+    with one vector per set suffices for both components.
     """
     weight, mean, variance = mixture
     constant = np.log(weight) - x.shape[1] / 2 * np.log(variance) - np.sum(mean**2, axis=2) / (2 * variance)
@@ -96,11 +100,10 @@ def expectation(x: Floats, square: Floats, sizes: Ints, mixture: Mixture) -> Flo
 
 
 def maximisation(x: Floats, square: Floats, sizes: Ints, odds: Floats) -> Mixture:
-    """Return the mixture that maximises the expected log-likelihood, responsibilities given as log-odds [M].
+    """Return the mixture that maximises the expected log-likelihood, given responsibilities as log-odds [M].
 
-    Each set of x must have mean nought: component 2's sum is then minus component 1's, and variances may be
-    taken as E|x|² - |μ|² without losing digits. A component that no member answers for keeps a weight just
-    above nought.
+    Each set of x must have mean zero: the sum of component 2 is then minus that of component 1, and variances are
+    E|x|² - |μ|² without cancellation. A component without members keeps a tiny positive weight.
     """
     half = np.tanh(odds / 2) / 2
     p = np.stack([0.5 + half, 0.5 - half], axis=1)
@@ -115,18 +118,18 @@ def maximisation(x: Floats, square: Floats, sizes: Ints, odds: Floats) -> Mixtur
 
 
 def _weighted_sum(p: Floats, x: Floats, sizes: Ints) -> Floats:
-    if len(sizes) == 1:  # as the root of a large vocabulary: without a second array of its size
+    if len(sizes) == 1:  # the root of a large vocabulary, without a second array of its size
         return np.einsum("m,md->d", p, x)[None]
     return segment_sum(p[:, None] * x, sizes)
 
 
 def segment_sum(values: Floats, sizes: Ints) -> Floats:
-    """Return the sum over each set's members: [M, …] -> [S, …]. No set is empty."""
+    """Sum over the members of each set, none of which is empty: [M, …] -> [S, …]."""
     return np.add.reduceat(values, np.cumsum(sizes) - sizes, axis=0)
 
 
 def spread(values: NDArray, sizes: Ints) -> NDArray:
-    """Return each set's value for each of its members: [S, …] -> [M, …]."""
-    if len(sizes) == 1:  # no copy of a long vector for every word of a large vocabulary
+    """Repeat the value of each set for each of its members: [S, …] -> [M, …]."""
+    if len(sizes) == 1:  # avoids a copy for every word of a large vocabulary
         return np.broadcast_to(values, (sizes[0], *values.shape[1:]))
     return np.repeat(values, sizes, axis=0)

@@ -1,4 +1,4 @@
-"""Trees in files: an .npz of plain arrays with a format version, checked whole when read."""
+"""Tree files: .npz files of plain arrays with a format version, validated when read."""
 
 import zipfile
 from pathlib import Path
@@ -14,81 +14,80 @@ _FIELDS = {"version", "num_words", "children"}
 
 
 def save(tree: Tree, path: str | Path) -> None:
-    """Write the tree to an .npz file of this name; the file is there whole or not at all.
+    """Write a tree atomically to an .npz file of exactly this name.
 
-    It holds `version` (1), `num_words` and `children` as in `Tree`; a leaf's word is an id of the
-    vocabulary the tree was built for, so the two belong together.
+    The file holds `version` (1), and `num_words` and `children` as in `Tree`. Words are ids of the vocabulary that the
+    tree was built for.
 
     Raises:
-        UserError: if the file cannot be written.
+        UserError: if the tree is invalid or the file cannot be written.
     """
     check(tree)
     if Path(path).is_dir():
-        raise UserError("is a folder", path, "name a file")
-    with replacing(Path(path)) as part, part.open("wb") as file:
+        raise UserError("a directory was given instead of a file", path, "name a file")
+    with replacing(Path(path)) as temporary, temporary.open("wb") as file:
         np.savez(file, version=VERSION, num_words=tree.num_words, children=tree.children)
 
 
 def load(path: str | Path, num_words: int | None = None) -> Tree:
-    """Read a tree that `save` wrote, for a vocabulary of `num_words` if that is known. Nothing is unpickled.
+    """Read a tree written by `save`, without unpickling.
+
+    Args:
+        path: the file.
+        num_words: size of the vocabulary, if known.
 
     Raises:
-        UserError: if the file is missing, damaged or of another version, does not hold a tree that gives
-            every word a code, or is for a vocabulary of another size.
+        UserError: if the file is missing, damaged or of another version, holds no valid tree, or is for a vocabulary
+            of another size.
     """
     fields = _read(Path(path))
     if fields["version"] != VERSION:
-        raise UserError(f"tree file of version {fields['version']}, not {VERSION}", path, "write it anew")
+        raise UserError(f"tree file of version {fields['version']}, not {VERSION}", path, "create it again")
     children = fields["children"]
     if children.dtype != np.int32 or children.ndim != 2 or children.shape[1] != 2:
         raise UserError(f"children are {children.dtype}{list(children.shape)}, not int32 [nodes, 2]", path)
     tree = Tree(children, int(fields["num_words"]))
     check(tree, path)
     if num_words not in (None, tree.num_words):
-        raise UserError(
-            f"tree over {tree.num_words} words for a vocabulary of {num_words}",
-            path,
-            "use the vocabulary the tree was built for",
-        )
+        what = f"tree over {tree.num_words} words for a vocabulary of {num_words}"
+        raise UserError(what, path, "use the vocabulary the tree was built for")
     return tree
 
 
 def check(tree: Tree, where: object | None = None) -> None:
-    """Raise a UserError unless this is a tree: root 0, ids that grow downwards, a leaf for each word."""
+    """Raise a UserError unless the tree is valid: root 0, ids increasing from parent to child, each word a leaf."""
     children, num_words = tree
     if num_words < 2 or len(children) == 0:
-        raise UserError(f"a tree of {len(children)} nodes over {num_words} word(s)", where)
+        raise UserError(f"invalid tree of {len(children)} nodes over {num_words} word(s)", where)
     node, side = np.nonzero(children >= 0)
     child = children[node, side]
     if (bad := np.flatnonzero(child >= len(children))).size:
-        raise UserError(f"node {node[bad[0]]} has a child {child[bad[0]]}, but there is no such node", where)
-    if (bad := np.flatnonzero(child <= node)).size:  # a cycle needs a step to the same or a smaller id
-        raise UserError(
-            f"node {node[bad[0]]} has a child {child[bad[0]]}: a cycle, or ids out of order", where
-        )
-    times = np.bincount(child, minlength=len(children))
-    if (bad := np.flatnonzero(times[1:] != 1)).size:
-        raise UserError(f"node {bad[0] + 1} has {times[bad[0] + 1]} parents, not one", where)
+        raise UserError(f"node {node[bad[0]]} has child {child[bad[0]]}, but there is no such node", where)
+    if (bad := np.flatnonzero(child <= node)).size:  # a cycle has a step to the same or a smaller id
+        raise UserError(f"node {node[bad[0]]} has child {child[bad[0]]}: a cycle, or ids out of order", where)
+    num_parents = np.bincount(child, minlength=len(children))
+    if (bad := np.flatnonzero(num_parents[1:] != 1)).size:
+        raise UserError(f"node {bad[0] + 1} has {num_parents[bad[0] + 1]} parents, not one", where)
     word = ~children[children < 0]
     if (bad := np.flatnonzero(word >= num_words)).size:
-        raise UserError(f"a leaf has word {word[bad[0]]}, but there are {num_words} words", where)
+        raise UserError(f"a leaf has word {word[bad[0]]}, but there are only {num_words} words", where)
     if (bad := np.flatnonzero(np.bincount(word, minlength=num_words) == 0)).size:
         raise UserError(f"word {bad[0]} has no leaf", where)
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
-        # opened here, since np.load leaves a file open that it cannot make sense of
+        # opened here, since np.load does not close a file that it fails to read
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             fields = {name: file[name] for name in _FIELDS & set(file.files)}
     except FileNotFoundError as error:
         raise UserError("no such file", path) from error
     except (OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise UserError("not a tree file, or a damaged one", path, "write it anew") from error
+        raise UserError("not a tree file, or a damaged one", path, "create it again") from error
     scalars_are_integers = all(
         name in fields and fields[name].ndim == 0 and fields[name].dtype.kind in "iu"
         for name in ("version", "num_words")
     )
     if set(fields) != _FIELDS or not scalars_are_integers:
-        raise UserError("not a tree file: version, num_words or children missing", path, "write it anew")
+        raise UserError("not a tree file: version, num_words or children missing", path, "create it again")
     return fields

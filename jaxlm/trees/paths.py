@@ -1,4 +1,4 @@
-"""Trees over words as arrays: the codes they give to words, statistics and base rates (Mnih 2010, §4.3)."""
+"""Trees over words as arrays: the codes of words, statistics and base rates (Mnih 2010, §4.3)."""
 
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ Floats = NDArray[np.float64]
 
 
 class Tree(NamedTuple):
-    """A binary tree with words at its leaves; a word may have several.
+    """A binary tree with words at its leaves; a word may have several leaves.
 
-    `children` is int32 [num_nodes, 2]: column 0 the left child (d = 1), column 1 the right one (d = 0). A
-    child v >= 0 is non-leaf node v, a child v < 0 a leaf of word ~v. Node 0 is the root, and ids grow from
-    parent to child.
+    `children` is int32 [num_nodes, 2]: column 0 the left child (d = 1), column 1 the right one (d = 0). A child
+    v >= 0 is non-leaf node v, a child v < 0 is a leaf with word ~v. Node 0 is the root, and ids increase from parent
+    to child.
     """
 
     children: NDArray[np.int32]
@@ -24,27 +24,29 @@ class Tree(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """All codes of all words laid flat: a word's codes, and a code's nodes, are slices between two offsets.
+    """All codes of all words, concatenated, with offsets of words and codes.
 
-    log P(w) = logsumexp over its codes of Σ log σ(sign (r̂·q_node + b_node)) (Mnih 2010, Eq. 4.4-4.6).
-    Codes are ordered by word, a code's nodes from the root down.
+    Codes are ordered by word, the nodes of a code from the root down. The log-probability of a word is the
+    logsumexp over its codes of Σ log σ(sign (r̂·q_node + b_node)) (Mnih 2010, Eq. 4.4-4.6).
     """
 
     word_codes: NDArray[np.int32]  # [N_w + 1]: word w has codes word_codes[w] up to word_codes[w + 1]
     code_nodes: NDArray[np.int32]  # [num_codes + 1]: code c has entries code_nodes[c] up to code_nodes[c + 1]
-    nodes: NDArray[np.int32]  # [entries]: the node decided at
+    nodes: NDArray[np.int32]  # [entries]: the node of a decision
     signs: NDArray[np.int8]  # [entries]: +1 for left, -1 for right
 
 
 class Statistics(NamedTuple):
-    """What Table 4.3 tells of a tree."""
+    """The statistics of a tree in Table 4.3."""
 
-    mean_code_length: float  # the lengths of all codes of a word summed, averaged over the training words
-    mean_codes: float  # codes per word, averaged over the training words
+    mean_code_length: (
+        float  # total length of all codes of a word, averaged over the words of the training text
+    )
+    mean_codes: float  # number of codes of a word, averaged over the words of the training text
     num_nodes: int  # non-leaf nodes, each of which has a feature vector
 
 
-def parents(tree: Tree) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+def _parents(tree: Tree) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
     """Return each node's parent (the root's is -1) and the sign of the step from there: +1 left, -1 right."""
     node, side = np.nonzero(tree.children >= 0)
     parent = np.full(len(tree.children), -1, np.int32)
@@ -55,18 +57,26 @@ def parents(tree: Tree) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
 
 
 def levels(tree: Tree) -> list[NDArray[np.int32]]:
-    """Return the nodes at depth 0, 1, …: each level's ids, in the order of their parents, left to right."""
+    """Return the ids of the nodes at depth 0, 1, …, each level from left to right."""
     result = [np.zeros(1, np.int32)]
     while len(below := tree.children[result[-1]].ravel()) and (below >= 0).any():
         result.append(below[below >= 0])
     return result
 
 
+def renumbered(tree: Tree, order: Ints) -> Tree:
+    """Return the tree with its nodes in another order; node `order[i]` becomes node i."""
+    new_id = np.empty(len(order), np.int32)
+    new_id[order] = np.arange(len(order), dtype=np.int32)
+    children = tree.children[order]
+    return tree._replace(children=np.where(children >= 0, new_id[np.maximum(children, 0)], children))
+
+
 def paths(tree: Tree) -> Paths:
     """Return the paths from the root to every leaf of every word (Mnih 2010, §4.3).
 
     Raises:
-        UserError: if all paths together have more entries than 32-bit offsets can tell apart.
+        UserError: if the paths have too many entries for 32-bit offsets.
     """
     depth = np.zeros(len(tree.children), np.int64)
     for level, nodes in enumerate(levels(tree)):
@@ -77,25 +87,24 @@ def paths(tree: Tree) -> Paths:
     at, side, word = at[by_word], side[by_word], word[by_word]
     code_nodes = _offsets(depth[at] + 1)
     if code_nodes[-1] > np.iinfo(np.int32).max:
-        raise UserError(
-            f"the tree's paths have {code_nodes[-1]} nodes, too many", do="use fewer copies or words"
-        )
+        what = f"the paths of the tree have {code_nodes[-1]} entries, too many for 32-bit offsets"
+        raise UserError(what, do="use fewer copies or words")
 
-    parent, sign_from_parent = parents(tree)
+    parent, sign_from_parent = _parents(tree)
     entries_node = np.empty(code_nodes[-1], np.int32)
     entries_sign = np.empty(code_nodes[-1], np.int8)
     position, node, sign = code_nodes[1:] - 1, at.astype(np.int32), (1 - 2 * side).astype(np.int8)
-    while len(node):  # all codes climb one node at a time; those that reached the root drop out
+    while len(node):  # all codes are followed upwards together, until they reach the root
         entries_node[position], entries_sign[position] = node, sign
         sign, node = sign_from_parent[node], parent[node]
-        going = node >= 0
-        position, node, sign = position[going] - 1, node[going], sign[going]
+        unfinished = node >= 0
+        position, node, sign = position[unfinished] - 1, node[unfinished], sign[unfinished]
     word_codes = _offsets(np.bincount(word, minlength=tree.num_words))
     return Paths(word_codes.astype(np.int32), code_nodes.astype(np.int32), entries_node, entries_sign)
 
 
 def statistics(tree: Tree, counts: Ints) -> Statistics:
-    """Return the columns of Table 4.3, for words that occur `counts` [N_w] times in the training text."""
+    """Return the statistics of Table 4.3, for words that occur `counts` [N_w] times in the training text."""
     _check_counts(tree, counts)
     word_codes, code_nodes, _, _ = paths(tree)
     rate = np.asarray(counts, np.float64) / max(int(np.sum(counts)), 1)
@@ -104,19 +113,19 @@ def statistics(tree: Tree, counts: Ints) -> Statistics:
 
 
 def base_rates(counts: Ints) -> Floats:
-    """Return the words' smoothed rates [N_w]: (count + 1) / (all counts + N_w), so that no word has none."""
+    """Return smoothed, nonzero rates of words, [N_w]: (count + 1) / (sum of counts + N_w)."""
     smoothed = np.asarray(counts, np.float64) + 1
     return smoothed / smoothed.sum()
 
 
 def node_biases(tree: Tree, counts: Ints) -> Floats:
-    """Return biases b [num_nodes] that give words their base rates, all else nought (Mnih 2010, §4.6.1).
+    """Return biases b [num_nodes] that give words their base rates if all other parameters are 0 (Mnih 2010, §4.6.1).
 
-    b = log(mass of the left subtree) - log(mass of the right one), where a leaf's mass is its word's
-    `base_rates` divided by the number of the word's leaves.
+    b = log(mass of the left subtree) - log(mass of the right one), where the mass of a leaf is the base rate of its
+    word divided by the number of leaves of the word.
 
-    Differs: rates are smoothed, by one occurrence per word (the thesis takes those of the training set),
-    since the rate nought would need an infinite bias.
+    Differs: rates are smoothed by one occurrence per word, where the thesis uses the rates of the training set, since
+    a rate of zero would need an infinite bias.
     """
     _check_counts(tree, counts)
     children = tree.children

@@ -1,9 +1,9 @@
-"""Files of ratings: written, and what is read of them as rows."""
+"""Helpers to write files and to compare ratings that were read with rows."""
 
 import numpy as np
 
 
-def put(folder, name, content):
+def write_file(folder, name, content):
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path

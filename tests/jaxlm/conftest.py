@@ -5,7 +5,7 @@ import pytest
 from jaxlm.cli.main import main
 from jaxlm.trees.build import Tree
 from small_models import SMALL, write_text
-from word_trees import made
+from word_trees import make_tree
 
 KINDS = [
     ("random", 0.0, 1, False),
@@ -24,7 +24,7 @@ KINDS = [
 
 @pytest.fixture(params=KINDS, ids=lambda k: f"{k[0]}({k[1]})x{k[2]}{'r' if k[3] else ''}")
 def tree(request) -> Tree:
-    return made(*request.param)
+    return make_tree(*request.param)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""A tiny text, and options of models that are trained on it in a moment."""
+"""Helpers: a small random text, and options of models that train on it within seconds."""
 
 import random
 
@@ -7,7 +7,7 @@ SMALL = ["--num-features", "6", "--context-size", "2", "--batch-size", "100", "-
 
 def write_text(path, seed, lines=120):
     rng = random.Random(seed)
-    who, did, what = (
+    subjects, verbs, objects = (
         ["he", "she", "they", "nobody"],
         ["saw", "took", "liked", "broke"],
         ["it", "tea", "bread", "time"],
@@ -15,7 +15,7 @@ def write_text(path, seed, lines=120):
     rare = [f"word{i}" for i in range(60)]
     text = []
     for _ in range(lines):
-        line = ["The", rng.choice(who), rng.choice(did), rng.choice(what)]
+        line = ["The", rng.choice(subjects), rng.choice(verbs), rng.choice(objects)]
         text.append(" ".join([*line, rng.choice(rare)] if rng.random() < 0.3 else line))
     path.write_text("\n".join(text) + "\n")
     return str(path)

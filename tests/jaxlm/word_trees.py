@@ -1,4 +1,4 @@
-"""Trees over a few words with random features and counts, and all their leaves by plain recursion."""
+"""Helpers: trees over a few words with random features and counts, and their leaves by recursion."""
 
 import jax
 import numpy as np
@@ -12,7 +12,7 @@ FEATURES = np.asarray(jax.random.normal(jax.random.key(1), (NUM_WORDS, 4))) * np
 COUNTS = np.asarray(jax.random.randint(jax.random.key(2), (NUM_WORDS,), 0, 50))
 
 
-def made(kind="adaptive", epsilon=0.4, copies=1, replicate=False, key=KEY) -> Tree:
+def make_tree(kind="adaptive", epsilon=0.4, copies=1, replicate=False, key=KEY) -> Tree:
     return trees.build(
         kind,
         key,
@@ -26,9 +26,9 @@ def made(kind="adaptive", epsilon=0.4, copies=1, replicate=False, key=KEY) -> Tr
 
 
 def walk(tree: Tree, node: int = 0, code: tuple = ()) -> list[tuple[int, tuple]]:
-    """Every leaf's (word, ((node, sign), …)) by plain recursion, from left to right."""
-    found = []
+    """Return (word, ((node, sign), …)) of each leaf, by recursion, from left to right."""
+    leaves = []
     for child, sign in zip(tree.children[node].tolist(), (1, -1), strict=True):
-        step = (*code, (node, sign))
-        found += [(~child, step)] if child < 0 else walk(tree, child, step)
-    return found
+        path = (*code, (node, sign))
+        leaves += [(~child, path)] if child < 0 else walk(tree, child, path)
+    return leaves

@@ -265,7 +265,7 @@ def predict(
     known, and for a movie that is not in training. `expected` makes stars of it.
     """
     wanted, order = vectors.queries(user, item, vectors.num_users(data), config.num_items)
-    data = vectors.with_nobody(data)._replace(wanted=wanted)
+    data = vectors.with_unknown_user(data)._replace(wanted=wanted)
     number = np.diff(np.asarray(wanted.offsets))
     asked = np.flatnonzero(number)
     at_once = min(USERS_AT_ONCE, 1 << max(0, len(asked) - 1).bit_length())

@@ -11,7 +11,7 @@ import pytest
 from jaxcf.cli import main as cli
 from jaxcf.cli.recommend import read_titles
 from jaxfit.errors import UserError
-from rating_files import put
+from rating_files import write_file
 
 ITEMS = np.array([1, 2, 30])
 TITLES = {"1": "Toy Story", "2": "American President, The", "30": "Zoë: \x85 | 7;8"}
@@ -33,7 +33,9 @@ BODIES = {
 @pytest.mark.parametrize("name", BODIES)
 def test_titles_of_every_layout(tmp_path, capsys, name, form):
     body = BODIES[name].encode("utf-8" if form == "gzip" else form)
-    titles = read_titles(str(put(tmp_path, name, gzip.compress(body) if form == "gzip" else body)), ITEMS)
+    titles = read_titles(
+        str(write_file(tmp_path, name, gzip.compress(body) if form == "gzip" else body)), ITEMS
+    )
     assert {item: titles[item] for item in TITLES} == TITLES
     assert capsys.readouterr().err == ""
 
@@ -52,12 +54,14 @@ def test_titles_of_movielens(data_dir, name, number, titles):
 
 
 def test_titles_of_u_item_with_a_comma_in_the_first(tmp_path):
-    titles = read_titles(str(put(tmp_path, "u.item", "2|American President, The|x\n1|Toy Story|y\n")), ITEMS)
+    titles = read_titles(
+        str(write_file(tmp_path, "u.item", "2|American President, The|x\n1|Toy Story|y\n")), ITEMS
+    )
     assert titles == {"2": TITLES["2"], "1": TITLES["1"]}
 
 
 def test_titles_of_other_items_are_said(tmp_path, capsys):
-    path = str(put(tmp_path, "movies.csv", "a,Toy Story\nb,Heat\n"))
+    path = str(write_file(tmp_path, "movies.csv", "a,Toy Story\nb,Heat\n"))
     read_titles(path, ITEMS)
     assert capsys.readouterr().err == f"no id of {path} is of an item of the model: no titles\n"
 
@@ -65,14 +69,14 @@ def test_titles_of_other_items_are_said(tmp_path, capsys):
 def test_files_that_hold_no_titles(tmp_path):
     for body, what in (("Toy Story\n", "no id and title"), ("\n\n", "no id and title"), ("", "is empty")):
         with pytest.raises(UserError, match=what):
-            read_titles(str(put(tmp_path, "movies.csv", body)), ITEMS)
+            read_titles(str(write_file(tmp_path, "movies.csv", body)), ITEMS)
 
 
 def test_titles_are_in_json_where_they_are_asked_for(tmp_path, capsys):
-    ratings = put(
+    ratings = write_file(
         tmp_path, "r.csv", "".join(f"{u},{i},{1 + u * i % 5}\n" for u in range(40) for i in (1, 2, 30))
     )
-    titles, model = put(tmp_path, "movies.csv", "1,Toy Story\n30,Heat\n"), str(tmp_path / "m")
+    titles, model = write_file(tmp_path, "movies.csv", "1,Toy Story\n30,Heat\n"), str(tmp_path / "m")
     argv = ["train", "svd", "--ratings", str(ratings), "--out", model, "--epochs", "1"]
     assert cli.main(argv) == 0
     for ask, key in (

@@ -1,15 +1,15 @@
-"""Layouts of files of ratings: every published one, columns in any order, other encodings, standard input."""
+"""Layouts of rating files: published ones, columns in any order, encodings, standard input."""
 
 import gzip
 import io
 
 import pytest
 
-from jaxcf.data import file_layout as layout
+from jaxcf.data import file_layout
 from jaxcf.data.ratings import Scale
 from jaxcf.data.reading import Reading, read, read_either, read_pairs
 from jaxfit.errors import UserError
-from rating_files import put, rows
+from rating_files import rows, write_file
 
 #       user, item, stars, time
 ROWS = [(7, 10, 4.0, 100), (3, 10, 2.0, 90), (7, 2, 5.0, 101), (12, 5, 1.0, 7), (3, 2, 3.0, 91)]
@@ -24,11 +24,11 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("gzipped", [False, True])
 @pytest.mark.parametrize("name", BODIES)
-def test_published_layouts(tmp_path, name, packed):
+def test_published_layouts_are_detected(tmp_path, name, gzipped):
     body = BODIES[name].encode()
-    table = read(put(tmp_path, name, gzip.compress(body) if packed else body))
+    table = read(write_file(tmp_path, name, gzip.compress(body) if gzipped else body))
     assert rows(table) == ROWS
     assert table.catalogue.users.tolist() == [3, 7, 12]
     assert table.catalogue.items.tolist() == [2, 5, 10]
@@ -36,10 +36,10 @@ def test_published_layouts(tmp_path, name, packed):
     assert table.notes == []
 
 
-def test_three_columns_are_without_times(tmp_path):
+def test_times_are_optional(tmp_path):
     without = BODIES["ratings.dat"].replace("::100", "").replace("::101", "").replace("::9", "#")
     without = "".join(line.split("#")[0].removesuffix("::7") + "\n" for line in without.splitlines())
-    table = read(put(tmp_path, "r.dat", without))
+    table = read(write_file(tmp_path, "r.dat", without))
     assert rows(table) == [row[:3] for row in ROWS]
 
 
@@ -55,8 +55,8 @@ def test_three_columns_are_without_times(tmp_path):
         ("7\t10\t4\n3\t10\t2\n7\t2\t5\n12\t5\t1\n3\t2\t3\n", None, "tab", False),
     ],
 )  # fmt: skip
-def test_columns_in_any_order(tmp_path, body, columns, delimiter, with_time):
-    table = read(put(tmp_path, "r", body), Reading(columns=columns, delimiter=delimiter))
+def test_columns_may_be_in_any_order(tmp_path, body, columns, delimiter, with_time):
+    table = read(write_file(tmp_path, "r", body), Reading(columns=columns, delimiter=delimiter))
     found = [(int(str(row[0]).split(",")[0]), *row[1:]) for row in rows(table)]
     assert found == [row if with_time else row[:3] for row in ROWS]
 
@@ -67,84 +67,83 @@ PAIRS = [(7, 10), (3, 10), (12, 5)]
 @pytest.mark.parametrize(
     ("body", "columns"),
     [
-        ("who,what\n7,10\n3,10\n12,5\n", None),  # above numbers words are a header
+        ("who,what\n7,10\n3,10\n12,5\n", None),  # words above numbers are a header
         ("who,what\n7,10\n3,10\n12,5\n", "1,2"),
         ("user;thing\n7;10\n3;10\n12;5\n", None),
         ("what,who\n10,7\n10,3\n5,12\n", "who,what"),
-        ("7,10\n3,10\n12,5\n", "2,3,1"),  # numbers count what there is of a file of ratings' columns
+        ("7,10\n3,10\n12,5\n", "2,3,1"),  # the numbers for rating files, of which only user and item are here
         ("10,7\n10,3\n5,12\n", "4,2,3,1"),
         ("what,who\n10,7\n10,3\n5,12\n", "who,what,stars,time"),
         ("who,what\n7,10\n3,10\n12,5\n", "1,2,3,4"),
     ],
 )
-def test_columns_of_pairs(tmp_path, body, columns):
-    """Of the columns of ratings only user and item must be in a file of pairs."""
+def test_pairs_need_only_columns_of_user_and_item(tmp_path, body, columns):
     for reader in (read_pairs, read_either):
-        pairs = reader(put(tmp_path, "pairs", body), Reading(columns=columns))
+        pairs = reader(write_file(tmp_path, "pairs", body), Reading(columns=columns))
         users, items = pairs.users[pairs.pairs.user], pairs.items[pairs.pairs.item]
         assert list(zip(users.tolist(), items.tolist(), strict=True)) == PAIRS
 
 
-def test_pairs_may_have_more_columns(tmp_path):
+def test_pairs_may_have_other_columns(tmp_path):
     for body in ("who,what,when\na,x,1\nb,y,2\n", "what,s,who\nx,3,a\ny,4,b\n"):
-        pairs = read_pairs(put(tmp_path, "pairs", body), Reading(columns="who,what,s"))
+        pairs = read_pairs(write_file(tmp_path, "pairs", body), Reading(columns="who,what,s"))
         assert (pairs.users.tolist(), pairs.items.tolist()) == (["a", "b"], ["x", "y"])
-    pairs = read_pairs(put(tmp_path, "pairs", "w,v,s\na,x,3\nb,y,4\n"), Reading(columns="1,2,3"))
-    assert pairs.users.tolist() == ["a", "b"]  # where words stand for stars there is a header
+    pairs = read_pairs(write_file(tmp_path, "pairs", "w,v,s\na,x,3\nb,y,4\n"), Reading(columns="1,2,3"))
+    assert pairs.users.tolist() == ["a", "b"]  # a word in the column of stars makes a header
 
 
-def test_where_words_may_be_ids_they_are(tmp_path):
+def test_first_line_that_could_be_ids_is_not_a_header(tmp_path):
     for body in ("who,what\nann,10\n", "who,what\n", "who,10\n7,10\n"):
-        assert "who" in read_pairs(put(tmp_path, "pairs", body)).users.tolist()
+        assert "who" in read_pairs(write_file(tmp_path, "pairs", body)).users.tolist()
 
 
 @pytest.mark.parametrize(
     ("body", "columns", "what"),
     [
-        ("item,who\n10,7\n", None, "the columns cannot be told: item, who"),
-        ("who,score\n7,10\n", None, "the columns cannot be told: who, score"),
+        ("item,who\n10,7\n", None, "the columns cannot be identified: item, who"),
+        ("who,score\n7,10\n", None, "the columns cannot be identified: who, score"),
         ("user,what\n7,10\n", "user,item,stars", "there is no column 'item'"),
         ("7,10\n3,10\n", "1,3", "there is no column '3'"),
         ("1,7,10\n2,3,10\n", "4,2,1", "there is no column '4'"),
     ],
 )
-def test_columns_of_pairs_that_cannot_be_told(tmp_path, body, columns, what):
+def test_unidentified_columns_of_pairs_are_refused(tmp_path, body, columns, what):
     with pytest.raises(UserError, match=what):
-        read_pairs(put(tmp_path, "pairs", body), Reading(columns=columns))
+        read_pairs(write_file(tmp_path, "pairs", body), Reading(columns=columns))
 
 
-def test_columns_in_line_with_spaces(tmp_path):
+def test_columns_aligned_with_spaces_are_refused_with_advice(tmp_path):
     for body in ("1  2  3\n4  5  4\n", "  1   2 3\n 10 200 4\n", "1  2\n3  4\n"):
         with pytest.raises(UserError, match="not separated by one space each") as error:
-            read(put(tmp_path, "r", body))
+            read(write_file(tmp_path, "r", body))
         assert "--delimiter two spaces" in error.value.do
         assert "awk" in error.value.do
-    assert rows(read(put(tmp_path, "r", "1  2  3\n4  5  4\n"), Reading(delimiter="  "))) == [
+    assert rows(read(write_file(tmp_path, "r", "1  2  3\n4  5  4\n"), Reading(delimiter="  "))) == [
         (1, 2, 3),
         (4, 5, 4),
     ]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "cp037"])
-def test_encodings_of_other_line_ends_are_refused(tmp_path, encoding):
-    path = put(tmp_path, "r.csv", "user,item,stars\n1,2,3\n2,2,4\n".encode(encoding))
+def test_encodings_with_other_line_ends_are_refused(tmp_path, encoding):
+    path = write_file(tmp_path, "r.csv", "user,item,stars\n1,2,3\n2,2,4\n".encode(encoding))
     with pytest.raises(UserError, match=f"in {encoding} the end of a line is not") as error:
         read(path, Reading(encoding=encoding))
     assert error.value.do == "convert the file to utf-8 and leave --encoding out"
 
 
-def test_other_encodings(tmp_path):
-    path = put(tmp_path, "r.csv", "Zoë,1,3\nAnna,2,4\n".encode("latin-1"))
+def test_other_encodings_are_read(tmp_path):
+    path = write_file(tmp_path, "r.csv", "Zoë,1,3\nAnna,2,4\n".encode("latin-1"))
     assert read(path, Reading(encoding="latin-1")).catalogue.users.tolist() == ["Anna", "Zoë"]
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_standard_input(monkeypatch, packed):
+@pytest.mark.parametrize("gzipped", [False, True])
+def test_standard_input_is_read(monkeypatch, gzipped):
     body = BODIES["ratings.dat"].encode()
-    stream = io.TextIOWrapper(io.BytesIO(gzip.compress(body) if packed else body))
+    stream = io.TextIOWrapper(io.BytesIO(gzip.compress(body) if gzipped else body))
     monkeypatch.setattr("sys.stdin", stream)
-    layout._standard_input.cache_clear()
+    file_layout._standard_input.cache_clear()
     assert rows(read("-")) == ROWS
     with pytest.raises(UserError, match=r"off the scale of 1 to 4 in steps of 1 \(-, line 3\)"):
         read("-", Reading(scale="1,4,1"))
-    layout._standard_input.cache_clear()
+    file_layout._standard_input.cache_clear()

@@ -1,4 +1,4 @@
-"""Files of the Netflix Prize: combined files, one for each movie, the probe and the qualifying pairs."""
+"""Files of the Netflix Prize: combined files, one file per movie, probe and qualifying pairs."""
 
 import gzip
 
@@ -7,7 +7,7 @@ import pytest
 from jaxcf.data import netflix
 from jaxcf.data.reading import read, read_dataset, read_pairs
 from jaxfit.errors import UserError
-from rating_files import put, rows
+from rating_files import rows, write_file
 
 COMBINED = {
     "1": "7,4,1970-01-02\n3,2,2005-09-06\n",
@@ -23,13 +23,12 @@ def combined(sections):
 
 
 @pytest.mark.parametrize("batch", [1, 1 << 20])
-def test_netflix_prize(tmp_path, monkeypatch, batch):
-    """One combined file, several, and a folder of a file for each movie, are the same ratings."""
+def test_combined_and_separate_files_hold_the_same_ratings(tmp_path, monkeypatch, batch):
     monkeypatch.setattr(netflix, "BATCH", batch)
-    one = put(tmp_path, "combined_data_1.txt", combined(COMBINED))
+    one = write_file(tmp_path, "combined_data_1.txt", combined(COMBINED))
     table = read(one)
     assert rows(table) == NETFLIX
-    assert table.catalogue.items.tolist() == [1, 2, 4]  # and not the movie that nobody rated
+    assert table.catalogue.items.tolist() == [1, 2, 4]  # without the movie that has no ratings
     for folder, files in {
         "several": {
             "combined_data_1.txt": combined({"1": COMBINED["1"]}) + "\n",
@@ -40,20 +39,21 @@ def test_netflix_prize(tmp_path, monkeypatch, batch):
     }.items():
         (tmp_path / folder).mkdir(parents=True)
         for name, body in files.items():
-            put(tmp_path / folder, name, body)
+            write_file(tmp_path / folder, name, body)
         assert rows(read(tmp_path / folder.split("/")[0])) == NETFLIX
-    packed = put(tmp_path, "c.txt.gz", gzip.compress(combined(COMBINED).replace("\n", "\r\n").encode()))
-    assert rows(read(packed)) == NETFLIX
+    gzipped = write_file(
+        tmp_path, "c.txt.gz", gzip.compress(combined(COMBINED).replace("\n", "\r\n").encode())
+    )
+    assert rows(read(gzipped)) == NETFLIX
 
 
-def test_probe(tmp_path):
-    """The probe's pairs are taken out of training, whose ratings they have."""
-    train = put(tmp_path, "combined_data_1.txt", combined(COMBINED))
-    probe = put(tmp_path, "probe.txt", "1:\n3\n2:\n7\n")
+def test_probe_pairs_are_split_off_the_training_ratings(tmp_path):
+    train = write_file(tmp_path, "combined_data_1.txt", combined(COMBINED))
+    probe = write_file(tmp_path, "probe.txt", "1:\n3\n2:\n7\n")
     pairs = read_pairs(probe)
     assert pairs.users[pairs.pairs.user].tolist() == [3, 7]
     assert pairs.items[pairs.pairs.item].tolist() == [1, 2]
-    qualifying = read_pairs(put(tmp_path, "qualifying.txt", "1:\n12,2005-01-01\n9:\n8,2005-01-02\n"))
+    qualifying = read_pairs(write_file(tmp_path, "qualifying.txt", "1:\n12,2005-01-01\n9:\n8,2005-01-02\n"))
     assert (qualifying.users.tolist(), qualifying.items.tolist()) == ([8, 12], [1, 9])
     data, rated, notes = read_dataset(train, probe, rated=tmp_path / "qualifying.txt")
     assert data.catalogue.users.tolist() == [3, 7, 8, 12]
@@ -62,6 +62,6 @@ def test_probe(tmp_path):
     assert data.valid.stars.tolist() == [2, 5]
     assert (rated.user.tolist(), rated.item.tolist()) == ([3, 2], [0, 3])
     assert (data.test, notes) == (None, [])
-    put(tmp_path, "probe.txt", "1:\n3\n12\n9:\n7\n")
+    write_file(tmp_path, "probe.txt", "1:\n3\n12\n9:\n7\n")
     with pytest.raises(UserError, match="2 pairs of the valid file have no rating in the training file"):
         read_dataset(train, probe)

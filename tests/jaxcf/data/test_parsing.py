@@ -1,4 +1,4 @@
-"""Columns of ratings as they are parsed: dates, MATLAB's files, many blocks as one."""
+"""Parsing of rating files: dates, MATLAB files, files of many blocks."""
 
 import numpy as np
 import pytest
@@ -6,21 +6,21 @@ import scipy.io
 
 from jaxcf.data.reading import read, read_dataset
 from jaxfit.errors import UserError
-from rating_files import put, rows
+from rating_files import rows, write_file
 
 
-def test_dates(tmp_path):
+def test_dates_become_seconds(tmp_path):
     body = "1,2,3,2005-09-06 00:00:10\n1,3,3,1970-01-01 00:01:00\n"
-    assert read(put(tmp_path, "r.csv", body)).ratings.time.tolist() == [1125964810, 60]
-    assert read(put(tmp_path, "r.csv", "1,2,3,17.9\n1,3,3,18\n")).ratings.time.tolist() == [17, 18]
+    assert read(write_file(tmp_path, "r.csv", body)).ratings.time.tolist() == [1125964810, 60]
+    assert read(write_file(tmp_path, "r.csv", "1,2,3,17.9\n1,3,3,18\n")).ratings.time.tolist() == [17, 18]
 
 
-@pytest.mark.parametrize("kind", [np.uint16, np.float64])
-def test_moviedata(tmp_path, kind):
-    """Small integers of MATLAB do not overflow: 6,040 users times 3,952 movies do not fit 16 bits."""
+@pytest.mark.parametrize("dtype", [np.uint16, np.float64])
+def test_moviedata_is_read_without_overflow(tmp_path, dtype):
+    """6,040 users times 3,952 movies do not fit the 16 bits of MATLAB's integers."""
     path = tmp_path / "moviedata.mat"
-    train = np.array([[6040, 3952, 5], [1, 1, 1], [6040, 1, 3]], kind)
-    scipy.io.savemat(path, {"train_vec": train, "probe_vec": np.array([[1, 3952, 4]], kind)})
+    train = np.array([[6040, 3952, 5], [1, 1, 1], [6040, 1, 3]], dtype)
+    scipy.io.savemat(path, {"train_vec": train, "probe_vec": np.array([[1, 3952, 4]], dtype)})
     assert rows(read(path)) == [(6040, 3952, 5), (1, 1, 1), (6040, 1, 3), (1, 3952, 4)]
     assert rows(read(f"{path}:probe_vec")) == [(1, 3952, 4)]
     data = read_dataset(path).dataset
@@ -28,7 +28,7 @@ def test_moviedata(tmp_path, kind):
     assert data.test.stars.tolist() == [4]
     scipy.io.savemat(path, {"train_vec": np.concatenate([train, train[:1]]), "other": train})
     with pytest.raises(
-        UserError, match=r"user 6040 has rated item 3952 before \(.*moviedata.mat, train_vec, row 4\)"
+        UserError, match=r"user 6040 has already rated item 3952 \(.*moviedata.mat, train_vec, row 4\)"
     ):
         read(path)
     with pytest.raises(UserError, match=r"holds no ratings .* it holds train_vec, other"):
@@ -36,13 +36,13 @@ def test_moviedata(tmp_path, kind):
 
 
 def test_many_blocks_equal_one(tmp_path, monkeypatch):
-    """A file that is parsed in many blocks, whose texts are numbered apart, is the same as in one."""
+    """Each block has a dictionary of its own."""
     rng = np.random.default_rng(3)
     keys = rng.permutation(np.unique(rng.integers(0, 400 * 90, 20_000)))
     user, item, stars = keys // 90 * 7, keys % 90, rng.integers(1, 11, len(keys)) / 2
     body = "".join(f"{u}::{i}::{s:g}\n" for u, i, s in zip(user, item, stars, strict=True))
     monkeypatch.setattr("jaxcf.data.parsing.BLOCK", 4096)
-    table = read(put(tmp_path, "r.dat", body))
+    table = read(write_file(tmp_path, "r.dat", body))
     np.testing.assert_array_equal(table.catalogue.users[table.ratings.user], user)
     np.testing.assert_array_equal(table.catalogue.items[table.ratings.item], item)
     np.testing.assert_array_equal(table.ratings.stars, stars.astype(np.float32))

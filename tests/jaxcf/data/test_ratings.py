@@ -1,4 +1,4 @@
-"""Ratings as indices: ids of any kind, layouts by user, scales."""
+"""Ratings as indices: grouping by user, ids of all types, scales, digests."""
 
 from itertools import pairwise
 
@@ -45,12 +45,12 @@ def test_by_user_and_by_item_equal_a_loop(in_order):
         assert vectors.stars.dtype == np.float32
         for i in range(groups):
             rows = [n for n in range(len(index)) if index[n] == i]
-            mine = slice(vectors.offsets[i], vectors.offsets[i + 1])
-            assert vectors.item[mine].tolist() == other[rows].tolist()
-            assert vectors.stars[mine].tolist() == ratings.stars[rows].tolist()
+            entries = slice(vectors.offsets[i], vectors.offsets[i + 1])
+            assert vectors.item[entries].tolist() == other[rows].tolist()
+            assert vectors.stars[entries].tolist() == ratings.stars[rows].tolist()
 
 
-def test_nothing_by_user():
+def test_empty_index_has_empty_groups():
     offsets, order = grouped(np.zeros(0, np.int32), 3)
     assert offsets.tolist() == [0, 0, 0, 0]
     assert len(order) == 0
@@ -64,12 +64,12 @@ def test_rated_sets_are_the_union_of_sets():
     offsets, items = rated_sets(*parts, num_users=5)
     found = [items[begin:end].tolist() for begin, end in pairwise(offsets)]
     assert found == [[5], [7], [], [0, 1, 2], []]
-    for nothing in ((), (EMPTY,)):
-        offsets, items = rated_sets(*nothing, num_users=5)
+    for empty in ((), (EMPTY,)):
+        offsets, items = rated_sets(*empty, num_users=5)
         assert (offsets.tolist(), items.tolist()) == ([0] * 6, [])
 
 
-def test_integers_and_text_find_each_other():
+def test_integers_and_text_match_if_written_alike():
     whole = np.array([-3, 0, 7, 2**62])
     assert find(whole, [7, 8, -3]).tolist() == [2, -1, 0]
     assert find(whole, ["7", "007", "+7", "7.0", "", "x", str(2**62), str(2**63)]).tolist() == [
@@ -85,12 +85,12 @@ def test_integers_and_text_find_each_other():
     assert find(whole, []).tolist() == []
 
 
-def test_union_is_text_where_any_is():
+def test_union_is_text_if_any_set_is():
     assert union(np.array([10, 9]), np.array([9, 11])).tolist() == [9, 10, 11]
     assert union(np.array([10, 9]), np.array(["9", "b"])).tolist() == ["10", "9", "b"]
 
 
-def test_relabel():
+def test_relabel_gives_minus_one_to_unknown_ids():
     old = Catalogue(np.array([1, 5, 9]), np.array(["x", "y"]), STARS)
     new = Catalogue(np.array(["5", "9"]), np.array(["a", "y"]), STARS)
     ratings = Ratings(np.array([0, 1, 2], np.int32), np.array([1, 0, 1], np.int32), np.ones(3, np.float32))
@@ -107,7 +107,7 @@ def test_relabel():
         (Scale(-10, 10, 0), [-10, 3.14159], [-10.1, 11]),
     ],
 )
-def test_scale(scale, good, bad):
+def test_scale_contains_its_levels_only(scale, good, bad):
     assert scale.contains(good).all()
     assert not scale.contains(bad).any()
     assert scale.clip(np.array([-99.0, 99.0])).tolist() == [scale.low, scale.high]
@@ -117,7 +117,7 @@ def test_scale(scale, good, bad):
         assert scale.contains(every).all()
 
 
-def test_join_and_take():
+def test_joined_ratings_have_times_if_all_parts_have():
     a, b = random_ratings(2, rows=5), random_ratings(3, rows=4)
     both = join(a, b)
     assert take(both, np.arange(5, 9)).time.tolist() == b.time.tolist()
@@ -126,7 +126,7 @@ def test_join_and_take():
     assert join().user.shape == (0,)
 
 
-def test_the_digest_tells_data_apart():
+def test_digest_depends_on_ratings_catalogue_and_scale():
     catalogue = Catalogue(np.arange(17), np.arange(9), STARS)
     train, valid = random_ratings(4), random_ratings(5)
     same = digest(train, valid, catalogue)

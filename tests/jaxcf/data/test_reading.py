@@ -1,4 +1,4 @@
-"""Ratings of one file or several: each thing that can be wrong, pairs, parts that share a catalogue, real files."""
+"""Reading rating files and data sets: every kind of error, pairs, shared catalogues, published files."""
 
 import gzip
 import io
@@ -10,7 +10,7 @@ import pytest
 from jaxcf.data.ratings import Catalogue, Ratings, Scale
 from jaxcf.data.reading import Reading, read, read_dataset, read_either, read_pairs, write
 from jaxfit.errors import UserError
-from rating_files import put
+from rating_files import write_file
 
 BAD = {
     "missing user": ("1,2,3\n,2,3\n", "the user is missing", 2),
@@ -27,25 +27,25 @@ BAD = {
     "two signs": ("1::2::3\n1::3:x:4\n", "has 2 columns, not 3", 2),
     "blanks": ("1,2,3\n  \n1,3,4\n", "has 1 column, not 3", 2),
     "not utf-8": (b"1,2,3\n1,\xff,4\n", "not valid utf-8", 2),
-    "no time": ("1,2,3,4\n1,3,3,soon\n", "'soon' is no time", 2),
+    "no time": ("1,2,3,4\n1,3,3,soon\n", "invalid time 'soon'", 2),
     "missing time": ("1,2,3,4\n1,3,3,\n", "the time is missing", 2),
-    "duplicate": ("1,2,3\n4,2,3\n1,3,1\n4,2,5\n1,2,4\n", "user 4 has rated item 2 before", 4),
-    "unknown names": ("a,b,c\n1,2,3\n", "columns cannot be told: a, b, c", 1),
-    "many columns": ("1,2,3,4,5\n", "columns cannot be told", 1),
-    "no delimiter": ("123\n", "no delimiter", 1),
-    "gap in the Netflix Prize's": ("1:\n2,3,2005-01-01\n\n3,3,2005-01-01\n", "blank lines among", None),
-    "form of the Netflix Prize's": ("1:\n2,3,2005-01-01\n3:\n3,3\n", "has 2 columns, not 3", 4),
-    "rating of the Netflix Prize's": ("1:\n2,3,2005-01-01\n7:\n\n3:\n3,x,2005-01-01\n", "'x' is not a finite", 6),
-    "date of the Netflix Prize's": ("1:\n2,3,2005-01-01\n2:\n3,3,20-0\n", "'20-0' is no time", 4),
+    "duplicate": ("1,2,3\n4,2,3\n1,3,1\n4,2,5\n1,2,4\n", "user 4 has already rated item 2", 4),
+    "unknown names": ("a,b,c\n1,2,3\n", "columns cannot be identified: a, b, c", 1),
+    "many columns": ("1,2,3,4,5\n", "columns cannot be identified", 1),
+    "no delimiter": ("123\n", "no known delimiter", 1),
+    "blank line in a Netflix file": ("1:\n2,3,2005-01-01\n\n3,3,2005-01-01\n", "blank lines among", None),
+    "short line in a Netflix file": ("1:\n2,3,2005-01-01\n3:\n3,3\n", "has 2 columns, not 3", 4),
+    "rating in a Netflix file": ("1:\n2,3,2005-01-01\n7:\n\n3:\n3,x,2005-01-01\n", "'x' is not a finite", 6),
+    "date in a Netflix file": ("1:\n2,3,2005-01-01\n2:\n3,3,20-0\n", "invalid time '20-0'", 4),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("gzipped", [False, True])
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_wrong_is_named_with_its_line(tmp_path, case, packed):
+def test_errors_name_the_line(tmp_path, case, gzipped):
     body, what, line = BAD[case]
     body = body if isinstance(body, bytes) else body.encode()
-    path = put(tmp_path, "bad", gzip.compress(body) if packed else body)
+    path = write_file(tmp_path, "bad", gzip.compress(body) if gzipped else body)
     reading = Reading(columns="1,2,3") if case == "missing rating" else None
     with pytest.raises(UserError) as error:
         read(path, reading)
@@ -55,39 +55,41 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path, case, packed):
     assert "\n" not in str(error.value)
 
 
-def test_the_line_is_that_of_the_second_of_two_files(tmp_path):
+def test_errors_name_the_right_one_of_two_files(tmp_path):
     first, second = (
-        put(tmp_path, "a", "1,2,3\n1,3,4\n"),
-        put(tmp_path, "b", "user,item,stars\n2,2,3\n1,2,4\n"),
+        write_file(tmp_path, "a", "1,2,3\n1,3,4\n"),
+        write_file(tmp_path, "b", "user,item,stars\n2,2,3\n1,2,4\n"),
     )
-    with pytest.raises(UserError, match="user 1 has rated item 2 before") as error:
+    with pytest.raises(UserError, match="user 1 has already rated item 2") as error:
         read([first, second])
     assert error.value.where == f"{second}, line 3"
 
 
-def test_files_that_are_no_files_of_ratings(tmp_path):
+def test_files_without_ratings_are_refused(tmp_path):
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as z:
         z.writestr("ratings.csv", "1,2,3\n")
     whole = gzip.compress(b"1,2,3\n" * 5000)
     for name, content, what in (
         ("empty", b"", "the file is empty"),
-        ("packed-empty", gzip.compress(b""), "blank lines only"),
+        ("gzipped-empty", gzip.compress(b""), "blank lines only"),
         ("blank", b"\n\n\n", "blank lines only"),
         ("header", b"user,item,rating\n", "holds no ratings"),
         ("zip", archive.getvalue(), "zip archive"),
-        ("torn.gz", whole[:-12], "gzip file is damaged"),
+        ("truncated.gz", whole[:-12], "gzip file is damaged"),
         ("bad.gz", whole[:2] + b"\0" * 40, "gzip file is damaged"),
         ("pairs", b"1,2\n1,3\n", "pairs of user and item without ratings"),
         ("bad.mat", b"MATLAB 5.0 MAT-file" + b" " * 200, ".mat file cannot be read"),
     ):
         with pytest.raises(UserError, match=what) as error:
-            read(put(tmp_path, name, content))
+            read(write_file(tmp_path, name, content))
         assert name in error.value.where
         assert "\n" not in str(error.value)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(UserError, match="a directory stands where a file"):
+    with pytest.raises(UserError, match="a directory was given instead of a file of ratings"):
         read(tmp_path / "folder")
+    with pytest.raises(UserError, match="a directory was given instead of a file"):
+        read(tmp_path / "folder", Reading(format="delimited"))
     with pytest.raises(UserError, match="there is no such file"):
         read(tmp_path / "nothing")
 
@@ -104,57 +106,59 @@ def test_files_that_are_no_files_of_ratings(tmp_path):
         (Reading(encoding="klingon"), "unknown encoding 'klingon'"),
         (Reading(format="netflix"), "does not begin with a movie's number"),
         (Reading(format="mat"), ".mat file cannot be read"),
-        (Reading(scale="5"), "'5' is no scale"),
+        (Reading(scale="5"), "invalid scale '5'"),
     ],
 )
-def test_options_that_do_not_fit(tmp_path, reading, what):
+def test_options_that_do_not_fit_are_refused(tmp_path, reading, what):
     with pytest.raises(UserError, match=what):
-        read(put(tmp_path, "r.csv", "1,2,3\n4,5,4\n"), reading)
+        read(write_file(tmp_path, "r.csv", "1,2,3\n4,5,4\n"), reading)
 
 
-def test_pairs_of_any_file(tmp_path):
-    """Pairs keep their order and their duplicates; the ratings of a file with them are left out."""
+def test_pairs_keep_their_order_and_duplicates(tmp_path):
+    """Ratings beside them are ignored."""
     for name, body in {
         "pairs.csv": "b,x\na,y\nb,x\n",
         "named.csv": "item,user\nx,b\ny,a\nx,b\n",
         "rated.dat": "b::x::3\na::y::none\nb::x::4\n",
     }.items():
-        pairs = read_pairs(put(tmp_path, name, body))
+        pairs = read_pairs(write_file(tmp_path, name, body))
         assert pairs.users[pairs.pairs.user].tolist() == ["b", "a", "b"]
         assert pairs.items[pairs.pairs.item].tolist() == ["x", "y", "x"]
     with pytest.raises(UserError, match=r"the item is missing \(.*x.csv, line 2\)"):
-        read_pairs(put(tmp_path, "x.csv", "b,x\na,\n"))
+        read_pairs(write_file(tmp_path, "x.csv", "b,x\na,\n"))
 
 
-def test_files_without_pairs(tmp_path):
-    """They are refused as those without ratings are, whatever asks for them."""
-    train, header = put(tmp_path, "train", "5,1,2\n5,2,4\n9,1,3\n"), put(tmp_path, "none.csv", "user,item\n")
-    for reads in (
+def test_files_without_pairs_are_refused(tmp_path):
+    train, header = (
+        write_file(tmp_path, "train", "5,1,2\n5,2,4\n9,1,3\n"),
+        write_file(tmp_path, "none.csv", "user,item\n"),
+    )
+    for read_empty in (
         lambda: read_pairs(header),
-        lambda: read_pairs(put(tmp_path, "none.csv", "user,item,stars\n")),
-        lambda: read_pairs(put(tmp_path, "none.csv", "1:\n2:\n")),
+        lambda: read_pairs(write_file(tmp_path, "none.csv", "user,item,stars\n")),
+        lambda: read_pairs(write_file(tmp_path, "none.csv", "1:\n2:\n")),
         lambda: read_either([header]),
         lambda: read_dataset(train, rated=header),
         lambda: read_dataset(train, valid=header),
     ):
-        put(tmp_path, "none.csv", "user,item\n")
+        write_file(tmp_path, "none.csv", "user,item\n")
         with pytest.raises(UserError, match=r"the file holds no pairs of user and item \(.*none.csv\)"):
-            reads()
+            read_empty()
 
 
-def test_given_files_share_a_catalogue(tmp_path):
-    train = put(tmp_path, "train", "5,1,2\n5,2,4\n9,1,3\n")
-    valid = put(tmp_path, "valid", "9,2,5\n")
-    test = put(tmp_path, "test", "a,7,4\n5,1,2\n")
+def test_files_of_a_dataset_share_a_catalogue(tmp_path):
+    train = write_file(tmp_path, "train", "5,1,2\n5,2,4\n9,1,3\n")
+    valid = write_file(tmp_path, "valid", "9,2,5\n")
+    test = write_file(tmp_path, "test", "a,7,4\n5,1,2\n")
     data, rated, notes = read_dataset(train, valid, test)
     assert data.catalogue.users.tolist() == ["5", "9", "a"]
     assert data.catalogue.items.tolist() == [1, 2, 7]
-    assert data.catalogue.scale == Scale(2, 5, 1)  # the test's ratings decide nothing
+    assert data.catalogue.scale == Scale(2, 5, 1)  # test ratings decide nothing
     assert data.test.user.tolist() == [2, 0]
     assert data.test.item.tolist() == [2, 0]
     assert rated is None
-    assert notes == ["1 of the 2 test ratings are of pairs that are trained on, too"]
-    low = put(tmp_path, "low", "5,1,1\n")
+    assert notes == ["1 of the 2 test ratings are of pairs that are also in training"]
+    low = write_file(tmp_path, "low", "5,1,1\n")
     with pytest.raises(UserError, match="the rating 1 is off the scale of 2 to 5"):
         read_dataset(train, valid, low)
     assert read_dataset(train, valid, low, reading=Reading(scale="1,5,1")).dataset.test.stars.tolist() == [1]
@@ -167,7 +171,7 @@ def test_given_files_share_a_catalogue(tmp_path):
 
 @pytest.mark.parametrize("users", [np.array([3, 500]), np.array(["a,b", 'c"d'])])
 @pytest.mark.parametrize("timed", [True, False])
-def test_what_is_written_is_read_back(tmp_path, users, timed):
+def test_written_ratings_equal_those_read(tmp_path, users, timed):
     catalogue = Catalogue(users, np.array([7, 9, 2**62]), Scale(0.5, 5, 0.5))
     time = np.array([5, -6, 2**40]) if timed else None
     stars = np.array([0.5, 5, 3.5], np.float32)
@@ -177,12 +181,11 @@ def test_what_is_written_is_read_back(tmp_path, users, timed):
     assert table.catalogue.users.tolist() == users.tolist()
     assert table.catalogue.items.tolist() == catalogue.items.tolist()
     assert table.catalogue.scale == catalogue.scale
-    for mine, theirs in zip(ratings, table.ratings, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
+    for written, found in zip(ratings, table.ratings, strict=True):
+        np.testing.assert_array_equal(written, found)
 
 
-def test_real_movielens(data_dir):
-    """What is known of the published files."""
+def test_movielens_files_have_their_published_sizes(data_dir):
     small = read(data_dir / "ml-100k" / "u.data")
     assert (len(small.ratings.user), small.catalogue.num_users, small.catalogue.num_items) == (
         100_000,

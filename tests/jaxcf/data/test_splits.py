@@ -1,4 +1,4 @@
-"""Splits: exact counts, every rating once, the thesis' scheme by a loop, the same key the same split."""
+"""Splits: exact sizes, every rating once, the thesis' scheme by a loop, equal keys give equal splits."""
 
 import jax
 import numpy as np
@@ -14,7 +14,7 @@ KEY = jax.random.key(0)
 
 @pytest.fixture(scope="module")
 def ratings():
-    """Users of 1 to 40 ratings, in no order, many at the same time; stars tell ratings apart."""
+    """Users with 1 to 40 ratings, in random order, many at the same time; stars are row numbers."""
     rng = np.random.default_rng(0)
     user = rng.permutation(np.repeat(np.arange(41, dtype=np.int32), np.arange(41)))
     size = len(user)
@@ -23,46 +23,46 @@ def ratings():
 
 
 def rows(part):
-    """The parts' positions in `ratings`, which its stars are."""
+    """Return the rows of a part in `ratings`, which are its stars."""
     return part.stars.astype(int).tolist()
 
 
 def assert_partition(ratings, parts):
     for part in parts:
-        assert rows(part) == sorted(rows(part))  # the order is kept
-        for mine, all_ in zip(part, ratings, strict=True):
-            np.testing.assert_array_equal(mine, all_[rows(part)])
+        assert rows(part) == sorted(rows(part))  # in the original order
+        for column, all_ in zip(part, ratings, strict=True):
+            np.testing.assert_array_equal(column, all_[rows(part)])
     assert sorted(row for part in parts for row in rows(part)) == rows(ratings)
 
 
-def test_random(ratings):
+def test_random_split_has_exact_sizes(ratings):
     split = splits.random(KEY, ratings, 0.05, 0.1)
     assert_partition(ratings, split)
     assert [len(part.user) for part in split] == [820 - 41 - 82, 41, 82]
     assert rows(splits.random(KEY, ratings, 0.05, 0.1).test) == rows(split.test)
     assert rows(splits.random(jax.random.key(1), ratings, 0.05, 0.1).test) != rows(split.test)
     for shares in ((0.5, 0.5), (-0.1, 0.2), (0, 1)):
-        with pytest.raises(UserError, match="will not do for 820 ratings"):
+        with pytest.raises(UserError, match="820 ratings cannot be split"):
             splits.random(KEY, ratings, *shares)
 
 
-def test_deal_is_even():
-    """Over many keys, each thing is in each part as often as the part's share: |z| < 4.5 for all of 30."""
+def test_random_parts_are_uniform():
+    """Over many keys, each element is in each part as often as the part's share: |z| < 4.5 for all of 30."""
     keys = jax.random.split(jax.random.key(2), 1000)
-    hits = sum(splits.deal(key, [20, 10]) for key in keys)
+    hits = sum(splits.random_parts(key, [20, 10]) for key in keys)
     z = (hits - 1000 / 3) / np.sqrt(1000 * 2 / 9)
     assert np.abs(z).max() < 4.5
     assert hits.sum() == 10_000
 
 
-def test_kfold(ratings):
+def test_folds_partition_the_ratings_evenly(ratings):
     folds = list(splits.kfold(KEY, ratings, 3))
     assert_partition(ratings, [test for _, test in folds])
     for train, test in folds:
         assert_partition(ratings, [train, test])
         assert len(test.user) in (273, 274)
     for number in (1, 821):
-        with pytest.raises(UserError, match="folds will not do"):
+        with pytest.raises(UserError, match="ratings cannot be split into"):
             splits.kfold(KEY, ratings, number)
 
 
@@ -71,37 +71,37 @@ def test_thesis_equals_a_loop(ratings):
     assert_partition(ratings, split)
     held = set(rows(split.valid)) | set(rows(split.test))
     for user in range(41):
-        mine = [n for n in range(len(ratings.user)) if ratings.user[n] == user]
-        mine.sort(key=lambda n: (ratings.time[n], n))
-        count = 9 if len(mine) >= 18 else len(mine) // 2
-        assert held & set(mine) == set(mine[len(mine) - count :])
+        of_user = [n for n in range(len(ratings.user)) if ratings.user[n] == user]
+        of_user.sort(key=lambda n: (ratings.time[n], n))
+        count = 9 if len(of_user) >= 18 else len(of_user) // 2
+        assert held & set(of_user) == set(of_user[len(of_user) - count :])
     assert rows(splits.thesis(KEY, ratings).valid) == rows(split.valid)
     with pytest.raises(UserError, match="have no times"):
         splits.thesis(KEY, ratings._replace(time=None))
 
 
 def test_thesis_sends_a_third_to_validation(ratings):
-    """|z| < 4 in the number of them, over 40 keys."""
+    """|z| < 4 for the number of validation ratings over 40 keys."""
     sizes = [splits.thesis(key, ratings)[1:] for key in jax.random.split(jax.random.key(3), 40)]
     valid, test = (sum(len(pair[i].user) for pair in sizes) for i in range(2))
     total = valid + test
     assert abs(valid - total / 3) / np.sqrt(total * 2 / 9) < 4
 
 
-def test_thesis_keeps_a_lone_rating():
-    lone = Ratings(np.array([0, 2, 2, 2], np.int32), np.zeros(4, np.int32), np.arange(4.0, dtype=np.float32),
+def test_thesis_trains_on_a_users_single_rating():
+    ratings = Ratings(np.array([0, 2, 2, 2], np.int32), np.zeros(4, np.int32), np.arange(4.0, dtype=np.float32),
                    np.array([5, 3, 3, 1]))  # fmt: skip
-    split = splits.thesis(KEY, lone)
-    assert rows(split.train) == [0, 1, 3]  # of the tie at 3, the later in the file is the later
+    split = splits.thesis(KEY, ratings)
+    assert rows(split.train) == [0, 1, 3]  # of the two at time 3, the second in the file is held out
 
 
-def test_users(ratings):
+def test_held_out_users_have_half_of_their_ratings_known(ratings):
     held = splits.users(KEY, ratings, 0.25)
     assert_partition(ratings, [held.train, held.known, held.queried])
     assert len(held.users) == 10
     assert set(held.train.user).isdisjoint(held.users)
     for user in held.users:
-        count = int(user)  # each has as many as its number
+        count = int(user)  # user n has n ratings
         assert np.count_nonzero(held.known.user == user) == count - count // 2
         assert np.count_nonzero(held.queried.user == user) == count // 2
     assert rows(splits.users(KEY, ratings, 0.25).known) == rows(held.known)
@@ -110,26 +110,25 @@ def test_users(ratings):
             splits.users(KEY, ratings, share)
 
 
-def test_halves_are_random(ratings):
-    """A user's ratings are known or asked equally often, whatever their place: |z| < 4.5."""
+def test_known_and_queried_halves_are_random(ratings):
+    """A user's ratings are known or queried equally often, whatever their position: |z| < 4.5."""
     two = take(ratings, np.isin(ratings.user, (20, 30)))
-    asked = np.zeros(50)
+    queried = np.zeros(50)
     for key in jax.random.split(jax.random.key(4), 400):
         held = splits.users(key, two, 0.5)
-        asked += np.isin(two.stars, held.queried.stars)
-    chosen = [asked[two.user == user] for user in (20, 30)]
-    for hits in chosen:
+        queried += np.isin(two.stars, held.queried.stars)
+    for hits in (queried[two.user == user] for user in (20, 30)):
         times = hits.sum() / (len(hits) / 2)  # how often the user was held out
         assert np.abs(hits - times / 2).max() / np.sqrt(times / 4) < 4.5
 
 
-def test_groups():
+def test_groups_are_of_nearly_equal_size():
     group = splits.groups(KEY, 23)
     assert sorted(np.bincount(group)) == [4, 4, 5, 5, 5]
     assert not np.all(group[1:] >= group[:-1])
 
 
-def test_carve(ratings):
+def test_carve_splits_validation_off_training(ratings):
     catalogue = Catalogue(np.arange(41), np.arange(50), Scale(0, 820, 1))
     data = Dataset("d", ratings, take(ratings, np.zeros(820, bool)), None, catalogue, "", "")
     carved = splits.carve(KEY, data)
@@ -139,7 +138,7 @@ def test_carve(ratings):
 
 
 def test_thesis_on_movielens(data_dir):
-    """All 943 users have at least 20 ratings: nine of each are held out, and none is earlier than those trained on."""
+    """All 943 users have at least 20 ratings: nine of each are held out, none earlier than their training ratings."""
     ratings = read(data_dir / "ml-100k" / "u.data").ratings
     split = splits.thesis(KEY, ratings)
     held = np.bincount(split.valid.user, minlength=943) + np.bincount(split.test.user, minlength=943)

@@ -1,4 +1,4 @@
-"""The values of ratings' columns: ids of any kind, scales seen and given, items rated more than once."""
+"""Values in rating files: ids of all types, detected and given scales, duplicates."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,11 @@ from jaxcf.data.ratings import Scale
 from jaxcf.data.reading import Reading, read
 from jaxcf.data.values import parse_scale, scale_of
 from jaxfit.errors import UserError
-from rating_files import put, rows
+from rating_files import rows, write_file
 
 
 @pytest.mark.parametrize(
-    ("ids", "kept"),
+    ("ids", "expected_ids"),
     [
         (["10", "9", "-3"], [-3, 9, 10]),
         (["9223372036854775807", "1", "2"], [1, 2, 2**63 - 1]),
@@ -23,13 +23,19 @@ from rating_files import put, rows
         (["Zoë", "anna", "本"], ["Zoë", "anna", "本"]),
     ],
 )  # fmt: skip
-def test_ids_of_any_kind_are_kept(tmp_path, ids, kept):
+def test_ids_keep_their_text(tmp_path, ids, expected_ids):
     body = "".join(f"{ids[i]},{ids[j]},{1 + i + j}\n" for i in range(3) for j in range(3))
-    table = read(put(tmp_path, "r.csv", body), Reading(scale="1,5,1"))
-    assert table.catalogue.users.tolist() == table.catalogue.items.tolist() == kept
-    expected = [(type(kept[0])(ids[i]), type(kept[0])(ids[j]), 1 + i + j) for i in range(3) for j in range(3)]
+    table = read(write_file(tmp_path, "r.csv", body), Reading(scale="1,5,1"))
+    assert table.catalogue.users.tolist() == table.catalogue.items.tolist() == expected_ids
+    expected = [
+        (type(expected_ids[0])(ids[i]), type(expected_ids[0])(ids[j]), 1 + i + j)
+        for i in range(3)
+        for j in range(3)
+    ]
     assert rows(table) == expected
-    assert table.catalogue.user_index(ids).tolist() == [kept.index(type(kept[0])(id_)) for id_ in ids]
+    assert table.catalogue.user_index(ids).tolist() == [
+        expected_ids.index(type(expected_ids[0])(id_)) for id_ in ids
+    ]
 
 
 @pytest.mark.parametrize(
@@ -47,13 +53,13 @@ def test_ids_of_any_kind_are_kept(tmp_path, ids, kept):
         ([3], (3, 3, 0)),
     ],
 )
-def test_scale_is_seen(values, scale):
+def test_scale_is_detected(values, scale):
     assert scale_of(np.array(values)) == pytest.approx(scale)
     assert scale_of(np.array(values)).contains(values).all()
 
 
-def test_scale_given(tmp_path):
-    path = put(tmp_path, "r.csv", "1,1,2\n1,2,4\n")
+def test_given_scale_replaces_the_detected_one(tmp_path):
+    path = write_file(tmp_path, "r.csv", "1,1,2\n1,2,4\n")
     assert read(path).catalogue.scale == Scale(2, 4, 1)
     assert read(path, Reading(scale="0.5,5,0.5")).catalogue.scale == Scale(0.5, 5, 0.5)
     assert read(path, scale=Scale(0, 10, 0)).catalogue.scale == Scale(0, 10, 0)
@@ -62,7 +68,7 @@ def test_scale_given(tmp_path):
     ):
         read(path, Reading(scale="1,3,1"))
     for bad in ("1,5", "5,1,1", "1,5,3", "1,x,1", "1,5,-1", "1,inf,1", "nan,1,1"):
-        with pytest.raises(UserError, match="is no scale"):
+        with pytest.raises(UserError, match="invalid scale"):
             parse_scale(bad)
 
 
@@ -74,9 +80,9 @@ def test_scale_given(tmp_path):
         ("mean", [(9, 1, 1, 5), (4, 2, 4, 8), (4, 3, 2, 6), (9, 2, 2, 3)]),
     ],
 )
-def test_duplicates(tmp_path, choice, expected):
+def test_duplicates_are_resolved_as_chosen(tmp_path, choice, expected):
     body = "4,2,3,9\n9,1,1,5\n9,2,4,1\n4,2,4,7\n4,2,5,8\n4,3,2,6\n9,2,1,2\n9,2,1,3\n"
-    table = read(put(tmp_path, "r.csv", body), Reading(duplicates=choice))
+    table = read(write_file(tmp_path, "r.csv", body), Reading(duplicates=choice))
     assert rows(table) == expected
     assert table.catalogue.scale == Scale(1, 5, 1)
-    assert "4 ratings of an item that the user has rated before" in table.notes[0]
+    assert "4 repeated ratings of an item by the same user" in table.notes[0]

@@ -1,4 +1,4 @@
-"""A corpus from a user's files: its parts, its vocabulary, large texts on the disk."""
+"""A corpus from a user's files: training, validation and test text, vocabulary, large texts on disk."""
 
 import gzip
 import io
@@ -27,7 +27,18 @@ def words(corpus_words, ids):
     return " ".join(corpus_words[i] for i in ids)
 
 
-def test_parts_share_the_training_vocabulary(files):
+def test_split_validation_takes_the_last_lines():
+    ids = np.array([1, 0, 2, 3, 0, 4, 0, 5, 5, 0], np.int32)
+    train, valid = corpus.split_validation(ids, 0, part=2)
+    assert train.tolist() == [1, 0, 2, 3, 0]
+    assert valid.tolist() == [4, 0, 5, 5, 0]
+    train, valid = corpus.split_validation(ids, 0)
+    assert valid.tolist() == [5, 5, 0]
+    with pytest.raises(UserError, match="too few lines"):
+        corpus.split_validation(ids[:2], 0)
+
+
+def test_all_texts_share_the_training_vocabulary(files):
     texts = corpus.from_files(
         [files / "train.txt"], [files / "valid.txt"], [files / "test.txt"], min_count=2, carve=True
     )
@@ -40,7 +51,7 @@ def test_parts_share_the_training_vocabulary(files):
     assert data.name == "train.txt"
 
 
-def test_validation_is_the_end_of_the_training_text_where_asked(files):
+def test_validation_is_the_end_of_the_training_text_if_requested(files):
     texts = corpus.from_files([files / "train.txt"], min_count=2)
     assert words(texts.corpus.vocabulary.words, texts.corpus.valid) == "b c <eos>"
     assert len(texts.corpus.train) == 10
@@ -50,8 +61,8 @@ def test_validation_is_the_end_of_the_training_text_where_asked(files):
 
 
 @pytest.mark.parametrize("name", ["train.txt", "train.txt.gz", "-"])
-def test_a_large_text_goes_to_the_disk_and_is_the_same(files, monkeypatch, name):
-    """Whatever it comes from: how long a packed text is, or standard input, shows only as it is read."""
+def test_large_text_on_disk_equals_text_in_memory(files, monkeypatch, name):
+    """Also for gzip and standard input, whose length is known only once they are read."""
     text = (files / "train.txt").read_bytes()
     (files / "train.txt.gz").write_bytes(gzip.compress(text))
     source = name if name == "-" else files / name
@@ -65,7 +76,7 @@ def test_a_large_text_goes_to_the_disk_and_is_the_same(files, monkeypatch, name)
     assert large.corpus.sha256 == small.corpus.sha256
 
 
-def test_a_bad_large_text_leaves_no_folder(files, monkeypatch):
+def test_invalid_large_text_leaves_no_folder(files, monkeypatch):
     monkeypatch.setattr(corpus, "LARGE", 0)
     (files / "bad.txt").write_bytes(b"a b\n\xff\n")
     with pytest.raises(UserError, match="byte offset 4"):
@@ -76,34 +87,34 @@ def test_a_bad_large_text_leaves_no_folder(files, monkeypatch):
     assert not (files / "out").exists()
 
 
-def test_the_test_is_no_part_of_what_identifies_the_data(files):
-    """So that a training can be resumed with another test, or none."""
+def test_sha256_does_not_depend_on_the_test_text(files):
+    """So that training can be resumed with another test text, or with none."""
     with_test = corpus.from_files([files / "train.txt"], test=[files / "test.txt"])
     assert with_test.corpus.sha256 == corpus.from_files([files / "train.txt"]).corpus.sha256
     other = corpus.from_files([files / "train.txt"], [files / "valid.txt"], min_count=2)
     assert other.corpus.sha256 != with_test.corpus.sha256
 
 
-def test_a_given_vocabulary(files):
+def test_given_vocabulary_replaces_the_training_texts_own(files):
     vocabulary = Vocabulary(("<eos>", "b", "q"))
     data = corpus.from_files([files / "train.txt"], vocabulary=vocabulary, carve=False).corpus
     assert set(data.vocabulary.words) == {"<eos>", "b", "q", "<unk>"}
     assert words(data.vocabulary.words, data.train[:4]) == "<unk> b <unk> <eos>"
 
 
-def test_standard_input_is_read_once(files):
+def test_standard_input_cannot_be_named_twice(files):
     with pytest.raises(UserError, match="cannot be read twice"):
         corpus.from_files(["-"], ["-"])
 
 
-def test_the_default_data_with_a_text_of_ones_own(files):
+def test_default_data_with_a_given_test_text(files):
     texts = corpus.default(test=[files / "test.txt"])
     assert len(texts.corpus.test) == 2
     assert len(texts.corpus.valid) > 1000
     assert "the default data is used" in texts.notes[0]
 
 
-def test_reading_comes_back_from_a_models_record():
+def test_reading_is_restored_from_a_models_config():
     reading = Reading(lower=True, encoding="latin-1")
     stored = {"corpus": {"reading": {"encoding": "latin-1", "lower": True, "later": 1}}}
     assert corpus.reading_of(stored) == reading

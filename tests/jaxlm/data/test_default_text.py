@@ -1,13 +1,8 @@
-"""The default prose, by its structure; the planted language, by what is known of it."""
+"""The structure of the default prose."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from jaxlm.data import contexts as examples
-from jaxlm.data import default_text as default_data
-from jaxlm.data import synthetic as planted
+from jaxlm.data import default_text
 
 PAGE = """Boolean operations
 ******************
@@ -29,86 +24,31 @@ argument is *false*, i.e. zero. "False" otherwise, since 3.8!
 """
 
 
-def test_sentences():
-    assert default_data.sentences(PAGE) == [
+def test_sentences_are_extracted_from_a_page():
+    assert default_text.sentences(PAGE) == [
         "the operator not yields true if its argument is false , i . e . zero .",
         "false otherwise , since N !",
         "bullets are prose as well .",
     ]
 
 
-def test_prose_structure():
-    """Sizes and splits; the words themselves differ between versions of Python."""
-    parts = default_data.prose_lines()
-    corpus = default_data.prose()
-    for lines, ids in zip(parts, (corpus.train, corpus.valid, corpus.test), strict=True):
+def test_prose_has_the_expected_sizes_and_split():
+    """The words themselves differ between versions of Python."""
+    split = default_text.prose_lines()
+    corpus = default_text.prose()
+    for lines, ids in zip(split, (corpus.train, corpus.valid, corpus.test), strict=True):
         assert len(ids) == sum(len(line.split()) + 1 for line in lines)
         assert np.count_nonzero(ids == corpus.vocabulary.eos) == len(lines)
-    lines = [line for part in parts for line in part]
+    lines = [line for part in split for line in part]
     assert len(set(lines)) == len(lines)  # no line of the test is in the training text
     assert all(word in ("N", word.lower()) for line in lines for word in line.split())
-    assert 8 < len(parts[0]) / len(parts[1]) < 8.5
-    assert 8 < len(parts[0]) / len(parts[2]) < 8.5
+    assert 8 < len(split[0]) / len(split[1]) < 8.5
+    assert 8 < len(split[0]) / len(split[2]) < 8.5
     assert 30_000 < len(corpus.train) < 80_000
     assert 1_000 < len(corpus.vocabulary) < 4_000
     assert corpus.vocabulary.counts.sum() == len(corpus.train)
     assert np.mean(corpus.test == corpus.vocabulary.unk) < 0.1
     assert len(corpus.sha256) == 64
     assert corpus.truth is None
-    again = default_data.prose()
+    again = default_text.prose()
     assert (again.sha256, again.test.tolist()) == (corpus.sha256, corpus.test.tolist())
-
-
-@pytest.fixture(scope="module")
-def drawn():
-    return planted.planted(jax.random.key(7), (8_000, 1_000, 8_000), num_words=60)
-
-
-def test_planted_truth_is_the_model(drawn):
-    """The test's log-probabilities are those of the returned model, in the vocabulary's numbering."""
-    corpus, model = drawn
-    c, eos = model.C.shape[0], corpus.vocabulary.eos
-    padded = examples.pad(corpus.test, c, eos).padded
-    contexts, words = examples.gather_contexts(padded, jnp.arange(len(corpus.test)), c, eos)
-    log_p = jax.vmap(lambda w: planted.log_prob(model, w))(contexts)
-    mine = jnp.take_along_axis(log_p, words[:, None], axis=1)[:, 0]
-    np.testing.assert_allclose(mine, corpus.truth, atol=2e-5)
-    np.testing.assert_allclose(np.exp(np.asarray(log_p, np.float64)).sum(axis=1), 1, atol=1e-5)
-
-
-def test_planted_text_is_drawn_from_the_model(drawn):
-    """Surprise less entropy is a martingale, its sum normal about 0: |z| > 4 by chance once in 16,000."""
-    corpus, model = drawn
-    c, eos = model.C.shape[0], corpus.vocabulary.eos
-    padded = examples.pad(corpus.test, c, eos).padded
-    contexts, words = examples.gather_contexts(padded, jnp.arange(len(corpus.test)), c, eos)
-    log_p = np.asarray(jax.vmap(lambda w: planted.log_prob(model, w))(contexts), np.float64)
-    p = np.exp(log_p)
-    entropy = -(p * log_p).sum(axis=1)
-    variance = (p * log_p**2).sum(axis=1) - entropy**2
-    assert abs((-corpus.truth - entropy).sum() / np.sqrt(variance.sum())) < 4
-    # and each word comes as often as the model says
-    often = p.sum(axis=0) > 20
-    surplus = np.bincount(np.asarray(words), minlength=p.shape[1]) - p.sum(axis=0)
-    z = surplus / np.sqrt((p * (1 - p)).sum(axis=0))
-    assert often.sum() > 30
-    assert np.abs(z[often]).max() < 4.5
-
-
-def test_planted_corpus(drawn):
-    corpus, _ = drawn
-    assert len(corpus.vocabulary) == 60
-    assert corpus.vocabulary.unk is None
-    for ids in (corpus.train, corpus.valid, corpus.test):
-        assert ids.dtype == np.int32
-        assert ids[-1] == corpus.vocabulary.eos
-        assert len(ids) > 900
-    assert np.bincount(corpus.train, minlength=60).tolist() == corpus.vocabulary.counts.tolist()
-    assert corpus.truth.dtype == np.float64
-    assert len(corpus.truth) == len(corpus.test)
-    # knowing the context tells much: true perplexity well below that of the best unigram
-    frequency = np.bincount(corpus.test, minlength=60) / len(corpus.test)
-    unigram = -np.log(frequency[corpus.test]).mean()
-    assert unigram + corpus.truth.mean() > 0.3
-    other, _ = planted.planted(jax.random.key(8), (300, 300, 300), num_words=60)
-    assert other.sha256 != corpus.sha256

@@ -1,4 +1,4 @@
-"""Text files to ids: against counts by hand and Python's own splitting, and every way a file can be bad."""
+"""Text files as ids: counts by hand, Python's own splitting, and every kind of invalid file."""
 
 import collections
 import gzip
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from jaxfit.errors import UserError
-from jaxlm.data import encoding as text
-from jaxlm.data import files as reading
+from jaxlm.data import encoding, files
+from jaxlm.data.encoding import build, encode, encode_text
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 
@@ -21,19 +21,19 @@ def write(path, content):
     return path
 
 
-def naive(content):
+def split_by_hand(content):
     return [w for line in content.split("\n")[: content.count("\n")] for w in (*line.split(), "<eos>")]
 
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    monkeypatch.setattr(reading, "CHUNK", 7)
-    monkeypatch.setattr(text, "CHUNK", 7)
+    monkeypatch.setattr(files, "CHUNK", 7)
+    monkeypatch.setattr(encoding, "CHUNK", 7)
 
 
-def test_events_and_order(tmp_path):
-    vocabulary, (ids, unknown) = text.build([write(tmp_path / "t", "b a b\n\n a c a b \n")])
-    assert vocabulary.words == ("<eos>", "a", "b", "c")  # three each, ties by name
+def test_words_are_ordered_by_count_then_name(tmp_path):
+    vocabulary, (ids, unknown) = build([write(tmp_path / "t", "b a b\n\n a c a b \n")])
+    assert vocabulary.words == ("<eos>", "a", "b", "c")  # three of each of the first three
     assert vocabulary.counts.tolist() == [3, 3, 3, 1]
     assert (vocabulary.eos, vocabulary.unk, len(vocabulary), unknown) == (0, None, 4, 0)
     assert ids.dtype == np.int32
@@ -42,24 +42,27 @@ def test_events_and_order(tmp_path):
 
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("out", [False, True])
-@pytest.mark.parametrize("zipped", [False, True])
-def test_pieces_files_and_destinations_agree(tmp_path, out, zipped):
-    """Any cut of the stream gives the same events: long words, no end of the last line, CRLF."""
+@pytest.mark.parametrize("gzipped", [False, True])
+def test_events_do_not_depend_on_pieces_gzip_or_destination(tmp_path, out, gzipped):
+    """Also with long words, a missing last line end, and CRLF."""
     first = "it was the b\u00e9st of a-word-longer-than-the-piece times\r\n\n\n it was" + " the" * 50
     second = "\ufeffworst\n<unk> of\u00a0times\n"
-    pack = gzip.compress if zipped else bytes
-    files = [write(tmp_path / "1", pack(first.encode())), write(tmp_path / "2", pack(second.encode()))]
-    want = []
+    compress = gzip.compress if gzipped else bytes
+    paths = [
+        write(tmp_path / "1", compress(first.encode())),
+        write(tmp_path / "2", compress(second.encode())),
+    ]
+    expected = []
     for content in (first + "\n", second.removeprefix("\ufeff").replace("of\u00a0times", "of_times")):
-        want += naive(content)
+        expected += split_by_hand(content)
     path = tmp_path / "ids" if out else None
-    vocabulary, (ids, _) = text.build(files, out=path)
+    vocabulary, (ids, _) = build(paths, out=path)
     words = [vocabulary.words[i].replace("\u00a0", "_") for i in ids]
-    assert words == want
-    again = text.encode(files, vocabulary, out=path)
+    assert words == expected
+    again = encode(paths, vocabulary, out=path)
     assert (again.ids == ids).all()
     assert isinstance(again.ids, np.memmap) == out
-    counts = collections.Counter(want)
+    counts = collections.Counter(expected)
     assert [counts[w.replace("\u00a0", "_")] for w in vocabulary.words] == vocabulary.counts.tolist()
     if out:
         assert np.fromfile(path, "<i4").tolist() == ids.tolist()
@@ -67,67 +70,66 @@ def test_pieces_files_and_destinations_agree(tmp_path, out, zipped):
 
 
 def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "CHUNK", 1 << 14)
-    monkeypatch.setattr(text, "CHUNK", 1 << 14)
+    monkeypatch.setattr(files, "CHUNK", 1 << 14)
+    monkeypatch.setattr(encoding, "CHUNK", 1 << 14)
     peaks = []
     for repeats in (5, 1, 8):  # the first run warms up
         path = write(tmp_path / "t", "".join(f"word{i % 999} and more\n" for i in range(repeats * 5_000)))
         tracemalloc.start()
-        vocabulary, (ids, _) = text.build([path], out=tmp_path / "ids")
-        text.encode([path], vocabulary, out=tmp_path / "ids")
+        vocabulary, (ids, _) = build([path], out=tmp_path / "ids")
+        encode([path], vocabulary, out=tmp_path / "ids")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert len(ids) == repeats * 20_000
     assert peaks[2] < 1.2 * peaks[1]
 
 
-def test_encodings(tmp_path):
-    for encoding in ("latin-1", "utf-16", "utf-8", "UTF8"):
-        path = write(tmp_path / encoding, "caf\u00e9 na\u00efve caf\u00e9\n".encode(encoding))
-        vocabulary, _ = text.build([path], Reading(encoding))
+def test_files_in_other_encodings_are_read(tmp_path):
+    for name in ("latin-1", "utf-16", "utf-8", "UTF8"):
+        path = write(tmp_path / name, "caf\u00e9 na\u00efve caf\u00e9\n".encode(name))
+        vocabulary, _ = build([path], Reading(name))
         assert vocabulary.words[0] == "caf\u00e9"
 
 
-def test_standard_input(monkeypatch):
-    """The training text may be a stream: it is read once, for vocabulary and ids."""
+def test_standard_input_is_read_once_for_vocabulary_and_ids(monkeypatch):
     for content in (b"a b\nb\n", gzip.compress(b"a b\nb\n")):
         stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(content)))
         monkeypatch.setattr(sys, "stdin", stdin)
-        vocabulary, (ids, _) = text.build(["-"])
+        vocabulary, (ids, _) = build(["-"])
         assert [vocabulary.words[i] for i in ids] == ["a", "b", "<eos>", "b", "<eos>"]
         assert not stdin.closed
 
 
-def test_size_counts_every_entry(tmp_path):
+def test_size_includes_eos_and_unk(tmp_path):
     path = write(tmp_path / "t", "a a a a b b b c c d\n")
-    vocabulary, encoded = text.build([path], size=4)
+    vocabulary, encoded = build([path], size=4)
     assert vocabulary.words == ("a", "<unk>", "b", "<eos>")
     assert vocabulary.counts.tolist() == [4, 3, 3, 1]
     assert encoded.unknown == 3
     assert [vocabulary.words[i] for i in encoded.ids[7:]] == ["<unk>", "<unk>", "<unk>", "<eos>"]
-    assert text.build([path], size=5)[0].words == ("a", "b", "c", "<eos>", "d")  # room for all: no <unk>
-    assert text.build([path], min_count=2)[0].words == ("a", "b", "c", "<eos>", "<unk>")
-    assert text.build([path], size=4, min_count=2)[0].words == ("a", "<unk>", "b", "<eos>")
+    assert build([path], size=5)[0].words == ("a", "b", "c", "<eos>", "d")  # all fit: no <unk>
+    assert build([path], min_count=2)[0].words == ("a", "b", "c", "<eos>", "<unk>")
+    assert build([path], size=4, min_count=2)[0].words == ("a", "<unk>", "b", "<eos>")
 
 
-def test_literal_unk_is_a_word(tmp_path):
+def test_literal_unk_is_a_known_word(tmp_path):
     path = write(tmp_path / "t", "<unk> a <unk> b a c\n")
-    vocabulary, encoded = text.build([path])
+    vocabulary, encoded = build([path])
     assert vocabulary.words[:2] == ("<unk>", "a")
     assert encoded.unknown == 0
     assert vocabulary.unk == 0
-    vocabulary, encoded = text.build([path], size=3)
+    vocabulary, encoded = build([path], size=3)
     assert vocabulary.words == ("<unk>", "a", "<eos>")
     assert vocabulary.counts.tolist() == [4, 2, 1]
     assert encoded.unknown == 2
-    assert text.encode([write(tmp_path / "u", "<unk> z a\n")], vocabulary).unknown == 1
+    assert encode([write(tmp_path / "u", "<unk> z a\n")], vocabulary).unknown == 1
 
 
-def test_vocabulary_file(tmp_path):
+def test_saved_vocabulary_equals_loaded(tmp_path):
     path = write(tmp_path / "t", "a b c c\n")
     chosen = Vocabulary.load(write(tmp_path / "v", "a\nzebra\n<eos>\n"))
     assert chosen.counts is None
-    vocabulary, encoded = text.build([path], vocabulary=chosen)
+    vocabulary, encoded = build([path], vocabulary=chosen)
     assert vocabulary.words == ("<unk>", "<eos>", "a", "zebra")
     assert vocabulary.counts.tolist() == [3, 1, 1, 0]
     assert encoded.unknown == 3
@@ -142,16 +144,16 @@ def test_vocabulary_file(tmp_path):
 @pytest.mark.parametrize(
     ("content", "part"),
     [
-        ("a\n<eos>\nb\na\n", "'a' stands twice, first on line 1 (FILE, line 4)"),
-        ("a\nb\n", "no line end <eos> (FILE)"),
-        ("<eos>\na b\n", "not one word on the line (FILE, line 2)"),
-        ("<eos>\n\na\n", "not one word on the line (FILE, line 2)"),
-        ("<eos>\t3\na\tx\n", "'x' is no count (FILE, line 2)"),
-        ("<eos>\t3\na\n", "some words have counts and some have none (FILE)"),
+        ("a\n<eos>\nb\na\n", "duplicate word 'a', first on line 1 (FILE, line 4)"),
+        ("a\nb\n", "the vocabulary lacks the line end <eos> (FILE)"),
+        ("<eos>\na b\n", "the line does not hold exactly one word (FILE, line 2)"),
+        ("<eos>\n\na\n", "the line does not hold exactly one word (FILE, line 2)"),
+        ("<eos>\t3\na\tx\n", "invalid count 'x' (FILE, line 2)"),
+        ("<eos>\t3\na\n", "only some words have counts (FILE)"),
         ("", "the file is empty (FILE)"),
     ],
 )
-def test_bad_vocabulary_files(tmp_path, content, part):
+def test_invalid_vocabulary_files_are_refused(tmp_path, content, part):
     path = write(tmp_path / "v", content)
     with pytest.raises(UserError) as error:
         Vocabulary.load(path)
@@ -174,19 +176,20 @@ def test_bad_vocabulary_files(tmp_path, content, part):
         (b"one one\none\n", "fewer than two different words"),
         (
             b"some words\nand more <eos> of them\n",
-            "the line-end marker <eos> is a word of the text (FILE, line 2)",
+            "the text contains the line-end marker <eos> as a word (FILE, line 2)",
         ),
+        (b"PK\x03\x04 a zip archive", "the file is a zip archive (FILE) - unpack it"),
         (gzip.compress(b"some words" * 99, mtime=0)[:-9], "the gzip file is damaged"),
         (gzip.compress(b"some words", mtime=0)[:-8] + bytes(8), "the gzip file is damaged"),
     ],
 )
 @pytest.mark.parametrize("out", [False, True])
-def test_bad_texts(tmp_path, content, part, out):
-    """One line that says what, where and what to do; an earlier file of ids stays as it was."""
+def test_invalid_texts_are_refused(tmp_path, content, part, out):
+    """The message is one line with what, where and what to do; an earlier file of ids is unchanged."""
     path = write(tmp_path / "t", content)
     ids = write(tmp_path / "ids", b"earlier")
     with pytest.raises(UserError) as error:
-        text.build([path], out=ids if out else None)
+        build([path], out=ids if out else None)
     assert part.replace("FILE", str(path)) in str(error.value)
     assert error.value.do
     assert "\n" not in str(error.value)
@@ -194,64 +197,67 @@ def test_bad_texts(tmp_path, content, part, out):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["ids", "t"]
 
 
-def test_bad_names_and_sizes(tmp_path):
+def test_invalid_file_names_encodings_and_sizes_are_refused(tmp_path):
     good = write(tmp_path / "t", "a b c\n")
     for path, part in (
-        (tmp_path, "a directory stands where a file should"),
+        (tmp_path, "a directory was given instead of a file"),
         (tmp_path / "x", "no such file"),
     ):
         with pytest.raises(UserError, match=part):
-            text.build([good, path])
+            build([good, path])
     for name in ("utf-9", "hex"):
         with pytest.raises(UserError, match="unknown encoding"):
-            text.build([good], Reading(name))
-    with pytest.raises(UserError, match="no room for a word"):
-        text.build([good], size=2)
+            build([good], Reading(name))
+    with pytest.raises(UserError, match="a vocabulary of size 2 is too small"):
+        build([good], size=2)
     with pytest.raises(UserError, match="no word is left"):
-        text.build([good], min_count=2)
+        build([good], min_count=2)
     with pytest.raises(UserError, match="cannot be written"):
-        text.build([good], out=tmp_path / "none" / "ids")
+        build([good], out=tmp_path / "none" / "ids")
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full is Linux's")
-def test_full_disk(tmp_path):
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full exists on Linux only")
+def test_full_disk_is_a_user_error(tmp_path):
     (tmp_path / "ids.part").symlink_to("/dev/full")
     path = write(tmp_path / "t", "a b c\n")
-    with pytest.raises(UserError, match=r"the ids cannot be written: No space left .* - make room there"):
-        text.build([path], out=tmp_path / "ids")
+    with pytest.raises(
+        UserError, match=r"the ids cannot be written: No space left .* - free some disk space"
+    ):
+        build([path], out=tmp_path / "ids")
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_unknown_word_without_unk(tmp_path):
-    """A closed vocabulary gives other words no probability: the first of them is named."""
-    vocabulary, _ = text.build([write(tmp_path / "t", "a b c\n")])
+def test_unknown_word_is_refused_by_a_closed_vocabulary(tmp_path):
+    vocabulary, _ = build([write(tmp_path / "t", "a b c\n")])
     path = write(tmp_path / "u", "a b c a b c a b c\n\na zebra b\n")
     with pytest.raises(UserError) as error:
-        text.encode([path], vocabulary)
+        encode([path], vocabulary)
     assert f"unknown word 'zebra' ({path}, line 3)" in str(error.value)
     with pytest.raises(UserError, match=r"unknown word 'zebra' \(the text, line 2\)"):
-        text.encode_text("a b\nzebra", vocabulary)
-    assert text.encode_text("a b\nc", vocabulary).ids.tolist() == [1, 2, 0, 3, 0]
-    assert text.encode_text("", vocabulary).ids.tolist() == []
+        encode_text("a b\nzebra", vocabulary)
+    assert encode_text("a b\nc", vocabulary).ids.tolist() == [1, 2, 0, 3, 0]
+    assert encode_text("", vocabulary).ids.tolist() == []
 
 
-def test_preprocessing():
+def test_preprocessing_splits_punctuation_and_replaces_numbers():
     prepare = Reading(lower=True, numbers=True, punctuation=True).prepare
-    said = (
+    text = (
         """He didn't pay $1,000.50 -- "well-known" in 1995--for B2 (or 3/4), etc... 'twas <unk> 1st 10:30."""
     )
-    want = """he didn't pay $ N -- " well-known " in N -- for b2 ( or N ) , etc ... ' twas <unk> 1st N ."""
-    assert prepare(said).split() == want.split()
+    expected = (
+        """he didn't pay $ N -- " well-known " in N -- for b2 ( or N ) , etc ... ' twas <unk> 1st N ."""
+    )
+    assert prepare(text).split() == expected.split()
     assert Reading(numbers=True).prepare("-3 +4.5 5, a7 8\n9") == "N N 5, a7 N\nN"
-    assert Reading().prepare(said) == said
+    assert Reading().prepare(text) == text
 
 
-def test_penn_treebank(data_dir):
-    files = [data_dir / "ptb" / f"{part}.txt" for part in ("train", "valid", "test")]
-    vocabulary, train = text.build(files[:1])
+def test_penn_treebank_has_its_published_sizes(data_dir):
+    paths = [data_dir / "ptb" / f"{part}.txt" for part in ("train", "valid", "test")]
+    vocabulary, train = build(paths[:1])
     assert len(vocabulary) == 10_000
     assert len(train.ids) == 929_589
     assert vocabulary.words[:3] == ("the", "<unk>", "<eos>")
-    for path, events in zip(files[1:], (73_760, 82_430), strict=True):
-        encoded = text.encode([path], vocabulary)
+    for path, events in zip(paths[1:], (73_760, 82_430), strict=True):
+        encoded = encode([path], vocabulary)
         assert (len(encoded.ids), encoded.unknown) == (events, 0)

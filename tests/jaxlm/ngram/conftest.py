@@ -1,4 +1,4 @@
-"""A small text for the n-gram tests: frequent and rare words, short and empty lines."""
+"""Shared fixture: a small text with frequent and rare words, short and empty lines."""
 
 import jax
 import numpy as np
@@ -9,11 +9,11 @@ VOCAB_SIZE, EOS = 40, 0
 
 @pytest.fixture(scope="session")
 def text() -> np.ndarray:
-    """4,000 events over 40 words, of which 39 (the last) never occurs; word 0 is the line end."""
+    """4,000 events over 40 words; word 39, the last, never occurs, and word 0 is the line end."""
     rank = np.arange(1, VOCAB_SIZE)
     logits = -1.2 * np.log(rank)
     first = np.asarray(jax.random.categorical(jax.random.key(0), logits, shape=(4000,)))
-    # Every second word follows from the one before, so that histories matter.
+    # Every second word, on average, is determined by the one before, so that histories are informative.
     follows = np.asarray(jax.random.bernoulli(jax.random.key(1), 0.5, (4000,)))
     ids = np.where(follows, (7 * np.roll(first, 1) + 3) % (VOCAB_SIZE - 1), first).astype(np.int32)
     ids[[10, 11]] = EOS  # an empty line

@@ -1,4 +1,4 @@
-"""Trees over words against brute force: random, balanced, clustered, Huffman's, overcomplete, and mistakes."""
+"""Trees over words against brute force: random, balanced, clustered, Huffman, overcomplete, invalid arguments."""
 
 import itertools
 import time
@@ -10,7 +10,7 @@ import pytest
 from jaxfit.errors import UserError
 from jaxlm.trees import build as trees
 from jaxlm.trees.build import Tree
-from word_trees import COUNTS, FEATURES, KEY, NUM_WORDS, made, walk
+from word_trees import COUNTS, FEATURES, KEY, NUM_WORDS, make_tree, walk
 
 
 def codes_per_word(tree: Tree) -> np.ndarray:
@@ -23,7 +23,7 @@ def depths(tree: Tree) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["random", "balanced"])
 @pytest.mark.parametrize("num_words", [2, 3, 7, 8, 61])
-def test_random_and_balanced_trees_are_as_shallow_as_can_be(kind, num_words):
+def test_random_and_balanced_trees_have_minimum_depth(kind, num_words):
     tree = trees.build(kind, KEY, num_words=num_words, features=FEATURES[:num_words])
     assert depths(tree).max() == np.ceil(np.log2(num_words))
     assert depths(tree).min() == np.floor(np.log2(num_words))
@@ -38,7 +38,7 @@ def below(tree: Tree, child: int) -> set[int]:
 
 
 @pytest.mark.parametrize("rule", ["balanced", "adaptive", "noisy-adaptive"])
-def test_planted_clusters_are_parted_at_the_root(rule):
+def test_planted_clusters_are_separated_at_the_root(rule):
     noise = np.asarray(jax.random.normal(jax.random.key(4), (100, 10)))
     features = noise + np.where(np.arange(100) % 2 == 0, 3.0, -3.0)[:, None]
     tree = trees.cluster(KEY, features, rule, 0.0)
@@ -46,8 +46,8 @@ def test_planted_clusters_are_parted_at_the_root(rule):
     assert below(tree, tree.children[0, 0]) in (even, set(range(100)) - even)
 
 
-def test_the_balanced_rule_keeps_the_order_of_responsibilities():
-    """On a line, with well-parted halves of unequal size, the smaller cluster stays on one side."""
+def test_balanced_rule_splits_in_the_order_of_responsibilities():
+    """Of two well-separated clusters of unequal size in one dimension, the smaller one stays on one side."""
     features = np.concatenate([np.linspace(-1, 1, 12), np.linspace(9, 11, 20)])[:, None]
     tree = trees.cluster(KEY, features, "balanced")
     small = set(range(12))
@@ -56,9 +56,9 @@ def test_the_balanced_rule_keeps_the_order_of_responsibilities():
     assert small <= left or small <= right
 
 
-def test_epsilon_nought_is_adaptive_and_greater_ones_only_add_codes():
-    assert (codes_per_word(made(epsilon=0.0)) == 1).all()
-    sizes = [len(made(epsilon=epsilon).children) for epsilon in (0.0, 0.25, 0.4)]
+def test_epsilon_zero_gives_one_code_and_larger_epsilon_more():
+    assert (codes_per_word(make_tree(epsilon=0.0)) == 1).all()
+    sizes = [len(make_tree(epsilon=epsilon).children) for epsilon in (0.0, 0.25, 0.4)]
     assert sizes[0] == NUM_WORDS - 1
     assert sizes[0] < sizes[1] < sizes[2]
 
@@ -66,7 +66,7 @@ def test_epsilon_nought_is_adaptive_and_greater_ones_only_add_codes():
 @pytest.mark.parametrize(
     ("epsilon", "both"), [(0.0, set()), (0.25, {2, 3}), (0.4, {1, 2, 3, 4}), (0.49, set(range(1, 6)))]
 )
-def test_the_band_of_epsilon_decides_who_goes_to_both_sides(monkeypatch, epsilon, both):
+def test_words_within_the_band_of_epsilon_go_to_both_sides(monkeypatch, epsilon, both):
     p = np.array([0.001, 0.11, 0.5, 0.74, 0.89, 0.98, 0.999])
     monkeypatch.setattr(
         trees, "log_odds", lambda unit, words, sizes, order: np.log(p[words] / (1 - p[words]))
@@ -78,8 +78,8 @@ def test_the_band_of_epsilon_decides_who_goes_to_both_sides(monkeypatch, epsilon
     assert {0, 1, 2} <= right
 
 
-def test_noisy_adaptive_draws_sides_with_the_responsibilities(monkeypatch):
-    """With log-odds held at log 3, a word goes left with p = 3/4; z-test over all splits of sets of 64 words."""
+def test_noisy_adaptive_draws_sides_by_responsibilities(monkeypatch):
+    """With log-odds of log 3, a word goes left with p = 3/4; z-test over splits of 64 words."""
     num_words = 64
     monkeypatch.setattr(trees, "log_odds", lambda unit, words, sizes, order: np.full(len(words), np.log(3)))
     features = np.eye(num_words)
@@ -94,39 +94,38 @@ def test_noisy_adaptive_draws_sides_with_the_responsibilities(monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.4])
 @pytest.mark.parametrize("rule", ["balanced", "adaptive", "noisy-adaptive"])
-def test_equal_features_end_in_a_balanced_tree(rule, epsilon):
+def test_equal_features_give_a_balanced_tree(rule, epsilon):
     tree = trees.cluster(KEY, np.full((50, 3), 0.1), rule, epsilon)
-    if rule == "noisy-adaptive" and epsilon == 0:  # coins at p = 1/2: random, but finite
+    if rule == "noisy-adaptive" and epsilon == 0:  # sides are drawn with p = 1/2
         assert depths(tree).max() < 50
     else:
         assert depths(tree).max() == 6
     assert (codes_per_word(tree) == 1).all()
 
 
-def test_unseen_words_among_others_end_too():
+def test_words_with_equal_features_among_others_give_bounded_depth():
     features = np.where(np.arange(NUM_WORDS)[:, None] < 20, FEATURES.mean(axis=0), FEATURES)
     for epsilon in (0.0, 0.4):
         assert depths(trees.cluster(KEY, features, "adaptive", epsilon)).max() < 20
 
 
-def test_words_nothing_tells_apart_do_not_multiply_without_end():
-    """Noise without structure leaves most words in doubt at every split: the number of codes is held down."""
+def test_number_of_codes_is_bounded_for_features_without_structure():
+    """On pure noise most words lie within the band of epsilon at every split."""
     noise = np.asarray(jax.random.normal(jax.random.key(5), (600, 100)))
     codes = codes_per_word(trees.cluster(KEY, noise, "adaptive", 0.45))
-    assert trees.MOST_CODES < codes.mean() <= 2 * trees.MOST_CODES
+    assert trees.MAX_MEAN_CODES < codes.mean() <= 2 * trees.MAX_MEAN_CODES
 
 
-def test_a_chain_of_outliers_does_not_make_a_chain_of_nodes(monkeypatch):
-    monkeypatch.setattr(trees, "DEEPEST_UNBALANCED", 5)
-    peel = lambda unit, words, sizes, order: np.where(order == 0, 1.0, -1.0)  # noqa: E731
-    monkeypatch.setattr(trees, "log_odds", peel)
-    assert (
-        depths(trees.cluster(KEY, FEATURES, "adaptive")).max() == 5 + 6
-    )  # 56 words left for a balanced tree
+def test_chains_of_outliers_have_bounded_depth(monkeypatch):
+    monkeypatch.setattr(trees, "MAX_UNBALANCED_DEPTH", 5)
+    one_outlier = lambda unit, words, sizes, order: np.where(order == 0, 1.0, -1.0)  # noqa: E731
+    monkeypatch.setattr(trees, "log_odds", one_outlier)
+    # after 5 splits, 56 words are left for a balanced tree
+    assert depths(trees.cluster(KEY, FEATURES, "adaptive")).max() == 5 + 6
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3])
-def test_neither_scale_nor_shift_of_features_matters(offset):
+def test_trees_are_invariant_to_scale_and_shift_of_features(offset):
     scaled = FEATURES.astype(np.float64) * 2.0**-12 + offset * 2.0**-12
     assert np.array_equal(
         trees.cluster(KEY, FEATURES, "adaptive", 0.25).children,
@@ -135,16 +134,16 @@ def test_neither_scale_nor_shift_of_features_matters(offset):
 
 
 @pytest.mark.parametrize("kind", ["random", "balanced", "adaptive", "noisy-adaptive"])
-def test_equal_keys_give_equal_trees_and_other_keys_others(kind):
-    assert np.array_equal(made(kind).children, made(kind).children)
-    assert not np.array_equal(made(kind).children, made(kind, key=jax.random.key(8)).children)
+def test_equal_keys_give_equal_trees_and_different_keys_different_ones(kind):
+    assert np.array_equal(make_tree(kind).children, make_tree(kind).children)
+    assert not np.array_equal(make_tree(kind).children, make_tree(kind, key=jax.random.key(8)).children)
 
 
 # Huffman
 
 
 def code_lengths_of_all_trees(words: tuple) -> set[tuple]:
-    """Every assignment of code lengths that a binary tree over these words can give, by recursion."""
+    """Return all assignments of code lengths that binary trees over these words can have, by recursion."""
     if len(words) == 1:
         return {((words[0], 0),)}
     found = set()
@@ -161,7 +160,7 @@ def code_lengths_of_all_trees(words: tuple) -> set[tuple]:
 @pytest.mark.parametrize(
     "counts", [[5, 1], [1, 1, 1], [0, 0, 0, 7], [13, 2, 3, 5, 8, 1], [1, 2, 4, 8, 16, 32]]
 )
-def test_huffman_is_optimal(counts):
+def test_huffman_tree_has_the_least_mean_code_length(counts):
     counts = np.array(counts)
     best = min(
         sum(counts[w] * n for w, n in lengths)
@@ -170,25 +169,25 @@ def test_huffman_is_optimal(counts):
     assert depths(trees.huffman(counts)) @ counts == best
 
 
-def test_huffman_of_equal_counts_is_balanced():
+def test_huffman_tree_of_equal_counts_is_balanced():
     assert set(depths(trees.huffman(np.zeros(64, int)))) == {6}
 
 
 # Overcomplete trees
 
 
-def test_join_doubles_codes_and_adds_one_root():
-    one = made()
+def test_join_adds_codes_and_new_roots():
+    one = make_tree()
     two, four = trees.join([one, one]), trees.join([one] * 4)
     assert (codes_per_word(two) == 2 * codes_per_word(one)).all()
     assert len(two.children) == 2 * len(one.children) + 1
     assert len(four.children) == 4 * len(one.children) + 3
     assert sorted(depths(four)) == sorted(np.repeat(depths(one) + 2, 4))
-    assert np.array_equal(made(copies=4, replicate=True).children, four.children)
+    assert np.array_equal(make_tree(copies=4, replicate=True).children, four.children)
 
 
-def test_join_keeps_the_subtrees():
-    left, right = made(), made("random")
+def test_joined_tree_contains_the_given_trees():
+    left, right = make_tree(), make_tree("random")
     joined = trees.join([left, right])
     found = {(word, tuple(sign for _, sign in steps)) for word, steps in walk(joined)}
     expected = {
@@ -200,7 +199,7 @@ def test_join_keeps_the_subtrees():
 
 
 def test_copies_are_independent_unless_replicated():
-    tree = made(copies=2)
+    tree = make_tree(copies=2)
     codes = [
         sorted(
             (word, tuple(sign for _, sign in steps[1:]))
@@ -210,43 +209,43 @@ def test_copies_are_independent_unless_replicated():
         for side in (1, -1)
     ]
     assert codes[0] != codes[1]
-    twins = trees.statistics(made(copies=2, replicate=True), COUNTS)
-    assert twins.mean_codes == 2 * trees.statistics(made(key=KEY), COUNTS).mean_codes
+    replicated = trees.statistics(make_tree(copies=2, replicate=True), COUNTS)
+    assert replicated.mean_codes == 2 * trees.statistics(make_tree(key=KEY), COUNTS).mean_codes
 
 
-# Mistakes
+# Invalid arguments
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"copies": 0}, "0 copies"),
-        ({"kind": "bushy"}, "no kind of tree"),
+        ({"copies": 0}, "invalid number of copies 0"),
+        ({"kind": "bushy"}, "unknown kind of tree"),
         ({"epsilon": 0.5}, "epsilon"),
         ({"epsilon": -0.1}, "epsilon"),
         ({"epsilon": float("nan")}, "epsilon"),
-        ({"num_words": 1, "features": FEATURES[:1]}, "1 word"),
-        ({"kind": "random", "num_words": 1}, "1 word"),
-        ({"kind": "huffman", "num_words": 1, "counts": np.array([4])}, "1 word"),
+        ({"num_words": 1, "features": FEATURES[:1]}, "at least 2 words, and the vocabulary has 1"),
+        ({"kind": "random", "num_words": 1}, "at least 2 words, and the vocabulary has 1"),
+        ({"kind": "huffman", "num_words": 1, "counts": np.array([4])}, "at least 2 words"),
         ({"kind": "huffman", "counts": None}, "counts"),
         ({"features": FEATURES * np.nan}, "not finite"),
     ],
 )
-def test_mistakes_are_told(changes, message):
+def test_invalid_arguments_are_refused(changes, message):
     arguments = {"kind": "adaptive", "num_words": NUM_WORDS, "features": FEATURES, "counts": COUNTS} | changes
     with pytest.raises(UserError, match=message):
         trees.build(arguments.pop("kind"), KEY, **arguments)
 
 
-def test_trees_of_two_vocabularies_do_not_join():
+def test_trees_over_different_vocabularies_cannot_be_joined():
     with pytest.raises(UserError, match="different sizes"):
-        trees.join([made("random"), trees.random_tree(KEY, 5)])
+        trees.join([make_tree("random"), trees.random_tree(KEY, 5)])
     with pytest.raises(UserError, match="no trees"):
         trees.join([])
 
 
-def test_a_large_vocabulary_is_clustered_in_seconds():
-    """The thesis' size, features with a spectrum like those of trained models: seconds; a minute is allowed."""
+def test_large_vocabularies_are_clustered_within_a_minute():
+    """At the size of the thesis, with features whose spectrum is like that of trained models; it takes seconds."""
     num_words = 18_000
     spectrum = np.arange(1, 101)[None] ** -0.7
     features = np.asarray(jax.random.normal(jax.random.key(9), (num_words, 100))) * spectrum

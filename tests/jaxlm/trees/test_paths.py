@@ -1,4 +1,4 @@
-"""The codes that trees give to words, their statistics and base rates, against recursive walks."""
+"""Codes of words, their statistics and base rates, against recursive walks over the tree."""
 
 import itertools
 
@@ -10,8 +10,8 @@ from jaxlm.trees.build import Tree
 from word_trees import COUNTS, NUM_WORDS, walk
 
 
-def flat(tree: Tree) -> list[tuple[int, tuple]]:
-    """The same from the flat arrays."""
+def walk_arrays(tree: Tree) -> list[tuple[int, tuple]]:
+    """Return what `walk` returns, from the arrays of `paths`."""
     word_codes, code_nodes, nodes, signs = trees.paths(tree)
     return [
         (word, tuple(zip(nodes[a:b].tolist(), signs[a:b].tolist(), strict=True)))
@@ -28,25 +28,26 @@ def word_probabilities(tree: Tree, biases: np.ndarray) -> np.ndarray:
 
 
 def test_paths_equal_a_recursive_walk(tree):
-    assert sorted(flat(tree)) == sorted(walk(tree))
+    assert sorted(walk_arrays(tree)) == sorted(walk(tree))
 
 
 def test_every_word_has_a_leaf_and_codes_are_complete_and_prefix_free(tree):
     word_codes, code_nodes, _, _ = trees.paths(tree)
     assert (np.diff(word_codes) >= 1).all()
     assert np.sum(2.0 ** -np.diff(code_nodes)) == 1  # Kraft's sum: exact in float64 at these depths
-    digits = sorted(tuple(sign for _, sign in steps) for _, steps in flat(tree))
+    digits = sorted(tuple(sign for _, sign in steps) for _, steps in walk_arrays(tree))
     assert all(later[: len(code)] != code for code, later in itertools.pairwise(digits))
 
 
-def test_arrays_have_the_promised_types_and_order(tree):
+def test_arrays_have_the_documented_types_and_order(tree):
     word_codes, code_nodes, nodes, signs = trees.paths(tree)
     assert tree.children.dtype == word_codes.dtype == code_nodes.dtype == nodes.dtype == np.int32
     assert signs.dtype == np.int8
     assert (nodes[code_nodes[:-1]] == 0).all()  # the root comes first
     at, side = np.nonzero(tree.children >= 0)
     assert (tree.children[at, side] > at).all()
-    assert len(code_nodes) - 1 == len(tree.children) + 1 == word_codes[-1]  # binary: one leaf more than nodes
+    # a binary tree has one leaf more than nodes
+    assert len(code_nodes) - 1 == len(tree.children) + 1 == word_codes[-1]
 
 
 def test_nodes_are_numbered_level_by_level(tree):
@@ -58,7 +59,7 @@ def test_node_biases_give_base_rates(tree):
     np.testing.assert_allclose(word_probabilities(tree, biases), trees.base_rates(COUNTS), rtol=1e-12)
 
 
-def test_base_rates_are_add_one():
+def test_base_rates_are_add_one_smoothed():
     assert COUNTS.min() == 0
     np.testing.assert_allclose(trees.base_rates(COUNTS), (COUNTS + 1) / (COUNTS.sum() + NUM_WORDS))
 

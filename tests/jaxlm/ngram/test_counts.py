@@ -1,3 +1,5 @@
+"""Counts of n-grams against loops over tuples of words."""
+
 import collections
 
 import numpy as np
@@ -61,19 +63,21 @@ def test_continuation_counts_equal_sets_of_predecessors(text):
             assert value == expected, gram
 
 
-def test_counts_of_counts():
+def test_counts_of_counts_equal_a_count_by_hand():
     assert counts.counts_of_counts(np.array([0, 1, 1, 3, 7, 9]), 4).tolist() == [1, 2, 0, 1, 0]
 
 
-def test_a_last_line_without_an_end_is_a_line():
+def test_last_line_may_lack_its_end():
     tables = counts.count(np.array([1, 2], np.int32), 3, EOS, 2)
     assert dict(zip(as_tuples(tables)[1], tables[1].counts.tolist(), strict=True)) == {(1, 2): 1, (3, 1): 1}
 
 
 @pytest.mark.parametrize("order", [0, -1, 10])
 @pytest.mark.parametrize("train", [good_turing.train, kneser_ney.train])
-def test_order_outside_1_to_9_is_the_users_error(text, train, order):
-    with pytest.raises(UserError, match=rf"no {order}-gram model \(--order\) - choose an order from 1 to 9"):
+def test_orders_outside_1_to_9_are_refused(text, train, order):
+    with pytest.raises(
+        UserError, match=rf"invalid n-gram order {order} \(--order\) - choose an order from 1 to 9"
+    ):
         train(text, VOCAB_SIZE, EOS, order)
 
 
@@ -81,7 +85,7 @@ def test_order_outside_1_to_9_is_the_users_error(text, train, order):
     "train",
     [unigram.train, lambda *a: good_turing.train(*a, order=2), lambda *a: kneser_ney.train(*a, order=2)],
 )
-def test_too_little_to_train_on_is_the_users_error(train):
+def test_texts_with_too_few_words_are_refused(train):
     with pytest.raises(UserError, match="no words"):
         train(np.zeros(0, np.int32), 5, EOS)
     with pytest.raises(UserError, match="nothing to predict"):

@@ -1,4 +1,4 @@
-"""Published figures on the Penn Treebank, and KenLM's score of every sentence."""
+"""Published perplexities on the Penn Treebank, and KenLM's score of every sentence."""
 
 import time
 from pathlib import Path
@@ -39,7 +39,7 @@ def perplexity(lm, ptb: Treebank) -> float:
 
 
 @pytest.mark.parametrize(("order", "published"), [(3, 148.28), (5, 141.19), (6, 140.84)])
-def test_interpolated_kneser_ney_has_kenlms_perplexity(ptb, order, published):
+def test_interpolated_kneser_ney_equals_kenlms_perplexity(ptb, order, published):
     start = time.perf_counter()
     lm = kneser_ney.train(ptb.train, len(ptb.words), ptb.eos, order)
     assert abs(perplexity(lm, ptb) - published) < 0.02
@@ -47,20 +47,20 @@ def test_interpolated_kneser_ney_has_kenlms_perplexity(ptb, order, published):
 
 
 @pytest.mark.parametrize(("order", "published"), [(3, 165.2), (5, 162.3)])
-def test_good_turing_has_srilms_perplexity(ptb, order, published):
+def test_good_turing_equals_srilms_perplexity(ptb, order, published):
     """SRILM's figures from Mikolov et al. 2011, Empirical Evaluation and Combination of ... Techniques."""
     lm = good_turing.train(ptb.train, len(ptb.words), ptb.eos, order)
     assert abs(perplexity(lm, ptb) - published) < 0.1
 
 
-def test_backing_off_is_worse_than_interpolating_but_better_than_good_turing(ptb):
+def test_back_off_kneser_ney_lies_between_interpolated_and_good_turing(ptb):
     size = len(ptb.words)
     back_off = perplexity(kneser_ney.train(ptb.train, size, ptb.eos, 3, interpolated=False), ptb)
     assert 148.3 < back_off < 165.2
 
 
 @pytest.mark.parametrize("smoothing", ["kn", "kn-backoff", "gt"])
-def test_kenlm_gives_every_sentence_the_same_score(ptb, smoothing, tmp_path):
+def test_scores_of_sentences_equal_kenlms(ptb, smoothing, tmp_path):
     kenlm = pytest.importorskip("kenlm", reason="no KenLM: pip install -e '.[oracle]'")
     arguments = ptb.train, len(ptb.words), ptb.eos, 3
     if smoothing == "gt":

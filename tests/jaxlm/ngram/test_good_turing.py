@@ -1,3 +1,5 @@
+"""Good-Turing smoothing against a word-by-word implementation and SRILM."""
+
 import collections
 
 import numpy as np
@@ -8,8 +10,8 @@ from jaxlm.ngram import good_turing
 VOCAB_SIZE, EOS = 40, 0
 
 
-class Dictionaries:
-    """Katz back-off written word by word, normalised by summing over the words that are backed off to."""
+class KatzByWord:
+    """Katz back-off computed word by word, normalised by a sum over the words that are backed off to."""
 
     def __init__(self, ids: np.ndarray, order: int):
         self.c = collections.Counter()
@@ -64,28 +66,28 @@ def long_text() -> np.ndarray:
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_equals_katz_on_dictionaries(long_text, order, recwarn):
+def test_model_equals_katz_by_word(long_text, order, recwarn):
     model = good_turing.train(long_text, VOCAB_SIZE, EOS, order)
-    brute = Dictionaries(long_text, order)
+    expected = KatzByWord(long_text, order)
     seen = [tuple(long_text[i : i + order - 1].tolist()) for i in range(20, 900, 37)]
-    started = [(VOCAB_SIZE, *h[: order - 2]) for h in seen[:6] if order > 1]
+    at_line_start = [(VOCAB_SIZE, *h[: order - 2]) for h in seen[:6] if order > 1]
     unseen = [(*h[:-1], VOCAB_SIZE - 1) for h in seen[:3] if h]
-    for h in {*seen, *started, *unseen, ()}:
+    for h in {*seen, *at_line_start, *unseen, ()}:
         if EOS not in h:
             context = [EOS if w == VOCAB_SIZE else w for w in h]
-            np.testing.assert_allclose(np.exp(model.log_prob(context)), brute.prob(h), rtol=1e-9)
+            np.testing.assert_allclose(np.exp(model.log_prob(context)), expected.prob(h), rtol=1e-9)
 
 
-def test_equals_srilm_on_three_sentences():
-    """SRILM 1.7.2's `ngram-count -order 2` and `ngram -ppl -debug 2`: discounts of 1 and 2 out of range."""
+def test_model_equals_srilms_on_three_sentences():
+    """SRILM 1.7.2's `ngram-count -order 2` and `ngram -ppl -debug 2`; the discounts of 1 and 2 are out of range."""
     # <eos>, then the words: tôi đi học / tôi rất vui / tôi đi chơi
     eos, toi, di, hoc, rat, vui, choi = range(7)
     ids = np.array([toi, di, hoc, eos, toi, rat, vui, eos, toi, di, choi, eos], np.int32)
     with pytest.warns(UserWarning, match="Good-Turing") as warned:
         model = good_turing.train(ids, 7, eos, 2)
     assert [str(w.message) for w in warned] == [
-        "Good-Turing: none of the 2-grams is seen 4 times: counts up to 2 are discounted",
-        "Good-Turing: the discount of 2-grams seen 1, 2 times is undefined: these keep their counts",
+        "Good-Turing: none of the 2-grams occurs 4 times: counts up to 2 are discounted",
+        "Good-Turing: the discount of 2-grams that occur 1, 2 times is undefined: these are not discounted",
     ]
     test = np.array([hoc, rat, vui, eos, toi, choi, rat, vui, eos], np.int32)
     srilm = [0.02777779, 0.05555559, 0.5, 0.5, 0.7500001, 0.0277778, 0.05555559, 0.5, 0.5]
@@ -93,7 +95,7 @@ def test_equals_srilm_on_three_sentences():
     np.testing.assert_allclose(np.exp(model.log_prob([])[choi]), 0.08333339, rtol=1e-6)
 
 
-def test_discounts_are_katz():
+def test_discounts_equal_katz():
     n = {1: 100, 2: 40, 3: 22, 4: 14, 5: 10, 6: 8, 7: 6, 8: 5}
     counts = np.repeat(list(n), list(n.values()))
     A = 8 * 5 / 100
@@ -102,25 +104,25 @@ def test_discounts_are_katz():
     # r = 7: 8 * 5 / (7 * 6) = 0.952
     for r in range(1, 8):
         np.testing.assert_allclose(d[r], ((r + 1) * n[r + 1] / (r * n[r]) - A) / (1 - A))
-    # Katz's two conditions: what is taken is what Good-Turing gives to the unseen, and d_K joins 1 smoothly.
+    # Katz's condition: the discounted mass is what Good-Turing gives to unseen n-grams.
     np.testing.assert_allclose(sum(n[r] * (1 - d[r]) * r for r in range(1, 8)), n[1])
 
 
 @pytest.mark.parametrize(
     ("n", "expected", "message"),
     [
-        ({2: 5, 3: 4}, [1], "none of the 2-grams is seen just once: they are not discounted"),
-        ({1: 5}, [1], "none of the 2-grams is seen twice: they are not discounted"),
+        ({2: 5, 3: 4}, [1], "none of the 2-grams occurs exactly once: they are not discounted"),
+        ({1: 5}, [1], "none of the 2-grams occurs exactly twice: they are not discounted"),
         (
             {1: 100, 2: 40, 3: 22},
             [1, 0.14 / 0.34, 0.165 / 0.34],
-            "seen 4 times: counts up to 2 are discounted",
+            "occurs 4 times: counts up to 2 are discounted",
         ),
-        ({1: 100, 2: 40, 3: 80, 4: 5}, [1, 0.6 / 0.8, 1, 1], "2-grams seen 2, 3 times is undefined"),
+        ({1: 100, 2: 40, 3: 80, 4: 5}, [1, 0.6 / 0.8, 1, 1], "2-grams that occur 2, 3 times is undefined"),
         (
             {1: 10, 2: 9, 4: 1, 8: 1},
             None,
-            "the discount of 2-grams seen 1, 2, 3, 4, 5, 6, 7 times is undefined",
+            "the discount of 2-grams that occur 1, 2, 3, 4, 5, 6, 7 times is undefined",
         ),
     ],
 )
@@ -133,7 +135,7 @@ def test_undefined_discounts_fall_back_with_a_warning(n, expected, message):
         np.testing.assert_allclose(d, expected)
 
 
-def test_the_smallest_text_gives_a_model_and_a_warning():
+def test_smallest_text_gives_a_model_with_a_warning():
     with pytest.warns(UserWarning, match="Good-Turing"):
         model = good_turing.train(np.array([1, 0], np.int32), 3, 0, 3)
     assert np.isfinite(model.event_log_probs(np.array([1, 1, 0, 0, 2, 0], np.int32))).all()

@@ -1,4 +1,4 @@
-"""Files of trees: they come back as they were, and each thing that can be wrong with one is told."""
+"""Tree files: saved and loaded trees are equal, and every kind of invalid file is refused."""
 
 import numpy as np
 import pytest
@@ -6,19 +6,19 @@ import pytest
 from jaxfit.errors import UserError
 from jaxlm.trees import build as trees
 from jaxlm.trees.build import Tree
-from word_trees import NUM_WORDS, made
+from word_trees import NUM_WORDS, make_tree
 
 
-def test_a_tree_comes_back_from_its_file(tree, tmp_path):
+def test_loaded_tree_equals_saved_tree(tree, tmp_path):
     trees.save(tree, tmp_path / "tree.npz")
-    back = trees.load(tmp_path / "tree.npz", NUM_WORDS)
-    assert back.num_words == tree.num_words
-    assert back.children.dtype == np.int32
-    assert np.array_equal(back.children, tree.children)
+    loaded = trees.load(tmp_path / "tree.npz", NUM_WORDS)
+    assert loaded.num_words == tree.num_words
+    assert loaded.children.dtype == np.int32
+    assert np.array_equal(loaded.children, tree.children)
     assert [path.name for path in tmp_path.iterdir()] == ["tree.npz"]
 
 
-BROKEN = {
+INVALID = {
     "a cycle": ([[1, -1], [0, -2]], "cycle"),
     "its own child": ([[0, -1]], "cycle"),
     "two parents": ([[1, 2], [2, -1], [-2, -3]], "parents"),
@@ -31,9 +31,9 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_file_that_holds_no_tree_is_refused(name, tmp_path):
-    children, message = BROKEN[name]
+@pytest.mark.parametrize("name", INVALID)
+def test_invalid_trees_are_refused(name, tmp_path):
+    children, message = INVALID[name]
     np.savez(tmp_path / "t.npz", version=1, num_words=3, children=np.array(children, np.int32))
     with pytest.raises(UserError, match=message) as error:
         trees.load(tmp_path / "t.npz")
@@ -42,7 +42,7 @@ def test_a_file_that_holds_no_tree_is_refused(name, tmp_path):
 
 def test_damaged_files_are_refused(tmp_path):
     whole = tmp_path / "whole.npz"
-    trees.save(made(), whole)
+    trees.save(make_tree(), whole)
     content = whole.read_bytes()
     broken = tmp_path / "broken.npz"
     flipped = bytearray(content)
@@ -66,23 +66,23 @@ def test_damaged_files_are_refused(tmp_path):
         trees.load(tmp_path)
 
 
-def test_another_version_and_another_vocabulary_are_refused(tmp_path):
+def test_other_versions_and_other_vocabularies_are_refused(tmp_path):
     np.savez(tmp_path / "t.npz", version=2, num_words=2, children=np.array([[-1, -2]], np.int32))
     with pytest.raises(UserError, match="version 2"):
         trees.load(tmp_path / "t.npz")
-    trees.save(made(), tmp_path / "t.npz")
+    trees.save(make_tree(), tmp_path / "t.npz")
     with pytest.raises(UserError, match="61 words for a vocabulary of 60"):
         trees.load(tmp_path / "t.npz", 60)
 
 
-def test_a_tree_that_cannot_be_written_leaves_the_old_one(tmp_path):
-    trees.save(made(), tmp_path / "t.npz")
+def test_failed_save_leaves_the_previous_file_unchanged(tmp_path):
+    trees.save(make_tree(), tmp_path / "t.npz")
     before = (tmp_path / "t.npz").read_bytes()
     with pytest.raises(UserError):
         trees.save(Tree(np.array([[-1, -1]], np.int32), 2), tmp_path / "t.npz")
-    with pytest.raises(UserError, match="is a folder"):
-        trees.save(made(), tmp_path)
+    with pytest.raises(UserError, match="a directory was given instead of a file"):
+        trees.save(make_tree(), tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot write"):
-        trees.save(made(), tmp_path / "file" / "t.npz")
+        trees.save(make_tree(), tmp_path / "file" / "t.npz")
     assert (tmp_path / "t.npz").read_bytes() == before

@@ -1,3 +1,5 @@
+"""Modified Kneser-Ney smoothing against a word-by-word implementation of its formulas."""
+
 import collections
 import functools
 import itertools
@@ -11,8 +13,8 @@ VOCAB_SIZE, EOS = 40, 0
 BEGIN = VOCAB_SIZE
 
 
-class Dictionaries:
-    """Modified Kneser-Ney from the formulas, one word at a time.
+class KneserNeyByWord:
+    """Modified Kneser-Ney computed word by word.
 
     Chen and Goodman 1998, Eq. 24-27, with continuation counts below the highest order.
     """
@@ -84,25 +86,25 @@ class Dictionaries:
 
 
 def histories(ids: np.ndarray, order: int) -> list[tuple[int, ...]]:
-    """Histories seen, seen in part and never seen, of all lengths."""
+    """Return histories that are seen, partly seen and unseen."""
     seen = [tuple(ids[i : i + order - 1].tolist()) for i in range(20, 400, 37)]
-    started = [(BEGIN, *h[: order - 2]) for h in seen[:6] if order > 1]
+    at_line_start = [(BEGIN, *h[: order - 2]) for h in seen[:6] if order > 1]
     unseen = [(VOCAB_SIZE - 1, *h[1:]) for h in seen[:3]] + [(*h[:-1], VOCAB_SIZE - 1) for h in seen[:3] if h]
-    return [h for h in {*seen, *started, *unseen, ()} if EOS not in h]
+    return [h for h in {*seen, *at_line_start, *unseen, ()} if EOS not in h]
 
 
 @pytest.mark.parametrize(("order", "interpolated"), list(itertools.product([1, 2, 3, 4], [True, False])))
-def test_equals_the_formulas_on_dictionaries(text, order, interpolated, recwarn):
+def test_model_equals_kneser_ney_by_word(text, order, interpolated, recwarn):
     model = kneser_ney.train(text, VOCAB_SIZE, EOS, order, interpolated)
-    brute = Dictionaries(text, VOCAB_SIZE, order, (1,) if interpolated else (1, 1, 2))
-    formula = brute.interpolated if interpolated else brute.back_off
+    by_word = KneserNeyByWord(text, VOCAB_SIZE, order, (1,) if interpolated else (1, 1, 2))
+    formula = by_word.interpolated if interpolated else by_word.back_off
     for h in histories(text, order):
         context = [EOS if w == BEGIN else w for w in h]
         expected = [formula(h, w) for w in range(VOCAB_SIZE)]
         np.testing.assert_allclose(np.exp(model.log_prob(context)), expected, rtol=1e-9, err_msg=str(h))
 
 
-def test_discounts_are_equation_26():
+def test_discounts_equal_equation_26():
     counts = np.repeat([0, 1, 2, 3, 4, 5], [9, 40, 15, 8, 5, 30])
     Y = 40 / (40 + 2 * 15)
     np.testing.assert_allclose(
@@ -116,12 +118,12 @@ def test_discounts_are_equation_26():
 )
 def test_undefined_discounts_fall_back_with_a_warning(amounts):
     counts = np.repeat([1, 2, 3, 4], amounts)
-    with pytest.warns(UserWarning, match=r"2-grams seen 1, 2, 3, 4 times .*: 0.5, 1.0, 1.5 are used"):
+    with pytest.warns(UserWarning, match=r"2-grams are undefined.* 1, 2, 3, 4 times: 0.5, 1.0, 1.5 are used"):
         assert kneser_ney.discounts(counts, "2-grams").tolist() == [0, 0.5, 1.0, 1.5]
 
 
 @pytest.mark.parametrize("interpolated", [True, False])
-def test_the_smallest_text_gives_a_model_and_a_warning(interpolated):
-    with pytest.warns(UserWarning, match="discounts undefined"):
+def test_smallest_text_gives_a_model_with_a_warning(interpolated):
+    with pytest.warns(UserWarning, match=r"the discounts of \d-grams are undefined"):
         model = kneser_ney.train(np.array([1, 0], np.int32), 2, 0, 3, interpolated)
     assert np.isfinite(model.event_log_probs(np.array([1, 1, 0, 0, 1, 0], np.int32))).all()

@@ -1,3 +1,5 @@
+"""Queries of n-gram models: normalisation, events and distributions, saving and loading."""
+
 import warnings
 
 import numpy as np
@@ -14,9 +16,9 @@ SMOOTHINGS = {
 }
 
 
-def trained(smoothing: str, *args) -> model.NGram:
+def train(smoothing: str, *args) -> model.NGram:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # small texts leave discounts undefined
+        warnings.simplefilter("ignore", UserWarning)  # on small texts discounts may be undefined
         return SMOOTHINGS[smoothing](*args)
 
 
@@ -24,19 +26,19 @@ def trained(smoothing: str, *args) -> model.NGram:
 @pytest.mark.parametrize("order", range(1, 10))
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 def test_distributions_sum_to_one(text, smoothing, order, vocab_size):
-    lm = trained(smoothing, text, vocab_size, EOS, order)
+    lm = train(smoothing, text, vocab_size, EOS, order)
     seen = [text[i : i + order - 1] for i in range(20, 400, 19)]
-    started = [np.append(EOS, text[i : i + 2]) for i in range(30, 100, 7)]
+    at_line_start = [np.append(EOS, text[i : i + 2]) for i in range(30, 100, 7)]
     unseen = [np.arange(i, i + order - 1) % (vocab_size - 2) + 1 for i in range(10)]
     rare = [np.full(order - 1, vocab_size - 1), np.append(text[5:7], vocab_size - 1), [], [EOS]]
-    for context in [*seen, *started, *unseen, *rare]:
+    for context in [*seen, *at_line_start, *unseen, *rare]:
         log_prob = lm.log_prob(context)
         assert log_prob.shape == (vocab_size,)
         assert np.all(log_prob > -60), context
         assert abs(np.sum(np.exp(log_prob)) - 1) < 1e-9, context
 
 
-def test_the_unigram_sums_to_one_and_leaves_no_word_out(text):
+def test_unigram_model_is_add_one_smoothing(text):
     lm = unigram.train(text, VOCAB_SIZE, EOS)
     np.testing.assert_allclose(np.exp(lm.log_prob([])), (np.bincount(text, minlength=40) + 1) / (4000 + 40))
     assert lm.event_log_probs(text)[17] == lm.log_prob([3, 4])[text[17]]
@@ -44,16 +46,16 @@ def test_the_unigram_sums_to_one_and_leaves_no_word_out(text):
 
 @pytest.mark.parametrize("order", [1, 2, 3, 6])
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_events_are_scored_with_the_words_before_them_in_their_line(text, smoothing, order):
-    lm = trained(smoothing, text[:3000], VOCAB_SIZE, EOS, order)
-    test = text[2600:3400]  # in part seen in training
+def test_event_log_probs_equal_distributions_given_the_line_so_far(text, smoothing, order):
+    lm = train(smoothing, text[:3000], VOCAB_SIZE, EOS, order)
+    test = text[2600:3400]  # partly seen in training
     start = [EOS]
     expected = [lm.log_prob([*start, *test[:i]])[word] for i, word in enumerate(test)]
     np.testing.assert_allclose(lm.event_log_probs(test), expected, rtol=1e-12)
 
 
-def test_lines_are_scored_alike_wherever_they_stand(text):
-    lm = trained("kn", text, VOCAB_SIZE, EOS, 4)
+def test_scores_of_lines_do_not_depend_on_their_position(text):
+    lm = train("kn", text, VOCAB_SIZE, EOS, 4)
     ends = np.flatnonzero(text == EOS)
     cut = ends[len(ends) // 2] + 1
     apart = np.concatenate([lm.event_log_probs(text[:cut]), lm.event_log_probs(text[cut:])])
@@ -62,17 +64,17 @@ def test_lines_are_scored_alike_wherever_they_stand(text):
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_when_every_word_follows_every_history_the_rest_is_shared(smoothing):
+def test_distributions_sum_to_one_when_every_word_follows_every_history(smoothing):
     ids = np.array([1, 2, 1, 1, 2, 2, 0, 1, 0, 2, 0, 0, 0, 2, 1, 0] * 9, np.int32)
-    lm = trained(smoothing, ids, 3, 0, 2)
+    lm = train(smoothing, ids, 3, 0, 2)
     for word in range(3):
         assert abs(np.sum(np.exp(lm.log_prob([word]))) - 1) < 1e-12
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_a_large_vocabulary_is_no_harder(text, smoothing):
+def test_large_vocabularies_give_consistent_scores(text, smoothing):
     spread = np.where(text == EOS, EOS, 99_999 - text).astype(np.int32)  # keys beyond 32 bits
-    large = trained(smoothing, spread, 100_000, EOS, 3)
+    large = train(smoothing, spread, 100_000, EOS, 3)
     scores = large.event_log_probs(spread[:200])
     distributions = [large.log_prob([EOS, *spread[:i]]) for i in range(200)]
     np.testing.assert_allclose(
@@ -82,7 +84,7 @@ def test_a_large_vocabulary_is_no_harder(text, smoothing):
 
 
 def test_words_outside_the_vocabulary_are_refused(text):
-    lm = trained("kn", text, VOCAB_SIZE, EOS, 2)
+    lm = train("kn", text, VOCAB_SIZE, EOS, 2)
     with pytest.raises(ValueError, match=r"0\.\.39"):
         lm.event_log_probs(np.array([3, 40]))
     with pytest.raises(ValueError, match=r"0\.\.39"):
@@ -90,8 +92,8 @@ def test_words_outside_the_vocabulary_are_refused(text):
 
 
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
-def test_saved_and_loaded_is_the_same(text, smoothing, tmp_path):
-    lm = trained(smoothing, text, VOCAB_SIZE, EOS, 3)
+def test_loaded_model_equals_saved_model(text, smoothing, tmp_path):
+    lm = train(smoothing, text, VOCAB_SIZE, EOS, 3)
     model.save(lm, tmp_path / "new")
     again = model.load(tmp_path / "new")
     assert (again.vocab_size, again.eos, again.order) == (VOCAB_SIZE, EOS, 3)
@@ -99,10 +101,10 @@ def test_saved_and_loaded_is_the_same(text, smoothing, tmp_path):
     assert [f.name for f in (tmp_path / "new").iterdir()] == [model.FILE]
 
 
-def test_loading_tells_what_is_wrong(text, tmp_path):
+def test_missing_and_damaged_files_are_refused(text, tmp_path):
     with pytest.raises(UserError, match="no n-gram model"):
         model.load(tmp_path)
-    model.save(trained("kn", text, VOCAB_SIZE, EOS, 2), tmp_path)
+    model.save(train("kn", text, VOCAB_SIZE, EOS, 2), tmp_path)
     whole = (tmp_path / model.FILE).read_bytes()
     for damaged in [whole[: len(whole) // 2], b"", b"text", whole[:2000] + b"!!!" + whole[2003:]]:
         (tmp_path / model.FILE).write_bytes(damaged)
@@ -113,8 +115,8 @@ def test_loading_tells_what_is_wrong(text, tmp_path):
         model.load(tmp_path)
 
 
-def test_arpa_and_tables_say_the_same_words(text):
-    lm = trained("kn", text, VOCAB_SIZE, EOS, 3)
+def test_words_of_n_grams_match_their_log_probs(text):
+    lm = train("kn", text, VOCAB_SIZE, EOS, 3)
     grams = arpa.words_of(lm, 3, slice(None))
     for gram, log_prob in zip(grams[::50].tolist(), lm.tables[2].log_prob[::50], strict=True):
         context = [EOS if w == VOCAB_SIZE else w for w in gram[:2]]

@@ -1,0 +1,64 @@
+"""The planted language against the model it is drawn from."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxlm.data import synthetic
+from jaxlm.data.contexts import gather_contexts, pad
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return synthetic.planted(jax.random.key(7), (8_000, 1_000, 8_000), num_words=60)
+
+
+def test_planted_truth_equals_the_returned_model(drawn):
+    """With word ids of the vocabulary."""
+    corpus, model = drawn
+    c, eos = model.C.shape[0], corpus.vocabulary.eos
+    padded = pad(corpus.test, c, eos).padded
+    contexts, words = gather_contexts(padded, jnp.arange(len(corpus.test)), c, eos)
+    log_p = jax.vmap(lambda w: synthetic.log_prob(model, w))(contexts)
+    expected = jnp.take_along_axis(log_p, words[:, None], axis=1)[:, 0]
+    np.testing.assert_allclose(expected, corpus.truth, atol=2e-5)
+    np.testing.assert_allclose(np.exp(np.asarray(log_p, np.float64)).sum(axis=1), 1, atol=1e-5)
+
+
+def test_planted_text_is_drawn_from_the_model(drawn):
+    """Surprisal minus entropy is a martingale, its sum about normal with mean 0: |z| > 4 has p = 1/16,000."""
+    corpus, model = drawn
+    c, eos = model.C.shape[0], corpus.vocabulary.eos
+    padded = pad(corpus.test, c, eos).padded
+    contexts, words = gather_contexts(padded, jnp.arange(len(corpus.test)), c, eos)
+    log_p = np.asarray(jax.vmap(lambda w: synthetic.log_prob(model, w))(contexts), np.float64)
+    p = np.exp(log_p)
+    entropy = -(p * log_p).sum(axis=1)
+    variance = (p * log_p**2).sum(axis=1) - entropy**2
+    assert abs((-corpus.truth - entropy).sum() / np.sqrt(variance.sum())) < 4
+    # each word occurs as often as the model predicts
+    frequent = p.sum(axis=0) > 20
+    excess = np.bincount(np.asarray(words), minlength=p.shape[1]) - p.sum(axis=0)
+    z = excess / np.sqrt((p * (1 - p)).sum(axis=0))
+    assert frequent.sum() > 30
+    assert np.abs(z[frequent]).max() < 4.5
+
+
+def test_planted_corpus_has_the_requested_form(drawn):
+    corpus, _ = drawn
+    assert len(corpus.vocabulary) == 60
+    assert corpus.vocabulary.unk is None
+    for ids in (corpus.train, corpus.valid, corpus.test):
+        assert ids.dtype == np.int32
+        assert ids[-1] == corpus.vocabulary.eos
+        assert len(ids) > 900
+    assert np.bincount(corpus.train, minlength=60).tolist() == corpus.vocabulary.counts.tolist()
+    assert corpus.truth.dtype == np.float64
+    assert len(corpus.truth) == len(corpus.test)
+    # contexts are informative: true perplexity is well below that of the best unigram model
+    frequency = np.bincount(corpus.test, minlength=60) / len(corpus.test)
+    unigram = -np.log(frequency[corpus.test]).mean()
+    assert unigram + corpus.truth.mean() > 0.3
+    other, _ = synthetic.planted(jax.random.key(8), (300, 300, 300), num_words=60)
+    assert other.sha256 != corpus.sha256

@@ -221,6 +221,7 @@ class Model:
                 open_ = [i for i in order[:top] if np.isfinite(row[i])]
                 yield [Answer(self.catalogue.items[i].item(), float(shown[i])) for i in open_]
 
+    @full_precision
     def similar(self, item: Any, top: int = 10) -> list[Answer]:
         """The items whose vectors are nearest by cosine.
 

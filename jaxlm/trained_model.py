@@ -18,7 +18,7 @@ import numpy as np
 from jaxfit import fit
 from jaxfit.errors import UserError
 from jaxfit.loop import Program
-from jaxfit.run_dir import checkpoint
+from jaxfit.run_dir import checkpoint, manifest
 from jaxfit.run_dir.metadata import PARAMETERS, read_info
 from jaxlm.data.contexts import pad
 from jaxlm.data.vocabulary import Vocabulary
@@ -104,6 +104,7 @@ def load(directory: str | Path) -> Model:
     vocabulary = Vocabulary.load(directory / VOCABULARY)
     kind = info["model"]
     if kind in NGRAMS:
+        manifest.require_whole(directory)
         return of_ngram(kind, vocabulary, ngram.load(directory), info)
     if not (directory / PARAMETERS).is_dir():
         raise UserError("the model's training has not finished", directory, "go on with it by --resume")

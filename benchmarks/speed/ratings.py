@@ -20,6 +20,7 @@ from jaxcf.kinds import KINDS, Audience, Setting, sizes
 from jaxcf.metrics import evaluate
 from jaxcf.recommender import NO_PAIRS
 from jaxfit import fit
+from jaxfit.cli import compilation_cache
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
@@ -138,6 +139,7 @@ def covered(spans: Sequence[tuple[float, float]], begin: float) -> float:
     return total
 
 
+@compilation_cache.disabled()
 def times(contenders: Mapping[str, Contender], ground: Ground, rounds: int | None = None) -> dict[str, Any]:
     """For each contender and error: the shortest training of its grid that comes to it.
 

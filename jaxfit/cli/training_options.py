@@ -92,10 +92,10 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: tuple[
     processes.join(processes.Join(**options.given(args, processes.Join)))
     from jaxfit import sharding as mesh  # here: the help is shown without JAX
 
-    lanes = mesh.lanes(mesh.make(how.devices))
-    if recipe.batch_size % lanes:
-        what = f"{recipe.batch_size} examples do not divide among {lanes} devices"
-        raise UserError(what, "--batch-size", f"make it a multiple of {lanes}")
+    shards = mesh.lanes(mesh.make(how.devices))
+    if recipe.batch_size % shards:
+        what = f"{recipe.batch_size} examples do not divide among {shards} devices"
+        raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
     how = dataclasses.replace(how, show=processes.leads())
     return Plan(recipe, {**overrides, **options.given(args, config)}, how)
 

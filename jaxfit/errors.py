@@ -1,10 +1,13 @@
-"""The one exception that stands for a mistake of the user's, not of ours."""
+"""The exception for a mistake of the user, which a command reports in one line; bugs stay tracebacks."""
 
 
 class UserError(Exception):
     """Bad input: a command prints it as one line and ends with exit status 2.
 
-    `what` is wrong, `where` (a file, a line, an option), and what the user can `do` about it.
+    Args:
+        what: What is wrong.
+        where: A file, a line, an option.
+        do: What the user can do about it.
     """
 
     def __init__(self, what: str, where: object | None = None, do: str | None = None):

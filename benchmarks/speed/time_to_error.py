@@ -19,6 +19,7 @@ from benchmarks.speed.peers.factorizers import Train
 from jaxcf.data.ratings import Dataset
 from jaxcf.data.synthetic import Planted, planted, reference
 from jaxcf.metrics import evaluate
+from jaxfit.cli import compilation_cache
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
@@ -128,6 +129,7 @@ def covered(spans: Sequence[tuple[float, float]], begin: float) -> float:
     return total
 
 
+@compilation_cache.disabled()
 def times(contenders: Mapping[str, Contender], problem: Problem, rounds: int | None = None) -> dict[str, Any]:
     """For each contender and error: the shortest training of its grid that reaches it.
 

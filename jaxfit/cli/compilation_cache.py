@@ -1,9 +1,9 @@
 """JAX's persistent compilation cache: what a command has compiled, the next one reads.
 
 It lies in the user's cache folder, `$XDG_CACHE_HOME/jax-mnih` or `~/.cache/jax-mnih`, apart for each version of JAX
-and each kind and number of processor cores, for which XLA compiles. `JAX_MNIH_COMPILATION_CACHE=off` turns it off;
-a user's own `JAX_COMPILATION_CACHE_DIR` takes precedence. It is set up through the environment, so that child
-processes share it and a command without a use for JAX does not import it. Results are those of programs compiled anew.
+and each model of processor and number of its cores, for which XLA compiles. `JAX_MNIH_COMPILATION_CACHE=off` turns it
+off; a user's own `JAX_COMPILATION_CACHE_DIR` takes precedence. It is set up through the environment, so that child
+processes share it and a command without a use for JAX does not import it. Results do not depend on it.
 
 Differs: `jax_compilation_cache_max_size` needs another package, reads every entry's time of use at each write (0.16 s
 for 1,500 entries), and stops writing for good once a writer was killed between its two files. Here old entries are
@@ -51,7 +51,7 @@ def enable() -> None:
         _prune(root)
     except OSError as error:
         why = error.strerror or error
-        warnings.warn(f"compiled programs are not kept for the next run: {root}: {why}", stacklevel=2)
+        warnings.warn(f"compiled programs are not saved for the next run: {root}: {why}", stacklevel=2)
         return
     _set(_DIRECTORY, str(place))
     if _SECONDS not in os.environ:

@@ -3,7 +3,7 @@
 A field `num_features: int = field(default=100, metadata={"help": …, "unit": "features"})` becomes
 `--num-features N`; a bool becomes a pair `--diagonal`, `--no-diagonal`, or a switch `--lower`. metadata may also
 hold `low` and `high` (bounds that a number may take; without them whole numbers start at 1, others at 0),
-`below` (a bound that it may not reach) and `metavar` (what stands for a text in the help).
+`below` (a bound that it may not reach) and `metavar` (the help's placeholder for a text).
 """
 
 import argparse
@@ -57,7 +57,7 @@ def add(
 
 
 def given(args: argparse.Namespace, cls: type) -> dict[str, Any]:
-    """The fields of a dataclass that the command line sets."""
+    """Return the fields of a dataclass that the command line sets."""
     names = {field.name for field in dataclasses.fields(cls)}
     return {name: value for name, value in vars(args).items() if name in names}
 
@@ -69,7 +69,7 @@ def number(
     high: float = math.inf,
     below: float = math.inf,
 ) -> Callable[[str], Any]:
-    """A reader of an option's number within bounds; it raises UserError."""
+    """Return a reader of an option's number, which raises UserError outside the bounds."""
     least = (1 if kind is int else 0) if low is None else low
     what = "a whole number" if kind is int else "a number"
     span = f"from {least:g} to {high:g}" if high < math.inf else f"of at least {least:g}"
@@ -88,7 +88,7 @@ def number(
 
 
 def choice(option: str, known: Iterable[str]) -> Callable[[str], str]:
-    """A reader of an option's word, one of those known; it raises UserError."""
+    """Return a reader of an option's word, which raises UserError unless it is one of those known."""
     known = list(known)
 
     def read(text: str) -> str:
@@ -100,7 +100,7 @@ def choice(option: str, known: Iterable[str]) -> Callable[[str], str]:
 
 
 def show(value: Any) -> str:
-    """A default as a user would type it; empty where there is none."""
+    """Return a default as a user would type it; empty where there is none."""
     if value is dataclasses.MISSING or value is None:
         return ""
     if isinstance(value, bool):

@@ -1,1 +1,1 @@
-"""What lies in a model's folder: checkpoints, journal, lock, metadata, provenance; written whole or not at all."""
+"""A model's folder: checkpoints, manifests, journal, lock, metadata, provenance; written completely or not at all."""

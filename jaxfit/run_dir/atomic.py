@@ -1,8 +1,8 @@
-"""Files and folders that are either there, whole, or not there at all.
+"""Write files and folders completely or not at all.
 
-What is written lies beside its place under a name of its own, `.NAME.new-TOKEN`, until it is whole. Its writer holds
+What is written lies beside its place under a name of its own, `.NAME.new-TOKEN`, until it is complete. Its writer holds
 a lock on `.NAME.new-TOKEN.lock` meanwhile, so that another process, on any machine that shares the file system, can
-tell what a killed writer left from what is still being written.
+distinguish what a killed writer left from what is still being written.
 """
 
 import ctypes
@@ -130,7 +130,7 @@ def _abandoned(lock: Path) -> bool:
 def _remove_leftovers(path: Path) -> None:
     """Remove what killed writers of `path` left, their locks last."""
     name, done = glob.escape(path.name), set()
-    for kind in (NEW, OLD, ".part-"):  # the last as versions before 0.1 wrote it
+    for kind in (NEW, OLD, ".part-"):  # the last as earlier versions named it
         for leftover in path.parent.glob(f".{name}{kind}*"):
             lock = leftover.with_name(leftover.name.replace(OLD, NEW) + LOCK)
             if not leftover.name.endswith(LOCK) and (_abandoned(lock) or _age(leftover) > ABANDONED_SECONDS):

@@ -155,9 +155,7 @@ def load_model(path: Path, like: Any) -> Any:
     problem = damage(path)
     if problem is not None:
         raise UserError(f"the model is damaged: {problem}", path, "train it again, or resume its training")
-    if _stored_shapes(path) != _shapes(like):
-        what = "its parameters are of other sizes than its configuration says"
-        raise UserError(what, path, "its files do not belong together: train it again")
+    _require_shapes(path, like)
     return arrays(path, like)
 
 
@@ -166,7 +164,12 @@ def _require_shapes(path: Path, like: Any) -> None:
     import orbax.checkpoint as ocp
 
     with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as orbax:
-        return _shapes(orbax.metadata(path.absolute() / "arrays").item_metadata.tree)
+        stored = _shapes(orbax.metadata(path.absolute() / "arrays").item_metadata.tree)
+    expected = _shapes(like)
+    for name in {**expected, **stored}:
+        if stored.get(name) != expected.get(name):
+            what = f"the parameter {name} has the shape {stored.get(name)}, by the configuration {expected.get(name)}"
+            raise UserError(what, path, "its files do not belong together: train the model again")
 
 
 def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:

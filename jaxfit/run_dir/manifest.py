@@ -42,10 +42,10 @@ def damage(directory: Path) -> str | None:
         manifest = json.loads((directory / NAME).read_text(encoding="utf-8"))
         if manifest.get("format") != FORMAT:
             return f"its format is {manifest.get('format')}, this program reads {FORMAT}"
-        # without sizes in models of versions before 0.1
+        # earlier versions wrote no sizes
         digests, sizes = dict(manifest["sha256"]), dict(manifest.get("size", {}))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return "its manifest is missing or torn"
+        return "its manifest is missing or malformed"
     for name, digest in digests.items():
         try:
             size = (directory / name).stat().st_size
@@ -59,7 +59,7 @@ def damage(directory: Path) -> str | None:
 def require_whole(directory: Path) -> None:
     """Raise a UserError where a finished model's files are not those that its manifest lists.
 
-    A folder without a manifest passes: models of versions before 0.1 have one of their parameters alone.
+    A folder without a manifest passes: earlier versions wrote one for the parameters alone.
     """
     problem = damage(directory) if (directory / NAME).exists() else None
     if problem is not None:

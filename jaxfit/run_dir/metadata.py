@@ -68,7 +68,7 @@ def earlier(directory: Path, known: dict[str, Any], resume: bool) -> dict[str, A
     if not (directory / CONFIG).exists():
         return None
     found = read_info(directory)
-    # without a recipe it was not trained step by step, and is whole; others may have been killed early
+    # without a recipe it was not trained step by step, and is complete; others may have been killed early
     if "recipe" in found and not begun(directory):
         return None
     if found["model"] != known["model"]:

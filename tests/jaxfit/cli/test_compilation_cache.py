@@ -103,7 +103,7 @@ def test_a_folder_that_cannot_be_used_is_one_warning(tmp_path, broken):
     assert (folder, hit) == ("None", "False")
     assert len(err) == 1
     assert err[0].startswith(
-        f"tool: warning: compiled programs are not kept for the next run: {home}/jax-mnih: "
+        f"tool: warning: compiled programs are not saved for the next run: {home}/jax-mnih: "
     )
 
 

@@ -63,7 +63,7 @@ def test_a_malformed_manifest_is_one_line(model, text):
         manifest.require_whole(model)
 
 
-def test_models_of_before_manifests_had_sizes_load(model):
+def test_models_load_whose_manifest_has_no_sizes(model):
     (model / "manifest.json").unlink()
     path = model / "parameters" / "manifest.json"
     listed = json.loads(path.read_text())

@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import shutil
 import signal
 import subprocess
 import sys
@@ -132,6 +133,15 @@ def test_a_damaged_model_is_named(place, complaint, call, tmp_path):
         content = (copy / file).read_bytes()
         (copy / file).write_bytes(content[: len(content) // 2])
         assert "damaged" in complaint("eval", copy, "--text", place / "test.txt")
+
+
+@pytest.mark.parametrize("kind", ["kn", "lbl", "hlbl"])
+def test_another_word_in_the_vocabulary_is_damage(place, complaint, kind, tmp_path):
+    shutil.copytree(place / kind, tmp_path / kind)
+    words = (tmp_path / kind / "vocabulary.txt").read_bytes()
+    (tmp_path / kind / "vocabulary.txt").write_bytes(words.swapcase())
+    line = complaint("eval", tmp_path / kind, "--text", place / "test.txt")
+    assert "the model is damaged: vocabulary.txt is missing or changed" in line
 
 
 def test_models_of_different_words_cannot_be_mixed(place, call, complaint, tmp_path):

@@ -27,7 +27,7 @@ _NEURAL: dict[str, Any] = {"lbl": lbl, "hlbl": hlbl}
 
 @cache
 def models() -> dict[str, ListedModel]:
-    """The registry."""
+    """Return the registry."""
     listed = (
         ListedModel("unigram", "words by their frequency", "Mnih 2010, §3.2", "jaxlm.ngram.unigram", "counting"),
         ListedModel("gt", "back-off n-gram, Good-Turing discounts", "Katz 1987", "jaxlm.ngram.good_turing", "counting"),
@@ -45,7 +45,7 @@ def models() -> dict[str, ListedModel]:
 
 
 def has_tree(model: str) -> bool:
-    """Whether a model predicts words along a tree, which is built before its training."""
+    """Return whether a model predicts words along a tree, which is built before its training."""
     return model == "hlbl"
 
 
@@ -80,7 +80,7 @@ def train(
 def trainer(
     model: str, corpus: Corpus, recipe: Recipe, config: Mapping[str, Any], tree: Tree | None
 ) -> Trainer:
-    """A model's training at its first step, outside of any folder; tree: for models that have one."""
+    """Return a model's training at its first step, outside of any folder; tree: for models that have one."""
     vocabulary, ids = corpus.vocabulary, corpus.train
     key, counts = jax.random.key(0), np.bincount(ids, minlength=len(vocabulary))
     if tree is None:

@@ -40,7 +40,7 @@ _DESCRIBED = {
 
 @cache
 def models() -> dict[str, ListedModel]:
-    """The registry."""
+    """Return the registry."""
     return {
         name: ListedModel(
             name, KINDS[name].about, source, module, "closed form" if KINDS[name].setting is None else "engine"
@@ -64,12 +64,12 @@ def recipe(model: str, name: str, size: int | None) -> tuple[Recipe | None, dict
 
 
 def size_name(model: str) -> str | None:
-    """What a model's size is called in its configuration."""
+    """Return what a model's size is called in its configuration."""
     return size_field(KINDS[model].config)
 
 
 def uses_rated_items(model: str) -> bool:
-    """Whether a model conditions on which items a user rated."""
+    """Return whether a model conditions on which items a user rated."""
     return KINDS[model].conditional
 
 
@@ -91,12 +91,12 @@ def train(
 
 
 def full_config(model: str, catalogue: Catalogue, config: Mapping[str, Any], mean: float = 0.0) -> Any:
-    """A model's Config, with what the data decide."""
+    """Return a model's Config, with what the data decide."""
     return KINDS[model].config(**{**config, **sizes(KINDS[model], catalogue, mean)})
 
 
 def _prepared(model: str, data: Dataset, rated: Pairs, config: Mapping[str, Any]) -> tuple[Any, Any]:
-    """What the engine trains (program, parameters, data for training and validation), and the whole Config."""
+    """Return what the engine trains (program, parameters, data for training and validation), and the whole Config."""
     make = KINDS[model].setting
     assert make is not None
     mean = float(np.mean(data.train.stars, dtype=np.float64))
@@ -105,7 +105,7 @@ def _prepared(model: str, data: Dataset, rated: Pairs, config: Mapping[str, Any]
 
 
 def trainer(model: str, data: Dataset, rated: Pairs, recipe: Recipe, config: Mapping[str, Any]) -> Trainer:
-    """A model's training at its first step, outside of any folder."""
+    """Return a model's training at its first step, outside of any folder."""
     ready, _ = _prepared(model, data, rated, config)
     return Trainer(ready.program, ready.params, ready.train, recipe, jax.random.key(1), None)
 
@@ -121,11 +121,11 @@ def fit(model: str, data: Dataset, recipe: Recipe, config: Mapping[str, Any]) ->
 
 
 def of_rated_alone(model: Model, users: int, rated: Ratings) -> Predictor:
-    """A trained model's predictions for users that it was not trained on, from which items they rated alone."""
+    """Predict for users that a model was not trained on, from which items they rated alone."""
     return model.fold_in(Audience(users, EMPTY, Pairs(rated.user, rated.item)))
 
 
 def num_parameters(model: str, catalogue: Catalogue, config: Mapping[str, Any]) -> int:
-    """How many numbers a model learns."""
+    """Count the numbers that a model learns."""
     shapes = KINDS[model].like(full_config(model, catalogue, config))
     return sum(int(np.prod(array.shape)) for array in jax.tree.leaves(shapes))

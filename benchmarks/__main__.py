@@ -15,7 +15,7 @@ WORK = Path(".cache/benchmarks")
 
 
 def parser() -> command.Parser:
-    """The command line."""
+    """Build the command line."""
     top = command.Parser(prog="python -m benchmarks", description=__doc__)
     parsers = top.add_subparsers(required=True, metavar="COMMAND")
     parsers.add_parser("list", help="what can be run").set_defaults(run=commands.list_all)
@@ -67,7 +67,7 @@ def parser() -> command.Parser:
 
 
 def _add_data(run: command.Parser) -> None:
-    """What models are trained on, and how."""
+    """Add the options that say what models are trained on, and how."""
     scales = list(dict.fromkeys(name for suite in registry.SUITES for name in suite.scales))
     sets = list(dict.fromkeys(name for suite in registry.SUITES for name in suite.data_sets))
     run.add_argument("--scale", choices=scales, default="smoke", help="how large (default: smoke)")
@@ -80,7 +80,7 @@ def _add_data(run: command.Parser) -> None:
 
 
 def _add_out(parser: command.Parser) -> None:
-    """Where records go: the project's own are overwritten on demand only."""
+    """Add the options that say where records go; the project's own are replaced on demand only."""
     where = parser.add_mutually_exclusive_group()
     out = WORK / "results"
     where.add_argument("--out", type=Path, default=out, help=f"where records go (default: {out})")

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _chosen(args: argparse.Namespace) -> list[Table]:
-    """The tables that are named and have rows that are; a model's stands for it in a dry run.
+    """Find the tables that are named and have such rows; in a dry run a model is a table of one row.
 
     Raises:
         UserError: no such table, none that can be made on the data set, or none with such a row.
@@ -92,12 +92,12 @@ def _chosen(args: argparse.Namespace) -> list[Table]:
 
 
 def _fits(args: argparse.Namespace, item: Table) -> bool:
-    """Whether a table can be made on the data set that is asked for, if any."""
+    """Return whether a table can be made on the data set that is asked for, if any."""
     return args.data is None or args.data in item.suite.data_sets
 
 
 def _of_model(name: str, suite: Suite) -> Table:
-    """A model in the size that is usual at a scale, as a table of one row without figures."""
+    """Return a model in the size that is usual at a scale, as a table of one row without figures."""
 
     def rows(scale: Any, seeds: int | None) -> list[table.Row]:
         spec = suite.store_class.example(name, scale)
@@ -107,17 +107,17 @@ def _of_model(name: str, suite: Suite) -> Table:
 
 
 def _open(args: argparse.Namespace, suite: Suite) -> Store:
-    """The store of a suite's models that the options name."""
+    """Open the store of a suite's models that the options name."""
     scale = suite.scales[args.scale]
     if args.recipe == "tuned" and scale.tuned and args.data not in (None, scale.data):
-        said = f"the tuned recipe of scale {scale.name} was tuned on {scale.data}, not on {args.data}"
-        print(f"benchmarks: {said}", file=sys.stderr)
+        warning = f"the tuned recipe of scale {scale.name} was tuned on {scale.data}, not on {args.data}"
+        print(f"benchmarks: {warning}", file=sys.stderr)
     show = getattr(args, "show", False)
     return suite.open(args.scale, args.data, args.data_dir, args.recipe, args.work, show)
 
 
 def command_of(args: argparse.Namespace, name: str) -> str:
-    """The command that makes this table, without where models and records are."""
+    """Return the command that makes this table, without where models and records are."""
     words = ["python", "-m", "benchmarks", "run", name, "--scale", args.scale]
     words += ["--data", args.data] if args.data else []
     words += ["--recipe", args.recipe] if args.recipe != "tuned" else []

@@ -10,10 +10,10 @@ TABLES = {**language.TABLES, **ratings.TABLES}
 
 
 def models() -> dict[str, tuple[Suite, ListedModel]]:
-    """The models of all registries."""
+    """List the models of all registries."""
     return {name: (suite, model) for suite in SUITES for name, model in suite.models().items()}
 
 
 def engine_models() -> dict[str, Suite]:
-    """The models that are trained step by step, which can be projected, measured and traced; each with its suite."""
+    """List the models that are trained step by step, which can be projected, measured, traced; by suite."""
     return {name: suite for name, (suite, model) in models().items() if model.by_engine}

@@ -23,7 +23,7 @@ class DryRun:
     measured: dict[Hashable, dict[str, Any]] = field(default_factory=dict)  # of their shapes
 
     def project(self, table: Table, store: Store, seeds: int | None, only: str | None) -> dict[str, Any]:
-        """Hours and memory that the table's models would take, those left out that are found; only: as `named`."""
+        """Project hours and memory of the table's models, but for those that are found; only: as `named`."""
         wanted: dict[Any, None] = {}
 
         def want(spec: Any) -> None:
@@ -55,7 +55,7 @@ class DryRun:
             "models": len(stepwise),
             "found": len(stepwise) - len(missing),
             "unit": store.unit,
-            "stand_in": store.stand_in,
+            "substitutes": store.substitutes,
             "shapes": rows,
             "hours": sum(row["hours"] for row in rows),
             "memory_gb": max((row["memory_gb"] for row in rows), default=0.0),
@@ -63,7 +63,7 @@ class DryRun:
 
 
 def _measure(spec: Any, store: Store) -> dict[str, Any]:
-    """What the training of one model takes."""
+    """Measure what the training of one model takes."""
     trainer = store.trainer(spec)
     timer = EpochTimer(trainer)
     epoch = timer.seconds()
@@ -81,20 +81,20 @@ def _measure(spec: Any, store: Store) -> dict[str, Any]:
 
 
 def _for_all(one: dict[str, Any], models: int) -> dict[str, Any]:
-    """The training of all models of one shape."""
+    """Project the training of all models of one shape."""
     training = models * one["minutes_per_epoch"] * one["epochs"] / 60
     return {**one, "models": models, "hours": one["compile_seconds"] / 3600 + training}
 
 
 def shown(name: str, projected: dict[str, Any]) -> RichTable:
-    """The projection for people."""
+    """Show the projection for people."""
     unit = projected["unit"]
     table = RichTable(
         "model", "models", f"{unit}/s", "padding", "min/epoch", "epochs at most", "hours", "memory so far, GB",
         title=f"{name}: {projected['models']} models, {projected['found']} of them trained already or counted above; "
         f"at most {projected['hours']:.2f} hours and {projected['memory_gb']:.1f} GB",
         title_justify="left",
-        caption=f"{projected['stand_in']}padding: capacity of minibatches over what is in it",
+        caption=f"{projected['substitutes']}padding: capacity of minibatches over what is in it",
     )  # fmt: skip
     for row in projected["shapes"]:
         table.add_row(

@@ -16,7 +16,7 @@ class About(NamedTuple):
 
 
 def header(result: dict[str, Any]) -> list[str]:
-    """Titles of all columns, the thesis' figures beside ours."""
+    """Return the titles of all columns, the thesis' figures beside ours."""
     titles = list(result["heads"])
     for column in result["columns"]:
         titles.append(column["title"])
@@ -26,7 +26,7 @@ def header(result: dict[str, Any]) -> list[str]:
 
 
 def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
-    """A row as text, mean ± standard deviation where there are several seeds."""
+    """Write a row as text, mean ± standard deviation where there are several seeds."""
     shown = list(row["label"])
     for column in result["columns"]:
         digits, ours = column["digits"], row["cells"].get(column["name"])
@@ -40,7 +40,7 @@ def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
 
 
 def page(result: dict[str, Any], about: About, picture: Path | None = None) -> str:
-    """The table, below its figure where it has one, and where it and its models are from."""
+    """Write the table, below its figure where it has one, and where it and its models are from."""
     titles, data = header(result), result["data"]
     lines = [
         f"# {result['table']}: {result['title']}",
@@ -63,7 +63,7 @@ def page(result: dict[str, Any], about: About, picture: Path | None = None) -> s
 
 
 def trained(result: dict[str, Any], current: Collection[str]) -> str:
-    """At which commits the models of a record were trained, and which of them by other source code than today's."""
+    """Say at which commits the models of a record were trained, and which by other source code than today's."""
     commits: dict[tuple[str, bool], list[str]] = {}
     for name, model in result["models"].items():
         commits.setdefault((_commit(model), name in current), []).append(model["label"])
@@ -81,12 +81,12 @@ def _commit(where: dict[str, Any]) -> str:
 
 
 def _place(where: dict[str, Any]) -> str:
-    """Where a row was measured, and by which code."""
+    """Say where a row was measured, and by which code."""
     return f"{_commit(where)}, Python {where['python']}, JAX {where['jax']}, {where['device']} ({where['cores']} cores)"
 
 
 def answer_text(answer: Any) -> str:
-    """An answer in words."""
+    """Put an answer into words."""
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     return ", ".join(answer) or "none" if isinstance(answer, list) else str(answer)

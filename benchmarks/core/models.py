@@ -26,6 +26,6 @@ class ListedModel:
 
 
 def size_field(config: Any) -> str | None:
-    """The field of a model's Config that says how large the model is."""
+    """Return the field of a model's Config that says how large the model is."""
     names = {field.name for field in fields(config)}
     return next((name for name in ("num_features", "num_hidden") if name in names), None)

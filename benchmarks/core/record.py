@@ -17,7 +17,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 
 @cache
 def commit() -> dict[str, Any]:
-    """The commit of this code and whether tracked files differ from it; None where there is no repository."""
+    """Return the commit of this code and whether tracked files differ from it; None where there is no repository."""
 
     def git(*arguments: str) -> str:
         run = ["git", "-C", str(Path(__file__).parent), *arguments]
@@ -32,12 +32,12 @@ def commit() -> dict[str, Any]:
 
 
 def environment() -> dict[str, Any]:
-    """On what, and with which code, a figure was made."""
+    """Return on what, and with which code, a figure was made."""
     return {**commit(), **jaxfit_environment()}
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """A record, or None where there is none."""
+    """Read a record; None where there is none."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def write(path: Path, record: dict[str, Any], markdown: str) -> None:
 
 
 def finite(value: Any) -> Any:
-    """A value with None for every float in it that is not finite: JSON has no infinity."""
+    """Replace every float that is not finite by None: JSON has no infinity."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -65,7 +65,7 @@ def finite(value: Any) -> Any:
 
 
 def number(value: float | None, digits: int = 1) -> str:
-    """A figure for people; nothing for None."""
+    """Write a figure for people; nothing for None."""
     if value is None:
         return ""
     return f"{value:,.0f}" if digits == 0 else f"{value:.{digits}f}"

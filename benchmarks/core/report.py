@@ -60,12 +60,12 @@ def write_readme(
 
 
 def readme(text: str, folder: Path, tables: Mapping[str, Table], models: Iterable[ListedModel]) -> str:
-    """README.md with the map of tables to commands and results, and the list of models, as they are now."""
+    """Return README.md with the map of tables and results, and the list of models, as they are now."""
     return fill(fill(text, RESULTS, results_map(folder, tables)), MODELS, list_of_models(models))
 
 
 def fill(text: str, place: str, lines: Iterable[str]) -> str:
-    """A page with these lines between `<!-- place -->` and `<!-- /place -->`.
+    """Return a page with these lines between `<!-- place -->` and `<!-- /place -->`.
 
     Raises:
         UserError: that place is not marked.
@@ -79,13 +79,13 @@ def fill(text: str, place: str, lines: Iterable[str]) -> str:
 
 
 def list_of_models(models: Iterable[ListedModel]) -> list[str]:
-    """What each model is, where it is described, and the command that trains it."""
+    """List each model, where it is described, and the command that trains it."""
     lines = ["| model | what | described in | command |", "|---|---|---|---|"]
     return lines + [f"| {m.name} | {m.about} | {m.source} | `{m.command}` |" for m in models]
 
 
 def results_map(folder: Path, tables: Mapping[str, Table]) -> list[str]:
-    """Tables, their commands, and what is recorded of them."""
+    """List tables, their commands, and what is recorded of them."""
     lines = ["| table | what | command | recorded |", "|---|---|---|---|"]
     for known, table in tables.items():
         results = [_result(path) for path in sorted(folder.glob(f"{known}.*.json"))]
@@ -98,7 +98,7 @@ def results_map(folder: Path, tables: Mapping[str, Table]) -> list[str]:
 
 
 def _result(path: Path) -> str:
-    """A link to a recorded table, and the best figure of a neural model or recommender in it."""
+    """Return a link to a recorded table, and the best figure of a neural model or recommender in it."""
     result = json.loads(path.read_text(encoding="utf-8"))
     what = [result["data"]["name"], result["scale"]] + ["thesis"] * (result["recipe"] == "thesis")
     found = f"[{', '.join(what)}]({_here(path.parent)}/{path.stem}.md)"
@@ -113,5 +113,5 @@ def _result(path: Path) -> str:
 
 
 def _here(folder: Path) -> str:
-    """As seen from the project's folder."""
+    """Return a folder as seen from the project's."""
     return "/".join(folder.parts[-2:])

@@ -21,7 +21,7 @@ class Scale:
     epochs: int | None = field(default=None, kw_only=True)  # of every recipe
 
     def adapt(self, model: str, name: str, recipe: Recipe) -> Recipe:
-        """The recipe of this name of a model, as it is at this scale."""
+        """Adapt the recipe of this name of a model to this scale."""
         changes = dict(self.tuned.get(model, {})) if name == "tuned" else {}
         changes |= {} if self.epochs is None else {"epochs": self.epochs}
         return replace(recipe, **changes)

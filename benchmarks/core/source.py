@@ -50,7 +50,7 @@ def closure(modules: Iterable[str], root: Path = ROOT) -> set[Path]:
 
 
 def _file(module: str, root: Path) -> Path | None:
-    """The file of a module of the project; None for anything else."""
+    """Return the file of a module of the project; None for anything else."""
     if module.partition(".")[0] not in PACKAGES:
         return None
     place = root.joinpath(*module.split("."))
@@ -62,7 +62,7 @@ def _file(module: str, root: Path) -> Path | None:
 
 @cache
 def _imports(path: Path, root: Path) -> tuple[str, ...]:
-    """The modules that a file imports, wherever it does; of `from a import b`, a.b where that is a module, else a."""
+    """Return the modules that a file imports; of `from a import b`, a.b where that is a module, else a."""
     package = path.relative_to(root).with_suffix("").parts[:-1]
     names = []
     for node in _statements(ast.parse(path.read_bytes())):
@@ -77,7 +77,7 @@ def _imports(path: Path, root: Path) -> tuple[str, ...]:
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those under `if TYPE_CHECKING:`."""
+    """Walk over all nodes but those under `if TYPE_CHECKING:`."""
     yield tree
     for child in ast.iter_child_nodes(tree):
         if not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
@@ -86,7 +86,7 @@ def _statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 @cache
 def _digest(path: Path) -> str:
-    """The sha256 of a file's code, written out in one style and without docstrings."""
+    """Hash a file's code, written out in one style and without docstrings."""
     tree = ast.parse(path.read_bytes())
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (

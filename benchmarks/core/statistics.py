@@ -8,24 +8,24 @@ import numpy as np
 
 
 def summary(values: Sequence[float]) -> dict[str, Any]:
-    """A cell of a table: the mean over seeds, the standard deviation (None for one seed), the values."""
+    """Summarise a cell of a table: mean over seeds, standard deviation (None for one seed), values."""
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return {"mean": float(np.mean(values)), "sd": spread, "values": list(values)}
 
 
 def quartiles(samples: Sequence[float]) -> dict[str, Any]:
-    """The median of samples, their first and third quartile, and the samples themselves."""
+    """Return the median of samples, their first and third quartile, and the samples themselves."""
     low, middle, high = (float(value) for value in np.quantile(samples, (0.25, 0.5, 0.75)))
     return {"median": middle, "quartiles": [low, high], "samples": [float(sample) for sample in samples]}
 
 
 def falls(values: Sequence[float]) -> bool:
-    """Whether each value is below the one before."""
+    """Return whether each value is below the one before."""
     return all(later < earlier for earlier, later in pairwise(values))
 
 
 def wins(one: Sequence[float], other: Sequence[float]) -> int:
-    """In how many pairs the first is lower."""
+    """Count the pairs in which the first is lower."""
     return sum(a < b for a, b in zip(one, other, strict=True))
 
 

@@ -44,7 +44,7 @@ class Spec(Hashable, Protocol):
         ...
 
     def label(self) -> str:
-        """A short name for people, part of the folder's name."""
+        """Return a short name for people, part of the folder's name."""
         ...
 
 
@@ -67,7 +67,7 @@ class TrainedModel:
     info: dict[str, Any] = field(repr=False)
 
     def predictions(self, part: Part) -> np.ndarray:
-        """What the model predicts of the events or ratings of a part of the data."""
+        """Return what the model predicts of the events or ratings of a part of the data."""
         return np.load(self.directory / f"predictions-{part}.npy")
 
 
@@ -76,7 +76,7 @@ class Store(ABC, Generic[S]):
 
     thesis_data: ClassVar[str]  # what the thesis' figures are of
     unit: ClassVar[str]  # of speeds
-    stand_in: ClassVar[str] = ""  # in which way the models of a dry run differ from the trained ones
+    substitutes: ClassVar[str] = ""  # in which way the models of a dry run differ from the trained ones
     sources: ClassVar[tuple[str, ...]]  # modules that determine a result beside the model's own
     name: str  # of the data
 
@@ -91,24 +91,24 @@ class Store(ABC, Generic[S]):
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """The data as a record names it."""
+        """Describe the data as a record does."""
 
     @abstractmethod
     def size(self) -> str:
-        """How much data there is, in words."""
+        """Say how much data there is."""
 
     @abstractmethod
     def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
-        """A model's validation, epoch by epoch, as a record names it."""
+        """Return a model's validation, epoch by epoch, under the name that a record has for it."""
 
     @staticmethod
     @abstractmethod
     def example(model: str, scale: Any) -> S:
-        """A model of this name in the size that is usual at a scale."""
+        """Return a model of this name in the size that is usual at a scale."""
 
     @abstractmethod
     def identity(self, spec: S) -> dict[str, Any]:
-        """All that determines the trained model, apart from the source code."""
+        """Return all that determines the trained model, apart from the source code."""
 
     @abstractmethod
     def fit(self, spec: S, directory: Path) -> Fitted:
@@ -116,47 +116,47 @@ class Store(ABC, Generic[S]):
 
     @abstractmethod
     def shape(self, spec: S) -> Hashable:
-        """Models of the same shape take the same time to train."""
+        """Return what decides how long training takes."""
 
     @abstractmethod
     def trainer(self, spec: S) -> Trainer:
-        """The training of a model of this shape, at its first step."""
+        """Return the training of a model of this shape, at its first step."""
 
     @abstractmethod
     def validation(self) -> int:
-        """How many words or ratings are scored after each epoch."""
+        """Return how many words or ratings are scored after each epoch."""
 
     def below(self, spec: S) -> Iterable[S]:
-        """Models that must be trained before this one."""
+        """Return models that must be trained before this one."""
         return ()
 
     def stepwise(self, spec: S) -> bool:
-        """Whether the model is trained step by step; other trainings start afresh when they were interrupted."""
+        """Return whether it is trained step by step; other trainings start afresh when they were interrupted."""
         return self.models[spec.model].by_engine
 
     def title(self, spec: S) -> str:
-        """The model's label without its seed."""
+        """Return the model's label without its seed."""
         return spec.label().removesuffix(f"-seed{spec.seed}")
 
     def identifier(self, spec: S) -> str:
-        """A name made of the data set, the label and a digest of the identity."""
+        """Return a name made of the data set, the label and a digest of the identity."""
         text = json.dumps(self.identity(spec), sort_keys=True)
         return f"{self.name}-{spec.label()}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def source(self, spec: S) -> str:
-        """The fingerprint of the source code that determines the trained model."""
+        """Return the fingerprint of the source code that determines the trained model."""
         return source.fingerprint((self.models[spec.model].module, *self.sources))[:8]
 
     def directory(self, spec: S) -> Path:
-        """Where the model is or will be."""
+        """Return where the model is or will be."""
         return self.work / "models" / f"{self.identifier(spec)}-{self.source(spec)}"
 
     def is_there(self, spec: S) -> bool:
-        """Whether the model need not be trained any more."""
+        """Return whether the model need not be trained any more."""
         return (self.directory(spec) / DONE).is_file()
 
     def get(self, spec: S) -> TrainedModel:
-        """The trained model: found, resumed where a run was interrupted, or trained from the start."""
+        """Return the trained model: found, resumed where a run was interrupted, or trained from the start."""
         if spec not in self._found:
             directory = self.directory(spec)
             with _locked(directory):
@@ -197,7 +197,7 @@ def _train(directory: Path, about: dict[str, Any], fit: Callable[[], Fitted]) ->
 
 
 def timing(lines: list[dict[str, Any]], examples: int) -> dict[str, float]:
-    """Speed from the lines of `timing.jsonl`, and from it the time of a whole epoch of so many examples.
+    """Compute speed from the lines of `timing.jsonl`, and from it the time of an epoch of so many examples.
 
     A median, so that no pause counts; of speeds, as the line of an epoch that was resumed is of its rest only.
     """
@@ -214,7 +214,7 @@ def timing(lines: list[dict[str, Any]], examples: int) -> dict[str, float]:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """One process at a time trains a model; another that wants it waits, then finds it."""
+    """Let one process at a time train a model; another that wants it waits, then finds it."""
     try:
         import fcntl
     except ImportError:  # no such locks on this system: do not train one model in two processes there

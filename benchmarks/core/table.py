@@ -21,7 +21,7 @@ IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of figures; the thesis' own stand beside ours."""
+    """A column of figures, ours beside the thesis'."""
 
     name: str
     title: str
@@ -55,7 +55,7 @@ class Table:
 
 
 def named(rows: list[Row], only: str | None) -> list[Row]:
-    """The rows in whose label a word begins with this text; all, where none is given."""
+    """Find the rows in whose label a word begins with this text; all, where none is given."""
     text = re.compile(rf"(?<!\w){re.escape(only or '')}", re.IGNORECASE)
     return [row for row in rows if text.search(" ".join(row.label))]
 
@@ -113,7 +113,7 @@ def file_name(name: str, store: Store) -> str:
 def _earlier(
     before: dict[str, Any], begin: dict[str, Any], rows: list[Row], store: Store
 ) -> tuple[dict[tuple[str, ...], Any], dict[str, Any]]:
-    """The rows of an earlier record that are of the models asked for now, and its models."""
+    """Find the rows of an earlier record that are of the models wanted now, and its models."""
     if any(before.get(name) != begin[name] for name in ("data", "scale", "recipe", "seeds", "columns")):
         return {}, {}
     wanted = {
@@ -133,12 +133,12 @@ def _earlier(
 
 
 def _identity_digest(folder: str, model: dict[str, Any]) -> str:
-    """Of all that determines a model but the source code, from the name of its folder."""
+    """Return the digest of all that determines a model but the source code, from its folder's name."""
     return folder.removesuffix(f"-{model.get('source')}").rpartition("-")[2]
 
 
 def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
-    """A stored row; figures that were not finite, which JSON cannot hold, are not numbers."""
+    """Restore a stored row; figures that were not finite, which JSON cannot hold, become NaN."""
     cells = {
         name: {
             **cell,
@@ -182,7 +182,7 @@ def _unique(names: Iterable[str]) -> list[str]:
 
 
 def describe_model(model: TrainedModel, store: Store) -> dict[str, Any]:
-    """A model as a record holds it."""
+    """Describe a model as a record does."""
     info, here = model.info, record.environment()
     trained = info["environment"]
     return {

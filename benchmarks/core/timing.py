@@ -31,7 +31,7 @@ class EpochTimer:
         self.trainer, self.plan, self._run = trainer, trainer.laid_out(), trainer.epoch_run()
 
     def seconds(self) -> float:
-        """Seconds of an epoch: those of some steps of each program, weighted by how many steps are its."""
+        """Measure an epoch in seconds, from some steps of each program, weighted by its number of steps."""
         total = 0.0
         for capacity in {stretch.room for stretch in self.plan.stretches}:
             mine = [stretch for stretch in self.plan.stretches if stretch.room == capacity]
@@ -47,11 +47,11 @@ class EpochTimer:
         return total
 
     def rate(self) -> float:
-        """Events (words, ratings) of training per second."""
+        """Measure events (words, ratings) of training per second."""
         return self.trainer.events / self.seconds()
 
     def padding(self) -> float:
-        """Capacity of all minibatches over the entries in them; 1 where examples are of one size."""
+        """Return the capacity of all minibatches over the entries in them; 1 where examples are of one size."""
         if self.trainer.costs is None:
             return 1.0
         stretches = self.plan.stretches
@@ -60,13 +60,13 @@ class EpochTimer:
 
 
 def epoch_seconds(trainer: Trainer, rounds: int) -> float:
-    """Seconds of an epoch, without validation and compilation: a median over rounds of some steps each."""
+    """Measure an epoch in seconds, without validation and compilation: median over rounds of some steps each."""
     timer = EpochTimer(trainer)
     return float(np.median([timer.seconds() for _ in range(rounds)]))
 
 
 def pass_seconds(trainer: Trainer, number: int) -> float:
-    """Seconds of a whole epoch: drawing the order, laying out minibatches, all steps."""
+    """Measure a whole epoch in seconds: drawing the order, laying out minibatches, all steps."""
     begin = time.perf_counter()
     trainer.progress = trainer.progress._replace(epoch=number)
     trainer.epoch_run()(0, trainer.steps)
@@ -80,7 +80,7 @@ def mean_score(trainer: Trainer) -> float:
 
 
 def step_rate(trainer: Trainer, steps: int) -> Callable[[], float]:
-    """A function that takes some steps in the engine's compiled loop and returns examples per second."""
+    """Return a function that takes some steps in the engine's compiled loop and returns examples per second."""
     run = trainer.epoch_run()
 
     def measure() -> float:
@@ -92,18 +92,18 @@ def step_rate(trainer: Trainer, steps: int) -> Callable[[], float]:
 
 
 def interleaved(measures: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
-    """ROUNDS measurements of each, in turn, after one round to warm up: what else the machine does hits all alike."""
+    """Measure each ROUNDS times, in turn, after a round to warm up: what else the machine does hits all alike."""
     rounds = [{name: measure() for name, measure in measures.items()} for _ in range(ROUNDS + 1)][1:]
     return {name: [found[name] for found in rounds] for name in measures}
 
 
 def medians(measures: Mapping[str, Callable[[], float]]) -> dict[str, float]:
-    """The medians of such measurements."""
+    """Measure likewise, and return medians."""
     return {name: float(np.median(found)) for name, found in interleaved(measures).items()}
 
 
 def copy_bandwidth(rounds: int = 3) -> float:
-    """Bytes per second that all cores together read and write when they copy memory."""
+    """Measure the bytes per second that all cores together read and write when they copy memory."""
     cores, size = os.cpu_count() or 1, COPIED
     pairs = [(np.ones(size // cores, np.uint8), np.zeros(size // cores, np.uint8)) for _ in range(cores)]
     seconds = []
@@ -116,7 +116,7 @@ def copy_bandwidth(rounds: int = 3) -> float:
 
 
 def peak_memory() -> int:
-    """Bytes in use at most so far, on the accelerator, or of this process where the CPU is the device."""
+    """Return the most bytes in use so far, on the accelerator, or of this process where the CPU is the device."""
     stats = jax.devices()[0].memory_stats()
     if stats and "peak_bytes_in_use" in stats:
         return stats["peak_bytes_in_use"]

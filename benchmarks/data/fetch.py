@@ -49,7 +49,7 @@ def fetch(
                 digest = data.sha256_of(Path(folder) / "files" / file.path)
                 if file.sha256 not in (None, digest):
                     what = f"{Path(file.path).name} is not the published file: sha256 {digest[:12]}…"
-                    raise UserError(what, url, "nothing was kept; try again or use another mirror")
+                    raise UserError(what, url, "nothing was saved; try again or use another mirror")
             if any(file.sha256 is None for file in data_set.files):  # the loader checks the content
                 data_set.load([Path(folder) / "files" / file.path for file in data_set.files], "", "")
             for file in data_set.files:
@@ -62,7 +62,7 @@ def fetch(
     except OSError as error:
         if error.errno is None:  # what the HTTP library raises
             raise UserError(f"the download failed: {error}", url, f"see {data_set.page}") from None
-        raise UserError(f"cannot write the files: {error.strerror}", root, "make room there") from None
+        raise UserError(f"cannot write the files: {error.strerror}", root, "free some space there") from None
     return data.find(name, root)
 
 

@@ -22,10 +22,10 @@ ML_1M = "784a05add6418936868b68b3bab8dfb2a787d1cece6d3102d5540b4f8ced33ca"
 
 
 class RatingSet(NamedTuple):
-    """Split ratings, and who rated what in validation and test, for conditional models."""
+    """Split ratings, and the pairs of user and item in validation and test, for conditional models."""
 
     data: Dataset
-    asked: Pairs  # of validation and test; also of a test whose ratings are not known
+    held_out: Pairs  # of validation and test, also of a test whose ratings are not known
     again: "Callable[[int], RatingSet] | None" = (
         None  # split in another way, from 1 on; None: there is one way
     )
@@ -38,7 +38,7 @@ def of(
     again: Callable[[int], RatingSet] | None,
     unknown: Pairs | None = None,
 ) -> RatingSet:
-    """A data set under its name, its validation and test pairs gathered; `unknown`: those without ratings."""
+    """Name a data set and gather its validation and test pairs; `unknown`: those without ratings."""
     parts: list[Ratings | Pairs] = [part for part in (data.valid, data.test, unknown) if part is not None]
     pairs = Pairs(np.concatenate([p.user for p in parts]), np.concatenate([p.item for p in parts]))
     return RatingSet(
@@ -49,7 +49,7 @@ def of(
 
 
 def at_random(data: Dataset, number: int) -> RatingSet:
-    """All of a data set's ratings, split at random: a tenth is for the test, a twentieth of the rest for validation.
+    """Split all ratings at random: a tenth for the test, a twentieth of the rest for validation.
 
     Its own validation ratings, by which recipes are chosen, go to training: no test has seen a choice.
     """
@@ -57,12 +57,12 @@ def at_random(data: Dataset, number: int) -> RatingSet:
     total = sum(len(part.user) for part in (*parts, data.valid))
     share = total / (total - len(data.valid.user))
     split = splits.random(jax.random.key(number), join(*parts), share * (1 - TEST) * VALID, share * TEST)
-    dealt = data._replace(train=join(split.train, data.valid), valid=split.valid, test=split.test)
-    return of(dealt, data.name, f"random split {number}, 85.5/4.5/10", None)
+    again = data._replace(train=join(split.train, data.valid), valid=split.valid, test=split.test)
+    return of(again, data.name, f"random split {number}, 85.5/4.5/10", None)
 
 
 def drawn(config: Planted, shares: tuple[float, float] | None) -> RatingSet:
-    """Planted ratings: split by the thesis' scheme, or at random with shares for validation and test."""
+    """Draw planted ratings, split by the thesis' scheme, or at random with shares for validation and test."""
     key = jax.random.key(0)
     if shares is None:
         data, how = planted(key, config, scheme="thesis"), "nine latest ratings of each user held out"
@@ -72,7 +72,7 @@ def drawn(config: Planted, shares: tuple[float, float] | None) -> RatingSet:
 
 
 def ml_100k(paths: list[Path], sha256: str, note: str) -> RatingSet:
-    """MovieLens 100K, split as the thesis' data are (§5.4.1): its ratings have times."""
+    """Read MovieLens 100K, split as the thesis' data are (§5.4.1): its ratings have times."""
     table = read(paths[:1], Reading(scale="1,5,1"))
     split = splits.thesis(jax.random.key(0), table.ratings)
     data = Dataset("ml-100k", *split, table.catalogue, "", "")
@@ -81,7 +81,7 @@ def ml_100k(paths: list[Path], sha256: str, note: str) -> RatingSet:
 
 
 def fold(paths: list[Path], number: int) -> RatingSet:
-    """A fold of MovieLens 100K as it is published, u1 to u5; validation is carved from its training.
+    """Read a fold of MovieLens 100K, u1 to u5, as published; validation is taken from its training.
 
     paths: training and test of each.
 
@@ -96,7 +96,7 @@ def fold(paths: list[Path], number: int) -> RatingSet:
 
 
 def ml_1m(paths: list[Path], sha256: str, note: str) -> RatingSet:
-    """MovieLens 1M: a tenth at random is for the test, a twentieth of the rest for validation.
+    """Read MovieLens 1M: a tenth at random is for the test, a twentieth of the rest for validation.
 
     Raises UserError for other ratings than the published ones.
     """
@@ -116,21 +116,21 @@ def ml_1m(paths: list[Path], sha256: str, note: str) -> RatingSet:
 
 
 def moviedata(paths: list[Path], sha256: str, note: str) -> RatingSet:
-    """The split of MovieLens 1M that Salakhutdinov and Mnih published; validation is carved from its training."""
+    """Read MovieLens 1M as Salakhutdinov and Mnih split it; validation is taken from its training."""
     whole = read_dataset(paths, reading=Reading(scale="1,5,1")).dataset
 
     def carved(number: int) -> RatingSet:
         data = splits.carve(jax.random.key(number), whole, VALID)
-        told = f"{note}; its own test, validation a twentieth of its training at random"
-        return of(data, "moviedata", told, carved)
+        whole_note = f"{note}; its own test, validation a twentieth of its training at random"
+        return of(data, "moviedata", whole_note, carved)
 
     return carved(0)
 
 
 def netflix(paths: list[Path], sha256: str, note: str) -> RatingSet:
-    """The Netflix Prize: `probe.txt` is validation, taken out of training; `qualifying.txt`, if there, the test.
+    """Read the Netflix Prize: `probe.txt` is validation, taken out of training; `qualifying.txt` the test.
 
-    The ratings of the test are not in it; who rated what is, for conditional models.
+    The ratings of the test are not in it; its pairs of user and movie are, for conditional models.
     """
     probe, folder = paths[0], paths[0].parent
     qualifying = [

@@ -180,7 +180,7 @@ BUILT_IN = ("prose", "planted")  # need no files; planted are text and ratings
 
 
 def named(name: str) -> DataSet:
-    """What is known of a data set; raises UserError where nothing is."""
+    """Return what is known of a data set; raises UserError where nothing is."""
     if name not in DATA_SETS:
         known = ", ".join(DATA_SETS)
         raise UserError(
@@ -190,7 +190,7 @@ def named(name: str) -> DataSet:
 
 
 def folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
-    """The folder of data sets: as given, or the environment's BENCHMARK_DATA; None where neither is."""
+    """Find the folder of data sets: as given, or the environment's BENCHMARK_DATA; None where neither is."""
     given = os.environ.get(VARIABLE) if data_dir is None else os.fspath(data_dir)
     return Path(given) if given else None
 
@@ -240,7 +240,7 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Any:
 
 
 def sha256_of(path: Path, unpack: bool = False) -> str:
-    """The sha256 of a file, or of what it holds gzipped; raises UserError for a file that cannot be read."""
+    """Hash a file, or what it holds gzipped; raises UserError for a file that cannot be read."""
     try:
         with gzip.open(path) if unpack else open(path, "rb") as f:
             return hashlib.file_digest(cast(IO[bytes], f), "sha256").hexdigest()  # type: ignore[arg-type]

@@ -12,28 +12,28 @@ ROUNDS = 5  # that a speed is the median of
 
 
 def perplexity(log_probs: np.ndarray) -> float:
-    """exp of the mean of -log P over the events."""
+    """Compute exp of the mean of -log P over the events."""
     return float(np.exp(-np.mean(log_probs, dtype=np.float64)))
 
 
 def test_perplexity(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Of one model."""
+    """Measure the test perplexity of a model."""
     return {"perplexity": perplexity(store.get(specs[0]).predictions("test"))}
 
 
 def each(names: tuple[str, ...], store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Of several models, each in its column."""
+    """Measure the test perplexities of several models, each in its column."""
     return {n: test_perplexity(store, (spec,))["perplexity"] for n, spec in zip(names, specs, strict=True)}
 
 
 def reduction(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Of a model with a random tree and one with a learned tree, and how much lower the second is."""
+    """Measure a model with a random tree and one with a learned tree, and how much lower the second is."""
     random, learned = (test_perplexity(store, (spec,))["perplexity"] for spec in specs)
     return {"random": random, "learned": learned, "reduction": random - learned}
 
 
 def mixed(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Of a model, and of its mixtures with an n-gram model: (model, n-gram).
+    """Measure a model, and its mixtures with an n-gram model: (model, n-gram).
 
     With equal weights, and with the weight that maximises the likelihood of the validation text (Eq. 3.26).
     """
@@ -49,14 +49,14 @@ def mixed(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
 
 
 def tree_statistics(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Of a model's tree."""
+    """Measure a model's tree."""
     counts = np.bincount(store.corpus.train, minlength=len(store.corpus.vocabulary))
     length, codes, nodes = statistics(store.tree(specs[0]), counts)
     return {"length": length, "codes": codes, "nodes": nodes}
 
 
 def minutes(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Of an epoch of training, without validation and compilation: timed now, whenever the model was trained."""
+    """Time an epoch of training, without validation and compilation: now, whenever the model was trained."""
     store.get(specs[0])  # a learned tree is there only then
     trainer = store.trainer(specs[0])
     seconds = epoch_seconds(trainer, ROUNDS)
@@ -64,13 +64,13 @@ def minutes(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
 
 
 def bias_variance(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Of models trained on different training texts (Eq. 4.8-4.10)."""
+    """Measure bias and variance of models of different training texts (Eq. 4.8-4.10)."""
     bias, variance = mixture.bias_variance([store.get(spec).predictions("test") for spec in specs])
     return {"bias": bias, "variance": variance}
 
 
 def combined(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Perplexities of the average prediction of the first half of the models, the HLBLs, and of the n-grams."""
+    """Measure the average prediction of the first half of the models, the HLBLs, and that of the n-grams."""
     half = len(specs) // 2
     halves = {"hlbl": specs[:half], "kn": specs[half:]}
     return {name: _of_average(store, half) for name, half in halves.items()}

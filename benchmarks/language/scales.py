@@ -55,7 +55,7 @@ SCALES = {
 
 
 def corpus(name: str, scale: Scale, data_dir: Path | None = None) -> Corpus:
-    """A data set at this scale: whole, or the beginning of each of its parts, cut at a line end."""
+    """Load a text at this scale: whole, or the beginning of each of its parts, cut at a line end."""
     if scale.events is None:
         return data.load(name, data_dir)
     wanted = (scale.events, scale.events // 5, scale.events // 5)
@@ -71,7 +71,7 @@ def corpus(name: str, scale: Scale, data_dir: Path | None = None) -> Corpus:
 
 
 def zipf_text(num_words: int, events: int, seed: int = 0) -> np.ndarray:
-    """Ids with the frequencies of Zipf's law: int32[events]. Speed depends on nothing else of a text."""
+    """Draw ids with the frequencies of Zipf's law: int32[events]. Speed depends on nothing else of a text."""
     rates = 1 / np.arange(1, num_words + 1)
     draws = jax.random.uniform(jax.random.key(seed), (events,))
     cumulated = np.cumsum(rates / rates.sum())
@@ -79,7 +79,7 @@ def zipf_text(num_words: int, events: int, seed: int = 0) -> np.ndarray:
 
 
 def speed_text(num_words: int = 10_000, events: int = 100_000) -> Corpus:
-    """A text on which speed is measured, of the Penn Treebank's number of words."""
+    """Draw a text on which speed is measured, of the Penn Treebank's number of words."""
     ids = zipf_text(num_words, events)
     words = Vocabulary((EOS, *(f"w{i}" for i in range(1, num_words))))
     note = f"{events:,} words by Zipf's law, {num_words:,} different ones"

@@ -39,7 +39,7 @@ class Spec:
     left_out: tuple[int, int] | None = None  # (i, n): trained without the i-th of n parts of the text
 
     def label(self) -> str:
-        """A short name for people, part of the folder's name."""
+        """Return a short name for people, part of the folder's name."""
         config = dict(self.config)
         if "order" in config:  # n-grams have no seed
             name = f"{'' if config.get('interpolated', True) else 'back-off-'}{self.model}{config['order']}"
@@ -57,7 +57,7 @@ class Spec:
 
 
 def bootstrap(spec: Spec) -> Spec | None:
-    """The random-tree model of the same seed from whose features a tree is built; None: needs none."""
+    """Return the random-tree model of the same seed from whose features a tree is built; None: needs none."""
     if spec.tree is None or spec.tree_of is not None or spec.tree[0] == "random":
         return None
     return Spec(spec.model, seed=spec.seed, tree=RANDOM)
@@ -68,7 +68,7 @@ class LanguageStore(Store[Spec]):
 
     thesis_data = "AP News, 14 million words"
     unit = "words"
-    stand_in = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
+    substitutes = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
     sources = adapter.SOURCES
     scale: Scale
 
@@ -82,7 +82,7 @@ class LanguageStore(Store[Spec]):
         return adapter.models()
 
     def describe(self) -> dict[str, Any]:
-        """The data as a record names it."""
+        """Describe the data as a record does."""
         corpus = self.corpus
         return {
             "name": corpus.name, "sha256": corpus.sha256, "note": corpus.note, "words": len(corpus.vocabulary),
@@ -90,7 +90,7 @@ class LanguageStore(Store[Spec]):
         }  # fmt: skip
 
     def size(self) -> str:
-        """How much data there is, in words."""
+        """Say how much data there is."""
         corpus = self.corpus
         return (
             f"{len(corpus.train):,} events for training, {len(corpus.test):,} for the test, "
@@ -98,7 +98,7 @@ class LanguageStore(Store[Spec]):
         )
 
     def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
-        """A model's validation, epoch by epoch, as a record names it."""
+        """Return a model's validation, epoch by epoch, under the name that a record has for it."""
         return {"validation_perplexity": [round(float(np.exp(line["valid"])), 3) for line in history]}
 
     @staticmethod
@@ -107,7 +107,7 @@ class LanguageStore(Store[Spec]):
         return Spec(model, tree=RANDOM if adapter.structure_options(model) is not None else None)
 
     def identity(self, spec: Spec) -> dict[str, Any]:
-        """All that determines the trained model, apart from the source code."""
+        """Return all that determines the trained model, apart from the source code."""
         known: dict[str, Any] = {
             "kind": spec.model,
             "data": {"name": self.corpus.name, "sha256": self.corpus.sha256},
@@ -130,7 +130,7 @@ class LanguageStore(Store[Spec]):
         return known | {"tree": tree}
 
     def _recipe(self, spec: Spec) -> tuple[Recipe, dict[str, Any]]:
-        """The recipe of a model that the engine fits, and its configuration."""
+        """Return the recipe of a model that the engine fits, and its configuration."""
         recipe, config = adapter.recipe(spec.model, self.recipe, self.scale.num_features)
         return self.scale.adapt(spec.model, self.recipe, recipe), config | dict(spec.config)
 
@@ -160,7 +160,7 @@ class LanguageStore(Store[Spec]):
         return Fitted(trained.seconds, len(corpus.train), {"valid": valid, "test": test})
 
     def _given_tree(self, whole: Spec, part: int | None, directory: Path) -> Path:
-        """The file of a model's tree, or of four replicas of one of its four subtrees."""
+        """Return the file of a model's tree, or of four replicas of one of its four subtrees."""
         if part is None:
             return self.get(whole).directory / FILE
         path = directory.with_name(f"{directory.name}.tree.npz")
@@ -172,15 +172,15 @@ class LanguageStore(Store[Spec]):
         return tree_file.load(self.get(spec).directory / FILE)
 
     def below(self, spec: Spec) -> list[Spec]:
-        """Models that this one's tree is made from."""
+        """Return models that this one's tree is made from."""
         return [other for other in (spec.tree_of, bootstrap(spec)) if other is not None]
 
     def shape(self, spec: Spec) -> tuple[Any, ...]:
-        """What decides how long training takes."""
+        """Return what decides how long training takes."""
         return spec.model, spec.config, spec.tree and spec.tree[1:]
 
     def trainer(self, spec: Spec) -> Trainer:
-        """The training of a model of this shape, at its first step; a tree that is not there is replaced."""
+        """Return the training of a model of this shape, at its first step; a tree that is not there is replaced."""
         recipe, config = self._recipe(spec)
         structure = None
         if spec.tree is not None and self.is_there(spec):
@@ -192,12 +192,12 @@ class LanguageStore(Store[Spec]):
         return adapter.trainer(spec.model, self.corpus, recipe, config, structure)
 
     def validation(self) -> int:
-        """How many words are scored after each epoch."""
+        """Return how many words are scored after each epoch."""
         return len(self.corpus.valid)
 
 
 def subtrees(tree: Tree) -> list[Tree]:
-    """The four trees that were joined to a four times overcomplete one (Table 4.6: S1 to S4)."""
+    """Return the four trees that were joined to a four times overcomplete one (Table 4.6: S1 to S4)."""
     roots = [grandchild for child in tree.children[0] for grandchild in tree.children[child]]
     parts = []
     for root in roots:

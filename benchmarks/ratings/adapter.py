@@ -100,7 +100,7 @@ def _prepared(
 
 
 def trainer(model: str, data: Dataset, rated: Pairs, recipe: Recipe, config: Mapping[str, Any]) -> Trainer:
-    """A model's training at its first step, outside of any folder."""
+    """Return a model's training at its first step, outside of any folder."""
     ready, _ = _prepared(model, data, rated, config)
     return Trainer(ready.program, ready.params, ready.train, recipe, jax.random.key(1), None)
 

@@ -19,7 +19,7 @@ KNOWN = {("PMF500", "CPMF500"): {10: -0.0017}, ("movie-bias", "CPMF"): {1: 0.012
 
 @contextmanager
 def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:
-    """Axes side by side or one above the other, under a title; saved at the end, whole or not at all."""
+    """Draw axes side by side or one above the other, under a title; saved at the end, whole or not at all."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -39,7 +39,7 @@ def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:
 
 
 def features(result: dict[str, Any], path: Path) -> None:
-    """Figure 5.3: validation RMSE by number of features, ours and the thesis'."""
+    """Draw Figure 5.3: validation RMSE by number of features, ours and the thesis'."""
     with panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
         models = list(dict.fromkeys(row["label"][0] for row in result["rows"]))
         for model, style in zip(models, STYLES, strict=True):
@@ -57,7 +57,7 @@ def features(result: dict[str, Any], path: Path) -> None:
 
 
 def rated_sets(result: dict[str, Any], path: Path) -> None:
-    """Figures 5.1 and 5.2: RMSE by the size of the rated set; the thesis' first and last."""
+    """Draw Figures 5.1 and 5.2: RMSE by the size of the rated set; the thesis' first and last."""
     rbm, crbm = ([r for r in result["rows"] if r["label"][0] == model] for model in ("RBM", "CRBM"))
     with panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
         x = [row["cells"]["rated"]["mean"] for row in crbm]
@@ -78,7 +78,7 @@ def rated_sets(result: dict[str, Any], path: Path) -> None:
 
 
 def bins(result: dict[str, Any], path: Path) -> None:
-    """Figures 5.4 to 5.8: RMSE on bins of users, above; below it by how much one model is better than another."""
+    """Draw Figures 5.4 to 5.8: RMSE on bins of users; below it, how much better one model is than another."""
     *rows, every = result["rows"]
     ranges = [f"{row['cells']['fewest']['mean']:.0f}-{row['cells']['most']['mean']:.0f}" for row in rows]
     names = [column["name"] for column in result["columns"] if column["name"] not in ("fewest", "most")]
@@ -115,7 +115,7 @@ def bins(result: dict[str, Any], path: Path) -> None:
 
 
 def _here(result: dict[str, Any], number: int, name: str) -> str:
-    """The size of a model that stands for one of the thesis' size, where it is another."""
+    """Return the size of our model, where it is not the thesis'."""
     if not name[-1].isdigit():
         return ""
     config = result["models"][result["rows"][0]["models"][number]]["config"]
@@ -124,7 +124,7 @@ def _here(result: dict[str, Any], number: int, name: str) -> str:
 
 
 def _curve(ax: Any, x: Sequence[float], found: list[dict[str, Any]], style: str, label: str) -> None:
-    """Means, with standard deviations where there are several seeds."""
+    """Draw means, with standard deviations where there are several seeds."""
     spread = [cell["sd"] for cell in found]
     y = [cell["mean"] for cell in found]
     ax.errorbar(x, y, None if None in spread else spread, fmt=style, capsize=3, label=label)

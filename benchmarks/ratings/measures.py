@@ -16,19 +16,19 @@ PARTS: tuple[Part, ...] = ("valid", "test")
 
 
 def errors(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
-    """Of one model: RMSE on validation ratings, and on the test's where there is one."""
+    """Measure RMSE on validation ratings, and on the test's where there is one."""
     (spec,) = specs
     found = {part: store.evaluate(spec, part) for part in PARTS}
     return {part: evaluation.rmse for part, evaluation in found.items() if evaluation.count}
 
 
 def errors_and_size(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
-    """Likewise, with the millions of parameters of the model."""
+    """Measure likewise, with the millions of parameters of the model."""
     return {"parameters": store.num_parameters(specs[0]) / 1e6, **errors(store, specs)}
 
 
 def errors_and_rated(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
-    """Likewise, with how many thousands of pairs of user and movie the model conditions on."""
+    """Measure likewise, with how many thousands of pairs of user and movie the model conditions on."""
     (spec,) = specs
     pairs = {}
     if spec.trained_on is not None and adapter.uses_rated_items(spec.model):
@@ -37,7 +37,7 @@ def errors_and_rated(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
 
 
 def in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
-    """Validation RMSE on the users of a bin; bins hold equally many users, from few training ratings to many."""
+    """Measure validation RMSE on the users of a bin; bins hold equally many, from few training ratings to many."""
     users = user_bins(store)
     values = {name: per_bin(store, spec, users)[number] for name, spec in zip(names, specs, strict=True)}
     return _of_bin(users, number, values)
@@ -46,7 +46,7 @@ def in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[S
 def left_out_in_bin(
     number: int, names: Sequence[str], store: RatingStore, specs: tuple[Spec, ...]
 ) -> Measured:
-    """Likewise for users none of whose ratings were trained on: predicted from which movies they rated in training.
+    """Measure likewise users whose ratings were not trained on: predicted from which movies they rated.
 
     specs: of each model in turn, one for each group of users left out; squared errors of all groups are added up.
     """
@@ -59,13 +59,13 @@ def left_out_in_bin(
 
 
 def user_bins(store: RatingStore) -> Bins:
-    """Users with training ratings, by how many they have."""
+    """Sort users with training ratings into bins, by how many they have."""
     data = store.data
     return bins(np.bincount(data.train.user, minlength=data.catalogue.num_users), BINS)
 
 
 def per_bin(store: RatingStore, spec: Spec, users: Bins) -> list[Evaluation]:
-    """The errors of a model on each bin's validation ratings, and last on all."""
+    """Measure the errors of a model on each bin's validation ratings, and last on all."""
     valid = store.data.valid
     if spec.group is not None:
         valid = take(valid, store.groups[valid.user] == spec.group)

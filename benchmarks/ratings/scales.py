@@ -52,14 +52,14 @@ SCALES = {
 
 
 def rating_set(name: str, scale: Scale, data_dir: Path | None = None) -> RatingSet:
-    """A data set of ratings, split."""
+    """Load a data set of ratings, split."""
     if name == "planted":
         return drawn(scale.planted, scale.shares)
     return data.load(name, data_dir)
 
 
 def speed_ratings() -> RatingSet:
-    """The ratings on which speed is measured: MovieLens 1M where it is, otherwise as many planted ones."""
+    """Load the ratings on which speed is measured: MovieLens 1M where it is, otherwise as many planted ones."""
     try:
         return data.load("ml-1m", None)
     except UserError as error:

@@ -42,7 +42,7 @@ class Share(NamedTuple):
     sets: int = 1
 
     def ends(self, ratings: int) -> tuple[int, int]:
-        """How many of so many training ratings are trained on, and with how many more the rated set ends."""
+        """Return how many of so many training ratings are trained on, and with how many more the rated set ends."""
         first = round(ratings * self.millions / NETFLIX_MILLIONS)
         return first, first + (ratings - first) * self.added // self.sets
 
@@ -61,7 +61,7 @@ class Spec:
     split: int = 0
 
     def label(self) -> str:
-        """A short name for people, part of the folder's name."""
+        """Return a short name for people, part of the folder's name."""
         name = f"{self.model}{self.size or ''}" + ("-all-pairs" if self.rated == "all" else "")
         if self.trained_on is not None:
             millions, added, sets = self.trained_on
@@ -84,7 +84,7 @@ class RatingStore(Store[Spec]):
 
     def __init__(self, ratings: RatingSet, scale: Scale, recipe: str, work: Path, show: bool = False):
         super().__init__(scale, recipe, work, show)
-        self.data, self.asked, _ = ratings
+        self.data, self.held_out, _ = ratings
         self.name = self.data.name
         self._splits = {0: ratings}
 
@@ -94,7 +94,7 @@ class RatingStore(Store[Spec]):
         return adapter.models()
 
     def describe(self) -> dict[str, Any]:
-        """The data as a record names it."""
+        """Describe the data as a record does."""
         data, test = self.data, self.data.test
         return {
             "name": data.name, "sha256": data.sha256, "note": data.note,
@@ -106,7 +106,7 @@ class RatingStore(Store[Spec]):
         }  # fmt: skip
 
     def size(self) -> str:
-        """How much data there is, in words."""
+        """Say how much data there is."""
         known = self.describe()
         ratings = ", ".join(f"{count:,} for {part}" for part, count in zip(
             ("training", "validation", "the test"), known["ratings"].values(), strict=True
@@ -114,18 +114,18 @@ class RatingStore(Store[Spec]):
         return f"{known['users']:,} users, {known['items']:,} movies; ratings: {ratings}"
 
     def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
-        """A model's validation, epoch by epoch, as a record names it: of predictions not clipped."""
+        """Return a model's validation, epoch by epoch, under the name that a record has for it."""
         return {"validation_rmse": [round(float(np.sqrt(line["valid"])), 5) for line in history]}
 
     @staticmethod
     def example(model: str, scale: Scale) -> Spec:
-        """A model of this name in the size that is usual at a scale."""
+        """Return a model of this name in the size that is usual at a scale."""
         sizes = {"num_features": scale.features, "num_hidden": scale.hidden}
         field = adapter.size_name(model)
         return Spec(model, sizes[field][USUAL] if field else 0)
 
     def ratings(self, spec: Spec) -> RatingSet:
-        """The data, split as for this model.
+        """Return the data, split as for this model.
 
         Raises:
             UserError: the data are split in one way only.
@@ -138,8 +138,8 @@ class RatingStore(Store[Spec]):
         return self._splits[spec.split]
 
     def identity(self, spec: Spec) -> dict[str, Any]:
-        """All that determines the trained model, apart from the source code."""
-        data, asked, _ = self.ratings(spec)
+        """Return all that determines the trained model, apart from the source code."""
+        data, held_out, _ = self.ratings(spec)
         recipe, config = self._recipe(spec)
         known: dict[str, Any] = {
             "kind": spec.model,
@@ -152,17 +152,17 @@ class RatingStore(Store[Spec]):
             return known
         known |= {"seed": spec.seed, "recipe": asdict(recipe)}
         if adapter.uses_rated_items(spec.model):
-            pairs = hashlib.sha256(np.stack(asked).astype("<i4").tobytes()).hexdigest()
+            pairs = hashlib.sha256(np.stack(held_out).astype("<i4").tobytes()).hexdigest()
             known["rated"] = spec.rated if spec.rated == "train" else {"train and": pairs}
         return known
 
     def _recipe(self, spec: Spec) -> tuple[Recipe | None, dict[str, Any]]:
-        """The recipe of a model, None for a closed form, and its configuration."""
+        """Return the recipe of a model, None for a closed form, and its configuration."""
         recipe, config = adapter.recipe(spec.model, self.recipe, spec.size)
         return recipe and self.scale.adapt(spec.model, self.recipe, recipe), config
 
     def evaluate(self, spec: Spec, part: Part = "valid") -> Evaluation:
-        """The errors of a model's predictions; of no ratings where the data set has no test."""
+        """Measure the errors of a model's predictions; of no ratings where the data set has no test."""
         data = self.ratings(spec).data
         ratings = data.valid if part == "valid" else data.test
         if ratings is None:
@@ -180,9 +180,9 @@ class RatingStore(Store[Spec]):
         return np.asarray(permutation(jax.random.key(0), len(self.data.train.user)))
 
     def training_data(self, spec: Spec) -> tuple[Dataset, Pairs]:
-        """What a model is trained on, and the pairs that it conditions on beside."""
-        data, asked, _ = self.ratings(spec)
-        rated = asked if spec.rated == "all" else adapter.NONE
+        """Return what a model is trained on, and the further pairs that it conditions on."""
+        data, held_out, _ = self.ratings(spec)
+        rated = held_out if spec.rated == "all" else adapter.NONE
         if spec.trained_on is not None:
             first, last = spec.trained_on.ends(len(data.train.user))
             rest = (self._rank >= first) & (self._rank < last)
@@ -216,22 +216,22 @@ class RatingStore(Store[Spec]):
         return model.stars(predictor, ratings.user, ratings.item, clip=False)
 
     def shape(self, spec: Spec) -> tuple[Any, ...]:
-        """What decides how long training takes."""
+        """Return what decides how long training takes."""
         return spec.model, spec.size, spec.rated, spec.trained_on, spec.group is None
 
     def trainer(self, spec: Spec) -> Trainer:
-        """The training of a model of this shape, at its first step."""
+        """Return the training of a model of this shape, at its first step."""
         data, rated = self.training_data(spec)
         recipe, config = self._recipe(spec)
         assert recipe is not None
         return adapter.trainer(spec.model, data, rated, recipe, config)
 
     def validation(self) -> int:
-        """How many ratings are scored after each epoch."""
+        """Return how many ratings are scored after each epoch."""
         return len(self.data.valid.user)
 
     def num_parameters(self, spec: Spec) -> int:
-        """How many numbers a model learns."""
+        """Return how many numbers a model learns."""
         _, config = self._recipe(spec)
         return adapter.num_parameters(spec.model, self.ratings(spec).data.catalogue, config)
 

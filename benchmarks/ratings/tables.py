@@ -66,7 +66,7 @@ def sized(scale: Scale, model: str, theirs: int) -> Spec:
 
 
 def sweep(scale: Scale, seeds: int | None, *models: str) -> Iterator[tuple[str, int, Row]]:
-    """Models at every size: name, the thesis' size, row."""
+    """Make rows of models at every size: name, the thesis' size, row."""
     for model in models:
         theirs, ours = (HIDDEN, scale.hidden) if model in RBMS else (FEATURES, scale.features)
         for size, published in zip(theirs, MODELS[model][1], strict=True):
@@ -144,7 +144,7 @@ def rated_sets(millions: int, scale: Scale, seeds: int | None) -> list[Row]:
 
 
 def _of(millions: float) -> str:
-    """A share of the training ratings, as a part of the thesis' 99 million."""
+    """Write a share of the training ratings, as a part of the thesis' 99 million."""
     return f"{millions / NETFLIX_MILLIONS:.0%}"
 
 
@@ -186,7 +186,7 @@ def figure_5_5(scale: Scale, seeds: int | None) -> list[Row]:
 
 
 def means(rows: list[dict[str, Any]], column: str = "valid") -> dict[str, list[float]]:
-    """Figures of a column by model, in the order of sizes."""
+    """Collect the figures of a column by model, in the order of sizes."""
     found: dict[str, list[float]] = {}
     for row in rows:
         found.setdefault(row["label"][0], []).append(row["cells"][column]["mean"])
@@ -194,7 +194,7 @@ def means(rows: list[dict[str, Any]], column: str = "valid") -> dict[str, list[f
 
 
 def below(one: list[float], other: list[float]) -> str:
-    """In how many of the pairs the first is lower."""
+    """Say in how many of the pairs the first is lower."""
     return f"at {wins(one, other)} of {len(one)} sizes"
 
 
@@ -328,7 +328,7 @@ TABLES = {
         _table(
             "random-splits", "5.4", "The models over several splits of the ratings", ("model", "size"),
             (TEST, VALID), random_splits,
-            "Not of the thesis: as others report MovieLens. The data are split anew for every seed, not as said above, "
+            "Not of the thesis: as others report MovieLens. The data are split anew for every seed, "
             "and ± is over splits. MovieLens 100K has its folds u1 to u5; of moviedata only validation "
             "is drawn anew; all else is split at random, 85.5/4.5/10, and the ratings by which recipes were chosen, "
             "the validation of other tables, are never in the test. "

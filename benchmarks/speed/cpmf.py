@@ -21,7 +21,7 @@ def measure(
     grid: Any = None,
     passes: tuple[str, Any] = PASSES,
 ) -> dict[str, Any]:
-    """Seconds to validation errors, of the best of a grid of settings, and ratings per second of a pass.
+    """Measure seconds to validation errors, of the best of a grid, and ratings per second of a pass.
 
     (`peers`: none; the programs beside PMF have no such model.)
     """

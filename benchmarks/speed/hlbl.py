@@ -46,7 +46,7 @@ class Timed(NamedTuple):
 
 
 def tree_like_t7(num_words: int, seed: int = 0) -> Tree:
-    """Four unbalanced trees under new roots, some words on both sides of a node, as ADAPTIVE(0.4) x 4 makes.
+    """Make four unbalanced trees under new roots, some words on both sides of a node, as ADAPTIVE(0.4) x 4 does.
 
     In the thesis a word of T7 has 6.8 codes and 143.2 decisions (Table 4.3), and so nearly here.
     """
@@ -78,7 +78,7 @@ def tree_like_t7(num_words: int, seed: int = 0) -> Tree:
 
 
 def training(tree: Tree, corpus: Corpus) -> Timed:
-    """Steps of SGD in the engine's compiled loop, in words per second."""
+    """Prepare steps of SGD in the engine's compiled loop, in words per second."""
     counts = np.bincount(corpus.train, minlength=tree.num_words)
     config = hlbl.Config(num_words=tree.num_words, num_nodes=len(tree.children))
     tree = by_visits(tree, counts, config.num_hot)
@@ -103,12 +103,12 @@ def training(tree: Tree, corpus: Corpus) -> Timed:
 
 
 def flat_training(corpus: Corpus) -> Callable[[], float]:
-    """The same of the flat model: a full softmax, likewise by plain SGD."""
+    """Prepare the same of the flat model: a full softmax, likewise by plain SGD."""
     return speed_lbl.our_steps(lbl.Config(len(corpus.vocabulary)), lbl.RECIPES["thesis"][0], corpus)
 
 
 def tree_of_mean_depth(depth: float, counts: np.ndarray) -> Tree:
-    """A tree whose codes are `depth` long on average, whatever the number of words.
+    """Make a tree whose codes are `depth` long on average, whatever the number of words.
 
     All nodes split their words in the same proportion, which decides the mean. Frequent words get the leaves
     nearest to `depth`, so that training, too, sees codes of that length.
@@ -187,7 +187,7 @@ def bare_loop(tree: Tree, ids: np.ndarray, rows_per_word: int) -> Callable[[], f
 
 
 def measure(peers: bool = False) -> dict[str, Any]:
-    """HLBL training (100 features, context 5, batches of 1000) in words per second, and what it is compared with.
+    """Measure HLBL training (100 features, context 5, batches of 1000) in words per second.
 
     At 18,000 words with trees like the thesis' T1 and T7 (Table 4.3), beside LBL. Then with codes of 20
     decisions for all of 10,000, 100,000 and 1,000,000 words: `time_vs_bare` is the time per word over that of

@@ -27,7 +27,7 @@ STEPS, EVENTS, MATMUL = 8, 100_000, 4000
 
 
 def flops_per_word(config: lbl.Config) -> int:
-    """Multiplications and additions of one example's matrix products, forward and backward.
+    """Count multiplications and additions of one example's matrix products, forward and backward.
 
     A product costs twice its size, its two gradients as much each. Softmax and update are left out.
     """
@@ -36,13 +36,13 @@ def flops_per_word(config: lbl.Config) -> int:
 
 
 def our_steps(config: lbl.Config, recipe: Recipe, corpus: Corpus) -> Callable[[], float]:
-    """A function that takes STEPS steps in the engine's compiled loop and returns words per second."""
+    """Return a function that takes STEPS steps in the engine's compiled loop and returns words per second."""
     given = {"num_features": config.num_features, "context_size": config.context_size}
     return step_rate(adapter.trainer("lbl", corpus, recipe, given, None), STEPS)
 
 
 def torch_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray, compiled: bool) -> Callable[[], float]:
-    """The same minibatches through the same step in PyTorch."""
+    """Return a function that takes the same minibatches through the same step in PyTorch."""
     from benchmarks.speed.peers import lbl_torch
 
     params = lbl.init(jax.random.key(0), config, np.bincount(ids, minlength=config.num_words))
@@ -63,7 +63,7 @@ def torch_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray, compiled: b
 
 
 def matmul_rate() -> float:
-    """Operations per second of a 4000 x 4000 x 4000 float32 product."""
+    """Measure operations per second of a 4000 x 4000 x 4000 float32 product."""
     a = jnp.ones((MATMUL, MATMUL), jnp.float32)
     product = jax.jit(jnp.matmul)
     jax.block_until_ready(product(a, a))
@@ -73,10 +73,10 @@ def matmul_rate() -> float:
 
 
 def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000) -> dict[str, Any]:
-    """LBL training (100 features, context 5) in words per second, and what it is compared with.
+    """Measure LBL training (100 features, context 5) in words per second, and what it is compared with.
 
     Ratios of medians: `vs_torch` beside the better of eager and compiled PyTorch with as many threads as
-    cores (left out, and that said, where it is not installed), `of_matmul_rate` of the float32 matrix-product rate.
+    cores (listed as left out where it is not installed), `of_matmul_rate` of the float32 matrix-product rate.
     """
     out = missing("torch") if peers else None
     theirs = peers and out is None

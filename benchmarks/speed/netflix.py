@@ -18,7 +18,7 @@ MODELS: dict[str, dict[str, Any]] = {  # steps of as many users or ratings as se
 
 
 def measure(peers: bool = False, shape: Planted = NETFLIX) -> dict[str, Any]:
-    """Seconds of a pass, shuffling included and apart, and the most memory that this process has held so far.
+    """Measure seconds of a pass, shuffling included and apart, and the most memory that this process has held.
 
     (`peers`: none.) PMF shuffles groups of ratings, which it lays out before the first pass: that is counted in what is
     "once". Drawing the ratings takes a minute or two, which is not counted, but is held in memory.
@@ -37,7 +37,7 @@ def measure(peers: bool = False, shape: Planted = NETFLIX) -> dict[str, Any]:
 
 
 def one_pass(model: str, data: Dataset, setting: dict[str, Any]) -> dict[str, Any]:
-    """A pass of a model from its initial parameters: seconds, ratings per second, its training error."""
+    """Measure a pass of a model from its initial parameters: seconds, ratings per second, training error."""
     begin = time.perf_counter()
     trainer = time_to_error.trainer(model, data, **setting)
     laid_out = time.perf_counter()

@@ -26,9 +26,9 @@ MANY = 11  # passes that are timed against one, of peers
 def measure(
     peers: bool = False, problem: Problem | None = None, ranks: tuple[int, ...] = RANKS, grid: Any = None
 ) -> dict[str, Any]:
-    """Seconds to validation errors, of the best of a grid of settings; and ratings per second of a pass.
+    """Measure seconds to validation errors, of the best of a grid, and ratings per second of a pass.
 
-    Peers are those of `peers.factorizers`, each with its own grid; who cannot be loaded is left out, and said.
+    Peers are those of `peers.factorizers`, each with its own grid; those that cannot be loaded are left out and listed.
     """
     problem = time_to_error.problem(ERRORS) if problem is None else problem
     grid = GRID if grid is None else grid

@@ -21,7 +21,7 @@ def measure(
     grid: Any = None,
     passes: tuple[str, Any] = PASSES,
 ) -> dict[str, Any]:
-    """Seconds to validation errors with 100 hidden units, and ratings per second of a pass of CD-1.
+    """Measure seconds to validation errors with 100 hidden units, and ratings per second of a pass of CD-1.
 
     (`peers`: none; the programs beside PMF have no such model for ratings.)
     """

@@ -23,12 +23,12 @@ SCALE = "cpu"  # of models that are not compared
 
 
 def names() -> list[str]:
-    """What can be measured: comparisons, and every model that is trained step by step."""
+    """List what can be measured: comparisons, and every model that is trained step by step."""
     return sorted({*COMPARED, *registry.engine_models()})
 
 
 def usual() -> list[str]:
-    """What is measured when nothing is named."""
+    """List what is measured when nothing is named."""
     return [name for name in names() if name not in LONG]
 
 
@@ -49,7 +49,7 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
 
 
 def _measured(chosen: list[str], peers: bool) -> Iterator[dict[str, Any]]:
-    """Figures as they come: of each comparison, then of all other models together."""
+    """Measure each comparison, then all other models together; figures as they come."""
     for name in (name for name in chosen if name in COMPARED):
         yield {name: importlib.import_module(f"benchmarks.speed.{name}").measure(peers=peers)}
     if others := [name for name in chosen if name not in COMPARED]:
@@ -57,7 +57,7 @@ def _measured(chosen: list[str], peers: bool) -> Iterator[dict[str, Any]]:
 
 
 def stores(models: Iterable[str]) -> dict[str, Store]:
-    """For each model, a store of the data that speed is measured on; nothing is written to it."""
+    """Open, for each model, a store of the data that speed is measured on; nothing is written to it."""
     known, made = registry.engine_models(), {}
     found = {}
     for name in models:
@@ -70,7 +70,7 @@ def stores(models: Iterable[str]) -> dict[str, Store]:
 
 
 def flat(figures: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Nested figures as lines of a table."""
+    """Flatten nested figures into lines of a table."""
     for name, value in figures.items():
         if isinstance(value, Mapping) and "quartiles" in value:
             low, high = (_number(quartile) for quartile in value["quartiles"])
@@ -88,7 +88,7 @@ def _number(value: float) -> str:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """The figures for people."""
+    """Write the figures for people."""
     lines = [
         "# speed",
         "",

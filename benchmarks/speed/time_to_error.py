@@ -56,7 +56,7 @@ class Trial(NamedTuple):
 
 
 def problem(errors: tuple[float, ...]) -> Problem:
-    """MovieLens 1M, where it is; otherwise as many planted ratings, and errors relative to what is known of them.
+    """Load MovieLens 1M; where it is not, draw as many ratings, with errors relative to what is known of them.
 
     The same split for all: a tenth for the test, which nothing reads here, a twentieth of the rest for validation.
     """
@@ -68,7 +68,7 @@ def problem(errors: tuple[float, ...]) -> Problem:
 
 
 def planted_problem(shape: Planted, why: str) -> Problem:
-    """Planted ratings, and 6 % and 3 % above their reference as the errors to reach."""
+    """Draw planted ratings, with 6 % and 3 % above their reference as the errors to reach."""
     drawn = planted(jax.random.key(0), shape, 0.045, 0.1)
     assert drawn.truth is not None
     known = reference(drawn.truth, drawn.train, drawn.valid, drawn.catalogue.scale).rmse
@@ -77,7 +77,7 @@ def planted_problem(shape: Planted, why: str) -> Problem:
 
 
 def configured(model: str, **setting: Any) -> tuple[Recipe, dict[str, Any]]:
-    """A model's tuned recipe and its configuration; a setting names fields of either to change."""
+    """Return a model's tuned recipe and its configuration; a setting names fields of either to change."""
     recipe, config = adapter.recipe(model, "tuned", None)
     assert recipe is not None
     of_recipe = {field.name for field in fields(Recipe)} & setting.keys()
@@ -86,7 +86,7 @@ def configured(model: str, **setting: Any) -> tuple[Recipe, dict[str, Any]]:
 
 
 def trainer(model: str, data: Dataset, **setting: Any) -> Trainer:
-    """The training of a model in this setting, at its first step."""
+    """Return the training of a model in this setting, at its first step."""
     return adapter.trainer(model, data, adapter.NONE, *configured(model, **setting))
 
 
@@ -108,7 +108,7 @@ def trial(train: Train, setting: Mapping[str, Any], data: Dataset) -> Trial:
 
 @functools.cache
 def _compilations() -> list[tuple[float, float]]:
-    """A list that grows by the begin and end of everything that JAX traces, lowers or compiles from now on."""
+    """Return a list that grows by the begin and end of everything that JAX traces, lowers or compiles from now on."""
     spans: list[tuple[float, float]] = []
 
     def listen(event: str, duration_secs: float, **_: Any) -> None:
@@ -121,7 +121,7 @@ def _compilations() -> list[tuple[float, float]]:
 
 
 def covered(spans: Sequence[tuple[float, float]], begin: float) -> float:
-    """Seconds since `begin` that spans cover, which may overlap: what is traced while something else is."""
+    """Sum the seconds since `begin` that spans cover, which may overlap: what is traced while something else is."""
     total = 0.0
     for first, last in sorted(spans):
         total += max(0.0, last - max(first, begin))
@@ -131,7 +131,7 @@ def covered(spans: Sequence[tuple[float, float]], begin: float) -> float:
 
 @compilation_cache.disabled()
 def times(contenders: Mapping[str, Contender], problem: Problem, rounds: int | None = None) -> dict[str, Any]:
-    """For each contender and error: the shortest training of its grid that reaches it.
+    """Find, for each contender and error, the shortest training of its grid that reaches it.
 
     Every combination of the grid is tried with more and more passes, until it reaches all of the errors. The
     shortest trainings are then made `rounds` times again (None: ROUNDS), all contenders' in turn, and medians given;
@@ -152,9 +152,9 @@ def times(contenders: Mapping[str, Contender], problem: Problem, rounds: int | N
             for _ in range(ROUNDS if rounds is None else rounds)
         ] or [{place: left[place][0] for place in waiting}]
         for place in waiting:
-            turns = [turn[place] for turn in again]
-            if np.median([turn.rmse for turn in turns]) <= place[1]:
-                settled[place] = turns
+            repeated = [trials_of[place] for trials_of in again]
+            if np.median([t.rmse for t in repeated]) <= place[1]:
+                settled[place] = repeated
             else:
                 del left[place][0]
     figures: dict[str, Any] = {}
@@ -180,20 +180,20 @@ def _tried(contender: Contender, problem: Problem) -> list[Trial]:
     return done
 
 
-def _summary(turns: list[Trial], trials: list[Trial]) -> dict[str, Any]:
-    seconds = float(np.median([turn.seconds for turn in turns]))
+def _summary(repeated: list[Trial], trials: list[Trial]) -> dict[str, Any]:
+    seconds = float(np.median([t.seconds for t in repeated]))
     first = max(trial.compilation for trial in trials)
-    setting = ", ".join(f"{name} {value}" for name, value in turns[0].setting.items())
+    setting = ", ".join(f"{name} {value}" for name, value in repeated[0].setting.items())
     return {
         "seconds": seconds,
         **({"seconds with compilation": seconds + first} if first else {}),
-        "RMSE": float(np.median([turn.rmse for turn in turns])),
+        "RMSE": float(np.median([t.rmse for t in repeated])),
         "setting": setting,
     }
 
 
 def pass_rate(model: str, data: Dataset, **setting: Any) -> float:
-    """Ratings per second of a pass of ours, shuffling included, validation not; the median of some."""
+    """Measure ratings per second of a pass of ours, shuffling included, validation not; the median of some."""
     training = trainer(model, data, **setting)
     seconds = [pass_seconds(training, number) for number in range(ROUNDS + 1)][1:]  # the first compiles
     return training.events / float(np.median(seconds))
@@ -202,7 +202,7 @@ def pass_rate(model: str, data: Dataset, **setting: Any) -> float:
 def peer_pass_rate(
     train: Train, data: Dataset, setting: Mapping[str, Any], passes: str, most: int
 ) -> float | None:
-    """Ratings per second of a pass of a peer: by how much longer `most` passes take than one. None if no longer."""
+    """Measure ratings per second of a peer's pass: by how much longer `most` take than one; None if no longer."""
 
     def seconds(number: int) -> float:
         trials = [trial(train, {**setting, passes: number}, data).seconds for _ in range(ROUNDS)]
@@ -213,7 +213,7 @@ def peer_pass_rate(
 
 
 def bytes_of_rating(rank: int) -> int:
-    """What a step of SGD reads and writes for a rating, at least: it, and two rows with their biases there and back."""
+    """Count bytes that a step of SGD moves for a rating, at least: it, and two rows with biases there and back."""
     return 12 + 2 * 2 * 4 * (rank + 1)
 
 
@@ -224,7 +224,7 @@ def alone(
     grid: Mapping[str, Sequence[Any]],
     passes: tuple[str, Sequence[int]],
 ) -> dict[str, Any]:
-    """Figures of a model at some sizes (fields of its Config), without peers."""
+    """Measure a model at some sizes (fields of its Config), without peers."""
     figures: dict[str, Any] = {
         "ratings": problem.about,
         "cores": os.cpu_count(),
@@ -241,6 +241,6 @@ def alone(
 
 
 def in_words(grid: Mapping[str, Sequence[Any]], passes: tuple[str, Sequence[int]]) -> str:
-    """A grid in words."""
+    """Put a grid into words."""
     tried = {**grid, passes[0]: passes[1]}
     return "; ".join(f"{name} {' or '.join(map(str, values))}" for name, values in tried.items())

@@ -24,7 +24,7 @@ def test_the_netflix_layout(tmp_path: Path) -> None:
     assert found.data.valid.stars.tolist() == [1 + (3 + 1) % 5, 1 + (4 + 2) % 5]
     assert found.data.test is None
     assert found.data.catalogue.users.tolist() == [1, 2, 3, 4, 5, 6, 9]
-    assert found.asked.user.tolist() == [2, 3, 6]
+    assert found.held_out.user.tolist() == [2, 3, 6]
     ours = RatingStore(found, scales.SCALES["tiny"], "tuned", tmp_path)
     assert set(measures.errors(ours, (Spec("bias"),))) == {"valid"}
 

@@ -161,8 +161,8 @@ def test_rated_sets_grow_from_the_training_part_to_all(store, results) -> None:
 
 
 def test_models_condition_on_validation_and_test_pairs_where_the_thesis_does(store) -> None:
-    asked = store.data.valid.user.tolist() + store.data.test.user.tolist()
-    assert store.training_data(Spec("cpmf", 3, rated="all"))[1].user.tolist() == asked
+    held_out = store.data.valid.user.tolist() + store.data.test.user.tolist()
+    assert store.training_data(Spec("cpmf", 3, rated="all"))[1].user.tolist() == held_out
     assert len(store.training_data(Spec("crbm", 3))[1].user) == 0
 
 
@@ -183,8 +183,8 @@ def test_users_left_out_are_predicted_from_what_they_rated_alone(place, store, r
     # whatever they gave for it: the same predictions
     model = jaxcf.load(store.directory(spec))
     noise = store.data.train._replace(stars=store.data.train.stars[::-1].copy())
-    asked = rating_sets.RatingSet(store.data._replace(train=noise), store.asked)
-    other = RatingStore(asked, SCALE, "tuned", place.work)
+    ratings = rating_sets.RatingSet(store.data._replace(train=noise), store.held_out)
+    other = RatingStore(ratings, SCALE, "tuned", place.work)
     found = other._stars(spec, model, store.data.valid)
     assert np.array_equal(found, store._stars(spec, model, store.data.valid))
     np.testing.assert_allclose(found, stars, rtol=1e-6)  # that program may have been compiled elsewhere
@@ -282,18 +282,20 @@ def test_identity_is_all_that_determines_a_model(store, tmp_path: Path) -> None:
         )
     ]  # fmt: skip
     others.append(
-        RatingStore(rating_sets.RatingSet(store.data, store.asked), SCALE, "thesis", store.work).directory(
+        RatingStore(rating_sets.RatingSet(store.data, store.held_out), SCALE, "thesis", store.work).directory(
             spec
         )
     )
     changed = store.data._replace(sha256="0" * 64)
     others.append(
-        RatingStore(rating_sets.RatingSet(changed, store.asked), SCALE, "tuned", store.work).directory(spec)
+        RatingStore(rating_sets.RatingSet(changed, store.held_out), SCALE, "tuned", store.work).directory(
+            spec
+        )
     )
     assert len({store.directory(spec), *others}) == 1 + len(others)
     # the movies of the test matter only to models that condition on them
     fewer = RatingStore(
-        rating_sets.RatingSet(store.data, store.asked._replace(item=store.asked.item[::-1])),
+        rating_sets.RatingSet(store.data, store.held_out._replace(item=store.held_out.item[::-1])),
         SCALE,
         "tuned",
         store.work,

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxfit.tables import zero_after
+
 CACHE_ENTRIES = 2_500_000  # exponentials at a time on a CPU: 10 MB, and enough rows for a fast matrix product
 
 
@@ -46,14 +48,6 @@ def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array, rows: in
     return weight @ log_normalizer(R, b, r_hat, rows)
 
 
-def _zeros_like(table: Array, *inputs: Array) -> Array:
-    """Zeros that vary over the axes of a user's `shard_map` over which the table or the inputs do."""
-    varying = frozenset().union(*(getattr(jax.typeof(x), "vma", frozenset()) for x in (table, *inputs)))
-    zeros = jnp.zeros_like(table)
-    missing = varying - getattr(jax.typeof(zeros), "vma", frozenset())
-    return lax.pcast(zeros, tuple(missing), to="varying") if missing else zeros
-
-
 def _blocks(x: Array, rows: int) -> Array:
     """[B, …] -> [blocks, rows, …], padded with zeros."""
     padding = [(0, -x.shape[0] % rows)] + [(0, 0)] * (x.ndim - 1)
@@ -79,9 +73,9 @@ def _forward(
         dR_b = dR_b + e.T @ (x_1 * (w[:, None] / Z))
         return dR_b, (sums[:, :D] * (w[:, None] / Z), (top + jnp.log(Z))[:, 0])
 
-    dR_b, (dr_hat, log_Z) = lax.scan(
-        block, _zeros_like(R_b, r_hat, weight), (_blocks(r_hat, rows), _blocks(weight, rows))
-    )
+    # a zero computed from the inputs varies over the axes of a user's shard_map over which these do
+    zeros = zero_after(r_hat[0, 0] + weight[0] + b[0]) + jnp.zeros_like(R_b)
+    dR_b, (dr_hat, log_Z) = lax.scan(block, zeros, (_blocks(r_hat, rows), _blocks(weight, rows)))
     log_Z = log_Z.reshape(-1)[:B]
     return weight @ log_Z, (dR_b[:, :D], dR_b[:, D], dr_hat.reshape(-1, D)[:B], log_Z)
 

@@ -19,8 +19,8 @@ from jaxfit.tables import Weights
 
 LAYOUT = 3  # to be raised when equal epochs are laid out in another way: their checkpoints then are others
 RUNS = 64  # of minibatches of the same bucket, in an epoch of several buckets
-ONE_ROOM = 2.0  # how much room over what is in it, on average, is borne to have a single bucket
-BUCKET = 1.5  # likewise to have one bucket in place of two, once there are several
+SINGLE_BUCKET = 2.0  # maximum padding ratio, on average, for a single bucket
+BUCKET = 1.5  # likewise for one bucket in place of two, once there are several
 LEAST = 128  # entries, under which nothing is saved
 
 Room = int | tuple[int, ...]
@@ -56,10 +56,10 @@ class Buckets(NamedTuple):
 
 
 def capacity(costs: np.ndarray | None, visits: np.ndarray, shard_size: int) -> Room:
-    """Static room for the ragged entries of any minibatch (or device's part of one) among these visits.
+    """Static capacity for the ragged entries of any minibatch (or device's part of one) among these visits.
 
     costs: [N] or [N, kinds], entries per example; visits: the examples in order, fillers of the last minibatch
-    included. One number for each kind. Chosen from a fixed ladder by costs and visits alone, so that a resumed
+    included. One number for each kind. Chosen from fixed steps by costs and visits alone, so that a resumed
     epoch compiles to the same program.
     """
     return 0 if costs is None else _room(costs, visits, shard_size, _usual(costs, costs, shard_size))
@@ -67,8 +67,8 @@ def capacity(costs: np.ndarray | None, visits: np.ndarray, shard_size: int) -> R
 
 def _room(costs: np.ndarray, visits: np.ndarray, shard_size: int, usual: np.ndarray) -> Room:
     most = costs[visits].reshape(-1, shard_size, *costs.shape[1:]).sum(axis=1, dtype=np.int64).max(axis=0)
-    rungs = [capacity_step(max(m, first)) for m, first in zip(np.ravel(most), np.ravel(usual), strict=True)]
-    return tuple(rungs) if costs.ndim > 1 else rungs[0]
+    steps = [capacity_step(max(m, first)) for m, first in zip(np.ravel(most), np.ravel(usual), strict=True)]
+    return tuple(steps) if costs.ndim > 1 else steps[0]
 
 
 def _usual(costs: np.ndarray, company: np.ndarray, shard_size: int) -> np.ndarray:
@@ -99,7 +99,7 @@ def buckets(costs: np.ndarray, batch_size: int, shards: int) -> Buckets:
     minibatches, so that any number of devices gets the same ones.
     """
     of = np.zeros(len(costs), np.int8)
-    if not _fits(costs, costs, batch_size, ONE_ROOM):
+    if not _fits(costs, costs, batch_size, SINGLE_BUCKET):
         size = np.ceil(np.log2(np.maximum(costs.reshape(len(costs), -1).max(axis=1), 16)))
         number, members = 0, np.zeros(len(costs), bool)
         for kind in np.unique(size):

@@ -67,12 +67,18 @@ def hidden_bias(read: Any, batch: Batch) -> Array:
 
 
 def loss(
-    params: Params, example: tuple[Array, Array], rated: Array, key: Array, cd_steps: int, config: Config
+    params: Params,
+    example: tuple[Array, Array],
+    rated: Array,
+    key: Array,
+    cd_steps: int,
+    config: Config,
+    mask: Array | None = None,
 ) -> Array:
-    """`rbm.loss` of ONE user who rated the movies `rated`, int32[n], however: the specification."""
+    """`rbm.loss` of ONE user who rated the movies `rated`, int32[n] (past the last: padding): the specification."""
     require_whole(params)
     bias = params.b_h + jnp.sum(params.U.at[rated].get(mode="fill", fill_value=0), axis=0)
-    return rbm.loss(params, example, key, cd_steps, bias, config)
+    return rbm.loss(params, example, key, cd_steps, bias, config, mask)
 
 
 minibatch_loss = functools.partial(rbm.minibatch_loss, bias=hidden_bias)

@@ -37,21 +37,33 @@ def log_normalizer(R: Array, b: Array, r_hat: Array, rows: int | None = None) ->
     return out.reshape(-1)[: r_hat.shape[0]]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
 def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array, rows: int | None = None) -> Array:
     """Σ_i weight_i log Σ_j exp(r̂_iᵀr_j + b_j), in nats; weight: [B], the rest as in `log_normalizer`.
 
     Its gradient costs two matrix products more and stores nothing of size B x N_w.
     """
+    return _sum_log_normalizer(*_varying_alike(R, b, r_hat, weight), rows)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
+def _sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array, rows: int | None) -> Array:
     return weight @ log_normalizer(R, b, r_hat, rows)
 
 
-def _zeros_like(table: Array, *inputs: Array) -> Array:
-    """Zeros that vary over the axes of a user's `shard_map` over which the table or the inputs do."""
-    varying = frozenset().union(*(getattr(jax.typeof(x), "vma", frozenset()) for x in (table, *inputs)))
-    zeros = jnp.zeros_like(table)
-    missing = varying - getattr(jax.typeof(zeros), "vma", frozenset())
-    return lax.pcast(zeros, tuple(missing), to="varying") if missing else zeros
+def _varying_alike(*arrays: Array, like: Array | None = None) -> list[Array]:
+    """Arrays that vary over all axes of a user's `shard_map` over which any of them, or `like`, does.
+
+    What is differentiated by hand, and what a loop carries, must agree in that; JAX adds up the gradients of
+    replicated parameters. Elsewhere they are as given.
+    """
+
+    def axes(x: Array) -> frozenset[str]:
+        kind = jax.typeof(x)
+        return getattr(getattr(kind, "mat", kind), "varying", getattr(kind, "vma", frozenset()))
+
+    every = frozenset().union(*map(axes, arrays), frozenset() if like is None else axes(like))
+    missing = [tuple(every - axes(x)) for x in arrays]
+    return [lax.pcast(x, m, to="varying") if m else x for x, m in zip(arrays, missing, strict=True)]
 
 
 def _blocks(x: Array, rows: int) -> Array:
@@ -79,9 +91,8 @@ def _forward(
         dR_b = dR_b + e.T @ (x_1 * (w[:, None] / Z))
         return dR_b, (sums[:, :D] * (w[:, None] / Z), (top + jnp.log(Z))[:, 0])
 
-    dR_b, (dr_hat, log_Z) = lax.scan(
-        block, _zeros_like(R_b, r_hat, weight), (_blocks(r_hat, rows), _blocks(weight, rows))
-    )
+    (zeros,) = _varying_alike(jnp.zeros_like(R_b), like=R_b)
+    dR_b, (dr_hat, log_Z) = lax.scan(block, zeros, (_blocks(r_hat, rows), _blocks(weight, rows)))
     log_Z = log_Z.reshape(-1)[:B]
     return weight @ log_Z, (dR_b[:, :D], dR_b[:, D], dr_hat.reshape(-1, D)[:B], log_Z)
 
@@ -93,4 +104,4 @@ def _backward(
     return g * dR, g * db, g * dr_hat, g * log_Z
 
 
-sum_log_normalizer.defvjp(_forward, _backward)
+_sum_log_normalizer.defvjp(_forward, _backward)

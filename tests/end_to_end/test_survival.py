@@ -201,7 +201,7 @@ def contents(folder):
 
 @pytest.mark.parametrize(
     ("where", "count", "epoch", "at"),
-    [("_check_finite", 20, 1, 5), ("scores", 2, 2, 0), ("scores", 4, 4, 0)],
+    [("_check_finite", 20, 1, 5), ("_end_epoch", 2, 2, 0), ("_end_epoch", 4, 4, 0)],
     ids=["step", "validation", "last validation"],
 )
 def test_ctrl_c_saves_and_the_training_goes_on(
@@ -213,8 +213,8 @@ def test_ctrl_c_saves_and_the_training_goes_on(
         with pytest.raises(fit.Interrupted):
             training(tmp_path)
     assert signal.getsignal(signal.SIGINT) is handler
-    stand = checkpoint.state(checkpoint.latest(tmp_path))["stand"]
-    assert (stand["epoch"], stand["at"]) == (epoch, at)
+    progress = checkpoint.state(checkpoint.latest(tmp_path))["progress"]
+    assert (progress["epoch"], progress["at"]) == (epoch, at)
     training(tmp_path, resume=True)
     assert_same_training(whole, tmp_path)
 

@@ -127,7 +127,7 @@ MOMENTS: dict[str, Callable[[int], None]] = {
     "manifest": _in(Path, "write_text", _is_manifest),
     "rename": _in(os, "replace", lambda _, path: _is_checkpoint(path)),
     "pruning": _in(shutil, "rmtree", _is_checkpoint, then=_remove_half),
-    "validation": _in(fit, "scores"),
+    "validation": _in(fit, "_end_epoch"),
     "journal": _in(journal.Journal, "time"),
     "tree": _in(trees, "log_odds"),
     "config": _in(model_directory, "write_info"),

@@ -17,7 +17,7 @@ from jaxcf.models.rbm.config import Config
 from jaxfit.bucketing import dots
 from jaxfit.program import Mean, Metrics
 from jaxfit.rbm import bernoulli, gibbs, multinomial
-from jaxfit.tables import Outer, Part, Rows, Weights, gather
+from jaxfit.tables import Outer, Part, Rows, Weights, gather, zero_after
 
 
 class Chain(NamedTuple):
@@ -95,9 +95,7 @@ def contrast(
     num_items, center = config.num_items, config.center
     read = open_tables(weights, batch)
     start, end = chains(read, item, bias(read, batch), batch, keys, center)
-    # XLA updates a table in place only if it sees that nothing reads the old one any more: hence this nought, which
-    # depends on all that was read
-    weight = weight + 0 * (end.p[0, 0] + end.mean[0])
+    weight = weight + zero_after(end.p[0, 0] + end.mean[0])  # all that is read of tables has been read
     of_rating = of_entries(weight, batch.known)
     own = jnp.minimum(owner, weight.shape[0] - 1)
 

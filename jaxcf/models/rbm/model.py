@@ -63,25 +63,37 @@ def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) 
     """Parameters before training: small Gaussian weights, and biases that give each movie's own rating frequencies.
 
     known: the training ratings, whose numbers 0 … K-1 are `values`. The thesis does not say how it begins; ours are
-    logs of each movie's frequencies, with K more ratings spread as all movies' are, so that none is nought.
+    logs of each movie's frequencies, with K more ratings spread as all movies' are, so that none is zero.
     """
     I, K = config.num_items, config.num_values
-    counts = np.stack([np.bincount(known.item[values == k], minlength=I) for k in range(K)], axis=1)
+    traced = isinstance(values, jax.core.Tracer) or isinstance(known.item, jax.core.Tracer)
+    counts: Any
+    if traced:
+        counts = jnp.zeros((I, K)).at[known.item, values].add(1.0)
+    else:
+        counts = np.stack([np.bincount(known.item[values == k], minlength=I) for k in range(K)], axis=1)
     overall = (counts.sum(axis=0) + 1.0) / (counts.sum() + K)
-    frequencies = (counts + K * overall) / (counts.sum(axis=1, keepdims=True) + K)
+    frequencies = (counts + K * overall[None]) / (counts.sum(axis=1, keepdims=True) + K)
     return Params(
         W=config.init_scale * jax.random.normal(key, (I * K, config.num_hidden)),
-        b_m=jnp.asarray(np.log(frequencies), jnp.float32),
+        b_m=jnp.asarray((jnp if traced else np).log(frequencies), jnp.float32),
         b_h=jnp.zeros(config.num_hidden),
     )
 
 
 def loss(
-    params: Any, example: tuple[Array, Array], key: Array, cd_steps: int, bias: Array, config: Config
+    params: Any,
+    example: tuple[Array, Array],
+    key: Array,
+    cd_steps: int,
+    bias: Array,
+    config: Config,
+    mask: Array | None = None,
 ) -> Array:
     """CD-T's loss of ONE user: F of its ratings less F of their reconstruction; the specification.
 
-    example: the movies it rated, int32[n], and how, int32[n], 0 … K-1; bias: [N_h] of the user's hidden units, b_h.
+    example: the movies it rated, int32[n], and how, int32[n], 0 … K-1; bias: [N_h] of the user's hidden units, b_h;
+    mask: bool[n], False for padding; None where there is none.
     F(r) = -Σ_m r_m·b_m - Σ_j log(1 + exp(b_hj + Σ_m r_m·W_mj)), by Eq. 5.1; its gradient gives Eq. 5.4-5.6. A
     reconstruction is one sample of T full steps of the sampler, Eq. 5.7-5.8; of its hidden units the probabilities
     are taken.
@@ -94,6 +106,8 @@ def loss(
     )  # of which padding, past the end, reads zeros
     W, b_m = (table.at[item].get(mode="fill", fill_value=0) for table in tables)  # [n, K, N_h], [n, K]
     n = jnp.arange(item.shape[0])
+    if mask is not None:
+        W, b_m = jnp.where(mask[:, None, None], W, 0.0), jnp.where(mask[:, None], b_m, 0.0)
 
     def hidden_input(W: Array, bias: Array, value: Array) -> Array:
         return bias + jnp.sum(W[n, value], axis=0)

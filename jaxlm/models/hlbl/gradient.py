@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxfit.tables import Head, Outer, Part, Rows, Weights
+from jaxfit.tables import Head, Outer, Part, Rows, Weights, zero_after
 from jaxlm.models.hlbl.batch import TILE, Batch, Tiles
 
 
@@ -72,9 +72,7 @@ def gradient(
     by_r_hat *= Q.scale if mask is None else Q.scale * mask
     by_C = _sums(read * by_r_hat[None])
 
-    # XLA updates a table in place only if it sees that nothing reads the old one any more: without this nought, which
-    # depends on all that was read, it copies the whole table at every step
-    done = 0 * (by_r_hat[0, 0] + by_C[0, 0])
+    done = zero_after(by_r_hat[0, 0] + by_C[0, 0])  # all that is read of tables has been read
     hot += done
     cold += done
     of_contexts = C[:, None] * (by_r_hat + done)[None]

@@ -74,12 +74,12 @@ def test_a_training_by_buckets_that_was_interrupted_goes_on_bit_for_bit(data, tm
         return laid[-1]
 
     whole = fitted("rbm", data, tmp_path / "whole", Run(checkpoint_minutes=0.0)).model
-    save, stands = checkpoint.save, []
+    save, saved = checkpoint.save, []
 
     def failing(directory, arrays, state):
         save(directory, arrays, state)
-        stands.append((state["progress"]["epoch"], state["progress"]["at"]))
-        if stands[-1][0] == 1 and stands[-1][1] == between(laid[-1]):
+        saved.append((state["progress"]["epoch"], state["progress"]["at"]))
+        if saved[-1][0] == 1 and saved[-1][1] == between(laid[-1]):
             raise RuntimeError("killed")
 
     monkeypatch.setattr(checkpoint, "save", failing)
@@ -87,7 +87,7 @@ def test_a_training_by_buckets_that_was_interrupted_goes_on_bit_for_bit(data, tm
     monkeypatch.setattr(trainer, "plan", laying)
     with pytest.raises(RuntimeError, match="killed"):
         fitted("rbm", data, tmp_path / "cut", Run(checkpoint_minutes=0.0))
-    assert stands[-1] == (1, between(laid[-1]))
+    assert saved[-1] == (1, between(laid[-1]))
     monkeypatch.setattr(checkpoint, "save", save)
     resumed = fitted("rbm", data, tmp_path / "cut", Run(resume=True)).model
     for a, b in zip(whole.params, resumed.params, strict=True):

@@ -1,0 +1,49 @@
+"""Updates of tables in place: nothing is left in scratch memory, and no table is copied in a step."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxfit import tables
+from jaxfit.recipe import transform
+
+
+@pytest.mark.parametrize("bad", [jnp.nan, jnp.inf, -jnp.inf])
+@pytest.mark.parametrize("optimizer", ["adam", "adagrad"])
+def test_a_row_that_is_not_finite_leaves_the_memory_of_others_alone(optimizer, bad):
+    update, ids = transform(optimizer), jnp.array([0, 3, 5])
+    table = tables.create(jnp.ones((6, 2)), update, by_rows=True)
+    grad = jnp.ones((3, 2)).at[0].set(bad)  # of row 0, whose first entry is what the rest waits for
+    step = jax.jit(lambda w: tables.update_rows(w, (tables.Rows(ids, grad),), 0.1, 0.0, update))
+    after = step(table)
+    np.testing.assert_array_equal(after.scratch.grad, 0)
+    alone = tables.update_rows(table, (tables.Rows(ids[1:], grad[1:]),), 0.1, 0.0, update)
+    for x, y in zip(jax.tree.leaves(after), jax.tree.leaves(alone), strict=True):
+        if x.shape == (6, 2):
+            np.testing.assert_allclose(x[1:], y[1:], rtol=1e-6)
+
+
+def test_zero_after_is_zero_whatever_it_waits_for():
+    for x in (0.0, -1.0, 3.0, jnp.inf, -jnp.inf, jnp.nan):
+        assert jax.jit(tables.zero_after)(jnp.float32(x)) == 0
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
+def test_a_step_copies_no_table(optimizer):
+    update = transform(optimizer)
+    table = tables.create(jnp.ones((5003, 7)), update, by_rows=True)
+
+    def steps(table):
+        def step(i, table):
+            ids = jax.random.randint(jax.random.fold_in(jax.random.key(0), i), (100,), 0, 5003)
+            grad = tables.gather(table, ids)
+            return tables.update_rows(table, (tables.Rows(ids, grad),), 0.1, 0.1, update)
+
+        return jax.lax.fori_loop(0, 5, step, table)
+
+    compiled = jax.jit(steps, donate_argnums=0).lower(table).compile().as_text()
+    assert "5003,7" in compiled
+    assert not re.findall(r"= f32\[5003,7\]\S* copy\(", compiled)

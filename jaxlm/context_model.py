@@ -48,7 +48,8 @@ def examples(
         Contexts, int32 [N, c], oldest word first, and the words that follow them, int32 [N].
     """
     padded = jnp.asarray(np.concatenate([np.full(context_size, eos), ids]), jnp.int32)
-    return gather_contexts(padded, jnp.arange(len(ids)), context_size, eos, across_lines)
+    text = Text(padded, np.int32(len(ids)), np.int32(eos))
+    return gather_contexts(text, jnp.arange(len(ids)), context_size, across_lines)
 
 
 def predicts_from_context(log_prob: Callable[..., jax.Array]) -> PredictsWords:

@@ -14,7 +14,6 @@ import jax
 import numpy as np
 
 from jaxfit.errors import UserError
-from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import metadata, training
 from jaxfit.run_dir.run import Run
@@ -47,12 +46,6 @@ def fit(
     with full_precision():
         run, described = run or Run(), identity.describe(corpus)
         return _train(record, corpus, described, directory, recipe, config, structure, seed, run)
-
-
-def program(record: LanguageModel, config: Any) -> Program:
-    """The program of a model that is fitted by SGD."""
-    assert isinstance(record.fitting, BySGD)
-    return record.fitting.program(config)
 
 
 def word_counts(corpus: Corpus) -> np.ndarray:
@@ -121,7 +114,7 @@ def _train(
             record.structure.save(structure, directory)
 
     trained = training.train(
-        directory, {"model": record.name, "config": asdict(config), **known}, program(record, config),
+        directory, {"model": record.name, "config": asdict(config), **known}, fitting.program(config),
         fitting.init(jax.random.fold_in(key, INIT), config, counts, *more),
         lambda: (texts(corpus.train), texts(corpus.valid)),
         recipe=recipe, key=jax.random.fold_in(key, TRAIN), run=run, unit="words", before=write,

@@ -27,7 +27,7 @@ def test_average_predicted_vectors():
     config, params = make_params()
     ids = np.random.default_rng(3).integers(0, V - 1, 2500).astype(np.int32)
     text = pad(ids, C, 0)
-    sums, counts = average_predicted(params, text, config, 0, ids)
+    sums, counts = average_predicted(params, text, config, ids)
     padded = np.asarray(text.padded)
     expected = np.zeros((V, D))
     R, C_ = np.asarray(params.R), np.asarray(params.C)
@@ -43,7 +43,7 @@ def test_average_predicted_vectors_compile_once_for_texts_of_about_the_same_leng
     compiled = hlbl_tree._predicted_sums._cache_size()
     for seed, events in enumerate((2410, 2450, 2499)):
         ids = np.random.default_rng(seed).integers(0, V, events).astype(np.int32)
-        average_predicted(params, pad(ids, C, 0), config, 0, ids)
+        average_predicted(params, pad(ids, C, 0), config, ids)
     assert hlbl_tree._predicted_sums._cache_size() <= compiled + 1
 
 

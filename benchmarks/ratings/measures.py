@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.core.table import Measured
 from benchmarks.ratings.models import Shelf, Spec
 from jaxcf.data.ratings import take
-from jaxcf.metrics import Bins, Evaluation, bins, by_part
+from jaxcf.metrics import Bins, Evaluation, bins, by_group
 
 BINS = 10
 
@@ -67,8 +67,8 @@ def per_bin(shelf: Shelf, spec: Spec, users: Bins) -> list[Evaluation]:
     if spec.group is not None:
         valid = take(valid, shelf.groups[valid.user] == spec.group)
     stars, scale = shelf.get(spec).stars("valid"), shelf.data.catalogue.scale
-    parts = by_part(stars, valid.stars, scale, users.of_user[valid.user], BINS)
-    return [*parts, by_part(stars, valid.stars, scale, np.zeros(len(stars), np.int32), 1)[0]]
+    parts = by_group(stars, valid.stars, scale, users.of_user[valid.user], BINS)
+    return [*parts, by_group(stars, valid.stars, scale, np.zeros(len(stars), np.int32), 1)[0]]
 
 
 def _of_bin(users: Bins, number: int, values: dict[str, Evaluation]) -> Measured:

@@ -1,6 +1,6 @@
-"""How well ratings are predicted: RMSE and MAE as sums and counts, by bins of users.
+"""How well ratings are predicted: RMSE and MAE, by bins of users.
 
-A result is sums and counts, so that the parts of a test add up to the whole.
+A result is sums and counts, so that the results of disjoint sets of ratings add up.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ class Bins(NamedTuple):
 
 def evaluate(predicted: ArrayLike, stars: ArrayLike, scale: Scale) -> Evaluation:
     """Sum up the errors of predictions [N] of ratings [N], in float64."""
-    return by_part(predicted, stars, scale, np.zeros(np.shape(stars), np.int32), 1)[0]
+    return by_group(predicted, stars, scale, np.zeros(np.shape(stars), np.int32), 1)[0]
 
 
-def by_part(
-    predicted: ArrayLike, stars: ArrayLike, scale: Scale, part: ArrayLike, parts: int
+def by_group(
+    predicted: ArrayLike, stars: ArrayLike, scale: Scale, group: ArrayLike, number: int
 ) -> list[Evaluation]:
-    """Evaluate each part on its own; a rating whose part is negative is in none.
+    """Evaluate each of `number` groups of ratings; a rating whose group is negative is in none.
 
     Raises:
         ValueError: a prediction that is not a number.
@@ -102,14 +102,14 @@ def by_part(
     predicted, stars = np.asarray(predicted, np.float64), np.asarray(stars, np.float64)
     if predicted.shape != stars.shape or not np.isfinite(predicted).all():
         raise ValueError(f"predictions {predicted.shape} of {stars.shape} ratings, or some not finite")
-    part = np.asarray(part)
-    inside = part >= 0
+    group = np.asarray(group)
+    inside = group >= 0
     sums = []
     for error in (predicted - stars, scale.clip(predicted) - stars):
         for size in (error**2, np.abs(error)):
-            sums.append(np.bincount(part[inside], size[inside], parts).tolist())
+            sums.append(np.bincount(group[inside], size[inside], number).tolist())
     squared, absolute, squared_clipped, absolute_clipped = sums
-    counts = np.bincount(part[inside], minlength=parts).tolist()
+    counts = np.bincount(group[inside], minlength=number).tolist()
     columns = (squared, squared_clipped, absolute, absolute_clipped, counts)
     return [Evaluation(*row) for row in zip(*columns, strict=True)]
 
@@ -117,8 +117,8 @@ def by_part(
 def bins(counts: ArrayLike, number: int = 10, least: int = 1) -> Bins:
     """Put users into bins of equal size by their training ratings (Mnih 2010, §5.4.5, Figures 5.4-5.8).
 
-    Sizes differ by at most one. Users of as many ratings as each other may come into neighbouring bins, in the
-    order of their indices.
+    Sizes differ by at most one. Users with equally many ratings may come into neighbouring bins, in the order
+    of their indices.
 
     Args:
         counts: training ratings of each user, [num_users].
@@ -142,4 +142,4 @@ def by_bin(
     predicted: ArrayLike, user: ArrayLike, stars: ArrayLike, scale: Scale, users: Bins
 ) -> list[Evaluation]:
     """Evaluate the ratings of each bin's users on their own."""
-    return by_part(predicted, stars, scale, users.of_user[np.asarray(user)], len(users.fewest))
+    return by_group(predicted, stars, scale, users.of_user[np.asarray(user)], len(users.fewest))

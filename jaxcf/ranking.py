@@ -7,15 +7,15 @@ items in memory is favoured.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxcf.contract import Predictor
 from jaxcf.data.ratings import Ratings, Scale, Vectors, by_user
 
-PAIRS_AT_ONCE = 1 << 21  # of user and item that are ranked together, about
+PAIRS_AT_ONCE = 1 << 21  # of user and item that are ranked at once, about
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def rank(query: ArrayLike, scores: ArrayLike, gains: ArrayLike, k: int = 10) -> 
     """Rank each query's (user's) items by falling score.
 
     Args:
-        query: whose an item is, integers [N] in any order.
+        query: the query (user) of each item, integers [N] in any order.
         scores: what items are ranked by, [N]: predicted stars.
         gains: what finding an item is worth, [N], ≥ 0; relevant is what has a gain above 0. Ones and zeros give the
             binary NDCG.
@@ -123,7 +123,7 @@ def rank(query: ArrayLike, scores: ArrayLike, gains: ArrayLike, k: int = 10) -> 
 def unseen(
     users: NDArray[np.int32], seen: Vectors, test: Vectors, num_items: int, relevant: float
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-    """What to rank when a user may be recommended anything that he has not rated in training.
+    """The pairs to rank: each user with every item that they have not rated in training.
 
     Args:
         users: some users, so few that num_items pairs of each fit into memory.
@@ -146,7 +146,7 @@ def unseen(
 
 
 def recommended(
-    expected: Callable[[NDArray[np.int32], NDArray[np.int32]], NDArray[np.float32]],
+    predictor: Predictor,
     seen: Ratings,
     test: Ratings,
     num_users: int,
@@ -157,7 +157,7 @@ def recommended(
     """How well a model ranks, for each user with test ratings, all items that the user is not known to have rated.
 
     Args:
-        expected: users, items -> stars.
+        predictor: of the model.
         seen: what is known of the users.
         test: test ratings.
         num_users: users are 0 … num_users - 1.
@@ -170,10 +170,10 @@ def recommended(
     size = max(1, PAIRS_AT_ONCE // num_items)
     for block in (users[at : at + size] for at in range(0, len(users), size)):
         user, item, gain = unseen(block, known, wanted, num_items, relevant)
-        result += rank(user, expected(user, item), gain, k)
+        result += rank(user, predictor(user, item), gain, k)
     return result
 
 
 def threshold(scale: Scale) -> float:
-    """The stars from which a rating counts as relevant, if nothing is said: three quarters up the scale, 4 of 5."""
+    """The default of the stars from which a rating counts as relevant: three quarters up the scale, 4 of 5."""
     return scale.low + 0.75 * (scale.high - scale.low)

@@ -9,7 +9,7 @@ from benchmarks.core.table import Measured
 from benchmarks.ratings import adapter
 from benchmarks.ratings.store import RatingStore, Spec
 from jaxcf.data.ratings import take
-from jaxcf.metrics import Bins, Evaluation, bins, by_part
+from jaxcf.metrics import Bins, Evaluation, bins, by_group
 
 BINS = 10
 PARTS: tuple[Part, ...] = ("valid", "test")
@@ -70,8 +70,8 @@ def per_bin(store: RatingStore, spec: Spec, users: Bins) -> list[Evaluation]:
     if spec.group is not None:
         valid = take(valid, store.groups[valid.user] == spec.group)
     stars, scale = store.get(spec).predictions("valid"), store.data.catalogue.scale
-    of_bins = by_part(stars, valid.stars, scale, users.of_user[valid.user], BINS)
-    return [*of_bins, by_part(stars, valid.stars, scale, np.zeros(len(stars), np.int32), 1)[0]]
+    of_bins = by_group(stars, valid.stars, scale, users.of_user[valid.user], BINS)
+    return [*of_bins, by_group(stars, valid.stars, scale, np.zeros(len(stars), np.int32), 1)[0]]
 
 
 def _of_bin(users: Bins, number: int, values: dict[str, Evaluation]) -> Measured:

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
             )
     out = Path(args.out)
     if out.exists() and not out.is_dir():
-        raise UserError("a file stands where the folder should", out, "choose another --out")
+        raise UserError("there is a file at the place of the folder", out, "choose another --out")
     table = reading.read(args.files, Reading(**options.given(args, Reading)))
     for note in table.notes:
         print(f"split: {note}", file=sys.stderr)

@@ -196,7 +196,11 @@ def _read(args: argparse.Namespace, carve: bool) -> tuple[Dataset, Pairs, list[s
         data, notes = files.dataset, files.notes
         known = files.rated or NO_PAIRS
     elif args.valid or args.test or getattr(args, "rated", None) or options.given(args, Reading):
-        raise UserError("the default data has its own parts", "--valid, --test, …", "give --ratings FILE")
+        raise UserError(
+            "the default data has its own validation and test ratings",
+            "--valid, --test, …",
+            "give --ratings FILE",
+        )
     else:
         data = synthetic.planted(jax.random.key(0))
         notes = [f"no --ratings: {data.note}"]

@@ -25,7 +25,7 @@ def test_errors_equal_a_loop():
     assert result.mae == pytest.approx(sum(abs(e) for e in clipped) / 200)
     assert result.mae_unclipped == pytest.approx(sum(abs(e) for e in errors) / 200)
     assert result.rmse < result.rmse_unclipped
-    parts = evaluate.by_part(predicted, stars, STARS, rng.integers(-1, 3, 200), 4)
+    parts = evaluate.by_group(predicted, stars, STARS, rng.integers(-1, 3, 200), 4)
     assert parts[3].count == 0
     assert math.isnan(parts[3].rmse)
     cut = evaluate.evaluate(predicted[:77], stars[:77], STARS) + evaluate.evaluate(

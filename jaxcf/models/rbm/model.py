@@ -31,6 +31,7 @@ from jaxcf.contract import (
 from jaxcf.data import user_batches as vectors
 from jaxcf.data.ratings import Dataset, Pairs, Ratings
 from jaxcf.data.user_batches import Batch, Data
+from jaxcf.models.rbm.by_users import distributions
 from jaxcf.models.rbm.chains import (
     chains,
     contrast,
@@ -42,13 +43,11 @@ from jaxcf.models.rbm.chains import (
 from jaxcf.models.rbm.config import Config as Config
 from jaxcf.models.rbm.config import covariance, scale, stars
 from jaxcf.models.rbm.config import expected as expected
-from jaxfit.bucketing import capacity, dots
+from jaxfit.bucketing import dots
 from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
 from jaxfit.recipe import Recipe
 from jaxfit.tables import Gathered, Weights, gather, require_whole, rows_of
-
-USERS_AT_ONCE = 64  # in `predict`
 
 
 class Params(NamedTuple):
@@ -279,34 +278,11 @@ def predict(
     exact: bool = False,
     bias: Bias = hidden_bias,
 ) -> NDArray[np.float32]:
-    """P(rating k | what `data` know of the user) for any number of pairs of user and movie: int [n], [n] -> [n, K].
+    """P(rating k | what `data` know of the user) for any number of pairs of user and item: int [n], [n] -> [n, K].
 
-    Users are rows of `data`, whoever they are: a new one needs no training. -1 stands for a user of whom nothing is
-    known, and for a movie that is not in training. `expected` makes stars of it.
+    See `jaxcf.models.rbm.by_users`; `expected` makes stars of it.
     """
-    wanted, order = vectors.queries(user, item, vectors.num_users(data), config.num_items)
-    data = vectors.with_unknown_user(data)._replace(wanted=wanted)
-    number = np.diff(np.asarray(wanted.offsets))
-    asked = np.flatnonzero(number)
-    at_once = min(USERS_AT_ONCE, 1 << max(0, len(asked) - 1).bit_length())
-    visits = np.pad(asked, (0, -len(asked) % at_once), mode="edge") if len(asked) else asked
-    room = capacity(vectors.costs(data), visits, at_once) if len(asked) else ()
-    result = np.empty((len(order), config.num_values), np.float32)
-    done = 0
-    for block in visits.reshape(-1, at_once):
-        end = min(done + int(number[block].sum()), len(order))
-        answers = _answer(params, data, jnp.asarray(block, jnp.int32), room, config, exact, bias)
-        result[order[done:end]] = np.asarray(answers)[: end - done]
-        done = end
-    return result
-
-
-@functools.partial(jax.jit, static_argnames=("room", "config", "exact", "bias"))
-def _answer(
-    params: Any, data: Data, user: Array, room: tuple[int, ...], config: Config, exact: bool, bias: Bias
-) -> Array:
-    batch = vectors.gather(data, user, room, config.num_items, 1)
-    return distribution(params, batch, config, exact, bias)
+    return distributions(distribution, params, data, user, item, config, exact, bias)
 
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:

@@ -85,9 +85,9 @@ def test_gradient_is_the_rule_5_15_and_differentiation_agrees():
     rows = by_rows(read, b, WEIGHT, KEYS, CONFIG)[0].rows
     for x, k, want, g, part in zip(PARAMS, ids, expected, rows, parts, strict=True):
         by_rows = g if k is None else jnp.zeros_like(x).at[k].add(g, mode="drop")
-        by_parts = add(jnp.zeros_like(x), part, jnp.ones(())) if isinstance(part, tuple) else part
+        by_groups = add(jnp.zeros_like(x), part, jnp.ones(())) if isinstance(part, tuple) else part
         np.testing.assert_allclose(by_rows, want, atol=1e-5)
-        np.testing.assert_allclose(by_parts, want, atol=1e-5)
+        np.testing.assert_allclose(by_groups, want, atol=1e-5)
     # ΔU = E_D[h f'] - E_T[h f']: what a user's hidden units change by, in the rows of all that it rated
     of_bias = jax.jit(
         jax.grad(lambda bias: rbm.loss(PARAMS, tuple(map(jnp.array, KNOWN[0])), KEYS[0], 1, bias, CONFIG))

@@ -168,7 +168,12 @@ class Store(ABC, Generic[S]):
         return self._found[spec]
 
     def _about(self, spec: S) -> dict[str, Any]:
-        return {"label": spec.label(), "identity": self.identity(spec), "source": self.source(spec)}
+        return {
+            "label": spec.label(),
+            "identity": self.identity(spec),
+            "source": self.source(spec),
+            "made_from": [self.directory(other).name for other in self.below(spec)],
+        }
 
 
 def _train(directory: Path, about: dict[str, Any], fit: Callable[[], Fitted]) -> None:

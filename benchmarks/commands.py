@@ -103,7 +103,7 @@ def _of_model(name: str, suite: Suite) -> Table:
         spec = suite.store_class.example(name, scale)
         return [table.Row((name,), ((spec,),), {}, lambda store, specs: {})]
 
-    return Table(suite, name, "", suite.models()[name].about, ("model",), (), rows)
+    return Table(suite, name, "", suite.store_class.models()[name].about, ("model",), (), rows)
 
 
 def _open(args: argparse.Namespace, suite: Suite) -> Store:

@@ -11,7 +11,7 @@ TABLES = {**language.TABLES, **ratings.TABLES}
 
 def models() -> dict[str, tuple[Suite, ListedModel]]:
     """List the models of all registries."""
-    return {name: (suite, model) for suite in SUITES for name, model in suite.models().items()}
+    return {name: (suite, model) for suite in SUITES for name, model in suite.store_class.models().items()}
 
 
 def engine_models() -> dict[str, Suite]:

@@ -63,14 +63,14 @@ def page(result: dict[str, Any], about: About, picture: Path | None = None) -> s
 
 
 def trained(result: dict[str, Any], current: Collection[str]) -> str:
-    """Say at which commits the models of a record were trained, and which by other source code than today's."""
+    """Say at which commits the models of a record were trained, and which by earlier source code."""
     commits: dict[tuple[str, bool], list[str]] = {}
     for name, model in result["models"].items():
         commits.setdefault((_commit(model), name in current), []).append(model["label"])
     if len(commits) == 1 and all(now for _, now in commits):
         return f"Models trained at {next(iter(commits))[0]}."
     said = [
-        f"{', '.join(labels)} at {commit}{'' if now else ' (by other source code than the present)'}"
+        f"{', '.join(labels)} at {commit}{'' if now else ' (by earlier source code)'}"
         for (commit, now), labels in commits.items()
     ]
     return f"Models trained: {'; '.join(said)}."

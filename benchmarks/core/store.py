@@ -84,10 +84,10 @@ class Store(ABC, Generic[S]):
         self.scale, self.recipe, self.work, self.show = scale, recipe, work, show
         self._found: dict[S, TrainedModel] = {}
 
-    @property
+    @staticmethod
     @abstractmethod
-    def models(self) -> Mapping[str, ListedModel]:
-        """The registry."""
+    def models() -> Mapping[str, ListedModel]:
+        """Return the registry."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class Store(ABC, Generic[S]):
 
     def stepwise(self, spec: S) -> bool:
         """Return whether it is trained step by step; other trainings start afresh when they were interrupted."""
-        return self.models[spec.model].by_engine
+        return self.models()[spec.model].by_engine
 
     def title(self, spec: S) -> str:
         """Return the model's label without its seed."""
@@ -145,7 +145,7 @@ class Store(ABC, Generic[S]):
 
     def source(self, spec: S) -> str:
         """Return the fingerprint of the source code that determines the trained model."""
-        return source.fingerprint((self.models[spec.model].module, *self.sources))[:8]
+        return source.fingerprint((self.models()[spec.model].module, *self.sources))[:8]
 
     def directory(self, spec: S) -> Path:
         """Return where the model is or will be."""
@@ -168,7 +168,12 @@ class Store(ABC, Generic[S]):
         return self._found[spec]
 
     def _about(self, spec: S) -> dict[str, Any]:
-        return {"label": spec.label(), "identity": self.identity(spec), "source": self.source(spec)}
+        return {
+            "label": spec.label(),
+            "identity": self.identity(spec),
+            "source": self.source(spec),
+            "made_from": [self.directory(other).name for other in self.below(spec)],
+        }
 
 
 def _train(directory: Path, about: dict[str, Any], fit: Callable[[], Fitted]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 
-from benchmarks.core.models import ListedModel
 from benchmarks.core.scale import Scale
 from benchmarks.core.store import Store
 
@@ -23,9 +22,8 @@ class Suite:
     chapters: str
     scales: Mapping[str, Scale]
     data_sets: tuple[str, ...]  # names, the built-in ones first
-    models: Callable[[], Mapping[str, ListedModel]]
     load: Callable[[str, Any, Path | None], Any]
-    store_class: Any  # of Store: (data, scale, recipe, work folder, show)
+    store_class: Any  # subclass of Store: (data, scale, recipe, work folder, show)
     speed_data: Callable[[], Any]
 
     def open(

@@ -188,6 +188,7 @@ def describe_model(model: TrainedModel, store: Store) -> dict[str, Any]:
     return {
         "label": info["label"],
         "source": info["source"],
+        **({"made_from": info["made_from"]} if info["made_from"] else {}),
         "commit": trained["commit"],
         "dirty": trained["dirty"],
         **{key: info["identity"][key] for key in IDENTITY if key in info["identity"]},

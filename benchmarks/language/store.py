@@ -1,13 +1,11 @@
 """Trained language models that tables share: what determines each, and how it is trained."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.core.models import ListedModel
 from benchmarks.core.store import Fitted, Store
 from benchmarks.language import adapter
 from benchmarks.language.scales import Scale
@@ -70,16 +68,12 @@ class LanguageStore(Store[Spec]):
     unit = "words"
     substitutes = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
     sources = adapter.SOURCES
+    models = staticmethod(adapter.models)
     scale: Scale
 
     def __init__(self, corpus: Corpus, scale: Scale, recipe: str, work: Path, show: bool = False):
         super().__init__(scale, recipe, work, show)
         self.corpus, self.name = corpus, corpus.name
-
-    @property
-    def models(self) -> Mapping[str, ListedModel]:
-        """The registry."""
-        return adapter.models()
 
     def describe(self) -> dict[str, Any]:
         """Describe the data as a record does."""

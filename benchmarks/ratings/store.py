@@ -1,7 +1,6 @@
 """Trained recommenders that tables share: what determines each, and how it is trained."""
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
-from benchmarks.core.models import ListedModel
 from benchmarks.core.store import Fitted, Part, Store
 from benchmarks.data.rating_sets import RatingSet
 from benchmarks.ratings import adapter
@@ -80,6 +78,7 @@ class RatingStore(Store[Spec]):
     thesis_data = "the Netflix Prize, 99 million ratings"
     unit = "ratings"
     sources = adapter.SOURCES
+    models = staticmethod(adapter.models)
     scale: Scale
 
     def __init__(self, ratings: RatingSet, scale: Scale, recipe: str, work: Path, show: bool = False):
@@ -87,11 +86,6 @@ class RatingStore(Store[Spec]):
         self.data, self.held_out, _ = ratings
         self.name = self.data.name
         self._splits = {0: ratings}
-
-    @property
-    def models(self) -> Mapping[str, ListedModel]:
-        """The registry."""
-        return adapter.models()
 
     def describe(self) -> dict[str, Any]:
         """Describe the data as a record does."""

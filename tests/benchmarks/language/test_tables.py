@@ -64,8 +64,10 @@ def test_table_4_4_is_resumed_row_by_row_and_records_all_it_says(place) -> None:
             assert model["recipe"]["batch_size"] == 100
             assert len(model["validation_perplexity"]) == 2
             assert min(model["seconds_per_epoch"], model["examples_per_second"], model["compile_seconds"]) > 0
-    (balanced,) = (model["tree"] for model in result["models"].values() if "balanced" in model["label"])
-    assert result["models"][balanced["bootstrap"]]["label"] == "hlbl-random-seed1"
+    (balanced,) = (model for model in result["models"].values() if "balanced" in model["label"])
+    (bootstrap,) = balanced["made_from"]
+    assert result["models"][bootstrap]["label"] == "hlbl-random-seed1"
+    assert bootstrap == f"{balanced['tree']['bootstrap']}-{balanced['source']}"
     assert len(result["data"]["sha256"]) == 64
     keys = "commit dirty python jax jaxlib device devices cores matmul_precision XLA_FLAGS"
     for row in result["rows"]:
@@ -130,7 +132,7 @@ def test_rows_of_models_that_other_source_trained_stay_as_of_their_commit(
         results.append(table.run(perplexities, store, tmp_path, only=only))
         trained = (tmp_path / "table-0.planted.tiny.md").read_text().splitlines()[-1]
         if commit == "two":
-            one = "kn1 at commit one (by other source code than the present)"
+            one = "kn1 at commit one (by earlier source code)"
             assert trained == f"Models trained: {one}; kn2 at commit two."
     before, mixed, after = ([row["models"] for row in result["rows"]] for result in results)
     assert mixed == [before[0], after[1]]

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxfit import fit
+from jaxfit.program import Metric, Program
 from jaxlm.contract import PredictsWords
 from jaxlm.data.contexts import Text, gather_contexts, pad
 
@@ -26,6 +27,31 @@ if TYPE_CHECKING:
 # By default a GPU rounds the factors of a matrix product to 10 bits and a TPU to 7, so that figures would depend on
 # the device.
 full_precision = partial(jax.default_matmul_precision, "highest")
+
+
+class Batch(NamedTuple):
+    """Examples: context int32[..., c], oldest word first, and word int32[...], the one that follows."""
+
+    context: jax.Array
+    word: jax.Array
+
+
+def num_examples(data: Text) -> int:
+    """The number of events of a text."""
+    return int(data.events)
+
+
+def gather(data: Text, index: jax.Array, capacity: int, config: Any) -> Batch:
+    """The examples `index`, int32 [B], of a text."""
+    return Batch(*gather_contexts(data, index, config.context_size, config.across_lines))
+
+
+def context_program(config: Any, batch_loss: Callable[..., Any], score: Callable[..., Any]) -> Program:
+    """The program of a model without sparse or ragged parts, over a `Text`, from its losses over a `Batch`."""
+    return Program(
+        config=config, size=num_examples, batch=gather, loss=batch_loss, score=score,
+        metric=Metric("perplexity", np.exp),
+    )  # fmt: skip
 
 
 def texts(config: Any, eos: int) -> Callable[[np.ndarray], Text]:

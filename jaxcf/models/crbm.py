@@ -81,7 +81,7 @@ def loss(
     return rbm.loss(params, example, key, cd_steps, bias, config, mask)
 
 
-minibatch_loss = functools.partial(rbm.minibatch_loss, bias=hidden_bias)
+batch_loss = functools.partial(rbm.batch_loss, bias=hidden_bias)
 score = functools.partial(rbm.score, bias=hidden_bias)
 exact_score = functools.partial(rbm.exact_score, bias=hidden_bias)
 
@@ -89,7 +89,7 @@ exact_score = functools.partial(rbm.exact_score, bias=hidden_bias)
 def gradient(
     weights: Params, batch: Batch, weight: Array, keys: Array, config: Config
 ) -> tuple[None, Metrics, Any]:
-    """The Metrics of `minibatch_loss` and its gradient, in parts; that by U is Eq. 5.15."""
+    """The Metrics of `batch_loss` and its gradient, in parts; that by U is Eq. 5.15."""
     metrics, by_bias, of_W, of_b_m = contrast(
         weights, batch, weight, keys, hidden_bias, config, covariance(config)
     )
@@ -118,7 +118,7 @@ def program(config: Config, exact: bool = False) -> Program:
     per_rating = config.prior == "per-rating"
     return replace(
         rbm.program(config),
-        loss=minibatch_loss,
+        loss=batch_loss,
         score=exact_score if exact else score,
         sparse=Sparse(touched, None if per_rating else gradient),
         decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),

@@ -135,7 +135,7 @@ def errors(read: Params, stars: Array, config: Config) -> Array:
     return error - read.b - read.c if config.biases else error
 
 
-def minibatch_loss(
+def batch_loss(
     params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
@@ -204,7 +204,7 @@ def program(config: Config) -> Program:
         config=config,
         size=num_ratings,
         batch=gather,
-        loss=minibatch_loss,
+        loss=batch_loss,
         score=score,
         metric=Metric("RMSE", np.sqrt),
         group_size=GROUP_SIZE,

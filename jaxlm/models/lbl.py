@@ -12,11 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.program import Mean, Metric, Metrics, Program
+from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe
-from jaxlm.context_model import predicts_from_context, texts
+from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
-from jaxlm.data.contexts import Text, gather_contexts
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.softmax import log_normalizer, sum_log_normalizer
 
@@ -60,13 +59,6 @@ class Params(NamedTuple):
     b: Array
 
 
-class Batch(NamedTuple):
-    """Examples: context int32[..., c], oldest first, and word int32[...]."""
-
-    context: Array
-    word: Array
-
-
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
     """Parameters before training (§3.4.1): small Gaussians, and biases that give the base rates.
 
@@ -103,7 +95,7 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
     return -jax.nn.log_softmax(params.R @ r_hat + params.b)[example.word]  # Eq. 3.17
 
 
-def minibatch_loss(
+def batch_loss(
     params: Params, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
@@ -127,26 +119,9 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
     return log_normalizer(params.R, params.b, r_hat) - target
 
 
-def num_examples(data: Text) -> int:
-    """The events of a text."""
-    return int(data.events)
-
-
-def gather(data: Text, index: Array, capacity: int, config: Config) -> Batch:
-    """The examples `index` int32[B] of a text."""
-    return Batch(*gather_contexts(data, index, config.context_size, config.across_lines))
-
-
 def program(config: Config) -> Program:
     """The model as the engine sees it, over a `Text`."""
-    return Program(
-        config=config,
-        size=num_examples,
-        batch=gather,
-        loss=minibatch_loss,
-        score=score,
-        metric=Metric("perplexity", np.exp),
-    )
+    return context_program(config, batch_loss, score)
 
 
 # Differs: the thesis states batch, rates and decay (§3.4.1-2), not whether a step follows the minibatch's sum or its

@@ -164,7 +164,7 @@ def condition_of(rows: Array, batch: Batch) -> Array:
     return jax.ops.segment_sum(batch.share[:, None] * rows, batch.whose, users, indices_are_sorted=True)
 
 
-def minibatch_loss(
+def batch_loss(
     params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
@@ -278,7 +278,7 @@ def program(config: Config) -> Program:
         config=config,
         size=num_users,
         batch=gather,
-        loss=minibatch_loss,
+        loss=batch_loss,
         score=score,
         metric=Metric("RMSE", np.sqrt),
         events=num_ratings,

@@ -136,7 +136,7 @@ def hidden_bias(read: Any, batch: Batch) -> Array:
     return jnp.broadcast_to(read.b_h[None], (batch.user.shape[0], read.b_h.shape[0]))
 
 
-def minibatch_loss(
+def batch_loss(
     params: Gathered, batch: Batch, weight: Array, keys: Array, config: Config, bias: Bias = hidden_bias
 ) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, from the rows that `touched` names.
@@ -163,7 +163,7 @@ def minibatch_loss(
 def gradient(
     weights: Params, batch: Batch, weight: Array, keys: Array, config: Config
 ) -> tuple[None, Metrics, Any]:
-    """The Metrics of `minibatch_loss` and its gradient, in parts, by the fast way of `contrast`.
+    """The Metrics of `batch_loss` and its gradient, in parts, by the fast way of `contrast`.
 
     With `smooth` W_m = √P Θ_m for each movie, where P is `covariance`, and Θ has independent weights. What is
     returned for W is P ∂loss/∂W, by which W moves when Θ descends its own gradient, by SGD; decaying Θ decays W.
@@ -257,7 +257,7 @@ def program(config: Config, exact: bool = False) -> Program:
         config=config,
         size=vectors.num_users,
         batch=gather_users,
-        loss=minibatch_loss,
+        loss=batch_loss,
         score=exact_score if exact else score,
         metric=Metric("RMSE", np.sqrt),
         training_metrics=(Metric("reconstruction RMSE", np.sqrt),),

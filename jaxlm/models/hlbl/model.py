@@ -102,7 +102,7 @@ def loss(params: Params, example: tuple[Array, Array, Array], key: Array | None,
     return -jax.nn.logsumexp(log_code, where=jnp.any(signs != 0, axis=1))  # Eq. 4.6
 
 
-def minibatch_loss(
+def batch_loss(
     params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in nats, from the rows that `touched` names."""
@@ -124,7 +124,7 @@ def minibatch_loss(
 def gradient(
     weights: Any, batch: Batch, weight: Array, keys: Array, config: Config
 ) -> tuple[Array, Metrics, Any]:
-    """`minibatch_loss` and its gradient, in parts, by the fast way of `jaxlm.models.hlbl.gradient`."""
+    """`batch_loss` and its gradient, in parts, by the fast way of `jaxlm.models.hlbl.gradient`."""
     R, C, Q, b = weights
     mask = None
     if config.dropout:
@@ -216,7 +216,7 @@ def program(config: Config) -> Program:
         config=config,
         size=num_examples,
         batch=gather,
-        loss=minibatch_loss,
+        loss=batch_loss,
         score=score,
         metric=Metric("perplexity", np.exp),
         sparse=Sparse(touched, gradient),

@@ -19,7 +19,7 @@ def test_the_peer_makes_the_step_that_ours_makes():
     k1, k2 = jax.random.split(jax.random.key(1))
     batch = lbl.Batch(jax.random.randint(k1, (8, 3), 0, 20), jax.random.randint(k2, (8,), 0, 20))
     rate, decay = 0.5, lbl.Params(R=0.1, C=0.1, b=0.0)
-    grads, _ = jax.grad(lbl.minibatch_loss, has_aux=True)(params, batch, jnp.full(8, 1 / 8), None, CONFIG)
+    grads, _ = jax.grad(lbl.batch_loss, has_aux=True)(params, batch, jnp.full(8, 1 / 8), None, CONFIG)
     step, moved = lbl_torch.make_step([np.array(p) for p in params], "sgd", rate, decay.R, compiled=False)
     step(np.array(batch.context), np.array(batch.word, np.int64))
     for p, g, d, theirs in zip(params, grads, decay, moved, strict=True):

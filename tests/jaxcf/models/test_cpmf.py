@@ -91,7 +91,7 @@ def test_gradient_equals_loop_over_ratings(biases):
     @jax.jit
     @functools.partial(jax.grad, has_aux=True)
     def gradient(read):
-        loss, _ = cpmf.minibatch_loss(read, batch, weight, None, config)
+        loss, _ = cpmf.batch_loss(read, batch, weight, None, config)
         penalties = cpmf.penalty(read, batch, weight, config)
         return loss + sum(d * p for d, p in zip(DECAYS, penalties, strict=True)), loss
 
@@ -124,7 +124,7 @@ def test_gradient_equals_loop_over_ratings(biases):
         np.testing.assert_allclose(found[name], sums, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_minibatch_loss_is_the_sum_of_the_specification():
+def test_batch_loss_is_the_sum_of_the_specification():
     config, params = make()
     data = ratings()
     batch = everybody(config, cpmf.make_data(data, cpmf.make_rated(EXTRA, config=config), config))
@@ -133,7 +133,7 @@ def test_minibatch_loss_is_the_sum_of_the_specification():
         mine = data.user == i
         own = pmf.Batch(jnp.int32(i), jnp.asarray(data.item[mine]), jnp.asarray(data.stars[mine] - MEAN))
         total += weight[i] * cpmf.loss(params, own, jnp.array(who[i], jnp.int32), config)
-    found, _ = jax.jit(cpmf.minibatch_loss, static_argnums=4)(
+    found, _ = jax.jit(cpmf.batch_loss, static_argnums=4)(
         view(params, batch, config), batch, weight, None, config
     )
     np.testing.assert_allclose(found, total, rtol=1e-5)
@@ -231,7 +231,7 @@ def test_a_visit_of_one_block_is_a_step_of_the_gradient():
     batch = jax.jit(cpmf.gather, static_argnums=(2, 3))(data, jnp.array([2], jnp.int32), (32, 32), config)
 
     def objective(read):
-        loss, _ = cpmf.minibatch_loss(read, batch, jnp.ones(1), None, config)
+        loss, _ = cpmf.batch_loss(read, batch, jnp.ones(1), None, config)
         penalties = cpmf.penalty(read, batch, jnp.ones(1), config)
         return loss + sum(d * p for d, p in zip(DECAYS, penalties, strict=True))
 

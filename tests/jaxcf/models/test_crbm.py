@@ -81,7 +81,7 @@ def test_gradient_is_the_rule_5_15_and_differentiation_agrees():
     *_, parts = jax.jit(crbm.gradient, static_argnums=4)(weights, b, WEIGHT, KEYS, CONFIG)
     ids = crbm.touched(b, CONFIG)
     read = crbm.program(CONFIG).gathered(PARAMS, b)
-    by_rows = jax.jit(jax.grad(crbm.minibatch_loss, has_aux=True), static_argnums=4)
+    by_rows = jax.jit(jax.grad(crbm.batch_loss, has_aux=True), static_argnums=4)
     rows = by_rows(read, b, WEIGHT, KEYS, CONFIG)[0].rows
     for x, k, want, g, part in zip(PARAMS, ids, expected, rows, parts, strict=True):
         by_rows = g if k is None else jnp.zeros_like(x).at[k].add(g, mode="drop")

@@ -111,7 +111,7 @@ def test_minibatch_with_the_same_user_many_times_is_the_sum():
     assert np.count_nonzero(np.any(moved != 0, axis=1)) == 1
 
 
-def test_minibatch_loss_is_the_sum_of_the_specification():
+def test_batch_loss_is_the_sum_of_the_specification():
     config, params = make()
     data = ratings()
     batch = pmf.program(config).batch(pmf.make_data(data), jnp.arange(40, dtype=jnp.int32), 0, config)
@@ -119,7 +119,7 @@ def test_minibatch_loss_is_the_sum_of_the_specification():
     weight = jnp.linspace(0.0, 2.0, 40)
     each = jax.vmap(functools.partial(pmf.loss, config=config), (None, 0))(params, batch)
     read = pmf.program(config).gathered(params, batch)
-    total, metrics = pmf.minibatch_loss(read, batch, weight, None, config)
+    total, metrics = pmf.batch_loss(read, batch, weight, None, config)
     np.testing.assert_allclose(total, weight @ each, rtol=1e-5)
     np.testing.assert_allclose(metrics["RMSE"], (2 * total, weight.sum()), rtol=1e-5)
 

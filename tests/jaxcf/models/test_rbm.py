@@ -194,7 +194,7 @@ def specified(p, cd_steps, config=CONFIG):
 
 
 SPECIFIED = jax.jit(jax.value_and_grad(specified), static_argnums=2)
-BY_ROWS = jax.jit(jax.value_and_grad(rbm.minibatch_loss, has_aux=True), static_argnums=4)
+BY_ROWS = jax.jit(jax.value_and_grad(rbm.batch_loss, has_aux=True), static_argnums=4)
 
 
 def read(p, b):

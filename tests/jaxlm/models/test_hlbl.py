@@ -163,7 +163,7 @@ def test_minibatch_is_the_sum_of_examples(children, dropout, room, num_hot, floa
 
     def by_rows(params):
         read = hlbl.program(config).gathered(params, batch)
-        return hlbl.minibatch_loss(read, batch, weight, keys, config)
+        return hlbl.batch_loss(read, batch, weight, keys, config)
 
     expected, expected_grads = jax.jit(jax.value_and_grad(by_examples))(params)
     (by_differentiation, metrics), its_grads = jax.jit(jax.value_and_grad(by_rows, has_aux=True))(params)

@@ -83,7 +83,7 @@ def test_minibatch_gradient_equals_finite_differences(float64, diagonal):
     p, weight = random_params(cfg, dtype=jnp.float64), jnp.array([1.0, 1, 0, 2, 1])
 
     def f(p):
-        return lbl.minibatch_loss(p, batch, weight, None, cfg)[0]
+        return lbl.batch_loss(p, batch, weight, None, cfg)[0]
 
     direction = random_params(cfg, seed=9, dtype=jnp.float64)
     slope = sum(jnp.vdot(g, d) for g, d in zip(jax.grad(f)(p), direction, strict=True))
@@ -95,7 +95,7 @@ def test_minibatch_gradient_equals_finite_differences(float64, diagonal):
 @pytest.mark.parametrize("entries", [3, 20, 31, 10**6], ids=lambda n: f"{n}-entries-a-block")
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.parametrize("diagonal", [False, True])
-def test_minibatch_loss_equals_the_sum_of_the_specification(monkeypatch, entries, dropout, diagonal):
+def test_batch_loss_equals_the_sum_of_the_specification(monkeypatch, entries, dropout, diagonal):
     """Value and gradients, with padding, repeated words, and blocks that do not divide the minibatch."""
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", entries)
     cfg, B = config(dropout=dropout, diagonal=diagonal), 10
@@ -104,7 +104,7 @@ def test_minibatch_loss_equals_the_sum_of_the_specification(monkeypatch, entries
     weight = jnp.array([1.0] * 6 + [0.5, 2, 0, 0])
 
     def fast(p):
-        return lbl.minibatch_loss(p, batch, weight, keys, cfg)[0]
+        return lbl.batch_loss(p, batch, weight, keys, cfg)[0]
 
     def specification(p):
         return jnp.vdot(weight, jax.vmap(lambda e, k: lbl.loss(p, e, k, cfg))(batch, keys))
@@ -117,7 +117,7 @@ def test_padding_does_not_reach_the_gradient_even_where_it_is_extreme():
     cfg, p = config(), random_params(config())
     huge = p._replace(R=p.R.at[0].set(1e4))  # a word in padding alone, save as one of the predicted
     batch = lbl.Batch(jnp.array([[1, 2, 3], [0, 0, 0]]), jnp.array([4, 0]))
-    grads, _ = jax.grad(lbl.minibatch_loss, has_aux=True)(huge, batch, jnp.array([1.0, 0.0]), None, cfg)
+    grads, _ = jax.grad(lbl.batch_loss, has_aux=True)(huge, batch, jnp.array([1.0, 0.0]), None, cfg)
     assert all(bool(jnp.isfinite(g).all()) for g in grads)
 
 
@@ -147,8 +147,8 @@ def test_diagonal_equals_full_with_diagonal_matrices():
     q = p._replace(C=jax.vmap(jnp.diag)(p.C))
     batch, weight = random_batch(6), jnp.ones(6)
     np.testing.assert_allclose(lbl.score(p, batch, diagonal), lbl.score(q, batch, full), rtol=1e-6)
-    g, _ = jax.grad(lbl.minibatch_loss, has_aux=True)(p, batch, weight, None, diagonal)
-    h, _ = jax.grad(lbl.minibatch_loss, has_aux=True)(q, batch, weight, None, full)
+    g, _ = jax.grad(lbl.batch_loss, has_aux=True)(p, batch, weight, None, diagonal)
+    h, _ = jax.grad(lbl.batch_loss, has_aux=True)(q, batch, weight, None, full)
     np.testing.assert_allclose(g.R, h.R, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(g.C, jax.vmap(jnp.diag)(h.C), rtol=1e-4, atol=1e-5)
 

@@ -83,7 +83,7 @@ def test_gathered_rows_and_whole_tables_are_not_confused():
     config, program, params, data, capacity = of_hlbl()
     batch = program.batch(data, jnp.arange(B, dtype=jnp.int32), capacity, config)
     with pytest.raises(TypeError, match=r"call it with program.gathered\(params, batch\)"):
-        hlbl.minibatch_loss(params, batch, jnp.ones(B), None, config)
+        hlbl.batch_loss(params, batch, jnp.ones(B), None, config)
     with pytest.raises(TypeError, match="reads whole tables"):
         hlbl.loss(program.gathered(params, batch), (jnp.zeros(3, jnp.int32),) * 3, None, config)
     flat, whole = lbl.program(lbl.Config(V)), (jnp.zeros(1),)

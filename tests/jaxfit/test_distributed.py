@@ -52,8 +52,8 @@ def test_two_processes_stopped_killed_and_resumed_equal_one_of_two_devices(tmp_p
     # one, killed in the second epoch, takes the other with it
     assert first.pop(0).startswith("toy: another process has ended")
     assert second == []
-    stand = checkpoint.state(checkpoint.latest(parted))["stand"]
-    assert (stand["epoch"], stand["at"]) == (1, 0)
+    progress = checkpoint.state(checkpoint.latest(parted))["progress"]
+    assert (progress["epoch"], progress["at"]) == (1, 0)
 
     shutil.copytree(parted, tmp_path / "alone")
     assert together(parted, trouble="no") == ([0, 0], [[], []])

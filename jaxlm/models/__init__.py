@@ -16,6 +16,7 @@ MODELS = {
     "kn": "jaxlm.ngram.kneser_ney:MODEL",
     "lbl": "jaxlm.models.lbl:MODEL",
     "hlbl": "jaxlm.models.hlbl.model:MODEL",
+    "nplm": "jaxlm.models.nplm:MODEL",
 }
 
 

@@ -1,0 +1,191 @@
+"""The neural probabilistic language model: a tanh layer between the context's feature vectors and the softmax.
+
+The logits are y = b + Wx + U tanh(d + Hx), where x is the concatenation of the context's feature vectors; the direct
+connections W are optional.
+
+Source: Bengio, Ducharme, Vincent and Jauvin 2003, §2 (in its notation, but with R for its C); Mnih 2010, §2.2.1.
+"""
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from jaxfit.program import Mean, Metrics, Program
+from jaxfit.recipe import Recipe
+from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
+from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.objectives.dropout import dropout
+from jaxlm.objectives.softmax import log_normalizer, sum_log_normalizer
+
+
+@dataclass(frozen=True)
+class Config:
+    """What shapes the program."""
+
+    num_words: int = field(metadata={"help": "vocabulary size", "unit": "words"})
+    num_features: int = field(
+        default=100, metadata={"help": "feature vector dimensionality", "unit": "features"}
+    )
+    context_size: int = field(
+        default=5, metadata={"help": "context words that predict the next", "unit": "words"}
+    )
+    num_hidden: int = field(default=100, metadata={"help": "size of the tanh layer", "unit": "units"})
+    direct: bool = field(
+        default=False, metadata={"help": "connect the features to the output directly, too", "unit": ""}
+    )
+    dropout: float = field(
+        default=0.0,
+        metadata={"help": "share of the hidden units that is dropped in training", "unit": "", "below": 1},
+    )
+    feature_dropout: float = field(
+        default=0.0,
+        metadata={
+            "help": "share of the context's features that is dropped in training",
+            "unit": "",
+            "below": 1,
+        },
+    )
+    init_scale: float = field(
+        default=0.1, metadata={"help": "standard deviation of initial feature vectors", "unit": ""}
+    )
+    across_lines: bool = field(
+        default=True, metadata={"help": "contexts run on across line ends", "unit": ""}
+    )
+
+
+class Params(NamedTuple):
+    """Parameters.
+
+    R: [N_w, N_f] feature vectors of the context's words; H: [N_h, c N_f] and d: [N_h], weights and biases of the tanh
+    layer; U: [N_w, N_h], from it to the output; b: [N_w] word biases. With direct connections U is [N_w, N_h + c N_f],
+    the paper's [U W] side by side, so that one matrix product gives Uh + Wx.
+    """
+
+    R: Array
+    H: Array
+    d: Array
+    U: Array
+    b: Array
+
+
+def init(key: Array, config: Config, counts: ArrayLike) -> Params:
+    """Draw the parameters before training: small Gaussians, and biases that give the base rates.
+
+    Args:
+        key: Of the random draws.
+        config: The model's.
+        counts: [N_w], of the training text.
+
+    Differs: the scales are ours, and direct connections start at zero. A word that never occurs counts as one that
+    occurs once, since its bias would be infinite.
+    """
+    D, N_h = config.context_size * config.num_features, config.num_hidden
+    W = jnp.zeros((config.num_words, D if config.direct else 0))
+    key_R, key_H, key_U = jax.random.split(key, 3)
+    rates = jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
+    return Params(
+        R=config.init_scale * jax.random.normal(key_R, (config.num_words, config.num_features)),
+        H=D**-0.5 * jax.random.normal(key_H, (N_h, D)),
+        d=jnp.zeros(N_h),
+        U=jnp.concatenate([config.init_scale * jax.random.normal(key_U, (config.num_words, N_h)), W], axis=1),
+        b=jnp.log(rates / rates.sum()),
+    )
+
+
+def last_layer(params: Params, context: Array, key: Array | None, config: Config) -> Array:
+    """Compute what the output is a linear function of, for ONE context.
+
+    Args:
+        params: The model's.
+        context: int32 [c].
+        key: Of the dropout; None for none.
+        config: The model's.
+
+    Returns:
+        tanh(d + Hx), [N_h], where x, [c N_f], is the context's feature vectors one after another; with direct
+        connections x follows it, [N_h + c N_f].
+
+    Differs: the dropout of x and of the hidden units (0 in the recipe `thesis`) is ours.
+    """
+    key_x, key_h = (None, None) if key is None else jax.random.split(key)
+    x = dropout(params.R[context].reshape(-1), key_x, config.feature_dropout)
+    h = dropout(jnp.tanh(params.d + params.H @ x), key_h, config.dropout)
+    return jnp.concatenate([h, x]) if config.direct else h
+
+
+def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
+    """-log P(w_n | w_{1:n-1}) in nats, for ONE example: the specification."""
+    z = last_layer(params, example.context, key, config)
+    return -jax.nn.log_softmax(params.U @ z + params.b)[example.word]
+
+
+def batch_loss(
+    params: Params, batch: Batch, weight: Array, keys: Array | None, config: Config
+) -> tuple[Array, Metrics]:
+    """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
+    z = last_layers(params, batch.context, keys, config)
+    total = sum_log_normalizer(params.U, params.b, z, weight) - weight @ logit(params, z, batch.word)
+    return total, {"perplexity": Mean(total, jnp.sum(weight))}
+
+
+def log_prob(params: Params, context: Array, config: Config) -> Array:
+    """log P(w | context) for every word: context int32[c] -> [N_w], nats."""
+    return jax.nn.log_softmax(params.U @ last_layer(params, context, None, config) + params.b)
+
+
+def score(params: Params, batch: Batch, config: Config) -> Array:
+    """-log P(word | context) of each example, [B], in nats, no dropout."""
+    z = last_layers(params, batch.context, None, config)
+    return log_normalizer(params.U, params.b, z) - logit(params, z, batch.word)
+
+
+def last_layers(params: Params, context: Array, keys: Array | None, config: Config) -> Array:
+    """`last_layer` of each context of a minibatch: int32 [B, c] -> [B, N_h], or [B, N_h + c N_f] if direct."""
+    one = functools.partial(last_layer, config=config)
+    return jax.vmap(one, (None, 0, None if keys is None else 0))(params, context, keys)
+
+
+def logit(params: Params, z: Array, word: Array) -> Array:
+    """The logit of one word in each example: z [B, n], word int32[B] -> [B]."""
+    return jnp.sum(z * params.U[word], axis=1) + params.b[word]
+
+
+def program(config: Config) -> Program:
+    """The model as the engine sees it, over a `Text`."""
+    return context_program(config, batch_loss, score)
+
+
+# Differs: "thesis" is the recipe of Bengio et al. (2003): a rate of 1e-3 and a decay of 1e-4 for each example, which is
+# a decay of 1e-2 for each minibatch of 100 examples here, not of the biases; no dropout. Theirs are minibatches of one
+# example, and their rate falls by 1 % in an epoch of a million words, where ours is constant.
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    "thesis": (
+        Recipe(
+            optimizer="sgd", batch_size=100, epochs=20, rate={"*": 1e-3}, decay={"*": 1e-2, "d": 0.0, "b": 0.0},
+            reduction="sum",
+        ),
+        {},
+    ),
+    "tuned": (
+        Recipe(
+            optimizer="adam", batch_size=500, epochs=20, rate={"*": 4e-3, "H": 2e-3},
+            decay={"R": 0.2, "U": 0.2, "H": 0.05}, anneal=True,
+        ),
+        {"num_hidden": 200, "dropout": 0.35, "feature_dropout": 0.15},
+    ),
+}  # fmt: skip
+
+MODEL = LanguageModel(
+    name="nplm",
+    about="the neural probabilistic language model, with a tanh layer",
+    source="Bengio et al. 2003, §2",
+    config=Config,
+    recipes=RECIPES,
+    fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+    capabilities=(predicts_from_context(log_prob), Embeds(lambda params: params.R)),
+)

@@ -2,11 +2,12 @@
 
 from benchmarks.core.models import ListedModel
 from benchmarks.core.suite import Suite
+from benchmarks.language import neural
 from benchmarks.language import tables as language
 from benchmarks.ratings import tables as ratings
 
 SUITES = (language.SUITE, ratings.SUITE)
-TABLES = {**language.TABLES, **ratings.TABLES}
+TABLES = {**language.TABLES, **neural.TABLES, **ratings.TABLES}
 
 
 def models() -> dict[str, tuple[Suite, ListedModel]]:

@@ -4,7 +4,7 @@ Source: Mnih 2010, §3.3 (Eq. 3.16-3.17, 3.24-3.25), §3.4.
 """
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from jaxfit.program import Mean, Metrics, Program
-from jaxfit.recipe import Recipe
+from jaxfit.recipe import Recipe, option
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.objectives.dropout import dropout
@@ -24,31 +24,13 @@ from jaxlm.objectives.softmax import log_normalizer, sum_log_normalizer
 class Config:
     """What shapes the program."""
 
-    num_words: int = field(metadata={"help": "vocabulary size", "unit": "words"})
-    num_features: int = field(
-        default=100, metadata={"help": "feature vector dimensionality", "unit": "features"}
-    )
-    context_size: int = field(
-        default=5, metadata={"help": "context words that predict the next", "unit": "words"}
-    )
-    diagonal: bool = field(
-        default=False,
-        metadata={"help": "diagonal context matrices: N_f weights a position, not N_f²", "unit": ""},
-    )
-    dropout: float = field(
-        default=0.0,
-        metadata={
-            "help": "share of the predicted vector that is dropped in training",
-            "unit": "",
-            "below": 1,
-        },
-    )
-    init_scale: float = field(
-        default=0.1, metadata={"help": "standard deviation of initial feature vectors", "unit": ""}
-    )
-    across_lines: bool = field(
-        default=True, metadata={"help": "contexts run on across line ends", "unit": ""}
-    )
+    num_words: int = option(help="vocabulary size", unit="words")
+    num_features: int = option(100, "feature vector dimensionality", "features")
+    context_size: int = option(5, "context words that predict the next", "words")
+    diagonal: bool = option(False, "diagonal context matrices: N_f weights a position, not N_f²")
+    dropout: float = option(0.0, "share of the predicted vector that is dropped in training", below=1)
+    init_scale: float = option(0.1, "standard deviation of initial feature vectors")
+    across_lines: bool = option(True, "contexts run on across line ends")
 
 
 class Params(NamedTuple):

@@ -7,7 +7,7 @@ Source: Bengio, Ducharme, Vincent and Jauvin 2003, §2 (in its notation, but wit
 """
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +16,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from jaxfit.program import Mean, Metrics, Program
-from jaxfit.recipe import Recipe
+from jaxfit.recipe import Recipe, option
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.objectives.dropout import dropout
@@ -27,35 +27,17 @@ from jaxlm.objectives.softmax import log_normalizer, sum_log_normalizer
 class Config:
     """What shapes the program."""
 
-    num_words: int = field(metadata={"help": "vocabulary size", "unit": "words"})
-    num_features: int = field(
-        default=100, metadata={"help": "feature vector dimensionality", "unit": "features"}
+    num_words: int = option(help="vocabulary size", unit="words")
+    num_features: int = option(100, "feature vector dimensionality", "features")
+    context_size: int = option(5, "context words that predict the next", "words")
+    num_hidden: int = option(100, "size of the tanh layer", "units")
+    direct: bool = option(False, "connect the features to the output directly, too")
+    dropout: float = option(0.0, "share of the hidden units that is dropped in training", below=1)
+    feature_dropout: float = option(
+        0.0, "share of the context's features that is dropped in training", below=1
     )
-    context_size: int = field(
-        default=5, metadata={"help": "context words that predict the next", "unit": "words"}
-    )
-    num_hidden: int = field(default=100, metadata={"help": "size of the tanh layer", "unit": "units"})
-    direct: bool = field(
-        default=False, metadata={"help": "connect the features to the output directly, too", "unit": ""}
-    )
-    dropout: float = field(
-        default=0.0,
-        metadata={"help": "share of the hidden units that is dropped in training", "unit": "", "below": 1},
-    )
-    feature_dropout: float = field(
-        default=0.0,
-        metadata={
-            "help": "share of the context's features that is dropped in training",
-            "unit": "",
-            "below": 1,
-        },
-    )
-    init_scale: float = field(
-        default=0.1, metadata={"help": "standard deviation of initial feature vectors", "unit": ""}
-    )
-    across_lines: bool = field(
-        default=True, metadata={"help": "contexts run on across line ends", "unit": ""}
-    )
+    init_scale: float = option(0.1, "standard deviation of initial feature vectors")
+    across_lines: bool = option(True, "contexts run on across line ends")
 
 
 class Params(NamedTuple):

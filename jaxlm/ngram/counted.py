@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxfit.errors import UserError
+from jaxfit.recipe import option
 from jaxlm.contract import ByCounting, HasNGrams, PredictsWords
 from jaxlm.ngram import model
 from jaxlm.ngram.counts import MAX_ORDER
@@ -28,14 +29,7 @@ class NoConfig:
 class OrderConfig:
     """What shapes a model of n-grams."""
 
-    order: int = field(
-        default=5,
-        metadata={
-            "help": "length of the longest n-grams",
-            "unit": f"words, 1 to {MAX_ORDER}",
-            "high": MAX_ORDER,
-        },
-    )
+    order: int = option(5, "length of the longest n-grams", f"words, 1 to {MAX_ORDER}", high=MAX_ORDER)
 
 
 def by_counting(estimate: Callable[[np.ndarray, int, int, Any], NGram]) -> ByCounting:

@@ -7,7 +7,7 @@ tree over the words serves, with one leaf per word or several.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from jaxfit.program import Mean, Metric, Metrics, Program, Ragged, Sparse
-from jaxfit.recipe import Recipe
+from jaxfit.recipe import Recipe, option
 from jaxfit.tables import Gathered, Weights, require_whole, rows_of
 from jaxlm.context_model import predicts_from_context
 from jaxlm.contract import BySGD, Embeds, LanguageModel
@@ -34,24 +34,13 @@ from jaxlm.trees.paths import Tree, node_biases
 class Config:
     """What shapes the program."""
 
-    num_words: int = field(metadata={"help": "vocabulary size", "unit": "words"})
-    num_nodes: int = field(metadata={"help": "internal nodes of the tree", "unit": "nodes"})
-    num_features: int = field(
-        default=100, metadata={"help": "feature vector dimensionality", "unit": "features"}
-    )
-    context_size: int = field(
-        default=5, metadata={"help": "context words that predict the next", "unit": "words"}
-    )
-    dropout: float = field(
-        default=0.0,
-        metadata={"help": "share of the predicted vector that is dropped", "unit": "", "below": 1},
-    )
-    init_scale: float = field(
-        default=0.01, metadata={"help": "standard deviation of initial weights", "unit": ""}
-    )
-    across_lines: bool = field(
-        default=True, metadata={"help": "contexts run on across line ends", "unit": ""}
-    )
+    num_words: int = option(help="vocabulary size", unit="words")
+    num_nodes: int = option(help="internal nodes of the tree", unit="nodes")
+    num_features: int = option(100, "feature vector dimensionality", "features")
+    context_size: int = option(5, "context words that predict the next", "words")
+    dropout: float = option(0.0, "share of the predicted vector that is dropped", below=1)
+    init_scale: float = option(0.01, "standard deviation of initial weights")
+    across_lines: bool = option(True, "contexts run on across line ends")
 
     @property
     def num_hot(self) -> int:

@@ -1,6 +1,6 @@
 """The tree that a hierarchical model is trained over: which one, how it is built, its file (Mnih 2010, §4.4)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +12,7 @@ from jax import Array
 
 from jaxfit.cli.command import suggestion
 from jaxfit.errors import UserError
+from jaxfit.recipe import option
 from jaxlm import identity
 from jaxlm.contract import HasTree, Structure
 from jaxlm.data.contexts import Text, gather_contexts
@@ -35,23 +36,19 @@ STAND_INS = {(0.25, 1): 2, (0.4, 1): 2, (0.4, 2): 5, (0.4, 4): 10}
 class TreeOptions:
     """Which tree an hlbl uses."""
 
-    tree: str = field(
-        default="adaptive",
-        metadata={"help": "how words are split, or a tree file (§4.4)", "metavar": f"{'|'.join(RULES)}|FILE"},
+    tree: str = option(
+        "adaptive", "how words are split, or a tree file (§4.4)", metavar=f"{'|'.join(RULES)}|FILE"
     )
-    epsilon: float = field(
-        default=0.0,
-        metadata={"help": "a word whose responsibilities are this close to 0.5 goes both ways", "high": 0.5},
+    epsilon: float = option(
+        0.0, "a word whose responsibilities are this close to 0.5 goes both ways", high=0.5
     )
-    copies: int = field(default=1, metadata={"help": "subtrees under new roots, x2, x4", "unit": "trees"})
-    replicate: bool = field(default=False, metadata={"help": "make the copies alike (Table 4.6)"})
-    bootstrap: str | None = field(
-        default=None,
-        metadata={
-            "help": "an hlbl, trained on this text, whose word features the tree is built from (default: one over a "
-            "random tree is trained first)",
-            "metavar": "DIR",
-        },
+    copies: int = option(1, "subtrees under new roots, x2, x4", "trees")
+    replicate: bool = option(False, "make the copies alike (Table 4.6)")
+    bootstrap: str | None = option(
+        None,
+        "an hlbl, trained on this text, whose word features the tree is built from (default: one over a "
+        "random tree is trained first)",
+        metavar="DIR",
     )
 
 

@@ -17,11 +17,9 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import metadata, training
 from jaxfit.run_dir.run import Run
-from jaxlm import identity
 from jaxlm.context_model import full_precision
 from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
-from jaxlm.data.default_text import Corpus
-from jaxlm.data.files import CHUNK
+from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import Model, Trained, load, write_vocabulary
 
 INIT, TRAIN, STRUCTURE = 0, 1, 2
@@ -44,16 +42,9 @@ def fit(
     Matrix products are of full float32 precision, whatever the device.
     """
     with full_precision():
-        run, described = run or Run(), identity.describe(corpus)
-        return _train(record, corpus, described, directory, recipe, config, structure, seed, run)
-
-
-def word_counts(corpus: Corpus) -> np.ndarray:
-    """How often each word is an event of the training text: int64 [N_w]."""
-    counts = np.zeros(len(corpus.vocabulary), np.int64)
-    for first in range(0, len(corpus.train), CHUNK):  # np.bincount makes a wider copy of what it counts
-        counts += np.bincount(corpus.train[first : first + CHUNK], minlength=len(counts))
-    return counts
+        return _train(
+            record, corpus, corpus.describe(), directory, recipe, config, structure, seed, run or Run()
+        )
 
 
 def _train(
@@ -69,7 +60,7 @@ def _train(
 ) -> Trained:
     fitting, vocabulary = record.fitting, corpus.vocabulary
     assert isinstance(fitting, BySGD)
-    counts = word_counts(corpus)
+    counts = corpus.word_counts()
     known: dict[str, Any] = {"model": record.name, "seed": seed, "corpus": described}
     seconds: dict[str, float] = {}
     structure = None

@@ -16,7 +16,8 @@ from jaxfit.run_dir.metadata import CONFIG, read_info
 from jaxlm import models, train
 from jaxlm.cli.training_options import Plan, add_model, add_text, plan
 from jaxlm.contract import BySGD, LanguageModel, PredictsWords
-from jaxlm.data import corpus
+from jaxlm.data import default_text, user_text
+from jaxlm.data.corpus import Corpus, Texts
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks.evaluate import Evaluation, evaluate
@@ -78,7 +79,7 @@ def _run(args: argparse.Namespace, model: LanguageModel, chosen: Plan, out: Path
             print(f"{args.model}: {note}", file=sys.stderr)
         trained = _train(args, chosen, texts.corpus, out)
     finally:
-        (out / corpus.IDS).unlink(missing_ok=True)
+        (out / user_text.IDS).unlink(missing_ok=True)
     results = _evaluate(trained, texts)
     if not leads:
         return
@@ -88,7 +89,7 @@ def _run(args: argparse.Namespace, model: LanguageModel, chosen: Plan, out: Path
         _report(args, trained, texts.corpus, results)
 
 
-def _evaluate(trained: Trained, texts: corpus.Texts) -> dict[str, Evaluation]:
+def _evaluate(trained: Trained, texts: Texts) -> dict[str, Evaluation]:
     """Evaluate the model on validation (whose score training knows) and test text, where there is any.
 
     Nothing for a model without a distribution, and where time ran out before the model's own training began.
@@ -121,7 +122,7 @@ def _check_place(out: Path, model: LanguageModel, chosen: Plan) -> None:
     )
 
 
-def _read(args: argparse.Namespace, out: Path, carve: bool) -> corpus.Texts:
+def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:
     valid, test = args.valid or (), args.test or ()
     if not args.train:
         if args.vocab or args.vocab_size or options.given(args, Reading):
@@ -130,8 +131,8 @@ def _read(args: argparse.Namespace, out: Path, carve: bool) -> corpus.Texts:
                 "--vocab, --vocab-size, --lower, …",
                 "give --train FILE",
             )
-        return corpus.default(valid, test, args.min_count or 2)
-    return corpus.from_files(
+        return default_text.default(valid, test, args.min_count or 2)
+    return user_text.from_files(
         args.train, valid, test,
         reading=Reading(**options.given(args, Reading)),
         vocabulary=Vocabulary.load(args.vocab) if args.vocab else None,
@@ -139,7 +140,7 @@ def _read(args: argparse.Namespace, out: Path, carve: bool) -> corpus.Texts:
     )  # fmt: skip
 
 
-def _train(args: argparse.Namespace, chosen: Plan, data: corpus.Corpus, out: Path) -> Trained:
+def _train(args: argparse.Namespace, chosen: Plan, data: Corpus, out: Path) -> Trained:
     advice = "give the same command with --resume to go on"
     try:
         return train.train(
@@ -158,7 +159,7 @@ def _train(args: argparse.Namespace, chosen: Plan, data: corpus.Corpus, out: Pat
 
 
 def _record(
-    args: argparse.Namespace, trained: Trained, data: corpus.Corpus, results: dict[str, Evaluation]
+    args: argparse.Namespace, trained: Trained, data: Corpus, results: dict[str, Evaluation]
 ) -> dict[str, Any]:
     fitted, model = trained.fitted, trained.model
     return {
@@ -177,9 +178,7 @@ def _record(
     }
 
 
-def _report(
-    args: argparse.Namespace, trained: Trained, data: corpus.Corpus, results: dict[str, Evaluation]
-) -> None:
+def _report(args: argparse.Namespace, trained: Trained, data: Corpus, results: dict[str, Evaluation]) -> None:
     words, model = f"{len(data.vocabulary):,} words", trained.model
     if model is None:
         print(f"{args.model}: {words}, not trained yet: time ran out in the stage before, in {args.out}")

@@ -3,13 +3,13 @@
 import argparse
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from jaxfit.cli import options
-from jaxfit.cli.command import Stopped, print_json
+from jaxfit.cli.command import Parser, Stopped, output, print_json
 from jaxfit.errors import UserError
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.metadata import CONFIG, read_info
@@ -24,25 +24,18 @@ from jaxlm.tasks.evaluate import Evaluation, evaluate
 from jaxlm.trained_model import Trained
 
 
-def add(commands: Any, argv: Sequence[str]) -> None:
-    """Add the command to those of `jaxlm`, with the model that `argv` names, so that no other is imported.
-
-    All models are added where it names none, for help and messages.
-    """
-    parser = commands.add_parser(
-        "train", help="train a model on text files", description="Train a model. Its options: jaxlm train MODEL --help"
-    )  # fmt: skip
-    subparsers = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
-    if argv[:1] == ["train"]:
-        for name in argv[1:2] if argv[1:] and argv[1] in models.MODELS else models.names():
-            _add_model(subparsers, models.get(name))
+def add(parser: Parser) -> None:
+    """Give the parser of `jaxlm train` a parser for each model; a model is imported when it is chosen, or for help."""
+    parser.description = "Train a model. Its options: jaxlm train MODEL --help"
+    known: Any = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
+    for name in models.names():
+        usage = f"jaxlm train {name} --train FILE… --out DIR [options]"
+        chosen = known.add_parser(name, help=lambda name=name: models.get(name).about, usage=usage)
+        chosen.add_options = lambda parser, name=name: _add_options(parser, models.get(name))
 
 
-def _add_model(subparsers: Any, model: LanguageModel) -> None:
-    parser = subparsers.add_parser(
-        model.name, help=model.about, description=f"Train {model.about}.",
-        usage=f"jaxlm train {model.name} --train FILE… --out DIR [options]",
-    )  # fmt: skip
+def _add_options(parser: Parser, model: LanguageModel) -> None:
+    parser.description = f"Train {model.about}."
     parser.set_defaults(run=run)
     add_text(parser, carves=isinstance(model.fitting, BySGD))
     add_model(parser, model)
@@ -50,11 +43,9 @@ def _add_model(subparsers: Any, model: LanguageModel) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Train a model and say what came of it."""
-    if not args.out:
-        raise UserError("--out is missing", args.parser.prog, "name a folder for the model: --out DIR")
-    model = models.get(args.model)
+    place, model = output(args, folder=True), models.get(args.model)
     chosen = plan(args, model)
-    with _place(model, Path(args.out)) as (out, leads):
+    with _place(model, place) as (out, leads):
         _check_place(out, model, chosen)
         with locked(out):
             _run(args, model, chosen, out, leads)
@@ -107,9 +98,7 @@ def _evaluate(trained: Trained, texts: Texts) -> dict[str, Evaluation]:
 
 
 def _check_place(out: Path, model: LanguageModel, chosen: Plan) -> None:
-    """Raise a UserError where something else is in the model's place."""
-    if out.exists() and not out.is_dir():
-        raise UserError("a file stands where the model's folder should", out, "choose another --out")
+    """Raise a UserError where another model is in the folder."""
     if not (out / CONFIG).exists():
         return
     there = read_info(out)["model"]
@@ -117,9 +106,7 @@ def _check_place(out: Path, model: LanguageModel, chosen: Plan) -> None:
     if same and chosen.run is not None and chosen.run.resume:
         return
     advice = "add --resume to go on with it, or choose another --out"
-    raise UserError(
-        f"a model of kind {there} is there already", out, advice if same else "choose another --out"
-    )
+    raise UserError(f"a model is there already: {there}", out, advice if same else "choose another --out")
 
 
 def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:

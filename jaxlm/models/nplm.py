@@ -15,12 +15,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxfit.program import Mean, Metrics, Program
+from jaxfit.program import Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.objectives.dropout import dropout
-from jaxlm.objectives.softmax import log_normalizer, sum_log_normalizer
+from jaxlm.objectives.softmax import nll, sum_nll
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,7 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, counts: ArrayLike) -> Params:
     """Draw the parameters before training: small Gaussians, and biases that give the base rates.
 
-    Args:
-        key: Of the random draws.
-        config: The model's.
-        counts: [N_w], of the training text.
-
+    counts: [N_w], of the training text.
     Differs: the scales are ours, and direct connections start at zero. A word that never occurs counts as one that
     occurs once, since its bias would be infinite.
     """
@@ -82,16 +78,8 @@ def init(key: Array, config: Config, counts: ArrayLike) -> Params:
 def last_layer(params: Params, context: Array, key: Array | None, config: Config) -> Array:
     """Compute what the output is a linear function of, for ONE context.
 
-    Args:
-        params: The model's.
-        context: int32 [c].
-        key: Of the dropout; None for none.
-        config: The model's.
-
-    Returns:
-        tanh(d + Hx), [N_h], where x, [c N_f], is the context's feature vectors one after another; with direct
-        connections x follows it, [N_h + c N_f].
-
+    That is tanh(d + Hx), [N_h], where x, [c N_f], is the feature vectors of the context, int32 [c], one after another;
+    with direct connections x follows it, [N_h + c N_f]. Without a key nothing is dropped.
     Differs: the dropout of x and of the hidden units (0 in the recipe `thesis`) is ours.
     """
     key_x, key_h = (None, None) if key is None else jax.random.split(key)
@@ -111,8 +99,7 @@ def batch_loss(
 ) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
     z = last_layers(params, batch.context, keys, config)
-    total = sum_log_normalizer(params.U, params.b, z, weight) - weight @ logit(params, z, batch.word)
-    return total, {"perplexity": Mean(total, jnp.sum(weight))}
+    return sum_nll(params.U, params.b, z, batch.word, weight)
 
 
 def log_prob(params: Params, context: Array, config: Config) -> Array:
@@ -122,19 +109,13 @@ def log_prob(params: Params, context: Array, config: Config) -> Array:
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """-log P(word | context) of each example, [B], in nats, no dropout."""
-    z = last_layers(params, batch.context, None, config)
-    return log_normalizer(params.U, params.b, z) - logit(params, z, batch.word)
+    return nll(params.U, params.b, last_layers(params, batch.context, None, config), batch.word)
 
 
 def last_layers(params: Params, context: Array, keys: Array | None, config: Config) -> Array:
     """`last_layer` of each context of a minibatch: int32 [B, c] -> [B, N_h], or [B, N_h + c N_f] if direct."""
     one = functools.partial(last_layer, config=config)
     return jax.vmap(one, (None, 0, None if keys is None else 0))(params, context, keys)
-
-
-def logit(params: Params, z: Array, word: Array) -> Array:
-    """The logit of one word in each example: z [B, n], word int32[B] -> [B]."""
-    return jnp.sum(z * params.U[word], axis=1) + params.b[word]
 
 
 def program(config: Config) -> Program:

@@ -1,5 +1,7 @@
 """The tree that a hierarchical model is trained over: which one, how it is built, its file (Mnih 2010, §4.4)."""
 
+import hashlib
+import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,10 +15,10 @@ from jax import Array
 from jaxfit.cli.command import suggestion
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
-from jaxlm import identity
+from jaxfit.run_dir.metadata import read_info
 from jaxlm.contract import HasTree, Structure
 from jaxlm.data.contexts import Text, gather_contexts
-from jaxlm.data.default_text import Corpus
+from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import load
 from jaxlm.trees import build as trees
 from jaxlm.trees import file as tree_file
@@ -77,12 +79,19 @@ def origin(options: TreeOptions) -> dict[str, Any]:
     """What determines a tree that is built, besides corpus and seed; {} for one from a file."""
     if options.tree not in RULES:
         return {}
-    bootstrap = None if options.bootstrap is None else identity.fingerprint(Path(options.bootstrap))
+    bootstrap = None if options.bootstrap is None else fingerprint(Path(options.bootstrap))
     built = {
         "kind": options.tree, "epsilon": options.epsilon, "copies": options.copies,
         "replicate": options.replicate, "bootstrap": bootstrap,
     }  # fmt: skip
     return {"tree built": built}
+
+
+def fingerprint(directory: Path) -> str:
+    """The digest of all that determined a trained model, from its `config.json`."""
+    info = read_info(directory)
+    made = {name: info.get(name) for name in ("config", "recipe", "seed", "corpus", "tree")}
+    return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
 
 
 def first_stage(options: TreeOptions) -> TreeOptions | None:
@@ -171,7 +180,7 @@ TREE = Structure(
     build=build,
     fields=lambda tree: {"num_nodes": len(tree.children)},
     arrays=lambda tree: tree.children,
-    sha256=identity.tree_sha256,
+    sha256=lambda tree: hashlib.sha256(tree.children.tobytes()).hexdigest(),
     save=lambda tree, directory: tree_file.save(tree, directory / FILE),
     load=_load,
     stand_in=stand_in,

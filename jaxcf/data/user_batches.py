@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcf.data.ratings import Pairs, Ratings, Scale, by_user, grouped, rated_sets
+from jaxcf.data.ratings import Dataset, Pairs, Ratings, Scale, by_user, grouped, rated_sets
 from jaxfit.bucketing import spread
 
 
@@ -95,6 +95,13 @@ def make_data(
         sets = Lists(jnp.asarray(offsets), _padded(item), jnp.zeros(0, jnp.int8))
     to_predict = None if wanted is None else lists(wanted, num_users, scale)
     return Data(lists(known, num_users, scale), to_predict, sets)
+
+
+def training_data(data: Dataset, rated: tuple[Ratings | Pairs, ...] | None = None) -> tuple[Data, Data]:
+    """Training and validation data of a data set's users; rated: as in `make_data`."""
+    scale, users = data.catalogue.scale, data.catalogue.num_users
+    known = make_data(data.train, users, scale, rated=rated)
+    return known, known._replace(wanted=lists(data.valid, users, scale))
 
 
 def costs(data: Data) -> NDArray[np.int64]:

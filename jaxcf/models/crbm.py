@@ -138,7 +138,7 @@ def predict(
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """What the engine trains, conditioned on the items of the training ratings and on `rated`."""
     params = init(key, config, data.train, data.catalogue.scale.level(data.train.stars))
-    return TrainingSetup(program(config), params, *rbm.training_data(data, (data.train, rated)))
+    return TrainingSetup(program(config), params, *vectors.training_data(data, (data.train, rated)))
 
 
 def predictor(params: Params, config: Config, users: KnownUsers, exact: bool = False) -> Predictor:

@@ -75,8 +75,8 @@ def test_an_unknown_kind_is_refused_with_the_known_ones(finished, tmp_path, caps
 @pytest.mark.parametrize(
     ("config", "what"),
     [
-        ({"num_features": 2}, "parameters are of other sizes than its configuration says"),
-        ({"num_features": 4}, "parameters are of other sizes than its configuration says"),
+        ({"num_features": 2}, r"parameter U has the shape \(40, 3\), by the configuration \(40, 2\)"),
+        ({"num_features": 4}, r"parameter U has the shape \(40, 3\), by the configuration \(40, 4\)"),
         ({"num_users": 39}, r"catalogue \(40 users, 20 items, .*\) is not that of the configuration"),
         ({"num_items": 21}, r"catalogue \(40 users, 20 items, .*\) is not that of the configuration"),
         ({"colour": "red"}, "configuration is not that of pmf"),

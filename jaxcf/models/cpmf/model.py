@@ -1,4 +1,4 @@
-"""Conditional PMF: whom a user has rated says, before any rating of theirs is known, who they are likely to be.
+"""Conditional PMF: which items a user has rated says something of their taste before any rating is known.
 
 Source: Mnih 2010, §5.3.2 (Eq. 5.22-5.24), §5.4.2. A user's vector is U_i = Y_i + μ_i: an offset of its own, whose prior
 is around 0, and the mean of the conditioning vectors W_j of all that it has rated. What was rated (identities alone)
@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
 
 from jaxcf.contract import (
     BySGD,
@@ -27,15 +26,14 @@ from jaxcf.contract import (
     TrainingSetup,
     UsesRatedItems,
 )
-from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_user, rated_sets, take
+from jaxcf.data.ratings import Dataset, Pairs
 from jaxcf.models import pmf
 from jaxcf.models.cpmf import visit as cpmf_visit
+from jaxcf.models.cpmf.batch import Batch, Rated, costs, gather, make_data, make_rated, num_ratings, num_users
 from jaxcf.models.pairwise import positive, zero_unrated
 from jaxcf.solvers import als
-from jaxfit.bucketing import spread
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Ragged, Sparse, Visits
 from jaxfit.recipe import Recipe
-from jaxfit.shuffle import permutation
 from jaxfit.tables import Gathered, require_whole, rows_of
 
 PIECE = 4096  # entries of rated sets that are summed at a time, outside training
@@ -59,63 +57,6 @@ class Params(NamedTuple):
     W: Array
     b: Array
     c: Array
-
-
-class Rated(NamedTuple):
-    """Sets of items, one a user: user i has rated item[offsets[i]] … item[offsets[i+1]-1].
-
-    offsets: int32[users + 1]; item: int32[entries].
-    """
-
-    offsets: Array
-    item: Array
-
-
-class Data(NamedTuple):
-    """Ratings user after user, and the rated sets that they are conditioned on.
-
-    offsets: int32[users + 1], user i has ratings offsets[i] … offsets[i+1]-1; item: int32[N]; stars: float32[N].
-    """
-
-    offsets: Array
-    item: Array
-    stars: Array
-    rated: Rated
-
-
-class Batch(NamedTuple):
-    """A minibatch of users, their ratings and rated sets end to end.
-
-    user: int32[B]; owner: int32[n], which of them a rating belongs to; item: int32[n], past the end for padding;
-    stars: float32[n], the mean taken off; whose: int32[m], which of them a rated item belongs to; rated: int32[m],
-    past the end for padding; share: float32[m], 1 / the size of the set, 0 for padding.
-    """
-
-    user: Array
-    owner: Array
-    item: Array
-    stars: Array
-    whose: Array
-    rated: Array
-    share: Array
-
-
-def make_rated(*pairs: Ratings | Pairs, config: Config) -> Rated:
-    """The union of sets of rated pairs, on the device; what they hold of ratings is not read."""
-    offsets, item = rated_sets(*pairs, num_users=config.num_users)
-    item = item if len(item) else np.array([config.num_items])  # nothing can be gathered from an empty array
-    return Rated(jnp.asarray(offsets), jnp.asarray(item, jnp.int32))
-
-
-def make_data(ratings: Ratings, rated: Rated, config: Config) -> Data:
-    """The ratings on the device, user after user; each user's in an order drawn once, the same for the same ratings.
-
-    Blocks are cut from that order: in the order of files, which is often that of time, they would be less alike.
-    """
-    order = np.asarray(permutation(jax.random.key(0), len(ratings.user)))
-    offsets, item, stars = by_user(take(ratings, order), config.num_users)
-    at, ids = jnp.asarray(offsets, jnp.int32), jnp.asarray(item, jnp.int32)
-    return Data(at, ids, jnp.asarray(stars, jnp.float32), rated)
 
 
 def init(key: Array, config: Config) -> Params:
@@ -197,23 +138,6 @@ def touched(batch: Batch, config: Config) -> Params:
     return Params(batch.user, batch.item, batch.rated, none, none)
 
 
-def gather(data: Data, index: Array, capacity: tuple[int, int], config: Config) -> Batch:
-    """The users `index` int32[B]; capacity: room for their ratings, and for the rated sets."""
-    owner, at, real = spread(data.offsets, index, capacity[0])
-    item = jnp.where(real, data.item.at[at].get(mode="fill"), config.num_items)
-    stars = jnp.where(real, data.stars.at[at].get(mode="fill") - config.mean, 0.0)
-    whose, at, real = spread(data.rated.offsets, index, capacity[1])
-    rated = jnp.where(real, data.rated.item.at[at].get(mode="fill"), config.num_items)
-    size = data.rated.offsets[index + 1] - data.rated.offsets[index]
-    share = jnp.where(real, 1 / jnp.maximum(size, 1).at[whose].get(mode="clip"), 0.0)
-    return Batch(index, owner, item, stars, whose, rated, share)
-
-
-def costs(data: Data) -> NDArray[np.int64]:
-    """Ratings, and rated items, of each user: int[users, 2]."""
-    return np.stack([np.diff(np.asarray(x)) for x in (data.offsets, data.rated.offsets)], axis=1)
-
-
 @jax.jit
 def conditions(W: Array, rated: Rated) -> Array:
     """μ_i, [users, D]: the mean of W over each rated set (Eq. 5.22), 0 for an empty one."""
@@ -259,16 +183,6 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
     rows = [table.at[k].get(mode="clip") for table, k in zip(params, ids._replace(W=batch.user), strict=True)]
     each = squares(Params._make(rows), condition, batch, config)
     return jax.ops.segment_sum(each, batch.owner, users, indices_are_sorted=True)
-
-
-def num_users(data: Data) -> int:
-    """How many users the data have, with ratings or without."""
-    return data.offsets.shape[0] - 1
-
-
-def num_ratings(data: Data) -> int:
-    """How many ratings the data have."""
-    return data.item.shape[0]
 
 
 def program(config: Config) -> Program:

@@ -288,14 +288,7 @@ def predict(
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """What the engine trains."""
     params = init(key, config, data.train, data.catalogue.scale.level(data.train.stars))
-    return TrainingSetup(program(config), params, *training_data(data, None))
-
-
-def training_data(data: Dataset, rated: tuple[Ratings | Pairs, ...] | None) -> tuple[Data, Data]:
-    """Training and validation data of the users; rated: the sets that conditional models condition on."""
-    levels, users = data.catalogue.scale, data.catalogue.num_users
-    known = vectors.make_data(data.train, users, levels, rated=rated)
-    return known, known._replace(wanted=vectors.lists(data.valid, users, levels))
+    return TrainingSetup(program(config), params, *vectors.training_data(data))
 
 
 def predictor(params: Params, config: Config, users: KnownUsers, exact: bool = False) -> Predictor:

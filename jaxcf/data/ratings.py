@@ -1,18 +1,13 @@
 """Ratings as indices of users and items, the catalogue of their ids, and data sets."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-
-if TYPE_CHECKING:
-    from jaxcf.data.synthetic import Truth
 
 # integers whose text is recovered when they are printed: no sign +, no leading zeros
 INTEGER = r"(0|-?[1-9][0-9]{0,18})"
@@ -113,7 +108,6 @@ class Dataset(NamedTuple):
     catalogue: Catalogue
     sha256: str  # of training and validation ratings and the catalogue (`digest`)
     note: str  # a description of the data, shown beside results
-    truth: Truth | None = None  # the model that synthetic data are drawn from
 
 
 EMPTY = Ratings(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))

@@ -119,12 +119,9 @@ def planted(
         valid: expected share of validation ratings; not used by the thesis' scheme.
         test: expected share of test ratings, likewise.
         scheme: how they are chosen: at random, or the latest ratings of each user (`jaxcf.data.splits.thesis`).
-
-    Returns:
-        the data set, with the model it was drawn from as its `truth`.
     """
-    model_key, draw_key, split_key = jax.random.split(key, 3)
-    truth = draw_truth(model_key, config)
+    _, draw_key, split_key = jax.random.split(key, 3)
+    truth = true_model(key, config)
     pieces: list[list[Ratings]] = [[], [], []]
     for ratings, uniform in chunks(draw_key, truth):
         if scheme == "thesis":
@@ -143,7 +140,12 @@ def planted(
     note = f"drawn from a planted PMF of {config.num_features} features, {config.num_users} users, "
     note += f"{config.num_items} movies" + (", rounded to whole stars" if config.rounded else "")
     sha256 = digest(train, validation, catalogue)
-    return Dataset("planted", train, validation, test_ratings, catalogue, sha256, note, truth)
+    return Dataset("planted", train, validation, test_ratings, catalogue, sha256, note)
+
+
+def true_model(key: jax.Array, config: Planted = Planted()) -> Truth:
+    """The model that `planted` draws from, given the same key and configuration."""
+    return draw_truth(jax.random.split(key, 3)[0], config)
 
 
 def draw_truth(key: jax.Array, config: Planted) -> Truth:

@@ -19,14 +19,8 @@ from jaxfit.errors import UserError
 if TYPE_CHECKING:
     import jax
 
-FROM_DATA = (
-    "num_users",
-    "num_items",
-    "mean",
-    "num_values",
-    "low",
-    "step",
-)  # fields of a Config, where it has them
+# fields of a Config, where it has them, that the data decide
+FROM_DATA = ("num_users", "num_items", "mean", "num_values", "low", "step")
 NO_PAIRS = Pairs(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 # Users and items as indices, int32[n] each, -1 for an unknown one -> expected stars, float32[n], not clipped.

@@ -7,7 +7,7 @@ items in memory is favoured.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,14 +32,8 @@ class Ranking:
     def __add__(self, other: Ranking) -> Ranking:
         if self.k != other.k:
             raise ValueError(f"rankings at {self.k} and at {other.k} do not add up")
-        return Ranking(
-            self.k,
-            self.precision_sum + other.precision_sum,
-            self.recall_sum + other.recall_sum,
-            self.ndcg_sum + other.ndcg_sum,
-            self.users + other.users,
-            self.skipped + other.skipped,
-        )
+        sums = zip(astuple(self)[1:], astuple(other)[1:], strict=True)
+        return Ranking(self.k, *(a + b for a, b in sums))
 
     @property
     def precision(self) -> float:
@@ -57,7 +51,7 @@ class Ranking:
         return self.ndcg_sum / self.users if self.users else math.nan
 
     def record(self) -> dict[str, float | str]:
-        """What records and JSON hold of it."""
+        """The fields that records and JSON output hold."""
         return {
             f"precision@{self.k}": self.precision,
             f"recall@{self.k}": self.recall,

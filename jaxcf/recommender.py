@@ -1,4 +1,4 @@
-"""A trained model, whatever its kind: predictions, recommendations, similar items, new users and new items.
+"""A trained model of any kind: predictions, recommendations, similar items, new users and new items.
 
 model = jaxcf.load("out/pmf")
 model.predict(["196", "186"], ["242", "302"])     # stars
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxcf.contract import (
-    Capability,
     FoldsIn,
     KnownUsers,
     Predictor,
@@ -101,7 +100,7 @@ class Model:
         """
         if exact:
             return self._exact(users)
-        folding = self._require(FoldsIn, "folding users in")
+        folding = require(self.record, FoldsIn, "folding users in")
         return full_precision(folding.predictor(self.params, self.config, users, self._decay))
 
     @full_precision
@@ -113,15 +112,12 @@ class Model:
         """
         if exact:
             return self._exact(users)
-        predicting = self._require(PredictsRatings, "predicting ratings")
+        predicting = require(self.record, PredictsRatings, "predicting ratings")
         return full_precision(predicting.predictor(self.params, self.config, users))
 
     def _exact(self, users: KnownUsers) -> Predictor:
-        predicting = self._require(PredictsExactly, "--exact")
-        return full_precision(predicting.predictor(self.params, self.config, users))
-
-    def _require(self, kind: type[Capability], task: str) -> Capability:
-        return require(self.record, kind, task)
+        exactly = require(self.record, PredictsExactly, "--exact").predictor
+        return full_precision(exactly(self.params, self.config, users))
 
     @property
     def _decay(self) -> Mapping[str, float]:
@@ -137,7 +133,7 @@ class Model:
         Raises:
             UserError: no ratings are left, or the model takes no new items.
         """
-        extend = self._require(TakesNewItems, "--new-items").extend
+        extend = require(self.record, TakesNewItems, "--new-items").extend
         old, known = self.catalogue, self.known.ratings
         trained = np.append(np.bincount(known.item, minlength=old.num_items) > 0, False)  # at -1: unknown
         user = old.user_index(catalogue.users)
@@ -165,7 +161,7 @@ class Model:
         ids, stars = list(ratings), np.array(list(ratings.values()), np.float32)
         others = list(rated)
         if others:
-            self._require(UsesRatedItems, "an item without stars")
+            require(self.record, UsesRatedItems, "an item without stars")
         index = self.catalogue.item_index([*ids, *others]) if ids or others else np.zeros(0, np.int32)
         if np.any(index < 0):
             unknown = [*ids, *others][int(np.argmax(index < 0))]
@@ -228,7 +224,7 @@ class Model:
         Raises:
             UserError: the item is unknown, or the model has no item vectors.
         """
-        vectors = self._require(SimilarItems, "similar").vectors(self.params, self.config)
+        vectors = require(self.record, SimilarItems, "similar").vectors(self.params, self.config)
         (index,) = self.catalogue.item_index([item])
         if index < 0:
             raise UserError(f"no item {item!r} was in training", do="name another")

@@ -31,7 +31,7 @@ from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.provenance import environment
 from jaxfit.run_dir.training import Run
 
-INIT, TRAIN = 0, 1  # what is folded into the seed's key
+INIT, TRAIN = 0, 1  # for `fold_in` of the seed's key
 
 
 class Trained(NamedTuple):

@@ -1,4 +1,4 @@
-"""`jaxcf eval`: errors of a trained recommender's predictions, how well it ranks, two ways of RBMs to predict."""
+"""`jaxcf eval`: errors of a model's predictions, measures of its rankings, exact predictions of RBMs."""
 
 import argparse
 import math
@@ -93,7 +93,7 @@ def summary(result: metrics.Evaluation) -> str:
 
 
 def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, asked: Queried) -> Ratings:
-    """The ratings to predict, of the users that are folded in where some are; says what is particular about them."""
+    """The ratings to predict, of the folded-in users only, if there are any; reports those that are not predictions."""
     if args.known:
         mine = ratings.user >= 0
         if not mine.any():

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxcf.contract import KnownUsers, Predictor, UsesRatedItems
 from jaxcf.data import reading
-from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, Ratings, relabel, take, union
+from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, Ratings, pair_keys, relabel, take, union
 from jaxcf.data.reading import PairTable, Reading
 from jaxcf.models import require
 from jaxcf.recommender import Model, load
@@ -138,8 +138,7 @@ def _pairs(model: Model, files: list[str], how: Reading) -> PairTable:
 
 def _of_known(table: PairTable, catalogue: Catalogue) -> Pairs:
     """Pairs as indices, without those that a catalogue does not know."""
-    user, item = catalogue.user_index(table.users), catalogue.item_index(table.items)
-    pairs = Pairs(user[table.pairs.user], item[table.pairs.item])
+    pairs = table.relabelled(catalogue)
     known = (pairs.user >= 0) & (pairs.item >= 0)
     if not known.all():
         say(f"{int((~known).sum()):,} pairs are of users or items that the model does not know: left out")
@@ -168,7 +167,7 @@ def say_known(known: Ratings, user: np.ndarray, item: np.ndarray, number: int) -
 
 def among(user: np.ndarray, item: np.ndarray, pairs: Ratings | Pairs, number: int) -> np.ndarray:
     """Which users and items (-1: unknown), of `number` items, are among pairs."""
-    found = np.isin(user.astype(np.int64) * number + item, pairs.user.astype(np.int64) * number + pairs.item)
+    found = np.isin(pair_keys(Pairs(user, item), number), pair_keys(pairs, number))
     return (user >= 0) & (item >= 0) & found
 
 

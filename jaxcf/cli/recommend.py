@@ -24,8 +24,7 @@ def add_recommend(parser: Parser) -> None:
     parser.add_argument("--user", metavar="ID", help="a user of the training ratings")
     parser.add_argument(
         "--users", nargs="+", metavar="FILE",
-        help="ratings of new users (for models that use rated items also pairs without ratings), each of whom is "
-        "answered",
+        help="ratings of new users, to recommend to each (models that use rated items: also pairs without ratings)",
     )  # fmt: skip
     parser.add_argument(
         "--rated", nargs="+", metavar="ITEMS|FILE",

@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
 
 def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Ratings]]:
     """The parts of the scheme and their names."""
-    import jax  # here, so that mistakes in the options are told without it
+    import jax  # here, so that wrong options are reported without waiting for it
 
     from jaxcf.data import splits
 

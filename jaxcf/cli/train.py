@@ -25,7 +25,7 @@ from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.metadata import CONFIG, read_info
 from jaxfit.run_dir.training import Run
 
-VALID = 2  # what is folded into the seed's key (see `jaxcf.train`)
+VALID = 2  # for `fold_in` of the seed's key (see `jaxcf.train`)
 SETS = ("train", "valid", "test")
 
 

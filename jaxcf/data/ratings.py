@@ -168,6 +168,11 @@ def rated_sets(*parts: Ratings | Pairs, num_users: int) -> tuple[NDArray[np.int3
     return sets.indptr.astype(np.int32), sets.indices.astype(np.int32)
 
 
+def pair_keys(pairs: Ratings | Pairs, num_items: int) -> NDArray[np.int64]:
+    """Return a number for each pair of user and item, distinct for distinct pairs."""
+    return pairs.user.astype(np.int64) * num_items + pairs.item
+
+
 def relabel(ratings: Ratings, old: Catalogue, new: Catalogue) -> Ratings:
     """Replace indices of one catalogue by those of another, -1 for users and items that it lacks."""
     user, item = new.user_index(old.users), new.item_index(old.items)

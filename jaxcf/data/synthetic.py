@@ -2,7 +2,7 @@
 
 Users and movies are long-tailed: the activity of users and the popularity of movies are log-normal. A user rates
 movies according to their popularity and the user's taste, so which movies are rated is informative, too. Ratings
-are drawn for some millions of pairs at a time, all ratings of a user together.
+are drawn for some millions of pairs at a time, those of a user in one chunk.
 """
 
 import functools
@@ -160,7 +160,7 @@ def draw_truth(key: jax.Array, config: Planted) -> Truth:
 
 
 def chunks(key: jax.Array, truth: Truth) -> Iterator[tuple[Ratings, np.ndarray]]:
-    """Draw the ratings, all ratings of a user together.
+    """Draw the ratings in chunks, each of which has all ratings of its users.
 
     Yields:
         ratings, and for each a uniform random number of [0, 1), float32, to split by.

@@ -1,8 +1,8 @@
-"""The conditional restricted Boltzmann machine: whom a user rated moves the biases of its hidden units.
+"""The conditional restricted Boltzmann machine: which items a user rated moves the biases of its hidden units.
 
-Source: Mnih 2010, §5.2.2 (Eq. 5.12-5.15), §5.4.4. All else is `rbm`'s. What is conditioned on is part of the
-data, and may be another set in training than for predictions: the identities of the training ratings alone (the
-thesis' CRBM1), those of validation and test ratings as well (CRBM2), or any pairs of user and movie.
+Source: Mnih 2010, §5.2.2 (Eq. 5.12-5.15), §5.4.4. All else is as in `rbm`. The rated items are part of the data, and
+may differ between training and prediction: those of the training ratings alone (the thesis' CRBM1), those of
+validation and test ratings as well (CRBM2), or any pairs of user and movie.
 """
 
 import functools
@@ -34,7 +34,7 @@ from jaxcf.data.user_batches import Batch, Data
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.chains import contrast, of_entries
 from jaxcf.models.rbm.config import Config as Config
-from jaxcf.models.rbm.config import covariance, expected, scale
+from jaxcf.models.rbm.config import covariance, expected_stars, scale
 from jaxfit.program import Decay, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe
 from jaxfit.tables import Gathered, Outer, require_whole, rows_of
@@ -128,9 +128,9 @@ def program(config: Config, exact: bool = False) -> Program:
 def predict(
     params: Params, data: Data, user: ArrayLike, item: ArrayLike, config: Config, exact: bool = False
 ) -> NDArray[np.float32]:
-    """As `rbm.predict`, given also whom the users of `data` rated: int [n], [n] -> [n, K].
+    """As `rbm.predict`, given also which items the users of `data` rated: int [n], [n] -> [n, K].
 
-    A new user needs no ratings: the identities are enough.
+    A new user needs no ratings: rated items are enough.
     """
     return rbm.predict(params, data, user, item, config, exact, hidden_bias)
 
@@ -144,7 +144,7 @@ def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> Training
 def predictor(params: Params, config: Config, users: KnownUsers, exact: bool = False) -> Predictor:
     """`rbm.predictor`, conditioned on the users' rated sets."""
     known = vectors.make_data(users.ratings, users.number, scale(config), rated=users.rated_sets)
-    return lambda user, item: expected(predict(params, known, user, item, config, exact), config)
+    return lambda user, item: expected_stars(predict(params, known, user, item, config, exact), config)
 
 
 exact_predictor = functools.partial(predictor, exact=True)
@@ -161,8 +161,8 @@ def shapes(config: Config) -> Any:
     return Params._make((*rbm.shapes(config), U))
 
 
-# The thesis does not say how U is trained: "thesis" takes the rate and decay of its other weights. "tuned" as in `rbm`;
-# conditioned on the test's rated items, too, its RMSE is .8605 (with a rate of 2e-3 and a decay of 4 for U .8614).
+# Differs: the thesis does not say how U is trained; "thesis" takes the rate and decay of the other weights. "tuned": as
+# in `rbm`, with U's rate and decay chosen likewise, given the test's rated items (RMSE .8605).
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     name: (replace(recipe, rate={**recipe.rate, "U": rate}, decay={**recipe.decay, "U": decay}), config)
     for (name, (recipe, config)), rate, decay in zip(

@@ -13,9 +13,8 @@ from jaxcf.contract import Predictor
 
 PAIRS_AT_ONCE = 1 << 18  # predicted by one call of a compiled program, at most
 INDICES_AT_ONCE = 1 << 22
-FOLD_IN_DECAY = (
-    1e-2  # of new users and items where the recipe has none, so that their best vectors are determined
-)
+# decay of new users and items where the recipe has none, so that their best vectors are determined
+FOLD_IN_DECAY = 1e-2
 
 
 @functools.partial(jax.jit, static_argnames=("predict", "config"))

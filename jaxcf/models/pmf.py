@@ -77,14 +77,14 @@ class Batch(NamedTuple):
 class Data(NamedTuple):
     """All ratings, the mean still on.
 
-    triples: int32[N, 3], user, item and the bits of the stars: what is read together lies together.
+    triples: int32[N, 3], user, item and the bits of the stars: a rating is read in one piece.
     """
 
     triples: Array
 
 
 def make_data(ratings: Ratings) -> Data:
-    """The ratings on the device, in an order in which neighbours were far apart: a file goes user after user."""
+    """The ratings on the device, interleaved, as files are often in the order of users."""
     stars = np.ascontiguousarray(ratings.stars, np.float32).view(np.int32)
     triples = np.empty((len(stars), 3), np.int32)
     for place, column in enumerate((ratings.user, ratings.item, stars)):
@@ -93,7 +93,7 @@ def make_data(ratings: Ratings) -> Data:
 
 
 def interleaved(column: np.ndarray) -> np.ndarray:
-    """The same numbers, taken in turn from `GROUP_SIZE` equal stretches of them, the last of which may be shorter."""
+    """The same numbers, taken in turn from `GROUP_SIZE` equal stretches, the last of which may be shorter."""
     length = max(1, -(-len(column) // GROUP_SIZE))
     stretches = -(-len(column) // length)
     whole = column[: (stretches - 1) * length].reshape(-1, length)

@@ -8,7 +8,7 @@ a sweep goes through all chunks in one compiled loop, whose memory does not grow
 
 import functools
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,29 +25,7 @@ CHUNK_TILES = 1024
 CHUNK_ROWS = 256
 BLOCK = 1 << 20  # ratings whose errors are summed at a time
 
-
-class Config(Protocol):
-    """What the solver reads of a model's configuration (`pmf.Config`)."""
-
-    @property
-    def num_users(self) -> int:
-        """How many users there are."""
-
-    @property
-    def num_items(self) -> int:
-        """How many items there are."""
-
-    @property
-    def biases(self) -> bool:
-        """Whether users and items have biases."""
-
-    @property
-    def mean(self) -> float:
-        """What every prediction starts from, in stars."""
-
-    @property
-    def prior(self) -> str:
-        """Whether the decay counts once for each rating of a row, `per-rating`, or once, `per-row`."""
+Config = Any  # `pmf.Config`: num_users, num_items, biases, mean and prior are read
 
 
 class Side(NamedTuple):
@@ -124,7 +102,7 @@ def solve(
     """The vectors [num_rows, D] and biases [num_rows] that minimise the objective, those of the others given.
 
     For users: the minimum of Σ_j ½ (R_ij - mean - c_j - U_i·V_j - b_i)² + ½ s λ_U |U_i|² + ½ s λ_b b_i² over U_i and
-    b_i together, with s the number of the user's ratings (prior `per-rating`) or 1 (`per-row`), from its normal
+    b_i jointly, with s the number of the user's ratings (prior `per-rating`) or 1 (`per-row`), from its normal
     equations by Cholesky's decomposition. Rows without ratings are at the prior's mean, 0.
     """
     D = others.shape[1]
@@ -136,12 +114,8 @@ def solve(
         target = part.stars - config.mean
         if config.biases:
             target = target - biases.at[part.other].get(mode="fill", fill_value=0)
-        columns = (
-            [vectors, real, real * target[..., None]]
-            if config.biases
-            else [vectors, real * target[..., None]]
-        )
-        X = jnp.concatenate(columns, axis=2)
+        ones = [real] if config.biases else []
+        X = jnp.concatenate([vectors, *ones, real * target[..., None]], axis=2)
         grams = jnp.einsum("tlu,tlv->tuv", X, X, precision=jax.lax.Precision.HIGHEST)
         gram = jax.ops.segment_sum(grams, part.owner, CHUNK_ROWS, indices_are_sorted=True)
         count = jax.ops.segment_sum(real.sum((1, 2)), part.owner, CHUNK_ROWS, indices_are_sorted=True)

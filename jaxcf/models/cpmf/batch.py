@@ -72,7 +72,7 @@ def make_data(ratings: Ratings, rated: Rated, config: Config) -> Data:
 
 
 def gather(data: Data, index: Array, capacity: tuple[int, int], config: Config) -> Batch:
-    """The users `index` int32[B]; capacity: room for their ratings, and for the rated sets."""
+    """The users `index` int32[B]; capacity: of their ratings, and of their rated sets."""
     owner, at, real = spread(data.offsets, index, capacity[0])
     item = jnp.where(real, data.item.at[at].get(mode="fill"), config.num_items)
     stars = jnp.where(real, data.stars.at[at].get(mode="fill") - config.mean, 0.0)

@@ -33,7 +33,7 @@ def distributions(
         distribution: of a model: (params, batch, config, *options) -> [entries, K] of the wanted pairs of a minibatch.
         params: the model's parameters.
         data: users' known ratings; a row of it is a user, in training or not.
-        user: rows of `data`, -1 for a user of whom nothing is known.
+        user: rows of `data`, -1 for a user without known ratings.
         item: items, -1 for one that is not in training.
         config: the model's Config.
         options: hashable, as the compiled program is made for them.

@@ -1,4 +1,4 @@
-"""The Gibbs chains of a minibatch of users, laid flat, and CD's update from where they stand.
+"""The Gibbs chains of a minibatch of users, laid flat, and the gradient of CD from their states.
 
 Source: Mnih 2010, §5.2.1 (Eq. 5.4-5.8). `rbm` and `crbm` differ in the hidden units' biases alone.
 """
@@ -21,7 +21,7 @@ from jaxfit.tables import Outer, Part, Rows, Weights, gather, zero_after
 
 
 class Chain(NamedTuple):
-    """Where the Gibbs chains of a minibatch stand.
+    """The states of the Gibbs chains of a minibatch.
 
     value: int32[n], the ratings; mean: [n], their expectation given the hidden units that they were drawn from;
     p: [B, N_h], the hidden units' probabilities given the ratings.
@@ -87,7 +87,7 @@ def contrast(
 ) -> tuple[Metrics, Array, tuple[Part, ...], tuple[Part, ...]]:
     """The Metrics, and CD's gradient by the hidden biases of each user [B, N_h], by W, and by b_m.
 
-    Eq. 5.4-5.6 as they stand. Of a movie's K rows in W only two are written, of the rating and of its reconstruction,
+    This is Eq. 5.4-5.6. Of a movie's K rows in W only two are written, of the rating and of its reconstruction,
     where differentiation would write all K. With `covariance`, [K, K], the gradient by W is that in its metric, by
     which all K are: multiplied by it from the left, for each movie.
     """

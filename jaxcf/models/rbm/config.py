@@ -89,6 +89,6 @@ def stars(value: Array, config: Config) -> Array:
     return config.low + config.step * value
 
 
-def expected(distribution: Any, config: Config) -> Any:
+def expected_stars(distribution: Any, config: Config) -> Any:
     """The mean of a distribution over ratings, in stars: [..., K] -> [...], of NumPy or JAX."""
     return stars(distribution @ np.arange(config.num_values, dtype=np.float32), config)

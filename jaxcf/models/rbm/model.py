@@ -42,7 +42,7 @@ from jaxcf.models.rbm.chains import (
 )
 from jaxcf.models.rbm.config import Config as Config
 from jaxcf.models.rbm.config import covariance, scale, stars
-from jaxcf.models.rbm.config import expected as expected
+from jaxcf.models.rbm.config import expected_stars as expected_stars
 from jaxfit.bucketing import dots
 from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
@@ -61,8 +61,9 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) -> Params:
     """Parameters before training: small Gaussian weights, and biases that give each movie's own rating frequencies.
 
-    known: the training ratings, whose numbers 0 … K-1 are `values`. The thesis does not say how it begins; ours are
-    logs of each movie's frequencies, with K more ratings spread as all movies' are, so that none is zero.
+    known: the training ratings, whose levels 0 … K-1 are `values`. Differs: the thesis does not state its initial
+    parameters; these biases are logs of each movie's frequencies, with K ratings distributed like those of all
+    movies added, so that none is zero.
     """
     I, K = config.num_items, config.num_values
     traced = isinstance(values, jax.core.Tracer) or isinstance(known.item, jax.core.Tracer)
@@ -228,7 +229,7 @@ def distribution(
 def score(params: Any, batch: Batch, config: Config, exact: bool = False, bias: Bias = hidden_bias) -> Array:
     """Squared error of the expected stars, summed over each user's wanted ratings: [B]."""
     assert batch.wanted is not None
-    predicted = expected(distribution(params, batch, config, exact, bias), config)
+    predicted = expected_stars(distribution(params, batch, config, exact, bias), config)
     error = jnp.square(predicted - stars(batch.wanted.value, config))
     return jax.ops.segment_sum(error, batch.wanted.owner, batch.user.shape[0], indices_are_sorted=True)
 
@@ -280,7 +281,7 @@ def predict(
 ) -> NDArray[np.float32]:
     """P(rating k | what `data` know of the user) for any number of pairs of user and item: int [n], [n] -> [n, K].
 
-    See `jaxcf.models.rbm.by_users`; `expected` makes stars of it.
+    See `jaxcf.models.rbm.by_users`; `expected_stars` makes stars of it.
     """
     return distributions(distribution, params, data, user, item, config, exact, bias)
 
@@ -294,7 +295,7 @@ def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> Training
 def predictor(params: Params, config: Config, users: KnownUsers, exact: bool = False) -> Predictor:
     """The predictor for any users, of training or not, from their known ratings: by mean field, or exactly."""
     known = vectors.make_data(users.ratings, users.number, scale(config))
-    return lambda user, item: expected(predict(params, known, user, item, config, exact), config)
+    return lambda user, item: expected_stars(predict(params, known, user, item, config, exact), config)
 
 
 exact_predictor = functools.partial(predictor, exact=True)
@@ -318,8 +319,7 @@ def shapes(config: Config) -> Any:
 
 
 # Differs: "thesis" decays as `penalty` says; the thesis does not state its initial parameters. T is 1 (§1.3.2).
-# "tuned" was chosen on 5 % of the training ratings of MovieLens 1M, where its RMSE is .8616 (without smooth weights
-# .8728, with neither these nor `center` .8788).
+# "tuned" was chosen on 5 % of the training ratings of MovieLens 1M, where its RMSE is .8616.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

@@ -45,7 +45,7 @@ class PaddedUsers(NamedTuple):
 
 
 def triples(ratings: Ratings, mean: float) -> Triples:
-    """Ratings as PMF's losses take them, in their order; mean: `pmf.Config.mean`, in stars."""
+    """Return ratings as PMF's losses take them, in their order; mean: `pmf.Config.mean`, in stars."""
     stars = np.asarray(ratings.stars, np.float32) - np.float32(mean)
     return Triples(np.asarray(ratings.user, np.int32), np.asarray(ratings.item, np.int32), stars)
 
@@ -53,7 +53,7 @@ def triples(ratings: Ratings, mean: float) -> Triples:
 def padded_users(
     ratings: Ratings, num_users: int, num_items: int, scale: Scale, width: int | None = None
 ) -> PaddedUsers:
-    """The ratings of users 0 … num_users - 1 as RBMs' one-example losses take them.
+    """Return the ratings of users 0 … num_users - 1 as RBMs' one-example losses take them.
 
     Args:
         ratings: of any users and items of these numbers.
@@ -74,7 +74,7 @@ def padded_users(
 def padded_sets(
     *pairs: Ratings | Pairs, num_users: int, num_items: int, width: int | None = None
 ) -> NDArray[np.int32]:
-    """The items that each user rated in any of some sets, as conditional models' losses take them: int32[users, width].
+    """Return the items that each user rated in any of some sets, as conditional models take them: int32[users, width].
 
     `num_items` is padding; width: as in `padded_users`.
     """
@@ -84,7 +84,7 @@ def padded_sets(
 
 
 def _places(offsets: NDArray[np.int32], width: int | None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Positions of each list's entries [lists, width], 0 for padding, and which are real."""
+    """Return positions of each list's entries [lists, width], 0 for padding, and which are real."""
     length = np.diff(offsets)
     place = np.arange(int(length.max(initial=0)) if width is None else width)
     mask = place[None] < length[:, None]

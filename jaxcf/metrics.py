@@ -53,7 +53,7 @@ class Evaluation:
         return self._mean(self.absolute)
 
     def record(self) -> dict[str, float]:
-        """The fields that records and JSON output hold."""
+        """Return the fields that records and JSON output hold."""
         return {
             "rmse_clipped": self.rmse,
             "rmse_unclipped": self.rmse_unclipped,
@@ -75,13 +75,9 @@ class Bins(NamedTuple):
     fewest: NDArray[np.int64]  # [bins]: training ratings of the bin's users
     most: NDArray[np.int64]
 
-    def labels(self) -> list[str]:
-        """The bins' ranges of training ratings, as `28-43`."""
-        return [f"{a}-{b}" if a < b else f"{a}" for a, b in zip(self.fewest, self.most, strict=True)]
-
 
 def evaluate(predicted: ArrayLike, stars: ArrayLike, scale: Scale) -> Evaluation:
-    """Sum up the errors of predictions [N] of ratings [N], in float64."""
+    """Sum the errors of predictions [N] of ratings [N], in float64."""
     return by_group(predicted, stars, scale, np.zeros(np.shape(stars), np.int32), 1)[0]
 
 
@@ -112,12 +108,7 @@ def bins(counts: ArrayLike, number: int = 10, least: int = 1) -> Bins:
     """Put users into bins of equal size by their training ratings (Mnih 2010, §5.4.5, Figures 5.4-5.8).
 
     Sizes differ by at most one. Users with equally many ratings may come into neighbouring bins, in the order
-    of their indices.
-
-    Args:
-        counts: training ratings of each user, [num_users].
-        number: of bins.
-        least: users with fewer ratings are in no bin.
+    of their indices. counts: training ratings of each user, [num_users]; users with fewer than `least` are in no bin.
     """
     counts = np.asarray(counts)
     order = np.argsort(counts, kind="stable")

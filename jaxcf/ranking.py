@@ -51,7 +51,7 @@ class Ranking:
         return self.ndcg_sum / self.users if self.users else math.nan
 
     def record(self) -> dict[str, float | str]:
-        """The fields that records and JSON output hold."""
+        """Return the fields that records and JSON output hold."""
         return {
             f"precision@{self.k}": self.precision,
             f"recall@{self.k}": self.recall,
@@ -117,12 +117,11 @@ def rank(query: ArrayLike, scores: ArrayLike, gains: ArrayLike, k: int = 10) -> 
 def unseen(
     users: NDArray[np.int32], seen: Vectors, test: Vectors, num_items: int, relevant: float
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-    """The pairs to rank: each user with every item that they have not rated in training.
+    """Return the pairs to rank: each user with every item that they have not rated in training.
 
     Args:
         users: some users, so few that num_items pairs of each fit into memory.
-        seen: training ratings by user.
-        test: test ratings by user.
+        seen, test: training and test ratings by user.
         num_items: the number of items.
         relevant: test ratings of at least so many stars have gain 1, everything else 0.
 
@@ -148,16 +147,9 @@ def recommended(
     k: int,
     relevant: float,
 ) -> Ranking:
-    """How well a model ranks, for each user with test ratings, all items that the user is not known to have rated.
+    """Rank, for each user with test ratings, all items that the user is not known to have rated.
 
-    Args:
-        predictor: of the model.
-        seen: what is known of the users.
-        test: test ratings.
-        num_users: users are 0 … num_users - 1.
-        num_items: items are 0 … num_items - 1.
-        k: places.
-        relevant: as in `unseen`.
+    seen: the users' known ratings; k, relevant: as in `rank` and `unseen`.
     """
     users, result = np.unique(test.user), Ranking(k)
     known, wanted = by_user(seen, num_users), by_user(test, num_users)
@@ -169,5 +161,5 @@ def recommended(
 
 
 def threshold(scale: Scale) -> float:
-    """The default of the stars from which a rating counts as relevant: three quarters up the scale, 4 of 5."""
+    """Return the default of the stars from which a rating counts as relevant: three quarters up the scale, 4 of 5."""
     return scale.low + 0.75 * (scale.high - scale.low)

@@ -66,14 +66,14 @@ def add_new_items(parser: Parser) -> None:
 
 
 def required(args: argparse.Namespace, name: str, advice: str) -> Any:
-    """An option's value; raises UserError where it is not given."""
+    """Return an option's value; raises UserError where it is not given."""
     if not getattr(args, name):
         raise UserError(f"--{name} is missing", args.parser.prog, advice)
     return getattr(args, name)
 
 
 def opened(args: argparse.Namespace) -> Model:
-    """The model, with the items of `--new-items`."""
+    """Load the model, with the items of `--new-items`."""
     model = load(args.directory, unfinished=args.unfinished)
     if not getattr(args, "new_items", None):
         return model
@@ -86,7 +86,7 @@ def opened(args: argparse.Namespace) -> Model:
 
 
 def queried(model: Model, args: argparse.Namespace, how: Reading) -> Queried:
-    """The users of training, or those of `--known`, with the pairs of `--rated` or `--only-rated`."""
+    """Select the users of training, or those of `--known`, with the pairs of `--rated` or `--only-rated`."""
     only = bool(args.only_rated)
     files = args.only_rated or args.rated
     if args.known:
@@ -104,7 +104,7 @@ def queried(model: Model, args: argparse.Namespace, how: Reading) -> Queried:
 def new_users(
     model: Model, files: list[str], rated: list[str] | None, how: Reading, only: bool = False
 ) -> tuple[Catalogue, KnownUsers]:
-    """The users of files, as new ones, and what is known of them.
+    """Return the users of files, as new ones, and what is known of them.
 
     rated: files of further pairs of theirs, and of other users, who are among them unless they were in training.
     """
@@ -137,7 +137,7 @@ def _pairs(model: Model, files: list[str], how: Reading) -> PairTable:
 
 
 def _of_known(table: PairTable, catalogue: Catalogue) -> Pairs:
-    """Pairs as indices, without those that a catalogue does not know."""
+    """Return pairs as indices, without those that a catalogue does not know."""
     pairs = table.relabelled(catalogue)
     known = (pairs.user >= 0) & (pairs.item >= 0)
     if not known.all():
@@ -166,11 +166,11 @@ def say_known(known: Ratings, user: np.ndarray, item: np.ndarray, number: int) -
 
 
 def among(user: np.ndarray, item: np.ndarray, pairs: Ratings | Pairs, number: int) -> np.ndarray:
-    """Which users and items (-1: unknown), of `number` items, are among pairs."""
+    """Return which users and items (-1: unknown), of `number` items, are among the pairs."""
     found = np.isin(pair_keys(Pairs(user, item), number), pair_keys(pairs, number))
     return (user >= 0) & (item >= 0) & found
 
 
 def say(text: str) -> None:
-    """A line for people, who may have standard output in a file."""
+    """Print a line for people, who may have redirected standard output to a file."""
     print(text, file=sys.stderr)

@@ -44,28 +44,22 @@ def add(parser: Parser) -> None:
         number = options.number(f"--{name}", low=2) if whole else options.number(f"--{name}", float, high=1)
         about = f"{what} ({scheme}; default: {default})"
         share.add_argument(f"--{name}", type=number, metavar="N" if whole else "SHARE", help=about)
-    share.add_argument(
-        "--seed",
-        type=options.number("--seed", low=0),
-        default=1,
-        metavar="N",
-        help="of the draws (default: 1)",
-    )
+    seed = options.number("--seed", low=0)
+    share.add_argument("--seed", type=seed, default=1, metavar="N", help="of the draws (default: 1)")
     options.add(parser.add_argument_group("reading"), Reading)
     parser.add_argument("--json", action="store_true", help="print the result as one line of JSON")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Split, and say what was written."""
+    """Split, and report what was written."""
     if not args.out:
         raise UserError("--out is missing", args.parser.prog, "name a folder for the files: --out DIR")
     for name, (scheme, default, _) in SHARES.items():
         if getattr(args, name) is None:
             setattr(args, name, default)
         elif args.scheme != scheme:
-            raise UserError(
-                f"--scheme {args.scheme} has no such share", f"--{name}", f"it is of --scheme {scheme}"
-            )
+            what = f"--scheme {args.scheme} has no such share"
+            raise UserError(what, f"--{name}", f"it is of --scheme {scheme}")
     out = Path(args.out)
     if out.exists() and not out.is_dir():
         raise UserError("there is a file at the place of the folder", out, "choose another --out")
@@ -87,7 +81,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Ratings]]:
-    """The parts of the scheme and their names."""
+    """Return the parts of the scheme and their names."""
     import jax  # here, so that wrong options are reported without waiting for it
 
     from jaxcf.data import splits
@@ -99,10 +93,7 @@ def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Rat
     elif args.scheme == "users":
         held = splits.users(key, ratings, args.users)
         yield from (("train", held.train), ("known", held.known), ("queried", held.queried))
+    elif args.scheme == "thesis":
+        yield from splits.thesis(key, ratings)._asdict().items()
     else:
-        split = (
-            splits.thesis(key, ratings)
-            if args.scheme == "thesis"
-            else splits.random(key, ratings, args.valid, args.test)
-        )
-        yield from zip(split._fields, split, strict=True)
+        yield from splits.random(key, ratings, args.valid, args.test)._asdict().items()

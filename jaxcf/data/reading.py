@@ -93,9 +93,7 @@ def read_either(
     """Read ratings as `read` does, or pairs as `read_pairs` does if the files have no ratings."""
     reading = reading or Reading()
     columns = _columns(paths, reading)
-    if columns.stars is None:
-        return _pairs(columns, paths)
-    return _table(columns, paths, reading, scale)
+    return _pairs(columns, paths) if columns.stars is None else _table(columns, paths, reading, scale)
 
 
 def read_pairs(paths: Source | Sequence[Source], reading: Reading | None = None) -> PairTable:

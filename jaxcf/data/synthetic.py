@@ -144,7 +144,7 @@ def planted(
 
 
 def true_model(key: jax.Array, config: Planted = Planted()) -> Truth:
-    """The model that `planted` draws from, given the same key and configuration."""
+    """Return the model that `planted` draws from, given the same key and configuration."""
     return draw_truth(jax.random.split(key, 3)[0], config)
 
 

@@ -50,7 +50,7 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) -> Params:
-    """Parameters before training: those of the RBM, and U = 0."""
+    """Initialise as the RBM, with U = 0."""
     return Params(*rbm.init(key, config, known, values), jnp.zeros((config.num_items, config.num_hidden)))
 
 
@@ -83,13 +83,12 @@ def loss(
 
 batch_loss = functools.partial(rbm.batch_loss, bias=hidden_bias)
 score = functools.partial(rbm.score, bias=hidden_bias)
-exact_score = functools.partial(rbm.exact_score, bias=hidden_bias)
 
 
 def gradient(
     weights: Params, batch: Batch, weight: Array, keys: Array, config: Config
 ) -> tuple[None, Metrics, Any]:
-    """The Metrics of `batch_loss` and its gradient, in parts; that by U is Eq. 5.15."""
+    """Compute the Metrics of `batch_loss` and its gradient, in parts; that by U is Eq. 5.15."""
     metrics, by_bias, of_W, of_b_m = contrast(
         weights, batch, weight, keys, hidden_bias, config, covariance(config)
     )
@@ -101,7 +100,7 @@ def gradient(
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """The rows of W, b_m and U that a minibatch reads; b_h has a dense use."""
+    """Return the rows of W, b_m and U that a minibatch reads; b_h has a dense use."""
     assert batch.rated is not None
     return Params(*rbm.touched(batch, config), batch.rated.item)
 
@@ -113,13 +112,13 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Pa
     return Params(*rbm.penalty(params, batch, weight, config), 0.5 * of_U)
 
 
-def program(config: Config, exact: bool = False) -> Program:
-    """The model as the engine sees it, over `Data` with `rated`; validated by mean field, or exactly."""
+def program(config: Config) -> Program:
+    """Return the model as the engine sees it, over `Data` with `rated`."""
     per_rating = config.prior == "per-rating"
     return replace(
         rbm.program(config),
         loss=batch_loss,
-        score=exact_score if exact else score,
+        score=score,
         sparse=Sparse(touched, None if per_rating else gradient),
         decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
     )
@@ -128,7 +127,7 @@ def program(config: Config, exact: bool = False) -> Program:
 def predict(
     params: Params, data: Data, user: ArrayLike, item: ArrayLike, config: Config, exact: bool = False
 ) -> NDArray[np.float32]:
-    """As `rbm.predict`, given also which items the users of `data` rated: int [n], [n] -> [n, K].
+    """Predict as `rbm.predict`, given also which items the users of `data` rated: int [n], [n] -> [n, K].
 
     A new user needs no ratings: rated items are enough.
     """
@@ -136,7 +135,7 @@ def predict(
 
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
-    """What the engine trains, conditioned on the items of the training ratings and on `rated`."""
+    """Set up what the engine trains, conditioned on the items of the training ratings and on `rated`."""
     params = init(key, config, data.train, data.catalogue.scale.level(data.train.stars))
     return TrainingSetup(program(config), params, *vectors.training_data(data, (data.train, rated)))
 
@@ -151,12 +150,12 @@ exact_predictor = functools.partial(predictor, exact=True)
 
 
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
-    """The predictor for new users: no parameter is a user's own."""
+    """Fold in new users: no parameter is a user's own."""
     return predictor(params, config, users)
 
 
 def shapes(config: Config) -> Any:
-    """The parameters' shapes."""
+    """Return the parameters' shapes."""
     U = jax.ShapeDtypeStruct((config.num_items, config.num_hidden), jnp.float32)
     return Params._make((*rbm.shapes(config), U))
 

@@ -90,7 +90,7 @@ def loss(
 def rows_of_ratings(
     params: Params, condition: Array, batch: Batch, config: Config
 ) -> tuple[pmf.Params, Array]:
-    """PMF's rows of every rating of the minibatch, from the rows that `touched` names; and which are real, [n].
+    """Return PMF's rows of every rating of the minibatch, from the rows that `touched` names; and which are real, [n].
 
     condition: [B, D], the mean of W over each user's rated set (Eq. 5.22).
     """
@@ -100,13 +100,13 @@ def rows_of_ratings(
 
 
 def squares(params: Params, condition: Array, batch: Batch, config: Config) -> Array:
-    """Squared errors of each rating of the minibatch, [n], 0 for padding."""
+    """Return the squared errors of each rating of the minibatch, [n], 0 for padding."""
     rows, real = rows_of_ratings(params, condition, batch, config)
     return jnp.where(real, jnp.square(pmf.errors(rows, batch.stars, config)), 0.0)
 
 
 def condition_of(rows: Array, batch: Batch) -> Array:
-    """The mean of W over each user's rated set, [B, D], from the rows [m, D] that `touched` names (Eq. 5.22)."""
+    """Return the mean of W over each user's rated set, [B, D], from the rows [m, D] that `touched` names (Eq. 5.22)."""
     users = batch.user.shape[0]
     return jax.ops.segment_sum(batch.share[:, None] * rows, batch.whose, users, indices_are_sorted=True)
 
@@ -114,7 +114,7 @@ def condition_of(rows: Array, batch: Batch) -> Array:
 def batch_loss(
     params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
-    """Sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
+    """Return the sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
     read, of_rating = rows_of(params), weight.at[batch.owner].get(mode="clip")
     errors = jnp.sum(of_rating * squares(read, condition_of(read.W, batch), batch, config))
     count = jnp.sum(jnp.where(batch.item < config.num_items, of_rating, 0.0))
@@ -137,7 +137,7 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Pa
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """The rows that a minibatch reads; without biases, of them none (a row past the end)."""
+    """Return the rows that a minibatch reads; without biases, of them none (a row past the end)."""
     if config.biases:
         return Params(batch.user, batch.item, batch.rated, batch.user, batch.item)
     none = jnp.full(1, max(config.num_users, config.num_items), jnp.int32)
@@ -161,7 +161,7 @@ def conditions(W: Array, rated: Rated) -> Array:
 
 
 def as_pmf(params: Params, rated: Rated) -> pmf.Params:
-    """The PMF model that this one is once the rated sets are given: U_i = Y_i + μ_i.
+    """Return the PMF model that this one is once the rated sets are given: U_i = Y_i + μ_i.
 
     Predictions, recommendations and similar items are those of it (`pmf.predict`).
     """
@@ -171,12 +171,12 @@ def as_pmf(params: Params, rated: Rated) -> pmf.Params:
 def predict(
     params: Params, user: Array | np.ndarray, item: Array | np.ndarray, rated: Rated, config: Config
 ) -> Array:
-    """Expected stars, [n], not clipped: `pmf.predict` given the rated sets."""
+    """Predict stars, [n], not clipped: `pmf.predict` given the rated sets."""
     return pmf.predict(as_pmf(params, rated), user, item, config)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
-    """Squared errors, summed over the ratings of each user: [B]."""
+    """Return the squared errors, summed over the ratings of each user: [B]."""
     ids, users = touched(batch, config), batch.user.shape[0]
 
     def piece(k: Array, sums: Array) -> Array:  # the rows of W of all rated sets would be large
@@ -192,7 +192,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def program(config: Config) -> Program:
-    """The model as the engine sees it, over `Data`: an example is a user, with all of its ratings."""
+    """Return the model as the engine sees it, over `Data`: an example is a user, with all of its ratings."""
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,
@@ -210,7 +210,7 @@ def program(config: Config) -> Program:
 
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
-    """What the engine trains, conditioned on the items of the training ratings and on `rated`."""
+    """Set up what the engine trains, conditioned on the items of the training ratings and on `rated`."""
     sets = make_rated(data.train, rated, config=config)
     train, valid = (make_data(part, sets, config) for part in (data.train, data.valid))
     params = init(key, config)
@@ -219,13 +219,13 @@ def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> Training
 
 
 def predictor(params: Params, config: Config, users: KnownUsers) -> Predictor:
-    """The predictor for the users of training, conditioned on their rated sets."""
+    """Return the predictor for the users of training, conditioned on their rated sets."""
     sets = make_rated(*users.rated_sets, config=config)
     return pmf.predictor(as_pmf(params, sets), config, users)
 
 
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
-    """The predictor for new users.
+    """Fold in new users.
 
     μ follows from the rated sets; PMF's ridge regression fits offsets and biases to what it leaves of the ratings.
     """
@@ -242,7 +242,7 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
 
 
 def shapes(config: Config) -> Params:
-    """The parameters' shapes."""
+    """Return the parameters' shapes."""
     return jax.eval_shape(lambda: init(jax.random.key(0), config))
 
 

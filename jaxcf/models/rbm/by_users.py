@@ -27,7 +27,7 @@ def distributions(
     config: Config,
     *options: Any,
 ) -> NDArray[np.float32]:
-    """The distribution over ratings of each pair: int [n], [n] -> [n, K].
+    """Return the distribution over ratings of each pair: int [n], [n] -> [n, K].
 
     Args:
         distribution: of a model: (params, batch, config, *options) -> [entries, K] of the wanted pairs of a minibatch.

@@ -340,6 +340,6 @@ def test_T_follows_its_schedule():
 def test_invalid_configurations_are_refused():
     with pytest.raises(UserError, match="fixed values"):
         rbm.Config(num_items=I, num_values=0)
-    with pytest.raises(UserError, match="one step"):
+    with pytest.raises(UserError, match="at least one step"):
         rbm.Config(num_items=I, cd_steps=(1, 0))
     assert rbm.Config(num_items=I, cd_steps=[1, 3]) == rbm.Config(num_items=I, cd_steps=(1, 3))

@@ -8,6 +8,10 @@ The models' `loss` of one example takes them under `jax.vmap`, `jax.grad` and `j
     users = padded_users(ratings, num_users, num_items, scale)     # RBMs: an example is a user
     each = jax.vmap(rbm.loss, (None, 0, 0, None, None, None))
     each(params, (users.item, users.value), keys, 1, params.b_h, config)
+
+    one = pmf.Batch(number, users.item, scale.low + scale.step * users.value - config.mean)
+    rated = padded_sets(ratings, num_users=num_users, num_items=num_items)         # CPMF: likewise, with a rated set
+    jax.vmap(cpmf.loss, (None, 0, 0, None))(params, one, rated, config)            # number: 0 … num_users - 1
 """
 
 from typing import NamedTuple
@@ -41,7 +45,7 @@ class PaddedUsers(NamedTuple):
 
 
 def triples(ratings: Ratings, mean: float) -> Triples:
-    """Ratings as PMF's losses take them, in their order; mean: `pmf.Config.mean`, in stars."""
+    """Return ratings as PMF's losses take them, in their order; mean: `pmf.Config.mean`, in stars."""
     stars = np.asarray(ratings.stars, np.float32) - np.float32(mean)
     return Triples(np.asarray(ratings.user, np.int32), np.asarray(ratings.item, np.int32), stars)
 
@@ -49,12 +53,12 @@ def triples(ratings: Ratings, mean: float) -> Triples:
 def padded_users(
     ratings: Ratings, num_users: int, num_items: int, scale: Scale, width: int | None = None
 ) -> PaddedUsers:
-    """The ratings of users 0 … num_users - 1 as RBMs' one-example losses take them.
+    """Return the ratings of users 0 … num_users - 1 as RBMs' one-example losses take them.
 
     Args:
         ratings: of any users and items of these numbers.
         num_users: rows of the result.
-        num_items: the item that stands for padding.
+        num_items: the item of padding.
         scale: of ratings, with steps.
         width: ratings of a user at most; by default as many as the user with the most has. Of longer lists the first
             are taken.
@@ -70,7 +74,7 @@ def padded_users(
 def padded_sets(
     *pairs: Ratings | Pairs, num_users: int, num_items: int, width: int | None = None
 ) -> NDArray[np.int32]:
-    """The items that each user rated in any of some sets, as `crbm.loss` takes them: int32[users, width].
+    """Return the items that each user rated in any of some sets, as conditional models take them: int32[users, width].
 
     `num_items` is padding; width: as in `padded_users`.
     """
@@ -80,7 +84,7 @@ def padded_sets(
 
 
 def _places(offsets: NDArray[np.int32], width: int | None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Positions of each list's entries [lists, width], 0 for padding, and which are real."""
+    """Return positions of each list's entries [lists, width], 0 for padding, and which are real."""
     length = np.diff(offsets)
     place = np.arange(int(length.max(initial=0)) if width is None else width)
     mask = place[None] < length[:, None]

@@ -20,14 +20,8 @@ from jaxfit.recipe import option
 if TYPE_CHECKING:
     import jax
 
-FROM_DATA = (
-    "num_users",
-    "num_items",
-    "mean",
-    "num_values",
-    "low",
-    "step",
-)  # fields of a Config, where it has them
+# fields of a Config, where it has them, that the data decide
+FROM_DATA = ("num_users", "num_items", "mean", "num_values", "low", "step")
 NO_PAIRS = Pairs(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 # Users and items as indices, int32[n] each, -1 for an unknown one -> expected stars, float32[n], not clipped.
@@ -51,7 +45,7 @@ class KnownUsers(NamedTuple):
         return (self.rated,) if self.rated_only else (self.ratings, self.rated)
 
     def with_rated(self, pairs: Pairs, only: bool = False) -> KnownUsers:
-        """The same users with further rated pairs; with `only`, with these in place of all others."""
+        """Return the same users with further rated pairs; with `only`, with these in place of all others."""
         joined = Pairs(*(np.concatenate(columns) for columns in zip(self.rated, pairs, strict=True)))
         return self._replace(rated=pairs if only else joined, rated_only=only or self.rated_only)
 
@@ -60,7 +54,7 @@ class KnownUsers(NamedTuple):
 
 
 class TrainingSetup(NamedTuple):
-    """What the engine trains: the program, the parameters before training, training and validation data."""
+    """Set up what the engine trains: the program, the parameters before training, training and validation data."""
 
     program: Any
     params: Any
@@ -148,11 +142,7 @@ class PredictsRatings:
 
 @dataclass(frozen=True)
 class PredictsExactly:
-    """The model predicts exactly, for any users, where its other predictions are an approximation.
-
-    Attributes:
-        predictor: (params, config, users) -> Predictor.
-    """
+    """The model predicts exactly, for any users, where its other predictions are an approximation."""
 
     offers: ClassVar[str] = "exact predictions beside approximate ones"
     predictor: Callable[[Any, Any, KnownUsers], Predictor]
@@ -185,14 +175,10 @@ class TakesNewItems:
 
 @dataclass(frozen=True)
 class SimilarItems:
-    """The model has item vectors that are close in angle for items that are alike.
-
-    Attributes:
-        vectors: (params, config) -> float32[items, …].
-    """
+    """The model has item vectors that are close in angle for items that are alike."""
 
     offers: ClassVar[str] = "item vectors"
-    vectors: Callable[[Any, Any], NDArray[np.float32]]
+    vectors: Callable[[Any, Any], NDArray[np.float32]]  # (params, config) -> [items, …]
 
 
 @dataclass(frozen=True)
@@ -234,11 +220,11 @@ class RatingModel:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def capability(self, kind: type[Capability]) -> Capability | None:
-        """The capability of a class; None where the model lacks it."""
+        """Return the capability of a class; None where the model lacks it."""
         return next((each for each in self.capabilities if isinstance(each, kind)), None)
 
     def solver(self, name: str | None = None) -> Fitting:
-        """The way of fitting of this name, by default the first; raises UserError for an unknown one."""
+        """Return the way of fitting of this name, by default the first; raises UserError for an unknown one."""
         for fitting in self.fitting:
             if name in (None, fitting.name):
                 return fitting
@@ -251,12 +237,9 @@ class RatingModel:
         return "num_values" in self.config.__dataclass_fields__
 
     def configure(self, catalogue: Catalogue, mean: float, chosen: Mapping[str, Any]) -> Any:
-        """The Config for some data: `chosen` fields, those that make it this model, and those that the data decide.
+        """Return the Config of `chosen` fields, those that make it this model, and those that the data decide.
 
-        Args:
-            catalogue: of the data.
-            mean: of the training ratings, in stars.
-            chosen: other fields of Config.
+        mean: of the training ratings, in stars.
         """
         scale = catalogue.scale
         sizes = (catalogue.num_users, catalogue.num_items, mean, scale.levels, scale.low, scale.step)

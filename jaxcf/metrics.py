@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -30,13 +30,7 @@ class Evaluation:
     count: int = 0
 
     def __add__(self, other: Evaluation) -> Evaluation:
-        return Evaluation(
-            self.squared + other.squared,
-            self.squared_clipped + other.squared_clipped,
-            self.absolute + other.absolute,
-            self.absolute_clipped + other.absolute_clipped,
-            self.count + other.count,
-        )
+        return Evaluation(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def rmse(self) -> float:
@@ -59,7 +53,7 @@ class Evaluation:
         return self._mean(self.absolute)
 
     def record(self) -> dict[str, float]:
-        """What records and JSON hold of it."""
+        """Return the fields that records and JSON output hold."""
         return {
             "rmse_clipped": self.rmse,
             "rmse_unclipped": self.rmse_unclipped,
@@ -81,13 +75,9 @@ class Bins(NamedTuple):
     fewest: NDArray[np.int64]  # [bins]: training ratings of the bin's users
     most: NDArray[np.int64]
 
-    def labels(self) -> list[str]:
-        """The bins' ranges of training ratings, as `28-43`."""
-        return [f"{a}-{b}" if a < b else f"{a}" for a, b in zip(self.fewest, self.most, strict=True)]
-
 
 def evaluate(predicted: ArrayLike, stars: ArrayLike, scale: Scale) -> Evaluation:
-    """Sum up the errors of predictions [N] of ratings [N], in float64."""
+    """Sum the errors of predictions [N] of ratings [N], in float64."""
     return by_group(predicted, stars, scale, np.zeros(np.shape(stars), np.int32), 1)[0]
 
 
@@ -118,12 +108,7 @@ def bins(counts: ArrayLike, number: int = 10, least: int = 1) -> Bins:
     """Put users into bins of equal size by their training ratings (Mnih 2010, §5.4.5, Figures 5.4-5.8).
 
     Sizes differ by at most one. Users with equally many ratings may come into neighbouring bins, in the order
-    of their indices.
-
-    Args:
-        counts: training ratings of each user, [num_users].
-        number: of bins.
-        least: users with fewer ratings are in no bin.
+    of their indices. counts: training ratings of each user, [num_users]; users with fewer than `least` are in no bin.
     """
     counts = np.asarray(counts)
     order = np.argsort(counts, kind="stable")
@@ -132,14 +117,5 @@ def bins(counts: ArrayLike, number: int = 10, least: int = 1) -> Bins:
     of_user = np.full(len(counts), -1, np.int32)
     of_user[order] = np.repeat(np.arange(number, dtype=np.int32), np.diff(ends))
     pieces = [counts[order[a:b]] for a, b in itertools.pairwise(ends)]
-    fewest, most = (
-        np.array([pick(piece) if len(piece) else 0 for piece in pieces]) for pick in (np.min, np.max)
-    )
-    return Bins(of_user, fewest, most)
-
-
-def by_bin(
-    predicted: ArrayLike, user: ArrayLike, stars: ArrayLike, scale: Scale, users: Bins
-) -> list[Evaluation]:
-    """Evaluate the ratings of each bin's users on their own."""
-    return by_group(predicted, stars, scale, users.of_user[np.asarray(user)], len(users.fewest))
+    ranges = np.array([(piece.min(), piece.max()) if len(piece) else (0, 0) for piece in pieces])
+    return Bins(of_user, *ranges.T)

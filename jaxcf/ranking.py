@@ -7,7 +7,7 @@ items in memory is favoured.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,14 +32,8 @@ class Ranking:
     def __add__(self, other: Ranking) -> Ranking:
         if self.k != other.k:
             raise ValueError(f"rankings at {self.k} and at {other.k} do not add up")
-        return Ranking(
-            self.k,
-            self.precision_sum + other.precision_sum,
-            self.recall_sum + other.recall_sum,
-            self.ndcg_sum + other.ndcg_sum,
-            self.users + other.users,
-            self.skipped + other.skipped,
-        )
+        sums = zip(astuple(self)[1:], astuple(other)[1:], strict=True)
+        return Ranking(self.k, *(a + b for a, b in sums))
 
     @property
     def precision(self) -> float:
@@ -57,7 +51,7 @@ class Ranking:
         return self.ndcg_sum / self.users if self.users else math.nan
 
     def record(self) -> dict[str, float | str]:
-        """What records and JSON hold of it."""
+        """Return the fields that records and JSON output hold."""
         return {
             f"precision@{self.k}": self.precision,
             f"recall@{self.k}": self.recall,
@@ -123,12 +117,11 @@ def rank(query: ArrayLike, scores: ArrayLike, gains: ArrayLike, k: int = 10) -> 
 def unseen(
     users: NDArray[np.int32], seen: Vectors, test: Vectors, num_items: int, relevant: float
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-    """The pairs to rank: each user with every item that they have not rated in training.
+    """Return the pairs to rank: each user with every item that they have not rated in training.
 
     Args:
         users: some users, so few that num_items pairs of each fit into memory.
-        seen: training ratings by user.
-        test: test ratings by user.
+        seen, test: training and test ratings by user.
         num_items: the number of items.
         relevant: test ratings of at least so many stars have gain 1, everything else 0.
 
@@ -154,16 +147,9 @@ def recommended(
     k: int,
     relevant: float,
 ) -> Ranking:
-    """How well a model ranks, for each user with test ratings, all items that the user is not known to have rated.
+    """Rank, for each user with test ratings, all items that the user is not known to have rated.
 
-    Args:
-        predictor: of the model.
-        seen: what is known of the users.
-        test: test ratings.
-        num_users: users are 0 … num_users - 1.
-        num_items: items are 0 … num_items - 1.
-        k: places.
-        relevant: as in `unseen`.
+    seen: the users' known ratings; k, relevant: as in `rank` and `unseen`.
     """
     users, result = np.unique(test.user), Ranking(k)
     known, wanted = by_user(seen, num_users), by_user(test, num_users)
@@ -175,5 +161,5 @@ def recommended(
 
 
 def threshold(scale: Scale) -> float:
-    """The default of the stars from which a rating counts as relevant: three quarters up the scale, 4 of 5."""
+    """Return the default of the stars from which a rating counts as relevant: three quarters up the scale, 4 of 5."""
     return scale.low + 0.75 * (scale.high - scale.low)

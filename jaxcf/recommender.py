@@ -1,4 +1,4 @@
-"""A trained model, whatever its kind: predictions, recommendations, similar items, new users and new items.
+"""A trained model of any kind: predictions, recommendations, similar items, new users and new items.
 
 model = jaxcf.load("out/pmf")
 model.predict(["196", "186"], ["242", "302"])     # stars
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxcf.contract import (
-    Capability,
     FoldsIn,
     KnownUsers,
     Predictor,
@@ -78,7 +77,7 @@ class Model:
         return self.predictor_given(self.known)
 
     def predict(self, users: ArrayLike, items: ArrayLike, clip: bool = True) -> NDArray[np.float32]:
-        """Expected stars of pairs of ids, [n], clipped to the scale.
+        """Predict stars of pairs of ids, [n], clipped to the scale.
 
         An id that was not in training (`catalogue.user_index` gives -1) is predicted from what the model knows
         without it: the other's bias, or the mean.
@@ -89,39 +88,36 @@ class Model:
     def stars(
         self, predictor: Predictor, user: np.ndarray, item: np.ndarray, clip: bool = True
     ) -> NDArray[np.float32]:
-        """Expected stars for indices by a predictor (of this model's users, or of `fold_in`'s), [n]."""
+        """Predict stars for indices by a predictor (of this model's users, or of `fold_in`'s), [n]."""
         found = predictor(np.asarray(user, np.int32), np.asarray(item, np.int32))
         return self.catalogue.scale.clip(found).astype(np.float32) if clip else found
 
     @full_precision
     def fold_in(self, users: KnownUsers, exact: bool = False) -> Predictor:
-        """The predictor for users that were not in training, from what is known of them; nothing is trained.
+        """Return the predictor for users that were not in training, given what is known of them; nothing is trained.
 
         exact: as `predictor_given` says.
         """
         if exact:
             return self._exact(users)
-        folding = self._require(FoldsIn, "folding users in")
+        folding = require(self.record, FoldsIn, "folding users in")
         return full_precision(folding.predictor(self.params, self.config, users, self._decay))
 
     @full_precision
     def predictor_given(self, users: KnownUsers, exact: bool = False) -> Predictor:
-        """The predictor for the users of the catalogue when this is what is known of them.
+        """Return the predictor for the users of the catalogue when this is what is known of them.
 
         `known.with_rated(pairs)` are the same users with more rated pairs, or with others. exact: RBMs by Eq. 5.9
         instead of mean field, Eq. 5.10-5.11; raises UserError for models whose predictions are exact anyway.
         """
         if exact:
             return self._exact(users)
-        predicting = self._require(PredictsRatings, "predicting ratings")
+        predicting = require(self.record, PredictsRatings, "predicting ratings")
         return full_precision(predicting.predictor(self.params, self.config, users))
 
     def _exact(self, users: KnownUsers) -> Predictor:
-        predicting = self._require(PredictsExactly, "--exact")
-        return full_precision(predicting.predictor(self.params, self.config, users))
-
-    def _require(self, kind: type[Capability], task: str) -> Capability:
-        return require(self.record, kind, task)
+        exactly = require(self.record, PredictsExactly, "--exact").predictor
+        return full_precision(exactly(self.params, self.config, users))
 
     @property
     def _decay(self) -> Mapping[str, float]:
@@ -129,7 +125,7 @@ class Model:
 
     @full_precision
     def with_new_items(self, ratings: Ratings, catalogue: Catalogue) -> "Model":
-        """The same model with items that were not in training, from what users of training rated them.
+        """Add items that were not in training, from what users of training rated them.
 
         Each is at its best vector given the users' (a ridge regression); nothing is trained. Ratings by other users
         say nothing of an item; those of items that were in training are not read.
@@ -137,7 +133,7 @@ class Model:
         Raises:
             UserError: no ratings are left, or the model takes no new items.
         """
-        extend = self._require(TakesNewItems, "--new-items").extend
+        extend = require(self.record, TakesNewItems, "--new-items").extend
         old, known = self.catalogue, self.known.ratings
         trained = np.append(np.bincount(known.item, minlength=old.num_items) > 0, False)  # at -1: unknown
         user = old.user_index(catalogue.users)
@@ -157,7 +153,7 @@ class Model:
         return Model(self.record, Catalogue(old.users, ids, old.scale), self.info, params, config, users)
 
     def new_user(self, ratings: Mapping[Any, float], rated: Iterable[Any] = ()) -> KnownUsers:
-        """One new user: stars by item id, and items that were rated in a way that is not known.
+        """Describe one new user by stars by item id, and items with unknown ratings.
 
         Raises:
             UserError: an item was not in training, stars are off the scale, or items without stars are of no use.
@@ -165,7 +161,7 @@ class Model:
         ids, stars = list(ratings), np.array(list(ratings.values()), np.float32)
         others = list(rated)
         if others:
-            self._require(UsesRatedItems, "an item without stars")
+            require(self.record, UsesRatedItems, "an item without stars")
         index = self.catalogue.item_index([*ids, *others]) if ids or others else np.zeros(0, np.int32)
         if np.any(index < 0):
             unknown = [*ids, *others][int(np.argmax(index < 0))]
@@ -185,7 +181,7 @@ class Model:
         rated: Iterable[Any] = (),
         top: int = 10,
     ) -> list[Answer]:
-        """The items of highest expected stars that the user has not rated; equal ones in the order of their ids.
+        """Return the items of highest expected stars that the user has not rated; equal ones in the order of their ids.
 
         user: an id of the training ratings; or else ratings (item id -> stars) and rated (item ids) of anybody.
 
@@ -203,7 +199,7 @@ class Model:
     def best(
         self, predictor: Predictor, users: KnownUsers, chosen: Sequence[int], top: int
     ) -> Iterator[list[Answer]]:
-        """`recommend` for each of the chosen ones of some users, by blocks of them."""
+        """Yield what `recommend` returns for each of the chosen users, by blocks of them."""
         number = self.catalogue.num_items
         items = np.arange(number, dtype=np.int32)
         lists = [(part.item, *grouped(part.user, users.number)) for part in (users.ratings, users.rated)]
@@ -223,12 +219,12 @@ class Model:
 
     @full_precision
     def similar(self, item: Any, top: int = 10) -> list[Answer]:
-        """The items whose vectors are nearest by cosine.
+        """Return the items whose vectors are nearest by cosine.
 
         Raises:
             UserError: the item is unknown, or the model has no item vectors.
         """
-        vectors = self._require(SimilarItems, "similar").vectors(self.params, self.config)
+        vectors = require(self.record, SimilarItems, "similar").vectors(self.params, self.config)
         (index,) = self.catalogue.item_index([item])
         if index < 0:
             raise UserError(f"no item {item!r} was in training", do="name another")
@@ -258,9 +254,7 @@ def save_known(directory: Path, catalogue: Catalogue, ratings: Ratings, rated: P
 def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     """Read a model from the folder that `jaxcf train` wrote.
 
-    Args:
-        directory: the folder.
-        unfinished: whether a model whose training has not finished is read, too, with the best parameters so far.
+    unfinished: whether a model whose training has not finished is read, too, with the best parameters so far.
 
     Raises:
         UserError: no model is there, it is of an unknown kind or damaged, its arrays do not fit its configuration, or

@@ -31,7 +31,7 @@ from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.provenance import environment
 from jaxfit.run_dir.training import Run
 
-INIT, TRAIN = 0, 1  # what is folded into the seed's key
+INIT, TRAIN = 0, 1  # for `fold_in` of the seed's key
 
 
 class Trained(NamedTuple):
@@ -176,19 +176,17 @@ def _check_data(record: RatingModel, data: Dataset, validated: bool) -> None:
     if record.needs_levels:
         scale = data.catalogue.scale
         if scale.levels < 2:
-            advice = "give --scale LOW,HIGH,STEP with a step"
-            raise UserError(f"{record.name} needs a scale of some ratings", data.name, advice)
+            what = f"{record.name} needs a scale of a few fixed ratings"
+            raise UserError(what, data.name, "give --scale LOW,HIGH,STEP with a step")
         if not scale.contains(np.concatenate([data.train.stars, data.valid.stars])).all():
-            advice = "choose --duplicates last or first, or another model"
-            raise UserError(
-                f"{record.name} needs ratings on the scale, {scale}; some are between", data.name, advice
-            )
+            what = f"{record.name} needs ratings on the scale, {scale}; some are between"
+            raise UserError(what, data.name, "choose --duplicates last or first, or another model")
     if validated and len(data.valid.user) == 0:
         raise UserError("there are no validation ratings", data.name, "give --valid FILE")
 
 
 def describe(data: Dataset, rated: Pairs) -> dict[str, Any]:
-    """What of a data set a record holds, and a resumed training must find again."""
+    """Describe a data set, as records hold it and a resumed training must find it again."""
     pairs = hashlib.sha256(np.ascontiguousarray(np.stack(rated), "<i4").data).hexdigest()
     return {
         "name": data.name,

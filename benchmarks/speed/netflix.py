@@ -24,7 +24,7 @@ def measure(peers: bool = False, shape: Planted = NETFLIX) -> dict[str, Any]:
     "once". Drawing the ratings takes a minute or two, which is not counted, but is held in memory.
     """
     begin = time.perf_counter()
-    drawn = planted(jax.random.key(0), shape, *NETFLIX_SHARES)._replace(truth=None)
+    drawn = planted(jax.random.key(0), shape, *NETFLIX_SHARES)
     figures: dict[str, Any] = {
         "ratings": f"{drawn.note}, {len(drawn.train.user):,} training ratings",
         "cores": os.cpu_count(),

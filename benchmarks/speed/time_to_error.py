@@ -17,7 +17,7 @@ from benchmarks.ratings import adapter
 from benchmarks.ratings.scales import MOVIELENS_1M
 from benchmarks.speed.peers.factorizers import Train
 from jaxcf.data.ratings import Dataset
-from jaxcf.data.synthetic import Planted, planted, reference
+from jaxcf.data.synthetic import Planted, planted, reference, true_model
 from jaxcf.metrics import evaluate
 from jaxfit.cli import compilation_cache
 from jaxfit.errors import UserError
@@ -69,9 +69,9 @@ def problem(errors: tuple[float, ...]) -> Problem:
 
 def planted_problem(shape: Planted, why: str) -> Problem:
     """Draw planted ratings, with 6 % and 3 % above their reference as the errors to reach."""
-    drawn = planted(jax.random.key(0), shape, 0.045, 0.1)
-    assert drawn.truth is not None
-    known = reference(drawn.truth, drawn.train, drawn.valid, drawn.catalogue.scale).rmse
+    key = jax.random.key(0)
+    drawn = planted(key, shape, 0.045, 0.1)
+    known = reference(true_model(key, shape), drawn.train, drawn.valid, drawn.catalogue.scale).rmse
     about = f"planted, {len(drawn.train.user):,} training ratings, as there is no MovieLens 1M ({why})"
     return Problem(drawn, about, tuple(round(share * known, 3) for share in (1.06, 1.03)))
 

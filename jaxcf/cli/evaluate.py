@@ -1,4 +1,4 @@
-"""`jaxcf eval`: errors of a trained recommender's predictions, how well it ranks, two ways of RBMs to predict."""
+"""`jaxcf eval`: errors of a model's predictions, measures of its rankings, exact predictions of RBMs."""
 
 import argparse
 import math
@@ -51,7 +51,7 @@ def add(parser: Parser) -> None:
 
 
 def run_eval(args: argparse.Namespace) -> None:
-    """Sum up the errors on files of ratings."""
+    """Evaluate predictions on files of ratings."""
     if args.relevant is not None and args.top is None:
         raise UserError("--relevant is of rankings", args.parser.prog, "give --top K with it")
     model, how = opened(args), Reading(**options.given(args, Reading))
@@ -84,7 +84,7 @@ def run_eval(args: argparse.Namespace) -> None:
 
 
 def summary(result: metrics.Evaluation) -> str:
-    """An evaluation in a line."""
+    """Describe an evaluation in a line."""
     return (
         f"RMSE {result.rmse:.4f} stars (not clipped to the scale: {result.rmse_unclipped:.4f}), "
         f"MAE {result.mae:.4f}, {result.count:,} ratings"
@@ -92,7 +92,7 @@ def summary(result: metrics.Evaluation) -> str:
 
 
 def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, asked: Queried) -> Ratings:
-    """The ratings to predict, of the users that are folded in where some are; says what is particular about them."""
+    """Select the ratings of the queried users, and report those that are not predictions."""
     if args.known:
         mine = ratings.user >= 0
         if not mine.any():
@@ -111,7 +111,7 @@ def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, asked: Q
 def _exact(
     model: Model, args: argparse.Namespace, asked: Queried, ratings: Ratings, predicted: np.ndarray
 ) -> list[tuple[dict[str, Any], str]]:
-    """The exact predictions of an RBM beside those by mean field: what JSON holds of them, and a line."""
+    """Evaluate the exact predictions of an RBM beside those by mean field: JSON fields and a line."""
     if not args.exact:
         return []
     exact = asked.predictor(True)(ratings.user, ratings.item)
@@ -133,7 +133,7 @@ def _exact(
 def _ranked(
     model: Model, args: argparse.Namespace, asked: Queried, ratings: Ratings
 ) -> list[tuple[dict[str, Any], str]]:
-    """How well all items are ranked for the users of the ratings, with which items count as relevant."""
+    """Evaluate how all items are ranked for the users of the ratings: JSON fields and a line."""
     if args.top is None:
         return []
     scale = model.catalogue.scale

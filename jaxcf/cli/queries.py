@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxcf.contract import KnownUsers, Predictor, UsesRatedItems
 from jaxcf.data import reading
-from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, Ratings, relabel, take, union
+from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, Ratings, pair_keys, relabel, take, union
 from jaxcf.data.reading import PairTable, Reading
 from jaxcf.models import require
 from jaxcf.recommender import Model, load
@@ -65,7 +65,7 @@ def add_new_items(parser: Parser) -> None:
 
 
 def opened(args: argparse.Namespace) -> Model:
-    """The model, with the items of `--new-items`."""
+    """Load the model, with the items of `--new-items`."""
     model = load(args.directory, unfinished=args.unfinished)
     if not getattr(args, "new_items", None):
         return model
@@ -78,7 +78,7 @@ def opened(args: argparse.Namespace) -> Model:
 
 
 def queried(model: Model, args: argparse.Namespace, how: Reading) -> Queried:
-    """The users of training, or those of `--known`, with the pairs of `--rated` or `--only-rated`."""
+    """Select the users of training, or those of `--known`, with the pairs of `--rated` or `--only-rated`."""
     only = bool(args.only_rated)
     files = args.only_rated or args.rated
     if args.known:
@@ -96,7 +96,7 @@ def queried(model: Model, args: argparse.Namespace, how: Reading) -> Queried:
 def new_users(
     model: Model, files: list[str], rated: list[str] | None, how: Reading, only: bool = False
 ) -> tuple[Catalogue, KnownUsers]:
-    """The users of files, as new ones, and what is known of them.
+    """Return the users of files, as new ones, and what is known of them.
 
     rated: files of further pairs of theirs, and of other users, who are among them unless they were in training.
     """
@@ -129,9 +129,8 @@ def _pairs(model: Model, files: list[str], how: Reading) -> PairTable:
 
 
 def _of_known(table: PairTable, catalogue: Catalogue) -> Pairs:
-    """Pairs as indices, without those that a catalogue does not know."""
-    user, item = catalogue.user_index(table.users), catalogue.item_index(table.items)
-    pairs = Pairs(user[table.pairs.user], item[table.pairs.item])
+    """Return pairs as indices, without those that a catalogue does not know."""
+    pairs = table.relabelled(catalogue)
     known = (pairs.user >= 0) & (pairs.item >= 0)
     if not known.all():
         say(f"{int((~known).sum()):,} pairs are of users or items that the model does not know: left out")
@@ -159,11 +158,11 @@ def say_known(known: Ratings, user: np.ndarray, item: np.ndarray, number: int) -
 
 
 def among(user: np.ndarray, item: np.ndarray, pairs: Ratings | Pairs, number: int) -> np.ndarray:
-    """Which users and items (-1: unknown), of `number` items, are among pairs."""
-    found = np.isin(user.astype(np.int64) * number + item, pairs.user.astype(np.int64) * number + pairs.item)
+    """Return which users and items (-1: unknown), of `number` items, are among the pairs."""
+    found = np.isin(pair_keys(Pairs(user, item), number), pair_keys(pairs, number))
     return (user >= 0) & (item >= 0) & found
 
 
 def say(text: str) -> None:
-    """A line for people, who may have standard output in a file."""
+    """Print a line for people, who may have redirected standard output to a file."""
     print(text, file=sys.stderr)

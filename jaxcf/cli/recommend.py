@@ -24,8 +24,7 @@ def add_recommend(parser: Parser) -> None:
     parser.add_argument("--user", metavar="ID", help="a user of the training ratings")
     parser.add_argument(
         "--users", nargs="+", metavar="FILE",
-        help="ratings of new users (for models that use rated items also pairs without ratings), each of whom is "
-        "answered",
+        help="ratings of new users, to recommend to each (models that use rated items: also pairs without ratings)",
     )  # fmt: skip
     parser.add_argument(
         "--rated", nargs="+", metavar="ITEMS|FILE",
@@ -84,7 +83,7 @@ def run_recommend(args: argparse.Namespace) -> None:
 def parse_rated(text: str) -> tuple[dict[str, float], list[str]]:
     """Read "item:stars,item,…": stars by item, and items without. Raises UserError for stars that are no number."""
     ratings: dict[str, float] = {}
-    others = []
+    others, advice = [], "write item:stars,item,…"
     for part in filter(None, (part.strip() for part in text.split(","))):
         item, colon, stars = part.rpartition(":")
         if not colon:
@@ -93,11 +92,9 @@ def parse_rated(text: str) -> tuple[dict[str, float], list[str]]:
         try:
             ratings[item] = float(stars)
         except ValueError:
-            raise UserError(
-                f"{stars!r} is not a number of stars", "--rated", "write item:stars,item,…"
-            ) from None
+            raise UserError(f"{stars!r} is not a number of stars", "--rated", advice) from None
     if not ratings and not others:
-        raise UserError("no items are named", "--rated", "write item:stars,item,…")
+        raise UserError("no items are named", "--rated", advice)
     return ratings, others
 
 
@@ -114,7 +111,7 @@ def run_similar(args: argparse.Namespace) -> None:
 
 
 def _listed(found: list[Answer], measure: str, titles: dict[str, str] | None) -> list[dict[str, Any]]:
-    """Answers as JSON holds them, with titles (null where there is none) if they were asked for."""
+    """Return answers as JSON holds them, with titles (null where there is none) if they were asked for."""
     listed: list[dict[str, Any]] = [{"item": item, measure: value} for item, value in found]
     if titles is not None:
         listed = [{**answer, "title": titles.get(str(answer["item"]))} for answer in listed]
@@ -128,7 +125,7 @@ def _print(found: list[Answer], titles: dict[str, str] | None, before: str = "")
 
 
 def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
-    """Titles of items by their ids, None without a file; that it has none of the items' is said.
+    """Read titles of items by their ids; None without a file; report it if none is of an item of the model.
 
     A line is id and title, maybe more, separated by what ends the first line's id: ::, tab, comma, ; or |. The file is
     in UTF-8 or Latin-1, gzipped or not.
@@ -147,9 +144,8 @@ def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
     lines = [line for line in io.StringIO(text, newline=None) if line.strip()]
     signs = [sign for sign in SEPARATORS if lines and sign in lines[0]]
     if not signs:
-        raise UserError(
-            "no id and title are in its first line", path, "separate them by ::, tab, comma, ; or |"
-        )
+        advice = "separate them by ::, tab, comma, ; or |"
+        raise UserError("no id and title are in its first line", path, advice)
     sign = min(signs, key=lines[0].index)
     quoted = sign in (",", ";")
     rows = (next(csv.reader([line], delimiter=sign)) if quoted else line.split(sign) for line in lines)

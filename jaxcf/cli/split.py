@@ -43,13 +43,8 @@ def add(parser: Parser) -> None:
         number = options.number(f"--{name}", low=2) if whole else options.number(f"--{name}", float, high=1)
         about = f"{what} ({scheme}; default: {default})"
         share.add_argument(f"--{name}", type=number, metavar="N" if whole else "SHARE", help=about)
-    share.add_argument(
-        "--seed",
-        type=options.number("--seed", low=0),
-        default=1,
-        metavar="N",
-        help="of the draws (default: 1)",
-    )
+    seed = options.number("--seed", low=0)
+    share.add_argument("--seed", type=seed, default=1, metavar="N", help="of the draws (default: 1)")
     options.add(parser.add_argument_group("reading"), Reading)
     parser.add_argument("--json", action="store_true", help="print the result as one line of JSON")
 
@@ -82,8 +77,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Ratings]]:
-    """The parts of the scheme and their names."""
-    import jax  # here, so that mistakes in the options are told without it
+    """Return the parts of the scheme and their names."""
+    import jax  # here, so that wrong options are reported without waiting for it
 
     from jaxcf.data import splits
 
@@ -94,10 +89,7 @@ def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Rat
     elif args.scheme == "users":
         held = splits.users(key, ratings, args.users)
         yield from (("train", held.train), ("known", held.known), ("queried", held.queried))
+    elif args.scheme == "thesis":
+        yield from splits.thesis(key, ratings)._asdict().items()
     else:
-        split = (
-            splits.thesis(key, ratings)
-            if args.scheme == "thesis"
-            else splits.random(key, ratings, args.valid, args.test)
-        )
-        yield from zip(split._fields, split, strict=True)
+        yield from splits.random(key, ratings, args.valid, args.test)._asdict().items()

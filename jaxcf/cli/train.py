@@ -25,7 +25,7 @@ from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.metadata import CONFIG, read_info
 from jaxfit.run_dir.training import Run
 
-VALID = 2  # what is folded into the seed's key (see `jaxcf.train`)
+VALID = 2  # for `fold_in` of the seed's key (see `jaxcf.train`)
 SETS = ("train", "valid", "test")
 
 
@@ -109,7 +109,7 @@ def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
 
 
 def _shown(recipes: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """What each recipe sets a field to, for the help."""
+    """Describe what each recipe sets a field to, for the help."""
     fields = {field for values in recipes.values() for field in values}
     return {
         field: ", ".join(f"{options.show(values[field])} in {name}" for name, values in recipes.items())
@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _plan(args: argparse.Namespace, record: RatingModel) -> training_options.Plan:
-    """What the options come to: recipe, fields of Config, how training is run."""
+    """Read the recipe, fields of Config and how training is run from the options."""
     if isinstance(record.fitting[0], BySGD):
         return training_options.plan(args, record.config, record.recipes, record.params._fields)
     recipe, config = record.recipes[args.recipe]
@@ -183,22 +183,16 @@ def _check_place(out: Path, record: RatingModel, resumable: bool, resume: bool) 
 
 
 def _read(args: argparse.Namespace, carve: bool) -> tuple[Dataset, Pairs, list[str]]:
-    """The data set, the rated pairs that models condition on beside its training ratings, and notes for the user."""
+    """Read the data set, further rated pairs to condition on, and notes for the user."""
     seed = jax.random.key(getattr(args, "seed", 1))
-    known, notes = NO_PAIRS, []
+    known, notes, more = NO_PAIRS, [], getattr(args, "rated", None) or ()
     if args.ratings:
         how = Reading(**options.given(args, Reading))
-        files = reading.read_dataset(
-            args.ratings, args.valid or (), args.test or (), getattr(args, "rated", None) or (), how
-        )
-        data, notes = files.dataset, files.notes
-        known = files.rated or NO_PAIRS
-    elif args.valid or args.test or getattr(args, "rated", None) or options.given(args, Reading):
-        raise UserError(
-            "the default data has its own validation and test ratings",
-            "--valid, --test, …",
-            "give --ratings FILE",
-        )
+        files = reading.read_dataset(args.ratings, args.valid or (), args.test or (), more, how)
+        data, notes, known = files.dataset, files.notes, files.rated or NO_PAIRS
+    elif args.valid or args.test or more or options.given(args, Reading):
+        what = "the default data has its own validation and test ratings"
+        raise UserError(what, "--valid, --test, …", "give --ratings FILE")
     else:
         data = synthetic.planted(jax.random.key(0))
         notes = [f"no --ratings: {data.note}"]

@@ -46,8 +46,7 @@ def run_predict(args: argparse.Namespace) -> None:
     model, how = opened(args), Reading(**options.given(args, Reading))
     table = reading.read_pairs(required(args, "pairs", "name the pairs to predict: --pairs FILE"), how)
     asked = queried(model, args, how)
-    user = asked.ids.user_index(table.users)[table.pairs.user]
-    item = model.catalogue.item_index(table.items)[table.pairs.item]
+    user, item = table.relabelled(asked.ids)
     say_unknown(model, item, None if args.known else user)
     if args.known and (user < 0).any():
         say(f"{int((user < 0).sum()):,} pairs are of users without known ratings: predicted without them")

@@ -189,9 +189,8 @@ def _delimiter(line: str, given: str | None, where: str) -> str:
     if given is None:
         found = next((delimiter for delimiter in _DELIMITERS if delimiter in line), None)
         if found is None:
-            raise UserError(
-                "the line has no known delimiter", where, "give what separates columns: --delimiter"
-            )
+            advice = "give what separates columns: --delimiter"
+            raise UserError("the line has no known delimiter", where, advice)
         return found
     text = _DELIMITER_NAMES.get(given, given)
     if not text or text != text[0] * len(text) or len(text[0].encode()) > 1 or text[0] in '"\r\n':

@@ -116,14 +116,8 @@ def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
     file += ".mat" if array_name else ""
     content = _matlab(file, scipy.io.loadmat)
     names = [array_name] if array_name else [name for name in ("train_vec", "probe_vec") if name in content]
-    found = []
-    for name in names:
-        array = content.get(name)
-        if not isinstance(array, np.ndarray) or array.ndim != 2 or array.shape[1] != 3:
-            names = []
-            break
-        found.append(array)
-    if not names:
+    found = [content.get(name) for name in names]
+    if not found or not all(isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[1] == 3 for x in found):
         present = ", ".join(name for name in content if not name.startswith("__"))
         do = f"give a file with train_vec or probe_vec, of three columns; it holds {present}"
         raise UserError("the .mat file holds no ratings", path, do)

@@ -1,18 +1,13 @@
 """Ratings as indices of users and items, the catalogue of their ids, and data sets."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-
-if TYPE_CHECKING:
-    from jaxcf.data.synthetic import Truth
 
 # integers whose text is recovered when they are printed: no sign +, no leading zeros
 INTEGER = r"(0|-?[1-9][0-9]{0,18})"
@@ -113,7 +108,6 @@ class Dataset(NamedTuple):
     catalogue: Catalogue
     sha256: str  # of training and validation ratings and the catalogue (`digest`)
     note: str  # a description of the data, shown beside results
-    truth: Truth | None = None  # the model that synthetic data are drawn from
 
 
 EMPTY = Ratings(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))
@@ -172,6 +166,11 @@ def rated_sets(*parts: Ratings | Pairs, num_users: int) -> tuple[NDArray[np.int3
         rated = np.ones(len(part.user), bool)
         sets = sets + scipy.sparse.coo_array((rated, (part.user, part.item)), shape=sets.shape).tocsr()
     return sets.indptr.astype(np.int32), sets.indices.astype(np.int32)
+
+
+def pair_keys(pairs: Ratings | Pairs, num_items: int) -> NDArray[np.int64]:
+    """Return a number for each pair of user and item, distinct for distinct pairs."""
+    return pairs.user.astype(np.int64) * num_items + pairs.item
 
 
 def relabel(ratings: Ratings, old: Catalogue, new: Catalogue) -> Ratings:

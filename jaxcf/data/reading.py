@@ -10,7 +10,19 @@ import pyarrow.csv as pcsv
 
 from jaxcf.data import netflix, parsing
 from jaxcf.data.file_layout import Reading, format_of
-from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, relabel, take, union
+from jaxcf.data.ratings import (
+    EMPTY,
+    Catalogue,
+    Dataset,
+    Pairs,
+    Ratings,
+    Scale,
+    digest,
+    pair_keys,
+    relabel,
+    take,
+    union,
+)
 from jaxcf.data.values import indices, parse_scale, scale_of, stars_of, without_duplicates
 from jaxfit.errors import UserError
 from jaxfit.input_files import Source
@@ -33,6 +45,11 @@ class PairTable(NamedTuple):
     pairs: Pairs
     users: np.ndarray
     items: np.ndarray
+
+    def relabelled(self, catalogue: Catalogue) -> Pairs:
+        """Return the pairs with the indices of a catalogue, -1 for users and items that it lacks."""
+        user, item = catalogue.user_index(self.users), catalogue.item_index(self.items)
+        return Pairs(user[self.pairs.user], item[self.pairs.item])
 
 
 class DatasetFiles(NamedTuple):
@@ -76,9 +93,7 @@ def read_either(
     """Read ratings as `read` does, or pairs as `read_pairs` does if the files have no ratings."""
     reading = reading or Reading()
     columns = _columns(paths, reading)
-    if columns.stars is None:
-        return _pairs(columns, paths)
-    return _table(columns, paths, reading, scale)
+    return _pairs(columns, paths) if columns.stars is None else _table(columns, paths, reading, scale)
 
 
 def read_pairs(paths: Source | Sequence[Source], reading: Reading | None = None) -> PairTable:
@@ -137,9 +152,8 @@ def read_dataset(
         for name, table in tables.items()
     }
     for name, table in listed.items():
-        ratings["train"], ratings[name] = _split_off(
-            ratings["train"], _relabelled(table, catalogue), catalogue, name
-        )
+        pairs = table.relabelled(catalogue)
+        ratings["train"], ratings[name] = _split_off(ratings["train"], pairs, catalogue, name)
     notes = [note for table in tables.values() for note in table.notes]
     notes += _overlaps(ratings, catalogue)
     data = Dataset(
@@ -147,7 +161,7 @@ def read_dataset(
         ", ".join(map(str, train)),
     )  # fmt: skip
     data = data._replace(sha256=digest(data.train, data.valid, catalogue))
-    return DatasetFiles(data, _relabelled(known, catalogue) if known else None, notes)
+    return DatasetFiles(data, known.relabelled(catalogue) if known else None, notes)
 
 
 def write(path: Path, ratings: Ratings, catalogue: Catalogue) -> None:
@@ -216,22 +230,12 @@ def _rows(
     return _Rows(ratings, users, items, values, notes)
 
 
-def _relabelled(table: PairTable, catalogue: Catalogue) -> Pairs:
-    """Return pairs with the indices of a catalogue, -1 for users and items that it lacks."""
-    user, item = catalogue.user_index(table.users), catalogue.item_index(table.items)
-    return Pairs(user[table.pairs.user], item[table.pairs.item])
-
-
-def _keys(pairs: Ratings | Pairs, catalogue: Catalogue) -> np.ndarray:
-    return pairs.user.astype(np.int64) * catalogue.num_items + pairs.item
-
-
 def _split_off(train: Ratings, listed: Pairs, catalogue: Catalogue, name: str) -> tuple[Ratings, Ratings]:
     """Split training ratings into those of other pairs and those of the listed pairs."""
     known = (listed.user >= 0) & (listed.item >= 0)
-    out = np.isin(_keys(train, catalogue), _keys(listed, catalogue)[known])
-    distinct = len(np.unique(_keys(listed, catalogue)[known]))
-    missing = int(np.count_nonzero(~known)) + distinct - int(np.count_nonzero(out))
+    keys = np.unique(pair_keys(listed, catalogue.num_items)[known])
+    out = np.isin(pair_keys(train, catalogue.num_items), keys)
+    missing = int(np.count_nonzero(~known)) + len(keys) - int(np.count_nonzero(out))
     if missing:
         what = f"{missing} pairs of the {name} file have no rating in the training file"
         raise UserError(what, f"--{name}", "give a file with ratings, or pairs of the training file")
@@ -241,9 +245,11 @@ def _split_off(train: Ratings, listed: Pairs, catalogue: Catalogue, name: str) -
 def _overlaps(ratings: dict[str, Ratings], catalogue: Catalogue) -> list[str]:
     """Return a message for each held-out set whose pairs also occur in training."""
     notes = []
-    trained = _keys(ratings["train"], catalogue)
+    trained = pair_keys(ratings["train"], catalogue.num_items)
     for name, part in ratings.items():
-        shared = int(np.count_nonzero(np.isin(_keys(part, catalogue), trained))) if name != "train" else 0
+        if name == "train":
+            continue
+        shared = int(np.count_nonzero(np.isin(pair_keys(part, catalogue.num_items), trained)))
         if shared:
             notes.append(
                 f"{shared} of the {len(part.user)} {name} ratings are of pairs that are also in training"

@@ -51,9 +51,8 @@ def random(key: jax.Array, ratings: Ratings, valid: float = 0.0, test: float = 0
     total = len(ratings.user)
     counts = [round(valid * total), round(test * total)]
     if valid < 0 or test < 0 or sum(counts) >= total:
-        what = (
-            f"{total} ratings cannot be split with shares of {valid:g} for validation and {test:g} for test"
-        )
+        shares = f"{valid:g} for validation and {test:g} for test"
+        what = f"{total} ratings cannot be split with shares of {shares}"
         raise UserError(what, None, "give non-negative shares that leave some ratings for training")
     part = random_parts(key, [total - sum(counts), *counts])
     return Split(*(take(ratings, part == i) for i in range(3)))
@@ -67,9 +66,8 @@ def kfold(key: jax.Array, ratings: Ratings, folds: int = 5) -> Iterator[tuple[Ra
     """
     total = len(ratings.user)
     if not 2 <= folds <= total:
-        raise UserError(
-            f"{total} ratings cannot be split into {folds} folds", None, f"give 2 to {total} folds"
-        )
+        what = f"{total} ratings cannot be split into {folds} folds"
+        raise UserError(what, None, f"give 2 to {total} folds")
     part = random_parts(key, _even(total, folds))
     return ((take(ratings, part != i), take(ratings, part == i)) for i in range(folds))
 
@@ -84,10 +82,8 @@ def thesis(key: jax.Array, ratings: Ratings) -> Split:
         UserError: if the ratings have no times.
     """
     if ratings.time is None:
-        do = "give a file with time stamps, or split at random"
-        raise UserError(
-            "the thesis' split holds out the latest ratings, but these ratings have no times", None, do
-        )
+        what = "the thesis' split holds out the latest ratings, but these ratings have no times"
+        raise UserError(what, None, "give a file with time stamps, or split at random")
     order = np.lexsort((ratings.time, ratings.user))  # stable: ties in file order
     counts = np.bincount(ratings.user)
     from_end = np.cumsum(counts)[ratings.user[order]] - 1 - np.arange(len(order))

@@ -2,7 +2,7 @@
 
 Users and movies are long-tailed: the activity of users and the popularity of movies are log-normal. A user rates
 movies according to their popularity and the user's taste, so which movies are rated is informative, too. Ratings
-are drawn for some millions of pairs at a time, all ratings of a user together.
+are drawn for some millions of pairs at a time, those of a user in one chunk.
 """
 
 import functools
@@ -119,12 +119,9 @@ def planted(
         valid: expected share of validation ratings; not used by the thesis' scheme.
         test: expected share of test ratings, likewise.
         scheme: how they are chosen: at random, or the latest ratings of each user (`jaxcf.data.splits.thesis`).
-
-    Returns:
-        the data set, with the model it was drawn from as its `truth`.
     """
-    model_key, draw_key, split_key = jax.random.split(key, 3)
-    truth = draw_truth(model_key, config)
+    _, draw_key, split_key = jax.random.split(key, 3)
+    truth = true_model(key, config)
     pieces: list[list[Ratings]] = [[], [], []]
     for ratings, uniform in chunks(draw_key, truth):
         if scheme == "thesis":
@@ -143,7 +140,12 @@ def planted(
     note = f"drawn from a planted PMF of {config.num_features} features, {config.num_users} users, "
     note += f"{config.num_items} movies" + (", rounded to whole stars" if config.rounded else "")
     sha256 = digest(train, validation, catalogue)
-    return Dataset("planted", train, validation, test_ratings, catalogue, sha256, note, truth)
+    return Dataset("planted", train, validation, test_ratings, catalogue, sha256, note)
+
+
+def true_model(key: jax.Array, config: Planted = Planted()) -> Truth:
+    """Return the model that `planted` draws from, given the same key and configuration."""
+    return draw_truth(jax.random.split(key, 3)[0], config)
 
 
 def draw_truth(key: jax.Array, config: Planted) -> Truth:
@@ -158,7 +160,7 @@ def draw_truth(key: jax.Array, config: Planted) -> Truth:
 
 
 def chunks(key: jax.Array, truth: Truth) -> Iterator[tuple[Ratings, np.ndarray]]:
-    """Draw the ratings, all ratings of a user together.
+    """Draw the ratings in chunks, each of which has all ratings of its users.
 
     Yields:
         ratings, and for each a uniform random number of [0, 1), float32, to split by.

@@ -82,9 +82,7 @@ def make_data(
     """Lay out users' rating vectors on the device.
 
     Args:
-        known: the known ratings.
-        num_users: number of users.
-        scale: scale of the ratings.
+        known: the known ratings, on `scale`.
         wanted: ratings to predict, for validation.
         rated: for conditional models, any number of sets of pairs whose union says which items a user rated; the
             stars of ratings among them are ignored.
@@ -98,7 +96,7 @@ def make_data(
 
 
 def training_data(data: Dataset, rated: tuple[Ratings | Pairs, ...] | None = None) -> tuple[Data, Data]:
-    """Training and validation data of a data set's users; rated: as in `make_data`."""
+    """Return training and validation data of a data set's users; rated: as in `make_data`."""
     scale, users = data.catalogue.scale, data.catalogue.num_users
     known = make_data(data.train, users, scale, rated=rated)
     return known, known._replace(wanted=lists(data.valid, users, scale))

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from jaxcf.data.file_layout import Reading
 from jaxcf.data.parsing import Columns, dictionary_codes
-from jaxcf.data.ratings import INTEGER, Ratings, Scale, take
+from jaxcf.data.ratings import INTEGER, Ratings, Scale, pair_keys, take
 from jaxfit.errors import UserError
 
 MAX_LEVELS = 1000  # a scale of more levels is taken as one without steps
@@ -130,7 +130,7 @@ def without_duplicates(
     Raises:
         UserError: if there are duplicates and the option makes them errors.
     """
-    keys = ratings.user.astype(np.int64) * len(items) + ratings.item
+    keys = pair_keys(ratings, len(items))
     ordered = np.sort(keys)
     repeated = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
     if not repeated:

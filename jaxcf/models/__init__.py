@@ -23,36 +23,28 @@ MODELS = {
 
 
 def names() -> tuple[str, ...]:
-    """The models' names."""
+    """Return the models' names."""
     return tuple(MODELS)
 
 
 def get(name: str, where: object | None = None) -> RatingModel:
-    """The record of a model.
+    """Import the record of a model.
 
     Raises:
         UserError: no model has this name; the message lists those there are, and names `where`.
     """
     if name not in MODELS:
-        known = f"choose from {', '.join(MODELS)}"
-        raise UserError(
-            f"there is no rating model {name!r}", where, f"{known}; language models are for jaxlm"
-        )
+        advice = f"choose from {', '.join(MODELS)}; language models are for jaxlm"
+        raise UserError(f"there is no rating model {name!r}", where, advice)
     module, _, attribute = MODELS[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
 
 
 def require(model: RatingModel, kind: type[Capability], task: str, where: object | None = None) -> Capability:
-    """The model's capability of this kind, which a task needs.
-
-    Args:
-        model: record of the model.
-        kind: class of the capability.
-        task: what asks for it, for the message.
-        where: the model's folder or an option, for the message.
+    """Return the model's capability of this class, which a task needs.
 
     Raises:
-        UserError: the model does not have it; the message says which models do.
+        UserError: the model does not have it; the message names `task` and `where`, and says which models do.
     """
     found = model.capability(kind)
     if found is None:
@@ -63,5 +55,5 @@ def require(model: RatingModel, kind: type[Capability], task: str, where: object
 
 
 def _listed(words: list[str]) -> str:
-    """Words in a sentence: "a, b or c"."""
+    """List words in a sentence: "a, b or c"."""
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -99,17 +99,17 @@ def _side(
 
 
 def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, config: Config) -> Array:
-    """Expected stars, [n], not clipped; an unknown user or item, -1, has bias 0. user, item: int32[n]."""
+    """Predict stars, [n], not clipped; an unknown user or item, -1, has bias 0. user, item: int32[n]."""
     return config.mean + rows_or_zeros(params.b, user) + rows_or_zeros(params.c, item)
 
 
 def predictor(params: Params, config: Config, users: KnownUsers) -> Predictor:
-    """The predictor for the users of training."""
+    """Return the predictor for the users of training."""
     return by_pairs(predict, params, config)
 
 
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
-    """The predictor for new users, whose biases are solved for with those of the items as they are."""
+    """Fold in new users: solve for their biases, with those of the items as they are."""
     if not config.users:
         return predictor(params, config, users)
     known = users.ratings
@@ -120,7 +120,7 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
 
 
 def shapes(config: Config) -> Any:
-    """The parameters' shapes."""
+    """Return the parameters' shapes."""
     return Params._make(jax.ShapeDtypeStruct((n,), jnp.float32) for n in (config.num_users, config.num_items))
 
 

@@ -1,8 +1,8 @@
-"""The conditional restricted Boltzmann machine: whom a user rated moves the biases of its hidden units.
+"""The conditional restricted Boltzmann machine: which items a user rated moves the biases of its hidden units.
 
-Source: Mnih 2010, §5.2.2 (Eq. 5.12-5.15), §5.4.4. All else is `rbm`'s. What is conditioned on is part of the
-data, and may be another set in training than for predictions: the identities of the training ratings alone (the
-thesis' CRBM1), those of validation and test ratings as well (CRBM2), or any pairs of user and movie.
+Source: Mnih 2010, §5.2.2 (Eq. 5.12-5.15), §5.4.4. All else is as in `rbm`. The rated items are part of the data, and
+may differ between training and prediction: those of the training ratings alone (the thesis' CRBM1), those of
+validation and test ratings as well (CRBM2), or any pairs of user and movie.
 """
 
 import functools
@@ -34,7 +34,7 @@ from jaxcf.data.user_batches import Batch, Data
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.chains import contrast, of_entries
 from jaxcf.models.rbm.config import Config as Config
-from jaxcf.models.rbm.config import covariance, expected, scale
+from jaxcf.models.rbm.config import covariance, expected_stars, scale
 from jaxfit.program import Decay, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe
 from jaxfit.tables import Gathered, Outer, require_whole, rows_of
@@ -50,7 +50,7 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) -> Params:
-    """Parameters before training: those of the RBM, and U = 0."""
+    """Initialise as the RBM, with U = 0."""
     return Params(*rbm.init(key, config, known, values), jnp.zeros((config.num_items, config.num_hidden)))
 
 
@@ -83,13 +83,12 @@ def loss(
 
 batch_loss = functools.partial(rbm.batch_loss, bias=hidden_bias)
 score = functools.partial(rbm.score, bias=hidden_bias)
-exact_score = functools.partial(rbm.exact_score, bias=hidden_bias)
 
 
 def gradient(
     weights: Params, batch: Batch, weight: Array, keys: Array, config: Config
 ) -> tuple[None, Metrics, Any]:
-    """The Metrics of `batch_loss` and its gradient, in parts; that by U is Eq. 5.15."""
+    """Compute the Metrics of `batch_loss` and its gradient, in parts; that by U is Eq. 5.15."""
     metrics, by_bias, of_W, of_b_m = contrast(
         weights, batch, weight, keys, hidden_bias, config, covariance(config)
     )
@@ -101,7 +100,7 @@ def gradient(
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """The rows of W, b_m and U that a minibatch reads; b_h has a dense use."""
+    """Return the rows of W, b_m and U that a minibatch reads; b_h has a dense use."""
     assert batch.rated is not None
     return Params(*rbm.touched(batch, config), batch.rated.item)
 
@@ -113,13 +112,13 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Pa
     return Params(*rbm.penalty(params, batch, weight, config), 0.5 * of_U)
 
 
-def program(config: Config, exact: bool = False) -> Program:
-    """The model as the engine sees it, over `Data` with `rated`; validated by mean field, or exactly."""
+def program(config: Config) -> Program:
+    """Return the model as the engine sees it, over `Data` with `rated`."""
     per_rating = config.prior == "per-rating"
     return replace(
         rbm.program(config),
         loss=batch_loss,
-        score=exact_score if exact else score,
+        score=score,
         sparse=Sparse(touched, None if per_rating else gradient),
         decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
     )
@@ -128,15 +127,15 @@ def program(config: Config, exact: bool = False) -> Program:
 def predict(
     params: Params, data: Data, user: ArrayLike, item: ArrayLike, config: Config, exact: bool = False
 ) -> NDArray[np.float32]:
-    """As `rbm.predict`, given also whom the users of `data` rated: int [n], [n] -> [n, K].
+    """Predict as `rbm.predict`, given also which items the users of `data` rated: int [n], [n] -> [n, K].
 
-    A new user needs no ratings: the identities are enough.
+    A new user needs no ratings: rated items are enough.
     """
     return rbm.predict(params, data, user, item, config, exact, hidden_bias)
 
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
-    """What the engine trains, conditioned on the items of the training ratings and on `rated`."""
+    """Set up what the engine trains, conditioned on the items of the training ratings and on `rated`."""
     params = init(key, config, data.train, data.catalogue.scale.level(data.train.stars))
     return TrainingSetup(program(config), params, *vectors.training_data(data, (data.train, rated)))
 
@@ -144,25 +143,25 @@ def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> Training
 def predictor(params: Params, config: Config, users: KnownUsers, exact: bool = False) -> Predictor:
     """`rbm.predictor`, conditioned on the users' rated sets."""
     known = vectors.make_data(users.ratings, users.number, scale(config), rated=users.rated_sets)
-    return lambda user, item: expected(predict(params, known, user, item, config, exact), config)
+    return lambda user, item: expected_stars(predict(params, known, user, item, config, exact), config)
 
 
 exact_predictor = functools.partial(predictor, exact=True)
 
 
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
-    """The predictor for new users: no parameter is a user's own."""
+    """Fold in new users: no parameter is a user's own."""
     return predictor(params, config, users)
 
 
 def shapes(config: Config) -> Any:
-    """The parameters' shapes."""
+    """Return the parameters' shapes."""
     U = jax.ShapeDtypeStruct((config.num_items, config.num_hidden), jnp.float32)
     return Params._make((*rbm.shapes(config), U))
 
 
-# The thesis does not say how U is trained: "thesis" takes the rate and decay of its other weights. "tuned" as in `rbm`;
-# conditioned on the test's rated items, too, its RMSE is .8605 (with a rate of 2e-3 and a decay of 4 for U .8614).
+# Differs: the thesis does not say how U is trained; "thesis" takes the rate and decay of the other weights. "tuned": as
+# in `rbm`, with U's rate and decay chosen likewise, given the test's rated items (RMSE .8605).
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     name: (replace(recipe, rate={**recipe.rate, "U": rate}, decay={**recipe.decay, "U": decay}), config)
     for (name, (recipe, config)), rate, decay in zip(

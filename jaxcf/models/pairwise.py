@@ -13,9 +13,8 @@ from jaxcf.contract import Predictor
 
 PAIRS_AT_ONCE = 1 << 18  # predicted by one call of a compiled program, at most
 INDICES_AT_ONCE = 1 << 22
-FOLD_IN_DECAY = (
-    1e-2  # of new users and items where the recipe has none, so that their best vectors are determined
-)
+# decay of new users and items where the recipe has none, so that their best vectors are determined
+FOLD_IN_DECAY = 1e-2
 
 
 @functools.partial(jax.jit, static_argnames=("predict", "config"))
@@ -24,7 +23,7 @@ def _predict(predict: Any, params: Any, user: jax.Array, item: jax.Array, config
 
 
 def by_pairs(predict: Any, params: Any, config: Any) -> Predictor:
-    """The predictor of a model's `predict(params, user, item, config)`.
+    """Return the predictor of a model's `predict(params, user, item, config)`.
 
     Models of equal configurations share a compiled program. Pairs go in blocks whose sizes are powers of two.
     """
@@ -43,13 +42,13 @@ def by_pairs(predict: Any, params: Any, config: Any) -> Predictor:
 
 
 def rows_or_zeros(table: jax.Array, index: jax.Array | np.ndarray) -> jax.Array:
-    """Rows of a table, zeros for the index -1."""
+    """Return rows of a table, zeros for the index -1."""
     known = jnp.where(jnp.asarray(index) < 0, table.shape[0], index)
     return table.at[known].get(mode="fill", fill_value=0)
 
 
 def zero_unrated(table: jax.Array, index: NDArray[np.int32]) -> jax.Array:
-    """A table with zeros, the prior's mean, in the rows that no rating uses, as training would never move them.
+    """Set the rows that no rating uses, which training would never move, to the prior's mean, zeros.
 
     Args:
         table: [rows, …].
@@ -62,5 +61,5 @@ def zero_unrated(table: jax.Array, index: NDArray[np.int32]) -> jax.Array:
 
 
 def positive(decay: Mapping[str, float]) -> dict[str, float]:
-    """A decay that is above 0 for every parameter: the one under which new users and items are solved for."""
+    """Return a decay above 0 for every parameter, under which new users and items are solved for."""
     return {name: value or FOLD_IN_DECAY for name, value in decay.items()}

@@ -72,14 +72,14 @@ class Batch(NamedTuple):
 class Data(NamedTuple):
     """All ratings, the mean still on.
 
-    triples: int32[N, 3], user, item and the bits of the stars: what is read together lies together.
+    triples: int32[N, 3], user, item and the bits of the stars: a rating is read in one piece.
     """
 
     triples: Array
 
 
 def make_data(ratings: Ratings) -> Data:
-    """The ratings on the device, in an order in which neighbours were far apart: a file goes user after user."""
+    """Put the ratings on the device, interleaved, as files are often in the order of users."""
     stars = np.ascontiguousarray(ratings.stars, np.float32).view(np.int32)
     triples = np.empty((len(stars), 3), np.int32)
     for place, column in enumerate((ratings.user, ratings.item, stars)):
@@ -88,7 +88,7 @@ def make_data(ratings: Ratings) -> Data:
 
 
 def interleaved(column: np.ndarray) -> np.ndarray:
-    """The same numbers, taken in turn from `GROUP_SIZE` equal stretches of them, the last of which may be shorter."""
+    """Take the numbers in turn from `GROUP_SIZE` equal stretches, the last of which may be shorter."""
     length = max(1, -(-len(column) // GROUP_SIZE))
     stretches = -(-len(column) // length)
     whole = column[: (stretches - 1) * length].reshape(-1, length)
@@ -98,7 +98,7 @@ def interleaved(column: np.ndarray) -> np.ndarray:
 
 
 def init(key: Array, config: Config) -> Params:
-    """Parameters before training: small Gaussian feature vectors, and biases of 0 (the thesis does not say)."""
+    """Draw small Gaussian feature vectors, with biases of 0 (the thesis does not say)."""
     key_U, key_V = jax.random.split(key)
     D = config.num_features
     return Params(
@@ -133,7 +133,7 @@ def errors(read: Params, stars: Array, config: Config) -> Array:
 def batch_loss(
     params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
-    """Sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
+    """Return the sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
     squares = jnp.sum(weight * jnp.square(errors(rows_of(params), batch.stars, config)))
     return 0.5 * squares, {"RMSE": Mean(squares, jnp.sum(weight))}
 
@@ -144,7 +144,7 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Pa
 
 
 def squared_norms(read: Params, weight: Array, config: Config) -> Params:
-    """Sums of weight * ½|row|² over the rows of each rating."""
+    """Return sums of weight * ½|row|² over the rows of each rating."""
 
     def vectors(rows: Array) -> Array:
         return 0.5 * jnp.sum(weight * jnp.sum(jnp.square(rows), axis=1))
@@ -156,7 +156,7 @@ def squared_norms(read: Params, weight: Array, config: Config) -> Params:
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """The rows that a minibatch reads; without biases, of them none (a row past the end)."""
+    """Return the rows that a minibatch reads; without biases, of them none (a row past the end)."""
     if config.biases:
         return Params(batch.user, batch.item, batch.user, batch.item)
     none = jnp.full(1, max(config.num_users, config.num_items), jnp.int32)
@@ -164,7 +164,7 @@ def touched(batch: Batch, config: Config) -> Params:
 
 
 def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, config: Config) -> Array:
-    """Expected stars, [n], not clipped (Eq. 5.20); an unknown user or item, -1, is at the prior's mean, zeros.
+    """Predict stars, [n], not clipped (Eq. 5.20); an unknown user or item, -1, is at the prior's mean, zeros.
 
     user, item: int32[n].
     """
@@ -176,19 +176,19 @@ def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, 
 
 
 def num_ratings(data: Data) -> int:
-    """How many ratings the data have."""
+    """Count the ratings of the data."""
     return data.triples.shape[0]
 
 
 def gather(data: Data, index: Array, capacity: int, config: Config) -> Batch:
-    """The ratings `index` int32[B]."""
+    """Gather the ratings `index` int32[B]."""
     triples = data.triples.at[index].get(mode="clip")
     stars = jax.lax.bitcast_convert_type(triples[:, 2], jnp.float32)
     return Batch(triples[:, 0], triples[:, 1], stars - config.mean)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
-    """Squared errors, [B], in squared stars."""
+    """Return the squared errors, [B], in squared stars."""
     return jnp.square(predict(params, batch.user, batch.item, replace(config, mean=0.0)) - batch.stars)
 
 
@@ -209,30 +209,30 @@ def program(config: Config) -> Program:
 
 
 def starting_params(key: Array, data: Dataset, config: Config) -> Params:
-    """`init`, with zeros for users and items without training ratings."""
+    """Initialise parameters, with zeros for users and items without training ratings."""
     params = init(key, config)
     U, V = zero_unrated(params.U, data.train.user), zero_unrated(params.V, data.train.item)
     return params._replace(U=U, V=V)
 
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
-    """What the engine trains."""
+    """Set up what the engine trains."""
     train, valid = make_data(data.train), make_data(data.valid)
     return TrainingSetup(program(config), starting_params(key, data, config), train, valid)
 
 
 def prepare_sweeps(key: Array, data: Dataset, rated: Pairs, config: Config, recipe: Recipe) -> Sweeps:
-    """The same objective's alternating exact solutions."""
+    """Return the same objective's alternating exact solutions."""
     return als.sweeps(starting_params(key, data, config), data.train, data.valid, config, recipe.decay)
 
 
 def predictor(params: Params, config: Config, users: KnownUsers) -> Predictor:
-    """The predictor for the users of training."""
+    """Return the predictor for the users of training."""
     return by_pairs(predict, params, config)
 
 
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
-    """The predictor for new users, each at its best vector and bias given the items' (a ridge regression)."""
+    """Fold in new users, each at its best vector and bias given the items' (a ridge regression)."""
     U, b = als.fold_in_users(users.ratings, users.number, params, config, positive(decay))
     return predictor(params._replace(U=U, b=b), config, users)
 
@@ -245,10 +245,7 @@ def with_new_items(
     num_items: int,
     decay: Mapping[str, float],
 ) -> tuple[Params, Config]:
-    """Parameters and Config with further items, each at its best vector and bias given the users'.
-
-    See `jaxcf.contract.TakesNewItems`.
-    """
+    """Add items, each at its best vector and bias given the users' (`jaxcf.contract.TakesNewItems`)."""
     V, c = als.fold_in_items(ratings, num_items, params, config, positive(decay))
     # an item without new ratings is at zeros there, so the sum has the old items and the new ones
     extended = params._replace(V=V.at[place].add(params.V), c=c.at[place].add(params.c))
@@ -256,7 +253,7 @@ def with_new_items(
 
 
 def shapes(config: Config) -> Params:
-    """The parameters' shapes."""
+    """Return the parameters' shapes."""
     return jax.eval_shape(lambda: init(jax.random.key(0), config))
 
 

@@ -8,7 +8,7 @@ a sweep goes through all chunks in one compiled loop, whose memory does not grow
 
 import functools
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,29 +25,7 @@ CHUNK_TILES = 1024
 CHUNK_ROWS = 256
 BLOCK = 1 << 20  # ratings whose errors are summed at a time
 
-
-class Config(Protocol):
-    """What the solver reads of a model's configuration (`pmf.Config`)."""
-
-    @property
-    def num_users(self) -> int:
-        """How many users there are."""
-
-    @property
-    def num_items(self) -> int:
-        """How many items there are."""
-
-    @property
-    def biases(self) -> bool:
-        """Whether users and items have biases."""
-
-    @property
-    def mean(self) -> float:
-        """What every prediction starts from, in stars."""
-
-    @property
-    def prior(self) -> str:
-        """Whether the decay counts once for each rating of a row, `per-rating`, or once, `per-row`."""
+Config = Any  # `pmf.Config`: num_users, num_items, biases, mean and prior are read
 
 
 class Side(NamedTuple):
@@ -72,7 +50,7 @@ class Sides(NamedTuple):
 
 
 def make_data(ratings: Ratings, config: Config) -> Sides:
-    """The ratings on the device, as the solver takes them."""
+    """Put the ratings on the device, as the solver takes them."""
     return Sides(
         make_side(by_user(ratings, config.num_users), config.num_items),
         make_side(by_item(ratings, config.num_items), config.num_users),
@@ -108,7 +86,7 @@ def make_side(vectors: Vectors, num_others: int) -> Side:
 
 
 def _chunk_starts(tiles: np.ndarray, most: int) -> np.ndarray:
-    """The first row of each chunk, and the number of rows: at most CHUNK_ROWS rows and `most` tiles in each."""
+    """Return the first row of each chunk, and the number of rows: at most CHUNK_ROWS rows and `most` tiles in each."""
     ends, starts = np.cumsum(tiles), [0]
     while starts[-1] < len(tiles):
         used = ends[starts[-1] - 1] if starts[-1] else 0
@@ -121,10 +99,10 @@ def _chunk_starts(tiles: np.ndarray, most: int) -> np.ndarray:
 def solve(
     side: Side, others: Array, biases: Array, decay: Array, bias_decay: Array, num_rows: int, config: Config
 ) -> tuple[Array, Array]:
-    """The vectors [num_rows, D] and biases [num_rows] that minimise the objective, those of the others given.
+    """Return the vectors [num_rows, D] and biases [num_rows] that minimise the objective, those of the others given.
 
     For users: the minimum of Σ_j ½ (R_ij - mean - c_j - U_i·V_j - b_i)² + ½ s λ_U |U_i|² + ½ s λ_b b_i² over U_i and
-    b_i together, with s the number of the user's ratings (prior `per-rating`) or 1 (`per-row`), from its normal
+    b_i jointly, with s the number of the user's ratings (prior `per-rating`) or 1 (`per-row`), from its normal
     equations by Cholesky's decomposition. Rows without ratings are at the prior's mean, 0.
     """
     D = others.shape[1]
@@ -136,12 +114,8 @@ def solve(
         target = part.stars - config.mean
         if config.biases:
             target = target - biases.at[part.other].get(mode="fill", fill_value=0)
-        columns = (
-            [vectors, real, real * target[..., None]]
-            if config.biases
-            else [vectors, real * target[..., None]]
-        )
-        X = jnp.concatenate(columns, axis=2)
+        ones = [real] if config.biases else []
+        X = jnp.concatenate([vectors, *ones, real * target[..., None]], axis=2)
         grams = jnp.einsum("tlu,tlv->tuv", X, X, precision=jax.lax.Precision.HIGHEST)
         gram = jax.ops.segment_sum(grams, part.owner, CHUNK_ROWS, indices_are_sorted=True)
         count = jax.ops.segment_sum(real.sum((1, 2)), part.owner, CHUNK_ROWS, indices_are_sorted=True)
@@ -161,7 +135,7 @@ def solve(
 
 
 def sweep(params: Any, data: Sides, config: Config, decay: Mapping[str, float]) -> Any:
-    """One sweep: all users given the items, then all items given the users. The objective cannot rise.
+    """Make one sweep: all users given the items, then all items given the users. The objective cannot rise.
 
     decay: λ of each parameter, as in a recipe. Raises UserError where one is not above 0: then a user's best vector
     is not determined by fewer ratings than features.
@@ -175,7 +149,7 @@ def sweep(params: Any, data: Sides, config: Config, decay: Mapping[str, float]) 
 def sweeps(
     params: Any, ratings: Ratings, valid: Ratings, config: Config, decay: Mapping[str, float]
 ) -> Sweeps:
-    """The alternating solutions as `jaxcf.solvers.sweeps` makes them; nothing in them is random."""
+    """Return the alternating solutions as `jaxcf.solvers.sweeps` makes them; nothing in them is random."""
     data = make_data(ratings, config)
     return Sweeps(
         params,
@@ -186,7 +160,7 @@ def sweeps(
 
 
 def strengths(params: Any, config: Config, decay: Mapping[str, float]) -> list[Array]:
-    """The decay of each parameter, in their order; raises UserError where one is not above 0."""
+    """Return the decay of each parameter, in their order; raises UserError where one is not above 0."""
     values = per_parameter(type(params)._fields, decay, "--decay")
     if min(values if config.biases else values[:2]) <= 0:
         raise UserError("exact solutions need a decay", "--decay", "give every parameter a decay above 0")
@@ -196,7 +170,7 @@ def strengths(params: Any, config: Config, decay: Mapping[str, float]) -> list[A
 def fold_in_users(
     ratings: Ratings, number: int, params: Any, config: Config, decay: Mapping[str, float]
 ) -> tuple[Array, Array]:
-    """Vectors [number, D] and biases [number] of new users from their ratings, all else as it was trained.
+    """Return vectors [number, D] and biases [number] of new users from their ratings, all else as it was trained.
 
     ratings: of users 0 … number - 1 and of items as the model numbers them.
     """
@@ -208,7 +182,7 @@ def fold_in_users(
 def fold_in_items(
     ratings: Ratings, number: int, params: Any, config: Config, decay: Mapping[str, float]
 ) -> tuple[Array, Array]:
-    """Vectors [number, D] and biases [number] of new items: `fold_in_users` with users and items exchanged."""
+    """Return vectors [number, D] and biases [number] of new items: `fold_in_users` with users and items exchanged."""
     _, V, _, c = strengths(params, config, decay)
     side = make_side(by_item(ratings, number), config.num_users)
     return solve(side, params.U, params.b, V, c, number, config)

@@ -38,12 +38,7 @@ def fit(
 ) -> Fitted:
     """Sweep until validation has not improved for `patience` sweeps, `epochs` times at most.
 
-    Args:
-        fitting: the model's sweeps.
-        key: of all draws.
-        epochs: sweeps at most.
-        patience: sweeps.
-        journal: called after each sweep with its number, the objective after it, the validation error.
+    journal is called after each sweep with its number, the objective after it, and the validation error.
 
     Raises:
         UserError: the objective is no longer finite.

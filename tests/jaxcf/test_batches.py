@@ -8,6 +8,7 @@ import pytest
 from jaxcf.batches import padded_sets, padded_users, triples
 from jaxcf.data.ratings import EMPTY, Pairs, Ratings, Scale
 from jaxcf.models import crbm, pmf
+from jaxcf.models.cpmf import model as cpmf
 from jaxcf.models.rbm import model as rbm
 
 USERS, ITEMS, SCALE = 5, 7, Scale(1, 5, 1)
@@ -76,6 +77,32 @@ def test_padded_users_give_the_losses_and_gradients_of_each_user_alone(kind, wid
         for a, b in zip(grads, grad, strict=True):
             np.testing.assert_allclose(a[user], b, atol=1e-5)
     assert np.abs(np.asarray(grads.W)).max() > 0.1
+
+
+@pytest.mark.parametrize("width", [None, 6])
+def test_padding_does_not_count_in_the_loss_of_cpmf(width):
+    settings = cpmf.Config(USERS, ITEMS, num_features=2, mean=3.0)
+    keys = iter(jax.random.split(jax.random.key(0), 5))
+    start = cpmf.init(jax.random.key(0), settings)
+    start = cpmf.Params(*(jax.random.normal(next(keys), table.shape) for table in start))
+    batch = padded_users(ratings(), USERS, ITEMS, SCALE, width)
+    extra = Pairs(*np.array([[3, 0], [2, 6]], np.int32))  # the last user has an empty set
+    rated = padded_sets(ratings(), extra, num_users=USERS, num_items=ITEMS, width=width)
+    examples = pmf.Batch(np.arange(USERS), batch.item, 1.0 + batch.value - settings.mean)
+    real_item = np.where(batch.mask, batch.item, 2), examples.stars + 7.0 * ~batch.mask
+    masked = pmf.Batch(examples.user, *real_item)  # padding that only the mask tells from ratings
+    one = jax.value_and_grad(cpmf.loss)
+    each = jax.jit(jax.vmap(one, (None, 0, 0, None, None)), static_argnums=3)
+    with_mask = jax.jit(jax.vmap(one, (None, 0, 0, None, 0)), static_argnums=3)
+    for found in (
+        each(start, examples, rated, settings, None),
+        with_mask(start, masked, rated, settings, batch.mask),
+    ):
+        for user in range(USERS):
+            mine, real = rated[user][rated[user] < ITEMS], batch.mask[user]
+            own = pmf.Batch(user, batch.item[user][real], examples.stars[user][real])
+            alone = one(start, own, mine, settings)
+            jax.tree.map(lambda x, y, i=user: np.testing.assert_allclose(x[i], y, atol=1e-5), found, alone)
 
 
 def test_padded_users_hold_all_ratings_once():

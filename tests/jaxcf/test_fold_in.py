@@ -27,7 +27,7 @@ def draws():
 
 
 def newcomers():
-    """Ratings of three new users, the last of whom has none; a rated item more of the first and of the last."""
+    """Ratings of three new users, the last of which has none; further rated items of the first and of the last."""
     ratings = Ratings(
         np.array([0, 1, 0, 0, 1], np.int32), np.array([4, 4, 2, 9, 0], np.int32), np.array([5, 2, 4, 1, 3], np.float32)
     )  # fmt: skip
@@ -40,17 +40,17 @@ def table(*shape):
 
 @PRIORS
 @pytest.mark.parametrize("items", [True, False])
-def test_a_new_users_bias_is_the_shrunken_mean_of_what_items_leave(prior, items):
+def test_a_new_users_bias_is_the_shrunken_mean_of_residuals(prior, items):
     config = bias.Config(USERS, ITEMS, items=items, mean=3.3, prior=prior, decay_users=2.0)
     params = bias.Params(table(USERS), table(ITEMS) * items)
     users = newcomers()
-    expected = get("bias").capability(FoldsIn).predictor(params, config, users, {})
+    predictor = get("bias").capability(FoldsIn).predictor(params, config, users, {})
     for user in range(3):
         mine = users.ratings.user == user
         rest = users.ratings.stars[mine] - 3.3 - params.c[users.ratings.item[mine]]
         count = mine.sum()
         b = rest.sum() / max(1, count + 2.0 * (count if prior == "per-rating" else 1))
-        found = expected(np.full(ITEMS + 1, user), np.append(np.arange(ITEMS), -1))
+        found = predictor(np.full(ITEMS + 1, user), np.append(np.arange(ITEMS), -1))
         np.testing.assert_allclose(found, 3.3 + b + np.append(params.c, 0), rtol=1e-5)
 
 
@@ -62,11 +62,11 @@ def objective(x, stars, V, offset, times, decay):
 
 @PRIORS
 @pytest.mark.parametrize("only", [False, True])
-def test_a_new_user_of_cpmf_is_at_the_minimum_of_its_objective(prior, only):
+def test_fold_in_of_cpmf_minimises_its_objective(prior, only):
     config = cpmf.Config(USERS, ITEMS, num_features=D, mean=3.3, prior=prior)
     params = cpmf.Params(table(USERS, D), table(ITEMS, D), 2 * table(ITEMS, D), table(USERS), table(ITEMS))
     decay, users = {"Y": 0.3, "*": 0.1, "b": 0.2}, newcomers()._replace(rated_only=only)
-    expected = get("cpmf").capability(FoldsIn).predictor(params, config, users, decay)
+    predictor = get("cpmf").capability(FoldsIn).predictor(params, config, users, decay)
     V, W, c = (np.asarray(x, np.float64) for x in (params.V, params.W, params.c))
     for user in range(3):
         mine = users.ratings.user == user
@@ -76,7 +76,7 @@ def test_a_new_user_of_cpmf_is_at_the_minimum_of_its_objective(prior, only):
         offset = 3.3 + c[item] + V[item] @ mu
         times = mine.sum() if prior == "per-rating" else 1
         best = minimize(objective, np.zeros(D + 1), (stars, V[item], offset, times, decay), tol=1e-10).x
-        found = expected(np.full(ITEMS, user), np.arange(ITEMS))
+        found = predictor(np.full(ITEMS, user), np.arange(ITEMS))
         np.testing.assert_allclose(found, 3.3 + c + V @ (mu + best[:D]) + best[D], atol=2e-4)
 
 
@@ -94,7 +94,7 @@ def small():
     return Model(get("pmf"), catalogue, info, params, config, KnownUsers(USERS, known))
 
 
-def test_new_items_are_at_the_minimum_and_old_ones_where_they_were():
+def test_new_items_minimise_the_objective_and_old_ones_are_unchanged():
     model = small()
     # items 45 and 999 are new, 110 is known without ratings, 40 is trained; user 7 is not known
     ids = Catalogue(np.array([7, 0, 20, 60]), np.array([40, 45, 110, 999]), SCALE)
@@ -102,28 +102,28 @@ def test_new_items_are_at_the_minimum_and_old_ones_where_they_were():
         np.array([1, 2, 3, 0, 1, 2], np.int32), np.array([1, 1, 1, 1, 2, 0], np.int32),
         np.array([5, 2, 4, 1, 4, 1], np.float32),
     )  # fmt: skip
-    grown = model.with_new_items(new, ids)
-    assert grown.catalogue.items.tolist() == [0, 10, 20, 30, 40, 45, 50, 60, 70, 80, 90, 100, 110]
+    extended = model.with_new_items(new, ids)
+    assert extended.catalogue.items.tolist() == [0, 10, 20, 30, 40, 45, 50, 60, 70, 80, 90, 100, 110]
     U, b = np.asarray(model.params.U, np.float64), np.asarray(model.params.b, np.float64)
     for item, users, stars in ((45, [0, 2, 6], [5, 2, 4]), (110, [0], [4])):
         X, n = np.hstack([U[users], np.ones((len(users), 1))]), len(users)
         best = np.linalg.solve(
             X.T @ X + n * np.diag([0.3] * D + [0.1]), X.T @ (np.array(stars) - 3.3 - b[users])
         )
-        found = grown.predict(10 * np.arange(USERS), [item] * USERS, clip=False)
+        found = extended.predict(10 * np.arange(USERS), [item] * USERS, clip=False)
         np.testing.assert_allclose(found, 3.3 + b + U @ best[:D] + best[D], atol=2e-4)
     users, items = (x.ravel() for x in np.meshgrid(model.catalogue.users, model.catalogue.items[:-1]))
-    np.testing.assert_array_equal(grown.predict(users, items), model.predict(users, items))
-    assert 45 not in {answer.item for answer in grown.recommend(20, top=100)}, "user 20 has rated it"
-    assert 45 in {answer.item for answer in grown.recommend(30, top=100)}
-    assert len(grown.similar(45, top=100)) == ITEMS
+    np.testing.assert_array_equal(extended.predict(users, items), model.predict(users, items))
+    assert 45 not in {answer.item for answer in extended.recommend(20, top=100)}, "user 20 has rated it"
+    assert 45 in {answer.item for answer in extended.recommend(30, top=100)}
+    assert len(extended.similar(45, top=100)) == ITEMS
     with pytest.raises(UserError, match="no rating is of an item that was not in training"):
         model.with_new_items(take(new, [3, 5]), ids)
     with pytest.raises(UserError, match=r"needs a way to take new items; .* has none"):
         dataclasses.replace(model, record=get("rbm")).with_new_items(new, ids)
 
 
-def test_predictions_do_not_depend_on_how_many_are_asked_for(monkeypatch):
+def test_predictions_do_not_depend_on_the_number_of_pairs(monkeypatch):
     model = small()
     user, item = draws().integers(-1, USERS, 700), draws().integers(-1, ITEMS, 700)
     whole = model.predictor(user, item)
@@ -137,7 +137,9 @@ HURRIED = {"epochs": 8, "batch_size": 500, "rate": {"*": 0.08}}
 
 
 @pytest.mark.parametrize("kind", ["pmf", "bias"])
-def test_users_left_out_of_movielens_1m_are_nearly_as_well_known_as_trained_ones(kind, data_dir, tmp_path):
+def test_folded_in_users_of_movielens_1m_are_predicted_nearly_as_well_as_trained_ones(
+    kind, data_dir, tmp_path
+):
     """Folded in from half of their ratings: RMSE on the other half within 0.01 of that of training with that half."""
     read = reading.read([data_dir / "ml-1m" / "ratings-notime.dat.gz"], Reading(scale="1,5,1"))
     held = splits.users(jax.random.key(1), read.ratings, 1000 / 6040)
@@ -154,19 +156,19 @@ def test_users_left_out_of_movielens_1m_are_nearly_as_well_known_as_trained_ones
         if recipe is not None:
             recipe, config = dataclasses.replace(recipe, **HURRIED), {"num_features": 20, "init_scale": 0.03}
         model = train.train(kind, data, tmp_path / name, recipe=recipe, config=config).model
-        expected = model.predictor
+        predictor = model.predictor
         if name == "without":
-            expected = model.fold_in(KnownUsers(catalogue.num_users, held.known))
+            predictor = model.fold_in(KnownUsers(catalogue.num_users, held.known))
             strangers = model.predictor(held.queried.user, held.queried.item)
             errors.append(np.sqrt(np.mean((strangers - held.queried.stars) ** 2)))
-        predicted = expected(held.queried.user, held.queried.item)
+        predicted = predictor(held.queried.user, held.queried.item)
         errors.append(np.sqrt(np.mean((predicted - held.queried.stars) ** 2)))
     unknown, folded, trained = errors
     assert abs(folded - trained) < 0.01
     assert folded < unknown - 0.03
 
 
-def test_nothing_known_is_the_items_alone():
+def test_users_without_ratings_are_predicted_from_item_biases():
     model = small()
-    expected = model.fold_in(KnownUsers(1, EMPTY))
-    np.testing.assert_allclose(expected(np.zeros(ITEMS), np.arange(ITEMS)), 3.3 + model.params.c, rtol=1e-6)
+    predictor = model.fold_in(KnownUsers(1, EMPTY))
+    np.testing.assert_allclose(predictor(np.zeros(ITEMS), np.arange(ITEMS)), 3.3 + model.params.c, rtol=1e-6)

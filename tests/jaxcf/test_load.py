@@ -63,7 +63,7 @@ def refused(directory, match):
     assert "\n" not in str(error.value)
 
 
-def test_an_unknown_kind_is_refused_with_the_known_ones(finished, tmp_path, capsys):
+def test_an_unknown_model_is_refused_with_a_list_of_known_ones(finished, tmp_path, capsys):
     other = changed(finished, tmp_path, model="lbl")
     refused(other, r"no rating model 'lbl' .* user-bias, .* svd, .* rbm, crbm; language models are for jaxlm")
     assert cli.main(["info", str(other)]) == 2
@@ -126,7 +126,7 @@ def test_models_of_equal_configurations_share_their_compiled_predictions(finishe
     assert pairwise._predict._cache_size() == compiled
 
 
-def test_there_is_no_infinity_in_what_is_written(data, tmp_path):
+def test_written_json_has_no_infinity(data, tmp_path):
     stars = np.full(len(data.valid.user), np.inf, np.float32)
     endless = data._replace(valid=data.valid._replace(stars=stars))  # a validation error that is never finite
     recipe, config = get("pmf").recipes["tuned"]

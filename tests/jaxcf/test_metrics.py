@@ -36,18 +36,18 @@ def test_errors_equal_a_loop():
         evaluate.evaluate([np.nan], [1], STARS)
 
 
-def test_bins():
+def test_bins_have_equal_sizes_and_separate_errors():
     counts = np.array([5, 0, 3, 3, 8, 3, 1, 9, 2, 7, 0])
     bins = evaluate.bins(counts, 3)
     assert bins.of_user.tolist() == [1, -1, 0, 1, 2, 1, 0, 2, 0, 2, -1]
-    assert bins.labels() == ["1-3", "3-5", "7-9"]
+    assert (bins.fewest.tolist(), bins.most.tolist()) == ([1, 3, 7], [3, 5, 9])
     assert evaluate.bins(counts, 11, least=0).of_user.tolist() == [7, 0, 4, 5, 9, 6, 2, 10, 3, 8, 1]
     sizes = np.bincount(evaluate.bins(np.arange(1, 1004), 10).of_user)
     assert sorted(sizes) == [100] * 7 + [101] * 3
-    assert evaluate.bins([4, 4], 3).labels() == ["0", "4", "4"]  # fewer users than bins
+    assert evaluate.bins([4, 4], 3).most.tolist() == [0, 4, 4]  # fewer users than bins
     user = np.array([4, 0, 0, 1, 9])
-    by_bin = evaluate.by_bin([1, 2, 3, 4, 5], user, [1, 1, 1, 1, 1], STARS, bins)
-    assert [(part.count, part.squared) for part in by_bin] == [(0, 0), (2, 5), (2, 16)]
+    of_bins = evaluate.by_group([1, 2, 3, 4, 5], [1, 1, 1, 1, 1], STARS, bins.of_user[user], 3)
+    assert [(part.count, part.squared) for part in of_bins] == [(0, 0), (2, 5), (2, 16)]
 
 
 def brute_force(scores, gains, k):
@@ -83,7 +83,7 @@ def test_ranking_is_the_mean_over_orders_of_ties(k):
     np.testing.assert_allclose((result.precision, result.recall, result.ndcg), np.mean(expected, axis=0))
 
 
-def test_nothing_is_won_by_equal_scores():
+def test_equal_scores_rank_like_random_ones():
     """A model that predicts the same for all is as good as chance, in whatever order items lie."""
     gains = np.zeros(100)
     gains[:10] = 1
@@ -116,7 +116,7 @@ def test_rankings_add_up():
         _ = parts[0] + ranking.Ranking(10)
 
 
-def test_unseen():
+def test_unseen_pairs_exclude_training_ratings():
     train = Ratings(np.array([0, 0, 2], np.int32), np.array([1, 3, 0], np.int32), np.ones(3, np.float32))
     test = Ratings(
         np.array([0, 2, 2], np.int32), np.array([2, 1, 2], np.int32), np.array([5, 3, 4], np.float32)

@@ -50,7 +50,7 @@ def trained(request, data, tmp_path_factory):
     return fitted(request.param, data, directory), directory
 
 
-def test_a_loaded_model_predicts_what_the_trained_one_does(trained, data):
+def test_a_loaded_model_predicts_like_the_trained_one(trained, data):
     model, directory = trained
     again = jaxcf.load(directory)
     users, items = data.catalogue.users[data.test.user], data.catalogue.items[data.test.item]
@@ -62,7 +62,7 @@ def test_a_loaded_model_predicts_what_the_trained_one_does(trained, data):
     assert np.sqrt(np.mean((data.test.stars - found) ** 2)) < 1.1 * baseline
 
 
-def test_recommendations_leave_out_what_is_rated_and_come_best_first(trained, data):
+def test_recommendations_exclude_rated_items_and_are_sorted(trained, data):
     model, _ = trained
     user = int(data.train.user[0])
     found = model.recommend(data.catalogue.users[user], top=100)
@@ -78,7 +78,7 @@ def test_recommendations_leave_out_what_is_rated_and_come_best_first(trained, da
     assert model.recommend(data.catalogue.users[user], top=3) == found[:3]
 
 
-def test_new_users_are_answered_from_ratings_and_unknown_ids_said(trained, data):
+def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
     model, _ = trained
     some = data.catalogue.items[:3].tolist()
     found = model.recommend(ratings={some[0]: 5, some[1]: 1}, top=100)
@@ -120,7 +120,7 @@ def test_an_item_without_training_ratings_stays_at_the_priors_mean(kind, data, t
 
 
 @pytest.mark.parametrize("kind", ["cpmf", "crbm"])
-def test_models_that_use_rated_items_predict_otherwise_for_other_rated_items(kind, data, tmp_path):
+def test_rated_items_change_predictions_of_models_that_use_them(kind, data, tmp_path):
     rated = Pairs(data.test.user, data.test.item)
     model = fitted(kind, data, tmp_path / "m", rated=rated, epochs=30, rate={"*": 0.05}, init_scale=0.1)
     plain = model.stars(model.predictor, data.test.user, data.test.item)
@@ -136,7 +136,7 @@ def test_models_that_use_rated_items_predict_otherwise_for_other_rated_items(kin
     assert any(a.item in common and abs(common[a.item] - a.value) > 1e-5 for a in other)
 
 
-def test_folding_in_a_training_user_gives_what_training_gave(data, tmp_path):
+def test_folding_in_a_training_user_reproduces_its_predictions(data, tmp_path):
     """PMF's vectors at the end of training are nearly the ridge regressions that fold-in solves."""
     to_the_end = data._replace(valid=data.train)  # whose best epoch is the last
     model = fitted("pmf", to_the_end, tmp_path / "m", epochs=100, rate={"*": 0.05}, decay={"*": 0.1})
@@ -164,7 +164,7 @@ def test_a_checkerboard_recommends_the_withheld_item(tmp_path):
     assert best.value > 4
 
 
-def test_a_training_that_was_interrupted_goes_on_bit_for_bit(data, tmp_path, monkeypatch):
+def test_resume_matches_uninterrupted_run(data, tmp_path, monkeypatch):
     whole = fitted("pmf", data, tmp_path / "whole", epochs=4)
     save, calls = checkpoint.save, []
 
@@ -185,7 +185,7 @@ def test_a_training_that_was_interrupted_goes_on_bit_for_bit(data, tmp_path, mon
 
 
 @pytest.mark.parametrize("kind", ["pmf", "svd", "cpmf", "rbm", "crbm"])
-def test_an_equal_training_finds_its_steps_compiled(kind, data, tmp_path):
+def test_a_second_training_compiles_no_step_again(kind, data, tmp_path):
     whole = {"batch_size": 120}  # users: one bucket, whatever the order
     fitted(kind, data, tmp_path / "one", **whole)
     made = loop.make_run.cache_info()
@@ -194,7 +194,7 @@ def test_an_equal_training_finds_its_steps_compiled(kind, data, tmp_path):
     assert loop.make_run.cache_info().hits > made.hits
 
 
-def test_training_says_what_data_it_cannot_use(data, tmp_path):
+def test_unusable_data_are_refused(data, tmp_path):
     with pytest.raises(UserError, match="no validation ratings"):
         fitted("pmf", data._replace(valid=EMPTY), tmp_path / "a")
     smooth = dataclasses.replace(data.catalogue, scale=Scale(1, 5, 0))
@@ -208,7 +208,7 @@ def test_training_says_what_data_it_cannot_use(data, tmp_path):
         fitted("bias", data, tmp_path / "c")
 
 
-def test_a_trained_pmf_predicts_as_the_models_function(data, tmp_path):
+def test_a_trained_pmf_predicts_like_the_models_function(data, tmp_path):
     model = fitted("pmf", data, tmp_path / "m")
     expected = pmf.predict(model.params, data.test.user, data.test.item, model.config)
     np.testing.assert_allclose(model.predictor(data.test.user, data.test.item), expected, rtol=1e-6)

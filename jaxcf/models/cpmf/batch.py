@@ -54,14 +54,14 @@ class Batch(NamedTuple):
 
 
 def make_rated(*pairs: Ratings | Pairs, config: Config) -> Rated:
-    """The union of sets of rated pairs, on the device; what they hold of ratings is not read."""
+    """Put the union of sets of rated pairs on the device; stars are not read."""
     offsets, item = rated_sets(*pairs, num_users=config.num_users)
     item = item if len(item) else np.array([config.num_items])  # nothing can be gathered from an empty array
     return Rated(jnp.asarray(offsets), jnp.asarray(item, jnp.int32))
 
 
 def make_data(ratings: Ratings, rated: Rated, config: Config) -> Data:
-    """The ratings on the device, user after user; each user's in an order drawn once, the same for the same ratings.
+    """Put the ratings on the device, user after user, each user's in an order drawn once by a fixed key.
 
     Blocks are cut from that order: in the order of files, which is often that of time, they would be less alike.
     """
@@ -72,7 +72,7 @@ def make_data(ratings: Ratings, rated: Rated, config: Config) -> Data:
 
 
 def gather(data: Data, index: Array, capacity: tuple[int, int], config: Config) -> Batch:
-    """The users `index` int32[B]; capacity: room for their ratings, and for the rated sets."""
+    """Gather the users `index` int32[B]; capacity: of their ratings, and of their rated sets."""
     owner, at, real = spread(data.offsets, index, capacity[0])
     item = jnp.where(real, data.item.at[at].get(mode="fill"), config.num_items)
     stars = jnp.where(real, data.stars.at[at].get(mode="fill") - config.mean, 0.0)
@@ -84,15 +84,15 @@ def gather(data: Data, index: Array, capacity: tuple[int, int], config: Config) 
 
 
 def costs(data: Data) -> NDArray[np.int64]:
-    """Ratings, and rated items, of each user: int[users, 2]."""
+    """Count the ratings, and the rated items, of each user: int[users, 2]."""
     return np.stack([np.diff(np.asarray(x)) for x in (data.offsets, data.rated.offsets)], axis=1)
 
 
 def num_users(data: Data) -> int:
-    """How many users the data have, with ratings or without."""
+    """Count the users of the data, with ratings or without."""
     return data.offsets.shape[0] - 1
 
 
 def num_ratings(data: Data) -> int:
-    """How many ratings the data have."""
+    """Count the ratings of the data."""
     return data.item.shape[0]

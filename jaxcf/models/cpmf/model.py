@@ -62,26 +62,32 @@ def init(key: Array, config: Config) -> Params:
     return Params(U, V, jnp.zeros_like(V), b, c)
 
 
-def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config) -> Array:
+def loss(
+    params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask: Array | None = None
+) -> Array:
     """Σ_j ½ (R_ij - U_i·V_j - b_i - c_j)², in squared stars, for ONE user's vector of ratings: the specification.
 
     ratings: user int32 scalar, item int32[n], stars float32[n], the mean taken off; rated: int32[m], the set that is
-    conditioned on. U_i = Y_i + Σ_{j in set} W_j / m (Eq. 5.22-5.23), or Y_i where the set is empty.
+    conditioned on; in both, items past the last are padding; mask: bool[n], False for further padding of the ratings.
+    U_i = Y_i + Σ_{j in set} W_j / |set| (Eq. 5.22-5.23), or Y_i where the set is empty.
     Differs: U_i is written as its prior's mean plus an offset Y_i, which is the same posterior; the mean rating is
     taken off first, as in `pmf.loss`.
     """
     require_whole(params)
-    condition = jnp.sum(params.W[rated], axis=0) / max(1, rated.shape[0])
+    size = jnp.maximum(1, jnp.sum(rated < config.num_items))
+    condition = jnp.sum(params.W.at[rated].get(mode="fill", fill_value=0), axis=0) / size
     given = pmf.Params(params.Y + condition[None], params.V, params.b, params.c)
     user = jnp.broadcast_to(ratings.user, ratings.item.shape)
     each = jax.vmap(functools.partial(pmf.loss, config=config), (None, 0))
-    return jnp.sum(each(given, ratings._replace(user=user)))
+    real = ratings.item < config.num_items
+    real = real if mask is None else real & mask
+    return jnp.sum(jnp.where(real, each(given, ratings._replace(user=user)), 0.0))
 
 
 def rows_of_ratings(
     params: Params, condition: Array, batch: Batch, config: Config
 ) -> tuple[pmf.Params, Array]:
-    """PMF's rows of every rating of the minibatch, from the rows that `touched` names; and which are real, [n].
+    """Return PMF's rows of every rating of the minibatch, from the rows that `touched` names; and which are real, [n].
 
     condition: [B, D], the mean of W over each user's rated set (Eq. 5.22).
     """
@@ -91,13 +97,13 @@ def rows_of_ratings(
 
 
 def squares(params: Params, condition: Array, batch: Batch, config: Config) -> Array:
-    """Squared errors of each rating of the minibatch, [n], 0 for padding."""
+    """Return the squared errors of each rating of the minibatch, [n], 0 for padding."""
     rows, real = rows_of_ratings(params, condition, batch, config)
     return jnp.where(real, jnp.square(pmf.errors(rows, batch.stars, config)), 0.0)
 
 
 def condition_of(rows: Array, batch: Batch) -> Array:
-    """The mean of W over each user's rated set, [B, D], from the rows [m, D] that `touched` names (Eq. 5.22)."""
+    """Return the mean of W over each user's rated set, [B, D], from the rows [m, D] that `touched` names (Eq. 5.22)."""
     users = batch.user.shape[0]
     return jax.ops.segment_sum(batch.share[:, None] * rows, batch.whose, users, indices_are_sorted=True)
 
@@ -105,7 +111,7 @@ def condition_of(rows: Array, batch: Batch) -> Array:
 def batch_loss(
     params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
-    """Sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
+    """Return the sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
     read, of_rating = rows_of(params), weight.at[batch.owner].get(mode="clip")
     errors = jnp.sum(of_rating * squares(read, condition_of(read.W, batch), batch, config))
     count = jnp.sum(jnp.where(batch.item < config.num_items, of_rating, 0.0))
@@ -128,7 +134,7 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Pa
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """The rows that a minibatch reads; without biases, of them none (a row past the end)."""
+    """Return the rows that a minibatch reads; without biases, of them none (a row past the end)."""
     if config.biases:
         return Params(batch.user, batch.item, batch.rated, batch.user, batch.item)
     none = jnp.full(1, max(config.num_users, config.num_items), jnp.int32)
@@ -152,7 +158,7 @@ def conditions(W: Array, rated: Rated) -> Array:
 
 
 def as_pmf(params: Params, rated: Rated) -> pmf.Params:
-    """The PMF model that this one is once the rated sets are given: U_i = Y_i + μ_i.
+    """Return the PMF model that this one is once the rated sets are given: U_i = Y_i + μ_i.
 
     Predictions, recommendations and similar items are those of it (`pmf.predict`).
     """
@@ -162,12 +168,12 @@ def as_pmf(params: Params, rated: Rated) -> pmf.Params:
 def predict(
     params: Params, user: Array | np.ndarray, item: Array | np.ndarray, rated: Rated, config: Config
 ) -> Array:
-    """Expected stars, [n], not clipped: `pmf.predict` given the rated sets."""
+    """Predict stars, [n], not clipped: `pmf.predict` given the rated sets."""
     return pmf.predict(as_pmf(params, rated), user, item, config)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
-    """Squared errors, summed over the ratings of each user: [B]."""
+    """Return the squared errors, summed over the ratings of each user: [B]."""
     ids, users = touched(batch, config), batch.user.shape[0]
 
     def piece(k: Array, sums: Array) -> Array:  # the rows of W of all rated sets would be large
@@ -183,7 +189,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def program(config: Config) -> Program:
-    """The model as the engine sees it, over `Data`: an example is a user, with all of its ratings."""
+    """Return the model as the engine sees it, over `Data`: an example is a user, with all of its ratings."""
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,
@@ -201,7 +207,7 @@ def program(config: Config) -> Program:
 
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
-    """What the engine trains, conditioned on the items of the training ratings and on `rated`."""
+    """Set up what the engine trains, conditioned on the items of the training ratings and on `rated`."""
     sets = make_rated(data.train, rated, config=config)
     train, valid = (make_data(part, sets, config) for part in (data.train, data.valid))
     params = init(key, config)
@@ -210,13 +216,13 @@ def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> Training
 
 
 def predictor(params: Params, config: Config, users: KnownUsers) -> Predictor:
-    """The predictor for the users of training, conditioned on their rated sets."""
+    """Return the predictor for the users of training, conditioned on their rated sets."""
     sets = make_rated(*users.rated_sets, config=config)
     return pmf.predictor(as_pmf(params, sets), config, users)
 
 
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
-    """The predictor for new users.
+    """Fold in new users.
 
     μ follows from the rated sets; PMF's ridge regression fits offsets and biases to what it leaves of the ratings.
     """
@@ -233,12 +239,12 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
 
 
 def shapes(config: Config) -> Params:
-    """The parameters' shapes."""
+    """Return the parameters' shapes."""
     return jax.eval_shape(lambda: init(jax.random.key(0), config))
 
 
-# "tuned" was chosen on validation ratings of MovieLens 1M, where its RMSE is 0.836. A block moves the mean of a set of
-# m items by 1/m of what it moves Y_i by at the same rate: W learns as fast as Y only at rates far above Y's.
+# "tuned" was chosen on validation ratings of MovieLens 1M, where its RMSE is 0.836. W's rate is far above Y's because
+# a block moves the mean over a set of m items by 1/m of what it moves Y_i by at the same rate.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

@@ -18,7 +18,7 @@ PIECE = 64  # rows of W that are read or written at a time
 def visit(
     weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: Any
 ) -> tuple[Array, Metrics, Any]:
-    """The sum of ½ e² over one user's ratings, in squared stars, its Metrics, and the weights after its blocks.
+    """Return the sum of ½ e² over one user's ratings, in squared stars, its Metrics, and the weights after its blocks.
 
     weights: `tables.Weights` of each of `cpmf.Params`; data: `cpmf.Data`; user: int32 scalar; rate, decay: η and λ of
     each parameter; a row that a block uses decays once for each of its ratings, W_j once for a block. A user's last

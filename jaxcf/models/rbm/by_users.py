@@ -27,13 +27,13 @@ def distributions(
     config: Config,
     *options: Any,
 ) -> NDArray[np.float32]:
-    """The distribution over ratings of each pair: int [n], [n] -> [n, K].
+    """Return the distribution over ratings of each pair: int [n], [n] -> [n, K].
 
     Args:
         distribution: of a model: (params, batch, config, *options) -> [entries, K] of the wanted pairs of a minibatch.
         params: the model's parameters.
         data: users' known ratings; a row of it is a user, in training or not.
-        user: rows of `data`, -1 for a user of whom nothing is known.
+        user: rows of `data`, -1 for a user without known ratings.
         item: items, -1 for one that is not in training.
         config: the model's Config.
         options: hashable, as the compiled program is made for them.

@@ -1,4 +1,4 @@
-"""The Gibbs chains of a minibatch of users, laid flat, and CD's update from where they stand.
+"""The Gibbs chains of a minibatch of users, laid flat, and the gradient of CD from their states.
 
 Source: Mnih 2010, §5.2.1 (Eq. 5.4-5.8). `rbm` and `crbm` differ in the hidden units' biases alone.
 """
@@ -21,7 +21,7 @@ from jaxfit.tables import Outer, Part, Rows, Weights, gather, zero_after
 
 
 class Chain(NamedTuple):
-    """Where the Gibbs chains of a minibatch stand.
+    """The states of the Gibbs chains of a minibatch.
 
     value: int32[n], the ratings; mean: [n], their expectation given the hidden units that they were drawn from;
     p: [B, N_h], the hidden units' probabilities given the ratings.
@@ -40,7 +40,7 @@ def hidden_input(W: Weights, bias: Array, owner: Array, rows: Array) -> Array:
 def chains(
     read: Any, at: Array, bias: Array, batch: Batch, keys: Array, center: float
 ) -> tuple[Chain, Chain]:
-    """Every user's chain at the data, and T full steps on (Eq. 5.7-5.8).
+    """Run every user's chain from the data for T full steps (Eq. 5.7-5.8); return its first and last states.
 
     read: b_m [n, K] of each entry's movie, and W as a table, where entry j's movie has the rows at[j] K + k. center:
     what hidden units are counted from (`rbm.Config`).
@@ -65,12 +65,12 @@ def chains(
 
 
 def of_entries(weight: Array, entries: Entries) -> Array:
-    """The weight of each entry's user: [B] -> [n], 0 for padding."""
+    """Spread the weights of users over their entries: [B] -> [n], 0 for padding."""
     return weight.at[entries.owner].get(mode="fill", fill_value=0)
 
 
 def reconstruction_metrics(end: Chain, batch: Batch, weight: Array, step: float) -> Metrics:
-    """Squared error of the expected reconstruction, in squared stars; step: from one rating to the next."""
+    """Return the squared error of the expected reconstruction, in squared stars; step: from one rating to the next."""
     of_rating = of_entries(weight, batch.known)
     error = jnp.sum(of_rating * jnp.square(end.mean - batch.known.value))
     return {"reconstruction RMSE": Mean(step**2 * error, jnp.sum(of_rating))}
@@ -85,9 +85,9 @@ def contrast(
     config: Config,
     covariance: NDArray[np.float32] | None,
 ) -> tuple[Metrics, Array, tuple[Part, ...], tuple[Part, ...]]:
-    """The Metrics, and CD's gradient by the hidden biases of each user [B, N_h], by W, and by b_m.
+    """Compute the Metrics, and CD's gradient by the hidden biases of each user [B, N_h], by W, and by b_m.
 
-    Eq. 5.4-5.6 as they stand. Of a movie's K rows in W only two are written, of the rating and of its reconstruction,
+    This is Eq. 5.4-5.6. Of a movie's K rows in W only two are written, of the rating and of its reconstruction,
     where differentiation would write all K. With `covariance`, [K, K], the gradient by W is that in its metric, by
     which all K are: multiplied by it from the left, for each movie.
     """
@@ -114,6 +114,6 @@ def contrast(
 
 
 def open_tables(weights: Any, batch: Batch) -> Any:
-    """What `chains` reads: W as the table itself, of others the rows that a minibatch touches."""
+    """Return what `chains` reads: W as the table itself, of others the rows that a minibatch touches."""
     read = weights._replace(b_m=gather(weights.b_m, batch.known.item), b_h=weights.b_h.value)
     return read if batch.rated is None else read._replace(U=gather(weights.U, batch.rated.item))

@@ -41,21 +41,20 @@ class Config:
 
     def __post_init__(self) -> None:
         if self.num_values < 2:
-            advice = "give a scale with steps, or train pmf"
-            raise UserError(
-                "an RBM is for ratings of a few fixed values", f"{self.num_values} values", advice
+            what, advice = (
+                "an RBM is for ratings of a few fixed values",
+                "give a scale with steps, or train pmf",
             )
+            raise UserError(what, f"{self.num_values} values", advice)
         if not 0 <= self.smooth < np.inf:
             raise UserError(
-                "that is no distance between ratings", f"--smooth {self.smooth}", "give 0 or more"
+                "it is not a distance between ratings", f"--smooth {self.smooth}", "give 0 or more"
             )
         if self.smooth and self.prior == "per-rating":
             what = "smooth weights go with the prior per-row alone"
             raise UserError(what, "--prior per-rating", "add --smooth 0")
         if not self.cd_steps or min(self.cd_steps) < 1:
-            raise UserError(
-                "CD-T takes one step at least", "--cd-steps", "give 1, or 1,1,3 for more by and by"
-            )
+            raise UserError("CD-T takes at least one step", "--cd-steps", "give 1, or 1,1,3 for a schedule")
         object.__setattr__(self, "cd_steps", tuple(self.cd_steps))  # a list where it was read from JSON
 
 
@@ -68,15 +67,15 @@ def covariance(config: Config) -> NDArray[np.float32] | None:
 
 
 def scale(config: Config) -> Scale:
-    """The scale of ratings that the model is of."""
+    """Return the scale of ratings that the model is of."""
     return Scale(config.low, config.low + config.step * (config.num_values - 1), config.step)
 
 
 def stars(value: Array, config: Config) -> Array:
-    """Ratings 0 … K-1, or expectations of them, in stars."""
+    """Convert ratings 0 … K-1, or expectations of them, to stars."""
     return config.low + config.step * value
 
 
-def expected(distribution: Any, config: Config) -> Any:
-    """The mean of a distribution over ratings, in stars: [..., K] -> [...], of NumPy or JAX."""
+def expected_stars(distribution: Any, config: Config) -> Any:
+    """Return the mean of a distribution over ratings, in stars: [..., K] -> [...], of NumPy or JAX."""
     return stars(distribution @ np.arange(config.num_values, dtype=np.float32), config)

@@ -42,7 +42,7 @@ from jaxcf.models.rbm.chains import (
 )
 from jaxcf.models.rbm.config import Config as Config
 from jaxcf.models.rbm.config import covariance, scale, stars
-from jaxcf.models.rbm.config import expected as expected
+from jaxcf.models.rbm.config import expected_stars as expected_stars
 from jaxfit.bucketing import dots
 from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
@@ -61,8 +61,9 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) -> Params:
     """Parameters before training: small Gaussian weights, and biases that give each movie's own rating frequencies.
 
-    known: the training ratings, whose numbers 0 … K-1 are `values`. The thesis does not say how it begins; ours are
-    logs of each movie's frequencies, with K more ratings spread as all movies' are, so that none is zero.
+    known: the training ratings, whose levels 0 … K-1 are `values`. Differs: the thesis does not state its initial
+    parameters; these biases are logs of each movie's frequencies, with K ratings distributed like those of all
+    movies added, so that none is zero.
     """
     I, K = config.num_items, config.num_values
     traced = isinstance(values, jax.core.Tracer) or isinstance(known.item, jax.core.Tracer)
@@ -139,7 +140,7 @@ def hidden_bias(read: Any, batch: Batch) -> Array:
 def batch_loss(
     params: Gathered, batch: Batch, weight: Array, keys: Array, config: Config, bias: Bias = hidden_bias
 ) -> tuple[Array, Metrics]:
-    """Sum over the minibatch of weight * `loss`, from the rows that `touched` names.
+    """Return the sum over the minibatch of weight * `loss`, from the rows that `touched` names.
 
     CD's own value says nothing about how good a model is: the metric is the reconstruction error.
     """
@@ -163,7 +164,7 @@ def batch_loss(
 def gradient(
     weights: Params, batch: Batch, weight: Array, keys: Array, config: Config
 ) -> tuple[None, Metrics, Any]:
-    """The Metrics of `batch_loss` and its gradient, in parts, by the fast way of `contrast`.
+    """Compute the Metrics of `batch_loss` and its gradient, in parts, by the fast way of `contrast`.
 
     With `smooth` W_m = √P Θ_m for each movie, where P is `covariance`, and Θ has independent weights. What is
     returned for W is P ∂loss/∂W, by which W moves when Θ descends its own gradient, by SGD; decaying Θ decays W.
@@ -175,7 +176,7 @@ def gradient(
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """The rows of W and b_m that a minibatch reads; b_h has a dense use."""
+    """Return the rows of W and b_m that a minibatch reads; b_h has a dense use."""
     item, K = batch.known.item, config.num_values
     rows = item[:, None] * K + jnp.arange(K, dtype=jnp.int32)[None]
     return Params(rows.reshape(-1), item, None)  # type: ignore[arg-type]
@@ -225,40 +226,35 @@ def distribution(
     return jax.nn.softmax(jnp.where((item < config.num_items)[:, None], logits, average))
 
 
-def score(params: Any, batch: Batch, config: Config, exact: bool = False, bias: Bias = hidden_bias) -> Array:
-    """Squared error of the expected stars, summed over each user's wanted ratings: [B]."""
+def score(params: Any, batch: Batch, config: Config, bias: Bias = hidden_bias) -> Array:
+    """Return the squared error of the expected stars, by mean field, summed over each user's wanted ratings: [B]."""
     assert batch.wanted is not None
-    predicted = expected(distribution(params, batch, config, exact, bias), config)
+    predicted = expected_stars(distribution(params, batch, config, bias=bias), config)
     error = jnp.square(predicted - stars(batch.wanted.value, config))
     return jax.ops.segment_sum(error, batch.wanted.owner, batch.user.shape[0], indices_are_sorted=True)
 
 
-def exact_score(params: Any, batch: Batch, config: Config, bias: Bias = hidden_bias) -> Array:
-    """`score` by the exact distribution of each rating, Eq. 5.9."""
-    return score(params, batch, config, exact=True, bias=bias)
-
-
 def scheduled_steps(batch: Batch, key: Array, fraction: Array, config: Config) -> Batch:
-    """The minibatch with the T that is due when a fraction of the training is done."""
+    """Set the minibatch's T to that of the schedule when a fraction of the training is done."""
     steps = jnp.asarray(config.cd_steps, jnp.int32)
     part = jnp.minimum((fraction * len(config.cd_steps)).astype(jnp.int32), len(config.cd_steps) - 1)
     return batch._replace(cd_steps=steps[part])
 
 
 def gather_users(data: Data, index: Array, capacity: tuple[int, ...], config: Config) -> Batch:
-    """The users `index` int32[B], with the T of the beginning."""
+    """Gather the users `index` int32[B], with the first T of the schedule."""
     return vectors.gather(data, index, capacity, config.num_items, config.cd_steps[0])
 
 
-def program(config: Config, exact: bool = False) -> Program:
-    """The model as the engine sees it, over `Data`; validated by mean field, or exactly."""
+def program(config: Config) -> Program:
+    """Return the model as the engine sees it, over `Data`."""
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,
         size=vectors.num_users,
         batch=gather_users,
         loss=batch_loss,
-        score=exact_score if exact else score,
+        score=score,
         metric=Metric("RMSE", np.sqrt),
         training_metrics=(Metric("reconstruction RMSE", np.sqrt),),
         events=vectors.num_events,
@@ -278,30 +274,30 @@ def predict(
     exact: bool = False,
     bias: Bias = hidden_bias,
 ) -> NDArray[np.float32]:
-    """P(rating k | what `data` know of the user) for any number of pairs of user and item: int [n], [n] -> [n, K].
+    """Return P(rating k | what `data` know of the user) for any pairs of user and item: int [n], [n] -> [n, K].
 
-    See `jaxcf.models.rbm.by_users`; `expected` makes stars of it.
+    See `jaxcf.models.rbm.by_users`; `expected_stars` makes stars of it.
     """
     return distributions(distribution, params, data, user, item, config, exact, bias)
 
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
-    """What the engine trains."""
+    """Set up what the engine trains."""
     params = init(key, config, data.train, data.catalogue.scale.level(data.train.stars))
     return TrainingSetup(program(config), params, *vectors.training_data(data))
 
 
 def predictor(params: Params, config: Config, users: KnownUsers, exact: bool = False) -> Predictor:
-    """The predictor for any users, of training or not, from their known ratings: by mean field, or exactly."""
+    """Return the predictor for any users, of training or not, from their known ratings: by mean field, or exactly."""
     known = vectors.make_data(users.ratings, users.number, scale(config))
-    return lambda user, item: expected(predict(params, known, user, item, config, exact), config)
+    return lambda user, item: expected_stars(predict(params, known, user, item, config, exact), config)
 
 
 exact_predictor = functools.partial(predictor, exact=True)
 
 
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
-    """The predictor for new users: no parameter is a user's own."""
+    """Fold in new users: no parameter is a user's own."""
     return predictor(params, config, users)
 
 
@@ -312,14 +308,13 @@ def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:
 
 
 def shapes(config: Config) -> Any:
-    """The parameters' shapes."""
+    """Return the parameters' shapes."""
     I, K, H = config.num_items, config.num_values, config.num_hidden
     return Params._make(jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((I * K, H), (I, K), (H,)))
 
 
 # Differs: "thesis" decays as `penalty` says; the thesis does not state its initial parameters. T is 1 (§1.3.2).
-# "tuned" was chosen on 5 % of the training ratings of MovieLens 1M, where its RMSE is .8616 (without smooth weights
-# .8728, with neither these nor `center` .8788).
+# "tuned" was chosen on 5 % of the training ratings of MovieLens 1M, where its RMSE is .8616.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

@@ -46,7 +46,7 @@ def trained(files, tmp_path_factory):
     return out
 
 
-def test_train_says_what_came_of_it(files, tmp_path, capsys):
+def test_train_reports_the_errors_that_eval_reports(files, tmp_path, capsys):
     argv = [
         "train",
         "bias",
@@ -69,7 +69,7 @@ def test_train_says_what_came_of_it(files, tmp_path, capsys):
     assert "30 ratings" in out
 
 
-def test_a_training_that_is_finished_is_found(files, trained, capsys):
+def test_a_finished_training_is_not_repeated(files, trained, capsys):
     argv = ["train", "pmf", "--ratings", files / "train.csv", "--out", trained, "--epochs", "2"]
     status, _, err = run(capsys, *argv)
     assert status == 2
@@ -79,7 +79,7 @@ def test_a_training_that_is_finished_is_found(files, trained, capsys):
     assert "had finished before" in out
 
 
-def test_predictions_are_those_of_the_python_api(files, trained, capsys):
+def test_predict_equals_the_python_api(files, trained, capsys):
     status, out, _ = run(capsys, "predict", trained, "--pairs", files / "test.csv")
     assert status == 0
     rows = [line.split("\t") for line in out.splitlines()]
@@ -91,7 +91,7 @@ def test_predictions_are_those_of_the_python_api(files, trained, capsys):
     assert [[u, i] for u, i, _ in rows] == asked
 
 
-def test_unknown_ids_are_predicted_from_the_rest_and_said(trained, tmp_path, capsys):
+def test_unknown_ids_are_predicted_from_the_rest_and_reported(trained, tmp_path, capsys):
     (tmp_path / "pairs.csv").write_text("user,item\nu1,m1\nstranger,m1\nu1,nothing\n")
     status, out, err = run(capsys, "predict", trained, "--pairs", tmp_path / "pairs.csv")
     assert status == 0
@@ -116,7 +116,7 @@ def test_recommend_prints_titles_for_known_and_new_users(files, trained, capsys)
     assert len(out.splitlines()) == 2
 
 
-def test_users_left_out_are_evaluated_from_what_is_known_of_them(files, trained, tmp_path, capsys):
+def test_held_out_users_are_evaluated_from_their_known_ratings(files, trained, tmp_path, capsys):
     (tmp_path / "known.csv").write_text("user,item,stars\nnew,m1,5\nnew,m2,4\nother,m1,1\n")
     (tmp_path / "asked.csv").write_text("user,item,stars\nnew,m3,4\nother,m4,2\nstranger,m4,2\n")
     status, out, err = run(
@@ -170,7 +170,7 @@ def test_a_split_is_written_whole_or_not_at_all(files, tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["valid.csv"]
 
 
-def test_test_ratings_change_no_prediction(files, tmp_path, capsys):
+def test_predictions_do_not_depend_on_test_ratings(files, tmp_path, capsys):
     predicted = []
     for stars in (1, 5):
         lines = (files / "test.csv").read_text().splitlines()
@@ -217,7 +217,7 @@ def test_pmf_is_trained_by_alternating_solutions(files, tmp_path, capsys):
         assert "--resume" not in err
 
 
-def test_alternating_solutions_that_are_stopped_begin_anew(files, tmp_path, capsys, monkeypatch):
+def test_interrupted_alternating_solutions_start_over(files, tmp_path, capsys, monkeypatch):
     argv = ["train", "pmf", "--ratings", files / "train.csv", "--solver", "als", "--out", tmp_path / "m"]
     options = ["--num-features", "3", "--decay", "0.2", "--epochs", "2"]
 
@@ -233,7 +233,7 @@ def test_alternating_solutions_that_are_stopped_begin_anew(files, tmp_path, caps
     assert run(capsys, *argv, *options)[0] == 0
 
 
-def test_a_divergence_in_the_last_step_is_said(files, tmp_path, capsys):
+def test_a_divergence_in_the_last_step_is_reported(files, tmp_path, capsys):
     argv = ["train", "pmf", "--ratings", files / "train.csv", "--out", tmp_path / "m", "--epochs", "1"]
     status, _, err = run(capsys, *argv, "--batch-size", "1000", "--rate", "1e38")
     assert status == 2
@@ -313,7 +313,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_said_in_one_line(case, files, trained, tmp_path, capsys):
+def test_user_errors_are_one_line(case, files, trained, tmp_path, capsys):
     contents = {
         "empty": "", "off": "user,item,stars\na,b,4\na,c,6\n", "twice": "user,item,stars\na,b,4\na,c,5\na,b,3\n",
         "nan": "user,item,stars\na,b,nan\na,c,5\n",

@@ -28,7 +28,7 @@ def test_jax_is_not_imported_for(argv, tmp_path):
 
 
 @pytest.mark.parametrize("module", ["jaxcf.contract", "jaxcf.models", "jaxcf.batches", "jaxcf.data.reading"])
-def test_it_is_imported_without_jax(module):
+def test_modules_are_imported_without_jax(module):
     subprocess.run(
         [sys.executable, "-c", f"import sys, {module}; assert 'jax' not in sys.modules"], check=True
     )

@@ -75,7 +75,7 @@ def indexed(path, model):
     return relabel(table.ratings, table.catalogue, model.catalogue)
 
 
-def test_exact_predictions_of_an_rbm_stand_beside_those_by_mean_field(files, models, capsys):
+def test_eval_reports_exact_and_mean_field_errors_of_an_rbm(files, models, capsys):
     argv = ["eval", models / "rbm", "--ratings", files / "test.csv", "--exact"]
     status, out, _ = run(capsys, *argv, "--json")
     assert status == 0
@@ -141,7 +141,7 @@ def test_rankings_are_of_all_items_that_a_user_has_not_rated(files, models, caps
     assert ranking.threshold(Scale(1, 5, 1)) == 4
 
 
-def test_what_a_ranking_leaves_out_and_conditions_on_is_said(files, models, tmp_path, capsys):
+def test_eval_reports_what_a_ranking_omits_and_conditions_on(files, models, tmp_path, capsys):
     rows = [("u1", "nothing", 5), *(("u2", f"m{item}", 4) for item in range(ITEMS)), ("stranger", "m1", 3)]
     asked, model = write(tmp_path / "asked.csv", rows), jaxcf.load(models / "crbm")
     user = model.catalogue.user_index(np.array(["u2"]))[0]
@@ -183,7 +183,7 @@ def test_new_items_are_predicted_recommended_and_compared(files, models, tmp_pat
     assert "5 ratings" in out
 
 
-def test_new_users_of_a_file_may_be_known_by_identities_alone(files, models, capsys):
+def test_new_users_may_have_rated_items_without_ratings(files, models, capsys):
     crbm, model = models / "crbm", jaxcf.load(models / "crbm")
     ask = ["recommend", crbm, "--top", "50", "--json", "--users"]
     status, out, _ = run(capsys, *ask, files / "known.csv", "--rated", files / "pairs.csv")
@@ -266,7 +266,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_said_in_one_line(case, files, models, tmp_path, capsys):
+def test_user_errors_are_one_line(case, files, models, tmp_path, capsys):
     names = {path.stem: path for path in files.glob("*.csv")} | {path.name: path for path in models.glob("*")}
     names["off"], names["empty"] = write(tmp_path / "off.csv", [("u1", "n1", 7)]), tmp_path / "empty.csv"
     names["empty"].write_text("")
@@ -281,7 +281,7 @@ def test_what_is_wrong_is_said_in_one_line(case, files, models, tmp_path, capsys
     assert said.format(**names) in lines[0]
 
 
-def test_exact_and_mean_field_predictions_are_near_for_users_with_many_ratings(tmp_path):
+def test_exact_and_mean_field_predictions_agree_for_users_with_many_ratings(tmp_path):
     """At most 0.02 stars apart on average for users with 100 ratings or more, of an RBM of planted ratings."""
     data = planted.planted(jax.random.key(0), Planted(num_users=150, num_items=300, num_ratings=12_000))
     recipe, config = get("rbm").recipes["tuned"]

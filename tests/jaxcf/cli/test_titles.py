@@ -60,19 +60,19 @@ def test_titles_of_u_item_with_a_comma_in_the_first(tmp_path):
     assert titles == {"2": TITLES["2"], "1": TITLES["1"]}
 
 
-def test_titles_of_other_items_are_said(tmp_path, capsys):
+def test_titles_of_other_items_are_reported(tmp_path, capsys):
     path = str(write_file(tmp_path, "movies.csv", "a,Toy Story\nb,Heat\n"))
     read_titles(path, ITEMS)
     assert capsys.readouterr().err == f"no id of {path} is of an item of the model: no titles\n"
 
 
-def test_files_that_hold_no_titles(tmp_path):
+def test_files_without_titles_are_refused(tmp_path):
     for body, what in (("Toy Story\n", "no id and title"), ("\n\n", "no id and title"), ("", "is empty")):
         with pytest.raises(UserError, match=what):
             read_titles(str(write_file(tmp_path, "movies.csv", body)), ITEMS)
 
 
-def test_titles_are_in_json_where_they_are_asked_for(tmp_path, capsys):
+def test_json_has_titles_if_requested(tmp_path, capsys):
     ratings = write_file(
         tmp_path, "r.csv", "".join(f"{u},{i},{1 + u * i % 5}\n" for u in range(40) for i in (1, 2, 30))
     )

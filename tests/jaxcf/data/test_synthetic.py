@@ -9,7 +9,7 @@ from scipy import stats
 
 from jaxcf.data import synthetic
 from jaxcf.data.ratings import Ratings, join
-from jaxcf.data.synthetic import Planted, planted
+from jaxcf.data.synthetic import Planted, planted, true_model
 from jaxcf.metrics import evaluate
 
 SMALL = Planted(num_users=600, num_items=200, num_ratings=20_000, num_features=3)
@@ -18,6 +18,11 @@ SMALL = Planted(num_users=600, num_items=200, num_ratings=20_000, num_features=3
 @pytest.fixture(scope="module")
 def data():
     return planted(jax.random.key(0), SMALL)
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return true_model(jax.random.key(0), SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -53,31 +58,33 @@ def test_equal_keys_give_equal_data(data):
     assert planted(jax.random.key(1), SMALL).sha256 != data.sha256
 
 
-def test_noise_has_the_configured_spread(all_of, data):
+def test_noise_has_the_configured_spread(all_of, truth):
     """Without rounding, errors of the true model are normal (Kolmogorov-Smirnov test, p > 0.001)."""
-    exact = planted(jax.random.key(0), Planted(**{**vars(SMALL), "rounded": False}))
-    left = exact.train.stars - exact.truth.predict(exact.train.user, exact.train.item)
+    config = Planted(**{**vars(SMALL), "rounded": False})
+    exact = planted(jax.random.key(0), config)
+    left = exact.train.stars - true_model(jax.random.key(0), config).predict(
+        exact.train.user, exact.train.item
+    )
     assert stats.kstest(left / SMALL.noise, "norm").pvalue > 1e-3
     assert exact.catalogue.scale.step == 0
     # with rounding, away from the ends of the scale, the variance of rounding is added
-    expected = data.truth.predict(all_of.user, all_of.item)
+    expected = truth.predict(all_of.user, all_of.item)
     middle = np.abs(expected - 3) < 0.5
     left = (all_of.stars - expected)[middle]
-    assert np.var(left) == pytest.approx(data.truth.noise_variance, rel=0.1)
-    for table, spread in ((data.truth.b, 0.35), (data.truth.c, 0.45)):
+    assert np.var(left) == pytest.approx(truth.noise_variance, rel=0.1)
+    for table, spread in ((truth.b, 0.35), (truth.c, 0.45)):
         assert table.std() == pytest.approx(spread, rel=0.2)
-    product = data.truth.U @ data.truth.V.T
+    product = truth.U @ truth.V.T
     assert product.std() == pytest.approx(0.55, rel=0.25)
-    assert data.truth.U.var() == pytest.approx(data.truth.feature_variance, rel=0.2)
+    assert truth.U.var() == pytest.approx(truth.feature_variance, rel=0.2)
 
 
-def test_taste_decides_which_movies_a_user_rates(all_of, data):
+def test_taste_decides_which_movies_a_user_rates(all_of, truth):
     """With taste, rated movies suit a user better than others; without, they do not."""
-    product = data.truth.U @ data.truth.V.T
+    product = truth.U @ truth.V.T
     liked = product[all_of.user, all_of.item].mean() / product.std()
     assert liked > 0.25
-    plain = planted(jax.random.key(0), Planted(**{**vars(SMALL), "taste": 0.0}))
-    product = plain.truth.U @ plain.truth.V.T
+    plain = planted(jax.random.key(0), Planted(**{**vars(SMALL), "taste": 0.0}))  # U and V are the same
     standard_error = product.std() / np.sqrt(60)  # movies are few
     assert abs(product[plain.train.user, plain.train.item].mean()) < 4 * standard_error
     assert len(plain.train.user) == pytest.approx(16_000, rel=0.03)
@@ -106,8 +113,8 @@ def test_joining_pieces_early_changes_nothing(monkeypatch):
     np.testing.assert_array_equal(joined.test.stars, many.test.stars)
 
 
-def test_reference_equals_a_loop_of_ridge_regressions(data):
-    truth, train, test, scale = data.truth, data.train, data.test, data.catalogue.scale
+def test_reference_equals_a_loop_of_ridge_regressions(data, truth):
+    train, test, scale = data.train, data.test, data.catalogue.scale
     found = synthetic.reference(truth, train, test, scale)
     noise = SMALL.noise**2 + 1 / 12
     squared = {"users": 0.0, "items": 0.0}
@@ -142,7 +149,9 @@ def test_reference_approaches_the_truth_with_more_ratings():
     for users, ratings in ((400, 8_000), (400, 60_000)):
         config = Planted(users, 800, ratings, 3, taste=0.0, rounded=False, user_tail=0.1, item_tail=0.1)
         data = planted(jax.random.key(5), config)
-        found = synthetic.reference(data.truth, data.train, data.test, data.catalogue.scale)
+        found = synthetic.reference(
+            true_model(jax.random.key(5), config), data.train, data.test, data.catalogue.scale
+        )
         excess.append(found.users.squared / found.users.count - found.truth.squared / found.truth.count)
     assert 0 < excess[1] < 0.3 * excess[0]
 
@@ -150,7 +159,7 @@ def test_reference_approaches_the_truth_with_more_ratings():
 def test_posterior_mode_comes_close_to_the_reference():
     """By alternating ridge regressions on the default data; its error is above the reference by less than 3 %."""
     data = planted(jax.random.key(0))
-    truth, config = data.truth, data.truth.planted
+    truth, config = true_model(jax.random.key(0)), Planted()
     noise, features = truth.noise_variance, truth.noise_variance / truth.feature_variance
     users = synthetic.by_user(data.train, config.num_users)
     items = synthetic.by_item(data.train, config.num_items)

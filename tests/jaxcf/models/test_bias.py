@@ -34,7 +34,7 @@ def ridge(data, config):
 @pytest.mark.parametrize(
     "record", [bias.USER_BIAS, bias.ITEM_BIAS, bias.BIAS], ids=lambda record: record.name
 )
-def test_solution_is_that_of_a_ridge_regression(record, prior):
+def test_solution_equals_a_ridge_regression(record, prior):
     config = bias.Config(
         USERS, ITEMS, mean=3.2, prior=prior, **{"decay_users": 0.7, "decay_items": 2.0, **record.fixed}
     )
@@ -47,7 +47,7 @@ def test_solution_is_that_of_a_ridge_regression(record, prior):
     np.testing.assert_allclose(bias.predict(found, data.user, data.item, config), expected, atol=1e-5)
 
 
-def test_without_decay_predictions_are_those_of_least_squares():
+def test_without_decay_predictions_equal_least_squares():
     config = bias.Config(USERS, ITEMS, mean=3.2)
     data = ratings()
     b, c = ridge(data, config)

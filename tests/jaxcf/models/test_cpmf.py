@@ -129,7 +129,7 @@ def test_batch_loss_is_the_sum_of_the_specification():
     data = ratings()
     batch = everybody(config, cpmf.make_data(data, cpmf.make_rated(EXTRA, config=config), config))
     weight, who, total = jnp.array([0.0, 0.0, 2.0, 0.0, 0.5, 0.0]), sets(EXTRA), 0.0
-    for i in (2, 4):  # of whom one has a rated set
+    for i in (2, 4):  # one of which has a rated set
         mine = data.user == i
         own = pmf.Batch(jnp.int32(i), jnp.asarray(data.item[mine]), jnp.asarray(data.stars[mine] - MEAN))
         total += weight[i] * cpmf.loss(params, own, jnp.array(who[i], jnp.int32), config)
@@ -139,7 +139,7 @@ def test_batch_loss_is_the_sum_of_the_specification():
     np.testing.assert_allclose(found, total, rtol=1e-5)
 
 
-def test_with_nothing_to_condition_on_it_is_pmf():
+def test_without_rated_items_it_equals_pmf():
     config, params = make(block=0)
     data = ratings()
     nobody = cpmf.make_rated(config=config)
@@ -161,7 +161,7 @@ def test_with_nothing_to_condition_on_it_is_pmf():
         np.testing.assert_allclose(getattr(ends[0], a), getattr(ends[1], b), rtol=1e-4, atol=1e-6)
 
 
-def test_score_is_the_squared_error_of_predictions_from_the_sets_that_are_given():
+def test_score_is_the_squared_error_given_any_rated_sets():
     config, params = make()
     data, program = ratings(), cpmf.program(config)
     for parts in ((data,), (data, EXTRA), ()):
@@ -208,7 +208,7 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
         )
 
 
-def test_a_user_with_nothing_to_condition_on_is_conditioned_on_nothing_from_block_to_block():
+def test_the_rate_of_W_does_not_matter_to_users_without_rated_items():
     config, params = make(block=1)
     data = cpmf.make_data(ratings(), cpmf.make_rated(config=config), config)
     visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
@@ -222,7 +222,7 @@ def test_a_user_with_nothing_to_condition_on_is_conditioned_on_nothing_from_bloc
         np.testing.assert_array_equal(without, with_rate)
 
 
-def test_a_visit_of_one_block_is_a_step_of_the_gradient():
+def test_a_visit_of_one_block_equals_a_gradient_step():
     config, params = make(block=100)
     data = cpmf.make_data(ratings(), cpmf.make_rated(EXTRA, config=config), config)
     weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
@@ -273,7 +273,7 @@ def test_training_visits_users_one_after_another(prior):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6, err_msg=name)
 
 
-def test_visits_are_steps_of_sgd():
+def test_visits_refuse_other_optimizers_than_sgd():
     config, params = make(block=2)
     data = cpmf.make_data(ratings(), cpmf.make_rated(config=config), config)
     with pytest.raises(UserError, match="adam"):

@@ -19,7 +19,7 @@ I, K, H = 5, 3, 2
 SCALE = Scale(1, 3, 1)
 CONFIG = crbm.Config(num_items=I, num_values=K, num_hidden=H)
 KNOWN = [([0, 3], [2, 0]), ([1, 2, 4], [1, 1, 2]), ([], [])]
-RATED = [[0, 3, 4], [1, 2, 4], [2]]  # whom each user rated, with ratings known or not
+RATED = [[0, 3, 4], [1, 2, 4], [2]]  # which items each user rated, with ratings known or not
 U = len(KNOWN)
 KEYS = jax.random.split(jax.random.key(5), U)
 WEIGHT = jnp.array([1.0, 2.0, 0.5])
@@ -52,7 +52,7 @@ def batch(rated=RATED):
     return vectors.gather(data(rated), jnp.arange(U, dtype=jnp.int32), (8, 16), I, 1)
 
 
-def test_prediction_equals_enumeration_given_what_was_rated():
+def test_prediction_given_rated_items_equals_enumeration():
     hs = np.array(list(itertools.product([0.0, 1.0], repeat=H)))
     W, b_m = np.asarray(PARAMS.W).reshape(I, K, H), np.asarray(PARAMS.b_m)
     for u, m in [(0, 1), (1, 0), (2, 3)]:
@@ -66,7 +66,7 @@ def test_prediction_equals_enumeration_given_what_was_rated():
         np.testing.assert_allclose(predicted[0], np.array(p) / np.sum(p), rtol=1e-5)
 
 
-def test_gradient_is_the_rule_5_15_and_differentiation_agrees():
+def test_gradient_equals_Eq_5_15_and_differentiation():
     b = batch()
 
     def specified(p):
@@ -96,7 +96,7 @@ def test_gradient_is_the_rule_5_15_and_differentiation_agrees():
     np.testing.assert_allclose(expected.U[3], by_bias, atol=1e-5)
 
 
-def test_with_nothing_to_condition_on_it_is_the_rbm():
+def test_without_rated_items_it_equals_the_rbm():
     plain = rbm.Params(*PARAMS[:3])
     b = batch([[], [], []])
     without = b._replace(rated=None)
@@ -115,7 +115,7 @@ def test_with_nothing_to_condition_on_it_is_the_rbm():
         )
 
 
-def test_what_is_conditioned_on_is_a_union_of_sets():
+def test_rated_items_are_the_union_of_sets():
     twice = vectors.make_data(known(), U, SCALE, rated=(known(), pairs([[4, 0], [], [2, 2]])))
     for x, y in zip(jax.tree.leaves(twice.rated), jax.tree.leaves(data().rated), strict=True):
         np.testing.assert_array_equal(x, y)
@@ -141,7 +141,7 @@ def test_per_rating_decay_counts_each_use():
 
 @pytest.fixture(scope="module")
 def telling():
-    """Users of two tastes, of whom few ratings are known: who rated what tells the taste."""
+    """Users of two tastes, of which few ratings are known: the rated items reveal the taste."""
     rng = np.random.default_rng(0)
     users, items = 200, 24
     taste, kind = rng.integers(0, 2, users), np.arange(items) % 2
@@ -157,7 +157,7 @@ def telling():
     return pick[0], pick[1]
 
 
-def test_identities_tell_more_than_few_ratings_do(telling):
+def test_rated_items_improve_predictions_from_few_ratings(telling):
     train, held = telling
     recipe = Recipe("sgd", 20, 20, {"*": 0.05}, {"*": 0.0}, anneal=True, reduction="sum")
     config = crbm.Config(num_items=24, num_values=3, num_hidden=4, init_scale=0.3)
@@ -168,9 +168,9 @@ def test_identities_tell_more_than_few_ratings_do(telling):
         fitted = fit.fit(model.program(config), p, *made, recipe=recipe, key=jax.random.key(1))
         scores.append(fitted.score**0.5)
     assert scores[1] < 0.95 * scores[0]
-    # a new user is served by identities alone
+    # a new user needs rated items only
     asked = np.array([0, 0]), np.array([0, 1])
     liked = Pairs(np.zeros(12, np.int32), np.arange(0, 24, 2, dtype=np.int32))
     rated = vectors.make_data(EMPTY, 1, SCALE, rated=(liked,))
-    stars = rbm.expected(crbm.predict(fitted.params, rated, *asked, config), config)
+    stars = rbm.expected_stars(crbm.predict(fitted.params, rated, *asked, config), config)
     assert stars[0] > stars[1] + 0.3

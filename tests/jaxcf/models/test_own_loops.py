@@ -49,7 +49,7 @@ def of_crbm():
 
 
 @pytest.mark.parametrize("make", [of_pmf, of_cpmf, of_rbm, of_crbm], ids=["pmf", "cpmf", "rbm", "crbm"])
-def test_losses_work_in_a_loop_of_ones_own(make):
+def test_losses_work_in_a_users_own_loop(make):
     model, config, params, data, capacity = make()
     program, B = model.program(config), USERS
     index, keys, weight = jnp.arange(B, dtype=jnp.int32), jax.random.split(jax.random.key(2), B), jnp.ones(B)
@@ -86,7 +86,7 @@ def test_losses_work_in_a_loop_of_ones_own(make):
 
 
 @pytest.mark.parametrize("make", [of_pmf, of_cpmf, of_rbm, of_crbm], ids=["pmf", "cpmf", "rbm", "crbm"])
-def test_gathered_rows_and_whole_tables_are_not_confused(make):
+def test_losses_refuse_gathered_rows_for_whole_tables_and_the_reverse(make):
     """Also where there are as many users as examples, so that shapes agree."""
     model, config, params, data, capacity = make()
     program = model.program(config)

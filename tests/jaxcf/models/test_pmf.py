@@ -87,7 +87,7 @@ def test_step_equals_loop_over_triples(biases):
         np.testing.assert_allclose(getattr(after, name), expected, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def test_step_per_row_adds_the_prior_once_a_pass():
+def test_per_row_decay_adds_the_prior_once_a_pass():
     config, params = make(prior="per-row")
     data = ratings()
     after, _ = one_step(config, params, data, sgd())
@@ -98,7 +98,7 @@ def test_step_per_row_adds_the_prior_once_a_pass():
         np.testing.assert_allclose(getattr(after, name), expected, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def test_minibatch_with_the_same_user_many_times_is_the_sum():
+def test_gradients_of_a_repeated_user_add_up():
     config, params = make()
     data = ratings(3)
     same = data._replace(user=np.full(3, 3, np.int32))
@@ -142,7 +142,7 @@ def test_minibatches_of_the_thesis_recipe_match_updates_one_by_one():
 
 
 @pytest.mark.parametrize("number", [0, 1, 40, 63, 64, 65, 100, 4096, 5000])
-def test_data_are_the_same_ratings_and_hardly_a_user_is_twice_in_a_group(number):
+def test_interleaving_keeps_all_ratings_and_separates_those_of_a_user(number):
     users = np.repeat(np.arange(1000, dtype=np.int32), 1 + number // 200)[
         :number
     ]  # user after user, as in a file
@@ -155,7 +155,7 @@ def test_data_are_the_same_ratings_and_hardly_a_user_is_twice_in_a_group(number)
         assert len(np.unique(group)) >= len(group) - 1  # one, where stretches are not quite equal
 
 
-def test_predict_of_unknowns_falls_back_to_what_is_known():
+def test_unknown_ids_are_predicted_from_the_rest():
     config, params = make()
     user, item = np.array([2, -1, 2, -1], np.int32), np.array([4, 4, -1, -1], np.int32)
     expected = [
@@ -167,6 +167,6 @@ def test_predict_of_unknowns_falls_back_to_what_is_known():
     np.testing.assert_allclose(pmf.predict(params, user, item, config), expected, rtol=1e-6)
 
 
-def test_svd_is_pmf_without_regularisation():
+def test_svd_equals_pmf_without_regularisation():
     assert all(set(recipe.decay.values()) == {0.0} for recipe, _ in pmf.SVD_RECIPES.values())
     assert pmf.SVD_RECIPES["thesis"][0].rate == pmf.RECIPES["thesis"][0].rate

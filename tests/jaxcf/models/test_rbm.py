@@ -24,7 +24,7 @@ CENTERED = replace(CONFIG, center=0.5)
 CENTERS = pytest.mark.parametrize("config", [CONFIG, CENTERED], ids=["thesis", "centered"])
 KNOWN = [([0, 3, 4], [2, 0, 1]), ([1], [2]), ([], []), ([5, 0, 2, 4], [1, 1, 0, 2])]  # movies and values
 U = len(KNOWN)
-ROOM = (16,)
+CAPACITY = (16,)
 Z = 4.0  # |z| of any one test stays below with p = 1 - 6e-5
 DRAWS = 20_000
 
@@ -52,9 +52,9 @@ def data(lists=KNOWN, wanted=None):
     return vectors.make_data(ratings(lists), len(lists), SCALE, wanted=wanted)
 
 
-def batch(index=range(U), room=ROOM, lists=KNOWN, cd_steps=1):
+def batch(index=range(U), capacity=CAPACITY, lists=KNOWN, cd_steps=1):
     index = jnp.asarray(list(index), jnp.int32)
-    return vectors.gather(data(lists), index, room, I, 1)._replace(cd_steps=jnp.int32(cd_steps))
+    return vectors.gather(data(lists), index, capacity, I, 1)._replace(cd_steps=jnp.int32(cd_steps))
 
 
 def keys(n=U, seed=5):
@@ -62,7 +62,7 @@ def keys(n=U, seed=5):
 
 
 def energy(p, item, value, h, c):
-    """E of Eq. 5.1 as it stands, but for hidden units that are counted from c."""
+    """E of Eq. 5.1, with hidden units counted from c."""
     W = np.asarray(p.W).reshape(I, K, H)
     return (
         -sum(W[m, k] @ (h - c) + p.b_m[m, k] for m, k in zip(item, value, strict=True))
@@ -94,7 +94,7 @@ def z(samples, expected):
 
 
 @CENTERS
-def test_exact_prediction_is_enumeration_of_hidden_states_and_ratings(config):
+def test_exact_prediction_equals_enumeration_of_hidden_states_and_ratings(config):
     user, item = [3, 0, 0, 1, 2, 0], [1, 5, 1, 0, 2, 2]
     predicted = rbm.predict(PARAMS, data(), user, item, config, exact=True)
     for p, u, m in zip(predicted, user, item, strict=True):
@@ -104,17 +104,19 @@ def test_exact_prediction_is_enumeration_of_hidden_states_and_ratings(config):
 
 
 @CENTERS
-def test_mean_field_prediction_is_Eq_5_10_and_5_11(config):
+def test_mean_field_prediction_equals_Eq_5_10_and_5_11(config):
     W = np.asarray(PARAMS.W).reshape(I, K, H)
     for u, m in [(0, 1), (1, 5), (2, 0), (3, 3)]:
         p = 1 / (1 + np.exp(-(PARAMS.b_h + sum(W[i, k] for i, k in zip(*KNOWN[u], strict=True)))))
         q = np.exp(PARAMS.b_m[m] + W[m] @ (p - config.center))
         predicted = rbm.predict(PARAMS, data(), [u], [m], config)
         np.testing.assert_allclose(predicted[0], q / q.sum(), rtol=1e-5)
-        np.testing.assert_allclose(rbm.expected(predicted, CONFIG)[0], q / q.sum() @ [1, 2, 3], rtol=1e-5)
+        np.testing.assert_allclose(
+            rbm.expected_stars(predicted, CONFIG)[0], q / q.sum() @ [1, 2, 3], rtol=1e-5
+        )
 
 
-def test_predictions_keep_the_order_of_pairs_and_know_what_is_unknown():
+def test_predictions_follow_the_order_of_pairs_and_accept_unknown_ids():
     rng = np.random.default_rng(0)
     lists = [([u % I], [u % K]) for u in range(150)]  # several blocks
     user, item = rng.integers(0, 150, 400), rng.integers(0, I, 400)
@@ -214,7 +216,7 @@ def dense(p, b, grads):
 
 
 @pytest.mark.parametrize(("cd_steps", "config"), [(1, CONFIG), (3, CENTERED)], ids=["CD-1", "centered, CD-3"])
-def test_minibatch_equals_the_specification_and_both_gradients_agree(cd_steps, config):
+def test_batch_loss_and_both_gradients_equal_the_specification(cd_steps, config):
     b = batch(cd_steps=cd_steps)
     (total, shown), grads = BY_ROWS(read(PARAMS, b), b, WEIGHT, keys(), config)
     one_by_one, by_hand = SPECIFIED(PARAMS, cd_steps, config)
@@ -233,7 +235,7 @@ def test_minibatch_equals_the_specification_and_both_gradients_agree(cd_steps, c
         np.testing.assert_allclose(getattr(dense(PARAMS, b, parts), name), expected, atol=1e-5)
 
 
-def test_smooth_weights_are_those_of_independent_ones():
+def test_gradient_of_smooth_weights_equals_that_of_independent_ones():
     """Descending Θ of W = √P Θ, by hand, moves W as descending W in the metric of P does."""
     config, b = replace(CONFIG, smooth=0.8), batch()
     P = np.array([[np.exp(-((k - l) ** 2) / (2 * 0.8**2)) for l in range(K)] for k in range(K)])
@@ -249,7 +251,7 @@ def test_smooth_weights_are_those_of_independent_ones():
     np.testing.assert_allclose(grads.b_m, SPECIFIED(PARAMS, 1)[1].b_m, atol=1e-5)
 
 
-def test_gradient_is_the_rules_5_4_to_5_6():
+def test_gradient_equals_Eq_5_4_to_5_6():
     b = batch()
     start, end = chains(opened(PARAMS, b), b.known.item, rbm.hidden_bias(PARAMS, b), b, keys(), 0.0)
     W, b_m, b_h = np.zeros((I, K, H)), np.zeros((I, K)), np.zeros(H)
@@ -266,7 +268,7 @@ def test_gradient_is_the_rules_5_4_to_5_6():
         np.testing.assert_allclose(-getattr(grads, name), rule, atol=1e-5)
 
 
-def test_order_padding_and_company_change_nothing():
+def test_gradient_does_not_depend_on_order_padding_or_other_users():
     def of(b, weight, keys):
         (_, metrics), grads = BY_ROWS(read(PARAMS, b), b, weight, keys, CONFIG)
         return metrics["reconstruction RMSE"], dense(PARAMS, b, grads.rows)
@@ -276,7 +278,7 @@ def test_order_padding_and_company_change_nothing():
     order = [3, 1, 0, 2]
     cases = [
         (batch(lists=shuffled), WEIGHT, keys()),
-        (batch(room=(32,)), WEIGHT, keys()),
+        (batch(capacity=(32,)), WEIGHT, keys()),
         (batch(order), WEIGHT[jnp.array(order)], keys()[jnp.array(order)]),
         # the last minibatch is filled up with users of no weight
         (batch([*range(U), 0], (32,)), jnp.append(WEIGHT, 0.0), jnp.append(keys(), keys(1, seed=9))),
@@ -288,7 +290,7 @@ def test_order_padding_and_company_change_nothing():
             np.testing.assert_allclose(x, y, atol=1e-5)
 
 
-def test_movies_that_are_not_rated_play_no_part():
+def test_unrated_movies_have_no_effect():
     changed = PARAMS._replace(W=PARAMS.W.at[6:9].set(7.0), b_m=PARAMS.b_m.at[2].set(-5.0))  # movie 2
     b = batch([0, 1])
     for x, y in zip(read(PARAMS, b).rows, read(changed, b).rows, strict=True):
@@ -335,9 +337,9 @@ def test_T_follows_its_schedule():
     assert steps == [1, 1, 3, 3, 5, 5]
 
 
-def test_config_refuses_what_no_rbm_can_be():
+def test_invalid_configurations_are_refused():
     with pytest.raises(UserError, match="fixed values"):
         rbm.Config(num_items=I, num_values=0)
-    with pytest.raises(UserError, match="one step"):
+    with pytest.raises(UserError, match="at least one step"):
         rbm.Config(num_items=I, cd_steps=(1, 0))
     assert rbm.Config(num_items=I, cd_steps=[1, 3]) == rbm.Config(num_items=I, cd_steps=(1, 3))

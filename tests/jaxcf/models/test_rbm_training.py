@@ -21,7 +21,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir.training import Run
 
-# so long a tail that minibatches of two users have room for several sizes
+# such a long tail that minibatches of two users have several capacities
 TAILED = Planted(num_users=30, num_items=600, num_ratings=4_000, num_features=2)
 
 
@@ -45,7 +45,7 @@ def fitted(name, data, directory, run=None, **changes):
     )
 
 
-def test_these_users_are_of_several_sizes(data):
+def test_minibatches_have_several_capacities(data):
     counts = np.bincount(data.train.user, minlength=30)
     laid = plan(buckets(counts, 2, 1), np.arange(30, dtype=np.int32), 2, 1, jax.random.key(0))
     assert len({stretch.room for stretch in laid.stretches}) >= 2
@@ -65,7 +65,7 @@ def between(laid):
     return next(b.begin for a, b in itertools.pairwise(laid.stretches) if a.room != b.room)
 
 
-def test_a_training_by_buckets_that_was_interrupted_goes_on_bit_for_bit(data, tmp_path, monkeypatch):
+def test_resume_between_two_capacities_matches_uninterrupted_run(data, tmp_path, monkeypatch):
     """Cut within an epoch, between the programs of two sizes."""
     laid = []
 
@@ -109,7 +109,7 @@ def tastes():
     return [Ratings(*(x[part] for x in rated[:3])) for part in (~held, held)], good
 
 
-def test_training_finds_the_tastes(tastes):
+def test_training_recovers_planted_tastes(tastes):
     scale = Scale(1, 3, 1)
     (known, held), good = tastes
     config = rbm.Config(num_items=24, num_values=3, num_hidden=4, cd_steps=(1, 3))
@@ -122,7 +122,7 @@ def test_training_finds_the_tastes(tastes):
     best = np.sqrt(np.mean((held.stars - mean[held.user, held.item]) ** 2))
     first, last = fitted.history[0]["valid"] ** 0.5, fitted.score**0.5
     assert best < last < 1.03 * best < first
-    predicted = rbm.expected(rbm.predict(fitted.params, train, held.user, held.item, config), config)
+    predicted = rbm.expected_stars(rbm.predict(fitted.params, train, held.user, held.item, config), config)
     np.testing.assert_allclose(np.sqrt(np.mean((predicted - held.stars) ** 2)), last, rtol=1e-4)
     exact = rbm.predict(fitted.params, train, held.user, held.item, config, exact=True)
-    assert np.mean(np.abs(rbm.expected(exact, config) - predicted)) < 0.05
+    assert np.mean(np.abs(rbm.expected_stars(exact, config) - predicted)) < 0.05

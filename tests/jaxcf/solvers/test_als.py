@@ -120,7 +120,7 @@ def to_the_end(program, params, data, recipe):
 
 
 @pytest.mark.parametrize(("name", "solver"), [("pmf", "als"), ("bias", None)])
-def test_what_is_solved_for_keeps_out_of_a_folder_where_another_training_runs(name, solver, tmp_path):
+def test_solvers_refuse_a_folder_in_which_another_training_runs(name, solver, tmp_path):
     fcntl = pytest.importorskip("fcntl")
     data = planted.planted(jax.random.key(0), Planted(num_users=30, num_items=20, num_ratings=300))
     recipe, config = get(name).recipes["tuned"]
@@ -151,7 +151,7 @@ def test_a_sweep_from_where_sgd_ends_gains_almost_nothing_on_movielens_100k(data
     assert 0 < gain < 1e-3 * before
 
 
-def test_training_by_sweeps_keeps_the_best_and_stops(monkeypatch):
+def test_sweeps_return_the_best_parameters_and_stop_early(monkeypatch):
     config, params = make()
     params = params._replace(U=0 * params.U)
     data, journal, shifts = ratings(), [], iter([2.0, 1.0, 1.5, 0.5, 0.6, 0.7, 0.8, 0.1])
@@ -184,7 +184,7 @@ def test_fold_in_of_the_same_users_gives_their_vectors():
     np.testing.assert_allclose(c, again.c, atol=1e-4)
 
 
-def test_no_decay_is_refused():
+def test_zero_decay_is_refused():
     config, params = make()
     with pytest.raises(UserError, match="decay"):
         als.sweep(params, als.make_data(ratings(), config), config, {"*": 0.1, "b": 0.0})

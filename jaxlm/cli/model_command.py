@@ -31,5 +31,5 @@ def add_top(parser: Parser) -> None:
 
 
 def model_of(args: argparse.Namespace) -> Model:
-    """The model that a command names."""
+    """Return the model that a command names."""
     return load(args.directory, unfinished=args.unfinished)

@@ -1,4 +1,4 @@
-"""What a model would say: `jaxlm next | sample`."""
+"""Predictions of a model: `jaxlm next | sample`."""
 
 import argparse
 
@@ -34,7 +34,7 @@ def add_sample(parser: Parser) -> None:
 
 
 def run_next(args: argparse.Namespace) -> None:
-    """The most probable next words."""
+    """Print the most probable next words."""
     model = model_command.model_of(args)
     model.require(PredictsWords, "next", args.directory)
     log_p = model.log_prob(reading_of(model.info).prepare(args.context))
@@ -50,7 +50,7 @@ def run_next(args: argparse.Namespace) -> None:
 
 
 def run_sample(args: argparse.Namespace) -> None:
-    """Sentences drawn from the model."""
+    """Print sentences drawn from the model."""
     model = model_command.model_of(args)
     model.require(PredictsWords, "sample", args.directory)
     lines = []

@@ -1,4 +1,4 @@
-"""`jaxlm train MODEL`: the corpus, the training, and what came of it."""
+"""`jaxlm train MODEL`: the corpus, the training, and its results."""
 
 import argparse
 import math
@@ -42,7 +42,7 @@ def _add_options(parser: Parser, model: LanguageModel) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Train a model and say what came of it."""
+    """Train a model and print its results."""
     place, model = output(args, folder=True), models.get(args.model)
     chosen = plan(args, model)
     with _place(model, place) as (out, leads):
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
 
 @contextmanager
 def _place(model: LanguageModel, out: Path) -> Iterator[tuple[Path, bool]]:
-    """Where this process writes the model, and whether it speaks to the user: one of several processes does."""
+    """Yield where this process writes the model, and whether it is the one of several processes that prints."""
     if not isinstance(model.fitting, BySGD):
         yield out, True
         return

@@ -40,7 +40,7 @@ class Evaluation:
         return math.exp(mean) if mean < 700 else math.inf
 
     def record(self) -> dict[str, float]:
-        """What records and JSON hold of it."""
+        """Return what records and JSON hold of it."""
         return {
             "perplexity": self.perplexity,
             "events": self.events,

@@ -73,9 +73,7 @@ def examples(
     Returns:
         Contexts, int32 [N, c], oldest word first, and the words that follow them, int32 [N].
     """
-    padded = jnp.asarray(np.concatenate([np.full(context_size, eos), ids]), jnp.int32)
-    text = Text(padded, np.int32(len(ids)), np.int32(eos))
-    return gather_contexts(text, jnp.arange(len(ids)), context_size, across_lines)
+    return gather_contexts(pad(ids, context_size, eos), jnp.arange(len(ids)), context_size, across_lines)
 
 
 def predicts_from_context(log_prob: Callable[..., jax.Array]) -> PredictsWords:

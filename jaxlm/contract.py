@@ -171,9 +171,7 @@ class LanguageModel:
     @property
     def fields_from_data(self) -> tuple[str, ...]:
         """The fields of Config that the data decide: those without a default."""
-        return tuple(
-            f.name for f in fields(self.config) if f.default is MISSING and f.default_factory is MISSING
-        )
+        return tuple(f.name for f in fields(self.config) if f.default is f.default_factory is MISSING)
 
     def configure(self, num_words: int, structure: Any, overrides: Mapping[str, Any]) -> Any:
         """Return the Config for a vocabulary of `num_words` words, over a structure if the model has one."""

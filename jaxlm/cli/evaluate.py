@@ -48,8 +48,7 @@ def run_eval(args: argparse.Namespace) -> None:
     files = required(args, "text", "name a text: --text FILE")
     if not args.mix and (args.weight is not None or args.fit_weight_on):
         raise UserError("there is no second model to mix", "--weight, --fit-weight-on", "name it: --mix DIR2")
-    model = model_command.model_of(args)
-    model.require(PredictsWords, "eval", args.directory)
+    model = model_command.model_of(args, PredictsWords)
     texts = [files] + ([args.fit_weight_on] if args.fit_weight_on else [])
     encoded = [_encode(model, files) for files in texts]
     log_probs = [model.event_log_probs(text.ids) for text in encoded]
@@ -82,8 +81,7 @@ def run_eval(args: argparse.Namespace) -> None:
 
 def run_score(args: argparse.Namespace) -> None:
     """Print one log10 probability a line."""
-    model = model_command.model_of(args)
-    model.require(PredictsWords, "score", args.directory)
+    model = model_command.model_of(args, PredictsWords)
     ids = _encode(model, [args.file]).ids
     log_probs = model.event_log_probs(ids, fresh_lines=True)
     scores = line_log_probs(log_probs, ids, model.vocabulary.eos) / LN10

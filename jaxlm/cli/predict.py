@@ -35,8 +35,7 @@ def add_sample(parser: Parser) -> None:
 
 def run_next(args: argparse.Namespace) -> None:
     """Print the most probable next words."""
-    model = model_command.model_of(args)
-    model.require(PredictsWords, "next", args.directory)
+    model = model_command.model_of(args, PredictsWords)
     log_p = model.log_prob(reading_of(model.info).prepare(args.context))
     best = np.argsort(-log_p, kind="stable")[: args.top]
     words = [(model.vocabulary.words[i], float(np.exp(log_p[i]))) for i in best]
@@ -51,8 +50,7 @@ def run_next(args: argparse.Namespace) -> None:
 
 def run_sample(args: argparse.Namespace) -> None:
     """Print sentences drawn from the model."""
-    model = model_command.model_of(args)
-    model.require(PredictsWords, "sample", args.directory)
+    model = model_command.model_of(args, PredictsWords)
     lines = []
     for number in range(args.lines):
         words, ended = sample.sentence(sample.line_generator(args.seed, number), model)

@@ -113,11 +113,8 @@ def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:
     valid, test = args.valid or (), args.test or ()
     if not args.train:
         if args.vocab or args.vocab_size or options.given(args, Reading):
-            raise UserError(
-                "the default data is read in one way only",
-                "--vocab, --vocab-size, --lower, …",
-                "give --train FILE",
-            )
+            given = "--vocab, --vocab-size, --lower, …"
+            raise UserError("the default data is read in one way only", given, "give --train FILE")
         return default_text.default(valid, test, args.min_count or 2)
     return user_text.from_files(
         args.train, valid, test,

@@ -41,12 +41,8 @@ class Evaluation:
 
     def record(self) -> dict[str, float]:
         """Return what records and JSON hold of it."""
-        return {
-            "perplexity": self.perplexity,
-            "events": self.events,
-            "unknown": self.unknown,
-            "log_prob": self.log_prob,
-        }
+        numbers = {"events": self.events, "unknown": self.unknown, "log_prob": self.log_prob}
+        return {"perplexity": self.perplexity, **numbers}
 
 
 def evaluate(log_probs: ArrayLike, unknown: int = 0) -> Evaluation:

@@ -39,10 +39,8 @@ class Paths(NamedTuple):
 class Statistics(NamedTuple):
     """The statistics of a tree in Table 4.3."""
 
-    mean_code_length: (
-        float  # total length of all codes of a word, averaged over the words of the training text
-    )
-    mean_codes: float  # number of codes of a word, averaged over the words of the training text
+    mean_code_length: float  # total length of all codes of a word, averaged over the training text
+    mean_codes: float  # number of codes of a word, averaged over the training text
     num_nodes: int  # non-leaf nodes, each of which has a feature vector
 
 

@@ -37,17 +37,17 @@ class Batch(NamedTuple):
 
 
 def num_examples(data: Text) -> int:
-    """The number of events of a text."""
+    """Return the number of events of a text."""
     return int(data.events)
 
 
 def gather(data: Text, index: jax.Array, capacity: int, config: Any) -> Batch:
-    """The examples `index`, int32 [B], of a text."""
+    """Return the examples `index`, int32 [B], of a text."""
     return Batch(*gather_contexts(data, index, config.context_size, config.across_lines))
 
 
 def context_program(config: Any, batch_loss: Callable[..., Any], score: Callable[..., Any]) -> Program:
-    """The program of a model without sparse or ragged parts, over a `Text`, from its losses over a `Batch`."""
+    """Return the program of a model without sparse or ragged parts, over a `Text`, from its losses over a `Batch`."""
     return Program(
         config=config, size=num_examples, batch=gather, loss=batch_loss, score=score,
         metric=Metric("perplexity", np.exp),
@@ -55,14 +55,14 @@ def context_program(config: Any, batch_loss: Callable[..., Any], score: Callable
 
 
 def texts(config: Any, eos: int) -> Callable[[np.ndarray], Text]:
-    """A function from ids, int32 [events], to a text with a context of line ends before it."""
+    """Return a function from ids, int32 [events], to a text with a context of line ends before it."""
     return partial(pad, context_size=config.context_size, eos=eos)
 
 
 def examples(
     ids: np.ndarray, context_size: int, eos: int, across_lines: bool = True
 ) -> tuple[jax.Array, jax.Array]:
-    """All examples of a text as plain arrays, for a training loop of your own.
+    """Return all examples of a text as plain arrays, for a training loop of your own.
 
     Args:
         ids: int32 [N], the words of each line and then eos.
@@ -73,13 +73,11 @@ def examples(
     Returns:
         Contexts, int32 [N, c], oldest word first, and the words that follow them, int32 [N].
     """
-    padded = jnp.asarray(np.concatenate([np.full(context_size, eos), ids]), jnp.int32)
-    text = Text(padded, np.int32(len(ids)), np.int32(eos))
-    return gather_contexts(text, jnp.arange(len(ids)), context_size, across_lines)
+    return gather_contexts(pad(ids, context_size, eos), jnp.arange(len(ids)), context_size, across_lines)
 
 
 def predicts_from_context(log_prob: Callable[..., jax.Array]) -> PredictsWords:
-    """The capability to predict words, from a model's pure functions.
+    """Return the capability to predict words, from a model's pure functions.
 
     Args:
         log_prob: (params, context: int32 [c], oldest first, config) -> [N_w], nats; the arrays of a model's structure
@@ -96,13 +94,13 @@ def predicts_from_context(log_prob: Callable[..., jax.Array]) -> PredictsWords:
 
 
 def arrays(model: Model) -> tuple[Any, ...]:
-    """What a model's pure functions take of its structure, as further arguments."""
+    """Return what a model's pure functions take of its structure, as further arguments."""
     structure = model.record.structure
     return () if structure is None else (jax.tree.map(jnp.asarray, structure.arrays(model.structure)),)
 
 
 def _last(model: Model, history: np.ndarray) -> jax.Array:
-    """The last words of a history, line ends before its beginning: int32 [context_size]."""
+    """Return the last words of a history, line ends before its beginning: int32 [context_size]."""
     size = model.config.context_size
     padded = np.concatenate([np.full(size, model.vocabulary.eos, np.int32), history])
     return jnp.asarray(padded[len(history) :], jnp.int32)

@@ -65,7 +65,7 @@ class Structure:
     Attributes:
         name: what it is called in messages, in the help and in `config.json`.
         options: frozen dataclass of what a user can choose about it.
-        check: raises UserError for options that do not fit together.
+        check: raises UserError for options that exclude each other.
         origin: options -> what determines the structure besides corpus and seed, for `config.json`; {} if it is read
             from a file.
         first_stage: options -> the options of a model of this kind that has to be trained first, whose folder goes
@@ -165,18 +165,16 @@ class LanguageModel:
     structure: Structure | None = None
 
     def capability(self, kind: type[Capability]) -> Capability | None:
-        """The model's capability of this kind, or None."""
+        """Return the model's capability of this kind, or None."""
         return next((c for c in self.capabilities if isinstance(c, kind)), None)
 
     @property
     def fields_from_data(self) -> tuple[str, ...]:
         """The fields of Config that the data decide: those without a default."""
-        return tuple(
-            f.name for f in fields(self.config) if f.default is MISSING and f.default_factory is MISSING
-        )
+        return tuple(f.name for f in fields(self.config) if f.default is f.default_factory is MISSING)
 
     def configure(self, num_words: int, structure: Any, overrides: Mapping[str, Any]) -> Any:
-        """The Config for a vocabulary of `num_words` words, over a structure if the model has one."""
+        """Return the Config for a vocabulary of `num_words` words, over a structure if the model has one."""
         decided = {"num_words": num_words} if "num_words" in self.fields_from_data else {}
         if self.structure is not None:
             decided |= self.structure.fields(structure)
@@ -184,5 +182,5 @@ class LanguageModel:
 
 
 def structure_argument(structure: Any) -> tuple[Any, ...]:
-    """The structure as further arguments of a model's functions: none where the model has no structure."""
+    """Return the structure as further arguments of a model's functions; none where the model has no structure."""
     return () if structure is None else (structure,)

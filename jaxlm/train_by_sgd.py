@@ -98,7 +98,7 @@ class _Training:
         return trained._replace(seconds=seconds | trained.seconds)
 
     def earlier(self, directory: Path, structure: Structure, known: dict[str, Any]) -> Any:
-        """The structure that an earlier run of the same training built; None if it did not, or its file is damaged."""
+        """Return the structure that an earlier run of the same training built; None if it is missing or damaged."""
         # a kill may have left a structure beside the configuration of another training
         if not (directory / metadata.CONFIG).exists():
             return None
@@ -136,7 +136,7 @@ class _Training:
         return Trained(model, trained.fitted, trained.seconds, trained.fitted.stopped)
 
     def say(self, run: Run, text: str) -> None:
-        """Print where the training is."""
+        """Print a stage of the training."""
         if run.show:
             from rich.console import Console
 

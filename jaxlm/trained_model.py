@@ -68,11 +68,11 @@ class Model:
         return self.record.name
 
     def require(self, kind: type[Capability], task: str, where: object | None = None) -> Capability:
-        """The model's capability of this kind; raises UserError where it has none, as `jaxlm.models.require`."""
+        """Return the model's capability of this kind; raises UserError where it has none, as `jaxlm.models.require`."""
         return models.require(self.record, kind, task, where)
 
     def log_prob(self, context: str | Sequence[str]) -> np.ndarray:
-        """Log-probabilities (nats) of every word of the vocabulary after `context`: float [N_w].
+        """Return log-probabilities (nats) of every word of the vocabulary after `context`: float [N_w].
 
         Args:
             context: the last words before the next, on one line; before them the model sees a line end.
@@ -84,7 +84,7 @@ class Model:
         return self.require(PredictsWords, "log_prob").log_prob(self, self.encode(words))
 
     def event_log_probs(self, ids: np.ndarray, fresh_lines: bool = False) -> np.ndarray:
-        """Log-probabilities (nats) of every event of a text, given those before it: float64 [events].
+        """Return log-probabilities (nats) of every event of a text, given those before it: float64 [events].
 
         Args:
             ids: int32 [events], the words of each line and then <eos>.
@@ -94,11 +94,11 @@ class Model:
         return predicts.event_log_probs(self, np.asarray(ids, np.int32), fresh_lines)
 
     def vectors(self) -> np.ndarray:
-        """The feature vectors of all words: [N_w, N_f]; raises UserError for a model without them."""
+        """Return the feature vectors of all words: [N_w, N_f]; raises UserError for a model without them."""
         return np.asarray(self.require(Embeds, "vectors").vectors(self.params))
 
     def sizes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the parameters by name, or the numbers of n-grams by order."""
+        """Return the shapes of the parameters by name, or the numbers of n-grams by order."""
         ngrams = self.record.capability(HasNGrams)
         if ngrams is not None:  # the begin of a line, which is no word, is the last of the unigrams
             tables = ngrams.table(self.params).tables
@@ -106,18 +106,18 @@ class Model:
         return {name: np.shape(value) for name, value in named_arrays(self.params).items()}
 
     def num_parameters(self) -> int:
-        """The number of parameters, or of n-grams."""
+        """Return the number of parameters, or of n-grams."""
         ngrams = self.record.capability(HasNGrams)
         if ngrams is not None:
             return sum(len(t.keys) for t in ngrams.table(self.params).tables)
         return sum(np.size(value) for value in named_arrays(self.params).values())
 
     def score(self, sentence: str) -> float:
-        """Base-10 logarithm of the probability of a sentence and its end, the history beginning afresh."""
+        """Return base-10 logarithm of the probability of a sentence and its end, the history beginning afresh."""
         return self.scores([sentence])[0]
 
     def scores(self, sentences: Sequence[str]) -> list[float]:
-        """`score` of many sentences at once."""
+        """Compute `score` of many sentences at once."""
         lines = [self.encode([*sentence.split()], end=True) for sentence in sentences]
         if not lines:
             return []
@@ -126,7 +126,7 @@ class Model:
         return [float(total) for total in np.add.reduceat(log_probs, starts)]
 
     def encode(self, words: Sequence[str], end: bool = False) -> np.ndarray:
-        """Ids of words, int32, with <eos> behind them if `end`; an unknown word is <unk>."""
+        """Return ids of words, int32, followed by <eos> if `end`; an unknown word is <unk>."""
         vocabulary = self.vocabulary
         ids = [vocabulary.ids.get(word, -1 if vocabulary.unk is None else vocabulary.unk) for word in words]
         if -1 in ids:
@@ -138,7 +138,7 @@ class Model:
 
 
 def named_arrays(params: Any) -> dict[str, Any]:
-    """The arrays of a pytree by their paths, as in "R" or "dense/kernel"."""
+    """Return the arrays of a pytree by their paths, as in "R" or "dense/kernel"."""
     import jax
 
     leaves = jax.tree_util.tree_flatten_with_path(params)[0]
@@ -146,9 +146,9 @@ def named_arrays(params: Any) -> dict[str, Any]:
 
 
 class Trained(NamedTuple):
-    """What came of a training.
+    """The result of a training.
 
-    model: the trained model; None where time ran out while a model was trained that its structure is built from.
+    model: the trained model; None where time ran out while the model that its structure is built from was trained.
     fitted: how training went; None for counted models, and for a model that was found finished.
     seconds: times, by what they went into.
     stopped: "done" or "max-minutes"; after that, `model` has the best parameters so far, and training can be resumed.
@@ -168,7 +168,7 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
         unfinished: accept the best parameters so far of a training that was stopped before its end.
 
     Raises:
-        UserError: there is no model, or one of another package; it is damaged, or its files do not belong together;
+        UserError: there is no model, or one of another package; it is damaged, or its files are of different models;
             its training has not finished.
     """
     directory = Path(directory)
@@ -185,7 +185,7 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     num_words = getattr(config, "num_words", len(vocabulary))
     if num_words != len(vocabulary):
         what = f"the vocabulary has {len(vocabulary):,} words and the configuration {num_words:,}"
-        raise UserError(what, directory, "its files do not belong together: train it again")
+        raise UserError(what, directory, "its files are of different models: train it again")
     if isinstance(record.fitting, ByCounting):
         manifest.require_whole(directory)
         params = record.fitting.load(directory, len(vocabulary))
@@ -205,10 +205,10 @@ def write_vocabulary(directory: Path, vocabulary: Vocabulary) -> None:
 
 
 def record_of(info: dict[str, Any], directory: Path) -> LanguageModel:
-    """The record of the model in a folder, by what its `config.json` holds.
+    """Return the record of the model in a folder, by what its `config.json` holds.
 
     Raises:
-        UserError: it is not a language model, or of a kind that this version does not know.
+        UserError: it is not a language model, or one that this version does not know.
     """
     name = info.get("model")
     if name in models.MODELS:
@@ -243,7 +243,7 @@ def _load_fitted(
             if getattr(config, field) != value:
                 said = getattr(config, field)
                 what = f"{field} is {said} in its configuration and {value} in its {record.structure.name}"
-                raise UserError(what, directory, "its files do not belong together: train it again")
+                raise UserError(what, directory, "its files are of different models: train it again")
     more, counts = structure_argument(structure), np.ones(len(vocabulary), np.int64)
     like = jax.eval_shape(lambda: fitting.init(jax.random.key(0), config, counts, *more))
     params = checkpoint.load_model(directory / PARAMETERS, like)

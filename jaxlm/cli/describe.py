@@ -30,7 +30,7 @@ def add_export(parser: Parser) -> None:
 
 
 def run_info(args: argparse.Namespace) -> None:
-    """What the model is, its sizes, and how its training went."""
+    """Print what the model is, its sizes, and how its training went."""
     directory = Path(args.directory)
     model = load(directory, unfinished=True)  # it says whether it is
     shown = {name: "x".join(map(str, shape)) for name, shape in model.sizes().items()}

@@ -44,12 +44,11 @@ def add_score(parser: Parser) -> None:
 
 
 def run_eval(args: argparse.Namespace) -> None:
-    """Perplexity, events, unknown words, log-probability."""
+    """Print perplexity, events, unknown words, log-probability."""
     files = required(args, "text", "name a text: --text FILE")
     if not args.mix and (args.weight is not None or args.fit_weight_on):
         raise UserError("there is no second model to mix", "--weight, --fit-weight-on", "name it: --mix DIR2")
-    model = model_command.model_of(args)
-    model.require(PredictsWords, "eval", args.directory)
+    model = model_command.model_of(args, PredictsWords)
     texts = [files] + ([args.fit_weight_on] if args.fit_weight_on else [])
     encoded = [_encode(model, files) for files in texts]
     log_probs = [model.event_log_probs(text.ids) for text in encoded]
@@ -81,9 +80,8 @@ def run_eval(args: argparse.Namespace) -> None:
 
 
 def run_score(args: argparse.Namespace) -> None:
-    """One log10 probability a line."""
-    model = model_command.model_of(args)
-    model.require(PredictsWords, "score", args.directory)
+    """Print one log10 probability a line."""
+    model = model_command.model_of(args, PredictsWords)
     ids = _encode(model, [args.file]).ids
     log_probs = model.event_log_probs(ids, fresh_lines=True)
     scores = line_log_probs(log_probs, ids, model.vocabulary.eos) / LN10
@@ -99,7 +97,7 @@ def _encode(model: Model, files: list[str]) -> Encoded:
 
 
 def _exchange(ids: np.ndarray, model: Model, second: Model, args: argparse.Namespace) -> np.ndarray:
-    """Ids of the same words in the second model's order; the two must know the same words."""
+    """Return ids of the same words in the second model's order; the two must know the same words."""
     if model.vocabulary.words == second.vocabulary.words:
         return ids
     if set(model.vocabulary.words) != set(second.vocabulary.words):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser
+from jaxlm.contract import Capability
 from jaxlm.trained_model import Model, load
 
 
@@ -30,6 +31,9 @@ def add_top(parser: Parser) -> None:
     )
 
 
-def model_of(args: argparse.Namespace) -> Model:
-    """The model that a command names."""
-    return load(args.directory, unfinished=args.unfinished)
+def model_of(args: argparse.Namespace, needed: type[Capability] | None = None) -> Model:
+    """Load the model that a command names; raises UserError where it has not the capability that is needed."""
+    model = load(args.directory, unfinished=args.unfinished)
+    if needed is not None:
+        model.require(needed, args.command, args.directory)
+    return model

@@ -1,4 +1,4 @@
-"""What a model would say: `jaxlm next | sample`."""
+"""Predictions of a model: `jaxlm next | sample`."""
 
 import argparse
 
@@ -34,9 +34,8 @@ def add_sample(parser: Parser) -> None:
 
 
 def run_next(args: argparse.Namespace) -> None:
-    """The most probable next words."""
-    model = model_command.model_of(args)
-    model.require(PredictsWords, "next", args.directory)
+    """Print the most probable next words."""
+    model = model_command.model_of(args, PredictsWords)
     log_p = model.log_prob(reading_of(model.info).prepare(args.context))
     best = np.argsort(-log_p, kind="stable")[: args.top]
     words = [(model.vocabulary.words[i], float(np.exp(log_p[i]))) for i in best]
@@ -50,9 +49,8 @@ def run_next(args: argparse.Namespace) -> None:
 
 
 def run_sample(args: argparse.Namespace) -> None:
-    """Sentences drawn from the model."""
-    model = model_command.model_of(args)
-    model.require(PredictsWords, "sample", args.directory)
+    """Print sentences drawn from the model."""
+    model = model_command.model_of(args, PredictsWords)
     lines = []
     for number in range(args.lines):
         words, ended = sample.sentence(sample.line_generator(args.seed, number), model)

@@ -1,4 +1,4 @@
-"""`jaxlm train MODEL`: the corpus, the training, and what came of it."""
+"""`jaxlm train MODEL`: the corpus, the training, and its results."""
 
 import argparse
 import math
@@ -42,7 +42,7 @@ def _add_options(parser: Parser, model: LanguageModel) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Train a model and say what came of it."""
+    """Train a model and print its results."""
     place, model = output(args, folder=True), models.get(args.model)
     chosen = plan(args, model)
     with _place(model, place) as (out, leads):
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
 
 @contextmanager
 def _place(model: LanguageModel, out: Path) -> Iterator[tuple[Path, bool]]:
-    """Where this process writes the model, and whether it speaks to the user: one of several processes does."""
+    """Yield where this process writes the model, and whether it is the one of several processes that prints."""
     if not isinstance(model.fitting, BySGD):
         yield out, True
         return
@@ -113,11 +113,8 @@ def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:
     valid, test = args.valid or (), args.test or ()
     if not args.train:
         if args.vocab or args.vocab_size or options.given(args, Reading):
-            raise UserError(
-                "the default data is read in one way only",
-                "--vocab, --vocab-size, --lower, …",
-                "give --train FILE",
-            )
+            given = "--vocab, --vocab-size, --lower, …"
+            raise UserError("the default data is read in one way only", given, "give --train FILE")
         return default_text.default(valid, test, args.min_count or 2)
     return user_text.from_files(
         args.train, valid, test,

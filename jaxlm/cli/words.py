@@ -1,4 +1,4 @@
-"""What a model knows of its words: `jaxlm neighbours | tree`."""
+"""The feature vectors and the tree of a model's words: `jaxlm neighbours | tree`."""
 
 import argparse
 from pathlib import Path
@@ -33,7 +33,7 @@ def add_tree(parser: Parser) -> None:
 
 
 def run_neighbours(args: argparse.Namespace) -> None:
-    """The nearest words by the cosine of their feature vectors."""
+    """Print the nearest words by the cosine of their feature vectors."""
     model = model_command.model_of(args)
     units = neighbours.unit_vectors(model.require(Embeds, "neighbours", args.directory).vectors(model.params))
     result: dict[str, Any] = {}
@@ -50,7 +50,7 @@ def run_neighbours(args: argparse.Namespace) -> None:
 
 
 def run_tree(args: argparse.Namespace) -> None:
-    """Statistics of the tree, and its file."""
+    """Print statistics of the tree, and write its file."""
     model = model_command.model_of(args)
     tree = model.require(HasTree, "tree", args.directory).tree(model.structure)
     counts = model.vocabulary.counts

@@ -1,4 +1,4 @@
-"""A corpus: training, validation and test text in one vocabulary, and what tells it from another."""
+"""A corpus: training, validation and test text in one vocabulary, and what identifies it."""
 
 import dataclasses
 import hashlib
@@ -25,14 +25,14 @@ class Corpus(NamedTuple):
     reading: Reading = Reading()  # how the text was read; text given to a trained model is read likewise
 
     def word_counts(self) -> np.ndarray:
-        """How often each word is an event of the training text: int64 [N_w]."""
+        """Return how often each word is an event of the training text: int64 [N_w]."""
         counts = np.zeros(len(self.vocabulary), np.int64)
         for first in range(0, len(self.train), CHUNK):  # np.bincount makes a wider copy of what it counts
             counts += np.bincount(self.train[first : first + CHUNK], minlength=len(counts))
         return counts
 
     def describe(self) -> dict[str, Any]:
-        """What `config.json` holds of it, and a resumed training must find again."""
+        """Return what `config.json` holds of it, and a resumed training must find again."""
         return {
             "name": self.name,
             "source sha256": self.sha256,

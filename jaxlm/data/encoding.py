@@ -70,15 +70,6 @@ def _store(pieces: Iterator[np.ndarray], path: Source | None, memory: int = 0) -
         ) from None
 
 
-def _renamed(ids: np.ndarray, temporary: Path | None, out: Source | None) -> np.ndarray:
-    """Rename a finished file of ids to its final name, under which no partial file ever appears."""
-    if temporary is None or out is None or not isinstance(ids, np.memmap):
-        return ids
-    ids.flush()
-    os.replace(temporary, out)
-    return np.memmap(out, "<i4", "r")
-
-
 def build(
     files: Sequence[Source],
     reading: Reading | None = None,
@@ -124,52 +115,35 @@ def build(
         for i in range(0, len(ids), CHUNK):
             ids[i : i + CHUNK] = final_id[ids[i : i + CHUNK]]
         unknown = sum(n for w, n in counts.items() if w not in vocabulary.ids)
-        return vocabulary, Encoded(_renamed(ids, temporary, out), unknown)
+        if temporary is not None and out is not None and isinstance(ids, np.memmap):
+            ids.flush()
+            os.replace(temporary, out)  # no partial file ever has the final name
+            ids = np.memmap(out, "<i4", "r")
+        return vocabulary, Encoded(ids, unknown)
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
 
 
-def encode(
-    files: Sequence[Source], vocabulary: Vocabulary, reading: Reading | None = None, out: Source | None = None
-) -> Encoded:
-    """Encode files with a given vocabulary, in memory or in a memory-mapped file `out`.
+def encode(files: Sequence[Source], vocabulary: Vocabulary, reading: Reading | None = None) -> Encoded:
+    """Encode files with a given vocabulary.
 
     Raises:
         UserError: if a word is outside a vocabulary without `<unk>` (it can be given no probability), or a file
             cannot be read as text.
     """
-    unknown = 0
-
-    def pieces() -> Iterator[np.ndarray]:
-        nonlocal unknown
-        table = _table(vocabulary)
-        for words, path, lines in tokens(files, reading or Reading()):
-            ids = _ids(words, table)
-            unknown += _replace_unknown(ids, words, vocabulary, path, lines)
-            yield ids
-
-    temporary = None if out is None else Path(f"{os.fspath(out)}.part")
-    try:
-        return Encoded(_renamed(_store(pieces(), temporary), temporary, out), unknown)
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+    table, unknown, pieces = _table(vocabulary), 0, [np.zeros(0, np.int32)]
+    for words, path, lines in tokens(files, reading or Reading()):
+        pieces.append(_ids(words, table))
+        unknown += _replace_unknown(pieces[-1], words, vocabulary, path, lines)
+    return Encoded(np.concatenate(pieces), unknown)
 
 
-def encode_text(
-    text: str, vocabulary: Vocabulary, reading: Reading | None = None, where: str = "the text"
-) -> Encoded:
-    """Encode a string of lines; the last line end may be missing.
-
-    Raises:
-        UserError: as `encode`.
-    """
-    text = (reading or Reading()).prepare(text)
-    text += "" if text.endswith("\n") or not text else "\n"
-    words = split(text)
+def encode_text(text: str, vocabulary: Vocabulary) -> Encoded:
+    """Encode a string of lines, as `encode` does a file; the last line end may be missing."""
+    words = split(text if text.endswith("\n") or not text else f"{text}\n")
     ids = _ids(words, _table(vocabulary))
-    return Encoded(ids, _replace_unknown(ids, words, vocabulary, where, 0))
+    return Encoded(ids, _replace_unknown(ids, words, vocabulary, "the text", 0))
 
 
 def _table(vocabulary: Vocabulary) -> _FixedIds:

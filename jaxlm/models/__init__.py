@@ -21,12 +21,12 @@ MODELS = {
 
 
 def names() -> list[str]:
-    """The names of all models."""
+    """Return the names of all models."""
     return list(MODELS)
 
 
 def get(name: str) -> LanguageModel:
-    """The record of a model.
+    """Return the record of a model.
 
     Raises:
         UserError: no model has this name; the message lists those there are.
@@ -38,14 +38,14 @@ def get(name: str) -> LanguageModel:
 
 
 def having(condition: Callable[[LanguageModel], Any]) -> list[str]:
-    """The names of the models that meet a condition, for messages."""
+    """Return the names of the models that meet a condition, for messages."""
     return [name for name in MODELS if condition(get(name))]
 
 
 def require(
     model: LanguageModel, kind: type[Capability], task: str, where: object | None = None
 ) -> Capability:
-    """The model's capability of this kind, which a task needs.
+    """Return the model's capability of this kind, which a task needs.
 
     Args:
         model: record of the model.
@@ -68,5 +68,5 @@ def require(
 
 
 def _listed(words: list[str]) -> str:
-    """Words in a sentence: "a, b or c"."""
+    """Return words in a sentence: "a, b or c"."""
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -42,7 +42,7 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
-    """Parameters before training (§3.4.1): small Gaussians, and biases that give the base rates.
+    """Return parameters before training (§3.4.1): small Gaussians, and biases that give the base rates.
 
     counts: [N_w], of the training text.
     Differs: a word that never occurs counts as one that occurs once, since its bias would be infinite; the rates
@@ -67,7 +67,7 @@ def predicted_vector(params: Params, context: Array) -> Array:
 
 
 def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
-    """-log P(w_n | w_{1:n-1}) in nats, for ONE example: the specification.
+    """Compute -log P(w_n | w_{1:n-1}) in nats, for ONE example: the specification.
 
     Its gradient is Eq. 3.24-3.25. Differs: there the thesis writes C_i where Eq. 3.16 calls for its
     transpose; we follow 3.16. Dropout on r̂ (0 in the recipe `thesis`) is ours.
@@ -87,17 +87,17 @@ def batch_loss(
 
 
 def log_prob(params: Params, context: Array) -> Array:
-    """log P(w | context) for every word: context int32[c] -> [N_w], nats (Eq. 3.16-3.17)."""
+    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats (Eq. 3.16-3.17)."""
     return jax.nn.log_softmax(params.R @ predicted_vector(params, context) + params.b)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
-    """-log P(word | context) of each example, [B], in nats, no dropout."""
+    """Compute -log P(word | context) of each example, [B], in nats, no dropout."""
     return nll(params.R, params.b, predicted_vector(params, batch.context), batch.word)
 
 
 def program(config: Config) -> Program:
-    """The model as the engine sees it, over a `Text`."""
+    """Return the model as the engine sees it, over a `Text`."""
     return context_program(config, batch_loss, score)
 
 

@@ -89,7 +89,7 @@ def last_layer(params: Params, context: Array, key: Array | None, config: Config
 
 
 def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
-    """-log P(w_n | w_{1:n-1}) in nats, for ONE example: the specification."""
+    """Compute -log P(w_n | w_{1:n-1}) in nats, for ONE example: the specification."""
     z = last_layer(params, example.context, key, config)
     return -jax.nn.log_softmax(params.U @ z + params.b)[example.word]
 
@@ -103,12 +103,12 @@ def batch_loss(
 
 
 def log_prob(params: Params, context: Array, config: Config) -> Array:
-    """log P(w | context) for every word: context int32[c] -> [N_w], nats."""
+    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats."""
     return jax.nn.log_softmax(params.U @ last_layer(params, context, None, config) + params.b)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
-    """-log P(word | context) of each example, [B], in nats, no dropout."""
+    """Compute -log P(word | context) of each example, [B], in nats, no dropout."""
     return nll(params.U, params.b, last_layers(params, batch.context, None, config), batch.word)
 
 
@@ -119,7 +119,7 @@ def last_layers(params: Params, context: Array, keys: Array | None, config: Conf
 
 
 def program(config: Config) -> Program:
-    """The model as the engine sees it, over a `Text`."""
+    """Return the model as the engine sees it, over a `Text`."""
     return context_program(config, batch_loss, score)
 
 

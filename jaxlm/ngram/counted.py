@@ -36,17 +36,17 @@ def _load(directory: Path, num_words: int) -> NGram:
     found = model.load(directory)
     if found.vocab_size != num_words:
         what = f"the n-grams are over {found.vocab_size:,} words and the vocabulary has {num_words:,}"
-        raise UserError(what, directory, "its files do not belong together: train it again")
+        raise UserError(what, directory, "its files are of different models: train it again")
     return found
 
 
 def _log_prob(trained: Any, history: np.ndarray) -> np.ndarray:
-    """Behind a line end, as in `_event_log_probs`."""
+    """Predict after a line end, as `_event_log_probs` does."""
     return trained.params.log_prob(np.concatenate([[trained.vocabulary.eos], history]))
 
 
 def _event_log_probs(trained: Any, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
-    """Every line begins afresh, whatever `fresh_lines` is."""
+    """Score a text; every line begins afresh, whatever `fresh_lines` is."""
     return trained.params.event_log_probs(ids)
 
 

@@ -18,7 +18,7 @@ CACHE_ENTRIES = 2_500_000  # exponentials at a time on a CPU: 10 MB, and enough 
 
 
 def block_rows(batch_size: int, num_words: int) -> int:
-    """How many examples of a minibatch are taken at a time: nearly equal blocks, of the platform's size."""
+    """Return how many examples of a minibatch are taken at a time: nearly equal blocks, of the platform's size."""
     if jax.default_backend() != "cpu":
         return batch_size
     blocks = -(-batch_size * num_words // CACHE_ENTRIES)
@@ -26,7 +26,7 @@ def block_rows(batch_size: int, num_words: int) -> int:
 
 
 def log_normalizer(R: Array, b: Array, r_hat: Array, rows: int | None = None) -> Array:
-    """log Σ_j exp(r̂ᵀr_j + b_j) of each example, the denominator of Eq. 3.17 (Mnih 2010, §3.3).
+    """Compute log Σ_j exp(r̂ᵀr_j + b_j) of each example, the denominator of Eq. 3.17 (Mnih 2010, §3.3).
 
     R: [N_w, N_f]; b: [N_w]; r_hat: [B, N_f]; `rows` examples at a time (None: the platform's choice). Returns
     [B], in nats. Not made for differentiation: see `sum_log_normalizer`.
@@ -48,7 +48,7 @@ def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array, rows: in
 
 
 def nll(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
-    """-log P(word) of each example, [B], in nats; word: int32 [B], the rest as in `log_normalizer`."""
+    """Compute -log P(word) of each example, [B], in nats; word: int32 [B], the rest as in `log_normalizer`."""
     return log_normalizer(R, b, r_hat) - _logit(R, b, r_hat, word)
 
 
@@ -68,7 +68,7 @@ def _sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array, rows: i
 
 
 def _varying_alike(*arrays: Array, like: Array | None = None) -> list[Array]:
-    """Arrays that vary over all axes of a user's `shard_map` over which any of them, or `like`, does.
+    """Return arrays that vary over all axes of a user's `shard_map` over which any of them, or `like`, does.
 
     What is differentiated by hand, and what a loop carries, must agree in that; JAX adds up the gradients of
     replicated parameters. Elsewhere they are as given.

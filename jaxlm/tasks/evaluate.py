@@ -40,13 +40,9 @@ class Evaluation:
         return math.exp(mean) if mean < 700 else math.inf
 
     def record(self) -> dict[str, float]:
-        """What records and JSON hold of it."""
-        return {
-            "perplexity": self.perplexity,
-            "events": self.events,
-            "unknown": self.unknown,
-            "log_prob": self.log_prob,
-        }
+        """Return what records and JSON hold of it."""
+        numbers = {"events": self.events, "unknown": self.unknown, "log_prob": self.log_prob}
+        return {"perplexity": self.perplexity, **numbers}
 
 
 def evaluate(log_probs: ArrayLike, unknown: int = 0) -> Evaluation:

@@ -14,7 +14,7 @@ STEPS = 60  # halvings of [0, 1]: to the last bit of a float64
 
 
 def mix(first: ArrayLike, second: ArrayLike, weight: float = 0.5) -> Floats:
-    """log P_mix = log(α P_first + (1 - α) P_second) (Eq. 3.26), in nats, event by event; weight: α.
+    """Compute log P_mix = log(α P_first + (1 - α) P_second) (Eq. 3.26), in nats, event by event; weight: α.
 
     Raises ValueError for a weight outside [0, 1] and for different numbers of events.
     """
@@ -45,7 +45,7 @@ def slope(first: ArrayLike, second: ArrayLike, weight: float) -> float:
 
 
 def fit_weight(first: ArrayLike, second: ArrayLike) -> float:
-    """The weight α in [0, 1] of the first model that maximises the mixture's likelihood, by bisection (§3.4.2).
+    """Return the weight α in [0, 1] of the first model that maximises the mixture's likelihood, by bisection (§3.4.2).
 
     0.5 where the two models agree on every event.
     """
@@ -64,7 +64,7 @@ def fit_weight(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def average(log_probs: ArrayLike) -> Floats:
-    """log 1/N Σ_i P_i of N models' log-probabilities [N, events]: [events], in nats."""
+    """Compute log 1/N Σ_i P_i of N models' log-probabilities [N, events]: [events], in nats."""
     values = np.asarray(log_probs, np.float64)
     return np.logaddexp.reduce(values, axis=0) - math.log(len(values))
 
@@ -80,7 +80,7 @@ class BiasVariance(NamedTuple):
 
 
 def bias_variance(log_probs: ArrayLike) -> BiasVariance:
-    """Bias and variance (Eq. 4.9, 4.10) of N models' log-probabilities of the same text, [N, events]."""
+    """Return bias and variance (Eq. 4.9, 4.10) of N models' log-probabilities of the same text, [N, events]."""
     values = np.asarray(log_probs, np.float64)
     combined = average(values)
     return BiasVariance(float(-combined.mean()), float((combined - values.mean(axis=0)).mean()))

@@ -18,13 +18,13 @@ class Neighbours(NamedTuple):
 
 
 def unit_vectors(vectors: ArrayLike) -> NDArray[np.float64]:
-    """The rows of a table of word vectors, [N_w, N_f], at length 1; a zero row stays zero."""
+    """Return the rows of a table of word vectors, [N_w, N_f], at length 1; a zero row stays zero."""
     table = np.asarray(vectors, np.float64)
     return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-30)
 
 
 def nearest(units: NDArray[np.float64], word: int, top: int = 10) -> Neighbours:
-    """The `top` words nearest to `word` by r_v·r_w / (|r_v| |r_w|), itself left out; units: of `unit_vectors`."""
+    """Return the `top` words nearest to `word` by cosine, itself left out; units: of `unit_vectors`."""
     cosines = units @ units[word]
     cosines[word] = -np.inf
     ids = np.argsort(-cosines, kind="stable")[: min(top, len(units) - 1)]
@@ -32,7 +32,7 @@ def nearest(units: NDArray[np.float64], word: int, top: int = 10) -> Neighbours:
 
 
 def find(vocabulary: Vocabulary, word: str) -> int:
-    """The id of a word; raises UserError, with a similar word, for one that is not in the vocabulary."""
+    """Return the id of a word; raises UserError, with a similar word, for one that is not in the vocabulary."""
     if word in vocabulary.ids:
         return vocabulary.ids[word]
     close = suggestion(word, vocabulary.words) if len(vocabulary) < 200_000 else ""

@@ -29,5 +29,5 @@ def sentence(generator: np.random.Generator, model: Model, longest: int = 100) -
 
 
 def line_generator(seed: int, line: int) -> np.random.Generator:
-    """The generator of one line of a seed: line k is the same however many are drawn."""
+    """Return the generator of one line of a seed: line k is the same however many are drawn."""
     return np.random.default_rng([seed, line])

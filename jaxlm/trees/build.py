@@ -9,24 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxfit.errors import UserError
-from jaxlm.trees.clustering import average_features, log_odds, spread
-from jaxlm.trees.file import load, save
-from jaxlm.trees.paths import (
-    Paths,
-    Statistics,
-    Tree,
-    base_rates,
-    levels,
-    node_biases,
-    paths,
-    renumbered,
-    statistics,
-)
-
-__all__ = [
-    "Kind", "Paths", "Rule", "Statistics", "Tree", "average_features", "base_rates", "build", "cluster", "huffman",
-    "join", "load", "node_biases", "paths", "random_tree", "save", "statistics",
-]  # fmt: skip
+from jaxlm.trees.clustering import log_odds, spread
+from jaxlm.trees.paths import Tree, levels, renumbered
 
 Ints = NDArray[np.integer]
 Rule = Literal["balanced", "adaptive", "noisy-adaptive"]
@@ -57,7 +41,7 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
 
     Args:
         key: a jax.random key; equal keys give equal trees.
-        features: [N_w, D]; in the thesis `average_features`.
+        features: [N_w, D]; in the thesis `clustering.average_features`.
         rule: "balanced" sorts words by p and puts the upper half to the left. "adaptive" puts a word to the component
             with the higher responsibility, or to both sides if |p - 1/2| < epsilon. "noisy-adaptive" does likewise,
             but outside that band puts a word to the left with probability p.
@@ -168,7 +152,7 @@ def build(
         kind: how the tree is built.
         key: a jax.random key; copy i is built with `fold_in(key, i)`.
         num_words: N_w.
-        features: [N_w, D], for the kinds that cluster.
+        features: [N_w, D], for the rules that cluster.
         counts: [N_w], for "huffman", whose copies are all equal.
         epsilon: as in `cluster`.
         copies: number of trees that are joined.

@@ -16,7 +16,7 @@ Ints = NDArray[np.integer]
 STEPS = 10  # as in the thesis
 RELATIVE_FLOOR = 1e-2  # minimum variance of a component, relative to that of its set
 ABSOLUTE_FLOOR = 1e-12  # minimum variance, for sets of equal vectors; the variance over all words is 1
-BLOCK = 4096  # rows that are fitted together, few enough to stay in a processor's cache
+BLOCK = 4096  # rows that are fitted at a time, few enough for a processor's cache
 
 
 class Mixture(NamedTuple):

@@ -39,10 +39,8 @@ class Paths(NamedTuple):
 class Statistics(NamedTuple):
     """The statistics of a tree in Table 4.3."""
 
-    mean_code_length: (
-        float  # total length of all codes of a word, averaged over the words of the training text
-    )
-    mean_codes: float  # number of codes of a word, averaged over the words of the training text
+    mean_code_length: float  # total length of all codes of a word, averaged over the training text
+    mean_codes: float  # number of codes of a word, averaged over the training text
     num_nodes: int  # non-leaf nodes, each of which has a feature vector
 
 
@@ -94,7 +92,7 @@ def paths(tree: Tree) -> Paths:
     entries_node = np.empty(code_nodes[-1], np.int32)
     entries_sign = np.empty(code_nodes[-1], np.int8)
     position, node, sign = code_nodes[1:] - 1, at.astype(np.int32), (1 - 2 * side).astype(np.int8)
-    while len(node):  # all codes are followed upwards together, until they reach the root
+    while len(node):  # all codes are followed upwards at once, until they reach the root
         entries_node[position], entries_sign[position] = node, sign
         sign, node = sign_from_parent[node], parent[node]
         unfinished = node >= 0

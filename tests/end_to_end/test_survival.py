@@ -72,14 +72,14 @@ def epochs(folder):
 
 
 def stored(path):
-    """All arrays of a checkpoint, by name, without telling the reader what to expect."""
+    """All arrays of a checkpoint, by name, without a template."""
     with ocp.StandardCheckpointer() as orbax:
         arrays = orbax.restore(path.absolute() / "arrays")
     return {jax.tree_util.keystr(k): np.asarray(v) for k, v in jax.tree_util.tree_leaves_with_path(arrays)}
 
 
 def last(folder):
-    """The last checkpoint, kept from removal: the state with the optimizer's, best so far."""
+    """The last checkpoint, saved from removal: the state with the optimizer's, best so far."""
     return folder / "last" if (folder / "last").exists() else checkpoint.every(folder)[-1]
 
 
@@ -96,7 +96,7 @@ def assert_same_training(one, other):
         assert [k for k in a if a[k].tobytes() != b[k].tobytes()] == []
 
 
-def test_a_training_killed_anywhere_ends_as_if_it_had_not_been(tmp_path):
+def test_killed_training_matches_uninterrupted_training(tmp_path):
     whole, killed, cache = tmp_path / "whole", tmp_path / "killed", tmp_path / "cache"
     ended(process(whole, cache))
     for moment, count, bootstrap_epochs, model_epochs in KILLS:
@@ -204,7 +204,7 @@ def contents(folder):
     [("_check_finite", 20, 1, 5), ("_end_epoch", 2, 2, 0), ("_end_epoch", 4, 4, 0)],
     ids=["step", "validation", "last validation"],
 )
-def test_ctrl_c_saves_and_the_training_goes_on(
+def test_ctrl_c_saves_and_training_resumes(
     tmp_path, whole, small_chunks, monkeypatch, where, count, epoch, at
 ):
     handler = signal.getsignal(signal.SIGINT)
@@ -245,7 +245,7 @@ def test_stages_share_the_time_of_a_run(tmp_path, monkeypatch):
     assert 99.0 < given[1] < given[0] <= 100.0
 
 
-def test_the_checkpoint_before_a_torn_one_serves(tmp_path, whole, small_chunks, monkeypatch):
+def test_the_checkpoint_before_a_torn_one_is_used(tmp_path, whole, small_chunks, monkeypatch):
     stop_at(monkeypatch, tmp_path, 8)
     for file in ("arrays", "state.json", "manifest.json"):
         _, newest = checkpoint.every(tmp_path)
@@ -326,16 +326,16 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
-@pytest.mark.parametrize("room", [0, 16, 40], ids=["seen beforehand", "no file", "some files"])
+@pytest.mark.parametrize("free_kib", [0, 16, 40], ids=["noticed before writing", "no file", "some files"])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of the writer's threads
-def test_a_full_disk_is_one_error_and_loses_nothing(whole, small_disk, small_chunks, monkeypatch, room):
+def test_a_full_disk_is_one_error_and_loses_nothing(whole, small_disk, small_chunks, monkeypatch, free_kib):
     folder, ballast = small_disk / "model", small_disk / "ballast"
     stop_at(monkeypatch, folder, 10)
     saved = contents(checkpoint.latest(folder))
     free = os.statvfs(small_disk)
-    ballast.write_bytes(b"0" * (free.f_bavail * free.f_frsize - 1024 * room))
+    ballast.write_bytes(b"0" * (free.f_bavail * free.f_frsize - 1024 * free_kib))
     with monkeypatch.context() as patch:
-        if room:
+        if free_kib:
             patch.setattr(checkpoint, "OVERHEAD", -(10**9))
         with pytest.raises(UserError, match=r"No space left on device.*free some space"):
             training(folder, resume=True, checkpoint_minutes=2.5 / 60)

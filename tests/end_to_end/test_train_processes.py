@@ -34,12 +34,12 @@ def test_two_processes_train_a_model_over_a_learned_tree_as_one_does(tmp_path, c
     ]  # fmt: skip
     assert main([*command, "--out", str(one), "--devices", "2"]) == 0
     expected = json.loads(capsys.readouterr().out)
-    (told, _), (silent, nothing) = (process.communicate(timeout=240) for process in both)
+    (printed, _), (silent, nothing) = (process.communicate(timeout=240) for process in both)
     assert [process.returncode for process in both] == [0, 0]
 
     assert nothing == ""
     assert all(line.startswith("[Gloo]") for line in silent.splitlines())
-    assert json.loads(told.splitlines()[-1])["test"] == expected["test"]
+    assert json.loads(printed.splitlines()[-1])["test"] == expected["test"]
     for name in ("journal.jsonl", "bootstrap/journal.jsonl"):
         assert (one / name).read_bytes() == (two / name).read_bytes()
     a, b = jaxlm.load(one), jaxlm.load(two)

@@ -1,13 +1,13 @@
-"""What tests of language models share: a tree of each kind, a trained model of each kind, the command."""
+"""What tests of language models share: trees of all rules, trained models, the command."""
 
 import pytest
 
 from jaxlm.cli.main import main
-from jaxlm.trees.build import Tree
+from jaxlm.trees.paths import Tree
 from small_models import SMALL, write_text
 from word_trees import make_tree
 
-KINDS = [
+TREES = [
     ("random", 0.0, 1, False),
     ("balanced", 0.0, 1, False),
     ("adaptive", 0.0, 1, False),
@@ -22,14 +22,14 @@ KINDS = [
 ]
 
 
-@pytest.fixture(params=KINDS, ids=lambda k: f"{k[0]}({k[1]})x{k[2]}{'r' if k[3] else ''}")
+@pytest.fixture(params=TREES, ids=lambda k: f"{k[0]}({k[1]})x{k[2]}{'r' if k[3] else ''}")
 def tree(request) -> Tree:
     return make_tree(*request.param)
 
 
 @pytest.fixture(scope="session")
 def place(tmp_path_factory):
-    """A folder with texts and a trained model of each kind."""
+    """A folder with texts and a trained model of most names."""
     folder = tmp_path_factory.mktemp("cli")
     files = {
         name: write_text(folder / f"{name}.txt", seed) for seed, name in enumerate(["train", "valid", "test"])

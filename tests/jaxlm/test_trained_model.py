@@ -79,7 +79,7 @@ def test_a_vocabulary_of_another_size_is_refused(copy, name):
     folder = copy(name)
     with (folder / "vocabulary.txt").open("a") as file:
         file.write("another\t1\n")
-    assert "do not belong together" in refusal(folder)
+    assert "are of different models" in refusal(folder)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_predictions_are_of_full_precision_without_the_command(monkeypatch):
     assert seen == ["highest", "highest"]
 
 
-def test_vectors_and_sizes():
+def test_vectors_and_sizes_are_those_of_the_parameters():
     model = small_lbl()
     np.testing.assert_array_equal(model.vectors(), model.params.R)
     assert model.sizes() == {"R": (13, 7), "C": (3, 7, 7), "b": (13,)}

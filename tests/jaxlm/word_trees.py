@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from jaxlm.trees import build as trees
-from jaxlm.trees.build import Tree
+from jaxlm.trees.paths import Tree
 
 KEY = jax.random.key(7)
 NUM_WORDS = 61

@@ -83,7 +83,7 @@ class Batch(NamedTuple):
 
 
 def make_data(ids: np.ndarray, tree: Tree, config: Any, eos: int) -> Data:
-    """A text with the paths of all words, on the device; ids: int32 [events]."""
+    """Return a text with the paths of all words, on the device; ids: int32 [events]."""
     every = paths(tree)
     is_hot = every.nodes < config.num_hot
     hot, cold = tabulate(every, is_hot), tabulate(every, ~is_hot)
@@ -93,7 +93,7 @@ def make_data(ids: np.ndarray, tree: Tree, config: Any, eos: int) -> Data:
 
 
 def num_examples(data: Data) -> int:
-    """The events of a text."""
+    """Return the events of a text."""
     return int(data.text.events)
 
 
@@ -125,7 +125,7 @@ def costs(data: Data) -> NDArray[np.int32]:
 
 
 def words_of(data: Data) -> NDArray[np.int32]:
-    """The words of the text, on the host."""
+    """Return the words of the text, on the host."""
     first = data.context_size
     return np.asarray(data.text.padded)[first : first + int(data.text.events)]
 
@@ -149,7 +149,7 @@ def gather(data: Data, index: Array, capacity: tuple[int, int, int], config: Any
 
 
 def tiles(table: Table, word: Array, first_slot: Array, capacity: int, filler: int) -> Tiles:
-    """The tiles of the words [B], end to end; first_slot: int32[B], the slot of each word's first code."""
+    """Return the tiles of the words [B], end to end; first_slot: int32[B], the slot of each word's first code."""
     owner, position, real = spread(table.start, word, capacity)
     at = jnp.minimum(owner, word.shape[0] - 1)
     # padding reads the table's empty last tile: were it zeroed here, XLA would fuse the choice into each loop over

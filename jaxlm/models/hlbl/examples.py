@@ -28,7 +28,7 @@ class Example(NamedTuple):
 
 
 def padded_paths(tree: Tree) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    """The paths to all leaves of all words, padded to the longest.
+    """Return the paths to all leaves of all words, padded to the longest.
 
     Returns:
         Nodes and signs, [N_w, codes, depth]; signs are 0 for padding.
@@ -45,7 +45,7 @@ def padded_paths(tree: Tree) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
 
 
 def examples(ids: np.ndarray, tree: Tree, context_size: int, eos: int, across_lines: bool = True) -> Example:
-    """All examples of a text over a tree; the arguments are those of `jaxlm.context_model.examples`."""
+    """Return all examples of a text over a tree; the arguments are those of `jaxlm.context_model.examples`."""
     nodes, signs = padded_paths(tree)
     contexts, words = context_model.examples(ids, context_size, eos, across_lines)
     return Example(contexts, jnp.asarray(nodes)[words], jnp.asarray(signs)[words])

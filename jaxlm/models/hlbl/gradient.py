@@ -33,7 +33,7 @@ class Forward(NamedTuple):
 def forward(
     R: Weights, C: Array, Q: Weights, b: Weights, batch: Batch, mask: Array | None, num_hot: int
 ) -> Forward:
-    """-log P(word | context) of each example (Eq. 4.4-4.7); mask: [B, N_f] multiplies r̂ (dropout)."""
+    """Compute -log P(word | context) of each example (Eq. 4.4-4.7); mask: [B, N_f] multiplies r̂ (dropout)."""
     read = R.scale * R.value.at[batch.context].get(mode="clip")
     r_hat = C[0][None] * read[0]
     for j in range(1, C.shape[0]):  # a plain sum is not vectorised
@@ -58,7 +58,7 @@ def gradient(
     mask: Array | None,
     num_hot: int,
 ) -> tuple[Array, tuple[tuple[Part, ...], Array, tuple[Part, ...], tuple[Part, ...]]]:
-    """Sum of weight * loss over the examples, and its gradient by R, C, Q and b."""
+    """Compute the sum of weight * loss over the examples, and its gradient by R, C, Q and b."""
     loss, hot, cold, read, r_hat = forward(R, C, Q, b, batch, mask, num_hot)
     B = r_hat.shape[0]
     hot *= weight[batch.hot.owner][:, None]
@@ -86,13 +86,13 @@ def gradient(
 
 
 def _flat(hot: Tiles, num_hot: int) -> Array:
-    """The positions of hot decisions in a matrix [B, num_hot] laid flat; padding past its end."""
+    """Return the positions of hot decisions in a matrix [B, num_hot] laid flat; padding past its end."""
     inside = hot.node < num_hot
     return jnp.where(inside, hot.owner[:, None] * num_hot + hot.node, jnp.iinfo(jnp.int32).max)
 
 
 def _decide(batch: Batch, hot: Array, cold: Array) -> tuple[Array, Array, Array]:
-    """The loss of each example, [B], and its derivatives by the logits `hot` and `cold`, [T, TILE] each."""
+    """Return the loss of each example, [B], and its derivatives by the logits `hot` and `cold`, [T, TILE] each."""
     B = batch.context.shape[1]
     log_code = jnp.zeros(B if batch.owner is None else batch.owner.shape, hot.dtype)
     slopes = []
@@ -120,7 +120,7 @@ def _decide(batch: Batch, hot: Array, cold: Array) -> tuple[Array, Array, Array]
 
 
 def _dots(Q: Array, r_hat: Array, cold: Tiles) -> Array:
-    """r̂·q of each decision, [T, TILE]."""
+    """Compute r̂·q of each decision, [T, TILE]."""
     blocks = next(n for n in (4, 5, 3, 2, 1) if Q.shape[1] % n == 0)
     width = Q.shape[1] // blocks
     Q, r_hat = Q.reshape(-1, blocks, width), r_hat.reshape(-1, blocks, width)
@@ -133,7 +133,7 @@ def _dots(Q: Array, r_hat: Array, cold: Tiles) -> Array:
 
 
 def _weighted_rows(Q: Array, g: Array, cold: Tiles) -> Array:
-    """Σ g q over the decisions of each tile: [T, N_f]."""
+    """Compute Σ g q over the decisions of each tile: [T, N_f]."""
     rows = g[:, 0][:, None] * Q.at[cold.node[:, 0]].get(mode="clip")
     for j in range(1, TILE):
         rows += g[:, j][:, None] * Q.at[cold.node[:, j]].get(mode="clip")
@@ -141,7 +141,7 @@ def _weighted_rows(Q: Array, g: Array, cold: Tiles) -> Array:
 
 
 def _sums(x: Array) -> Array:
-    """Σ over axis 1 of [c, B, N_f]: some rows by unrolled addition, what is left by products with ones."""
+    """Compute Σ over axis 1 of [c, B, N_f]: some rows by unrolled addition, the rest by products with ones."""
     few = next(n for n in (8, 5, 4, 3, 2, 1) if x.shape[1] % n == 0)
     x = x.reshape(x.shape[0], few, -1, x.shape[2])
     partial = x[:, 0]

@@ -57,7 +57,7 @@ class Params(NamedTuple):
 
 
 def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
-    """Parameters before training (§4.6.1): small Gaussians, and biases that give the base rates.
+    """Return parameters before training (§4.6.1): small Gaussians, and biases that give the base rates.
 
     node_biases: [nodes], of `tree_paths.node_biases`.
     Differs: C is small Gaussians around 1/c, where §4.6.1 draws all weights around 0: Eq. 4.7 would then begin
@@ -76,7 +76,7 @@ def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
 
 
 def loss(params: Params, example: tuple[Array, Array, Array], key: Array | None, config: Config) -> Array:
-    """-log P(word | context) in nats, for ONE example: the specification.
+    """Compute -log P(word | context) in nats, for ONE example: the specification.
 
     example: context int32[c], oldest first; nodes and signs int32[codes, depth] of the word's codes, +1 where
     the code goes left, -1 right, 0 beyond its end. A code that is all 0 is none.
@@ -112,7 +112,7 @@ def batch_loss(
 def gradient(
     weights: Any, batch: Batch, weight: Array, keys: Array, config: Config
 ) -> tuple[Array, Metrics, Any]:
-    """`batch_loss` and its gradient, in parts, by the fast way of `jaxlm.models.hlbl.gradient`."""
+    """Compute `batch_loss` and its gradient, in parts, by `jaxlm.models.hlbl.gradient`."""
     R, C, Q, b = weights
     mask = None
     if config.dropout:
@@ -123,20 +123,20 @@ def gradient(
 
 
 def segment_logsumexp(x: Array, segment: Array, num_segments: int) -> Array:
-    """log sum exp of the entries of each segment; every segment must have one."""
+    """Compute log sum exp of the entries of each segment; every segment must have one."""
     largest = jax.lax.stop_gradient(jax.ops.segment_max(x, segment, num_segments, indices_are_sorted=True))
     e = jnp.exp(x - largest.at[segment].get(mode="fill", fill_value=jnp.inf))
     return largest + jnp.log(jax.ops.segment_sum(e, segment, num_segments, indices_are_sorted=True))
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """The rows of R, Q and b that a minibatch reads; C is dense."""
+    """Return the rows of R, Q and b that a minibatch reads; C is dense."""
     nodes = jnp.concatenate([batch.hot.node.reshape(-1), batch.cold.node.reshape(-1)])
     return Params(R=batch.context.reshape(-1), C=None, Q=nodes, b=nodes)  # type: ignore[arg-type]
 
 
 def log_prob(params: Params, context: Array, children: Array, num_words: int) -> Array:
-    """log P(w | context) for every word: float[N_w], nats (Eq. 4.4-4.6).
+    """Compute log P(w | context) for every word: float[N_w], nats (Eq. 4.4-4.6).
 
     The log-probabilities of all decisions are summed from the root down by pointer doubling: log2(depth)
     passes over the nodes, whatever the tree.
@@ -145,7 +145,7 @@ def log_prob(params: Params, context: Array, children: Array, num_words: int) ->
     logit = params.Q @ r_hat + params.b
     decision = jnp.stack([jax.nn.log_sigmoid(logit), jax.nn.log_sigmoid(-logit)], axis=1)  # [nodes, 2]
     n = logit.shape[0]
-    # inner node -> its parent and the decision that leads to it; leaves are written to the place past the end
+    # inner node -> its parent and the decision that leads to it; leaves are written past the end
     inner = jnp.where(children >= 0, children, n)
     parents = jnp.broadcast_to(jnp.arange(n, dtype=jnp.int32)[:, None], (n, 2))
     above = jnp.zeros(n + 1, jnp.int32).at[inner].set(parents)[:n]
@@ -165,14 +165,14 @@ def log_prob(params: Params, context: Array, children: Array, num_words: int) ->
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
-    """-log P(word | context), float32[B], in nats, no dropout."""
+    """Compute -log P(word | context), float32[B], in nats, no dropout."""
     one = jnp.ones((), params.R.dtype)
     R, Q, b = (Weights(table, one, None, None) for table in (params.R, params.Q, params.b))
     return hlbl_gradient.forward(R, params.C, Q, b, batch, None, config.num_hot).loss
 
 
 def texts_over(tree: Tree, config: Config, eos: int) -> Callable[[np.ndarray], Data]:
-    """`make_data` of any number of texts, over one tree whose tables are made once, when first needed."""
+    """`make_data` of any number of texts, over one tree, whose tables are made once, when first needed."""
 
     @cache
     def tables() -> Data:
@@ -182,7 +182,7 @@ def texts_over(tree: Tree, config: Config, eos: int) -> Callable[[np.ndarray], D
 
 
 def program(config: Config) -> Program:
-    """The model as the engine sees it, over `Data`."""
+    """Return the model as the engine sees it, over `Data`."""
     return Program(
         config=config, size=num_examples, batch=gather, loss=batch_loss, score=score,
         metric=Metric("perplexity", np.exp), sparse=Sparse(touched, gradient), ragged=Ragged(costs),

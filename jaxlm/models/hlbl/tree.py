@@ -1,4 +1,4 @@
-"""The tree that a hierarchical model is trained over: which one, how it is built, its file (Mnih 2010, §4.4)."""
+"""The tree over words of a hierarchical model: its options, how it is built, its file (Mnih 2010, §4.4)."""
 
 import hashlib
 import json
@@ -55,7 +55,7 @@ class TreeOptions:
 
 
 def num_hot(num_nodes: int, num_words: int) -> int:
-    """How many of the most visited nodes take part in a minibatch as one dense matrix product.
+    """Return how many of the most visited nodes take part in a minibatch as one dense matrix product.
 
     Dense, a node costs the same whether visited or not, about as much as 30 visits one by one in a minibatch of 1000.
     More codes per word visit more nodes that often.
@@ -71,12 +71,12 @@ def check(options: TreeOptions) -> None:
         if getattr(options, name) != getattr(TreeOptions(), name):
             raise UserError(f"--{name} is for building a tree", f"--tree {options.tree}", "leave one out")
     if not Path(options.tree).exists():
-        what = f"there is no tree kind or file {options.tree!r}"
+        what = f"there is no rule for trees or file {options.tree!r}"
         raise UserError(what, "--tree", suggestion(options.tree, RULES))
 
 
 def origin(options: TreeOptions) -> dict[str, Any]:
-    """What determines a tree that is built, besides corpus and seed; {} for one from a file."""
+    """Return what determines a tree that is built, besides corpus and seed; {} for one from a file."""
     if options.tree not in RULES:
         return {}
     bootstrap = None if options.bootstrap is None else fingerprint(Path(options.bootstrap))
@@ -88,14 +88,14 @@ def origin(options: TreeOptions) -> dict[str, Any]:
 
 
 def fingerprint(directory: Path) -> str:
-    """The digest of all that determined a trained model, from its `config.json`."""
+    """Return the digest of all that determined a trained model, from its `config.json`."""
     info = read_info(directory)
     made = {name: info.get(name) for name in ("config", "recipe", "seed", "corpus", "tree")}
     return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
 
 
 def first_stage(options: TreeOptions) -> TreeOptions | None:
-    """The tree of the model whose word features this tree is built from: a random one (§4.4)."""
+    """Return the tree of the model whose word features this tree is built from: a random one (§4.4)."""
     learned = options.tree in RULES and options.tree not in UNLEARNED
     return TreeOptions("random") if learned and options.bootstrap is None else None
 
@@ -122,7 +122,7 @@ def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) 
 
 
 def stand_in(options: TreeOptions, num_words: int, counts: np.ndarray) -> Tree:
-    """A random tree with about as many nodes and decisions a word as the tree that `build` would give."""
+    """Return a random tree with about as many nodes and decisions a word as the tree that `build` would give."""
     copies = options.copies
     if options.tree not in UNLEARNED:
         copies = STAND_INS.get((options.epsilon, options.copies), copies)

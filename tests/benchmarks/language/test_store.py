@@ -10,6 +10,7 @@ from benchmarks.language import scales
 from benchmarks.language.store import LanguageStore, Spec, subtrees
 from benchmarks.language.tables import kn
 from jaxlm.trees import build as trees
+from jaxlm.trees import paths as tree_paths
 
 
 def test_an_epoch_that_was_resumed_counts_by_its_speed() -> None:
@@ -31,7 +32,7 @@ def test_subtrees_are_those_that_were_joined() -> None:
     assert len(again) == 4
     for part, found in zip(parts, again, strict=True):
         assert found.num_words == 11
-        assert trees.paths(found).signs.tolist() == trees.paths(part).signs.tolist()
+        assert tree_paths.paths(found).signs.tolist() == tree_paths.paths(part).signs.tolist()
 
 
 def test_identity_is_all_that_determines_a_model_and_nothing_else(tmp_path: Path) -> None:

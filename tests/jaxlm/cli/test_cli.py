@@ -15,7 +15,7 @@ from jaxlm.cli.main import main
 from jaxlm.tasks.evaluate import LN10
 from small_models import SMALL
 
-KINDS = ["unigram", "gt", "kn", "lbl", "hlbl"]
+MODELS = ["unigram", "gt", "kn", "lbl", "hlbl"]
 
 
 def stdin(content):
@@ -34,7 +34,7 @@ def call_json(call):
     return run
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MODELS)
 def test_eval_sums_the_models_event_log_probabilities(place, call, call_json, kind):
     result = call_json("eval", place / kind, "--text", place / "test.txt")
     words = (place / "test.txt").read_text().replace("\n", " <eos> ").split()
@@ -49,7 +49,7 @@ def test_eval_sums_the_models_event_log_probabilities(place, call, call_json, ki
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MODELS)
 def test_score_is_the_sum_over_each_line(place, call, monkeypatch, kind):
     sentences = ["The he saw it", "", "The nobody broke novelties"]
     monkeypatch.setattr(sys, "stdin", stdin("\n".join(sentences).encode()))
@@ -64,7 +64,7 @@ def test_score_is_the_sum_over_each_line(place, call, monkeypatch, kind):
     assert scores[2] == pytest.approx(chain / LN10, rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MODELS)
 def test_next_gives_the_most_probable_words(place, call, call_json, kind):
     model = jaxlm.load(place / kind)
     rows = call_json("next", place / kind, "The he", "--top", len(model.vocabulary))["words"]
@@ -97,15 +97,15 @@ def test_neighbours_are_nearest_by_cosine(place, call, call_json):
     assert call("neighbours", place / "lbl", "he", "she").startswith("he: ")
 
 
-def test_tree_is_told_written_and_used_again(place, call, call_json, tmp_path):
-    told = call_json("tree", place / "hlbl", "--out", tmp_path / "codes.txt")
+def test_tree_is_described_written_and_used_again(place, call, call_json, tmp_path):
+    found = call_json("tree", place / "hlbl", "--out", tmp_path / "codes.txt")
     lines = [line.split("\t") for line in (tmp_path / "codes.txt").read_text().splitlines()]
     assert sum(2.0 ** -len(code) for _, code in lines) == 1  # a whole binary tree, by Kraft
-    assert told["num_nodes"] == len(lines) - 1
+    assert found["num_nodes"] == len(lines) - 1
     model = jaxlm.load(place / "hlbl")
     rate = model.vocabulary.counts / model.vocabulary.counts.sum()
     codes = np.bincount([model.vocabulary.ids[word] for word, _ in lines], minlength=len(rate))
-    assert told["mean_codes"] == pytest.approx(rate @ codes)
+    assert found["mean_codes"] == pytest.approx(rate @ codes)
     assert "non-leaf nodes" in call("tree", place / "hlbl", "--out", tmp_path / "tree.npz")
     files = [argument for name in ("train", "valid") for argument in (f"--{name}", place / f"{name}.txt")]
     command = ["train", "hlbl", *files, "--min-count", 2, *SMALL, "--epochs", 1, "--out", tmp_path / "again"]
@@ -114,15 +114,15 @@ def test_tree_is_told_written_and_used_again(place, call, call_json, tmp_path):
     assert not (tmp_path / "again" / "bootstrap").exists()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_info(place, call, call_json, kind):
-    told = call_json("info", place / kind)
-    assert told["model"] == str(place / kind) or told["model"] == kind
-    assert told["words"] == len(jaxlm.load(place / kind).vocabulary)
+@pytest.mark.parametrize("kind", MODELS)
+def test_info_has_the_models_name_and_words(place, call, call_json, kind):
+    found = call_json("info", place / kind)
+    assert found["model"] == str(place / kind) or found["model"] == kind
+    assert found["words"] == len(jaxlm.load(place / kind).vocabulary)
     assert f"model         {kind}, " in call("info", place / kind)
 
 
-def test_export_reads_back(place, call, call_json, tmp_path):
+def test_exported_files_hold_the_models_numbers(place, call, call_json, tmp_path):
     call("export", place / "kn", "--format", "arpa", "--out", tmp_path / "kn.arpa.gz")
     assert gzip.decompress((tmp_path / "kn.arpa.gz").read_bytes()).startswith(b"\\data\\\nngram 1=")
     text = ["--text", place / "test.txt"]
@@ -181,7 +181,7 @@ def test_models_that_number_the_same_words_differently_can_be_mixed(place, call_
     assert mixed["perplexity"] == pytest.approx(alone["perplexity"], rel=1e-9)
 
 
-def test_train_tells_what_came_of_it_and_where_validation_came_from(place, call_json, capsys, tmp_path):
+def test_train_prints_results_and_the_origin_of_validation_text(place, call_json, capsys, tmp_path):
     command = ["train", "lbl", "--train", place / "train.txt", "--test", place / "test.txt", "--min-count", 2]
     command += [*SMALL, "--epochs", 1, "--seed", 3, "--out", tmp_path / "lbl", "--json"]
     assert main([str(argument) for argument in command]) == 0
@@ -203,7 +203,7 @@ def test_train_tells_what_came_of_it_and_where_validation_came_from(place, call_
     assert {name: later[name] for name in result["test"]} == result["test"]
 
 
-def test_the_default_data_is_used_and_said(tmp_path, capsys):
+def test_default_data_is_used_with_a_note(tmp_path, capsys):
     assert main(["train", "kn", "--order", "2", "--out", str(tmp_path / "kn"), "--json"]) == 0
     out, err = capsys.readouterr()
     assert "no --train: the default data is used" in err
@@ -232,7 +232,7 @@ def test_standard_input_is_a_training_text(place, call_json, monkeypatch, tmp_pa
 
 
 @pytest.mark.parametrize("model", ["lbl", "hlbl"])
-def test_help_tells_meaning_default_and_unit(model, capsys):
+def test_help_shows_meaning_default_and_unit(model, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["train", model, "--help"])
     assert ended.value.code == 0

@@ -1,4 +1,4 @@
-"""What users of `jaxlm` get wrong, and what befalls them: damaged models, a full disk, warnings, Ctrl-C."""
+"""Mistakes of users of `jaxlm`, and failures: damaged models, a full disk, warnings, Ctrl-C."""
 
 import errno
 import gzip
@@ -59,7 +59,7 @@ TRAIN_MISTAKES = {
     "damaged gzip": ("kn --train {bad}/damaged.gz", "the gzip file is damaged"),
     "mistyped option": ("kn --train {ok} --ordr 3", "there is no option --ordr (jaxlm train kn) - did you mean"),
     "option of another model": ("kn --train {ok} --copies 2", "there is no option --copies"),
-    "both kinds": ("kn --train {ok} --backoff --interpolated", "not allowed with"),
+    "opposite options": ("kn --train {ok} --backoff --interpolated", "not allowed with"),
     "two vocabularies": ("kn --train {ok} --vocab-size 9 --min-count 2", "not allowed with"),
     "no number": ("kn --train {ok} --order three", "(--order)"),
     "unknown model": ("knn --train {ok}", "there is no model 'knn' (jaxlm train) - did you mean kn?"),
@@ -67,7 +67,7 @@ TRAIN_MISTAKES = {
     "unknown tree": ("hlbl --train {ok} --tree balancd", "did you mean balanced?"),
     "no tree in the file": ("hlbl --train {ok} --valid {ok} --tree {ok}", "not a tree file"),
     "tree options for a tree file": ("hlbl --train {ok} --tree {ok} --copies 2", "--copies"),
-    "bootstrap of another kind": ("hlbl --train {ok} --valid {ok} --bootstrap {place}/kn", "not an hlbl"),
+    "bootstrap of another model": ("hlbl --train {ok} --valid {ok} --bootstrap {place}/kn", "not an hlbl"),
     "unknown parameter": ("lbl --train {ok} --rate Z=1", "no parameter is called 'Z' (--rate)"),
     "rate that is none": ("lbl --train {ok} --rate fast", "'fast' is not a number (--rate)"),
     "unknown optimizer": ("lbl --train {ok} --optimizer sdg", "did you mean sgd?"),
@@ -136,7 +136,7 @@ def test_a_damaged_model_is_named(place, complaint, call, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["kn", "lbl", "hlbl"])
-def test_two_words_that_changed_places_are_damage(place, complaint, kind, tmp_path):
+def test_exchanged_words_are_damage(place, complaint, kind, tmp_path):
     shutil.copytree(place / kind, tmp_path / kind)
     path = tmp_path / kind / "vocabulary.txt"
     *others, one, two = path.read_text().splitlines(keepends=True)
@@ -151,7 +151,7 @@ def test_models_of_different_words_cannot_be_mixed(place, call, complaint, tmp_p
     assert "different vocabularies" in line
 
 
-def test_a_full_disk_loses_nothing_and_training_goes_on(place, capsys, monkeypatch, tmp_path):
+def test_a_full_disk_loses_nothing_and_training_resumes(place, capsys, monkeypatch, tmp_path):
     files = [
         argument for name in ("train", "valid") for argument in (f"--{name}", str(place / f"{name}.txt"))
     ]
@@ -173,12 +173,12 @@ def test_a_full_disk_loses_nothing_and_training_goes_on(place, capsys, monkeypat
     checkpoints = sorted((tmp_path / "lbl").glob("checkpoint-*"))
     assert len(checkpoints) == 2
 
-    # another configuration cannot go on from there
+    # another configuration cannot be resumed from there
     assert main([*command, "--resume", "--num-features", "7"]) == 2
     assert "num_features" in capsys.readouterr().err
-    # the newest checkpoint is torn: the one before it serves, and the end is the same
+    # the newest checkpoint is torn: the one before it is used, and the result is the same
     (checkpoints[-1] / "state.json").write_text("{")
-    # (a test may come or go: it has no part in the training)
+    # (test text may be added: it has no part in the training)
     assert main([*command, "--resume", "--test", str(place / "valid.txt")]) == 0
     assert "jaxlm: warning: " in capsys.readouterr().err
     environment = jaxlm.load(tmp_path / "lbl").info["environment"]
@@ -208,7 +208,7 @@ def test_a_bug_stays_a_traceback(place, monkeypatch):
         main(["info", str(place / "kn")])
 
 
-def test_a_reader_that_goes_away_is_no_error(place):
+def test_a_closed_standard_output_is_no_error(place):
     command = f"{sys.executable} -m jaxlm.cli.main sample {place}/kn --lines 2000 | head -n 1"
     done = subprocess.run(
         ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True
@@ -217,7 +217,7 @@ def test_a_reader_that_goes_away_is_no_error(place):
     assert done.stderr == ""
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(place, capsys, tmp_path):
+def test_ctrl_c_saves_and_says_how_to_resume(place, capsys, tmp_path):
     arguments = ["train", "lbl", "--train", str(place / "train.txt"), *SMALL, "--epochs", "100000"]
     arguments += ["--out", str(tmp_path / "lbl")]
     command = [sys.executable, "-m", "jaxlm.cli.main", *arguments]

@@ -59,9 +59,8 @@ def test_events_do_not_depend_on_pieces_gzip_or_destination(tmp_path, out, gzipp
     vocabulary, (ids, _) = build(paths, out=path)
     words = [vocabulary.words[i].replace("\u00a0", "_") for i in ids]
     assert words == expected
-    again = encode(paths, vocabulary, out=path)
-    assert (again.ids == ids).all()
-    assert isinstance(again.ids, np.memmap) == out
+    assert (encode(paths, vocabulary).ids == ids).all()
+    assert isinstance(ids, np.memmap) == out
     counts = collections.Counter(expected)
     assert [counts[w.replace("\u00a0", "_")] for w in vocabulary.words] == vocabulary.counts.tolist()
     if out:
@@ -76,8 +75,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
     for repeats in (5, 1, 8):  # the first run warms up
         path = write(tmp_path / "t", "".join(f"word{i % 999} and more\n" for i in range(repeats * 5_000)))
         tracemalloc.start()
-        vocabulary, (ids, _) = build([path], out=tmp_path / "ids")
-        encode([path], vocabulary, out=tmp_path / "ids")
+        _, (ids, _) = build([path], out=tmp_path / "ids")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert len(ids) == repeats * 20_000

@@ -108,12 +108,12 @@ def num_hot(request, monkeypatch):
     monkeypatch.setattr(hlbl.Config, "num_hot", property(lambda config: min(request.param, config.num_nodes)))
 
 
-def make_batch(config, children, index, room=0, seed=3):
+def make_batch(config, children, index, padding=0, seed=3):
     """A minibatch of a random text, the text with its contexts, and its words."""
     text = np.random.default_rng(seed).integers(0, V, 40).astype(np.int32)
     data = hlbl.make_data(text, Tree(children, V), config, eos=0)
     program = hlbl.program(config)
-    capacity = tuple(int(n) + room for n in program.ragged.costs(data)[index].sum(axis=0))
+    capacity = tuple(int(n) + padding for n in program.ragged.costs(data)[index].sum(axis=0))
     gather = jax.jit(program.batch, static_argnums=(2, 3))
     return gather(data, jnp.asarray(index, jnp.int32), capacity, config), np.asarray(data.text.padded), text
 
@@ -122,10 +122,10 @@ INDEX = np.array([4, 29, 4, 0, 39, 17])
 
 
 @ALL_TREES
-@pytest.mark.parametrize("room", [0, 57])
-def test_score_is_that_of_the_whole_distribution(children, room, num_hot, float64):
+@pytest.mark.parametrize("padding", [0, 57])
+def test_score_is_that_of_the_whole_distribution(children, padding, num_hot, float64):
     config, params = make_params(children)
-    batch, padded, text = make_batch(config, children, INDEX, room)
+    batch, padded, text = make_batch(config, children, INDEX, padding)
     scores = jax.jit(hlbl.score, static_argnums=2)(params, batch, config)
     for i, score in zip(INDEX, scores, strict=True):
         p = brute_force(params, padded[i : i + C], children)
@@ -147,11 +147,11 @@ def dense(parts, like):
 
 
 @ALL_TREES
-@pytest.mark.parametrize(("dropout", "room"), [(0.4, 31), (0.0, 31)])
-def test_minibatch_is_the_sum_of_examples(children, dropout, room, num_hot, float64):
+@pytest.mark.parametrize(("dropout", "padding"), [(0.4, 31), (0.0, 31)])
+def test_minibatch_is_the_sum_of_examples(children, dropout, padding, num_hot, float64):
     config, params = make_params(children)
     config = replace(config, dropout=dropout)
-    batch, padded, text = make_batch(config, children, INDEX, room)
+    batch, padded, text = make_batch(config, children, INDEX, padding)
     weight = jnp.array([1.0, 0.5, 2.0, 1.0, 0.0, 1.0])
     keys = jax.random.split(jax.random.key(5), len(INDEX))
     contexts = jnp.asarray(np.stack([padded[i : i + C] for i in INDEX]))
@@ -190,7 +190,7 @@ def scaled(params):
 @ALL_TREES
 def test_only_rows_on_the_paths_have_a_gradient(children, num_hot):
     config, params = make_params(children)
-    batch, padded, text = make_batch(config, children, INDEX, room=20)
+    batch, padded, text = make_batch(config, children, INDEX, padding=20)
     *_, grads = gradient(scaled(params), batch, jnp.ones(len(INDEX)), None, config)
     on_paths = {node for i in INDEX for code in codes_of(children)[text[i]] for node, _ in code}
     in_contexts = {int(w) for i in INDEX for w in padded[i : i + C]}
@@ -207,7 +207,7 @@ def test_only_rows_on_the_paths_have_a_gradient(children, num_hot):
 
 
 @ALL_TREES
-def test_base_rates_when_all_else_is_nought(children):
+def test_words_have_their_base_rates_when_all_else_is_zero(children):
     counts = np.array([50, 1, 0, 7, 3, 20, 2, 0, 9])
     config, _ = make_params(children)
     tree = Tree(children, V)
@@ -247,7 +247,7 @@ def test_a_tree_of_depth_one_is_the_softmax_over_two_words(float64):
 
 
 @ALL_TREES
-def test_the_order_of_nodes_in_memory_is_none_of_the_model(children, float64):
+def test_order_of_nodes_in_memory_does_not_change_the_model(children, float64):
     counts = np.array([50, 1, 0, 7, 3, 20, 2, 0, 9])
     tree = Tree(children, V)
     ordered = by_visits(tree, counts, 3)

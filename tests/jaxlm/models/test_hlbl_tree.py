@@ -1,4 +1,4 @@
-"""The tree of an hlbl: its options, the model it is built from, word features, stand-ins."""
+"""The tree of an hlbl: its options, the model that it is built from, word features, stand-ins."""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ def make_params(seed=0):
     return config, jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape), jnp.float32), params)
 
 
-def test_average_predicted_vectors():
+def test_average_predicted_vectors_equal_a_loop():
     config, params = make_params()
     ids = np.random.default_rng(3).integers(0, V - 1, 2500).astype(np.int32)
     text = pad(ids, C, 0)
@@ -67,11 +67,11 @@ def test_options_of_a_built_tree_are_refused_for_a_tree_file(tmp_path):
     for more in ({"epsilon": 0.1}, {"copies": 2}, {"replicate": True}, {"bootstrap": "x"}):
         with pytest.raises(UserError, match=f"--{next(iter(more))} is for building a tree"):
             hlbl_tree.check(TreeOptions(str(tmp_path / "tree.npz"), **more))
-    with pytest.raises(UserError, match=r"no tree kind or file 'adaptiv'.* did you mean adaptive"):
+    with pytest.raises(UserError, match=r"no rule for trees or file 'adaptiv'.* did you mean adaptive"):
         hlbl_tree.check(TreeOptions("adaptiv"))
 
 
-def test_a_stand_in_has_the_size_of_the_tree_it_stands_for():
+def test_stand_in_has_the_size_of_the_built_tree():
     """Equal numbers of nodes; for overlapping clusters as many copies as make the code lengths of Table 4.3."""
     counts = np.random.default_rng(0).integers(1, 100, 61)
     features = np.asarray(jax.random.normal(jax.random.key(1), (61, 4)))

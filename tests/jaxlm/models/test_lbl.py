@@ -115,7 +115,7 @@ def test_batch_loss_equals_the_sum_of_the_specification(monkeypatch, entries, dr
 
 def test_padding_does_not_reach_the_gradient_even_where_it_is_extreme():
     cfg, p = config(), random_params(config())
-    huge = p._replace(R=p.R.at[0].set(1e4))  # a word in padding alone, save as one of the predicted
+    huge = p._replace(R=p.R.at[0].set(1e4))  # a word of padding only, except as one of those predicted
     batch = lbl.Batch(jnp.array([[1, 2, 3], [0, 0, 0]]), jnp.array([4, 0]))
     grads, _ = jax.grad(lbl.batch_loss, has_aux=True)(huge, batch, jnp.array([1.0, 0.0]), None, cfg)
     assert all(bool(jnp.isfinite(g).all()) for g in grads)

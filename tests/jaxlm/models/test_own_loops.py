@@ -39,7 +39,7 @@ def of_hlbl():
 
 
 @pytest.mark.parametrize("make", [of_lbl, of_hlbl], ids=["lbl", "hlbl"])
-def test_losses_work_in_a_loop_of_ones_own(make):
+def test_losses_work_under_other_transformations(make):
     config, program, params, data, capacity = make()
     index, keys, weight = jnp.arange(B, dtype=jnp.int32), jax.random.split(jax.random.key(2), B), jnp.ones(B)
 

@@ -43,14 +43,14 @@ def test_fitted_weight_in_closed_form():
     assert mixture.slope(x, y, 0.75) == pytest.approx(0, abs=1e-9)
 
 
-def test_fitted_weight_at_the_ends_and_in_the_flat():
+def test_fitted_weight_at_the_bounds_and_of_equal_models():
     x, _ = two_models(2)
     assert mixture.fit_weight(x, x - 0.1) == 1.0
     assert mixture.fit_weight(x - 0.1, x) == 0.0
     assert mixture.fit_weight(x, x) == 0.5
 
 
-def test_zero_probabilities_do_not_upset_the_fit():
+def test_fitted_weight_survives_zero_probabilities():
     x = np.array([-math.inf, -1.0, -math.inf, -1.0])
     y = np.array([-1.0, -math.inf, -math.inf, -1.0])
     assert mixture.fit_weight(x, y) == pytest.approx(0.5, abs=1e-12)
@@ -64,7 +64,7 @@ def test_slope_is_the_derivative():
         assert mixture.slope(x, y, weight) == pytest.approx(difference / (2 * h), rel=1e-6)
 
 
-def test_wrong_arguments():
+def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="between 0 and 1"):
         mixture.mix([0.0], [0.0], 1.5)
     with pytest.raises(ValueError, match="different events"):

@@ -9,16 +9,17 @@ import pytest
 
 from jaxfit.errors import UserError
 from jaxlm.trees import build as trees
-from jaxlm.trees.build import Tree
+from jaxlm.trees import paths as tree_paths
+from jaxlm.trees.paths import Tree
 from word_trees import COUNTS, FEATURES, KEY, NUM_WORDS, make_tree, walk
 
 
 def codes_per_word(tree: Tree) -> np.ndarray:
-    return np.diff(trees.paths(tree).word_codes)
+    return np.diff(tree_paths.paths(tree).word_codes)
 
 
 def depths(tree: Tree) -> np.ndarray:
-    return np.diff(trees.paths(tree).code_nodes)
+    return np.diff(tree_paths.paths(tree).code_nodes)
 
 
 @pytest.mark.parametrize("kind", ["random", "balanced"])
@@ -209,8 +210,8 @@ def test_copies_are_independent_unless_replicated():
         for side in (1, -1)
     ]
     assert codes[0] != codes[1]
-    replicated = trees.statistics(make_tree(copies=2, replicate=True), COUNTS)
-    assert replicated.mean_codes == 2 * trees.statistics(make_tree(key=KEY), COUNTS).mean_codes
+    replicated = tree_paths.statistics(make_tree(copies=2, replicate=True), COUNTS)
+    assert replicated.mean_codes == 2 * tree_paths.statistics(make_tree(key=KEY), COUNTS).mean_codes
 
 
 # Invalid arguments

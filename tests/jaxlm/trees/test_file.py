@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from jaxfit.errors import UserError
-from jaxlm.trees import build as trees
-from jaxlm.trees.build import Tree
+from jaxlm.trees import file as tree_file
+from jaxlm.trees.paths import Tree
 from word_trees import NUM_WORDS, make_tree
 
 
 def test_loaded_tree_equals_saved_tree(tree, tmp_path):
-    trees.save(tree, tmp_path / "tree.npz")
-    loaded = trees.load(tmp_path / "tree.npz", NUM_WORDS)
+    tree_file.save(tree, tmp_path / "tree.npz")
+    loaded = tree_file.load(tmp_path / "tree.npz", NUM_WORDS)
     assert loaded.num_words == tree.num_words
     assert loaded.children.dtype == np.int32
     assert np.array_equal(loaded.children, tree.children)
@@ -36,13 +36,13 @@ def test_invalid_trees_are_refused(name, tmp_path):
     children, message = INVALID[name]
     np.savez(tmp_path / "t.npz", version=1, num_words=3, children=np.array(children, np.int32))
     with pytest.raises(UserError, match=message) as error:
-        trees.load(tmp_path / "t.npz")
+        tree_file.load(tmp_path / "t.npz")
     assert str(tmp_path / "t.npz") in str(error.value)
 
 
 def test_damaged_files_are_refused(tmp_path):
     whole = tmp_path / "whole.npz"
-    trees.save(make_tree(), whole)
+    tree_file.save(make_tree(), whole)
     content = whole.read_bytes()
     broken = tmp_path / "broken.npz"
     flipped = bytearray(content)
@@ -50,7 +50,7 @@ def test_damaged_files_are_refused(tmp_path):
     for damaged in (b"", b"not a tree", content[: len(content) // 2], content[:-30], bytes(flipped)):
         broken.write_bytes(damaged)
         with pytest.raises(UserError, match=r"damaged|missing"):
-            trees.load(broken)
+            tree_file.load(broken)
     np.save(tmp_path / "array.npy", np.zeros(3))
     np.savez(tmp_path / "pickle.npz", version=1, num_words=3, children=np.array([None, {}], object))
     np.savez(tmp_path / "other.npz", weights=np.zeros(3))
@@ -59,30 +59,30 @@ def test_damaged_files_are_refused(tmp_path):
     )
     for name in ("array.npy", "pickle.npz", "other.npz", "shapes.npz"):
         with pytest.raises(UserError, match="not a tree file"):
-            trees.load(tmp_path / name)
+            tree_file.load(tmp_path / name)
     with pytest.raises(UserError, match="no such file"):
-        trees.load(tmp_path / "absent.npz")
+        tree_file.load(tmp_path / "absent.npz")
     with pytest.raises(UserError, match="not a tree file"):
-        trees.load(tmp_path)
+        tree_file.load(tmp_path)
 
 
 def test_other_versions_and_other_vocabularies_are_refused(tmp_path):
     np.savez(tmp_path / "t.npz", version=2, num_words=2, children=np.array([[-1, -2]], np.int32))
     with pytest.raises(UserError, match="version 2"):
-        trees.load(tmp_path / "t.npz")
-    trees.save(make_tree(), tmp_path / "t.npz")
+        tree_file.load(tmp_path / "t.npz")
+    tree_file.save(make_tree(), tmp_path / "t.npz")
     with pytest.raises(UserError, match="61 words for a vocabulary of 60"):
-        trees.load(tmp_path / "t.npz", 60)
+        tree_file.load(tmp_path / "t.npz", 60)
 
 
 def test_failed_save_leaves_the_previous_file_unchanged(tmp_path):
-    trees.save(make_tree(), tmp_path / "t.npz")
+    tree_file.save(make_tree(), tmp_path / "t.npz")
     before = (tmp_path / "t.npz").read_bytes()
     with pytest.raises(UserError):
-        trees.save(Tree(np.array([[-1, -1]], np.int32), 2), tmp_path / "t.npz")
+        tree_file.save(Tree(np.array([[-1, -1]], np.int32), 2), tmp_path / "t.npz")
     with pytest.raises(UserError, match="a directory was given instead of a file"):
-        trees.save(make_tree(), tmp_path)
+        tree_file.save(make_tree(), tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot write"):
-        trees.save(make_tree(), tmp_path / "file" / "t.npz")
+        tree_file.save(make_tree(), tmp_path / "file" / "t.npz")
     assert (tmp_path / "t.npz").read_bytes() == before

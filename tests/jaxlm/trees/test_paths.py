@@ -6,13 +6,14 @@ import numpy as np
 from scipy.special import logsumexp
 
 from jaxlm.trees import build as trees
-from jaxlm.trees.build import Tree
+from jaxlm.trees import paths as tree_paths
+from jaxlm.trees.paths import Tree
 from word_trees import COUNTS, NUM_WORDS, walk
 
 
 def walk_arrays(tree: Tree) -> list[tuple[int, tuple]]:
     """Return what `walk` returns, from the arrays of `paths`."""
-    word_codes, code_nodes, nodes, signs = trees.paths(tree)
+    word_codes, code_nodes, nodes, signs = tree_paths.paths(tree)
     return [
         (word, tuple(zip(nodes[a:b].tolist(), signs[a:b].tolist(), strict=True)))
         for word in range(tree.num_words)
@@ -21,7 +22,7 @@ def walk_arrays(tree: Tree) -> list[tuple[int, tuple]]:
 
 
 def word_probabilities(tree: Tree, biases: np.ndarray) -> np.ndarray:
-    word_codes, code_nodes, nodes, signs = trees.paths(tree)
+    word_codes, code_nodes, nodes, signs = tree_paths.paths(tree)
     steps = -np.logaddexp(0, -signs * biases[nodes])
     codes = np.add.reduceat(steps, code_nodes[:-1])
     return np.exp([logsumexp(codes[a:b]) for a, b in itertools.pairwise(word_codes)])
@@ -32,7 +33,7 @@ def test_paths_equal_a_recursive_walk(tree):
 
 
 def test_every_word_has_a_leaf_and_codes_are_complete_and_prefix_free(tree):
-    word_codes, code_nodes, _, _ = trees.paths(tree)
+    word_codes, code_nodes, _, _ = tree_paths.paths(tree)
     assert (np.diff(word_codes) >= 1).all()
     assert np.sum(2.0 ** -np.diff(code_nodes)) == 1  # Kraft's sum: exact in float64 at these depths
     digits = sorted(tuple(sign for _, sign in steps) for _, steps in walk_arrays(tree))
@@ -40,7 +41,7 @@ def test_every_word_has_a_leaf_and_codes_are_complete_and_prefix_free(tree):
 
 
 def test_arrays_have_the_documented_types_and_order(tree):
-    word_codes, code_nodes, nodes, signs = trees.paths(tree)
+    word_codes, code_nodes, nodes, signs = tree_paths.paths(tree)
     assert tree.children.dtype == word_codes.dtype == code_nodes.dtype == nodes.dtype == np.int32
     assert signs.dtype == np.int8
     assert (nodes[code_nodes[:-1]] == 0).all()  # the root comes first
@@ -55,13 +56,13 @@ def test_nodes_are_numbered_level_by_level(tree):
 
 
 def test_node_biases_give_base_rates(tree):
-    biases = trees.node_biases(tree, COUNTS)
-    np.testing.assert_allclose(word_probabilities(tree, biases), trees.base_rates(COUNTS), rtol=1e-12)
+    biases = tree_paths.node_biases(tree, COUNTS)
+    np.testing.assert_allclose(word_probabilities(tree, biases), tree_paths.base_rates(COUNTS), rtol=1e-12)
 
 
 def test_base_rates_are_add_one_smoothed():
     assert COUNTS.min() == 0
-    np.testing.assert_allclose(trees.base_rates(COUNTS), (COUNTS + 1) / (COUNTS.sum() + NUM_WORDS))
+    np.testing.assert_allclose(tree_paths.base_rates(COUNTS), (COUNTS + 1) / (COUNTS.sum() + NUM_WORDS))
 
 
 def test_statistics_equal_sums_over_the_walk(tree):
@@ -71,4 +72,4 @@ def test_statistics_equal_sums_over_the_walk(tree):
         codes[word] += 1
     rate = COUNTS / COUNTS.sum()
     expected = (rate @ length, rate @ codes, len(tree.children))
-    np.testing.assert_allclose(trees.statistics(tree, COUNTS), expected, rtol=1e-12)
+    np.testing.assert_allclose(tree_paths.statistics(tree, COUNTS), expected, rtol=1e-12)

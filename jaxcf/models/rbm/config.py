@@ -53,14 +53,11 @@ class Config:
 
     def __post_init__(self) -> None:
         if self.num_values < 2:
-            what, advice = (
-                "an RBM is for ratings of a few fixed values",
-                "give a scale with steps, or train pmf",
-            )
-            raise UserError(what, f"{self.num_values} values", advice)
+            what = "an RBM is for ratings of a few fixed values"
+            raise UserError(what, f"{self.num_values} values", "give a scale with steps, or train pmf")
         if not 0 <= self.smooth < np.inf:
             raise UserError(
-                "it is not a distance between ratings", f"--smooth {self.smooth}", "give 0 or more"
+                "this is no distance between ratings", f"--smooth {self.smooth}", "give 0 or more"
             )
         if self.smooth and self.prior == "per-rating":
             what = "smooth weights go with the prior per-row alone"

@@ -108,12 +108,13 @@ def _of_model(name: str, suite: Suite) -> Table:
 
 def _open(args: argparse.Namespace, suite: Suite) -> Store:
     """Open the store of a suite's models that the options name."""
-    scale = suite.scales[args.scale]
+    show = getattr(args, "show", False)
+    store = suite.open(args.scale, args.data, args.data_dir, args.recipe, args.work, show)
+    scale = store.scale
     if args.recipe == "tuned" and scale.tuned and args.data not in (None, scale.data):
         warning = f"the tuned recipe of scale {scale.name} was tuned on {scale.data}, not on {args.data}"
         print(f"benchmarks: {warning}", file=sys.stderr)
-    show = getattr(args, "show", False)
-    return suite.open(args.scale, args.data, args.data_dir, args.recipe, args.work, show)
+    return store
 
 
 def command_of(args: argparse.Namespace, name: str) -> str:

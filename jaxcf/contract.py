@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings
 from jaxfit.errors import UserError
+from jaxfit.recipe import option
 
 if TYPE_CHECKING:
     import jax
@@ -101,8 +102,8 @@ class Sweeps(NamedTuple):
 class SweepRecipe:
     """How long a model is fitted by sweeps, where it is fitted in no other way."""
 
-    epochs: int = field(metadata={"help": "sweeps at most", "unit": "sweeps"})
-    patience: int = field(metadata={"help": "sweeps without improvement before the end", "unit": "sweeps"})
+    epochs: int = option(help="sweeps at most", unit="sweeps")
+    patience: int = option(help="sweeps without improvement before the end", unit="sweeps")
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxfit.errors import UserError
+from jaxfit.recipe import option
 
 PIECE = 1 << 24  # bytes that are broadcast at once
 
@@ -28,19 +29,13 @@ PIECE = 1 << 24  # bytes that are broadcast at once
 class Join:
     """How this process finds those that it trains with; nothing here changes the result."""
 
-    coordinator: str | None = field(
-        default=None,
-        metadata={
-            "help": "meet the other processes where process 0 listens; auto: as the cluster says",
-            "metavar": "HOST:PORT",
-        },
+    coordinator: str | None = option(
+        None,
+        "meet the other processes where process 0 listens; auto: as the cluster says",
+        metavar="HOST:PORT",
     )
-    num_processes: int | None = field(
-        default=None, metadata={"help": "how many there are in all", "unit": "processes"}
-    )
-    process_id: int | None = field(
-        default=None, metadata={"help": "which of them this is, counted from 0; 0 keeps the result", "low": 0}
-    )
+    num_processes: int | None = option(None, "how many there are in all", "processes")
+    process_id: int | None = option(None, "which of them this is, counted from 0; 0 keeps the result", low=0)
 
 
 def join(how: Join) -> None:

@@ -1,14 +1,27 @@
-"""A recipe: how a model is trained, as data."""
+"""A recipe: how a model is trained, as data; and the fields of which commands make options."""
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import MISSING, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 from jaxfit.errors import UserError
 
 if TYPE_CHECKING:
     import optax
+
+
+def option(default: Any = MISSING, help: str = "", unit: str = "", **more: Any) -> Any:
+    """Return a dataclass field that `jaxfit.cli.options` makes an option of.
+
+    Args:
+        default: its value if none is given; a field without one has to be given.
+        help: what it means, in a command's help.
+        unit: what it is counted in, for the help.
+        **more: `low`, `high` and `below` bound a number (`below` itself is out of bounds; without `low`, whole numbers
+            start at 1 and others at 0); `metavar` is the help's placeholder for a text.
+    """
+    return field(default=default, metadata={"help": help, "unit": unit, **more})
 
 
 @dataclass(frozen=True)
@@ -20,25 +33,19 @@ class Recipe:
     the rate training goes on from the current parameters; the best ones are kept aside, and are the result.
     """
 
-    optimizer: Literal["sgd", "adagrad", "adam"] = field(metadata={"help": "update rule"})
-    batch_size: int = field(metadata={"help": "minibatch", "unit": "examples"})
-    epochs: int = field(metadata={"help": "passes over the data at most", "unit": "epochs"})
-    rate: Mapping[str, float] = field(metadata={"help": "learning rate: 0.01, or 0.01,b=0.1 per parameter"})
-    decay: Mapping[str, float] = field(
-        metadata={
-            "help": "weight decay λ, of words in w <- w (1 - ηλ) each step, of ratings as --prior says: 1e-5, or "
-            "1e-5,b=0 per parameter"
-        }
+    optimizer: Literal["sgd", "adagrad", "adam"] = option(help="update rule")
+    batch_size: int = option(help="minibatch", unit="examples")
+    epochs: int = option(help="passes over the data at most", unit="epochs")
+    rate: Mapping[str, float] = option(help="learning rate: 0.01, or 0.01,b=0.1 per parameter")
+    decay: Mapping[str, float] = option(
+        help="weight decay λ, of words in w <- w (1 - ηλ) each step, of ratings as --prior says: 1e-5, or "
+        "1e-5,b=0 per parameter"
     )
-    anneal: bool = field(default=False, metadata={"help": "let the rate fall to 0 as half a cosine"})
-    drops: tuple[float, ...] = field(
-        default=(), metadata={"help": "factors of the rate, each entered when validation stops improving"}
-    )
-    patience: int = field(
-        default=1, metadata={"help": "epochs without improvement before a drop or the end", "unit": "epochs"}
-    )
-    reduction: Literal["sum", "mean"] = field(
-        default="mean", metadata={"help": "a step follows the gradient of the minibatch's sum or mean"}
+    anneal: bool = option(False, "let the rate fall to 0 as half a cosine")
+    drops: tuple[float, ...] = option((), "factors of the rate, each entered when validation stops improving")
+    patience: int = option(1, "epochs without improvement before a drop or the end", "epochs")
+    reduction: Literal["sum", "mean"] = option(
+        "mean", "a step follows the gradient of the minibatch's sum or mean"
     )
 
 
@@ -54,20 +61,20 @@ def transform(optimizer: str) -> "optax.GradientTransformation":
     return optax.scale_by_adam(b1=0.9, b2=0.999)
 
 
-def per_parameter(names: tuple[str, ...], values: Mapping[str, float], option: str) -> list[float]:
+def per_parameter(names: tuple[str, ...], values: Mapping[str, float], where: str) -> list[float]:
     """One value for each array of the parameters.
 
     Args:
         names: their paths ("R", "dense/kernel").
         values: by path; "dense" covers all below it unless a longer path does, "*" what no other covers.
-        option: that set the values, for messages.
+        where: the option that set the values, for messages.
 
     Raises:
         UserError: a path is none of the model's.
     """
     for name in values:
         if name != "*" and not any(f"{path}/".startswith(f"{name}/") for path in names):
-            raise UserError(f"no parameter is called {name!r}", option, f"use one of {', '.join(names)}")
+            raise UserError(f"no parameter is called {name!r}", where, f"use one of {', '.join(names)}")
 
     def value(path: str) -> float:
         covering = [name for name in values if f"{path}/".startswith(f"{name}/")]
@@ -76,7 +83,7 @@ def per_parameter(names: tuple[str, ...], values: Mapping[str, float], option: s
     return [value(path) for path in names]
 
 
-def parse_per_parameter(text: str, option: str) -> dict[str, float]:
+def parse_per_parameter(text: str, where: str) -> dict[str, float]:
     """Read "1e-5,R=1e-4,b=0": a value for all parameters, then values for those named.
 
     Raises UserError for what is no number.
@@ -87,7 +94,5 @@ def parse_per_parameter(text: str, option: str) -> dict[str, float]:
         try:
             values[name.strip() or "*"] = float(value)
         except ValueError:
-            raise UserError(
-                f"{value.strip()!r} is not a number", option, "write 0.01 or 0.01,b=0.1"
-            ) from None
+            raise UserError(f"{value.strip()!r} is not a number", where, "write 0.01 or 0.01,b=0.1") from None
     return values

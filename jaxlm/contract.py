@@ -19,9 +19,8 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxfit.program import Program
     from jaxfit.recipe import Recipe
-    from jaxlm.data.default_text import Corpus
+    from jaxlm.data.corpus import Corpus
     from jaxlm.ngram.model import NGram
-    from jaxlm.trained_model import Model
     from jaxlm.trees.paths import Tree
 
 
@@ -99,14 +98,14 @@ class PredictsWords:
     """The model has a normalised distribution over the next word.
 
     Attributes:
-        log_prob: (model, history) -> log P(w | history) of every word, float [N_w], nats; history: int32 [n], the ids
-            of the words before, oldest first, on one line.
+        log_prob: (model, history) -> log P(w | history) of every word, float [N_w], nats; model: a
+            `jaxlm.trained_model.Model`; history: int32 [n], the ids of the words before, oldest first, on one line.
         event_log_probs: (model, ids, fresh_lines) -> log P of each event given those before it, float64 [events],
             nats; fresh_lines: whether the history begins afresh at each line.
     """
 
-    log_prob: Callable[[Model, np.ndarray], np.ndarray]
-    event_log_probs: Callable[[Model, np.ndarray, bool], np.ndarray]
+    log_prob: Callable[[Any, np.ndarray], np.ndarray]
+    event_log_probs: Callable[[Any, np.ndarray, bool], np.ndarray]
 
     offers: ClassVar[str] = "next-word probabilities (eval, score, next, sample)"
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from jaxfit.errors import UserError
 from jaxfit.run_dir import metadata
-from jaxlm import identity, models
+from jaxlm import models
 from jaxlm.contract import ByCounting, BySGD, LanguageModel
-from jaxlm.data.default_text import Corpus
+from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import Model, Trained, write_vocabulary
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def _count(record: LanguageModel, corpus: Corpus, directory: Path, overrides: Ma
     params = fitting.estimate(corpus.train, len(vocabulary), vocabulary.eos, config)
     seconds = {"estimate": time.perf_counter() - began}
     info = {
-        "format": metadata.FORMAT, "model": record.name, "config": asdict(config),
-        "corpus": identity.describe(corpus),
+        "format": metadata.FORMAT, "model": record.name, "config": asdict(config), "corpus": corpus.describe()
     }  # fmt: skip
     write_vocabulary(directory, vocabulary)
     fitting.save(params, directory)

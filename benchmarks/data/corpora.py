@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jaxfit.errors import UserError
 from jaxlm.data import encoding as text
-from jaxlm.data.default_text import Corpus
+from jaxlm.data.corpus import Corpus
 from jaxlm.data.files import Reading
 
 # sha256 over the sha256 of the 522 novels' contents in the order of their names: it does not depend on packing

@@ -13,7 +13,8 @@ import jax
 
 from benchmarks.data import corpora, rating_sets
 from jaxfit.errors import UserError
-from jaxlm.data.default_text import Corpus, prose
+from jaxlm.data.corpus import Corpus
+from jaxlm.data.default_text import prose
 from jaxlm.data.synthetic import planted
 
 VARIABLE = "BENCHMARK_DATA"  # the environment's folder of data sets

@@ -14,8 +14,7 @@ from jaxfit.trainer import Trainer
 from jaxlm import models as registry
 from jaxlm import train as jaxlm_train
 from jaxlm.contract import BySGD, structure_argument
-from jaxlm.data.default_text import Corpus
-from jaxlm.train_by_sgd import word_counts
+from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import Trained
 
 SOURCES = ("jaxlm.train_by_sgd",)  # modules that determine a trained model, beside its own
@@ -52,7 +51,7 @@ def stand_in(model: str, corpus: Corpus, options: Any) -> Any:
     structure = registry.get(model).structure
     if structure is None:
         return None
-    return structure.stand_in(options, len(corpus.vocabulary), word_counts(corpus))
+    return structure.stand_in(options, len(corpus.vocabulary), corpus.word_counts())
 
 
 def load_structure(model: str, corpus: Corpus, directory: Path) -> Any:
@@ -83,6 +82,6 @@ def trainer(model: str, corpus: Corpus, recipe: Recipe, config: Mapping[str, Any
     record, more = registry.get(model), structure_argument(structure)
     assert isinstance(record.fitting, BySGD)
     full = record.configure(len(corpus.vocabulary), structure, config)
-    params = record.fitting.init(jax.random.key(0), full, word_counts(corpus), *more)
+    params = record.fitting.init(jax.random.key(0), full, corpus.word_counts(), *more)
     data = record.fitting.texts(full, corpus.vocabulary.eos, *more)(corpus.train)
     return Trainer(record.fitting.program(full), params, data, recipe, jax.random.key(0), None)

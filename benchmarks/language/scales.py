@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.core import scale as core
 from benchmarks.data import sets as data
 from jaxfit.errors import UserError
-from jaxlm.data.default_text import Corpus
+from jaxlm.data.corpus import Corpus
 from jaxlm.data.files import EOS
 from jaxlm.data.synthetic import planted
 from jaxlm.data.vocabulary import Vocabulary

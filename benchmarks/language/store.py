@@ -13,7 +13,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
 from jaxfit.trainer import Trainer
 from jaxlm.data import contexts
-from jaxlm.data.default_text import Corpus
+from jaxlm.data.corpus import Corpus
 from jaxlm.models.hlbl.tree import FILE
 from jaxlm.trees import build as trees
 from jaxlm.trees import file as tree_file

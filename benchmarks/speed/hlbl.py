@@ -24,7 +24,7 @@ from benchmarks.core.timing import medians, step_rate
 from benchmarks.language import adapter
 from benchmarks.language.scales import speed_text
 from benchmarks.speed import lbl as speed_lbl
-from jaxlm.data.default_text import Corpus
+from jaxlm.data.corpus import Corpus
 from jaxlm.models import lbl
 from jaxlm.models.hlbl import batch as hlbl_batch
 from jaxlm.models.hlbl import model as hlbl

@@ -20,7 +20,7 @@ from benchmarks.speed.peers import missing
 from jaxfit.recipe import Recipe
 from jaxfit.shuffle import permutation
 from jaxlm.data import contexts
-from jaxlm.data.default_text import Corpus
+from jaxlm.data.corpus import Corpus
 from jaxlm.models import lbl
 
 STEPS, EVENTS, MATMUL = 8, 100_000, 4000

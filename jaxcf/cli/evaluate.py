@@ -15,7 +15,6 @@ from jaxcf.cli.queries import (
     among,
     opened,
     queried,
-    required,
     say_known,
     say_number,
     say_unknown,
@@ -25,7 +24,7 @@ from jaxcf.data.ratings import Ratings, relabel, take
 from jaxcf.data.reading import Reading
 from jaxcf.recommender import Model
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, print_json
+from jaxfit.cli.command import Parser, print_json, required
 from jaxfit.errors import UserError
 
 MANY = 100  # known ratings of a user, which nearly determine the hidden units of an RBM

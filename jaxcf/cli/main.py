@@ -4,10 +4,8 @@ jaxcf train pmf --ratings ratings.csv --out pmf
 jaxcf recommend pmf --user 196
 """
 
-import importlib
 import sys
-from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from collections.abc import Sequence
 
 from jaxfit.cli import command
 
@@ -36,24 +34,7 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status (see `jaxfit.cli.command`)."""
-    return command.run("jaxcf", build, argv, cached=True)
-
-
-def build() -> command.Parser:
-    """Parser of all commands."""
-    parser = command.Parser("jaxcf", description=ABOUT)
-    parser.add_argument("--version", action="version", version=f"jaxcf {version('jax-mnih')}")
-    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True, title="commands")
-    for name, (about, place) in COMMANDS.items():
-        chosen = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.")
-        chosen.add_options = _imported(place)
-    return parser
-
-
-def _imported(place: str) -> Callable[[command.Parser], None]:
-    """A function by the names of its module and its own, imported when it is called."""
-    module, _, function = place.partition(":")
-    return lambda parser: getattr(importlib.import_module(module), function)(parser)
+    return command.run("jaxcf", lambda: command.of_commands("jaxcf", ABOUT, COMMANDS), argv, cached=True)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from jaxcf.models import require
 from jaxcf.recommender import Model, load
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser
-from jaxfit.errors import UserError
 
 
 class Queried(NamedTuple):
@@ -63,13 +62,6 @@ def add_new_items(parser: Parser) -> None:
         "--new-items", nargs="+", metavar="FILE",
         help="ratings of items that were not in training, by users that were: the items are folded in (pmf)",
     )  # fmt: skip
-
-
-def required(args: argparse.Namespace, name: str, advice: str) -> Any:
-    """Return an option's value; raises UserError where it is not given."""
-    if not getattr(args, name):
-        raise UserError(f"--{name} is missing", args.parser.prog, advice)
-    return getattr(args, name)
 
 
 def opened(args: argparse.Namespace) -> Model:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from jaxcf.cli.queries import add_model, add_new_items, new_users, opened, required, say
+from jaxcf.cli.queries import add_model, add_new_items, new_users, opened, say
 from jaxcf.data import file_layout as layout
 from jaxcf.data.reading import Reading
 from jaxcf.recommender import Answer
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, print_json
+from jaxfit.cli.command import Parser, print_json, required
 from jaxfit.errors import UserError
 
 SEPARATORS = ("::", "\t", ",", ";", "|")  # what may separate an id and its title

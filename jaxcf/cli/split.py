@@ -3,13 +3,12 @@
 import argparse
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from jaxcf.data import reading
 from jaxcf.data.ratings import Ratings
 from jaxcf.data.reading import Reading
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, print_json
+from jaxfit.cli.command import Parser, output, print_json
 from jaxfit.errors import UserError
 
 SCHEMES = {
@@ -51,18 +50,15 @@ def add(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Split, and report what was written."""
-    if not args.out:
-        raise UserError("--out is missing", args.parser.prog, "name a folder for the files: --out DIR")
+    """Split, and say what was written."""
+    out = output(args, folder=True)
     for name, (scheme, default, _) in SHARES.items():
         if getattr(args, name) is None:
             setattr(args, name, default)
         elif args.scheme != scheme:
-            what = f"--scheme {args.scheme} has no such share"
-            raise UserError(what, f"--{name}", f"it is of --scheme {scheme}")
-    out = Path(args.out)
-    if out.exists() and not out.is_dir():
-        raise UserError("there is a file at the place of the folder", out, "choose another --out")
+            raise UserError(
+                f"--scheme {args.scheme} has no such share", f"--{name}", f"it is of --scheme {scheme}"
+            )
     table = reading.read(args.files, Reading(**options.given(args, Reading)))
     for note in table.notes:
         print(f"split: {note}", file=sys.stderr)

@@ -17,7 +17,7 @@ from jaxcf.data.reading import Reading
 from jaxcf.models import get, names
 from jaxfit import distributed as processes
 from jaxfit.cli import options, training_options
-from jaxfit.cli.command import Parser, Stopped, print_json
+from jaxfit.cli.command import Parser, Stopped, output, print_json
 from jaxfit.errors import UserError
 from jaxfit.fit import Interrupted
 from jaxfit.recipe import Recipe
@@ -32,18 +32,19 @@ SETS = ("train", "valid", "test")
 def add(parser: Parser) -> None:
     """Give the parser of `jaxcf train` a parser for each model of the registry."""
     parser.description = "Train a model. Its options: jaxcf train MODEL --help"
-    models = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
+    models: Any = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
     for name in names():
-        record = get(name)
-        about = f"{record.about} ({record.source})"
-        chosen = models.add_parser(
-            name, help=about, description=f"Train {about}.",
-            usage=f"jaxcf train {name} --ratings FILE… --out DIR [options]",
-        )  # fmt: skip
-        chosen.add_options = lambda parser, record=record: _add_options(parser, record)
+        usage = f"jaxcf train {name} --ratings FILE… --out DIR [options]"
+        chosen = models.add_parser(name, help=lambda name=name: _about(get(name)), usage=usage)
+        chosen.add_options = lambda parser, name=name: _add_options(parser, get(name))
+
+
+def _about(record: RatingModel) -> str:
+    return f"{record.about} ({record.source})"
 
 
 def _add_options(parser: Parser, record: RatingModel) -> None:
+    parser.description = f"Train {_about(record)}."
     parser.set_defaults(run=run)
     default = record.fitting[0]
     _add_ratings(parser, record, validated=not isinstance(default, ClosedForm))
@@ -118,14 +119,13 @@ def _shown(recipes: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 def run(args: argparse.Namespace) -> None:
     """Train a model and say what came of it."""
-    if not args.out:
-        raise UserError("--out is missing", args.parser.prog, "name a folder for the model: --out DIR")
+    place = output(args, folder=True)
     record = get(args.model)
     fitting = record.solver(getattr(args, "solver", None))
     plan = _plan(args, record)
     if isinstance(fitting, BySweeps):
         _check_used(args, record, fitting)
-    with processes.folder(Path(args.out)) as out:
+    with processes.folder(place) as out:
         _check_place(out, record, isinstance(fitting, BySGD), plan.run.resume)
         with locked(out):
             _run(args, out, record, plan)
@@ -172,12 +172,10 @@ def _run(args: argparse.Namespace, out: Path, record: RatingModel, plan: trainin
 
 
 def _check_place(out: Path, record: RatingModel, resumable: bool, resume: bool) -> None:
-    """Raise a UserError where something else is at the model's place."""
-    if out.exists() and not out.is_dir():
-        raise UserError("there is a file at the place of the model's folder", out, "choose another --out")
+    """Raise a UserError where another model is in the folder."""
     if (out / CONFIG).exists():
         info = read_info(out)
-        what = f"a {info['model']} model is there already"
+        what = f"a model is there already: {info['model']}"
         if info["model"] != record.name or not resumable or "solver" in info:
             raise UserError(what, out, "choose another --out")
         if not resume:

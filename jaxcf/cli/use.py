@@ -8,13 +8,13 @@ import jax
 import numpy as np
 from safetensors.numpy import save_file
 
-from jaxcf.cli.queries import add_known, add_model, opened, queried, required, say_number, say_unknown
+from jaxcf.cli.queries import add_known, add_model, opened, queried, say_number, say_unknown
 from jaxcf.data import reading
 from jaxcf.data.ratings import Scale
 from jaxcf.data.reading import Reading
 from jaxcf.models import get
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, print_json
+from jaxfit.cli.command import Parser, output, print_json, required
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import read_info
 
@@ -81,7 +81,7 @@ def run_info(args: argparse.Namespace) -> None:
 
 def run_export(args: argparse.Namespace) -> None:
     """Write the parameters as safetensors, and the ids of their rows as text files beside them."""
-    model, out = opened(args), Path(required(args, "out", "name the file: --out FILE.safetensors"))
+    model, out = opened(args), output(args)
     arrays = {
         jax.tree_util.keystr(path, simple=True, separator="/"): np.ascontiguousarray(array)
         for path, array in jax.tree_util.tree_leaves_with_path(model.params)

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from jaxfit.errors import UserError
 from jaxfit.input_files import Source, open_bytes, text_decoder
+from jaxfit.recipe import option
 
 COLUMNS = ("user", "item", "stars", "time")
 # names that publishers and programs use for these columns, in lower case and without punctuation
@@ -36,27 +37,23 @@ _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "space": " ", "semic
 class Reading:
     """How files of ratings are read; what is not given is detected from the file."""
 
-    format: Literal["auto", "delimited", "netflix", "mat"] = field(
-        default="auto", metadata={"help": "layout of the ratings files"}
+    format: Literal["auto", "delimited", "netflix", "mat"] = option("auto", "layout of the ratings files")
+    columns: str | None = option(
+        None,
+        "the columns of user, item, stars and time (the last one or two are optional), by "
+        "name or by number from 1, for example userId,movieId,rating or 2,1,3; of files of pairs only user and "
+        "item are used",
     )
-    columns: str | None = field(
-        default=None,
-        metadata={"help": "the columns of user, item, stars and time (the last one or two are optional), by name "
-                  "or by number from 1, for example userId,movieId,rating or 2,1,3; of files of pairs only user "
-                  "and item are used"},
-    )  # fmt: skip
-    delimiter: str | None = field(
-        default=None,
-        metadata={"help": "what separates columns: tab, comma, space, or the characters themselves, e.g. ::"},
+    delimiter: str | None = option(
+        None, "what separates columns: tab, comma, space, or the characters themselves, e.g. ::"
     )
-    scale: str | None = field(
-        default=None,
-        metadata={"help": "the possible ratings, as LOW,HIGH,STEP; step 0 for any value in between"},
+    scale: str | None = option(
+        None, "the possible ratings, as LOW,HIGH,STEP; step 0 for any value in between"
     )
-    duplicates: Literal["error", "last", "first", "mean"] = field(
-        default="error", metadata={"help": "what to do if a user has rated an item more than once"}
+    duplicates: Literal["error", "last", "first", "mean"] = option(
+        "error", "what to do if a user has rated an item more than once"
     )
-    encoding: str = field(default="utf-8", metadata={"help": "encoding of the ratings files"})
+    encoding: str = option("utf-8", "encoding of the ratings files")
 
 
 class Layout(NamedTuple):

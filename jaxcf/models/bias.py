@@ -5,7 +5,7 @@ gradient: the posterior mode is the solution of a ridge regression, and is solve
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -20,6 +20,7 @@ from jaxcf.contract import ClosedForm, FoldsIn, KnownUsers, Predictor, PredictsR
 from jaxcf.data.ratings import Ratings
 from jaxcf.models.pairwise import by_pairs, rows_or_zeros
 from jaxfit.errors import UserError
+from jaxfit.recipe import option
 
 TOLERANCE = 1e-10  # of conjugate gradients, relative to the right-hand side
 
@@ -28,17 +29,16 @@ TOLERANCE = 1e-10  # of conjugate gradients, relative to the right-hand side
 class Config:
     """What the model is, and how strong its priors are."""
 
-    num_users: int = field(metadata={"help": "users", "unit": "users"})
-    num_items: int = field(metadata={"help": "items", "unit": "items"})
-    users: bool = field(default=True, metadata={"help": "a bias for each user", "unit": ""})
-    items: bool = field(default=True, metadata={"help": "a bias for each item", "unit": ""})
-    mean: float = field(default=0.0, metadata={"help": "what every prediction starts from", "unit": "stars"})
-    prior: Literal["per-rating", "per-row"] = field(
-        default="per-row",
-        metadata={"help": "decay counts once for each rating of a user or item, or once", "unit": ""},
+    num_users: int = option(help="users", unit="users")
+    num_items: int = option(help="items", unit="items")
+    users: bool = option(True, "a bias for each user")
+    items: bool = option(True, "a bias for each item")
+    mean: float = option(0.0, "what every prediction starts from", "stars")
+    prior: Literal["per-rating", "per-row"] = option(
+        "per-row", "decay counts once for each rating of a user or item, or once"
     )
-    decay_users: float = field(default=0.0, metadata={"help": "strength of the prior of users", "unit": ""})
-    decay_items: float = field(default=0.0, metadata={"help": "strength of the prior of items", "unit": ""})
+    decay_users: float = option(0.0, "strength of the prior of users")
+    decay_items: float = option(0.0, "strength of the prior of items")
 
 
 class Params(NamedTuple):

@@ -5,7 +5,7 @@ without regularisation (§5.4.5): `SVD_RECIPES`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -31,7 +31,7 @@ from jaxcf.data.ratings import Dataset, Pairs, Ratings
 from jaxcf.models.pairwise import by_pairs, positive, rows_or_zeros, zero_unrated
 from jaxcf.solvers import als
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
-from jaxfit.recipe import Recipe
+from jaxfit.recipe import Recipe, option
 from jaxfit.tables import Gathered, require_whole, rows_of
 
 GROUP_SIZE = 64  # ratings at most, from all over the data, that every pass visits at once
@@ -41,20 +41,15 @@ GROUP_SIZE = 64  # ratings at most, from all over the data, that every pass visi
 class Config:
     """What shapes the program."""
 
-    num_users: int = field(metadata={"help": "users", "unit": "users"})
-    num_items: int = field(metadata={"help": "items", "unit": "items"})
-    num_features: int = field(
-        default=10, metadata={"help": "feature vector dimensionality", "unit": "features"}
+    num_users: int = option(help="users", unit="users")
+    num_items: int = option(help="items", unit="items")
+    num_features: int = option(10, "feature vector dimensionality", "features")
+    biases: bool = option(True, "a bias for each user and each item")
+    mean: float = option(0.0, "what every prediction starts from", "stars")
+    prior: Literal["per-rating", "per-row"] = option(
+        "per-rating", "decay counts once for each rating that uses a row, or once a row"
     )
-    biases: bool = field(default=True, metadata={"help": "a bias for each user and each item", "unit": ""})
-    mean: float = field(default=0.0, metadata={"help": "what every prediction starts from", "unit": "stars"})
-    prior: Literal["per-rating", "per-row"] = field(
-        default="per-rating",
-        metadata={"help": "decay counts once for each rating that uses a row, or once a row", "unit": ""},
-    )
-    init_scale: float = field(
-        default=0.1, metadata={"help": "standard deviation of initial feature vectors", "unit": ""}
-    )
+    init_scale: float = option(0.1, "standard deviation of initial feature vectors")
 
 
 class Params(NamedTuple):

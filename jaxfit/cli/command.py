@@ -7,12 +7,16 @@ Exit status 0: done; 2: a mistake of the user's, in one line on standard error, 
 import argparse
 import difflib
 import errno
+import functools
+import importlib
 import os
 import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxfit import distributed as processes
@@ -69,6 +73,14 @@ class Parser(argparse.ArgumentParser):
             add_options(self)
         return super().parse_known_args(*args, **kwargs)
 
+    def format_help(self) -> str:
+        """Write the help; the line of a command that is given as a function is asked for only now."""
+        for action in self._get_positional_actions():
+            for command in action._get_subactions() if isinstance(action, argparse._SubParsersAction) else ():
+                if callable(command.help):
+                    command.help = command.help()
+        return super().format_help()
+
     def options(self) -> list[str]:
         """All option names."""
         return [name for action in self._actions for name in action.option_strings if len(name) > 2]
@@ -79,6 +91,28 @@ def suggestion(given: str, known: Iterable[str]) -> str:
     known = list(known)
     close = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
     return f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
+
+
+def of_commands(program: str, about: str, commands: Mapping[str, tuple[str, str]]) -> Parser:
+    """Make the parser of a program with several commands, whose modules are imported when they are chosen.
+
+    Args:
+        program: its name.
+        about: its description.
+        commands: name -> the line of help, and "module:function" of what gives the command's parser its options.
+    """
+    parser = Parser(program, description=about)
+    parser.add_argument("--version", action="version", version=f"{program} {version('jax-mnih')}")
+    added = parser.add_subparsers(metavar="COMMAND", dest="command", required=True, title="commands")
+    for name, (line, place) in commands.items():
+        chosen = added.add_parser(name, help=line, description=f"{line[0].upper()}{line[1:]}.")
+        chosen.add_options = functools.partial(_call, place)
+    return parser
+
+
+def _call(place: str, parser: Parser) -> None:
+    module, _, function = place.partition(":")
+    getattr(importlib.import_module(module), function)(parser)
 
 
 def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
@@ -93,6 +127,23 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
         advice = f"did you mean {close[0]}?" if close else f"see {chosen.prog} --help"
         raise UserError(f"there is no option {given}", chosen.prog, advice)
     return args
+
+
+def required(args: argparse.Namespace, name: str, advice: str) -> Any:
+    """The value of an option that a command needs; raises UserError where it is not given."""
+    if not getattr(args, name):
+        raise UserError(f"--{name} is missing", args.parser.prog, advice)
+    return getattr(args, name)
+
+
+def output(args: argparse.Namespace, *, folder: bool = False) -> Path:
+    """The file or folder that `--out` names; raises UserError where it is missing, or the other of the two is there."""
+    out = Path(required(args, "out", "name a folder: --out DIR" if folder else "name a file: --out FILE"))
+    if folder and out.exists() and not out.is_dir():
+        raise UserError("a file was given instead of a directory", out, "choose another --out")
+    if not folder and out.is_dir():
+        raise UserError("a directory was given instead of a file", out, "name a file")
+    return out
 
 
 def run(

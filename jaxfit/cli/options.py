@@ -1,9 +1,7 @@
-"""Command-line options from dataclasses: a field's metadata is the one source of its meaning and unit.
+"""Command-line options from dataclasses: a field's `jaxfit.recipe.option` is the one source of its meaning and unit.
 
-A field `num_features: int = field(default=100, metadata={"help": …, "unit": "features"})` becomes
-`--num-features N`; a bool becomes a pair `--diagonal`, `--no-diagonal`, or a switch `--lower`. metadata may also
-hold `low` and `high` (bounds that a number may take; without them whole numbers start at 1, others at 0),
-`below` (a bound that it may not reach) and `metavar` (the help's placeholder for a text).
+A field `num_features: int = option(100, "feature vector dimensionality", "features")` becomes `--num-features N`; a
+bool becomes a pair `--diagonal`, `--no-diagonal`, or a switch `--lower`.
 """
 
 import argparse

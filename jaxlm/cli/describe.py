@@ -2,13 +2,11 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from jaxfit.cli import options
-from jaxfit.cli.command import print_json
-from jaxfit.errors import UserError
+from jaxfit.cli.command import Parser, output, print_json, required
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import CONFIG
 from jaxlm.cli import model_command
@@ -17,12 +15,14 @@ from jaxlm.export import FORMATS
 from jaxlm.trained_model import load
 
 
-def add(commands: Any) -> None:
-    """Add the commands to those of `jaxlm`."""
-    model_command.add(
-        commands, "info", "what a model is and how its training went", run_info, unfinished=False
-    )
-    parser = model_command.add(commands, "export", "write a model for other programs", run_export)
+def add_info(parser: Parser) -> None:
+    """Give the parser of `jaxlm info` its options."""
+    model_command.add(parser, run_info, unfinished=False)
+
+
+def add_export(parser: Parser) -> None:
+    """Give the parser of `jaxlm export` its options."""
+    model_command.add(parser, run_export)
     parser.add_argument(
         "--format", type=options.choice("--format", FORMATS), metavar="|".join(FORMATS), help="of the file"
     )
@@ -61,10 +61,7 @@ def run_info(args: argparse.Namespace) -> None:
 
 def run_export(args: argparse.Namespace) -> None:
     """Write the model for other programs."""
-    form = model_command.required(args, "format", f"choose from {', '.join(FORMATS)}")
-    out = Path(model_command.required(args, "out", "name a file: --out FILE"))
-    if out.is_dir():
-        raise UserError("a directory stands where a file should", out, "name a file")
+    form, out = required(args, "format", f"choose from {', '.join(FORMATS)}"), output(args)
     FORMATS[form](model_command.model_of(args), out)
     if args.json:
         print_json({"command": "export", "model": args.directory, "format": form, "out": str(out)})

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxfit.cli import options
-from jaxfit.cli.command import print_json
+from jaxfit.cli.command import Parser, print_json, required
 from jaxfit.errors import UserError
 from jaxlm.cli import model_command
 from jaxlm.contract import PredictsWords
@@ -18,11 +18,9 @@ from jaxlm.tasks.evaluate import LN10, evaluate, line_log_probs
 from jaxlm.trained_model import Model, load
 
 
-def add(commands: Any) -> None:
-    """Add the commands to those of `jaxlm`."""
-    parser = model_command.add(
-        commands, "eval", "perplexity of a text, also under two models mixed", run_eval
-    )
+def add_eval(parser: Parser) -> None:
+    """Give the parser of `jaxlm eval` its options."""
+    model_command.add(parser, run_eval)
     parser.add_argument("--text", nargs="+", metavar="FILE", help="text to evaluate on (- is standard input)")
     parser.add_argument(
         "--mix", metavar="DIR2", help="a second model over the same vocabulary, to be mixed in"
@@ -35,9 +33,11 @@ def add(commands: Any) -> None:
     weight.add_argument(
         "--fit-weight-on", nargs="+", metavar="FILE", help="validation text to choose the share by"
     )
-    parser = model_command.add(
-        commands, "score", "base-10 log-probability of each line, its end included", run_score
-    )
+
+
+def add_score(parser: Parser) -> None:
+    """Give the parser of `jaxlm score` its options."""
+    model_command.add(parser, run_score)
     parser.add_argument(
         "file", nargs="?", default="-", metavar="FILE", help="sentences (default: standard input)"
     )
@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
 
 def run_eval(args: argparse.Namespace) -> None:
     """Perplexity, events, unknown words, log-probability."""
-    files = model_command.required(args, "text", "name a text: --text FILE")
+    files = required(args, "text", "name a text: --text FILE")
     if not args.mix and (args.weight is not None or args.fit_weight_on):
         raise UserError("there is no second model to mix", "--weight, --fit-weight-on", "name it: --mix DIR2")
     model = model_command.model_of(args)

@@ -1,4 +1,4 @@
-"""The `jaxlm` command and its subcommands.
+"""The `jaxlm` command: what it can do, and which module does it.
 
 jaxlm train lbl --train text.txt --out lbl
 jaxlm eval lbl --text test.txt
@@ -6,8 +6,6 @@ jaxlm eval lbl --text test.txt
 
 import sys
 from collections.abc import Sequence
-from functools import partial
-from importlib.metadata import version
 
 from jaxfit.cli import command
 
@@ -21,23 +19,23 @@ ABOUT = """Train and use neural and n-gram language models.
 A model is a folder; eval, score, next and sample also take an ARPA file in its place."""
 
 
+# command -> its line of help, and the function that gives its parser options and what to run
+COMMANDS = {
+    "train": ("train a model on text files", "jaxlm.cli.train:add"),
+    "eval": ("perplexity of a text, also under two models mixed", "jaxlm.cli.evaluate:add_eval"),
+    "score": ("base-10 log-probability of each line, its end included", "jaxlm.cli.evaluate:add_score"),
+    "next": ("the most probable next words after a context", "jaxlm.cli.predict:add_next"),
+    "sample": ("sentences drawn from a model", "jaxlm.cli.predict:add_sample"),
+    "neighbours": ("words with the most similar feature vectors", "jaxlm.cli.words:add_neighbours"),
+    "tree": ("a model's tree over words: its statistics (Table 4.3) and file", "jaxlm.cli.words:add_tree"),
+    "info": ("what a model is and how its training went", "jaxlm.cli.describe:add_info"),
+    "export": ("write a model for other programs", "jaxlm.cli.describe:add_export"),
+}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status (see `jaxfit.cli.command`)."""
-    given = sys.argv[1:] if argv is None else list(argv)
-    return command.run("jaxlm", partial(build, given), given, cached=True)
-
-
-def build(argv: Sequence[str]) -> command.Parser:
-    """Parser of the commands; of `train`, with the models that this command line may mean."""
-    from jaxlm.cli import describe, evaluate, predict, train, words
-
-    parser = command.Parser("jaxlm", description=ABOUT)
-    parser.add_argument("--version", action="version", version=f"jaxlm {version('jax-mnih')}")
-    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True, title="commands")
-    train.add(commands, argv)
-    for module in (evaluate, predict, words, describe):
-        module.add(commands)
-    return parser
+    return command.run("jaxlm", lambda: command.of_commands("jaxlm", ABOUT, COMMANDS), argv, cached=True)
 
 
 if __name__ == "__main__":

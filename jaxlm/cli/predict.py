@@ -1,26 +1,29 @@
 """What a model would say: `jaxlm next | sample`."""
 
 import argparse
-from typing import Any
 
 import numpy as np
 
 from jaxfit.cli import options
-from jaxfit.cli.command import print_json
+from jaxfit.cli.command import Parser, print_json
 from jaxlm.cli import model_command
 from jaxlm.contract import PredictsWords
 from jaxlm.data.corpus import reading_of
 from jaxlm.tasks import sample
 
 
-def add(commands: Any) -> None:
-    """Add the commands to those of `jaxlm`."""
-    parser = model_command.add(commands, "next", "the most probable next words after a context", run_next)
+def add_next(parser: Parser) -> None:
+    """Give the parser of `jaxlm next` its options."""
+    model_command.add(parser, run_next)
     parser.add_argument(
         "context", metavar="CONTEXT", help='words of a line so far, such as "he has joined the rolling"'
     )
     model_command.add_top(parser)
-    parser = model_command.add(commands, "sample", "sentences drawn from a model", run_sample)
+
+
+def add_sample(parser: Parser) -> None:
+    """Give the parser of `jaxlm sample` its options."""
+    model_command.add(parser, run_sample)
     parser.add_argument(
         "--lines", type=options.number("--lines"), default=5, metavar="N", help="how many (default: 5)"
     )

@@ -3,45 +3,39 @@
 import argparse
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from jaxfit.cli import options
-from jaxfit.cli.command import Stopped, print_json
+from jaxfit.cli.command import Parser, Stopped, output, print_json
 from jaxfit.errors import UserError
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.metadata import CONFIG, read_info
 from jaxlm import models, train
 from jaxlm.cli.training_options import Plan, add_model, add_text, plan
 from jaxlm.contract import BySGD, LanguageModel, PredictsWords
-from jaxlm.data import corpus
+from jaxlm.data import default_text, user_text
+from jaxlm.data.corpus import Corpus, Texts
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks.evaluate import Evaluation, evaluate
 from jaxlm.trained_model import Trained
 
 
-def add(commands: Any, argv: Sequence[str]) -> None:
-    """Add the command to those of `jaxlm`, with the model that `argv` names, so that no other is imported.
-
-    All models are added where it names none, for help and messages.
-    """
-    parser = commands.add_parser(
-        "train", help="train a model on text files", description="Train a model. Its options: jaxlm train MODEL --help"
-    )  # fmt: skip
-    subparsers = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
-    if argv[:1] == ["train"]:
-        for name in argv[1:2] if argv[1:] and argv[1] in models.MODELS else models.names():
-            _add_model(subparsers, models.get(name))
+def add(parser: Parser) -> None:
+    """Give the parser of `jaxlm train` a parser for each model; a model is imported when it is chosen, or for help."""
+    parser.description = "Train a model. Its options: jaxlm train MODEL --help"
+    known: Any = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
+    for name in models.names():
+        usage = f"jaxlm train {name} --train FILE… --out DIR [options]"
+        chosen = known.add_parser(name, help=lambda name=name: models.get(name).about, usage=usage)
+        chosen.add_options = lambda parser, name=name: _add_options(parser, models.get(name))
 
 
-def _add_model(subparsers: Any, model: LanguageModel) -> None:
-    parser = subparsers.add_parser(
-        model.name, help=model.about, description=f"Train {model.about}.",
-        usage=f"jaxlm train {model.name} --train FILE… --out DIR [options]",
-    )  # fmt: skip
+def _add_options(parser: Parser, model: LanguageModel) -> None:
+    parser.description = f"Train {model.about}."
     parser.set_defaults(run=run)
     add_text(parser, carves=isinstance(model.fitting, BySGD))
     add_model(parser, model)
@@ -49,11 +43,9 @@ def _add_model(subparsers: Any, model: LanguageModel) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Train a model and say what came of it."""
-    if not args.out:
-        raise UserError("--out is missing", args.parser.prog, "name a folder for the model: --out DIR")
-    model = models.get(args.model)
+    place, model = output(args, folder=True), models.get(args.model)
     chosen = plan(args, model)
-    with _place(model, Path(args.out)) as (out, leads):
+    with _place(model, place) as (out, leads):
         _check_place(out, model, chosen)
         with locked(out):
             _run(args, model, chosen, out, leads)
@@ -78,7 +70,7 @@ def _run(args: argparse.Namespace, model: LanguageModel, chosen: Plan, out: Path
             print(f"{args.model}: {note}", file=sys.stderr)
         trained = _train(args, chosen, texts.corpus, out)
     finally:
-        (out / corpus.IDS).unlink(missing_ok=True)
+        (out / user_text.IDS).unlink(missing_ok=True)
     results = _evaluate(trained, texts)
     if not leads:
         return
@@ -88,7 +80,7 @@ def _run(args: argparse.Namespace, model: LanguageModel, chosen: Plan, out: Path
         _report(args, trained, texts.corpus, results)
 
 
-def _evaluate(trained: Trained, texts: corpus.Texts) -> dict[str, Evaluation]:
+def _evaluate(trained: Trained, texts: Texts) -> dict[str, Evaluation]:
     """Evaluate the model on validation (whose score training knows) and test text, where there is any.
 
     Nothing for a model without a distribution, and where time ran out before the model's own training began.
@@ -106,9 +98,7 @@ def _evaluate(trained: Trained, texts: corpus.Texts) -> dict[str, Evaluation]:
 
 
 def _check_place(out: Path, model: LanguageModel, chosen: Plan) -> None:
-    """Raise a UserError where something else is in the model's place."""
-    if out.exists() and not out.is_dir():
-        raise UserError("a file stands where the model's folder should", out, "choose another --out")
+    """Raise a UserError where another model is in the folder."""
     if not (out / CONFIG).exists():
         return
     there = read_info(out)["model"]
@@ -116,12 +106,10 @@ def _check_place(out: Path, model: LanguageModel, chosen: Plan) -> None:
     if same and chosen.run is not None and chosen.run.resume:
         return
     advice = "add --resume to go on with it, or choose another --out"
-    raise UserError(
-        f"a model of kind {there} is there already", out, advice if same else "choose another --out"
-    )
+    raise UserError(f"a model is there already: {there}", out, advice if same else "choose another --out")
 
 
-def _read(args: argparse.Namespace, out: Path, carve: bool) -> corpus.Texts:
+def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:
     valid, test = args.valid or (), args.test or ()
     if not args.train:
         if args.vocab or args.vocab_size or options.given(args, Reading):
@@ -130,8 +118,8 @@ def _read(args: argparse.Namespace, out: Path, carve: bool) -> corpus.Texts:
                 "--vocab, --vocab-size, --lower, …",
                 "give --train FILE",
             )
-        return corpus.default(valid, test, args.min_count or 2)
-    return corpus.from_files(
+        return default_text.default(valid, test, args.min_count or 2)
+    return user_text.from_files(
         args.train, valid, test,
         reading=Reading(**options.given(args, Reading)),
         vocabulary=Vocabulary.load(args.vocab) if args.vocab else None,
@@ -139,7 +127,7 @@ def _read(args: argparse.Namespace, out: Path, carve: bool) -> corpus.Texts:
     )  # fmt: skip
 
 
-def _train(args: argparse.Namespace, chosen: Plan, data: corpus.Corpus, out: Path) -> Trained:
+def _train(args: argparse.Namespace, chosen: Plan, data: Corpus, out: Path) -> Trained:
     advice = "give the same command with --resume to go on"
     try:
         return train.train(
@@ -158,7 +146,7 @@ def _train(args: argparse.Namespace, chosen: Plan, data: corpus.Corpus, out: Pat
 
 
 def _record(
-    args: argparse.Namespace, trained: Trained, data: corpus.Corpus, results: dict[str, Evaluation]
+    args: argparse.Namespace, trained: Trained, data: Corpus, results: dict[str, Evaluation]
 ) -> dict[str, Any]:
     fitted, model = trained.fitted, trained.model
     return {
@@ -177,9 +165,7 @@ def _record(
     }
 
 
-def _report(
-    args: argparse.Namespace, trained: Trained, data: corpus.Corpus, results: dict[str, Evaluation]
-) -> None:
+def _report(args: argparse.Namespace, trained: Trained, data: Corpus, results: dict[str, Evaluation]) -> None:
     words, model = f"{len(data.vocabulary):,} words", trained.model
     if model is None:
         print(f"{args.model}: {words}, not trained yet: time ran out in the stage before, in {args.out}")

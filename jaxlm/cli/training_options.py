@@ -67,7 +67,7 @@ def _add_opposites(parser: Parser, field: "dataclasses.Field[bool]") -> None:
     common: dict[str, Any] = {"dest": field.name, "default": argparse.SUPPRESS}
     pair.add_argument(f"--{field.name}", action="store_true", help=field.metadata["help"], **common)
     pair.add_argument(
-        f"--{field.metadata['opposite']}", action="store_false", help=field.metadata["opposite help"], **common
+        f"--{field.metadata['opposite']}", action="store_false", help=field.metadata["opposite_help"], **common
     )  # fmt: skip
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxfit.cli.command import print_json
-from jaxfit.errors import UserError
+from jaxfit.cli.command import Parser, output, print_json
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.cli import model_command
 from jaxlm.contract import Embeds, HasTree
@@ -16,17 +15,16 @@ from jaxlm.trees.file import save as save_tree
 from jaxlm.trees.paths import Tree, paths, statistics
 
 
-def add(commands: Any) -> None:
-    """Add the commands to those of `jaxlm`."""
-    folder = "folder of a model"
-    parser = model_command.add(
-        commands, "neighbours", "words with the most similar feature vectors", run_neighbours, folder
-    )
+def add_neighbours(parser: Parser) -> None:
+    """Give the parser of `jaxlm neighbours` its options."""
+    model_command.add(parser, run_neighbours, "folder of a model")
     parser.add_argument("words", nargs="+", metavar="WORD")
     model_command.add_top(parser)
-    parser = model_command.add(
-        commands, "tree", "a model's tree over words: its statistics (Table 4.3) and file", run_tree, folder
-    )
+
+
+def add_tree(parser: Parser) -> None:
+    """Give the parser of `jaxlm tree` its options."""
+    model_command.add(parser, run_tree, "folder of a model")
     parser.add_argument(
         "--out", metavar="FILE",
         help="where to write it: as text, a line `word code` for each code (0 left, 1 right), if the name ends in "
@@ -57,10 +55,8 @@ def run_tree(args: argparse.Namespace) -> None:
     tree = model.require(HasTree, "tree", args.directory).tree(model.structure)
     counts = model.vocabulary.counts
     found = statistics(tree, np.ones(len(model.vocabulary), np.int64) if counts is None else counts)
-    if args.out and Path(args.out).is_dir():
-        raise UserError("a directory stands where a file should", args.out, "name a file")
     if args.out:
-        _write_tree(tree, model.vocabulary.words, Path(args.out))
+        _write_tree(tree, model.vocabulary.words, output(args))
     if args.json:
         print_json({"command": "tree", "model": args.directory, "out": args.out, **found._asdict()})
         return

@@ -8,12 +8,13 @@ import collections
 import hashlib
 import platform
 import re
+from collections.abc import Sequence
 from pydoc_data.topics import topics
-from typing import NamedTuple
 
 import numpy as np
 
-from jaxlm.data.encoding import encode_text
+from jaxlm.data.corpus import Corpus, Texts
+from jaxlm.data.encoding import encode, encode_text
 from jaxlm.data.files import EOS, Reading
 from jaxlm.data.vocabulary import Vocabulary
 
@@ -23,20 +24,6 @@ _MARK = re.compile(r"\*+([^\s*](?:[^*]*[^\s*])?)\*+|\"|“|”|‘|’(?!\w)|\[\
 _WORD = re.compile(r"[(]?[A-Za-z]+(?:['’-][A-Za-z]+)*[)]?[.,:;!?]*")
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)\s+(?=[A-Z(])")
 _READING = Reading(lower=True, numbers=True, punctuation=True)
-
-
-class Corpus(NamedTuple):
-    """An encoded data set for language models."""
-
-    name: str
-    train: np.ndarray  # int32 [events], as are valid and test
-    valid: np.ndarray
-    test: np.ndarray
-    vocabulary: Vocabulary
-    sha256: str  # identifies the data that a model is trained on
-    note: str  # a description of the data, shown beside results
-    truth: np.ndarray | None = None  # float64 [events of test]: true log-probabilities, if known
-    reading: Reading = Reading()  # how the text was read; text given to a trained model is read likewise
 
 
 def sentences(text: str) -> list[str]:
@@ -84,3 +71,22 @@ def prose(min_count: int = 2) -> Corpus:
     sha256 = hashlib.sha256("\0".join((train, valid, test)).encode()).hexdigest()
     note = f"prose of pydoc_data.topics, CPython {platform.python_version()}"
     return Corpus("prose", ids[0], ids[1], ids[2], vocabulary, sha256, note, reading=_READING)
+
+
+def default(valid: Sequence[str] = (), test: Sequence[str] = (), min_count: int = 2) -> Texts:
+    """Return the default data, CPython's prose, with the given validation and test files in place of its own."""
+    corpus = prose(min_count)
+    notes = [
+        f"no --train: the default data is used, {corpus.note}, {len(corpus.train):,} events for training, "
+        f"{len(corpus.valid):,} for validation, {len(corpus.test):,} for the test"
+    ]
+    unknown = {
+        name: int(np.count_nonzero(getattr(corpus, name) == corpus.vocabulary.unk))
+        for name in ("train", "valid", "test")
+    }
+    for name, files in (("valid", valid), ("test", test)):
+        if files:
+            text = encode(files, corpus.vocabulary, corpus.reading)
+            unknown[name] = text.unknown
+            corpus = corpus._replace(valid=text.ids) if name == "valid" else corpus._replace(test=text.ids)
+    return Texts(corpus, unknown, notes)

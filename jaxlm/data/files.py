@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxfit.errors import UserError
 from jaxfit.input_files import Source, open_bytes, text_decoder
+from jaxfit.recipe import option
 
 EOS = "<eos>"
 CHUNK = 1 << 22  # bytes read at a time: about a million words, 100 MB of working memory
@@ -25,12 +26,10 @@ _NUMBER = re.compile(r"(?<![^ \t\n\r\x0b\x0c])[+-]?\d+(?:[.,:/-]\d+)*(?![^ \t\n\
 class Reading:
     """How text files are read; a model's evaluation text is read as its training text was."""
 
-    encoding: str = dataclasses.field(default="utf-8", metadata={"help": "encoding of the text files"})
-    lower: bool = dataclasses.field(default=False, metadata={"help": "turn upper case into lower case"})
-    numbers: bool = dataclasses.field(default=False, metadata={"help": "replace every number by the word N"})
-    punctuation: bool = dataclasses.field(
-        default=False, metadata={"help": "treat punctuation marks as words of their own"}
-    )
+    encoding: str = option("utf-8", "encoding of the text files")
+    lower: bool = option(False, "turn upper case into lower case")
+    numbers: bool = option(False, "replace every number by the word N")
+    punctuation: bool = option(False, "treat punctuation marks as words of their own")
 
     def prepare(self, text: str) -> str:
         """Preprocess text that begins and ends between words."""

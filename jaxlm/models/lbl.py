@@ -4,7 +4,7 @@ Source: Mnih 2010, §3.3 (Eq. 3.16-3.17, 3.24-3.25), §3.4.
 """
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -12,43 +12,25 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.program import Mean, Metrics, Program
-from jaxfit.recipe import Recipe
+from jaxfit.program import Metrics, Program
+from jaxfit.recipe import Recipe, option
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.objectives.dropout import dropout
-from jaxlm.objectives.softmax import log_normalizer, sum_log_normalizer
+from jaxlm.objectives.softmax import nll, sum_nll
 
 
 @dataclass(frozen=True)
 class Config:
     """What shapes the program."""
 
-    num_words: int = field(metadata={"help": "vocabulary size", "unit": "words"})
-    num_features: int = field(
-        default=100, metadata={"help": "feature vector dimensionality", "unit": "features"}
-    )
-    context_size: int = field(
-        default=5, metadata={"help": "context words that predict the next", "unit": "words"}
-    )
-    diagonal: bool = field(
-        default=False,
-        metadata={"help": "diagonal context matrices: N_f weights a position, not N_f²", "unit": ""},
-    )
-    dropout: float = field(
-        default=0.0,
-        metadata={
-            "help": "share of the predicted vector that is dropped in training",
-            "unit": "",
-            "below": 1,
-        },
-    )
-    init_scale: float = field(
-        default=0.1, metadata={"help": "standard deviation of initial feature vectors", "unit": ""}
-    )
-    across_lines: bool = field(
-        default=True, metadata={"help": "contexts run on across line ends", "unit": ""}
-    )
+    num_words: int = option(help="vocabulary size", unit="words")
+    num_features: int = option(100, "feature vector dimensionality", "features")
+    context_size: int = option(5, "context words that predict the next", "words")
+    diagonal: bool = option(False, "diagonal context matrices: N_f weights a position, not N_f²")
+    dropout: float = option(0.0, "share of the predicted vector that is dropped in training", below=1)
+    init_scale: float = option(0.1, "standard deviation of initial feature vectors")
+    across_lines: bool = option(True, "contexts run on across line ends")
 
 
 class Params(NamedTuple):
@@ -64,8 +46,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
 
     counts: [N_w], of the training text.
     Differs: a word that never occurs counts as one that occurs once, since its bias would be infinite; the rates
-    of all others are the training set's, as in the thesis. (Over a tree, `tree_paths.base_rates` adds one to all:
-    a word with several leaves shares its mass among them, and no subtree may be left without.)
+    of all others are the training set's, as in the thesis.
     """
     D, c = config.num_features, config.context_size
     key_R, key_C = jax.random.split(key)
@@ -102,9 +83,7 @@ def batch_loss(
     r_hat = predicted_vector(params, batch.context)
     if keys is not None and config.dropout:
         r_hat = jax.vmap(functools.partial(dropout, rate=config.dropout))(r_hat, keys)
-    target = jnp.sum(r_hat * params.R[batch.word], axis=1) + params.b[batch.word]
-    total = sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
-    return total, {"perplexity": Mean(total, jnp.sum(weight))}
+    return sum_nll(params.R, params.b, r_hat, batch.word, weight)
 
 
 def log_prob(params: Params, context: Array) -> Array:
@@ -114,9 +93,7 @@ def log_prob(params: Params, context: Array) -> Array:
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """-log P(word | context) of each example, [B], in nats, no dropout."""
-    r_hat = predicted_vector(params, batch.context)
-    target = jnp.sum(r_hat * params.R[batch.word], axis=1) + params.b[batch.word]
-    return log_normalizer(params.R, params.b, r_hat) - target
+    return nll(params.R, params.b, predicted_vector(params, batch.context), batch.word)
 
 
 def program(config: Config) -> Program:
@@ -125,15 +102,10 @@ def program(config: Config) -> Program:
 
 
 # Differs: the thesis states batch, rates and decay (§3.4.1-2), not whether a step follows the minibatch's sum or its
-# mean; "thesis" takes the sum, as rates per example: with the mean, they would hardly move the parameters. With the sum
-# its first rate, 1e-2, diverges in the second epoch on the Penn Treebank, so that ours is 3e-3, and a tenth of it after
-# the drop. Decay is decoupled, once a step (`jaxfit.recipe`); after a drop training goes on from where it is, not from
-# the best epoch.
-# "tuned" was chosen by validation on the Penn Treebank, with a context of 10: minibatches of 500, a long fall of the
-# rate and little dropout. Perplexities there, on validation, on the test, and on the test mixed with Kneser-Ney 5-grams
-# by a fitted weight: 131.9, 124.7, 108.0 with 13 epochs and a dropout of 0.3; 128.5, 122.0, 106.8 with 26 epochs;
-# 127.0, 120.4, 105.6 with these and 0.2. More dropout leaves the model less sure than it should be, which a mixture
-# suffers from most.
+# mean; "thesis" takes the sum. With it the thesis' first rate, 1e-2, diverges on the Penn Treebank: ours is 3e-3, and a
+# tenth of it after the drop. Decay is decoupled, once a step (`jaxfit.recipe`); after a drop training continues from
+# its current parameters, not from those of the best epoch.
+# "tuned" was chosen by validation on the Penn Treebank with a context of 10: perplexity 127.0.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

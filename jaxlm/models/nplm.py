@@ -7,7 +7,7 @@ Source: Bengio, Ducharme, Vincent and Jauvin 2003, §2 (in its notation, but wit
 """
 
 import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -15,47 +15,29 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxfit.program import Mean, Metrics, Program
-from jaxfit.recipe import Recipe
+from jaxfit.program import Metrics, Program
+from jaxfit.recipe import Recipe, option
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.objectives.dropout import dropout
-from jaxlm.objectives.softmax import log_normalizer, sum_log_normalizer
+from jaxlm.objectives.softmax import nll, sum_nll
 
 
 @dataclass(frozen=True)
 class Config:
     """What shapes the program."""
 
-    num_words: int = field(metadata={"help": "vocabulary size", "unit": "words"})
-    num_features: int = field(
-        default=100, metadata={"help": "feature vector dimensionality", "unit": "features"}
+    num_words: int = option(help="vocabulary size", unit="words")
+    num_features: int = option(100, "feature vector dimensionality", "features")
+    context_size: int = option(5, "context words that predict the next", "words")
+    num_hidden: int = option(100, "size of the tanh layer", "units")
+    direct: bool = option(False, "connect the features to the output directly, too")
+    dropout: float = option(0.0, "share of the hidden units that is dropped in training", below=1)
+    feature_dropout: float = option(
+        0.0, "share of the context's features that is dropped in training", below=1
     )
-    context_size: int = field(
-        default=5, metadata={"help": "context words that predict the next", "unit": "words"}
-    )
-    num_hidden: int = field(default=100, metadata={"help": "size of the tanh layer", "unit": "units"})
-    direct: bool = field(
-        default=False, metadata={"help": "connect the features to the output directly, too", "unit": ""}
-    )
-    dropout: float = field(
-        default=0.0,
-        metadata={"help": "share of the hidden units that is dropped in training", "unit": "", "below": 1},
-    )
-    feature_dropout: float = field(
-        default=0.0,
-        metadata={
-            "help": "share of the context's features that is dropped in training",
-            "unit": "",
-            "below": 1,
-        },
-    )
-    init_scale: float = field(
-        default=0.1, metadata={"help": "standard deviation of initial feature vectors", "unit": ""}
-    )
-    across_lines: bool = field(
-        default=True, metadata={"help": "contexts run on across line ends", "unit": ""}
-    )
+    init_scale: float = option(0.1, "standard deviation of initial feature vectors")
+    across_lines: bool = option(True, "contexts run on across line ends")
 
 
 class Params(NamedTuple):
@@ -76,11 +58,7 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, counts: ArrayLike) -> Params:
     """Draw the parameters before training: small Gaussians, and biases that give the base rates.
 
-    Args:
-        key: Of the random draws.
-        config: The model's.
-        counts: [N_w], of the training text.
-
+    counts: [N_w], of the training text.
     Differs: the scales are ours, and direct connections start at zero. A word that never occurs counts as one that
     occurs once, since its bias would be infinite.
     """
@@ -100,16 +78,8 @@ def init(key: Array, config: Config, counts: ArrayLike) -> Params:
 def last_layer(params: Params, context: Array, key: Array | None, config: Config) -> Array:
     """Compute what the output is a linear function of, for ONE context.
 
-    Args:
-        params: The model's.
-        context: int32 [c].
-        key: Of the dropout; None for none.
-        config: The model's.
-
-    Returns:
-        tanh(d + Hx), [N_h], where x, [c N_f], is the context's feature vectors one after another; with direct
-        connections x follows it, [N_h + c N_f].
-
+    That is tanh(d + Hx), [N_h], where x, [c N_f], is the feature vectors of the context, int32 [c], one after another;
+    with direct connections x follows it, [N_h + c N_f]. Without a key nothing is dropped.
     Differs: the dropout of x and of the hidden units (0 in the recipe `thesis`) is ours.
     """
     key_x, key_h = (None, None) if key is None else jax.random.split(key)
@@ -129,8 +99,7 @@ def batch_loss(
 ) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
     z = last_layers(params, batch.context, keys, config)
-    total = sum_log_normalizer(params.U, params.b, z, weight) - weight @ logit(params, z, batch.word)
-    return total, {"perplexity": Mean(total, jnp.sum(weight))}
+    return sum_nll(params.U, params.b, z, batch.word, weight)
 
 
 def log_prob(params: Params, context: Array, config: Config) -> Array:
@@ -140,19 +109,13 @@ def log_prob(params: Params, context: Array, config: Config) -> Array:
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """-log P(word | context) of each example, [B], in nats, no dropout."""
-    z = last_layers(params, batch.context, None, config)
-    return log_normalizer(params.U, params.b, z) - logit(params, z, batch.word)
+    return nll(params.U, params.b, last_layers(params, batch.context, None, config), batch.word)
 
 
 def last_layers(params: Params, context: Array, keys: Array | None, config: Config) -> Array:
     """`last_layer` of each context of a minibatch: int32 [B, c] -> [B, N_h], or [B, N_h + c N_f] if direct."""
     one = functools.partial(last_layer, config=config)
     return jax.vmap(one, (None, 0, None if keys is None else 0))(params, context, keys)
-
-
-def logit(params: Params, z: Array, word: Array) -> Array:
-    """The logit of one word in each example: z [B, n], word int32[B] -> [B]."""
-    return jnp.sum(z * params.U[word], axis=1) + params.b[word]
 
 
 def program(config: Config) -> Program:

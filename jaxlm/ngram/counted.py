@@ -1,22 +1,18 @@
 """What the records of n-gram models share: their files, their predictions, their options."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from jaxfit.errors import UserError
+from jaxfit.recipe import option
 from jaxlm.contract import ByCounting, HasNGrams, PredictsWords
 from jaxlm.ngram import model
 from jaxlm.ngram.counts import MAX_ORDER
 from jaxlm.ngram.model import NGram
-
-if TYPE_CHECKING:
-    from jaxlm.trained_model import Model
 
 
 @dataclass(frozen=True)
@@ -28,14 +24,7 @@ class NoConfig:
 class OrderConfig:
     """What shapes a model of n-grams."""
 
-    order: int = field(
-        default=5,
-        metadata={
-            "help": "length of the longest n-grams",
-            "unit": f"words, 1 to {MAX_ORDER}",
-            "high": MAX_ORDER,
-        },
-    )
+    order: int = option(5, "length of the longest n-grams", f"words, 1 to {MAX_ORDER}", high=MAX_ORDER)
 
 
 def by_counting(estimate: Callable[[np.ndarray, int, int, Any], NGram]) -> ByCounting:
@@ -51,12 +40,12 @@ def _load(directory: Path, num_words: int) -> NGram:
     return found
 
 
-def _log_prob(trained: Model, history: np.ndarray) -> np.ndarray:
+def _log_prob(trained: Any, history: np.ndarray) -> np.ndarray:
     """Behind a line end, as in `_event_log_probs`."""
     return trained.params.log_prob(np.concatenate([[trained.vocabulary.eos], history]))
 
 
-def _event_log_probs(trained: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
+def _event_log_probs(trained: Any, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
     """Every line begins afresh, whatever `fresh_lines` is."""
     return trained.params.event_log_probs(ids)
 

@@ -2,11 +2,12 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxfit.recipe import option
 from jaxlm.contract import LanguageModel
 from jaxlm.ngram import back_off
 from jaxlm.ngram.counted import CAPABILITIES, OrderConfig, by_counting
@@ -98,13 +99,11 @@ def _interpolate(
 class Config(OrderConfig):
     """What shapes the model."""
 
-    interpolated: bool = field(
-        default=True,
-        metadata={
-            "help": "mix all orders (default)",
-            "opposite": "backoff",
-            "opposite help": "use lower orders for unseen n-grams only",
-        },
+    interpolated: bool = option(
+        True,
+        "mix all orders (default)",
+        opposite="backoff",
+        opposite_help="use lower orders for unseen n-grams only",
     )
 
 

@@ -1,8 +1,8 @@
 """The full softmax over the vocabulary, the costly part of every model that normalises over all words.
 
 For a minibatch, Eq. 3.17's normaliser needs a matrix [B, N_w] of exponentials, which is far larger than the
-model. Two things make it cheap. The gradient is computed together with the value, while the exponentials are
-at hand, so that they are neither stored nor computed again. On a CPU the minibatch is taken in blocks whose
+model. Two things make it cheap. The gradient is computed with the value, while the exponentials are at hand, so
+that they are neither stored nor computed again. On a CPU the minibatch is taken in blocks whose
 exponentials stay in the cache; elsewhere in one piece. Biases and row sums are columns of matrix products.
 """
 
@@ -11,6 +11,8 @@ import functools
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+
+from jaxfit.program import Mean, Metrics
 
 CACHE_ENTRIES = 2_500_000  # exponentials at a time on a CPU: 10 MB, and enough rows for a fast matrix product
 
@@ -43,6 +45,21 @@ def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array, rows: in
     Its gradient costs two matrix products more and stores nothing of size B x N_w.
     """
     return _sum_log_normalizer(*_varying_alike(R, b, r_hat, weight), rows)
+
+
+def nll(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
+    """-log P(word) of each example, [B], in nats; word: int32 [B], the rest as in `log_normalizer`."""
+    return log_normalizer(R, b, r_hat) - _logit(R, b, r_hat, word)
+
+
+def sum_nll(R: Array, b: Array, r_hat: Array, word: Array, weight: Array) -> tuple[Array, Metrics]:
+    """Σ_i weight_i `nll`_i, differentiable, and the metric that people read of it."""
+    total = sum_log_normalizer(R, b, r_hat, weight) - weight @ _logit(R, b, r_hat, word)
+    return total, {"perplexity": Mean(total, jnp.sum(weight))}
+
+
+def _logit(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
+    return jnp.sum(r_hat * R[word], axis=1) + b[word]
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(4,))

@@ -40,7 +40,7 @@ def test_a_missing_capability_is_an_error_that_says_who_has_it_and_what_the_mode
     with pytest.raises(UserError) as refused:
         models.require(vectors_only, PredictsWords, "eval", "out")
     assert str(refused.value) == (
-        "eval needs next-word probabilities; vectors has none (out) - use unigram, gt, kn, lbl or hlbl; "
+        "eval needs next-word probabilities; vectors has none (out) - use unigram, gt, kn, lbl, hlbl or nplm; "
         "vectors has word vectors (neighbours, export --format word2vec)"
     )
     for kind, able in ((HasTree, "use hlbl;"), (HasNGrams, "use unigram, gt or kn;")):

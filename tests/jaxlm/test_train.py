@@ -10,12 +10,11 @@ import jaxlm
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Run
-from jaxlm import identity
 from jaxlm.cli.main import main
 from jaxlm.data import corpus as corpora
+from jaxlm.data import user_text
 from jaxlm.models.hlbl.tree import TreeOptions
 from jaxlm.train import train
-from jaxlm.train_by_sgd import word_counts
 from small_models import SMALL
 
 RECIPE = Recipe(optimizer="sgd", batch_size=100, epochs=1, rate={"*": 0.01}, decay={"*": 0.0})
@@ -24,7 +23,7 @@ CONFIG = {"num_features": 4, "context_size": 2}
 
 @pytest.fixture
 def corpus(place):
-    return corpora.from_files([str(place / "train.txt")], [str(place / "valid.txt")], min_count=2).corpus
+    return user_text.from_files([str(place / "train.txt")], [str(place / "valid.txt")], min_count=2).corpus
 
 
 def test_time_that_runs_out_in_the_first_stage_leaves_no_model(place, corpus, tmp_path, capsys):
@@ -96,14 +95,14 @@ def test_a_corpus_is_hashed_once(place, monkeypatch):
         return real(*args)
 
     monkeypatch.setattr(corpora.hashlib, "sha256", sha256)
-    read = corpora.from_files([str(place / "train.txt")], min_count=2).corpus
-    described = [identity.describe(read) for _ in range(3)]
+    read = user_text.from_files([str(place / "train.txt")], min_count=2).corpus
+    described = [read.describe() for _ in range(3)]
     assert len(made) == 1
     assert described[0]["sha256"] == described[0]["source sha256"] == read.sha256
     other = read._replace(train=read.train[::-1].copy())
-    assert identity.describe(other)["sha256"] != read.sha256
-    assert identity.describe(read)["sha256"] == read.sha256
+    assert other.describe()["sha256"] != read.sha256
+    assert read.describe()["sha256"] == read.sha256
 
 
-def test_word_counts(corpus):
-    np.testing.assert_array_equal(word_counts(corpus), np.bincount(corpus.train))
+def test_word_counts_are_of_the_training_text(corpus):
+    np.testing.assert_array_equal(corpus.word_counts(), np.bincount(corpus.train))

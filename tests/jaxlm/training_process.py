@@ -22,7 +22,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, journal
 from jaxfit.run_dir import metadata as model_directory
 from jaxfit.run_dir.run import Run
-from jaxlm.data.default_text import Corpus
+from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models.hlbl.tree import TreeOptions
 from jaxlm.train import train

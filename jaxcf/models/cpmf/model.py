@@ -7,7 +7,7 @@ and the ratings are separate inputs, in training and in prediction.
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -33,7 +33,7 @@ from jaxcf.models.cpmf.batch import Batch, Rated, costs, gather, make_data, make
 from jaxcf.models.pairwise import positive, zero_unrated
 from jaxcf.solvers import als
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Ragged, Sparse, Visits
-from jaxfit.recipe import Recipe
+from jaxfit.recipe import Recipe, option
 from jaxfit.tables import Gathered, require_whole, rows_of
 
 PIECE = 4096  # entries of rated sets that are summed at a time, outside training
@@ -43,10 +43,7 @@ PIECE = 4096  # entries of rated sets that are summed at a time, outside trainin
 class Config(pmf.Config):
     """What shapes the program."""
 
-    block: int = field(
-        default=100,
-        metadata={"help": "ratings of a user between updates, at most; 0: all of them", "unit": "ratings"},
-    )
+    block: int = option(100, "ratings of a user between updates, at most; 0: all of them", "ratings")
 
 
 class Params(NamedTuple):

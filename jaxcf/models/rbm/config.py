@@ -1,6 +1,6 @@
 """What shapes an RBM for ratings, conditional or not, and what its ratings 0 … K-1 mean."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from jaxcf.data.ratings import Scale
 from jaxfit.errors import UserError
+from jaxfit.recipe import option
 
 
 @dataclass(frozen=True)
@@ -23,33 +24,20 @@ class Config:
     (`rbm.gradient`), which is exact for SGD; other optimizers take it for the gradient.
     """
 
-    num_items: int = field(metadata={"help": "movies", "unit": "items"})
-    num_values: int = field(default=5, metadata={"help": "ratings there can be (K)", "unit": "values"})
-    low: float = field(default=1.0, metadata={"help": "the lowest rating", "unit": "stars"})
-    step: float = field(default=1.0, metadata={"help": "from one rating to the next", "unit": "stars"})
-    num_hidden: int = field(default=100, metadata={"help": "hidden units", "unit": "units"})
-    center: float = field(
-        default=0.0,
-        metadata={"help": "what hidden units are counted from: 0, or 0.5 to learn faster", "unit": ""},
+    num_items: int = option(help="movies", unit="items")
+    num_values: int = option(5, "ratings there can be (K)", "values")
+    low: float = option(1.0, "the lowest rating", "stars")
+    step: float = option(1.0, "from one rating to the next", "stars")
+    num_hidden: int = option(100, "hidden units", "units")
+    center: float = option(0.0, "what hidden units are counted from: 0, or 0.5 to learn faster")
+    smooth: float = option(0.0, "how far apart ratings have like weights; 0: none have", "levels")
+    cd_steps: tuple[int, ...] = option(
+        (1,), "T of CD-T: one for all of the training, or one for each of its equal parts"
     )
-    smooth: float = field(
-        default=0.0,
-        metadata={"help": "how far apart ratings have like weights; 0: none have", "unit": "levels"},
+    prior: Literal["per-rating", "per-row"] = option(
+        "per-row", "decay counts once for each rating of a movie, or once a movie"
     )
-    cd_steps: tuple[int, ...] = field(
-        default=(1,),
-        metadata={
-            "help": "T of CD-T: one for all of the training, or one for each of its equal parts",
-            "unit": "",
-        },
-    )
-    prior: Literal["per-rating", "per-row"] = field(
-        default="per-row",
-        metadata={"help": "decay counts once for each rating of a movie, or once a movie", "unit": ""},
-    )
-    init_scale: float = field(
-        default=0.01, metadata={"help": "standard deviation of initial weights", "unit": ""}
-    )
+    init_scale: float = option(0.01, "standard deviation of initial weights")
 
     def __post_init__(self) -> None:
         if self.num_values < 2:

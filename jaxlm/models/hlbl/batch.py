@@ -7,7 +7,7 @@ last one filled up with decisions of sign 0. A minibatch is a list of tiles, of 
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -82,13 +82,19 @@ class Batch(NamedTuple):
     owner: Array | None
 
 
-def make_data(ids: np.ndarray, tree: Tree, num_hot: int, context_size: int, eos: int) -> Data:
+def make_data(ids: np.ndarray, tree: Tree, config: Any, eos: int) -> Data:
     """A text with the paths of all words, on the device; ids: int32 [events]."""
     every = paths(tree)
-    is_hot = every.nodes < num_hot
+    is_hot = every.nodes < config.num_hot
     hot, cold = tabulate(every, is_hot), tabulate(every, ~is_hot)
     one_code = len(every.code_nodes) == len(every.word_codes)
-    return Data(pad(ids, context_size, eos), jnp.asarray(every.word_codes), hot, cold, one_code, context_size)
+    text, size = pad(ids, config.context_size, eos), config.context_size
+    return Data(text, jnp.asarray(every.word_codes), hot, cold, one_code, size)
+
+
+def num_examples(data: Data) -> int:
+    """The events of a text."""
+    return int(data.text.events)
 
 
 def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
@@ -100,12 +106,12 @@ def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
     place = np.arange(number[-1]) + np.repeat(first[:-1] * TILE - number[:-1], length)
     # to a multiple of a 16th to an 8th of their number: trees that are nearly alike compile to the same program
     grain = 1 << max(0, int(first[-1]).bit_length() - 4)
-    room = (first[-1] // grain + 1) * grain * TILE  # at least the last tile is empty
-    turn = np.zeros(room, np.int32)
+    size = (first[-1] // grain + 1) * grain  # in tiles, at least the last of which is empty
+    turn = np.zeros(size * TILE, np.int32)
     turn[place] = (every.nodes[chosen] + 1) * every.signs[chosen]
     codes = np.diff(every.word_codes)
     local = np.arange(len(tiles)) - np.repeat(every.word_codes[:-1], codes)
-    code = np.resize(np.repeat(local, tiles), room // TILE)
+    code = np.resize(np.repeat(local, tiles), size)
     start = first[every.word_codes]
     on_device = [jnp.asarray(x, jnp.int32) for x in (start, turn.reshape(-1, TILE), code)]
     return Table(on_device[0], on_device[1], on_device[2] if codes.max() > 1 else None)
@@ -124,18 +130,11 @@ def words_of(data: Data) -> NDArray[np.int32]:
     return np.asarray(data.text.padded)[first : first + int(data.text.events)]
 
 
-def gather(
-    data: Data,
-    index: Array,
-    capacity: tuple[int, int, int],
-    *,
-    across_lines: bool,
-    num_nodes: int,
-) -> Batch:
-    """The examples `index` int32[B] of the text; capacity: room for hot tiles, cold tiles and codes."""
+def gather(data: Data, index: Array, capacity: tuple[int, int, int], config: Any) -> Batch:
+    """Gather the examples `index` int32[B] of the text; capacity: numbers of hot tiles, cold tiles and codes."""
     B = index.shape[0]
-    hot_room, cold_room, slots = capacity
-    context, word = gather_contexts(data.text, index, data.context_size, across_lines)
+    hot_tiles, cold_tiles, slots = capacity
+    context, word = gather_contexts(data.text, index, data.context_size, config.across_lines)
     owner, first_slot = None, jnp.arange(B, dtype=jnp.int32)
     if not data.one_code:
         owner, _, _ = spread(data.word_codes, word, slots)
@@ -143,15 +142,15 @@ def gather(
         first_slot = jnp.cumsum(codes) - codes
     # padding is given a node past the last, whose row is neither read nor written
     hot, cold = (
-        tiles(table, word, first_slot, room, num_nodes)
-        for table, room in ((data.hot, max(1, hot_room)), (data.cold, max(1, cold_room)))
+        tiles(table, word, first_slot, max(1, capacity), config.num_nodes)
+        for table, capacity in ((data.hot, hot_tiles), (data.cold, cold_tiles))
     )
     return Batch(context.T, hot, cold, owner)
 
 
-def tiles(table: Table, word: Array, first_slot: Array, room: int, filler: int) -> Tiles:
+def tiles(table: Table, word: Array, first_slot: Array, capacity: int, filler: int) -> Tiles:
     """The tiles of the words [B], end to end; first_slot: int32[B], the slot of each word's first code."""
-    owner, position, real = spread(table.start, word, room)
+    owner, position, real = spread(table.start, word, capacity)
     at = jnp.minimum(owner, word.shape[0] - 1)
     # padding reads the table's empty last tile: were it zeroed here, XLA would fuse the choice into each loop over
     # decisions and vectorise none of them

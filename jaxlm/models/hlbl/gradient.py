@@ -86,7 +86,7 @@ def gradient(
 
 
 def _flat(hot: Tiles, num_hot: int) -> Array:
-    """Where hot decisions stand in a matrix [B, num_hot] laid flat; padding past its end."""
+    """The positions of hot decisions in a matrix [B, num_hot] laid flat; padding past its end."""
     inside = hot.node < num_hot
     return jnp.where(inside, hot.owner[:, None] * num_hot + hot.node, jnp.iinfo(jnp.int32).max)
 
@@ -121,12 +121,12 @@ def _decide(batch: Batch, hot: Array, cold: Array) -> tuple[Array, Array, Array]
 
 def _dots(Q: Array, r_hat: Array, cold: Tiles) -> Array:
     """r̂·q of each decision, [T, TILE]."""
-    lanes = next(n for n in (4, 5, 3, 2, 1) if Q.shape[1] % n == 0)
-    width = Q.shape[1] // lanes
-    Q, r_hat = Q.reshape(-1, lanes, width), r_hat.reshape(-1, lanes, width)
+    blocks = next(n for n in (4, 5, 3, 2, 1) if Q.shape[1] % n == 0)
+    width = Q.shape[1] // blocks
+    Q, r_hat = Q.reshape(-1, blocks, width), r_hat.reshape(-1, blocks, width)
     node, owner = cold.node.reshape(-1), jnp.repeat(cold.owner, TILE)
     partial = Q.at[node, 0].get(mode="clip") * r_hat.at[owner, 0].get(mode="clip")
-    for j in range(1, lanes):
+    for j in range(1, blocks):
         partial += Q.at[node, j].get(mode="clip") * r_hat.at[owner, j].get(mode="clip")
     partial = lax.optimization_barrier(partial)  # not to be fused into a product that could not be one
     return (partial @ jnp.ones((width, 1), Q.dtype)).reshape(cold.node.shape)

@@ -1,6 +1,8 @@
 """The tree that a hierarchical model is trained over: which one, how it is built, its file (Mnih 2010, §4.4)."""
 
-from dataclasses import dataclass, field
+import hashlib
+import json
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -12,10 +14,11 @@ from jax import Array
 
 from jaxfit.cli.command import suggestion
 from jaxfit.errors import UserError
-from jaxlm import identity
+from jaxfit.recipe import option
+from jaxfit.run_dir.metadata import read_info
 from jaxlm.contract import HasTree, Structure
 from jaxlm.data.contexts import Text, gather_contexts
-from jaxlm.data.default_text import Corpus
+from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import load
 from jaxlm.trees import build as trees
 from jaxlm.trees import file as tree_file
@@ -35,23 +38,19 @@ STAND_INS = {(0.25, 1): 2, (0.4, 1): 2, (0.4, 2): 5, (0.4, 4): 10}
 class TreeOptions:
     """Which tree an hlbl uses."""
 
-    tree: str = field(
-        default="adaptive",
-        metadata={"help": "how words are split, or a tree file (§4.4)", "metavar": f"{'|'.join(RULES)}|FILE"},
+    tree: str = option(
+        "adaptive", "how words are split, or a tree file (§4.4)", metavar=f"{'|'.join(RULES)}|FILE"
     )
-    epsilon: float = field(
-        default=0.0,
-        metadata={"help": "a word whose responsibilities are this close to 0.5 goes both ways", "high": 0.5},
+    epsilon: float = option(
+        0.0, "a word whose responsibilities are this close to 0.5 goes both ways", high=0.5
     )
-    copies: int = field(default=1, metadata={"help": "subtrees under new roots, x2, x4", "unit": "trees"})
-    replicate: bool = field(default=False, metadata={"help": "make the copies alike (Table 4.6)"})
-    bootstrap: str | None = field(
-        default=None,
-        metadata={
-            "help": "an hlbl, trained on this text, whose word features the tree is built from (default: one over a "
-            "random tree is trained first)",
-            "metavar": "DIR",
-        },
+    copies: int = option(1, "subtrees under new roots, x2, x4", "trees")
+    replicate: bool = option(False, "make the copies alike (Table 4.6)")
+    bootstrap: str | None = option(
+        None,
+        "an hlbl, trained on this text, whose word features the tree is built from (default: one over a "
+        "random tree is trained first)",
+        metavar="DIR",
     )
 
 
@@ -80,12 +79,19 @@ def origin(options: TreeOptions) -> dict[str, Any]:
     """What determines a tree that is built, besides corpus and seed; {} for one from a file."""
     if options.tree not in RULES:
         return {}
-    bootstrap = None if options.bootstrap is None else identity.fingerprint(Path(options.bootstrap))
+    bootstrap = None if options.bootstrap is None else fingerprint(Path(options.bootstrap))
     built = {
         "kind": options.tree, "epsilon": options.epsilon, "copies": options.copies,
         "replicate": options.replicate, "bootstrap": bootstrap,
     }  # fmt: skip
     return {"tree built": built}
+
+
+def fingerprint(directory: Path) -> str:
+    """The digest of all that determined a trained model, from its `config.json`."""
+    info = read_info(directory)
+    made = {name: info.get(name) for name in ("config", "recipe", "seed", "corpus", "tree")}
+    return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
 
 
 def first_stage(options: TreeOptions) -> TreeOptions | None:
@@ -174,7 +180,7 @@ TREE = Structure(
     build=build,
     fields=lambda tree: {"num_nodes": len(tree.children)},
     arrays=lambda tree: tree.children,
-    sha256=identity.tree_sha256,
+    sha256=lambda tree: hashlib.sha256(tree.children.tobytes()).hexdigest(),
     save=lambda tree, directory: tree_file.save(tree, directory / FILE),
     load=_load,
     stand_in=stand_in,

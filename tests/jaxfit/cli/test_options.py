@@ -2,24 +2,25 @@
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import pytest
 
 from jaxfit.cli import command, options
 from jaxfit.errors import UserError
+from jaxfit.recipe import option
 
 
 @dataclass(frozen=True)
 class Settings:
-    size: int = field(default=100, metadata={"help": "how large", "unit": "features"})
-    share: float = field(default=0.1, metadata={"help": "how much, in %", "below": 1})
-    wide: bool = field(default=False, metadata={"help": "all of it"})
-    rule: Literal["sgd", "adam"] = field(default="sgd", metadata={"help": "which"})
-    drops: tuple[float, ...] = field(default=(0.1,), metadata={"help": "factors"})
-    limit: float | None = field(default=None, metadata={"help": "at most", "unit": "minutes"})
-    rate: Mapping[str, float] = field(default_factory=dict, metadata={"help": "how fast"})
+    size: int = option(100, "how large", "features")
+    share: float = option(0.1, "how much, in %", below=1)
+    wide: bool = option(False, "all of it")
+    rule: Literal["sgd", "adam"] = option("sgd", "which")
+    drops: tuple[float, ...] = option((0.1,), "factors")
+    limit: float | None = option(None, "at most", "minutes")
+    rate: Mapping[str, float] = option(None, "how fast")
 
 
 def parser(**kwargs) -> command.Parser:

@@ -18,8 +18,8 @@ def test_planted_truth_equals_the_returned_model(drawn):
     """With word ids of the vocabulary."""
     corpus, model = drawn
     c, eos = model.C.shape[0], corpus.vocabulary.eos
-    padded = pad(corpus.test, c, eos).padded
-    contexts, words = gather_contexts(padded, jnp.arange(len(corpus.test)), c, eos)
+    text = pad(corpus.test, c, eos)
+    contexts, words = gather_contexts(text, jnp.arange(len(corpus.test)), c)
     log_p = jax.vmap(lambda w: synthetic.log_prob(model, w))(contexts)
     expected = jnp.take_along_axis(log_p, words[:, None], axis=1)[:, 0]
     np.testing.assert_allclose(expected, corpus.truth, atol=2e-5)
@@ -30,8 +30,8 @@ def test_planted_text_is_drawn_from_the_model(drawn):
     """Surprisal minus entropy is a martingale, its sum about normal with mean 0: |z| > 4 has p = 1/16,000."""
     corpus, model = drawn
     c, eos = model.C.shape[0], corpus.vocabulary.eos
-    padded = pad(corpus.test, c, eos).padded
-    contexts, words = gather_contexts(padded, jnp.arange(len(corpus.test)), c, eos)
+    text = pad(corpus.test, c, eos)
+    contexts, words = gather_contexts(text, jnp.arange(len(corpus.test)), c)
     log_p = np.asarray(jax.vmap(lambda w: synthetic.log_prob(model, w))(contexts), np.float64)
     p = np.exp(log_p)
     entropy = -(p * log_p).sum(axis=1)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from jaxfit.errors import UserError
-from jaxlm.data import corpus
+from jaxlm.data import default_text, user_text
+from jaxlm.data.corpus import reading_of
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 
@@ -29,17 +30,17 @@ def words(corpus_words, ids):
 
 def test_split_validation_takes_the_last_lines():
     ids = np.array([1, 0, 2, 3, 0, 4, 0, 5, 5, 0], np.int32)
-    train, valid = corpus.split_validation(ids, 0, part=2)
+    train, valid = user_text.split_validation(ids, 0, part=2)
     assert train.tolist() == [1, 0, 2, 3, 0]
     assert valid.tolist() == [4, 0, 5, 5, 0]
-    train, valid = corpus.split_validation(ids, 0)
+    train, valid = user_text.split_validation(ids, 0)
     assert valid.tolist() == [5, 5, 0]
     with pytest.raises(UserError, match="too few lines"):
-        corpus.split_validation(ids[:2], 0)
+        user_text.split_validation(ids[:2], 0)
 
 
 def test_all_texts_share_the_training_vocabulary(files):
-    texts = corpus.from_files(
+    texts = user_text.from_files(
         [files / "train.txt"], [files / "valid.txt"], [files / "test.txt"], min_count=2, carve=True
     )
     data = texts.corpus
@@ -52,11 +53,11 @@ def test_all_texts_share_the_training_vocabulary(files):
 
 
 def test_validation_is_the_end_of_the_training_text_if_requested(files):
-    texts = corpus.from_files([files / "train.txt"], min_count=2)
+    texts = user_text.from_files([files / "train.txt"], min_count=2)
     assert words(texts.corpus.vocabulary.words, texts.corpus.valid) == "b c <eos>"
     assert len(texts.corpus.train) == 10
     assert "the last 1 lines" in texts.notes[0]
-    whole = corpus.from_files([files / "train.txt"], min_count=2, carve=False)
+    whole = user_text.from_files([files / "train.txt"], min_count=2, carve=False)
     assert (len(whole.corpus.train), len(whole.corpus.valid), whole.notes) == (13, 0, [])
 
 
@@ -66,49 +67,49 @@ def test_large_text_on_disk_equals_text_in_memory(files, monkeypatch, name):
     text = (files / "train.txt").read_bytes()
     (files / "train.txt.gz").write_bytes(gzip.compress(text))
     source = name if name == "-" else files / name
-    small = corpus.from_files([files / "train.txt"], directory=files / "out")
+    small = user_text.from_files([files / "train.txt"], directory=files / "out")
     assert not (files / "out").exists()
-    monkeypatch.setattr(corpus, "LARGE", 5)
+    monkeypatch.setattr(user_text, "LARGE", 5)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text))))
-    large = corpus.from_files([source], directory=files / "out")
+    large = user_text.from_files([source], directory=files / "out")
     assert isinstance(large.corpus.train, np.memmap)
     np.testing.assert_array_equal(large.corpus.train, small.corpus.train)
     assert large.corpus.sha256 == small.corpus.sha256
 
 
 def test_invalid_large_text_leaves_no_folder(files, monkeypatch):
-    monkeypatch.setattr(corpus, "LARGE", 0)
+    monkeypatch.setattr(user_text, "LARGE", 0)
     (files / "bad.txt").write_bytes(b"a b\n\xff\n")
     with pytest.raises(UserError, match="byte offset 4"):
-        corpus.from_files([files / "bad.txt"], directory=files / "out")
+        user_text.from_files([files / "bad.txt"], directory=files / "out")
     assert not (files / "out").exists()
     with pytest.raises(UserError, match="byte offset 4"):
-        corpus.from_files([files / "train.txt"], [files / "bad.txt"], directory=files / "out")
+        user_text.from_files([files / "train.txt"], [files / "bad.txt"], directory=files / "out")
     assert not (files / "out").exists()
 
 
 def test_sha256_does_not_depend_on_the_test_text(files):
     """So that training can be resumed with another test text, or with none."""
-    with_test = corpus.from_files([files / "train.txt"], test=[files / "test.txt"])
-    assert with_test.corpus.sha256 == corpus.from_files([files / "train.txt"]).corpus.sha256
-    other = corpus.from_files([files / "train.txt"], [files / "valid.txt"], min_count=2)
+    with_test = user_text.from_files([files / "train.txt"], test=[files / "test.txt"])
+    assert with_test.corpus.sha256 == user_text.from_files([files / "train.txt"]).corpus.sha256
+    other = user_text.from_files([files / "train.txt"], [files / "valid.txt"], min_count=2)
     assert other.corpus.sha256 != with_test.corpus.sha256
 
 
 def test_given_vocabulary_replaces_the_training_texts_own(files):
     vocabulary = Vocabulary(("<eos>", "b", "q"))
-    data = corpus.from_files([files / "train.txt"], vocabulary=vocabulary, carve=False).corpus
+    data = user_text.from_files([files / "train.txt"], vocabulary=vocabulary, carve=False).corpus
     assert set(data.vocabulary.words) == {"<eos>", "b", "q", "<unk>"}
     assert words(data.vocabulary.words, data.train[:4]) == "<unk> b <unk> <eos>"
 
 
 def test_standard_input_cannot_be_named_twice(files):
     with pytest.raises(UserError, match="cannot be read twice"):
-        corpus.from_files(["-"], ["-"])
+        user_text.from_files(["-"], ["-"])
 
 
 def test_default_data_with_a_given_test_text(files):
-    texts = corpus.default(test=[files / "test.txt"])
+    texts = default_text.default(test=[files / "test.txt"])
     assert len(texts.corpus.test) == 2
     assert len(texts.corpus.valid) > 1000
     assert "the default data is used" in texts.notes[0]
@@ -117,5 +118,5 @@ def test_default_data_with_a_given_test_text(files):
 def test_reading_is_restored_from_a_models_config():
     reading = Reading(lower=True, encoding="latin-1")
     stored = {"corpus": {"reading": {"encoding": "latin-1", "lower": True, "later": 1}}}
-    assert corpus.reading_of(stored) == reading
-    assert corpus.reading_of({"model": "arpa"}) == Reading()
+    assert reading_of(stored) == reading
+    assert reading_of({"model": "arpa"}) == Reading()

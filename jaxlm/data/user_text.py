@@ -1,0 +1,117 @@
+"""A `Corpus` of a user's files."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from jaxfit.errors import UserError
+from jaxlm.data.corpus import Corpus, Texts, content_sha256
+from jaxlm.data.encoding import Encoded, build, encode
+from jaxlm.data.files import Reading
+from jaxlm.data.vocabulary import Vocabulary
+
+NONE = np.zeros(0, np.int32)
+LARGE = 1 << 26  # events; the ids of a longer training text are stored in a file, not in memory
+IDS = ".training-ids.bin"  # hidden: not a file of the model
+
+
+def from_files(
+    train: Sequence[str],
+    valid: Sequence[str] = (),
+    test: Sequence[str] = (),
+    *,
+    reading: Reading | None = None,
+    vocabulary: Vocabulary | None = None,
+    size: int | None = None,
+    min_count: int = 1,
+    carve: bool = True,
+    directory: Path | None = None,
+) -> Texts:
+    """Read a corpus from files, in the vocabulary of the training text.
+
+    Args:
+        train: training files.
+        valid: validation files.
+        test: test files.
+        reading: encoding and preprocessing.
+        vocabulary: the words to use; None for those of the training text.
+        size: size of the vocabulary, as in `jaxlm.data.encoding.build`.
+        min_count: minimum count of a word in the vocabulary.
+        carve: split validation text off the training text if no validation files are given.
+        directory: folder for the ids of a very large training text, which are then memory-mapped.
+
+    Raises:
+        UserError: as `jaxlm.data.encoding.build`; if standard input is named twice.
+    """
+    reading = reading or Reading()
+    if [*train, *valid, *test].count("-") > 1:
+        raise UserError("standard input cannot be read twice", "-", "name a file for one of them")
+    _check_files([*valid, *test])  # before the training text is read, which may take long
+    with _ids_file(directory) as out:
+        words, encoded = build(train, reading, size, min_count, vocabulary, out, LARGE)
+        texts = {"train": encoded}
+        for name, files in (("valid", valid), ("test", test)):
+            texts[name] = encode(files, words, reading) if files else Encoded(NONE, 0)
+    notes = []
+    ids = {name: text.ids for name, text in texts.items()}
+    unknown = {name: text.unknown for name, text in texts.items()}
+    if carve and not valid:
+        ids["train"], ids["valid"] = split_validation(encoded.ids, words.eos)
+        lines = int(np.count_nonzero(ids["valid"] == words.eos))
+        notes.append(
+            f"no --valid: the last {lines:,} lines of the training text ({len(ids['valid']):,} of "
+            f"{len(encoded.ids):,} events) are used for validation"
+        )
+        # a literal <unk> of the text is counted too: the ids do not tell them apart
+        unknown["valid"] = int(np.count_nonzero(ids["valid"] == words.unk))
+    name = "standard input" if train[0] == "-" else Path(train[0]).name
+    digest = content_sha256(ids["train"], ids["valid"], words)
+    corpus = Corpus(
+        name, ids["train"], ids["valid"], ids["test"], words, digest, ", ".join(map(str, train)),
+        reading=reading,
+    )  # fmt: skip
+    return Texts(corpus, unknown, notes)
+
+
+def split_validation(ids: np.ndarray, eos: int, part: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    """Split validation text off a training text: its last lines, one in `part` (at least one).
+
+    Contiguous lines and not scattered ones: neighbouring sentences share topics and names, which would make
+    validation easier than a test on other text.
+
+    Raises:
+        UserError: if the text has a single line.
+    """
+    ends = np.flatnonzero(ids == eos) + 1
+    if len(ends) < 2:
+        raise UserError("the training text has too few lines to take validation from", do="give --valid FILE")
+    cut = ends[len(ends) - max(1, len(ends) // part) - 1]
+    return ids[:cut], ids[cut:]
+
+
+@contextlib.contextmanager
+def _ids_file(directory: Path | None) -> Iterator[Path | None]:
+    """Name the file of ids in a folder; a new folder that stays empty is removed, and on failure the file too."""
+    if directory is None:
+        yield None
+        return
+    existed = directory.is_dir()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        yield directory / IDS
+    except BaseException:
+        (directory / IDS).unlink(missing_ok=True)
+        raise
+    finally:
+        if not existed:
+            with contextlib.suppress(OSError):  # it is not empty: it holds the ids
+                directory.rmdir()
+
+
+def _check_files(files: Sequence[str]) -> None:
+    for file in files:
+        if file != "-" and not os.path.exists(file):
+            raise UserError("there is no such file", file, "check the name")

@@ -1,4 +1,4 @@
-"""Plain batches of ratings for other training loops than ours: NumPy arrays of fixed shapes.
+"""Plain batches of ratings for a user's own training loop: NumPy arrays of fixed shapes.
 
 The models' `loss` of one example takes them under `jax.vmap`, `jax.grad` and `jax.jit`:
 

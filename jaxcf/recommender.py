@@ -263,8 +263,8 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     directory = Path(directory)
     info = read_info(directory)
     record = get(info["model"], directory)
-    if not (info.get("finished") or unfinished) or not (directory / PARAMETERS).is_dir():
-        there = (directory / PARAMETERS).is_dir()
+    there = (directory / PARAMETERS).is_dir()
+    if not (there and (info.get("finished") or unfinished)):
         do = "go on with it by --resume" + (", or add --unfinished (load: unfinished=True)" if there else "")
         raise UserError("the model's training has not finished", directory, do)
     try:

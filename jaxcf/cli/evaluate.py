@@ -15,8 +15,8 @@ from jaxcf.cli.queries import (
     among,
     opened,
     queried,
-    say,
     say_known,
+    say_number,
     say_unknown,
 )
 from jaxcf.data import reading
@@ -98,8 +98,7 @@ def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, asked: Q
         if not mine.any():
             do = "give --known ratings of users of --ratings"
             raise UserError("no rating is of a user of --known", args.ratings[0], do)
-        if not mine.all():
-            say(f"{int((~mine).sum()):,} ratings are of users without known ones: left out")
+        say_number(~mine, "ratings are of users without known ones: left out")
         ratings = take(ratings, mine)
         say_unknown(model, ratings.item)
     else:
@@ -142,18 +141,13 @@ def _ranked(
         raise UserError(f"no rating is of {relevant:g} stars", "--relevant", f"ratings are {scale}")
     known = (ratings.user >= 0) & (ratings.item >= 0)
     found = take(ratings, known)
-    if not known.all():
-        say(f"{int((~known).sum()):,} ratings of users or items that the model does not know are not ranked")
+    say_number(~known, "ratings of users or items that the model does not know are not ranked")
     conditioned, rated = (
         among(found.user, found.item, pairs, model.catalogue.num_items)
         for pairs in (asked.users.rated, asked.users.ratings)
     )
-    conditioned &= ~rated
-    if conditioned.any():
-        say(
-            f"{int(conditioned.sum()):,} of the ratings are of pairs that the model conditions on: "
-            "it ranks knowing them rated"
-        )
+    what = "of the ratings are of pairs that the model conditions on: it ranks knowing them rated"
+    say_number(conditioned & ~rated, what)
     result = ranking.recommended(
         asked.predictor(False), asked.users.ratings, found, asked.ids.num_users, model.catalogue.num_items,
         args.top, relevant,

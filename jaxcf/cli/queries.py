@@ -72,8 +72,7 @@ def opened(args: argparse.Namespace) -> Model:
     table = reading.read(args.new_items, Reading(**options.given(args, Reading)), model.catalogue.scale)
     extended = model.with_new_items(table.ratings, table.catalogue)
     unused = len(table.ratings.user) - (len(extended.known.ratings.user) - len(model.known.ratings.user))
-    if unused:
-        say(f"{unused:,} ratings of --new-items are by users or of items that cannot use them: left out")
+    say_number(unused, "ratings of --new-items are by users or of items that cannot use them: left out")
     return extended
 
 
@@ -114,8 +113,7 @@ def new_users(
     if not isinstance(found, PairTable):
         ratings = relabel(ratings, found.catalogue, catalogue)
         known = ratings.item >= 0
-        if not known.all():
-            say(f"{int((~known).sum()):,} ratings of items that were not in training are left out")
+        say_number(~known, "ratings of items that were not in training are left out")
         ratings = take(ratings, known)
     users = KnownUsers(catalogue.num_users, ratings, rated_only=only)
     for table in pairs:
@@ -132,8 +130,7 @@ def _of_known(table: PairTable, catalogue: Catalogue) -> Pairs:
     """Return pairs as indices, without those that a catalogue does not know."""
     pairs = table.relabelled(catalogue)
     known = (pairs.user >= 0) & (pairs.item >= 0)
-    if not known.all():
-        say(f"{int((~known).sum()):,} pairs are of users or items that the model does not know: left out")
+    say_number(~known, "pairs are of users or items that the model does not know: left out")
     return Pairs(pairs.user[known], pairs.item[known])
 
 
@@ -145,22 +142,27 @@ def say_unknown(model: Model, item: np.ndarray, user: np.ndarray | None = None) 
         ("items", item, known.item, model.catalogue.num_items),
     ):
         trained = np.append(np.bincount(seen, minlength=number) > 0, False)  # at -1: the unknown
-        unknown = 0 if index is None else int(np.count_nonzero(~trained[index]))
-        if unknown:
-            say(f"{unknown:,} pairs are of {side} without ratings in training: predicted without them")
+        unknown = 0 if index is None else ~trained[index]
+        say_number(unknown, f"pairs are of {side} without ratings in training: predicted without them")
 
 
 def say_known(known: Ratings, user: np.ndarray, item: np.ndarray, number: int) -> None:
     """Say for how many pairs the model knows the stars that it is to predict."""
-    there = int(among(user, item, known, number).sum())
-    if there:
-        say(f"{there:,} of the ratings are known to the model: their errors are not those of predictions")
+    what = "of the ratings are known to the model: their errors are not those of predictions"
+    say_number(among(user, item, known, number), what)
 
 
 def among(user: np.ndarray, item: np.ndarray, pairs: Ratings | Pairs, number: int) -> np.ndarray:
     """Return which users and items (-1: unknown), of `number` items, are among the pairs."""
     found = np.isin(pair_keys(Pairs(user, item), number), pair_keys(pairs, number))
     return (user >= 0) & (item >= 0) & found
+
+
+def say_number(which: np.ndarray | int, text: str) -> None:
+    """Say how many there are, and what is said of them, unless there are none."""
+    number = int(np.sum(which))
+    if number:
+        say(f"{number:,} {text}")
 
 
 def say(text: str) -> None:

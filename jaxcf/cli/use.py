@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from safetensors.numpy import save_file
 
-from jaxcf.cli.queries import add_known, add_model, opened, queried, say, say_unknown
+from jaxcf.cli.queries import add_known, add_model, opened, queried, say_number, say_unknown
 from jaxcf.data import reading
 from jaxcf.data.ratings import Scale
 from jaxcf.data.reading import Reading
@@ -48,8 +48,8 @@ def run_predict(args: argparse.Namespace) -> None:
     asked = queried(model, args, how)
     user, item = table.relabelled(asked.ids)
     say_unknown(model, item, None if args.known else user)
-    if args.known and (user < 0).any():
-        say(f"{int((user < 0).sum()):,} pairs are of users without known ratings: predicted without them")
+    if args.known:
+        say_number(user < 0, "pairs are of users without known ratings: predicted without them")
     stars = model.stars(asked.predictor(False), user, item)
     ids = zip(
         table.users[table.pairs.user].tolist(), table.items[table.pairs.item].tolist(), stars, strict=True

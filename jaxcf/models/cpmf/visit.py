@@ -1,4 +1,4 @@
-"""Conditional PMF's way through a user's ratings: a step of stochastic gradients after each block of them.
+"""A visit of conditional PMF to a user: steps of stochastic gradients, one after each block of its ratings.
 
 Source: Mnih 2010, §5.3.2 (Learning), §5.4.2. Within a block the errors are those before it. What a block adds to the
 conditioning vector W_j is the same vector for every item of the user's rated set, and all of them shrink alike; so W

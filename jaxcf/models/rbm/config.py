@@ -17,11 +17,11 @@ class Config:
     """What shapes the program.
 
     center: c of the energy -Σ_m r_m·(W_m (h - c) + b_m) - b_h·h, which is Eq. 5.1 with b_m - c Σ_j W_mj for b_m: the
-    same models, learned otherwise, as a change of W no longer moves the mean ratings (Montavon and Müller 2012).
+    models are the same, but a change of W no longer moves the mean ratings (Montavon and Müller 2012).
     smooth: s of the prior of W, under which the weights from a movie's ratings k and l to a hidden unit have the
-    covariance exp(-(k-l)²/2s²) / decay: neighbouring ratings mean nearly the same. 0, as in the thesis: each by
-    itself. It is counted in levels of the scale. SGD descends in the metric of that prior (`rbm.gradient`); another
-    optimizer makes of it what it will.
+    covariance exp(-(k-l)²/2s²) / decay, as neighbouring ratings mean nearly the same; in levels of the scale. With 0,
+    as in the thesis, they are independent. The direction of descent is that in the metric of the prior
+    (`rbm.gradient`), which is exact for SGD; other optimizers take it for the gradient.
     """
 
     num_items: int = option(help="movies", unit="items")
@@ -41,14 +41,11 @@ class Config:
 
     def __post_init__(self) -> None:
         if self.num_values < 2:
-            what, advice = (
-                "an RBM is for ratings of a few fixed values",
-                "give a scale with steps, or train pmf",
-            )
-            raise UserError(what, f"{self.num_values} values", advice)
+            what = "an RBM is for ratings of a few fixed values"
+            raise UserError(what, f"{self.num_values} values", "give a scale with steps, or train pmf")
         if not 0 <= self.smooth < np.inf:
             raise UserError(
-                "it is not a distance between ratings", f"--smooth {self.smooth}", "give 0 or more"
+                "this is no distance between ratings", f"--smooth {self.smooth}", "give 0 or more"
             )
         if self.smooth and self.prior == "per-rating":
             what = "smooth weights go with the prior per-row alone"

@@ -1,4 +1,4 @@
-"""What the commands can ask a model beside its own users: rankings, exact predictions, new items, other identities."""
+"""Commands beyond predictions for users of training: rankings, exact predictions, new items, other rated items."""
 
 import dataclasses
 import itertools
@@ -34,7 +34,7 @@ def write(path, rows, header="user,item,stars"):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Ratings of 40 users: train, test; of two new users and how they go on; of two new items; and pairs."""
+    """Ratings of 40 users (train, test), of two new users (known, test), of two new items; and pairs."""
     folder = tmp_path_factory.mktemp("ratings")
     draws = np.random.default_rng(0)
     rows = [

@@ -14,11 +14,11 @@ import jax
 import numpy as np
 
 from jaxfit.errors import UserError
+from jaxfit.precision import full_precision
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import metadata, training
 from jaxfit.run_dir.run import Run
 from jaxlm import identity
-from jaxlm.context_model import full_precision
 from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
 from jaxlm.data.default_text import Corpus
 from jaxlm.data.files import CHUNK

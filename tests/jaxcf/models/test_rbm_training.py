@@ -21,7 +21,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir.training import Run
 
-# so long a tail that minibatches of two users have room for several sizes
+# so long a tail that minibatches of two users need several capacities
 TAILED = Planted(num_users=30, num_items=600, num_ratings=4_000, num_features=2)
 
 
@@ -48,7 +48,7 @@ def fitted(name, data, directory, run=None, **changes):
 def test_these_users_are_of_several_sizes(data):
     counts = np.bincount(data.train.user, minlength=30)
     laid = plan(buckets(counts, 2, 1), np.arange(30, dtype=np.int32), 2, 1, jax.random.key(0))
-    assert len({stretch.room for stretch in laid.stretches}) >= 2
+    assert len({stretch.capacity for stretch in laid.stretches}) >= 2
 
 
 def test_many_devices_equal_one(data, tmp_path):
@@ -62,7 +62,7 @@ def test_many_devices_equal_one(data, tmp_path):
 
 def between(laid):
     """The first step of an epoch that another program runs than the step before."""
-    return next(b.begin for a, b in itertools.pairwise(laid.stretches) if a.room != b.room)
+    return next(b.begin for a, b in itertools.pairwise(laid.stretches) if a.capacity != b.capacity)
 
 
 def test_a_training_by_buckets_that_was_interrupted_goes_on_bit_for_bit(data, tmp_path, monkeypatch):

@@ -92,7 +92,7 @@ class Model:
         found = predictor(np.asarray(user, np.int32), np.asarray(item, np.int32))
         return self.catalogue.scale.clip(found).astype(np.float32) if clip else found
 
-    @full_precision
+    @full_precision()
     def fold_in(self, users: KnownUsers, exact: bool = False) -> Predictor:
         """Return the predictor for users that were not in training, given what is known of them; nothing is trained.
 
@@ -101,9 +101,9 @@ class Model:
         if exact:
             return self._exact(users)
         folding = require(self.record, FoldsIn, "folding users in")
-        return full_precision(folding.predictor(self.params, self.config, users, self._decay))
+        return full_precision()(folding.predictor(self.params, self.config, users, self._decay))
 
-    @full_precision
+    @full_precision()
     def predictor_given(self, users: KnownUsers, exact: bool = False) -> Predictor:
         """Return the predictor for the users of the catalogue when this is what is known of them.
 
@@ -113,17 +113,17 @@ class Model:
         if exact:
             return self._exact(users)
         predicting = require(self.record, PredictsRatings, "predicting ratings")
-        return full_precision(predicting.predictor(self.params, self.config, users))
+        return full_precision()(predicting.predictor(self.params, self.config, users))
 
     def _exact(self, users: KnownUsers) -> Predictor:
         exactly = require(self.record, PredictsExactly, "--exact").predictor
-        return full_precision(exactly(self.params, self.config, users))
+        return full_precision()(exactly(self.params, self.config, users))
 
     @property
     def _decay(self) -> Mapping[str, float]:
         return (self.info.get("recipe") or {}).get("decay", {})
 
-    @full_precision
+    @full_precision()
     def with_new_items(self, ratings: Ratings, catalogue: Catalogue) -> "Model":
         """Add items that were not in training, from what users of training rated them.
 
@@ -217,7 +217,7 @@ class Model:
                 open_ = [i for i in order[:top] if np.isfinite(row[i])]
                 yield [Answer(self.catalogue.items[i].item(), float(shown[i])) for i in open_]
 
-    @full_precision
+    @full_precision()
     def similar(self, item: Any, top: int = 10) -> list[Answer]:
         """Return the items whose vectors are nearest by cosine.
 
@@ -250,7 +250,7 @@ def save_known(directory: Path, catalogue: Catalogue, ratings: Ratings, rated: P
         )  # fmt: skip
 
 
-@full_precision
+@full_precision()
 def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     """Read a model from the folder that `jaxcf train` wrote.
 

@@ -47,7 +47,7 @@ class Trained(NamedTuple):
     events_per_second: float | None = None
 
 
-@full_precision
+@full_precision()
 def train(
     name: str,
     data: Dataset,

@@ -1,10 +1,9 @@
 """Training by several processes (`jax.distributed`), usually one on each machine, that all run the same command.
 
-All of them do the same: they read the same data, start from the same parameters and make the same steps, each on
-its own devices' part of every minibatch (`jaxfit.sharding`). Process 0 leads: what depends on a clock, a keyboard or
-a disk is its decision, which the others are told. The folder of the result is process 0's, too: the others work
-in a temporary copy of it, so that no file system has to be shared. Where there is one process, as nearly
-always, everything here is a formality.
+All processes read the same data, start from the same parameters and make the same steps, each on its own devices'
+shards of every minibatch (`jaxfit.sharding`). Process 0 leads: it decides whatever depends on a clock or a disk, and
+broadcasts its decisions. It also owns the folder of the result: the others work in a temporary copy, so that no file
+system has to be shared. With a single process, the functions below return at once.
 """
 
 import json
@@ -22,12 +21,12 @@ from typing import Any, NoReturn
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 
-PIECE = 1 << 24  # bytes that are broadcast at once
+PIECE = 1 << 24  # bytes of a broadcast
 
 
 @dataclass(frozen=True)
 class Join:
-    """How this process finds those that it trains with; nothing here changes the result."""
+    """How this process finds the others; none of it changes the result."""
 
     coordinator: str | None = option(
         None,
@@ -39,11 +38,11 @@ class Join:
 
 
 def join(how: Join) -> None:
-    """Meet the other processes; to be called before JAX is first used, of no effect where there are none.
+    """Connect to the other processes, if there are any; to be called before JAX is first used.
 
-    With `auto`, JAX asks the cluster (Slurm, MPI, Kubernetes, a TPU pod) what is left out.
+    With `auto`, JAX asks the cluster (Slurm, MPI, Kubernetes, a TPU pod) for what is not given.
 
-    Raises UserError for options that do not fit together, and where the processes do not meet.
+    Raises UserError if options contradict each other, or a process cannot be reached.
     """
     if how == Join():
         return
@@ -54,19 +53,18 @@ def join(how: Join) -> None:
     auto = how.coordinator == "auto"
     for name in ("coordinator",) if auto else ("coordinator", "num_processes", "process_id"):
         if getattr(how, name) is None:
-            option = f"--{name.replace('_', '-')}"
+            what = f"--{name.replace('_', '-')} is missing"
             advice = (
                 "give --coordinator, --num-processes and --process-id, or --coordinator auto on a cluster"
             )
-            raise UserError(f"{option} is missing", "training by several processes", advice)
+            raise UserError(what, "training by several processes", advice)
     if how.process_id is not None and how.num_processes is not None and how.process_id >= how.num_processes:
         what = f"there is no process {how.process_id} of {how.num_processes}"
         raise UserError(what, "--process-id", f"count from 0 to {how.num_processes - 1}")
     if not auto and not re.fullmatch(r".+:\d+", how.coordinator or ""):
-        raise UserError(
-            f"{how.coordinator!r} will not do", "--coordinator", "give HOST:PORT of process 0, or auto"
-        )
-    # it would catch the signal by which a process is asked to end
+        advice = "give HOST:PORT of process 0, or auto"
+        raise UserError(f"{how.coordinator!r} will not do", "--coordinator", advice)
+    # this service would catch SIGTERM, by which a process is asked to end
     jax.config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(None if auto else how.coordinator, how.num_processes, how.process_id)
@@ -74,11 +72,9 @@ def join(how: Join) -> None:
         if auto and isinstance(error, ValueError):
             advice = "give --coordinator HOST:PORT, --num-processes and --process-id"
             raise UserError("JAX finds no cluster here", "--coordinator auto", advice) from None
-        reason = str(error).splitlines()[0]
+        what = f"the processes did not meet: {str(error).splitlines()[0]}"
         advice = "start every process, within five minutes of each other, with the same address"
-        raise UserError(
-            f"the processes did not meet: {reason}", f"--coordinator {how.coordinator}", advice
-        ) from None
+        raise UserError(what, f"--coordinator {how.coordinator}", advice) from None
     counts = [len(jax.local_devices(process_index=k)) for k in range(jax.process_count())]
     if len(set(counts)) > 1:
         what = f"the processes have different numbers of devices: {', '.join(map(str, counts))}"
@@ -87,7 +83,7 @@ def join(how: Join) -> None:
 
 def several() -> bool:
     """Whether this is one of several processes."""
-    if "jax" not in sys.modules:  # commands that have no use for JAX do not import it
+    if "jax" not in sys.modules:  # some commands do not need JAX
         return False
     import jax
 
@@ -95,17 +91,17 @@ def several() -> bool:
 
 
 def leads() -> bool:
-    """Whether this is the process that decides, keeps the result and talks to the user."""
+    """Whether this is the process that decides, writes the result and prints messages."""
     return not several() or _index() == 0
 
 
 def agreed(value: Any) -> Any:
-    """Process 0's value (of what JSON can hold), on every process; all of them must ask."""
+    """Return process 0's value, of JSON's types, on every process; all of them must call this."""
     return json.loads(_of_first(json.dumps(value).encode())) if several() else value
 
 
 def anywhere(flag: bool) -> bool:
-    """Whether the flag is set on any process; all of them must ask."""
+    """Whether the flag is set on any process; all of them must call this."""
     if not several():
         return flag
     import numpy as np
@@ -115,27 +111,26 @@ def anywhere(flag: bool) -> bool:
 
 
 def require_same(known: Mapping[str, Any]) -> None:
-    """Raise a UserError, on every process, unless all that is `known` of the training is the same everywhere."""
+    """Raise a UserError, on every process, unless `known` is the same on all of them."""
     if not several():
         return
     mine, first = json.loads(json.dumps(known)), agreed(known)
     differing = [name for name in mine if first.get(name) != mine[name]]
     if anywhere(bool(differing)):
-        who = f"process {_index()}"
         what = (
             f"its {differing[0]} is not that of process 0"
             if differing
             else "another one trains something else"
         )
-        raise UserError(what, who, "give all processes the same options and the same data")
+        advice = "give all processes the same options and the same data"
+        raise UserError(what, f"process {_index()}", advice)
 
 
 @contextmanager
 def folder(directory: Path) -> Iterator[Path]:
-    """Where this process reads and writes what belongs in `directory`.
+    """Yield the folder in which this process reads and writes the files of `directory`.
 
-    That is `directory` itself on process 0, and on the others a copy of it, as process 0 sees it, that is
-    removed in the end.
+    On process 0 it is `directory` itself, on the others a temporary copy of process 0's.
     """
     if not several():
         yield directory
@@ -151,7 +146,7 @@ def folder(directory: Path) -> Iterator[Path]:
 
 
 def share(directory: Path) -> None:
-    """Give the other processes the files of a folder of process 0; each names it as it has it."""
+    """Copy the files of process 0's folder to the other processes; `directory` may differ between them."""
     if not several():
         return
     names = []
@@ -166,15 +161,15 @@ def share(directory: Path) -> None:
 
 
 def lost(error: Exception) -> bool:
-    """Whether an error says that another process has ended while this one waited for it."""
+    """Whether an error means that another process has ended while this one waited for it."""
     return several() and any(name in str(error) for name in ("Gloo", "NCCL", "coordination service"))
 
 
 def leave(status: int) -> NoReturn:
-    """End this process at once: one that fails must not wait for others, who may be waiting for it."""
+    """End this process at once: after a failure it must not wait for others, which may be waiting for it."""
     sys.stdout.flush()
     sys.stderr.flush()
-    if leads():  # its end is that of the others, who may have something to say
+    if leads():  # its end ends the others: leave them time to print their errors
         time.sleep(1)
     os._exit(status)
 
@@ -186,7 +181,7 @@ def _index() -> int:
 
 
 def _of_first(content: bytes) -> bytes:
-    """The bytes that process 0 gave, on every process."""
+    """Broadcast process 0's bytes to every process."""
     import numpy as np
     from jax.experimental import multihost_utils
 
@@ -194,11 +189,8 @@ def _of_first(content: bytes) -> bytes:
     size, pieces = (int(high) << 30) + int(low), []
     for first in range(0, size, PIECE):
         length = min(PIECE, size - first)
-        # few lengths, each of which is compiled once
-        room = max(256, 1 << (length - 1).bit_length())
-        piece = (
-            np.frombuffer(content[first : first + length].ljust(room, b"\0"), np.uint8) if leads() else None
-        )
-        piece = multihost_utils.broadcast_one_to_all(np.zeros(room, np.uint8) if piece is None else piece)
+        padded = max(256, 1 << (length - 1).bit_length())  # few lengths, each of which is compiled once
+        mine = content[first : first + length] if leads() else b""
+        piece = multihost_utils.broadcast_one_to_all(np.frombuffer(mine.ljust(padded, b"\0"), np.uint8))
         pieces.append(np.asarray(piece, np.uint8).tobytes()[:length])
     return b"".join(pieces)

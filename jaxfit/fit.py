@@ -1,15 +1,15 @@
 """Training from the first step to the best parameters: epochs, validation, rate drops, checkpoints, stop rules.
 
-The compiled loop (`jaxfit.loop`) is called in chunks of about two seconds. All that concerns a person or a clock
-lives between chunks: progress, the finiteness check, Ctrl-C, checkpoints. All that decides the result (rates,
-drops, the best parameters so far) depends on the epoch's losses and validation scores alone, so that a resumed
-training equals an uninterrupted one bit for bit. Among several processes, the clock that counts is process 0's.
+The compiled loop (`jaxfit.loop`) is called in chunks of about two seconds. Between chunks, progress is shown, the
+loss is checked to be finite, Ctrl-C is obeyed and checkpoints are saved. What determines the result (rates, drops, the
+best parameters so far) depends on losses and validation scores alone, never on a clock, so that a resumed training
+equals an uninterrupted one bit for bit. Of several processes, process 0's clock decides.
 """
 
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -20,7 +20,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxfit import distributed as processes
-from jaxfit import sharding, state, stopping
+from jaxfit import sharding, state
 from jaxfit.bucketing import LAYOUT, capacity, capacity_step
 from jaxfit.errors import UserError
 from jaxfit.loop import make_scores
@@ -34,10 +34,14 @@ CHUNK_SECONDS = 2.0
 
 
 class Fitted(NamedTuple):
-    """The best parameters, their validation score (mean, in nats or squared stars), and how training went.
+    """The best parameters and how training went.
 
-    history: one dict an epoch, as in `journal.jsonl`; stopped: "done" or "max-minutes"; compile_seconds,
-    train_seconds (without validation) and events (words, ratings) of this run, for speeds.
+    Attributes:
+        params: the best parameters.
+        score: their mean validation score, in nats or squared stars.
+        history: one dict for each epoch, as in `journal.jsonl`.
+        stopped: "done" or "max-minutes".
+        compile_seconds, train_seconds, events: of this run, without validation; events are words or ratings.
     """
 
     params: Any
@@ -54,12 +58,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 def scores(program: Program, params: Any, data: Any) -> np.ndarray:
-    """Every example's score, float32[size(data)], in their order; sequential ones as a single stream."""
+    """Score every example: float32[size(data)]; a sequential program's as a single stream."""
     size = program.size(data)
     batch_size = 1 if program.sequential else min(1000, capacity_step(size))
     costs = program.ragged.costs(data) if program.ragged else None
-    room = capacity(costs, visits_in_order(size, batch_size), batch_size)
-    run = make_scores(program, capacity_step(size), batch_size, room)
+    entries = capacity(costs, visits_in_order(size, batch_size), batch_size)
+    run = make_scores(program, capacity_step(size), batch_size, entries)
     return np.asarray(run(params, data, jnp.int32(size)))[:size]
 
 
@@ -81,25 +85,34 @@ def fit(
     unit: str = "words",
     show: bool = False,
 ) -> Fitted:
-    """Train from `params` on `data`, keeping the parameters that score best on `valid`.
+    """Train from `params` on `data`, and return the parameters that score best on `valid`.
 
-    directory: where checkpoints and the journal go (None: nowhere); identity: what must be equal for a resume
-    (configuration, recipe, data); resume: go on from the newest intact checkpoint, from the start if there is
-    none. Rates drop, and training ends, when the validation score has not improved for `patience` epochs; with
-    `anneal` training runs its epochs out.
+    Several processes must all call this with the same arguments, except that each has a directory of its own
+    (`processes.folder`); only process 0 saves checkpoints.
 
-    Of several processes, which must all call this with the same, only process 0 saves checkpoints; each has a
-    directory of its own, as `processes.folder` gives it.
+    Args:
+        program: the model.
+        params: initial parameters.
+        data: training data.
+        valid: validation data.
+        recipe: how the model is trained; `state.after_epoch` says when rates drop and training ends.
+        key: of all random draws.
+        directory: where checkpoints and the journal are written; None: nowhere.
+        identity: what must be equal for a resume, in addition to the recipe (configuration, data).
+        resume: continue from the newest intact checkpoint, or start if there is none.
+        mesh: devices; None for one.
+        max_minutes: stop after this time; None: never.
+        checkpoint_minutes: time between checkpoints within an epoch.
+        title: name of the training, in progress messages.
+        unit: of events, in progress messages.
+        show: whether progress is shown on standard error.
 
-    Raises UserError for a checkpoint of another configuration, for a full disk, and for a loss that is not
-    finite (with the step and the last good checkpoint); Interrupted after Ctrl-C, with the state saved.
+    Raises:
+        UserError: the checkpoint is of another configuration, the disk is full, or the loss is not finite.
+        Interrupted: after Ctrl-C, with the state saved.
     """
-    known = {
-        "recipe": asdict(recipe),
-        "group_size": program.group_size,
-        "epochs laid out": LAYOUT,
-        **(identity or {}),
-    }
+    known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
+    known |= {"epochs laid out": LAYOUT, **(identity or {})}
     processes.require_same({**known, "number of devices": sharding.shards(mesh)})
     trainer = Trainer(program, params, data, recipe, key, mesh)
     validation = Validation(program, valid, mesh)
@@ -118,9 +131,8 @@ def fit(
         nonlocal saved
         if directory and log:
             trainer.progress = trainer.progress._replace(journal=log.size())
-            checkpoint.save(
-                directory, trainer.arrays(), {"progress": trainer.progress._asdict(), "identity": known}
-            )
+            progress = trainer.progress._asdict()
+            checkpoint.save(directory, trainer.arrays(), {"progress": progress, "identity": known})
             saved = time.monotonic()
 
     def is_due() -> bool:
@@ -129,79 +141,67 @@ def fit(
     def out_of_time() -> bool:
         return processes.agreed(max_minutes is not None and time.monotonic() - began > 60 * max_minutes)
 
-    with _interrupts() as interrupted:
-        try:
-            while not trainer.progress.done and not out_of_time():
-                run = trainer.epoch_run()
-                epoch_seconds, epoch_steps = 0.0, 0
-                while trainer.progress.at < trainer.steps:
-                    end = processes.agreed(min(trainer.steps, trainer.progress.at + chunk))
-                    before = time.perf_counter()
-                    run(trainer.progress.at, end)
-                    seconds = time.perf_counter() - before
-                    epoch_seconds, epoch_steps = (
-                        epoch_seconds + seconds,
-                        epoch_steps + end - trainer.progress.at,
-                    )
-                    chunk = max(
-                        1, int((end - trainer.progress.at) * min(8.0, CHUNK_SECONDS / max(seconds, 1e-6)))
-                    )
-                    trainer.progress = trainer.progress._replace(at=end)
-                    _check_finite(trainer, directory)
-                    done = trainer.progress.epoch + end / trainer.steps
-                    speed = trainer.events * epoch_steps / trainer.steps / epoch_seconds
-                    bar.update(done, trainer.read_means(), speed)
-                    if interrupted():
-                        save()
-                        raise Interrupted
-                    if end < trainer.steps and is_due():
-                        save()
-                    if out_of_time():
-                        break
-                train_seconds += epoch_seconds
-                events += round(trainer.events * epoch_steps / trainer.steps)
-                if trainer.progress.at < trainer.steps:
-                    break
-                before = time.perf_counter()
-                line = _end_epoch(trainer, validation, directory)
-                history.append(line)
-                bar.line(_described(line, program))
-                if log:
-                    log.write(**line)
-                    log.time(
-                        epoch=line["epoch"],
-                        steps=epoch_steps,  # of this run: fewer than the epoch's after a resume
-                        train_seconds=epoch_seconds,
-                        examples_per_second=trainer.events
-                        * epoch_steps
-                        / trainer.steps
-                        / max(epoch_seconds, 1e-9),
-                        pause_seconds=time.perf_counter() - before,
-                        compile_seconds=trainer.compile_seconds,
-                    )
-                progress, stop = trainer.progress, interrupted()
-                if stop or progress.done or stopping.is_best(progress) or is_due():
+    with _interrupts() as interrupted, closing(bar):
+        while not trainer.progress.done and not out_of_time():
+            run = trainer.epoch_run()
+            epoch_seconds, epoch_steps, epoch_events = 0.0, 0, 0.0
+            while trainer.progress.at < trainer.steps:
+                end = processes.agreed(min(trainer.steps, trainer.progress.at + chunk))
+                steps, before = end - trainer.progress.at, time.perf_counter()
+                run(trainer.progress.at, end)
+                seconds = time.perf_counter() - before
+                epoch_seconds, epoch_steps = epoch_seconds + seconds, epoch_steps + steps
+                chunk = max(1, int(steps * min(8.0, CHUNK_SECONDS / max(seconds, 1e-6))))
+                trainer.progress = trainer.progress._replace(at=end)
+                _check_finite(trainer, directory)
+                done = trainer.progress.epoch + end / trainer.steps
+                epoch_events = trainer.events * epoch_steps / trainer.steps
+                bar.update(done, trainer.read_means(), epoch_events / epoch_seconds)
+                if interrupted():
                     save()
-                if stop:
                     raise Interrupted
-            if not trainer.progress.done:
-                stopped = "max-minutes"
+                if end < trainer.steps and is_due():
+                    save()
+                if out_of_time():
+                    break
+            train_seconds += epoch_seconds
+            events += round(epoch_events)
+            if trainer.progress.at < trainer.steps:
+                break
+            before = time.perf_counter()
+            line = _end_epoch(trainer, validation, directory)
+            history.append(line)
+            bar.line(_described(line, program))
+            if log:
+                log.write(**line)
+                log.time(
+                    epoch=line["epoch"],
+                    steps=epoch_steps,  # of this run: after a resume, fewer than the epoch has
+                    train_seconds=epoch_seconds,
+                    examples_per_second=epoch_events / max(epoch_seconds, 1e-9),
+                    pause_seconds=time.perf_counter() - before,
+                    compile_seconds=trainer.compile_seconds,
+                )
+            progress, stop = trainer.progress, interrupted()
+            if stop or progress.done or state.is_best(progress) or is_due():
                 save()
-            best = trainer.best if trainer.progress.best_epoch >= 0 else state.current(trainer.one_copy())
-        finally:
-            bar.close()
-    return Fitted(
-        best, trainer.progress.best, history, stopped, trainer.compile_seconds, train_seconds, events
-    )
+            if stop:
+                raise Interrupted
+        if not trainer.progress.done:
+            stopped = "max-minutes"
+            save()
+        best = trainer.best if trainer.progress.best_epoch >= 0 else state.current(trainer.one_copy())
+    times = trainer.compile_seconds, train_seconds
+    return Fitted(best, trainer.progress.best, history, stopped, *times, events)
 
 
 def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None) -> dict[str, Any]:
-    """Rescale, validate, keep the best parameters, decide about rates and the end; returns the journal's line."""
+    """Rescale, validate, update the best parameters and the progress; return the journal's line."""
     progress, recipe, program = trainer.progress, trainer.recipe, trainer.program
     means = state.means(trainer.state)
     trainer.state = state.between_epochs(trainer.state)
     score = processes.agreed(validation.mean(state.current(trainer.state)))
-    if not np.isfinite(score):  # what the last step did, no loss has seen yet
+    if not np.isfinite(score):  # no loss has been computed since the last step
         _stop(f"the validation score is not finite after step {int(trainer.state.step) - 1}", directory)
     first, *others = (metric.name for metric in program.training_metrics)
     line = {
@@ -212,14 +212,14 @@ def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None)
         "valid": score,
         "rate": (1.0, *recipe.drops)[progress.phase] * trainer.rate[0],
     }
-    trainer.progress = stopping.after_epoch(progress, score, recipe)
-    if stopping.is_best(trainer.progress):
+    trainer.progress = state.after_epoch(progress, score, recipe)
+    if state.is_best(trainer.progress):
         trainer.best = state.current(trainer.one_copy())
     return line
 
 
 def _described(line: dict[str, Any], program: Program) -> str:
-    """An epoch's line for people, each metric by its own name."""
+    """The line that is printed after an epoch."""
     first, *others = program.training_metrics
     training = [(first, line["train"]), *((metric, line[f"train {metric.name}"]) for metric in others)]
     said = ", ".join(f"{metric.name} {metric.read(value):.2f}" for metric, value in training)
@@ -232,9 +232,8 @@ def _described(line: dict[str, Any], program: Program) -> str:
 
 def _check_finite(trainer: Trainer, directory: Path | None) -> None:
     bad = int(trainer.state.bad_step)
-    if bad < 0:
-        return
-    _stop(f"the loss is not finite at step {bad}", directory)
+    if bad >= 0:
+        _stop(f"the loss is not finite at step {bad}", directory)
 
 
 def _stop(what: str, directory: Path | None) -> NoReturn:
@@ -244,15 +243,14 @@ def _stop(what: str, directory: Path | None) -> NoReturn:
 
 
 def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> None:
-    """Set state, progress and best from the newest intact checkpoint, which process 0 has saved."""
+    """Restore a training from the newest intact checkpoint, which process 0 has saved."""
     processes.share(directory)
     found = checkpoint.latest(directory)
     if found is None:
         return
     if not resume:
-        raise UserError(
-            "a training is there already", directory, "add --resume to go on with it, or choose another --out"
-        )
+        advice = "add --resume to go on with it, or choose another --out"
+        raise UserError("a training is there already", directory, advice)
     stored = checkpoint.state(found)
     checkpoint.require_same(stored["identity"], identity, found)
     trainer.restore(checkpoint.arrays(found, trainer.arrays()))
@@ -263,7 +261,7 @@ def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume:
 
 @contextmanager
 def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C, on any process, into a flag that is read between chunks; a second one stops at once."""
+    """Yield a function that says whether any process has received Ctrl-C; a second Ctrl-C stops at once."""
     pressed = False
 
     def press(signum: int, frame: Any) -> None:
@@ -273,7 +271,7 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
 
     try:
         before = signal.signal(signal.SIGINT, press)
-    except ValueError:  # not the main thread: Ctrl-C is not ours to handle
+    except ValueError:  # only the main thread can handle Ctrl-C
         yield lambda: processes.anywhere(False)
         return
     try:

@@ -1,8 +1,8 @@
 """The compiled loops: an epoch's steps of training, and the scoring of a data set.
 
-An epoch is one compiled `fori_loop` with traced bounds, called in chunks: any cut gives the same bits and it
-compiles once. The order of examples is a function of (seed, epoch), the keys of a step are a function of (seed,
-step), so that a step number is all that resuming needs.
+An epoch is one compiled `fori_loop` with traced bounds, called in chunks: it compiles once, and any division into
+chunks gives the same bits. The order of examples is a function of (seed, epoch), the keys of a step are a function of
+(seed, step), so that resuming needs no more than the number of the step.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,14 @@ from jaxfit.program import Carried, Program
 from jaxfit.state import Rates, State, Sum, add_metrics, rescaled, streams
 from jaxfit.tables import Gathered, Rows
 
-# Scales are multiplied in every so many steps of an epoch, too, before a table's scalar could underflow:
-# (1 - LARGEST_DECAY) ** RESCALE_STEPS is 1e-36.
-RESCALE_STEPS = 4096
-LARGEST_DECAY = 0.02
+RESCALE_STEPS = 4096  # after so many steps, scales are applied before they could underflow:
+LARGEST_DECAY = 0.02  # (1 - LARGEST_DECAY) ** RESCALE_STEPS is 1e-36
 
 
 def differentiate(
     program: Program, weights: Any, batch: Any, weight: Array, keys: Array, decay: Any, carry: Any = None
 ) -> tuple[Array, Any, Any, Any]:
-    """Loss, Metrics, gradients and new carry by automatic differentiation of whole parameters and gathered rows."""
+    """Differentiate whole parameters and gathered rows: loss, Metrics, gradients and new carry."""
     leaves, tree = tables.flatten(weights)
     config, sparse, penalty = program.config, program.sparse, program.decay.penalty
     ids = [None] * len(leaves) if sparse is None else tree.flatten_up_to(sparse.touched(batch, config))
@@ -63,7 +61,7 @@ def visit_examples(
     factor: Array,
     every: Any,
 ) -> State:
-    """The state after visiting the first `used` examples of `index`, one after another."""
+    """Return the state after visiting the first `used` examples of `index`, one after another."""
     assert program.visits is not None
     visit, touched = program.visits.visit, program.decay.when == "when-touched"
     leaves, tree = tables.flatten(state.weights)
@@ -95,7 +93,19 @@ def updated(
     local: int,
     mesh: Mesh | None,
 ) -> Any:
-    """The weights after a step; grads: like weights, tuples of parts for tables; local: examples on each device."""
+    """Return the weights after a step.
+
+    Args:
+        program: what is trained.
+        weights: before the step.
+        grads: like weights; a tuple of parts for each table.
+        rates: of the recipe.
+        factor: of the rate, by annealing.
+        every: decay of all rows in this step, in units of the recipe's.
+        transform: the optimizer.
+        local: examples on each device.
+        mesh: devices; None for one.
+    """
     leaves, tree = tables.flatten(weights)
     new = []
     of_rate, of_decay = jax.tree.leaves(rates.rate), jax.tree.leaves(rates.decay)
@@ -103,7 +113,7 @@ def updated(
         decay = every * strength
         if isinstance(g, tuple):
             parts = sharding.gather_parts(g, local, mesh)
-            rows_decay = None if program.decay.when == "when-touched" else decay  # it is in the gradient
+            rows_decay = None if program.decay.when == "when-touched" else decay  # the gradient includes it
             new.append(tables.update_rows(w, parts, factor * rate, rows_decay, transform))
         else:
             g = sharding.total(g, mesh)
@@ -125,23 +135,23 @@ def make_run(
 
     Args:
         program: what is trained; equal programs share what is compiled.
-        transform: the optimizer's.
-        batch_size: examples of a step, on all devices.
-        capacity: of ragged entries, for each device's part of a minibatch.
-        mean: whether a step's gradient is that of the mean over the minibatch, else of the sum.
+        transform: the optimizer.
+        batch_size: examples of a minibatch, on all devices.
+        capacity: of ragged entries, for each shard of a minibatch.
+        mean: whether a step follows the gradient of the minibatch's mean, or of its sum.
         mesh: devices; None for one.
-        group_size: of examples that are visited at once.
+        group_size: the number of neighbouring examples that are visited at once.
 
     Returns:
-        The loop, which donates the state. order: int32 of at least batch_size / group_size * steps, from
-        `shuffle.permutation`: group g holds the examples from g * group_size on, and one that is not whole comes last;
-        size: int32, the number of examples. A sequential program's order is not read.
+        The loop, which donates the state. Its `order` is int32 of at least batch_size / group_size * steps: group g
+        holds the examples from g * group_size on, and a group that is not whole comes last. A sequential program's
+        order is not read. `size` is the number of examples, int32.
     """
     local, groups = batch_size // sharding.shards(mesh), batch_size // group_size
     sequential, config = program.sequential is not None, program.config
 
     def examples(i: Array, order: Array, size: Array) -> tuple[Array, Array, Array, Array]:
-        """Examples visited in a step (int32), their places in the minibatch, weights, and how many count in all."""
+        """Of a step: this shard's examples, their places in the minibatch, their weights; the minibatch's examples."""
         first = i * batch_size + sharding.shard(mesh) * local
         place = first + jnp.arange(local, dtype=jnp.int32)
         in_batch = place - i * batch_size
@@ -159,15 +169,7 @@ def make_run(
         used = jnp.minimum(batch_size, size - i * batch_size)
         return visited, in_batch, (place < size).astype(jnp.float32), used
 
-    def step(
-        i: Array,
-        state: State,
-        data: Any,
-        order: Array,
-        rates: Rates,
-        key: Array,
-        size: Array,
-    ) -> State:
+    def step(i: Array, state: State, data: Any, order: Array, rates: Rates, key: Array, size: Array) -> State:
         index, in_batch, weight, used = examples(i, order, size)
         step_key = jax.random.fold_in(key, state.step)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(step_key, in_batch)
@@ -181,7 +183,7 @@ def make_run(
 
         batch, weight = program.batch(data, index, capacity, config), weight / count
         if program.at_step is not None:
-            shared = jax.random.fold_in(step_key, batch_size)  # no example's
+            shared = jax.random.fold_in(step_key, batch_size)  # differs from every example's
             batch = program.at_step(batch, shared, fraction, config)
         carry = None
         if program.sparse is not None and program.sparse.gradient is not None:
@@ -203,22 +205,15 @@ def make_run(
         )
 
     def run(
-        state: State,
-        data: Any,
-        order: Array,
-        rates: Rates,
-        key: Array,
-        size: Array,
-        begin: Array,
-        end: Array,
+        state: State, data: Any, order: Array, rates: Rates, key: Array, size: Array, begin: Array, end: Array
     ) -> State:
         if sequential:
-            anew = (begin == 0) & (end > 0)
-            fresh = jax.tree.map(lambda c, s: jnp.where(anew, s, c), state.carry, streams(program, local))
-            state = state._replace(carry=fresh)
+            reset = (begin == 0) & (end > 0)
+            carry = jax.tree.map(lambda c, s: jnp.where(reset, s, c), state.carry, streams(program, local))
+            state = state._replace(carry=carry)
 
         def stretch(j: Array, state: State) -> State:
-            # a stretch begins with scales multiplied in, whether or not it is cut
+            # scales are applied at the same steps however the epoch is divided into chunks
             first = jnp.maximum(begin, j * RESCALE_STEPS)
             begins = (first == j * RESCALE_STEPS).astype(jnp.int32)
             state = lax.fori_loop(0, begins, lambda _, s: rescaled(s), state)
@@ -237,9 +232,9 @@ def make_run(
 
 @lru_cache(maxsize=32)
 def make_scores(
-    program: Program, room: int, batch_size: int, capacity: int | tuple[int, ...]
+    program: Program, most: int, batch_size: int, capacity: int | tuple[int, ...]
 ) -> Callable[[Any, Any, Array], Array]:
-    """Compile `scores(params, data, size) -> float32[>= room]`: the scores of `size` examples, in their order.
+    """Compile `scores(params, data, size) -> float32[>= most]`: the scores of `size <= most` examples, in order.
 
     The examples of a sequential program are scored as `batch_size` streams.
     """
@@ -253,7 +248,7 @@ def make_scores(
                 return out.at[index].set(values, mode="drop"), carry
             return lax.dynamic_update_slice(out, values, (i * batch_size,)), carry
 
-        out = jnp.zeros((-(-room // batch_size) * batch_size,), jnp.float32)
+        out = jnp.zeros((-(-most // batch_size) * batch_size,), jnp.float32)
         carry = None if program.sequential is None else streams(program, batch_size)
         return lax.fori_loop(0, -(-size // batch_size), step, (out, carry))[0]
 
@@ -264,10 +259,10 @@ def make_scores(
 def make_sums(
     program: Program, batch_size: int, capacity: int | tuple[int, ...], mesh: Mesh | None
 ) -> Callable[[Any, Any, Array], Sum]:
-    """Compile `sums(params, data, size) -> Sum` of [batch_size]: the scores of `size` examples, added up.
+    """Compile `sums(params, data, size) -> Sum` of [batch_size]: the summed scores of `size` examples.
 
-    Each place of a minibatch has a sum of its own, for a sequential program each stream, so that nothing is rounded
-    on the way. Minibatches are split over the devices.
+    Each place in a minibatch (each stream of a sequential program) has a sum of its own, and sums are compensated, so
+    that nothing is lost by rounding. Minibatches are split over the devices.
     """
     local = batch_size // sharding.shards(mesh)
 
@@ -289,7 +284,7 @@ def make_sums(
 
 
 def _scored(program: Program, i: Array, place: Array, batch_size: int, size: Array) -> tuple[Array, Array]:
-    """The examples that step i scores at these places of a minibatch, and which of them there are."""
+    """The examples that step i scores at these places of a minibatch, and which of them exist."""
     index = i * batch_size + place
     if program.sequential is not None:
         index = place * -(-size // batch_size) + i

@@ -1,21 +1,16 @@
-"""Matrix products of full precision, on any device: GPUs and TPUs otherwise round their factors."""
+"""Matrix products of full precision on any device.
 
-import functools
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+By default a GPU rounds float32 factors to 10 bits and a TPU to 7, so that figures would depend on the device.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import jax
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
-
-def full_precision(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function multiply matrices of float32 in full precision, whatever the caller's default is."""
-
-    @functools.wraps(function)
-    def precise(*args: P.args, **kwargs: P.kwargs) -> T:
-        with jax.default_matmul_precision("highest"):
-            return function(*args, **kwargs)
-
-    return precise
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Multiply float32 matrices in full precision, whatever the caller's default; also a decorator of functions."""
+    with jax.default_matmul_precision("highest"):
+        yield

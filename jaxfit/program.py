@@ -1,7 +1,7 @@
 """The contract between a model and the engine: pure functions of arrays, which take the model's `config` last.
 
-A program is a value. Its functions belong to modules and its config is a frozen dataclass, so that two programs made
-separately from equal configs are equal, and are compiled once.
+A program is a value. Its functions are module-level and its config is a frozen dataclass, so that programs made
+separately from equal configs are equal, and compile once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Mean(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """What a mean is called where people read it, and how it is read: ("perplexity", np.exp) of a mean in nats."""
+    """How a mean is shown: its name, and the function that is applied to it, as ("perplexity", np.exp) to nats."""
 
     name: str
     read: Callable[[float], float]
@@ -36,7 +36,7 @@ Metrics = Mapping[str, Mean]  # by the names of a program's `training_metrics`
 
 
 class Carried(NamedTuple):
-    """What `loss` and `score` of a sequential program receive: a minibatch, and what each stream carries, [B, …]."""
+    """What `loss` and `score` of a sequential program receive: a minibatch, and the carry of each stream, [B, …]."""
 
     batch: Any
     carry: Any
@@ -44,13 +44,13 @@ class Carried(NamedTuple):
 
 @dataclass(frozen=True)
 class Sparse:
-    """Tables without a dense use: a step reads and writes only the rows that its minibatch names.
+    """Tables of which a step reads and writes only the rows that its minibatch uses.
 
     Attributes:
         touched: (batch, config) -> like params: int32[k] row ids of each such table, None for other parameters. Ids
             past the end of the table are padding.
-        gradient: (weights, batch, weight, keys, config) -> (loss, Metrics, gradients), where a model knows a faster
-            way than differentiating gathered rows. It reads the `tables.Weights` of each parameter; a gradient is an
+        gradient: (weights, batch, weight, keys, config) -> (loss, Metrics, gradients), for a model with a faster way
+            than differentiating gathered rows. It reads the `tables.Weights` of each parameter; a gradient is an
             array for a dense parameter, and a tuple of `tables.Part` for a table. The loss may be None where it is
             not computed.
     """
@@ -61,11 +61,11 @@ class Sparse:
 
 @dataclass(frozen=True)
 class Ragged:
-    """Examples of unequal size, laid flat into arrays of a static capacity.
+    """Examples of unequal size, concatenated into arrays of a static capacity.
 
     Attributes:
-        costs: (data) -> int[N] or int[N, lists]: entries of each example, on the host. `batch` receives as many
-            capacities as there are columns.
+        costs: (data) -> int[N] or int[N, lists]: entries of each example, on the host. `batch` receives one capacity
+            for each column.
     """
 
     costs: Callable[[Any], np.ndarray]
@@ -77,10 +77,10 @@ class Decay:
 
     Attributes:
         when: "every-step": w <- w (1 - ηλ). "per-row": ½λ|row|² is added once to the loss of the whole training
-            set, so that a step shrinks rows by its share of the examples. "when-touched": it is added each time that
-            a row is used, as `penalty` says.
+            set, so that a step shrinks rows in proportion to its examples. "when-touched": ½λ|row|² is added each
+            time that a row is used.
         penalty: (params, batch, weight, config) -> like params, scalars: the SUM of weight * ½|row|² over the uses
-            of each parameter's rows. It receives what `loss` does.
+            of each parameter's rows; for "when-touched" only. `params` are those that `loss` receives.
     """
 
     when: Literal["every-step", "per-row", "when-touched"] = "every-step"
@@ -89,7 +89,7 @@ class Decay:
 
 @dataclass(frozen=True)
 class Visits:
-    """Several steps of SGD within an example, in place of `loss` and its gradient in training, on one device.
+    """Several steps of SGD within an example, in training on one device, in place of the gradient of `loss`.
 
     Attributes:
         visit: (weights, data, example, rate, decay, config) -> (loss, Metrics, weights). example: int32 scalar; rate
@@ -102,13 +102,13 @@ class Visits:
 
 @dataclass(frozen=True)
 class Sequential:
-    """Examples in their order, with a state carried along.
+    """Examples in their order, with a state that is carried from one to the next.
 
     An example is a window of consecutive events. Of B streams, stream b visits the windows b S … (b+1) S - 1, with
     S = ceil(N / B). `loss` and `score` receive `Carried(batch, carry)`, and return the new carry in addition.
 
     Attributes:
-        start: (config) -> the carry of one stream at each epoch's start.
+        start: (config) -> the initial carry of a stream, at each epoch's start.
     """
 
     start: Callable[[Any], Any]
@@ -119,27 +119,26 @@ class Program:
     """What a model gives the engine; `params` may be any pytree of arrays.
 
     Attributes:
-        config: what shapes the functions below: a frozen dataclass, their last argument.
+        config: a frozen dataclass, the last argument of the functions below.
         size: (data) -> int, the number of examples.
         batch: (data, index: int32[B], capacity, config) -> batch: gathers a minibatch. capacity: the static number of
             ragged entries, one for each column of `Ragged.costs` (0 without).
         loss: (params, batch, weight: float32[B], keys: key[B], config) -> (scalar, Metrics): the SUM of weight * loss
-            over the examples. Weight 0 is padding; there is one key an example. A sparse program receives
-            `tables.Gathered` rows in place of params.
-        score: (params, batch, config) -> float32[B]: what validation averages, without noise: of each example the sum
-            over its events.
-        metric: how the mean score is read.
-        training_metrics: how the means in the Metrics of `loss` are read; (metric,) by default.
-        events: (data) -> int: how many events (words, ratings) scores are averaged over; None: one an example.
+            over the examples. Weight 0 is padding; there is one key for each example. A sparse program
+            receives `tables.Gathered` rows in place of params.
+        score: (params, batch, config) -> float32[B]: what validation averages, without noise: the sum over each
+            example's events.
+        metric: how the mean score is shown.
+        training_metrics: how the means in the Metrics of `loss` are shown; (metric,) by default.
+        events: (data) -> int: how many events (words, ratings) scores are averaged over; None: one for each example.
         at_step: (batch, key, fraction, config) -> batch: in training, the minibatch with what depends on the step. The
-            key is equal on all devices, for noise that a minibatch shares; fraction: float32 scalar, the part of the
+            key is equal on all devices, for noise that a minibatch shares; fraction: float32 scalar, the part of
             training that is done.
         redraw: (data, key, config) -> data, of the same shapes: drawn anew for each epoch.
-        group_size: for data that lie in random order already, and are of equal cost: up to so many neighbouring
-            examples are visited at once, and only the order of such groups is drawn in each epoch, so that memory is
-            read in stretches. A minibatch holds whole groups, two at least: their size is the largest number up to
-            this that divides the minibatch's. `batch` is then asked for examples past the last one, too, whose
-            weight is 0.
+        group_size: for data that are in random order already, and of equal cost: only the order of groups of
+            neighbouring examples is drawn in each epoch, so that memory is read contiguously. A minibatch holds at
+            least two whole groups: their size is the largest divisor of the minibatch's size up to this. `batch` then
+            receives indices past the last example, too, at weight 0.
         sparse, ragged, decay, visits, sequential: see their classes; None for programs without.
     """
 
@@ -166,16 +165,16 @@ class Program:
         validate(self)
 
     def gathered(self, params: Any, batch: Any) -> Any:
-        """What `loss` reads of whole parameters: `tables.Gathered` rows for a sparse program, else params as given."""
+        """What `loss` reads of whole parameters: `tables.Gathered` rows for a sparse program, else params."""
         return params if self.sparse is None else gathered(params, self.sparse.touched(batch, self.config))
 
     def num_events(self, data: Any) -> int:
-        """How many events the scores of these data are averaged over."""
+        """The number of events that the scores of these data are averaged over."""
         return self.events(data) if self.events else self.size(data)
 
 
 def validate(program: Program) -> None:
-    """Raise ValueError where a program contradicts itself."""
+    """Raise ValueError if parts of a program exclude each other."""
     names = [metric.name for metric in program.training_metrics]
     own_gradient = program.sparse is not None and program.sparse.gradient is not None
     touched = program.decay.when == "when-touched"

@@ -1,7 +1,7 @@
 """What restricted Boltzmann machines share: sampling units, running a Gibbs chain, and CD-T as a loss.
 
-Every draw is made by the key of its example, so that it depends neither on the minibatch around the example nor on the
-device. Source: Mnih 2010, §1.3; Hinton 2002.
+Every draw is made by the key of its example, so that it depends neither on the rest of the minibatch
+nor on the device. Source: Mnih 2010, §1.3; Hinton 2002.
 """
 
 from collections.abc import Callable

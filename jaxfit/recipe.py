@@ -30,7 +30,7 @@ class Recipe:
 
     Differs: decay is decoupled from the loss and applied once a step, w <- w (1 - ηλ) before the gradient's step,
     whatever the minibatch's size and the optimizer, where the thesis adds a penalty to the loss. After a drop of
-    the rate training goes on from the current parameters; the best ones are kept aside, and are the result.
+    the rate, training continues from the current parameters; the result is the best parameters of all epochs.
     """
 
     optimizer: Literal["sgd", "adagrad", "adam"] = option(help="update rule")

@@ -1,10 +1,9 @@
 """Devices: one training step, on one device or on many, of one process or of several.
 
-A minibatch is cut into as many shards as there are devices; parameters are the same everywhere. Each device
-differentiates its shard; gradients of whole parameters are summed over devices, gradients of rows are gathered
-with their row ids, and every device makes the same update. That is `jax.jit` over `jax.shard_map` with the
-collectives written by hand; a mesh over the devices of several processes (`jaxfit.distributed`) makes no difference to
-it. (`jax.pmap`, in maintenance mode since JAX 0.8, is built on the same two.)
+A minibatch is split into one shard for each device; parameters are replicated. Each device differentiates its shard;
+gradients of whole parameters are summed over devices, gradients of rows are gathered with their row ids, and every
+device makes the same update. This is `jax.jit` over `jax.shard_map` with explicit collectives, and the same for a mesh
+over the devices of several processes (`jaxfit.distributed`).
 """
 
 from collections.abc import Callable
@@ -19,16 +18,14 @@ from jaxfit.errors import UserError
 from jaxfit.tables import Head, Part, Rows
 
 AXIS = "devices"
-WHOLE, SHARDED = (
-    PartitionSpec(),
-    PartitionSpec(AXIS),
-)  # the same on all devices; its first axis split over them
+WHOLE = PartitionSpec()  # the same on all devices
+SHARDED = PartitionSpec(AXIS)  # the first axis split over devices
 
 
 def make(num_devices: int) -> Mesh | None:
-    """A mesh over the first `num_devices` devices of each process; None where one device is enough.
+    """Return a mesh over the first `num_devices` devices of each process; None for a single device.
 
-    Raises UserError where a process has fewer devices.
+    Raises UserError if a process has fewer devices.
     """
     devices = [jax.local_devices(process_index=k) for k in range(jax.process_count())]
     fewest = min(map(len, devices))
@@ -40,12 +37,12 @@ def make(num_devices: int) -> Mesh | None:
 
 
 def shards(mesh: Mesh | None) -> int:
-    """How many parts a minibatch is cut into."""
+    """The number of shards of a minibatch."""
     return 1 if mesh is None else mesh.size
 
 
 def replicate(tree: Any, mesh: Mesh | None) -> Any:
-    """The same arrays on every device; each process gives its own, which are equal."""
+    """Put arrays on every device; all processes give equal ones."""
     if mesh is None:
         return jax.device_put(tree, None)
     everywhere = NamedSharding(mesh, WHOLE)
@@ -53,7 +50,7 @@ def replicate(tree: Any, mesh: Mesh | None) -> Any:
         return jax.device_put(tree, everywhere)
 
     def place(array: Any) -> jax.Array:
-        if isinstance(array, jax.Array) and not array.is_fully_addressable:  # it is there already
+        if isinstance(array, jax.Array) and not array.is_fully_addressable:  # already on all devices
             return array
         copies = [jax.device_put(array, device) for device in mesh.local_devices]
         return jax.make_array_from_single_device_arrays(np.shape(array), everywhere, copies)
@@ -62,7 +59,7 @@ def replicate(tree: Any, mesh: Mesh | None) -> Any:
 
 
 def split(tree: Any, mesh: Mesh | None) -> Any:
-    """Arrays whose first axis is split over the devices; each process gives them whole."""
+    """Split the first axis of arrays over the devices; all processes give equal, whole arrays."""
     if mesh is None:
         return jax.device_put(tree, None)
     parts = NamedSharding(mesh, SHARDED)
@@ -74,32 +71,32 @@ def split(tree: Any, mesh: Mesh | None) -> Any:
 
 
 def whole(tree: Any, mesh: Mesh | None) -> Any:
-    """The inverse of `split`: the whole arrays on every device."""
+    """Invert `split`: put the whole arrays on every device."""
     if mesh is None or not jax.tree.leaves(tree):
         return tree
     return jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, WHOLE))(tree)
 
 
 def one_copy(tree: Any) -> Any:
-    """Replicated arrays as they are on this process' first device."""
+    """Return the copy of replicated arrays on this process' first device."""
     return jax.tree.map(lambda array: array.addressable_data(0), tree)
 
 
 def everywhere(
     function: Callable[..., Any], mesh: Mesh | None, arguments: Any = WHOLE, results: Any = WHOLE
 ) -> Callable[..., Any]:
-    """Run `function` on every device; inside it, `shard` and the sums below work.
+    """Run `function` on every device; it may call `shard` and the collectives below.
 
     arguments, results: `WHOLE` or `SHARDED`, or trees of these.
     """
     if mesh is None:
         return function
-    # Every device ends with the same values by construction, which the checker cannot see through all_gather.
+    # results are equal on all devices by construction, which the checker cannot infer through all_gather
     return jax.shard_map(function, mesh=mesh, in_specs=arguments, out_specs=results, check_vma=False)
 
 
 def shard(mesh: Mesh | None) -> jax.Array | int:
-    """Which part of the minibatch is this device's."""
+    """The number of this device's shard."""
     return 0 if mesh is None else lax.axis_index(AXIS)
 
 
@@ -109,12 +106,12 @@ def total(tree: Any, mesh: Mesh | None) -> Any:
 
 
 def collect(tree: Any, mesh: Mesh | None) -> Any:
-    """Every device's part of arrays that are split over the devices, one after another."""
+    """Concatenate the shards of arrays on every device."""
     return tree if mesh is None else jax.tree.map(lambda x: lax.all_gather(x, AXIS, tiled=True), tree)
 
 
 def gather_parts(parts: tuple[Part, ...], shard_size: int, mesh: Mesh | None) -> tuple[Part, ...]:
-    """The parts of a table's gradient of all devices together; `shard_size` examples are on each."""
+    """Combine the parts of a table's gradient over all devices, each with `shard_size` examples."""
     if mesh is None:
         return parts
     gathered: list[Part] = []

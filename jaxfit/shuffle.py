@@ -1,9 +1,9 @@
-"""The order in which an epoch visits the examples: a cheap bijection of 0 … n-1, drawn by a key.
+"""The order of an epoch's examples: a cheap pseudo-random permutation of 0 … n-1, drawn by a key.
 
 `jax.random.permutation` sorts: half a second for a million examples on a CPU, as much as an epoch of a fast
-model. A Feistel network over the bits of the index is a bijection of the next power of two; indices that it
-sends past n are sent on until they fall inside ("cycle walking", Black and Rogaway 2002), which keeps it a
-bijection of 0 … n-1. Nothing is sorted, and the cost is a few integer operations per example.
+model. A Feistel network over the bits of the index is a bijection up to the next power of two; it is applied again to
+an index of n or more until the result is less than n ("cycle walking", Black and Rogaway 2002), which makes it a
+bijection of 0 … n-1. The cost is a few integer operations for each example.
 """
 
 from functools import partial
@@ -49,7 +49,7 @@ def permutation(key: jax.Array, n: int) -> jax.Array:
         start = feistel(jnp.minimum(first + jnp.arange(size, dtype=jnp.uint32), n - 1))
         return lax.while_loop(lambda x: jnp.any(x >= n), walk, start)
 
-    # all walk as often as the longest walk needs: fewer times in a small block, which stays in a CPU's cache
+    # a loop runs until its last index is done: sooner in a small block, which also fits into a CPU's cache
     size = BLOCK if jax.default_backend() == "cpu" else n
     blocks = lax.map(block, jnp.arange(0, n, size, dtype=jnp.uint32))
     return blocks.ravel()[:n].astype(jnp.int32)

@@ -1,5 +1,6 @@
-"""What moves in training: the arrays that a step changes, and how far training has come."""
+"""What changes in training: the arrays of a step, the progress between steps, and the rule that ends training."""
 
+import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,16 +11,17 @@ from jax import Array
 
 from jaxfit import tables
 from jaxfit.program import Mean, Metrics, Program
+from jaxfit.recipe import Recipe
 
 
 class Sum(NamedTuple):
-    """A float32 sum and the rounding error that it has left out: together exact to about 48 bits (Neumaier 1974)."""
+    """A float32 sum and its rounding error so far, exact to about 48 bits (compensated summation, Neumaier 1974)."""
 
     value: Array
     error: Array
 
     def add(self, x: Array) -> "Sum":
-        """The sum with x in it."""
+        """Return the sum after adding x."""
         total = self.value + x
         larger = jnp.abs(self.value) >= jnp.abs(x)
         lost = jnp.where(larger, (self.value - total) + x, (x - total) + self.value)
@@ -34,10 +36,10 @@ class State(NamedTuple):
 
     Attributes:
         weights: like params, a `tables.Weights` for each array.
-        step: int32, steps since the start.
-        metrics: the epoch's so far: a Mean of `Sum`s for each of the program's `training_metrics`.
-        bad_step: int32, the first step whose loss was not finite, -1 while there is none.
-        carry: of each stream of a sequential program, [B, …]; None for others.
+        step: int32, the number of steps taken.
+        metrics: of the epoch so far, a Mean of `Sum`s for each of the program's `training_metrics`.
+        bad_step: int32, the first step whose loss was not finite; -1 if there is none.
+        carry: of each stream of a sequential program, [B, …]; None for other programs.
     """
 
     weights: Any
@@ -60,16 +62,40 @@ class Rates(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far training has come, between chunks: all of it that is not an array."""
+    """How far training has come: all of its state that is not an array."""
 
-    epoch: int = 0  # the epoch under way
-    at: int = 0  # steps of it that are done
-    phase: int = 0  # how many rate drops have been entered
-    waited: int = 0  # epochs without improvement in this phase
-    best: float = float("inf")
+    epoch: int = 0  # the current epoch
+    at: int = 0  # steps of this epoch that are done
+    phase: int = 0  # the number of rate drops so far
+    waited: int = 0  # epochs without improvement since the last drop
+    best: float = float("inf")  # validation score
     best_epoch: int = -1
-    journal: int = 0  # bytes
+    journal: int = 0  # length in bytes
     done: bool = False
+
+
+def after_epoch(progress: Progress, score: float, recipe: Recipe) -> Progress:
+    """Return the progress after an epoch with this validation score; a lower score is better.
+
+    When the score has not improved for `patience` epochs, the rate drops; after the last drop, training ends instead.
+    With `anneal` all epochs are run.
+    """
+    improved = score < progress.best
+    if improved:
+        progress = progress._replace(best=score, best_epoch=progress.epoch)
+    waited = 0 if improved else progress.waited + 1
+    progress = progress._replace(epoch=progress.epoch + 1, at=0, waited=waited)
+    if not recipe.anneal and waited >= recipe.patience:
+        if progress.phase < len(recipe.drops):
+            progress = progress._replace(phase=progress.phase + 1, waited=0)
+        else:
+            progress = progress._replace(done=True)
+    return progress._replace(done=progress.done or progress.epoch >= recipe.epochs)
+
+
+def is_best(progress: Progress) -> bool:
+    """Whether the epoch that has just ended has the best score so far."""
+    return math.isfinite(progress.best) and progress.best_epoch == progress.epoch - 1
 
 
 def start(
@@ -80,15 +106,15 @@ def start(
     lists: int | None = None,
     batch_size: int = 1,
 ) -> State:
-    """The state before the first step.
+    """Return the state before the first step.
 
     Args:
         params: initial parameters.
-        program: whose `touched` says which tables are updated by rows.
-        transform: the optimizer's.
-        data: of training.
-        lists: how many ragged lists an example has; None where `costs` has no columns.
-        batch_size: how many streams a sequential program has.
+        program: its `touched` says which tables are updated by rows.
+        transform: the optimizer.
+        data: training data.
+        lists: the number of ragged lists of an example; None where `costs` has no columns.
+        batch_size: the number of streams of a sequential program.
     """
     leaves, tree = tables.flatten(params)
     ids: list[Any] = [None] * len(leaves)
@@ -112,23 +138,23 @@ def start(
 
 
 def streams(program: Program, number: int) -> Any:
-    """What each of so many streams carries at its start: [number, …]."""
+    """The initial carry of so many streams: [number, …]."""
     assert program.sequential is not None
     one = program.sequential.start(program.config)
     return jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x), (number, *jnp.shape(x))), one)
 
 
 def no_metrics(program: Program) -> dict[str, Mean]:
-    """Sums of nothing for each metric of training."""
+    """Empty sums for each training metric."""
 
-    def zero() -> Sum:  # arrays of its own, as the state is donated
+    def zero() -> Sum:  # new arrays each time, as the state is donated
         return Sum(jnp.zeros((), jnp.float32), jnp.zeros((), jnp.float32))
 
     return {metric.name: Mean(zero(), zero()) for metric in program.training_metrics}
 
 
 def add_metrics(sums: dict[str, Mean], step: Metrics, factor: Array | float) -> dict[str, Mean]:
-    """The epoch's metrics with a step's, times a factor; raises ValueError where the loss has returned others."""
+    """Add a step's metrics, times a factor, to the epoch's; raises ValueError if the loss returns others."""
     if set(sums) != set(step):
         raise ValueError(f"the loss returns metrics {sorted(step)}, the program reads {sorted(sums)}")
 
@@ -142,13 +168,13 @@ def add_metrics(sums: dict[str, Mean], step: Metrics, factor: Array | float) -> 
 
 
 def means(state: State) -> dict[str, float]:
-    """The epoch's means so far, by name."""
+    """The means of the epoch so far, by metric."""
     values = jax.device_get(state.metrics)
     return {name: float(m.total) / max(float(m.count), 1e-30) for name, m in values.items()}
 
 
 def current(state: State) -> Any:
-    """The parameters themselves, scales applied."""
+    """The parameters, scales applied."""
     return jax.tree.map(tables.whole, state.weights, is_leaf=tables.is_weights)
 
 
@@ -159,5 +185,5 @@ def rescaled(state: State) -> State:
 
 @partial(jax.jit, donate_argnums=0)
 def between_epochs(state: State) -> State:
-    """The state between epochs: scales multiplied in, the epoch's metrics back at zero."""
+    """The state at an epoch's end: scales applied, metrics set to zero."""
     return rescaled(state)._replace(metrics=jax.tree.map(jnp.zeros_like, state.metrics))

@@ -1,6 +1,6 @@
 """Parameters as training stores them, gradients of tables by rows, and their updates.
 
-A step's cost must not grow with the vocabulary or the number of users, so a table that has no dense use is
+A step's cost must not grow with the vocabulary or the number of users, so a table that is read by rows is
 differentiated with respect to the rows that were *gathered* from it, and only those are written back. Two
 things would still touch every row, and both are avoided:
 
@@ -10,16 +10,16 @@ things would still touch every row, and both are avoided:
 * Momenta of an optimizer. They are read, moved and written for the touched rows only: for Adam this is *lazy*
   Adam, whose averages of a row stay as they are while no example reads it.
 
-A row that a batch reads several times gets the sum of its gradients. SGD simply adds them all. An optimizer with
-memory must see the sum once: the gradients are added up in a scratch table of zeros; each id writes its place in
-the list to a second one, and the places that can be read back name every row once, unsorted. Those rows are
-updated in blocks that stay in the cache, and the scratch table is cleared where it was used. Row ids past the
-end of the table are padding: they read the last row and write nothing.
+A row that a minibatch reads several times gets the sum of its gradients. SGD simply adds them all. An optimizer with
+memory must see the sum once: gradients are summed in a scratch table of zeros; each id writes its position in the
+list to a second one, and the positions that survive name every row once, unsorted. Those rows are updated in blocks
+that fit into the cache, and the scratch table is cleared where it was used. Row ids past the end of the table are
+padding: they read the last row and write nothing.
 
 The gradient of a table is a sum of parts, none of which is as large as the table. Automatic differentiation of
 gathered rows gives one row of gradient for each row that was read. A model that reads very many rows (the nodes of a
-word's codes) can say more cheaply what its gradient is: a dense block of the rows that every example reads, and rows
-that are multiples of few vectors. `add` then writes rows in chunks that stay in the cache.
+word's codes) can give its gradient in a cheaper form: a dense block of the rows that every example reads, and rows
+that are multiples of few vectors. `add` then writes rows in chunks that fit into the cache.
 """
 
 from typing import Any, NamedTuple
@@ -59,7 +59,7 @@ Part = Head | Rows | Outer
 
 
 def add(value: jax.Array, parts: tuple[Part, ...], factor: jax.Array) -> jax.Array:
-    """value + factor * (the sum of the parts), written into `value` where it may be."""
+    """value + factor * (the sum of the parts), in place where `value` is donated."""
     for part in parts:
         if isinstance(part, Head):
             value = value.at[: part.grad.shape[0]].add(factor * part.grad)
@@ -77,7 +77,7 @@ def _add_outer(value: jax.Array, part: Outer, factor: jax.Array) -> jax.Array:
 
     number = part.ids.shape[0]
     chunks = -(-number // CHUNK) if jax.default_backend() == "cpu" else 1
-    missing = -number % chunks  # filled up with no row
+    missing = -number % chunks  # padded with ids past the end
     ids = jnp.pad(part.ids, (0, missing), constant_values=value.shape[0])
     coef, owner = jnp.pad(part.coef, (0, missing)), jnp.pad(part.owner, (0, missing))
     pieces = jax.tree.map(lambda x: x.reshape(chunks, -1), (ids, coef, owner))
@@ -97,44 +97,45 @@ def row_ids(parts: tuple[Part, ...]) -> jax.Array:
 class Gathered:
     """The rows that a minibatch reads, in place of whole tables: a pytree with one child, `rows`.
 
-    rows: like params; for each table with touched rows those, [k, …], for other parameters the whole.
+    Attributes:
+        rows: like params; the touched rows, [k, …], of each table that has some, and other parameters whole.
     """
 
     def __init__(self, rows: Any):
         self.rows = rows
 
     def tree_flatten(self) -> tuple[tuple[Any], None]:
-        """Its child, for JAX."""
+        """Flatten for JAX."""
         return (self.rows,), None
 
     @classmethod
     def tree_unflatten(cls, _: None, children: tuple[Any]) -> "Gathered":
-        """The inverse of `tree_flatten`."""
+        """Invert `tree_flatten`."""
         return cls(*children)
 
 
 def zero_after(x: jax.Array) -> jax.Array:
-    """A zero, whatever x is, that XLA computes from the scalar x.
+    """Zero for any x, computed from the scalar x so that XLA orders what it is added to after x.
 
-    What is added to it waits for x. XLA updates a table in place only where it sees that nothing reads the old one any
-    more: elsewhere it copies the whole table at every step, also with `lax.optimization_barrier` (30 times slower for
-    a table of 300,000 rows). And 0 * x would not be zero where x is not finite.
+    XLA updates a table in place only if nothing reads the old one afterwards; else it copies the whole table at every
+    step, even with `lax.optimization_barrier` (30 times slower for 300,000 rows). 0 * x would not be zero for
+    an x that is not finite.
     """
     return jnp.where(x == jnp.inf, -0.0, 0.0).astype(x.dtype)
 
 
 def is_weights(node: Any) -> bool:
-    """True for one parameter's training state, where a tree of them is mapped over."""
+    """Whether a node is the training state of one parameter, for `jax.tree.map`."""
     return isinstance(node, Weights)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
-    """The leaves and structure of params, or of a tree of `Weights` like params."""
+    """Flatten params, or a tree of `Weights` like params: leaves and structure."""
     return jax.tree.flatten(tree, is_leaf=is_weights)
 
 
 def gathered(params: Any, touched: Any) -> Gathered:
-    """The rows `touched` of whole parameters (like params: int32[k], None for dense ones)."""
+    """Gather the touched rows of whole parameters; touched: like params, int32[k], None for dense parameters."""
     leaves, tree = flatten(params)
     ids = tree.flatten_up_to(touched)
     rows = [x if k is None else x.at[k].get(mode="clip") for x, k in zip(leaves, ids, strict=True)]
@@ -142,22 +143,21 @@ def gathered(params: Any, touched: Any) -> Gathered:
 
 
 def rows_of(params: Any) -> Any:
-    """The rows of `Gathered`; raises TypeError for whole parameters."""
+    """Return the rows of `Gathered`; raises TypeError for whole parameters."""
     if not isinstance(params, Gathered):
-        raise TypeError(
-            "this loss reads gathered rows: call it with program.gathered(params, batch), not params"
-        )
+        what = "this loss reads gathered rows: call it with program.gathered(params, batch), not params"
+        raise TypeError(what)
     return params.rows
 
 
 def require_whole(params: Any) -> None:
-    """Raise TypeError for `Gathered` rows, where a function reads whole tables."""
+    """Raise TypeError for `Gathered` rows, in a function that reads whole tables."""
     if isinstance(params, Gathered):
         raise TypeError("the loss of one example reads whole tables: call it with params, not gathered rows")
 
 
 class Scratch(NamedTuple):
-    """What an update by rows needs and leaves behind: grad, zeros like the table; slot, int32[rows], anything."""
+    """Working memory of an update by rows: grad, zeros like the table; slot, int32[rows] of any value."""
 
     grad: jax.Array
     slot: jax.Array
@@ -166,8 +166,11 @@ class Scratch(NamedTuple):
 class Weights(NamedTuple):
     """One parameter in training: its weights are `scale * value`.
 
-    value: [rows, …], v above; scale: float32 scalar, s above, 1 for a parameter updated as a whole;
-    memory: the optax state; scratch: where rows need merging, otherwise None.
+    Attributes:
+        value: [rows, …], v above.
+        scale: float32 scalar, s above; 1 for a parameter updated as a whole.
+        memory: the optax state.
+        scratch: for an optimizer with memory and an update by rows, otherwise None.
     """
 
     value: jax.Array
@@ -182,8 +185,8 @@ def _has_memory(transform: optax.GradientTransformation) -> bool:
 
 
 def create(value: jax.Array, transform: optax.GradientTransformation, by_rows: bool) -> Weights:
-    """Training's view of a freshly initialised parameter (a copy: its buffers will be donated)."""
-    value = jnp.array(value, value.dtype)  # strongly typed, or the second chunk would compile again
+    """Return the training state of an initial parameter, which is copied, as the state is donated."""
+    value = jnp.array(value, value.dtype)  # strongly typed, so that the second chunk does not compile again
     scratch = None
     if by_rows and _has_memory(transform):
         scratch = Scratch(jnp.zeros_like(value), jnp.zeros(value.shape[0], jnp.int32))
@@ -191,17 +194,17 @@ def create(value: jax.Array, transform: optax.GradientTransformation, by_rows: b
 
 
 def whole(weights: Weights) -> jax.Array:
-    """The weights themselves, scale applied: [rows, …]."""
+    """The weights, scale applied: [rows, …]."""
     return weights.scale * weights.value
 
 
 def gather(weights: Weights, ids: jax.Array) -> jax.Array:
-    """The rows that a batch reads, scale applied: int32[k] -> [k, …]."""
+    """Gather rows, scale applied: int32[k] -> [k, …]."""
     return weights.scale * weights.value.at[ids].get(mode="clip")
 
 
 def read(weights: Weights, ids: jax.Array) -> jax.Array:
-    """The same rows of a table whose scale stays 1, as nothing but every step's decay moves it."""
+    """Gather rows of a table whose scale is always 1, as it does not decay at every step."""
     return weights.value.at[ids].get(mode="clip")
 
 
@@ -217,7 +220,7 @@ def update_whole(
     decay: jax.Array,
     transform: optax.GradientTransformation,
 ) -> Weights:
-    """w <- w (1 - rate·decay) - rate·u, with u what the optimizer makes of the gradient."""
+    """w <- w (1 - rate·decay) - rate·u, where u is the optimizer's direction."""
     u, memory = transform.update(grad, weights.memory)
     value = weights.value * (1 - rate * decay) - rate * jnp.asarray(u)
     return weights._replace(value=value, memory=memory)
@@ -232,7 +235,7 @@ def update_rows(
 ) -> Weights:
     """The same update for a gradient given in parts; decay reaches every row through the scale.
 
-    decay: None where it is part of the gradient, and the scale stays 1.
+    With a decay of None, the gradient includes it, and the scale remains 1.
     """
     value, scratch = weights.value, weights.scratch
     scale = weights.scale if decay is None else weights.scale * (1 - rate * decay)
@@ -271,12 +274,12 @@ def update_rows(
 
 
 def _distinct(ids: jax.Array, slot: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Every row of `ids` once, then padding, to a whole number of blocks; how many rows; the new `slot`."""
+    """Return every row of `ids` once, padded to whole blocks; the number of rows; the new `slot`."""
     place = jnp.arange(ids.shape[0], dtype=jnp.int32)
     slot = slot.at[ids].set(place, mode="drop")
     chosen = (slot.at[ids].get(mode="clip") == place) & (ids < slot.shape[0])
     position = jnp.cumsum(chosen.astype(jnp.int32)) - 1
-    room = -(-ids.shape[0] // BLOCK) * BLOCK
-    rows = jnp.full(room, slot.shape[0], jnp.int32)
-    rows = rows.at[jnp.where(chosen, position, room)].set(ids, mode="drop")
+    length = -(-ids.shape[0] // BLOCK) * BLOCK
+    rows = jnp.full(length, slot.shape[0], jnp.int32)
+    rows = rows.at[jnp.where(chosen, position, length)].set(ids, mode="drop")
     return rows, position[-1] + 1, slot

@@ -1,4 +1,4 @@
-"""One training: what is fixed (program, data, compiled loops), and what moves (state, progress, best)."""
+"""One training: its program, data and compiled loops, and its state, progress and best parameters so far."""
 
 import itertools
 import time
@@ -11,24 +11,22 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxfit import loop, sharding, state, tables
-from jaxfit.bucketing import Plan, buckets, capacity, capacity_step, plan
+from jaxfit.bucketing import EpochPlan, buckets, capacity, capacity_step, plan
 from jaxfit.errors import UserError
 from jaxfit.program import Program, parameter_names
 from jaxfit.recipe import Recipe, per_parameter, transform
 from jaxfit.shuffle import permutation
 from jaxfit.state import Progress, Rates, State
 
-STREAMS = 8  # in which the data of a sequential program are validated
+STREAMS = 8  # validation streams of a sequential program
 
 
 def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
     """Raise UserError where a recipe or devices do not fit a model."""
     shards = sharding.shards(mesh)
     if recipe.batch_size % shards:
-        advice = f"make it a multiple of {shards}"
-        raise UserError(
-            f"{recipe.batch_size} examples do not divide among the devices", "--batch-size", advice
-        )
+        what = f"{recipe.batch_size} examples do not divide among the devices"
+        raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
     if program.visits and recipe.optimizer != "sgd":
         raise UserError(f"{recipe.optimizer} cannot train this model", "--optimizer", "use sgd")
     if program.visits and shards > 1:
@@ -37,30 +35,30 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
 
 
 class Validation:
-    """A data set that parameters are scored on again and again, split over the devices."""
+    """The mean score of parameters on a data set, computed on all devices."""
 
     def __init__(self, program: Program, data: Any, mesh: Mesh | None):
         shards, self.size = sharding.shards(mesh), program.size(data)
         most = STREAMS if program.sequential else min(1000, capacity_step(self.size))
         batch_size = -(-most // shards) * shards
         costs = program.ragged.costs(data) if program.ragged else None
-        room = capacity(costs, visits_in_order(self.size, batch_size), batch_size // shards)
-        self.run = loop.make_sums(program, batch_size, room, mesh)
+        entries = capacity(costs, visits_in_order(self.size, batch_size), batch_size // shards)
+        self.run = loop.make_sums(program, batch_size, entries, mesh)
         self.data, self.events = sharding.replicate(data, mesh), program.num_events(data)
 
     def mean(self, params: Any) -> float:
-        """The mean score of an event; params: on all devices of the mesh."""
+        """The mean score of an event under parameters that are on all devices."""
         total = sharding.one_copy(self.run(params, self.data, jnp.int32(self.size)))
         return float(np.sum(np.asarray(total, np.float64)) / self.events)
 
 
 def visits_in_order(size: int, batch_size: int) -> np.ndarray:
-    """The examples of whole minibatches, in order; the last example fills up the last one."""
+    """The examples in order, padded with the last one to whole minibatches."""
     return np.minimum(np.arange(-(-size // batch_size) * batch_size), size - 1)
 
 
 class Trainer:
-    """A training at some step of some epoch; `jaxfit.fit.fit` moves it on."""
+    """A training at some step of some epoch, which `jaxfit.fit.fit` advances."""
 
     def __init__(
         self, program: Program, params: Any, data: Any, recipe: Recipe, key: jax.Array, mesh: Mesh | None
@@ -68,7 +66,7 @@ class Trainer:
         check(program, recipe, mesh)
         self.program, self.recipe, self.mesh = program, recipe, mesh
         self.order_key, self.step_key = jax.random.split(key)
-        self.given = data
+        self.original = data
         _, self.tree = tables.flatten(params)
         self.transform = transform(recipe.optimizer)
         names = parameter_names(params)
@@ -78,36 +76,37 @@ class Trainer:
         self._take(data)
         self._check_decay()
         lists = None if self.costs is None or self.costs.ndim == 1 else self.costs.shape[1]
-        began = state.start(params, program, self.transform, data, lists, recipe.batch_size)
-        self.state = self._placed(began)
+        self.state = self._placed(
+            state.start(params, program, self.transform, data, lists, recipe.batch_size)
+        )
         self.best = params
         self.compile_seconds = 0.0
 
     def _take(self, data: Any) -> None:
-        """Train on these data from now on: all of them, or those drawn for an epoch."""
+        """Train on these data from now on: the original ones, or those drawn for an epoch."""
         program, batch_size, shards = self.program, self.recipe.batch_size, sharding.shards(self.mesh)
         self.size, self.events = program.size(data), program.num_events(data)
         self.steps = -(-self.size // batch_size)
         self.group_size = group_size(program, self.size, batch_size)
         self.costs = program.ragged.costs(data) if program.ragged else None
-        # visits need no capacity
-        ragged = self.costs is not None and program.visits is None
-        self.bucketed = buckets(self.costs, batch_size, shards) if ragged and self.costs is not None else None
+        self.bucketed = None
+        if self.costs is not None and program.visits is None:  # visits need no capacity
+            self.bucketed = buckets(self.costs, batch_size, shards)
         self.data = sharding.replicate(data, self.mesh)
 
     def _check_decay(self) -> None:
         most = max(r * d for r, d in zip(self.rate, self.decay, strict=True))
-        recipe, when = self.recipe, self.program.decay.when
+        recipe, when, advice = self.recipe, self.program.decay.when, ""
         share = (1 if recipe.reduction == "mean" else min(recipe.batch_size, self.size)) / self.size
         if when == "every-step" and most > loop.LARGEST_DECAY:
             advice = f"keep it under {loop.LARGEST_DECAY} a step"
-            raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
         if when == "per-row" and most * share > 0.5:
             advice = f"keep it under {0.5 / share:g}, or give a smaller --batch-size"
+        if advice:
             raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
 
     def rates(self) -> Rates:
-        """This phase's traced rates."""
+        """The rates since the last drop, as traced values."""
         factor = (1.0, *self.recipe.drops)[self.progress.phase]
         like = self.tree.unflatten
         return Rates(
@@ -118,41 +117,41 @@ class Trainer:
         )
 
     def epoch_run(self) -> Callable[[int, int], None]:
-        """The compiled loop of the epoch under way, as a function of its first and last step."""
+        """Return the current epoch's compiled loop: run(begin, end) takes the steps begin <= i < end."""
         if self.program.redraw is not None:
             key = jax.random.fold_in(self._epoch_key(), 2)
-            self._take(self.program.redraw(self.given, key, self.program.config))
-        laid, batch_size = self.laid_out(), self.recipe.batch_size
-        # with capacity for a few more: a program serves data sets of nearly the same size
+            self._take(self.program.redraw(self.original, key, self.program.config))
+        epoch, batch_size = self.plan_epoch(), self.recipe.batch_size
+        # padded, so that one program serves data sets of nearly the same size
         visits = np.zeros(capacity_step(self.steps) * (batch_size // self.group_size), np.int32)
-        visits[: len(laid.visits)] = laid.visits
+        visits[: len(epoch.visits)] = epoch.visits
         fixed = sharding.replicate((visits, self.rates(), self.step_key, np.int32(self.size)), self.mesh)
         mean = self.recipe.reduction == "mean"
         runs = {
-            room: loop.make_run(
-                self.program, self.transform, batch_size, room, mean, self.mesh, self.group_size
+            entries: loop.make_run(
+                self.program, self.transform, batch_size, entries, mean, self.mesh, self.group_size
             )
-            for _, _, room in laid.stretches
+            for _, _, entries in epoch.stretches
         }
 
         def run(begin: int, end: int) -> None:
-            for first, last, room in laid.stretches:
+            for first, last, entries in epoch.stretches:
                 bounds = np.int32(max(begin, first)), np.int32(min(end, last))
-                # an empty run of all steps compiles every program
+                # run(0, 0) takes no step, and compiles every program
                 if bounds[0] < bounds[1] or begin == end:
-                    self.state = runs[room](self.state, self.data, *fixed, *bounds)
+                    self.state = runs[entries](self.state, self.data, *fixed, *bounds)
             jax.block_until_ready(self.state.step)
 
         before = time.perf_counter()
-        run(0, 0)  # compiles, or finds it compiled
+        run(0, 0)
         self.compile_seconds += time.perf_counter() - before
         return run
 
     def _epoch_key(self) -> jax.Array:
         return jax.random.fold_in(self.order_key, self.progress.epoch)
 
-    def laid_out(self) -> Plan:
-        """The epoch under way: its visits are of groups of `group_size` examples (of examples, where that is 1)."""
+    def plan_epoch(self) -> EpochPlan:
+        """Draw the current epoch's order, of groups of `group_size` examples each."""
         key = self._epoch_key()
         whole, rest = divmod(self.size, self.group_size)
         order = np.asarray(permutation(key, whole))
@@ -162,33 +161,33 @@ class Trainer:
         return plan(self.bucketed, order, batch, shards, jax.random.fold_in(key, 1))
 
     def read_means(self) -> str:
-        """The epoch's training metrics so far, as people read them."""
+        """The training metrics of the epoch so far, for the progress bar."""
         means = state.means(self.state)
         return ", ".join(f"{m.name} {m.read(means[m.name]):.4f}" for m in self.program.training_metrics)
 
     def one_copy(self) -> State:
-        """The state on this process' first device, with the carry of all streams."""
+        """The state on this process' first device, including the carry of all streams."""
         carry = sharding.whole(self.state.carry, self.mesh)
         return sharding.one_copy(self.state._replace(carry=carry))
 
     def arrays(self) -> dict[str, Any]:
-        """All arrays that a checkpoint holds: scratch tables are zeros between steps."""
+        """All arrays that a checkpoint holds; scratch tables are left out, as they are zeros between steps."""
         return {"state": _with_scratch(self.one_copy(), itertools.repeat(None)), "best": self.best}
 
     def restore(self, arrays: dict[str, Any]) -> None:
-        """Take the arrays of a checkpoint."""
+        """Set state and best parameters to the arrays of a checkpoint."""
         scratch = iter([w.scratch for w in tables.flatten(self.state.weights)[0]])
         self.state = self._placed(_with_scratch(arrays["state"], scratch))
         self.best = arrays["best"]
 
     def _placed(self, whole: State) -> State:
-        """The state on the devices: what streams carry is split over them, all else is on each."""
+        """Put the state on the devices: the carry is split over them, all else replicated."""
         carry = sharding.split(whole.carry, self.mesh)
         return sharding.replicate(whole._replace(carry=None), self.mesh)._replace(carry=carry)
 
 
 def group_size(program: Program, size: int, batch_size: int) -> int:
-    """How many examples are visited at once: a minibatch holds whole groups, two at least."""
+    """The number of examples visited at once: a minibatch holds at least two whole groups."""
     most = min(program.group_size, size, batch_size // 2)
     return max(number for number in range(1, max(1, most) + 1) if batch_size % number == 0)
 

@@ -17,16 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfit import fit
+from jaxfit.precision import full_precision
 from jaxfit.program import Metric, Program
 from jaxlm.contract import PredictsWords
 from jaxlm.data.contexts import Text, gather_contexts, pad
 
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model
-
-# By default a GPU rounds the factors of a matrix product to 10 bits and a TPU to 7, so that figures would depend on
-# the device.
-full_precision = partial(jax.default_matmul_precision, "highest")
 
 
 class Batch(NamedTuple):

@@ -28,13 +28,13 @@ class EpochTimer:
     """Times an epoch of a training by some steps of each of its compiled programs, without validation."""
 
     def __init__(self, trainer: Trainer):
-        self.trainer, self.plan, self._run = trainer, trainer.laid_out(), trainer.epoch_run()
+        self.trainer, self.plan, self._run = trainer, trainer.plan_epoch(), trainer.epoch_run()
 
     def seconds(self) -> float:
         """Measure an epoch in seconds, from some steps of each program, weighted by its number of steps."""
         total = 0.0
-        for capacity in {stretch.room for stretch in self.plan.stretches}:
-            mine = [stretch for stretch in self.plan.stretches if stretch.room == capacity]
+        for capacity in {stretch.capacity for stretch in self.plan.stretches}:
+            mine = [stretch for stretch in self.plan.stretches if stretch.capacity == capacity]
             begin, last = mine[0].begin, mine[0].end
             if begin + 1 < last:  # the first step of a program may be slow
                 self._run(begin, begin := begin + 1)
@@ -55,7 +55,9 @@ class EpochTimer:
         if self.trainer.costs is None:
             return 1.0
         stretches = self.plan.stretches
-        capacity = sum((stretch.end - stretch.begin) * float(np.sum(stretch.room)) for stretch in stretches)
+        capacity = sum(
+            (stretch.end - stretch.begin) * float(np.sum(stretch.capacity)) for stretch in stretches
+        )
         return capacity / float(np.sum(self.trainer.costs, dtype=np.int64))
 
 

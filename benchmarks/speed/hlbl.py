@@ -85,8 +85,8 @@ def training(tree: Tree, corpus: Corpus) -> Timed:
     trainer = adapter.trainer("hlbl", corpus, RECIPE, {}, tree)
     program, data = trainer.program, trainer.data
     known = statistics(tree, counts)
-    (stretch,) = trainer.laid_out().stretches
-    batch = jax.eval_shape(lambda: program.batch(data, jnp.zeros(BATCH, jnp.int32), stretch.room, config))
+    (stretch,) = trainer.plan_epoch().stretches
+    batch = jax.eval_shape(lambda: program.batch(data, jnp.zeros(BATCH, jnp.int32), stretch.capacity, config))
     cold = float(np.mean(hlbl_batch.costs(data)[:, 1])) * TILE
     padding = (batch.hot.node.size + batch.cold.node.size) / (BATCH * known.mean_code_length)
     row = 4 * config.num_features

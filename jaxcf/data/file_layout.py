@@ -16,8 +16,8 @@ from typing import IO, Literal, NamedTuple
 
 import pyarrow as pa
 
+from jaxfit.cli.input_files import Source, open_bytes, text_decoder
 from jaxfit.errors import UserError
-from jaxfit.input_files import Source, open_bytes, text_decoder
 from jaxfit.recipe import option
 
 COLUMNS = ("user", "item", "stars", "time")
@@ -80,7 +80,7 @@ def _standard_input() -> bytes:
 
 
 def opened(path: Source) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """Open a file as `jaxfit.input_files.open_bytes` does; standard input can be opened several times."""
+    """Open a file as `jaxfit.cli.input_files.open_bytes` does; standard input can be opened several times."""
     standard_input = io.BufferedReader(io.BytesIO(_standard_input())) if str(path) == "-" else None
     return open_bytes(path, standard_input)
 

@@ -15,8 +15,8 @@ import pyarrow.csv as pcsv
 
 from jaxcf.data.file_layout import Reading, lines, opened
 from jaxcf.data.parsing import BLOCK, TEXTS, Columns, check_widths, join, part_of, seconds
+from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
-from jaxfit.input_files import Source
 
 BATCH = 1 << 27  # bytes of small files parsed at a time
 _WIDTHS = {1: ("user",), 2: ("user", "time"), 3: ("user", "stars", "time")}

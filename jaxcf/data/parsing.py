@@ -13,8 +13,8 @@ import pyarrow.csv as pcsv
 import scipy.io
 
 from jaxcf.data.file_layout import Layout, Reading, arrow_stream, layout_of, lines, opened
+from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
-from jaxfit.input_files import Source
 
 BLOCK = 1 << 22  # bytes parsed at a time by each thread
 TEXTS = pa.dictionary(pa.int32(), pa.utf8())

@@ -24,8 +24,8 @@ from jaxcf.data.ratings import (
     union,
 )
 from jaxcf.data.values import indices, parse_scale, scale_of, stars_of, without_duplicates
+from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
-from jaxfit.input_files import Source
 from jaxfit.run_dir.atomic import replacing
 
 _PARSERS = {"delimited": parsing.delimited, "netflix": netflix.netflix, "mat": parsing.mat}

@@ -29,7 +29,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a name beside `path` to write a file or a folder under; put it in place of `path` when all went well.
 
     A reader finds what was at `path` before or what is written, at any moment. What killed writers of the same
-    `path` left beside it is removed.
+    `path` left next to it is removed.
 
     Raises:
         UserError: The disk is full or may not be written; what was at `path` before is then untouched.

@@ -30,7 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 KEEP = 2
-OVERHEAD = 1 << 18  # bytes beside those of the arrays, generously
+OVERHEAD = 1 << 18  # bytes in addition to the arrays', an upper bound
 
 
 def save(directory: Path, arrays: Any, state: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """What `config.json` of a model's folder says, and whether a training there can go on.
 
 An *identity* is all that determines a trained model, as `config.json` holds it: a training goes on only where that is
-the same. The environment is recorded beside it and is no part of it.
+the same. The environment is recorded, too, but is no part of it.
 """
 
 import json

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
-from jaxfit.input_files import Source
 from jaxlm.data.files import CHUNK, EOS, Reading, split, tokens
 from jaxlm.data.vocabulary import UNK, Vocabulary
 

@@ -8,8 +8,8 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 
+from jaxfit.cli.input_files import Source, open_bytes, text_decoder
 from jaxfit.errors import UserError
-from jaxfit.input_files import Source, open_bytes, text_decoder
 from jaxfit.recipe import option
 
 EOS = "<eos>"
@@ -46,7 +46,7 @@ def chunks(path: Source, reading: Reading) -> Iterator[str]:
     A missing line end at the end of the file is added.
 
     Raises:
-        UserError: as `jaxfit.input_files.open_bytes`; if the encoding is unknown, or the text is not valid in it.
+        UserError: as `jaxfit.cli.input_files.open_bytes`; if the encoding is unknown, or the text is not valid in it.
     """
     decoder = text_decoder(reading.encoding)
     read, pending, rest, last = 0, 0, "", ""

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
-from jaxfit.input_files import Source
 from jaxlm.data.files import EOS, Reading, chunks
 
 UNK = "<unk>"

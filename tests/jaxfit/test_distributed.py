@@ -1,4 +1,4 @@
-"""Several processes train as one does, stop together, and go on together."""
+"""Training by several processes: results equal those of one, and all stop and resume at the same step."""
 
 import os
 import shutil
@@ -23,8 +23,8 @@ def free_port():
         return server.getsockname()[1]
 
 
-def together(folder, trouble):
-    """Two processes in the same folder, to their end: statuses, and what they said on standard error."""
+def run_two_processes(folder, trouble):
+    """Run two processes in the same folder to their end: exit statuses, and lines of standard error."""
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}
     port = free_port()
     both = [
@@ -34,35 +34,35 @@ def together(folder, trouble):
         )
         for me in (0, 1)
     ]  # fmt: skip
-    said = [one.communicate(timeout=240)[1].splitlines() for one in both]
-    return [one.returncode for one in both], said
+    lines = [one.communicate(timeout=240)[1].splitlines() for one in both]
+    return [one.returncode for one in both], lines
 
 
 def test_two_processes_stopped_killed_and_resumed_equal_one_of_two_devices(tmp_path):
     whole, parted = tmp_path / "whole", tmp_path / "parted"
     expected = toy_process.train(whole, mesh.make(2))
 
-    statuses, (first, second) = together(parted, trouble="yes")
+    statuses, (first, second) = run_two_processes(parted, trouble="yes")
     assert statuses == [1, -signal.SIGKILL]
     # Ctrl-C in one stops both, at the same step of the first epoch
     assert first.pop(0) == second.pop(0) == "stopped at step 5"
-    # both know that they do not train the same
+    # both report that they do not train the same model
     assert first.pop(0).startswith("another one trains something else (process 0)")
     assert second.pop(0).startswith("its model is not that of process 0 (process 1)")
-    # one, killed in the second epoch, takes the other with it
+    # when one is killed in the second epoch, the other ends, too
     assert first.pop(0).startswith("toy: another process has ended")
     assert second == []
     progress = checkpoint.state(checkpoint.latest(parted))["progress"]
     assert (progress["epoch"], progress["at"]) == (1, 0)
 
     shutil.copytree(parted, tmp_path / "alone")
-    assert together(parted, trouble="no") == ([0, 0], [[], []])
+    assert run_two_processes(parted, trouble="no") == ([0, 0], [[], []])
     assert (parted / "journal.jsonl").read_bytes() == (whole / "journal.jsonl").read_bytes()
     with np.load(parted / "parameters.npz") as found:
         for name, value in expected.params._asdict().items():
             np.testing.assert_array_equal(found[name], value)
 
-    # one process can go on with what several began
+    # a single process resumes a training of several
     alone = toy_process.train(tmp_path / "alone", mesh.make(2))
     for found, value in zip(alone.params, expected.params, strict=True):
         np.testing.assert_array_equal(found, value)
@@ -77,6 +77,6 @@ def test_two_processes_stopped_killed_and_resumed_equal_one_of_two_devices(tmp_p
         ({"coordinator": "here:1", "num_processes": 2, "process_id": 2}, "there is no process 2 of 2"),
     ],
 )
-def test_options_that_do_not_fit_together_are_named(options, complaint):
+def test_contradicting_options_are_named_in_the_error(options, complaint):
     with pytest.raises(UserError, match=complaint):
         processes.join(processes.Join(**options))

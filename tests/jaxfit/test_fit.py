@@ -1,4 +1,4 @@
-"""The engine against dense updates written by hand, and against itself cut, resumed, spread over devices."""
+"""The engine against dense updates in NumPy; invariance under chunks, resuming and the number of devices."""
 
 import dataclasses
 import itertools
@@ -40,13 +40,13 @@ def train(by_rows=True, directory=None, noise=0.0, num_devices=1, program=None, 
     )  # fmt: skip
 
 
-def test_rows_with_decay_by_a_scalar_equal_the_dense_sgd_update():
+def test_row_updates_with_a_scale_equal_dense_sgd():
     for a, b in zip(train(by_rows=True).params, train(by_rows=False).params, strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 
 
 def in_numpy(rate, reduction, decay, penalised):
-    """The same training by hand: `decay` shrinks all rows by their share of it, or only those that are used."""
+    """The same training in NumPy: `decay` is how much all rows decay in a step, `penalised` whether used rows do."""
     data = jax.tree.map(np.asarray, toy.data(jax.random.key(1)))
     T, a = (np.asarray(p, np.float64) for p in toy.init(jax.random.key(0)))
     n, B = len(data.y), RECIPE.batch_size
@@ -76,7 +76,7 @@ def in_numpy(rate, reduction, decay, penalised):
         ("when-touched", lambda used, by, n: 0.0),
     ],
 )
-def test_sgd_equals_a_loop_in_numpy_whatever_decay_means(reduction, decay, shrink):
+def test_sgd_equals_a_loop_in_numpy_for_each_kind_of_decay(reduction, decay, shrink):
     rate = 0.002 if reduction == "sum" else 0.02
 
     def penalty(params, batch, weight, config):
@@ -91,7 +91,7 @@ def test_sgd_equals_a_loop_in_numpy_whatever_decay_means(reduction, decay, shrin
     np.testing.assert_allclose(got.a, a, rtol=1e-4, atol=1e-6)
 
 
-def test_metrics_and_scores_are_means_over_events_and_leave_penalties_out():
+def test_metrics_and_scores_are_means_over_events_without_penalties():
     plain = train(rate={"*": 0.0})
 
     def halved(params, batch, weight, keys, config):
@@ -111,7 +111,7 @@ def test_metrics_and_scores_are_means_over_events_and_leave_penalties_out():
 
 
 @pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
-def test_memory_of_touched_rows_is_the_dense_optimizers_when_every_step_touches_them(optimizer):
+def test_row_updates_equal_dense_ones_if_every_step_touches_the_rows(optimizer):
     # one batch = all examples: every row that has examples is touched at every step
     options = {"optimizer": optimizer, "batch_size": 128, "epochs": 5, "rate": {"*": 0.05}}
     sparse, dense = train(by_rows=True, **options).params, train(by_rows=False, **options).params
@@ -120,7 +120,7 @@ def test_memory_of_touched_rows_is_the_dense_optimizers_when_every_step_touches_
     np.testing.assert_allclose(sparse.a, dense.a, rtol=1e-4, atol=1e-5)
 
 
-def test_lazy_adam_leaves_untouched_rows_to_decay_alone():
+def test_lazy_adam_only_decays_untouched_rows():
     update = transform("adam")
     table = rows.create(jnp.arange(12.0).reshape(4, 3), update, by_rows=True)
     ids = jnp.array([2, 0, 2, 4])  # row 2 twice, and padding
@@ -133,7 +133,7 @@ def test_lazy_adam_leaves_untouched_rows_to_decay_alone():
     assert not np.any(after.scratch.grad)
 
 
-def test_any_cut_of_an_epoch_gives_the_same_bits_and_compiles_once():
+def test_any_division_of_an_epoch_gives_the_same_bits_and_compiles_once():
     program, data, key = toy.program(True, noise=0.1), toy.data(jax.random.key(1)), jax.random.key(2)
     traces = []
     program = dataclasses.replace(program, loss=lambda *args: traces.append(1) or toy.loss(*args))
@@ -156,7 +156,7 @@ def test_any_cut_of_an_epoch_gives_the_same_bits_and_compiles_once():
 
 @pytest.mark.parametrize("num_devices", [1, 4])
 @pytest.mark.parametrize(("group_size", "groups_of"), [(1, 1), (8, 8), (7, 4), (64, 8)])
-def test_an_epoch_visits_every_example_once_and_groups_at_once(group_size, groups_of, num_devices):
+def test_an_epoch_visits_every_example_once_and_groups_contiguously(group_size, groups_of, num_devices):
     """Each example has a row of its own, whose gradient is 1, so that rows count visits."""
 
     def loss(params, batch, weight, keys, config):
@@ -223,10 +223,8 @@ def test_resume_matches_uninterrupted_run(group_size, tmp_path, monkeypatch):
 
 
 def test_rates_drop_when_validation_stops_improving_and_training_ends():
-    data, other = (
-        toy.data(jax.random.key(1)),
-        toy.data(jax.random.key(5)),
-    )  # of another truth: soon it gets worse
+    data = toy.data(jax.random.key(1))
+    other = toy.data(jax.random.key(5))  # of other true parameters, so that its score soon gets worse
     done = fit.fit(
         toy.program(True), toy.init(jax.random.key(0)), data, other, key=jax.random.key(2),
         recipe=recipe(rate={"*": 0.02}, epochs=100, drops=(0.1, 0.01)),
@@ -239,7 +237,7 @@ def test_rates_drop_when_validation_stops_improving_and_training_ends():
         if score >= best:
             expected.pop(0)
         best = min(best, score)
-    assert expected == []  # it ended with the last rate's first epoch that was no better
+    assert expected == []  # training ended with the first epoch of the last rate that was no better
     assert done.score == best
 
 
@@ -251,7 +249,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
         train(directory=tmp_path, epochs=1, batch_size=8, resume=True)
 
 
-def test_a_torn_checkpoint_is_passed_over(tmp_path):
+def test_a_damaged_checkpoint_is_skipped(tmp_path):
     whole = train(directory=tmp_path)
     newest = checkpoint.latest(tmp_path)
     file = next(p for p in sorted((newest / "arrays").rglob("*")) if p.is_file() and p.stat().st_size > 20)
@@ -268,7 +266,7 @@ def test_a_torn_checkpoint_is_passed_over(tmp_path):
         train(directory=tmp_path, resume=True)
 
 
-def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_checkpoint(tmp_path):
+def test_a_loss_that_is_not_finite_stops_training(tmp_path):
     with pytest.raises(UserError, match=r"not finite at step \d+; there is no checkpoint"):
         train(rate={"*": 1e30}, decay={}, directory=tmp_path)
     train(directory=tmp_path, epochs=2, max_minutes=0)
@@ -276,7 +274,7 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_checkpoint(tmp_pa
         train(rate={"Q": 1.0})
 
 
-def test_a_full_disk_is_one_line_and_keeps_what_was_saved(tmp_path, monkeypatch):
+def test_a_full_disk_is_a_user_error_and_leaves_saved_checkpoints(tmp_path, monkeypatch):
     train(directory=tmp_path, epochs=3)
     before = json.dumps(sorted(str(p) for p in tmp_path.rglob("*")))
 
@@ -289,7 +287,7 @@ def test_a_full_disk_is_one_line_and_keeps_what_was_saved(tmp_path, monkeypatch)
     assert json.dumps(sorted(str(p) for p in tmp_path.rglob("*"))) == before
 
 
-def test_parts_of_a_gradient_add_up():
+def test_parts_of_a_gradient_are_summed():
     table = jnp.zeros((9, 3))
     k = 8192  # two chunks
     ids = jax.random.randint(jax.random.key(0), (k,), 0, 11)  # 9 and 10 are padding
@@ -309,7 +307,7 @@ def test_parts_of_a_gradient_add_up():
 
 
 def test_strong_decay_over_many_steps_equals_the_dense_update():
-    # without folding in between, (1 - 0.02)^9000 underflows
+    # without rescaling, (1 - 0.02)^9000 underflows
     data = toy.data(jax.random.key(1), n=9000)
     options = {
         "recipe": recipe(batch_size=1, epochs=1, rate={"*": 0.02}, decay={"*": 0.99}),
@@ -324,7 +322,7 @@ def test_strong_decay_over_many_steps_equals_the_dense_update():
         train(rate={"*": 0.1}, decay={"*": 0.5})
 
 
-def test_what_does_not_fit_together_is_refused_before_anything_is_written():
+def test_penalties_that_contradict_the_program_are_refused():
     own = Sparse(toy.touched, lambda *_: None)
     with pytest.raises(ValueError, match="leaves out its penalty"):
         toy.program(True, sparse=own, decay=Decay("when-touched", lambda *_: None))

@@ -1,4 +1,4 @@
-"""What a program may ask of the engine beside a loss: any pytree, noise of a step, sequences, data drawn anew."""
+"""Optional parts of a program: any pytree of parameters, metrics, noise of a step, sequences, redrawn data."""
 
 import dataclasses
 from typing import NamedTuple
@@ -79,7 +79,7 @@ def test_rates_are_by_path_and_the_longest_prefix_wins():
         per_parameter(names, {"enc/a/b": 1.0}, "--rate")
 
 
-def test_params_may_be_a_flax_modules():
+def test_params_may_be_those_of_a_flax_module():
     nn = pytest.importorskip("flax.linen")
 
     class Net(nn.Module):
@@ -124,7 +124,7 @@ def test_sums_of_many_ratings_are_exact():
     assert float(count()) == 99_000 * 1001.25
 
 
-def test_each_metric_is_read_by_its_own_name(capfd):
+def test_each_metric_is_shown_by_its_own_name(capfd):
     def loss(params, batch, weight, keys, config):
         total, metrics = toy.loss(params, batch, weight, keys, config)
         shown = {"absolute error": Mean(3 * jnp.sum(weight), jnp.sum(weight))}
@@ -175,7 +175,7 @@ def test_noise_shared_by_a_minibatch_is_the_same_on_all_devices(optimizer):
     assert moved.max() >= toy.NUM_ROWS // 4  # rows that no example has
 
 
-def test_data_are_drawn_anew_each_epoch_by_key():
+def test_redraw_draws_data_for_each_epoch_by_key():
     def redraw(data, key, config):
         return data._replace(y=data.y + jax.random.normal(key, ()))
 
@@ -257,14 +257,14 @@ def test_scores_of_a_sequence_are_those_of_a_single_stream():
     np.testing.assert_allclose(fit.scores(recurrent(), PARAMS, data), expected, rtol=1e-5)
 
 
-def test_streams_are_split_over_devices():
+def test_streams_on_many_devices_equal_those_on_one():
     one, eight = (run(recurrent(0.1), PARAMS, windows(), devices=n) for n in (1, 8))
     same(one.params, eight.params, rtol=1e-4, atol=1e-6)
     assert one.score == pytest.approx(eight.score, rel=1e-5)
 
 
 @pytest.mark.parametrize("devices", [1, 8])
-def test_resume_within_an_epoch_goes_on_with_the_carry(devices, tmp_path, monkeypatch):
+def test_resume_within_an_epoch_restores_the_carry(devices, tmp_path, monkeypatch):
     whole = run(recurrent(0.1), PARAMS, windows(), devices=devices, directory=tmp_path / "whole")
     monkeypatch.setattr(fit, "CHUNK_SECONDS", 1e-9)  # one step a chunk
     saves, save = [], checkpoint.save
@@ -297,7 +297,7 @@ recurrent_again = recurrent(0.1)
 
 
 @pytest.mark.parametrize("program", [toy.program(True, 0.1), recurrent()], ids=["examples", "sequence"])
-def test_validation_split_over_devices_is_that_of_one(program):
+def test_validation_on_many_devices_equals_that_on_one(program):
     data = windows() if program.sequential else toy.data(jax.random.key(1))
     params = PARAMS if program.sequential else toy.init(jax.random.key(0))
     one, eight = (run(program, params, data, devices=n, rate={"*": 0.0}, decay={}, epochs=1) for n in (1, 8))
@@ -329,6 +329,6 @@ def test_costs_are_computed_once_for_a_data_set():
         ({"group_size": 0}, "one example at least"),
     ],
 )
-def test_programs_that_contradict_themselves_are_refused(parts, fault):
+def test_programs_with_contradicting_parts_are_refused(parts, fault):
     with pytest.raises(ValueError, match=fault):
         toy.program(True, **parts)

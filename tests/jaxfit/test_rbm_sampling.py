@@ -45,7 +45,7 @@ def test_free_energy_sums_over_the_hidden_states():
     np.testing.assert_allclose(free_energy(v), -jax.nn.logsumexp(-energy, axis=1), rtol=1e-5)
 
 
-def test_binary_units_are_on_as_often_as_they_should():
+def test_binary_units_have_their_probability():
     p = jnp.array([0.0, 0.03, 0.5, 0.9, 1.0])
     drawn = np.asarray(bernoulli(keys(), jnp.broadcast_to(p[None], (DRAWS, 5))))
     assert set(np.unique(drawn)) == {0.0, 1.0}
@@ -65,7 +65,7 @@ def test_a_draw_depends_on_its_own_key_alone():
     np.testing.assert_array_equal(every[4:5], bernoulli(keys(6)[4:5], p[4:5]))
 
 
-def test_a_long_chain_samples_the_model():
+def test_a_long_chain_samples_the_models_distribution():
     v = states(V)
     p = jax.nn.softmax(-free_energy(v))
     end = jax.jit(lambda keys, steps: gibbs(gibbs_step, jnp.zeros((DRAWS, V)), keys, steps))(keys(), 60)
@@ -93,10 +93,10 @@ def gradients():
 def test_cd_approaches_the_likelihood_gradient_as_T_grows(gradients):
     by_steps, exact = gradients
     assert np.all(z(by_steps[60], exact) < Z)
-    assert np.max(z(by_steps[1], exact)) > 10  # CD-1 is biased, and this many chains show it
+    assert np.max(z(by_steps[1], exact)) > 10  # CD-1 is biased, significantly for this number of chains
 
 
-def test_cd_is_the_rule_of_the_thesis(gradients):
+def test_cd_gradient_equals_equation_1_13(gradients):
     v, end = jnp.array([[1.0, 0.0, 1.0]]), gibbs(gibbs_step, jnp.array([[1.0, 0.0, 1.0]]), keys(1, seed=2), 1)
     by_hand = -(jnp.outer(v, jax.nn.sigmoid(b + v[0] @ W)) - jnp.outer(end, jax.nn.sigmoid(b + end[0] @ W)))
     np.testing.assert_allclose(

@@ -13,10 +13,10 @@ from jaxfit.recipe import transform
 
 @pytest.mark.parametrize("bad", [jnp.nan, jnp.inf, -jnp.inf])
 @pytest.mark.parametrize("optimizer", ["adam", "adagrad"])
-def test_a_row_that_is_not_finite_leaves_the_memory_of_others_alone(optimizer, bad):
+def test_a_row_that_is_not_finite_does_not_change_the_memory_of_others(optimizer, bad):
     update, ids = transform(optimizer), jnp.array([0, 3, 5])
     table = tables.create(jnp.ones((6, 2)), update, by_rows=True)
-    grad = jnp.ones((3, 2)).at[0].set(bad)  # of row 0, whose first entry is what the rest waits for
+    grad = jnp.ones((3, 2)).at[0].set(bad)  # of row 0, on whose first entry the other updates depend
     step = jax.jit(lambda w: tables.update_rows(w, (tables.Rows(ids, grad),), 0.1, 0.0, update))
     after = step(table)
     np.testing.assert_array_equal(after.scratch.grad, 0)
@@ -26,7 +26,7 @@ def test_a_row_that_is_not_finite_leaves_the_memory_of_others_alone(optimizer, b
             np.testing.assert_allclose(x[1:], y[1:], rtol=1e-6)
 
 
-def test_zero_after_is_zero_whatever_it_waits_for():
+def test_zero_after_is_zero_for_any_argument():
     for x in (0.0, -1.0, 3.0, jnp.inf, -jnp.inf, jnp.nan):
         assert jax.jit(tables.zero_after)(jnp.float32(x)) == 0
 

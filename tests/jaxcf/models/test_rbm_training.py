@@ -48,7 +48,7 @@ def fitted(name, data, directory, run=None, **changes):
 def test_minibatches_have_several_capacities(data):
     counts = np.bincount(data.train.user, minlength=30)
     laid = plan(buckets(counts, 2, 1), np.arange(30, dtype=np.int32), 2, 1, jax.random.key(0))
-    assert len({stretch.room for stretch in laid.stretches}) >= 2
+    assert len({stretch.capacity for stretch in laid.stretches}) >= 2
 
 
 def test_many_devices_equal_one(data, tmp_path):
@@ -62,7 +62,7 @@ def test_many_devices_equal_one(data, tmp_path):
 
 def between(laid):
     """The first step of an epoch that another program runs than the step before."""
-    return next(b.begin for a, b in itertools.pairwise(laid.stretches) if a.room != b.room)
+    return next(b.begin for a, b in itertools.pairwise(laid.stretches) if a.capacity != b.capacity)
 
 
 def test_resume_between_two_capacities_matches_uninterrupted_run(data, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxcf
-from gibbs_bias import MODEL
+from toys.gibbs_bias import MODEL
 from jaxcf import models, train
 from jaxcf.cli import main as cli
 from jaxcf.data.synthetic import Planted, planted

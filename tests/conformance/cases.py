@@ -1,0 +1,209 @@
+"""Every model of the registries, and the toys, at a tiny size that follows from its record: no test names a model."""
+
+import contextlib
+import dataclasses
+import io
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pytest
+
+import jaxcf
+import jaxcf.cli.main
+import jaxcf.contract
+import jaxcf.models
+import jaxcf.train
+import jaxlm
+import jaxlm.cli.main
+import jaxlm.contract
+import jaxlm.models
+import jaxlm.train
+from jaxcf.data import reading
+from jaxfit.run_dir.run import Run
+from jaxlm.data import corpus
+
+SMALL = 6  # no whole number of a Config is larger
+BATCH, EPOCHS = 8, 2  # of a training: the minibatch divides among 8 devices
+TOYS = {
+    jaxlm: {"recurrent": "toys.recurrent", "sampled": "toys.sampled", "cooccurrence": "toys.cooccurrence"},
+    jaxcf: {"gibbs-bias": "toys.gibbs_bias"},
+}
+
+
+@contextlib.contextmanager
+def toys_registered():
+    """The registries with the toys: one more line for each."""
+    with pytest.MonkeyPatch.context() as patch:
+        for package, lines in TOYS.items():
+            for name, module in lines.items():
+                patch.setitem(package.models.MODELS, name, f"{module}:MODEL")
+        yield
+
+
+class Case(NamedTuple):
+    """A model, and one of the ways in which it can be fitted."""
+
+    package: Any
+    record: Any
+    fitting: Any
+
+    def __str__(self):
+        return self.record.name if self.is_first else f"{self.record.name}-{self.fitting.name}"
+
+    @property
+    def is_first(self):
+        return self.package is jaxlm or self.fitting is self.record.fitting[0]
+
+    @property
+    def by_sgd(self):
+        return isinstance(self.fitting, (jaxlm.contract.BySGD, jaxcf.contract.BySGD))
+
+    def fields(self, overrides):
+        """Overrides of Config that make its whole numbers small."""
+        fixed = [*jaxcf.contract.FROM_DATA, *getattr(self.record, "fixed", ())]
+        small = {
+            f.name: min(overrides.get(f.name, f.default), SMALL)
+            for f in dataclasses.fields(self.record.config)
+            if type(f.default) is int and f.name not in fixed
+        }
+        return {**overrides, **small}
+
+    @property
+    def recipe(self):
+        """The recipe and fields of Config of the training."""
+        recipe, overrides = self.record.recipes.get("tuned", (None, {}))
+        sizes = {"batch_size": BATCH, "epochs": EPOCHS}
+        names = {f.name for f in dataclasses.fields(recipe)} if recipe else ()
+        changes = {name: value for name, value in sizes.items() if name in names}
+        return recipe and dataclasses.replace(recipe, **changes), self.fields(overrides)
+
+    @property
+    def options(self):
+        """The same for the command."""
+        recipe, overrides = self.recipe
+        options = {name: value for name, value in overrides.items() if type(value) is int}
+        if self.by_sgd:
+            options["batch_size"] = BATCH
+        if recipe:
+            options["epochs"] = EPOCHS
+        options |= {} if self.is_first else {"solver": self.fitting.name}
+        return [
+            text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))
+        ]
+
+    def argv(self, place, out):
+        """The command that trains the model."""
+        files = place.text if self.package is jaxlm else place.ratings
+        train = "--train" if self.package is jaxlm else "--ratings"
+        argv = ["train", self.record.name, train, files["train"], "--valid", files["valid"], "--out", out]
+        return [*map(str, argv), *self.options]
+
+    def train(self, place, out, recipe=None, **run):
+        """The same training by the library."""
+        own, config = self.recipe
+        more = {"recipe": recipe or own, "config": config, "run": Run(**run)}
+        if self.package is jaxlm:
+            return jaxlm.train.train(self.record.name, place.corpus, out, **more)
+        return jaxcf.train.train(self.record.name, place.dataset, out, solver=self.fitting.name, **more)
+
+    def load(self, directory):
+        return self.package.load(directory)
+
+    def call(self, *argv):
+        return call(self.package, *argv)
+
+
+def call(package, *argv):
+    """Run a command line: its status, standard output and standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = package.cli.main.main([str(argument) for argument in argv])
+    return status, out.getvalue(), err.getvalue()
+
+
+def succeeds(package, *argv):
+    """Run a command line that must succeed: its standard output."""
+    status, out, err = call(package, *argv)
+    assert status == 0, err
+    return out
+
+
+def is_refused(package, *argv):
+    """Run a command line that must end in one line and the exit status 2: that line."""
+    status, _, err = call(package, *argv)
+    lines = [line for line in err.splitlines() if line.startswith(package.__name__)]
+    assert status == 2, err
+    assert len(lines) == 1, err
+    assert err.rstrip().endswith(lines[0]), err
+    return lines[0]
+
+
+def every():
+    """A case for each way of fitting of each model, the toys included."""
+    with toys_registered():
+        language = [jaxlm.models.get(name) for name in jaxlm.models.MODELS]
+        ratings = [jaxcf.models.get(name) for name in jaxcf.models.MODELS]
+    return [
+        *(Case(jaxlm, record, record.fitting) for record in language),
+        *(Case(jaxcf, record, fitting) for record in ratings for fitting in record.fitting),
+    ]
+
+
+class Place(NamedTuple):
+    """The data, in files and as the library reads them, and a folder for models."""
+
+    folder: Path
+    text: dict[str, Path]
+    ratings: dict[str, Path]
+    corpus: Any
+    dataset: Any
+
+
+def make_place(folder):
+    """Draw a text in which words depend on those before, and ratings of users with a taste."""
+    random = np.random.default_rng(0)
+    words = np.array(["he", "she", "saw", "took", "tea", "bread", "it", "time", "and", "then"])
+    text = {}
+    for name, lines in {"train": 25, "valid": 8, "test": 8}.items():
+        starts, lengths = random.integers(0, 10, lines), random.integers(2, 6, lines)
+        drawn = (words[(s + 2 * np.arange(n) + random.integers(0, 2, n)) % 10]
+                 for s, n in zip(starts, lengths, strict=True))  # fmt: skip
+        text[name] = folder / f"{name}.txt"
+        text[name].write_text("".join(" ".join(line) + "\n" for line in drawn))
+
+    users, items = 32, 12
+    pairs = np.stack(np.divmod(random.permutation(users * items), items), axis=1)
+    liked = np.sin(pairs[:, 0])[:, None] * np.cos(pairs[:, 1])[:, None]
+    stars = np.clip(np.rint(3 + 2 * liked[:, 0] + random.normal(size=len(pairs))), 1, 5)
+    table = [f"{u + 1},{i + 1},{s:g}\n" for (u, i), s in zip(pairs, stars, strict=True)]
+    # users 1 to 32 and items 1 to 12 are in training; user 33 and item 13 are new
+    pieces = {
+        "train": table[:200], "valid": table[200:240], "test": table[240:280],
+        "new-user": [f"33,{i},{1 + i % 5}\n" for i in range(1, 8)],
+        "of-new-user": ["33,9,4\n", "33,10,2\n"],
+        "new-item": [f"{u},13,{1 + u % 5}\n" for u in range(1, 12)],
+    }  # fmt: skip
+    ratings = {name: folder / f"{name}.csv" for name in pieces}
+    for name, rows in pieces.items():
+        ratings[name].write_text("".join(rows))
+    read = corpus.from_files([str(text["train"])], [str(text["valid"])])
+    dataset = reading.read_dataset([str(ratings["train"])], [str(ratings["valid"])]).dataset
+    return Place(folder, text, ratings, read.corpus, dataset)
+
+
+def assert_same(one, other, **tolerance):
+    """Assert that two pytrees are equal, bit for bit or within a tolerance."""
+    assert jax.tree.structure(one) == jax.tree.structure(other)
+    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        if tolerance:
+            np.testing.assert_allclose(x, y, **tolerance)
+        else:
+            np.testing.assert_array_equal(x, y)
+
+
+def journal(folder):
+    """The epochs that a training has journaled."""
+    return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]

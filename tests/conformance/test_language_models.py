@@ -1,0 +1,122 @@
+"""Every language model of the registry: its distribution, its folder, what other programs read, its commands."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import jaxlm
+from cases import assert_same, every, is_refused, succeeds
+from jaxfit.errors import UserError
+from jaxlm.contract import BySGD, Embeds, HasNGrams, HasTree, PredictsWords
+from jaxlm.trained_model import named_arrays
+
+CASES = [case for case in every() if case.package is jaxlm]
+PREDICTING, EMBEDDING, COUNTED, BY_SGD = (
+    [case for case in CASES if condition(case.record)]
+    for condition in (
+        lambda record: record.capability(PredictsWords),
+        lambda record: record.capability(Embeds),
+        lambda record: record.capability(HasNGrams),
+        lambda record: isinstance(record.fitting, BySGD),
+    )
+)
+# command, or form of the file -> what it asks for
+NEEDS = {"eval": PredictsWords, "score": PredictsWords, "next": PredictsWords, "sample": PredictsWords,
+         "neighbours": Embeds, "tree": HasTree, "word2vec": Embeds, "arpa": HasNGrams}  # fmt: skip
+
+
+def of(cases):
+    return pytest.mark.parametrize("case", cases, ids=str)
+
+
+@of(PREDICTING)
+def test_distributions_sum_to_one_and_are_what_texts_are_scored_by(case, place, trained):
+    model, eos = case.load(trained(case)), place.corpus.vocabulary.eos
+    ids = place.corpus.valid[: 1 + np.flatnonzero(place.corpus.valid == eos)[2]]
+    expected, line = [], []
+    for word in ids:
+        log_p = model.log_prob([model.vocabulary.words[i] for i in line])
+        assert log_p.shape == (len(model.vocabulary),)
+        assert np.sum(np.exp(log_p.astype(np.float64))) == pytest.approx(1, abs=1e-5)
+        expected.append(log_p[word])
+        line = [] if word == eos else [*line, word]
+    np.testing.assert_allclose(model.event_log_probs(ids, fresh_lines=True), expected, rtol=1e-4, atol=1e-5)
+    assert np.std(expected) > 0.1
+
+
+@of(CASES)
+def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):
+    record = {"model": case.record.name, "words": len(place.corpus.vocabulary)}
+    model, ids = case.load(trained(case)), place.corpus.valid
+    assert {"model": model.name, "words": len(model.vocabulary)} == record
+    fitted = case.train(place, tmp_path / "again").model if case not in BY_SGD else model
+    if PredictsWords in map(type, case.record.capabilities):
+        np.testing.assert_array_equal(model.event_log_probs(ids), fitted.event_log_probs(ids))
+    with pytest.raises(UserError, match="is there"):
+        case.train(place, trained(case))
+    assert "is there already" in is_refused(jaxlm, *case.argv(place, trained(case)))
+
+
+@of(BY_SGD)
+def test_safetensors_hold_the_parameters(case, trained, tmp_path):
+    out = tmp_path / "model.safetensors"
+    succeeds(jaxlm, "export", trained(case), "--format", "safetensors", "--out", out)
+    arrays, params = load_file(out), named_arrays(case.load(trained(case)).params)
+    assert params.keys() <= arrays.keys()
+    assert_same({name: arrays[name] for name in params}, {name: np.asarray(x) for name, x in params.items()})
+    assert set(params) == set(case.fitting.parameters)
+
+
+@of(EMBEDDING)
+def test_word_vectors_are_exported_and_have_neighbours(case, trained, tmp_path):
+    model, out = case.load(trained(case)), tmp_path / "vectors.txt"
+    succeeds(jaxlm, "export", trained(case), "--format", "word2vec", "--out", out)
+    head, *lines = out.read_text().splitlines()
+    assert tuple(map(int, head.split())) == model.vectors().shape
+    assert [line.split()[0] for line in lines] == list(model.vocabulary.words)
+    written = [[float(x) for x in line.split()[1:]] for line in lines]
+    np.testing.assert_allclose(written, model.vectors(), rtol=1e-5)
+    assert len(succeeds(jaxlm, "neighbours", trained(case), "tea", "--top", "3").split(",")) == 3
+
+
+@of(COUNTED)
+def test_arpa_files_hold_the_model(case, place, trained, tmp_path):
+    out = tmp_path / "model.arpa"
+    succeeds(jaxlm, "export", trained(case), "--format", "arpa", "--out", out)
+    lines = [" ".join(place.corpus.vocabulary.words[i] for i in place.corpus.valid[:3])]
+    assert jaxlm.load(out).scores(lines) == pytest.approx(case.load(trained(case)).scores(lines), abs=1e-4)
+
+
+@of(CASES)
+def test_commands_do_what_the_record_offers_and_refuse_the_rest(case, place, trained, tmp_path):
+    out, text = trained(case), place.text["test"]
+    commands = {
+        "eval": ["--text", text], "score": [text], "next": ["he saw"], "sample": ["--lines", "1"],
+        "neighbours": ["tea"], "tree": [],
+        **{form: ["--format", form, "--out", tmp_path / form] for form in ("word2vec", "arpa")},
+    }  # fmt: skip
+    for name, arguments in commands.items():
+        command = name if name in ("word2vec", "arpa") else None
+        argv = ["export" if command else name, out, *arguments]
+        if case.record.capability(NEEDS[name]):
+            assert succeeds(jaxlm, *argv).strip()
+        else:
+            line = is_refused(jaxlm, *argv)
+            assert f"; {case.record.name} has none" in line
+            for offered in case.record.capabilities:
+                assert offered.offers in line
+    assert case.record.name in succeeds(jaxlm, "info", out)
+
+
+@of(CASES)
+def test_bad_options_of_the_model_are_one_line(case, place, tmp_path):
+    argv = case.argv(place, tmp_path / "out")
+    assert "--no-such-option" in is_refused(jaxlm, *argv, "--no-such-option", "1")
+    for field in dataclasses.fields(case.record.config):
+        option = f"--{field.name.replace('_', '-')}"
+        if type(field.default) in (int, float):
+            assert option in is_refused(jaxlm, *argv, option, "many")
+            assert option in is_refused(jaxlm, *argv, option, "-1")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,205 @@
+"""The pure functions of every model that the engine fits: batches, specification, gradients, scores."""
+
+import inspect
+import typing
+from functools import cache
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import jaxlm
+from cases import assert_same, every
+from jaxcf.contract import NO_PAIRS
+from jaxfit import tables
+from jaxfit.bucketing import capacity
+from jaxfit.program import Carried
+from jaxfit.state import streams
+from jaxlm.contract import structure_argument
+from jaxlm.train_by_sgd import word_counts
+
+B, STEP = 8, 0.02
+WEIGHT = np.array([1, 0.5, 2, 1, 0, 1, 0.25, 1], np.float32)
+CASES = [case for case in every() if case.by_sgd]
+
+
+def setup(case, place):
+    """Program, parameters before training and training data, at the model's own defaults."""
+    key, fields = jax.random.key(3), case.fields({})
+    if case.package is not jaxlm:
+        data = place.dataset
+        config = case.record.configure(data.catalogue, float(np.mean(data.train.stars)), fields)
+        return case.fitting.prepare(key, data, NO_PAIRS, config)[:3]
+    words, structure, fitting = place.corpus.vocabulary, case.record.structure, case.fitting
+    counts = word_counts(place.corpus)
+    built = structure and structure.stand_in(structure.options(), len(words), counts)
+    config, more = case.record.configure(len(words), built, fields), structure_argument(built)
+    data = fitting.texts(config, words.eos, *more)(place.corpus.train)
+    return fitting.program(config), fitting.init(key, config, counts, *more), data
+
+
+def specification(program, seen):
+    """The loss of one example, where the module of the program's loss has one that takes an example of a batch."""
+    home = getattr(program.loss, "func", program.loss).__module__
+    one = getattr(__import__(home, fromlist=["loss"]), "loss", None)
+    if one is None:
+        return None
+    names, hints = list(inspect.signature(one).parameters), typing.get_type_hints(one)
+    if names[2:] not in (["config"], ["key", "config"]) or hints.get(names[1]) is not type(seen):
+        return None
+    return lambda params, example, key: one(params, example, *[key][: len(names) - 3], program.config)
+
+
+def validated_alike(program):
+    """Whether training reports what validation does."""
+    return program.training_metrics == (program.metric,) and program.at_step is None
+
+
+@pytest.fixture(scope="module")
+def computed(place):
+    """A function from a case to all that its tests compare, computed by one program."""
+
+    @cache
+    def of(case):
+        program, params, data = setup(case, place)
+        config, sparse = program.config, program.sparse
+        # a sequence's examples are those of its streams, not of its order
+        index = np.random.default_rng(1).permutation(program.size(data))[:B].astype(np.int32)
+        costs = program.ragged.costs(data) if program.ragged else None
+        room = [capacity(costs, index, number) for number in (B, 1)]
+
+        def batch_of(index, number, key, step):
+            batch = program.batch(data, index, number, config)
+            if program.at_step is None or not step:
+                return batch
+            return program.at_step(batch, key, jnp.float32(0.5), config)
+
+        def seen(batch, carry):
+            return batch if program.sequential is None else Carried(batch, carry)
+
+        def loss(params, batch, weight, keys, carry):
+            return program.loss(program.gathered(params, batch), seen(batch, carry), weight, keys, config)
+
+        @jax.jit
+        def everything(params, index, weight, keys, shared, carry):
+            batch = batch_of(index, room[0], shared, True)
+            (total, after), grads = jax.value_and_grad(
+                lambda p: (lambda result: (result[0], result[1:]))(loss(p, batch, weight, keys, carry)), has_aux=True
+            )(params)  # fmt: skip
+
+            def single(i):
+                one = batch_of(index[i][None], room[1], shared, True)
+                own = jax.tree.map(lambda x: x[i][None], carry)
+                return loss(params, one, weight[i][None], keys[i][None], own)
+
+            found = {"loss": total, "grads": grads, "metrics": dict(after[0]), "carry": after[1:]}
+            singles = jax.lax.map(single, jnp.arange(B))
+            found["sum of singles"] = jax.tree.map(lambda x: x.sum(axis=0), singles[:2])
+            found["carries of singles"] = jax.tree.map(lambda x: x[:, 0], singles[2:])
+            specified = specification(program, seen(batch, carry))
+            if specified is not None:
+                values = jax.vmap(specified, (None, 0, 0))(params, seen(batch, carry), keys)
+                found["specification"] = weight @ (values[0] if isinstance(values, tuple) else values)
+            if sparse is not None and sparse.gradient is not None:
+                weights = jax.tree.map(lambda x: tables.create(x, optax.identity(), by_rows=True), params)
+                _, metrics, parts = sparse.gradient(weights, batch, weight, keys, config)
+                leaves, tree = jax.tree.flatten(params)
+                dense = [
+                    tables.add(jnp.zeros_like(x), g, jnp.float32(1)) if isinstance(g, tuple) else g
+                    for x, g in zip(leaves, tree.flatten_up_to(parts), strict=True)
+                ]
+                found["own gradient"] = tree.unflatten(dense), dict(metrics)
+            plain = batch_of(index, room[0], shared, False)
+            if validated_alike(program):
+                scores = program.score(params, seen(plain, carry), config)
+                found["score"] = weight @ (scores[0] if program.sequential else scores)
+            found["visit"] = visited(params, index[0])
+            return found
+
+        def visited(params, example):
+            """How far one visit moves the parameters for each unit of the rate, and the gradient there."""
+            if program.visits is None:
+                return None
+            rate = 1e-3
+            weights = jax.tree.map(lambda x: tables.create(x, optax.identity(), by_rows=True), params)
+            rates, decays = (jax.tree.map(lambda x, c=c: jnp.float32(c), params) for c in (rate, 0))
+            moved = program.visits.visit(weights, data, example, rates, decays, config)[2]
+            by = jax.tree.map(
+                lambda w, x: (x - tables.whole(w)) / rate, moved, params, is_leaf=tables.is_weights
+            )
+            one = batch_of(example[None], room[1], None, False)
+            return by, jax.grad(lambda p: loss(p, one, jnp.ones(1), None, None)[0])(params)
+
+        def at(params, seed=5):
+            keys = jax.random.split(jax.random.key(seed), B)
+            return everything(params, index, WEIGHT, keys, jax.random.key(6), carry)
+
+        carry = start = streams(program, B) if program.sequential else None
+        if program.sequential:  # what streams carry after a minibatch
+            carry = loss(params, batch_of(index, 0, None, False), WEIGHT, None, start)[2]
+        # away from the start, where much is zero; what has no gradient is of no use to this model
+        leaves, tree = jax.tree.flatten(params)
+        noise = jax.random.split(jax.random.key(4), len(leaves))
+        params = tree.unflatten([
+            x + 0.1 * jnp.any(g != 0) * jax.random.normal(k, x.shape)
+            for x, g, k in zip(leaves, jax.tree.leaves(at(params)["grads"]), noise, strict=True)
+        ])  # fmt: skip
+        return SimpleNamespace(program=program, params=params, at=at, found=at(params))
+
+    return of
+
+
+pytestmark = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def close(one, other):
+    assert_same(one, other, rtol=2e-4, atol=2e-4)
+
+
+def test_loss_of_a_minibatch_is_the_sum_over_its_examples(case, computed):
+    found = computed(case).found
+    close(found["sum of singles"], (found["loss"], found["metrics"]))
+    close(found["carries of singles"], found["carry"])
+
+
+def test_loss_of_a_minibatch_is_the_sum_of_the_specification(case, computed):
+    found = computed(case).found
+    if "specification" not in found:
+        pytest.skip(
+            "its specification takes other examples than those of its batches: see the model's own tests"
+        )
+    close(found["loss"], found["specification"])
+
+
+def test_gradient_is_that_of_the_loss(case, computed):
+    """By finite differences, unless samples depend on the parameters; also the program's own, and that of visits."""
+    it = computed(case)
+    draws = it.at(it.params, seed=7)["loss"] != it.found["loss"]
+    leaves, tree = jax.tree.flatten(it.params)
+    for seed in range(0 if draws else 3):
+        keys = jax.random.split(jax.random.key(seed), len(leaves))
+        unit = [jax.random.normal(k, x.shape) for k, x in zip(keys, leaves, strict=True)]
+        unit = [u / jnp.linalg.norm(u) for u in unit]
+        ahead, behind = (
+            float(it.at(tree.unflatten([x + s * u for x, u in zip(leaves, unit, strict=True)]))["loss"])
+            for s in (STEP, -STEP)
+        )
+        slope = sum(jnp.vdot(u, g) for u, g in zip(unit, jax.tree.leaves(it.found["grads"]), strict=True))
+        np.testing.assert_allclose((ahead - behind) / (2 * STEP), slope, rtol=0.01, atol=0.01)
+    if "own gradient" in it.found:
+        close(it.found["own gradient"], (it.found["grads"], it.found["metrics"]))
+    if it.found["visit"] is not None:
+        assert_same(*it.found["visit"], rtol=0.05, atol=0.02)
+    assert not draws or "own gradient" in it.found, (
+        "a loss that samples needs a test of its gradient of its own"
+    )
+
+
+def test_training_reports_what_validation_does(case, computed):
+    it = computed(case)
+    if not validated_alike(it.program):
+        pytest.skip("its loss is not what it is validated by")
+    close(it.found["metrics"][it.program.metric.name].total, it.found["score"])

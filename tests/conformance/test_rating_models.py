@@ -1,0 +1,106 @@
+"""Every rating model of the registry, by each of its ways of fitting: its folder, its predictions, its commands."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import jaxcf
+from cases import assert_same, every, is_refused, succeeds
+from jaxcf.contract import (
+    FoldsIn, KnownUsers, PredictsExactly, PredictsRatings, SimilarItems, TakesNewItems, UsesRatedItems,
+)  # fmt: skip
+from jaxcf.data.ratings import Ratings
+from jaxfit.errors import UserError
+from jaxlm.trained_model import named_arrays
+
+CASES = [case for case in every() if case.package is jaxcf]
+pytestmark = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):
+    folder = trained(case)
+    model, data = case.load(folder), place.dataset
+    assert model.name == case.record.name
+    assert model.catalogue.scale == data.catalogue.scale
+    if not case.by_sgd:  # of others `test_training` compares the parameters
+        fitted = case.train(place, tmp_path / "again").model
+        assert_same(model.params, fitted.params)
+        pairs = data.valid.user, data.valid.item
+        np.testing.assert_array_equal(model.predictor(*pairs), fitted.predictor(*pairs))
+    with pytest.raises(UserError, match="is there already|another model is there"):
+        case.train(place, folder)
+    assert "is there already" in is_refused(jaxcf, *case.argv(place, folder))
+
+
+def test_predictions_are_finite_and_better_than_no_model(case, place, trained):
+    model, train = case.load(trained(case)), place.dataset.train
+    stars = model.predictor(train.user, train.item)
+    assert stars.shape == train.user.shape
+    assert np.mean((stars - train.stars) ** 2) < np.var(train.stars)
+    unknown = model.predict(["nobody"], ["nothing"])
+    assert model.catalogue.scale.low <= unknown[0] <= model.catalogue.scale.high
+
+
+def test_users_of_training_are_folded_in_near_to_where_they_are(case, place, trained):
+    if not case.record.capability(FoldsIn):
+        pytest.skip("it does not fold users in")
+    model = case.load(trained(case))
+    one = model.known.ratings.user == 3
+    mine = Ratings(*(x[one] for x in model.known.ratings[:3]))
+    new = model.fold_in(KnownUsers(1, mine._replace(user=np.zeros_like(mine.user))))
+    stars = new(np.zeros_like(mine.user), mine.item)
+    assert np.all(np.isfinite(stars))
+    spread = np.mean((mine.stars - model.params_mean) ** 2) if hasattr(model, "params_mean") else 4.0
+    assert np.mean((stars - mine.stars) ** 2) < spread
+
+
+def test_exported_arrays_are_the_parameters(case, trained, tmp_path):
+    out = tmp_path / "model.safetensors"
+    succeeds(jaxcf, "export", trained(case), "--out", out)
+    model = case.load(trained(case))
+    assert_same(load_file(out), {name: np.asarray(x) for name, x in named_arrays(model.params).items()})
+    assert out.with_suffix(".items.txt").read_text().split() == [
+        str(i) for i in model.catalogue.items.tolist()
+    ]
+
+
+def test_commands_do_what_the_record_offers_and_refuse_the_rest(case, place, trained):
+    out, files = trained(case), place.ratings
+    commands = [
+        (PredictsRatings, ["eval", out, "--ratings", files["test"]]),
+        (PredictsRatings, ["predict", out, "--pairs", files["test"]]),
+        (PredictsRatings, ["recommend", out, "--user", "3"]),
+        (PredictsExactly, ["eval", out, "--ratings", files["test"], "--exact"]),
+        (FoldsIn, ["recommend", out, "--rated", "1:5,2:3"]),
+        (FoldsIn, ["eval", out, "--ratings", files["of-new-user"], "--known", files["new-user"]]),
+        (FoldsIn, ["recommend", out, "--users", files["new-user"]]),
+        (TakesNewItems, ["predict", out, "--pairs", files["new-item"], "--new-items", files["new-item"]]),
+        (SimilarItems, ["similar", out, "--item", "3"]),
+        (UsesRatedItems, ["recommend", out, "--rated", "1,2:3"]),
+        (UsesRatedItems, ["predict", out, "--pairs", files["test"], "--rated", files["test"]]),
+    ]
+    for kind, argv in commands:
+        if case.record.capability(kind):
+            assert succeeds(jaxcf, *argv).strip()
+        else:
+            assert f"{case.record.name} has none" in is_refused(jaxcf, *argv)
+    record = json.loads(succeeds(jaxcf, "eval", out, "--ratings", files["test"], "--json").splitlines()[-1])
+    table = np.loadtxt(files["test"], delimiter=",", dtype=str)
+    predicted = case.load(out).predict(table[:, 0], table[:, 1])
+    error = np.sqrt(np.mean((predicted - table[:, 2].astype(float)) ** 2))
+    assert record["rmse_clipped"] == pytest.approx(error, rel=1e-4)
+    assert case.record.name in succeeds(jaxcf, "info", out)
+
+
+def test_bad_options_are_one_line(case, place, tmp_path):
+    argv = case.argv(place, tmp_path / "out")
+    for option, value in {
+        "--no-such-option": "1",
+        "--duplicates": "some",
+        "--recipe": "best",
+        "--solver": "none",
+    }.items():
+        assert option in is_refused(jaxcf, *argv, option, value)
+    assert not (tmp_path / "out").exists()

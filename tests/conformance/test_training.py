@@ -1,0 +1,123 @@
+"""Training of every model that the engine fits: resumed, on many devices, compiled once, stopped where it diverges."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+
+from cases import BATCH, assert_same, every, is_refused, journal
+from jaxfit import fit
+from jaxfit.errors import UserError
+from jaxfit.run_dir import checkpoint
+
+CASES = [case for case in every() if case.by_sgd]
+ENGINE = {"run", "sums", "scores"}  # its compiled loops
+
+
+@pytest.fixture(scope="module")
+def resumed(place, trained):
+    """A function from a case to its training, killed within an epoch and resumed, beside the uninterrupted one."""
+    results = {}
+
+    def of(case):
+        if str(case) not in results:
+            whole, part = trained(case), place.folder / f"{case}-resumed"
+            at = _killed(case, place, part)
+            compiled = []
+
+            def listen(event, seconds, **more):
+                if event.endswith("backend_compile_duration"):
+                    compiled.append(str(more.get("fun_name")).removeprefix("jit(").removesuffix(")"))
+
+            jax.monitoring.register_event_duration_secs_listener(listen)
+            try:
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(fit, "CHUNK_SECONDS", 0.0)  # a step at a time
+                    model = case.train(place, part, resume=True).model
+            finally:
+                jax.monitoring.unregister_event_duration_listener(listen)
+            results[str(case)] = SimpleNamespace(
+                whole=whole, part=part, at=at, model=model, compiled=compiled
+            )
+        return results[str(case)]
+
+    return of
+
+
+def _killed(case, place, part):
+    """Train until the second checkpoint of the model itself, and die; returns the step within the epoch."""
+    steps, save = [], checkpoint.save
+
+    def save_then_die(directory, arrays, state):
+        save(directory, arrays, state)
+        if directory == part:
+            steps.append(state["progress"]["at"])
+        if len(steps) == 2:
+            raise ZeroDivisionError("killed")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit, "CHUNK_SECONDS", 0.0)
+        patch.setattr(checkpoint, "save", save_then_die)
+        with pytest.raises(ZeroDivisionError, match="killed"):
+            case.train(place, part, checkpoint_minutes=0)
+    return steps[-1]
+
+
+pytestmark = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def test_resume_within_an_epoch_matches_the_uninterrupted_run(case, resumed):
+    it = resumed(case)
+    assert it.at == 2
+    assert_same(it.model.params, case.load(it.whole).params)
+    assert journal(it.part) == journal(it.whole)
+
+
+def test_equal_programs_chunks_and_epochs_share_one_compilation(case, resumed):
+    assert not ENGINE & set(resumed(case).compiled)
+
+
+def test_training_improves_on_the_start(case, trained):
+    lines = journal(trained(case))
+    assert lines[-1]["train"] < lines[0]["train"]
+
+
+def test_eight_devices_equal_one(case, place, trained):
+    out = place.folder / f"{case}-devices"
+    try:
+        many = case.train(place, out, devices=8).model
+    except UserError as error:
+        assert "--devices" in str(error)  # noqa: PT017
+        pytest.skip(str(error))
+    one = case.load(trained(case))
+    assert_same(one.params, many.params, rtol=1e-3, atol=1e-4)
+    for a, b in zip(journal(trained(case)), journal(out), strict=True):
+        assert a["valid"] == pytest.approx(b["valid"], rel=1e-4)
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_checkpoint(case, place, tmp_path):
+    recipe = dataclasses.replace(case.recipe[0], rate={"*": 1e38}, decay={})
+    # a structure may train models of its own first
+    for _ in range(3):
+        if case.train(place, tmp_path, recipe=recipe, max_minutes=0, resume=True).model is not None:
+            break
+    with pytest.raises(
+        UserError, match=r"not finite (at|after) step \d+; the last good checkpoint is .*checkpoint-0"
+    ):
+        case.train(place, tmp_path, recipe=recipe, resume=True)
+    assert np.all(
+        [np.all(np.isfinite(x)) for x in jax.tree.leaves(case.package.load(tmp_path, unfinished=True).params)]
+    )
+
+
+def test_bad_options_are_one_line(case, place, tmp_path):
+    argv = case.argv(place, tmp_path / "out")
+    for option, value in {
+        "--epochs": "0", "--batch-size": "some", "--rate": "fast", "--optimizer": "newton", "--patience": "-1",
+        "--no-such-option": "1", "--recipe": "best", "--decay": "nothing=0.1",
+    }.items():  # fmt: skip
+        assert option in is_refused(case.package, *argv, option, value)
+    assert "--batch-size" in is_refused(case.package, *argv, "--batch-size", BATCH + 1, "--devices", 8)
+    assert not (tmp_path / "out").exists()

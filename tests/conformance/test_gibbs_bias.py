@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import jaxcf
-from toys.gibbs_bias import MODEL
 from jaxcf import models, train
 from jaxcf.cli import main as cli
 from jaxcf.data.synthetic import Planted, planted
 from jaxcf.models import bias
+from toys.gibbs_bias import MODEL
 
 
 @pytest.fixture(autouse=True)

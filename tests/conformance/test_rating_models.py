@@ -9,7 +9,13 @@ from safetensors.numpy import load_file
 import jaxcf
 from cases import assert_same, every, is_refused, succeeds
 from jaxcf.contract import (
-    FoldsIn, KnownUsers, PredictsExactly, PredictsRatings, SimilarItems, TakesNewItems, UsesRatedItems,
+    FoldsIn,
+    KnownUsers,
+    PredictsExactly,
+    PredictsRatings,
+    SimilarItems,
+    TakesNewItems,
+    UsesRatedItems,
 )  # fmt: skip
 from jaxcf.data.ratings import Ratings
 from jaxfit.errors import UserError

@@ -1,0 +1,69 @@
+"""The programs of docs/your-own-loop.md run as they are printed, and train."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.stats import entropy
+
+from blocks import blocks_of
+from jaxcf.data import synthetic as ratings
+from jaxlm.data import default_text
+from jaxlm.data import synthetic as text
+
+SECTIONS = blocks_of("docs/your-own-loop.md", "python")
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return text.planted(jax.random.key(0), (6000, 600, 600), num_words=60)[0]
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return ratings.planted(jax.random.key(0), ratings.Planted(num_users=300, num_items=60, num_ratings=9000))
+
+
+@pytest.fixture(autouse=True)
+def small_data(monkeypatch, corpus, dataset):
+    """The data that the programs name, smaller."""
+    draw = ratings.planted
+    monkeypatch.setattr(default_text, "prose", lambda: corpus)
+    monkeypatch.setattr(ratings, "planted", lambda key, *sizes: draw(key, *sizes) if sizes else dataset)
+
+
+def run(code):
+    names = {}
+    exec(compile(code, "your-own-loop.md", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("model", ["LBL", "NPLM", "HLBL"])
+def test_language_models_learn(model):
+    (code,) = (block for title, block in SECTIONS if f"({model})" in title)
+    names = run(code)
+    losses, train = np.array(names["losses"]), names["corpus"].train
+    unigram = entropy(np.bincount(train))
+    assert losses[0] == pytest.approx(unigram, abs=0.2), "training begins at the base rates"
+    assert losses[-10:].mean() < unigram - 0.1
+    np.testing.assert_allclose(np.exp(np.asarray(names["log_p"], float)).sum(), 1, rtol=1e-4)
+
+
+@pytest.mark.parametrize("model", ["PMF", "RBM"])
+def test_rating_models_learn(model):
+    (code,) = (block for title, block in SECTIONS if f"({model})" in title)
+    before, after = run(code)["errors"]
+    assert after < 0.97 * before
+
+
+def test_batched_losses_take_plain_batches():
+    codes = [block for title, block in SECTIONS if title == "The batched losses"]
+    names = run(codes[0])
+    one = jax.vmap(lambda example: names["lbl"].loss(names["params"], example, None, names["config"]))
+    np.testing.assert_allclose(names["total"], one(names["batch"]).sum(), rtol=1e-5)
+    names = run(codes[1])
+    rows = names["data"].triples[:20]
+    whole = names["params"]
+    predicted = names["pmf"].predict(whole, rows[:, 0], rows[:, 1], names["config"])
+    stars = jax.lax.bitcast_convert_type(rows[:, 2], np.float32)
+    np.testing.assert_allclose(names["loss"], np.mean((stars - predicted) ** 2) / 2, rtol=1e-5)
+    assert all(g.shape == w.shape for g, w in zip(names["grads"], whole, strict=True))

@@ -18,7 +18,6 @@ from jaxfit.precision import full_precision
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import metadata, training
 from jaxfit.run_dir.run import Run
-from jaxlm.context_model import full_precision
 from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
 from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import Model, Trained, load, write_vocabulary

@@ -1,4 +1,4 @@
-"""What the conformance tests share: the toys in the registries, small data, a model of each kind trained by its command."""
+"""Shared by the conformance tests: the toys in the registries, small data, each model trained by its command."""
 
 import pytest
 

@@ -35,7 +35,7 @@ def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):
         assert_same(model.params, fitted.params)
         pairs = data.valid.user, data.valid.item
         np.testing.assert_array_equal(model.predictor(*pairs), fitted.predictor(*pairs))
-    with pytest.raises(UserError, match="is there already|another model is there"):
+    with pytest.raises(UserError, match=r"is there already|another model is there"):
         case.train(place, folder)
     assert "is there already" in is_refused(jaxcf, *case.argv(place, folder))
 

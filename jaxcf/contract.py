@@ -231,6 +231,12 @@ class RatingModel:
         known = ", ".join(fitting.name for fitting in self.fitting)
         raise UserError(f"{self.name} has no solver {name!r}", "--solver", f"choose from {known}")
 
+    def recipe(self, name: str) -> tuple[Any, dict[str, Any]]:
+        """The recipe of this name and its overrides of Config; raises UserError for an unknown one."""
+        if name not in self.recipes:
+            raise UserError(f"{self.name} has no recipe {name!r}", do=f"choose from {', '.join(self.recipes)}")
+        return self.recipes[name]
+
     @property
     def needs_levels(self) -> bool:
         """Whether ratings must be of a few fixed values."""

@@ -51,9 +51,9 @@ class Trained(NamedTuple):
 def train(
     name: str,
     data: Dataset,
-    directory: Path,
+    directory: Path | str,
     *,
-    recipe: Any = None,
+    recipe: Any = "tuned",
     config: Mapping[str, Any] | None = None,
     rated: Pairs = NO_PAIRS,
     seed: int = 1,
@@ -66,7 +66,8 @@ def train(
         name: of a model in the registry.
         data: training and validation ratings; closed forms need no validation.
         directory: the model's folder.
-        recipe: a Recipe, or what else the model's recipes hold; a closed form has none.
+        recipe: the name of one of the model's recipes, whose overrides of Config are then included; or a Recipe, or
+            what else the model's recipes hold; None for a closed form.
         config: fields of the model's Config that differ from its defaults.
         rated: for models that use rated items, who rated what beside the training ratings.
         seed: of all random draws.
@@ -79,7 +80,10 @@ def train(
     Raises:
         UserError: another training is in the folder or runs there now, or the model cannot be trained on the data.
     """
-    record = get(name)
+    record, directory = get(name), Path(directory)
+    if isinstance(recipe, str):
+        recipe, overrides = record.recipe(recipe)
+        config = {**overrides, **(config or {})}
     fitting = record.solver(solver)
     _check_data(record, data, validated=not isinstance(fitting, ClosedForm))
     mean = float(np.mean(data.train.stars, dtype=np.float64))

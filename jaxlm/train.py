@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def train(
     name: str,
     corpus: Corpus,
-    directory: Path,
+    directory: Path | str,
     *,
     recipe: Recipe | str = "tuned",
     config: Mapping[str, Any] | None = None,
@@ -50,7 +50,7 @@ def train(
         UserError: another model is in the folder, or this one and `run.resume` is not set; data, options or recipe
             that the model cannot be trained with; a loss that is not finite; a full disk.
     """
-    record = models.get(name)
+    record, directory = models.get(name), Path(directory)
     if isinstance(record.fitting, ByCounting):
         return _count(record, corpus, directory, config or {})
     if not isinstance(record.fitting, BySGD):
@@ -59,6 +59,8 @@ def train(
 
     overrides = dict(config or {})
     if isinstance(recipe, str):
+        if recipe not in record.recipes:
+            raise UserError(f"{name} has no recipe {recipe!r}", do=f"choose from {', '.join(record.recipes)}")
         recipe, own = record.recipes[recipe]
         overrides = {**own, **overrides}
     return fit(

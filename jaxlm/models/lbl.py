@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.program import Metrics, Program
+from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.objectives.dropout import dropout
-from jaxlm.objectives.softmax import nll, sum_nll
+from jaxlm.objectives.softmax import logit, nll, sum_log_normalizer
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,9 @@ def batch_loss(
     r_hat = predicted_vector(params, batch.context)
     if keys is not None and config.dropout:
         r_hat = jax.vmap(functools.partial(dropout, rate=config.dropout))(r_hat, keys)
-    return sum_nll(params.R, params.b, r_hat, batch.word, weight)
+    target = logit(params.R, params.b, r_hat, batch.word)
+    total = sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
+    return total, {"perplexity": Mean(total, jnp.sum(weight))}
 
 
 def log_prob(params: Params, context: Array) -> Array:

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxfit.program import Metrics, Program
+from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.objectives.dropout import dropout
-from jaxlm.objectives.softmax import nll, sum_nll
+from jaxlm.objectives.softmax import logit, nll, sum_log_normalizer
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,10 @@ def batch_loss(
 ) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
     z = last_layers(params, batch.context, keys, config)
-    return sum_nll(params.U, params.b, z, batch.word, weight)
+    total = sum_log_normalizer(params.U, params.b, z, weight) - weight @ logit(
+        params.U, params.b, z, batch.word
+    )
+    return total, {"perplexity": Mean(total, jnp.sum(weight))}
 
 
 def log_prob(params: Params, context: Array, config: Config) -> Array:

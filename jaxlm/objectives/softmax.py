@@ -12,8 +12,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxfit.program import Mean, Metrics
-
 CACHE_ENTRIES = 2_500_000  # exponentials at a time on a CPU: 10 MB, and enough rows for a fast matrix product
 
 
@@ -49,16 +47,11 @@ def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array, rows: in
 
 def nll(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
     """Compute -log P(word) of each example, [B], in nats; word: int32 [B], the rest as in `log_normalizer`."""
-    return log_normalizer(R, b, r_hat) - _logit(R, b, r_hat, word)
+    return log_normalizer(R, b, r_hat) - logit(R, b, r_hat, word)
 
 
-def sum_nll(R: Array, b: Array, r_hat: Array, word: Array, weight: Array) -> tuple[Array, Metrics]:
-    """Σ_i weight_i `nll`_i, differentiable, and the metric that people read of it."""
-    total = sum_log_normalizer(R, b, r_hat, weight) - weight @ _logit(R, b, r_hat, word)
-    return total, {"perplexity": Mean(total, jnp.sum(weight))}
-
-
-def _logit(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
+def logit(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
+    """Compute r̂ᵀr_word + b_word of each example, [B]."""
     return jnp.sum(r_hat * R[word], axis=1) + b[word]
 
 

@@ -69,7 +69,7 @@ def computed(place):
         # a sequence's examples are those of its streams, not of its order
         index = np.random.default_rng(1).permutation(program.size(data))[:B].astype(np.int32)
         costs = program.ragged.costs(data) if program.ragged else None
-        room = [capacity(costs, index, number) for number in (B, 1)]
+        capacities = [capacity(costs, index, number) for number in (B, 1)]
 
         def batch_of(index, number, key, step):
             batch = program.batch(data, index, number, config)
@@ -85,13 +85,13 @@ def computed(place):
 
         @jax.jit
         def everything(params, index, weight, keys, shared, carry):
-            batch = batch_of(index, room[0], shared, True)
+            batch = batch_of(index, capacities[0], shared, True)
             (total, after), grads = jax.value_and_grad(
                 lambda p: (lambda result: (result[0], result[1:]))(loss(p, batch, weight, keys, carry)), has_aux=True
             )(params)  # fmt: skip
 
             def single(i):
-                one = batch_of(index[i][None], room[1], shared, True)
+                one = batch_of(index[i][None], capacities[1], shared, True)
                 own = jax.tree.map(lambda x: x[i][None], carry)
                 return loss(params, one, weight[i][None], keys[i][None], own)
 
@@ -112,7 +112,7 @@ def computed(place):
                     for x, g in zip(leaves, tree.flatten_up_to(parts), strict=True)
                 ]
                 found["own gradient"] = tree.unflatten(dense), dict(metrics)
-            plain = batch_of(index, room[0], shared, False)
+            plain = batch_of(index, capacities[0], shared, False)
             if validated_alike(program):
                 scores = program.score(params, seen(plain, carry), config)
                 found["score"] = weight @ (scores[0] if program.sequential else scores)
@@ -130,7 +130,7 @@ def computed(place):
             by = jax.tree.map(
                 lambda w, x: (x - tables.whole(w)) / rate, moved, params, is_leaf=tables.is_weights
             )
-            one = batch_of(example[None], room[1], None, False)
+            one = batch_of(example[None], capacities[1], None, False)
             return by, jax.grad(lambda p: loss(p, one, jnp.ones(1), None, None)[0])(params)
 
         def at(params, seed=5):

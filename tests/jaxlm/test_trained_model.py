@@ -126,7 +126,7 @@ def test_models_of_equal_shape_share_what_is_compiled(monkeypatch):
 
 def test_predictions_are_of_full_precision_without_the_command(monkeypatch):
     """By default a GPU or TPU rounds the factors of matrix products."""
-    seen, log_prob, score = [], lbl.log_prob, lbl.log_normalizer
+    seen, log_prob, score = [], lbl.log_prob, lbl.nll
 
     def note(function):
         def call(*args):
@@ -136,7 +136,7 @@ def test_predictions_are_of_full_precision_without_the_command(monkeypatch):
         return call
 
     monkeypatch.setattr(lbl, "log_prob", note(log_prob))
-    monkeypatch.setattr(lbl, "log_normalizer", note(score))
+    monkeypatch.setattr(lbl, "nll", note(score))
     model = small_lbl(num_words=17)
     assert jax.config.jax_default_matmul_precision is None
     model.log_prob("w1")

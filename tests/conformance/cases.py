@@ -23,7 +23,7 @@ import jaxlm.models
 import jaxlm.train
 from jaxcf.data import reading
 from jaxfit.run_dir.run import Run
-from jaxlm.data import corpus
+from jaxlm.data import user_text
 
 SMALL = 6  # no whole number of a Config is larger
 BATCH, EPOCHS = 8, 2  # of a training: the minibatch divides among 8 devices
@@ -189,7 +189,7 @@ def make_place(folder):
     ratings = {name: folder / f"{name}.csv" for name in pieces}
     for name, rows in pieces.items():
         ratings[name].write_text("".join(rows))
-    read = corpus.from_files([str(text["train"])], [str(text["valid"])])
+    read = user_text.from_files([str(text["train"])], [str(text["valid"])])
     dataset = reading.read_dataset([str(ratings["train"])], [str(ratings["valid"])]).dataset
     return Place(folder, text, ratings, read.corpus, dataset)
 

@@ -30,8 +30,8 @@ from jaxcf.contract import (
 from jaxcf.data.ratings import Catalogue, Pairs, Ratings, Scale, find, grouped, join, take, union
 from jaxcf.models import get, require
 from jaxcf.models.pairwise import PAIRS_AT_ONCE
+from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
-from jaxfit.precision import full_precision
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import PARAMETERS, read_info

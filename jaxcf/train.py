@@ -22,8 +22,8 @@ from jaxcf.data.ratings import Dataset, Pairs
 from jaxcf.models import get
 from jaxcf.recommender import Model
 from jaxcf.solvers import sweeps
+from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
-from jaxfit.precision import full_precision
 from jaxfit.run_dir import checkpoint, training
 from jaxfit.run_dir import metadata as folder
 from jaxfit.run_dir.journal import Journal

@@ -19,15 +19,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxfit import distributed as processes
-from jaxfit import sharding, state
+from jaxfit import state
 from jaxfit.bucketing import LAYOUT, capacity, capacity_step
+from jaxfit.devices import distributed as processes
+from jaxfit.devices import sharding
 from jaxfit.errors import UserError
 from jaxfit.loop import make_scores
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, journal
-from jaxfit.state import Progress
+from jaxfit.stopping import Progress, after_epoch, is_best
 from jaxfit.trainer import Trainer, Validation, visits_in_order
 
 CHUNK_SECONDS = 2.0
@@ -95,7 +96,7 @@ def fit(
         params: initial parameters.
         data: training data.
         valid: validation data.
-        recipe: how the model is trained; `state.after_epoch` says when rates drop and training ends.
+        recipe: how the model is trained; `stopping.after_epoch` says when rates drop and training ends.
         key: of all random draws.
         directory: where checkpoints and the journal are written; None: nowhere.
         identity: what must be equal for a resume, in addition to the recipe (configuration, data).
@@ -183,7 +184,7 @@ def fit(
                     compile_seconds=trainer.compile_seconds,
                 )
             progress, stop = trainer.progress, interrupted()
-            if stop or progress.done or state.is_best(progress) or is_due():
+            if stop or progress.done or is_best(progress) or is_due():
                 save()
             if stop:
                 raise Interrupted
@@ -212,8 +213,8 @@ def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None)
         "valid": score,
         "rate": (1.0, *recipe.drops)[progress.phase] * trainer.rate[0],
     }
-    trainer.progress = state.after_epoch(progress, score, recipe)
-    if state.is_best(trainer.progress):
+    trainer.progress = after_epoch(progress, score, recipe)
+    if is_best(trainer.progress):
         trainer.best = state.current(trainer.one_copy())
     return line
 

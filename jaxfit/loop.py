@@ -15,7 +15,8 @@ import optax
 from jax import Array, lax
 from jax.sharding import Mesh
 
-from jaxfit import sharding, tables
+from jaxfit import tables
+from jaxfit.devices import sharding
 from jaxfit.program import Carried, Program
 from jaxfit.state import Rates, State, Sum, add_metrics, rescaled, streams
 from jaxfit.tables import Gathered, Rows

@@ -1,6 +1,5 @@
 """What changes in training: the arrays of a step, the progress between steps, and the rule that ends training."""
 
-import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,7 +10,6 @@ from jax import Array
 
 from jaxfit import tables
 from jaxfit.program import Mean, Metrics, Program
-from jaxfit.recipe import Recipe
 
 
 class Sum(NamedTuple):
@@ -59,43 +57,6 @@ class Rates(NamedTuple):
     decay: Any
     anneal: Array
     total: Array
-
-
-class Progress(NamedTuple):
-    """How far training has come: all of its state that is not an array."""
-
-    epoch: int = 0  # the current epoch
-    at: int = 0  # steps of this epoch that are done
-    phase: int = 0  # the number of rate drops so far
-    waited: int = 0  # epochs without improvement since the last drop
-    best: float = float("inf")  # validation score
-    best_epoch: int = -1
-    journal: int = 0  # length in bytes
-    done: bool = False
-
-
-def after_epoch(progress: Progress, score: float, recipe: Recipe) -> Progress:
-    """Return the progress after an epoch with this validation score; a lower score is better.
-
-    When the score has not improved for `patience` epochs, the rate drops; after the last drop, training ends instead.
-    With `anneal` all epochs are run.
-    """
-    improved = score < progress.best
-    if improved:
-        progress = progress._replace(best=score, best_epoch=progress.epoch)
-    waited = 0 if improved else progress.waited + 1
-    progress = progress._replace(epoch=progress.epoch + 1, at=0, waited=waited)
-    if not recipe.anneal and waited >= recipe.patience:
-        if progress.phase < len(recipe.drops):
-            progress = progress._replace(phase=progress.phase + 1, waited=0)
-        else:
-            progress = progress._replace(done=True)
-    return progress._replace(done=progress.done or progress.epoch >= recipe.epochs)
-
-
-def is_best(progress: Progress) -> bool:
-    """Whether the epoch that has just ended has the best score so far."""
-    return math.isfinite(progress.best) and progress.best_epoch == progress.epoch - 1
 
 
 def start(

@@ -10,13 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxfit import loop, sharding, state, tables
+from jaxfit import loop, state, tables
 from jaxfit.bucketing import EpochPlan, buckets, capacity, capacity_step, plan
+from jaxfit.devices import sharding
 from jaxfit.errors import UserError
 from jaxfit.program import Program, parameter_names
 from jaxfit.recipe import Recipe, per_parameter, transform
 from jaxfit.shuffle import permutation
-from jaxfit.state import Progress, Rates, State
+from jaxfit.state import Rates, State
+from jaxfit.stopping import Progress
 
 STREAMS = 8  # validation streams of a sequential program
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfit import fit
-from jaxfit.precision import full_precision
+from jaxfit.devices.precision import full_precision
 from jaxfit.program import Metric, Program
 from jaxlm.contract import PredictsWords
 from jaxlm.data.contexts import Text, gather_contexts, pad

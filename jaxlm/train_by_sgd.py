@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
-from jaxfit.precision import full_precision
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import metadata, training
 from jaxfit.run_dir.run import Run

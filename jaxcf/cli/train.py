@@ -15,9 +15,9 @@ from jaxcf.data import reading, splits, synthetic
 from jaxcf.data.ratings import Dataset, Pairs
 from jaxcf.data.reading import Reading
 from jaxcf.models import get, names
-from jaxfit import distributed as processes
 from jaxfit.cli import options, training_options
 from jaxfit.cli.command import Parser, Stopped, output, print_json
+from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.fit import Interrupted
 from jaxfit.recipe import Recipe

@@ -19,8 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxfit import distributed as processes
 from jaxfit.cli import compilation_cache
+from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
 

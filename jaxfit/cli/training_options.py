@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from jaxfit import distributed as processes
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser
+from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, per_parameter
 from jaxfit.run_dir.run import Run
@@ -90,7 +90,7 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: tuple[
     how = Run(show=True, **options.given(args, Run))
     _simulate_devices(how.devices)
     processes.join(processes.Join(**options.given(args, processes.Join)))
-    from jaxfit import sharding as mesh  # here: the help is shown without JAX
+    from jaxfit.devices import sharding as mesh  # here: the help is shown without JAX
 
     shards = mesh.shards(mesh.make(how.devices))
     if recipe.batch_size % shards:
@@ -101,7 +101,7 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: tuple[
 
 
 def _simulate_devices(number: int) -> None:
-    """Make a CPU into several devices, if JAX has not begun yet; `jaxfit.sharding` reports too few of them."""
+    """Make a CPU into several devices, if JAX has not begun yet; `jaxfit.devices.sharding` reports too few of them."""
     import jax
 
     if number > 1 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxfit import distributed as processes
+from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text, manifest
 from jaxfit.run_dir.atomic import replacing

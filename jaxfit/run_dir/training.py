@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxfit import sharding as mesh
+from jaxfit.devices import sharding as mesh
 from jaxfit.fit import Fitted, fit
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe

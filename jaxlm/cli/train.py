@@ -57,7 +57,7 @@ def _place(model: LanguageModel, out: Path) -> Iterator[tuple[Path, bool]]:
     if not isinstance(model.fitting, BySGD):
         yield out, True
         return
-    from jaxfit import distributed
+    from jaxfit.devices import distributed
 
     with distributed.folder(out) as own:
         yield own, distributed.leads()

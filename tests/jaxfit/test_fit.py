@@ -12,9 +12,9 @@ import pytest
 
 import toy
 from jaxfit import fit, loop, state
-from jaxfit import sharding as mesh
 from jaxfit import shuffle as order
 from jaxfit import tables as rows
+from jaxfit.devices import sharding as mesh
 from jaxfit.errors import UserError
 from jaxfit.program import Decay, Mean, Sparse
 from jaxfit.recipe import Recipe, transform

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import toy
-from jaxfit import fit, sharding
+from jaxfit import fit
+from jaxfit.devices import sharding
 from jaxfit.errors import UserError
 from jaxfit.program import Carried, Mean, Metric, Program, Ragged, Sequential, Sparse, Visits
 from jaxfit.recipe import Recipe, per_parameter

@@ -14,10 +14,10 @@ import jax
 import numpy as np
 
 import toy
-from jaxfit import distributed as processes
 from jaxfit import fit
-from jaxfit import sharding as mesh
 from jaxfit.cli.command import Parser, run
+from jaxfit.devices import distributed as processes
+from jaxfit.devices import sharding as mesh
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer

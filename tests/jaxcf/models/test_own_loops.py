@@ -12,7 +12,7 @@ from jaxcf.data.ratings import Pairs, Ratings, Scale
 from jaxcf.models import crbm, pmf
 from jaxcf.models.cpmf import model as cpmf
 from jaxcf.models.rbm import model as rbm
-from jaxfit import sharding
+from jaxfit.devices import sharding
 
 USERS, ITEMS, SCALE = 16, 12, Scale(1, 5, 1)
 

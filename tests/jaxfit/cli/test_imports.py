@@ -21,7 +21,7 @@ def imported(code):
     [
         "jaxfit", "jaxlm", "jaxcf",
         "jaxfit.errors",
-        "jaxfit.distributed",
+        "jaxfit.devices.distributed",
         "jaxfit.recipe",
         "jaxfit.cli.command",
         "jaxfit.cli.compilation_cache",

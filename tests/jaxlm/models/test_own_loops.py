@@ -7,7 +7,7 @@ import optax
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from jaxfit import sharding
+from jaxfit.devices import sharding
 from jaxlm.data.contexts import pad
 from jaxlm.models import lbl
 from jaxlm.models.hlbl import model as hlbl

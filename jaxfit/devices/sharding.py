@@ -3,7 +3,7 @@
 A minibatch is split into one shard for each device; parameters are replicated. Each device differentiates its shard;
 gradients of whole parameters are summed over devices, gradients of rows are gathered with their row ids, and every
 device makes the same update. This is `jax.jit` over `jax.shard_map` with explicit collectives, and the same for a mesh
-over the devices of several processes (`jaxfit.distributed`).
+over the devices of several processes (`jaxfit.devices.distributed`).
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Training by several processes (`jax.distributed`), usually one on each machine, that all run the same command.
 
 All processes read the same data, start from the same parameters and make the same steps, each on its own devices'
-shards of every minibatch (`jaxfit.sharding`). Process 0 leads: it decides whatever depends on a clock or a disk, and
+shards of every minibatch (`sharding`). Process 0 leads: it decides whatever depends on a clock or a disk, and
 broadcasts its decisions. It also owns the folder of the result: the others work in a temporary copy, so that no file
 system has to be shared. With a single process, the functions below return at once.
 """

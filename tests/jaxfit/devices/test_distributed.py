@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import toy_process
-from jaxfit import distributed as processes
-from jaxfit import sharding as mesh
+from jaxfit.devices import distributed as processes
+from jaxfit.devices import sharding as mesh
 from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint
 

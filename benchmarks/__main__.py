@@ -27,13 +27,9 @@ def parser() -> command.Parser:
         help="a table or figure, as `list` shows them, or all; with --dry-run also a model",
     )  # fmt: skip
     _add_data(run)
-    run.add_argument(
-        "--seeds", type=_positive, metavar="K", help="trainings of each model (default: the table's)"
-    )
+    run.add_argument("--seeds", type=_positive, metavar="K", help="trainings of each model (default: the table's)")
     run.add_argument("--rows", metavar="TEXT", help="only the rows in whose label a word begins with TEXT")
-    run.add_argument(
-        "--dry-run", action="store_true", help="50 or more steps of each shape; projects hours and memory"
-    )
+    run.add_argument("--dry-run", action="store_true", help="50 or more steps of each shape; projects hours and memory")
     _add_out(run)
     run.add_argument("--show", action="store_true", help="show every model's training")
     run.add_argument("--json", action="store_true", help="end with one line of JSON")
@@ -73,9 +69,7 @@ def _add_data(run: command.Parser) -> None:
     run.add_argument("--scale", choices=scales, default="smoke", help="how large (default: smoke)")
     run.add_argument("--data", choices=sets, help="data set (default: the scale's)")
     run.add_argument("--data-dir", type=Path, help=f"where data sets are (default: ${data.VARIABLE})")
-    run.add_argument(
-        "--recipe", choices=RECIPES, default="tuned", help="how models are trained (default: tuned)"
-    )
+    run.add_argument("--recipe", choices=RECIPES, default="tuned", help="how models are trained (default: tuned)")
     run.add_argument("--work", type=Path, default=WORK, help=f"where trained models are (default: {WORK})")
 
 

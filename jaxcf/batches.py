@@ -71,9 +71,7 @@ def padded_users(
     return PaddedUsers(np.where(mask, item[at], num_items).astype(np.int32), value, mask)
 
 
-def padded_sets(
-    *pairs: Ratings | Pairs, num_users: int, num_items: int, width: int | None = None
-) -> NDArray[np.int32]:
+def padded_sets(*pairs: Ratings | Pairs, num_users: int, num_items: int, width: int | None = None) -> NDArray[np.int32]:
     """Return the items that each user rated in any of some sets, as conditional models take them: int32[users, width].
 
     `num_items` is padding; width: as in `padded_users`.

@@ -234,9 +234,7 @@ class RatingModel:
     def recipe(self, name: str) -> tuple[Any, dict[str, Any]]:
         """The recipe of this name and its overrides of Config; raises UserError for an unknown one."""
         if name not in self.recipes:
-            raise UserError(
-                f"{self.name} has no recipe {name!r}", do=f"choose from {', '.join(self.recipes)}"
-            )
+            raise UserError(f"{self.name} has no recipe {name!r}", do=f"choose from {', '.join(self.recipes)}")
         return self.recipes[name]
 
     @property

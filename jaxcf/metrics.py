@@ -81,9 +81,7 @@ def evaluate(predicted: ArrayLike, stars: ArrayLike, scale: Scale) -> Evaluation
     return by_group(predicted, stars, scale, np.zeros(np.shape(stars), np.int32), 1)[0]
 
 
-def by_group(
-    predicted: ArrayLike, stars: ArrayLike, scale: Scale, group: ArrayLike, number: int
-) -> list[Evaluation]:
+def by_group(predicted: ArrayLike, stars: ArrayLike, scale: Scale, group: ArrayLike, number: int) -> list[Evaluation]:
     """Evaluate each of `number` groups of ratings; a rating whose group is negative is in none.
 
     Raises:

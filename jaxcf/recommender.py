@@ -85,9 +85,7 @@ class Model:
         user, item = self.catalogue.user_index(users), self.catalogue.item_index(items)
         return self.stars(self.predictor, user, item, clip)
 
-    def stars(
-        self, predictor: Predictor, user: np.ndarray, item: np.ndarray, clip: bool = True
-    ) -> NDArray[np.float32]:
+    def stars(self, predictor: Predictor, user: np.ndarray, item: np.ndarray, clip: bool = True) -> NDArray[np.float32]:
         """Predict stars for indices by a predictor (of this model's users, or of `fold_in`'s), [n]."""
         found = predictor(np.asarray(user, np.int32), np.asarray(item, np.int32))
         return self.catalogue.scale.clip(found).astype(np.float32) if clip else found
@@ -137,9 +135,7 @@ class Model:
         old, known = self.catalogue, self.known.ratings
         trained = np.append(np.bincount(known.item, minlength=old.num_items) > 0, False)  # at -1: unknown
         user = old.user_index(catalogue.users)
-        new = take(
-            ratings, (user[ratings.user] >= 0) & ~trained[old.item_index(catalogue.items)[ratings.item]]
-        )
+        new = take(ratings, (user[ratings.user] >= 0) & ~trained[old.item_index(catalogue.items)[ratings.item]])
         if len(new.user) == 0:
             what = "no rating is of an item that was not in training by a user that was"
             raise UserError(what, do="give such ratings")
@@ -196,9 +192,7 @@ class Model:
             raise UserError(f"no user {user!r} was in training", do="give their ratings instead")
         return next(self.best(self.predictor, self.known, [int(index)], top))
 
-    def best(
-        self, predictor: Predictor, users: KnownUsers, chosen: Sequence[int], top: int
-    ) -> Iterator[list[Answer]]:
+    def best(self, predictor: Predictor, users: KnownUsers, chosen: Sequence[int], top: int) -> Iterator[list[Answer]]:
         """Yield what `recommend` returns for each of the chosen users, by blocks of them."""
         number = self.catalogue.num_items
         items = np.arange(number, dtype=np.int32)
@@ -211,9 +205,7 @@ class Model:
                 for item, offsets, order in lists:
                     row[item[order[offsets[user] : offsets[user + 1]]]] = -np.inf
             clipped = self.catalogue.scale.clip(stars)
-            for row, shown, order in zip(
-                stars, clipped, np.argsort(-stars, axis=1, kind="stable"), strict=True
-            ):
+            for row, shown, order in zip(stars, clipped, np.argsort(-stars, axis=1, kind="stable"), strict=True):
                 open_ = [i for i in order[:top] if np.isfinite(row[i])]
                 yield [Answer(self.catalogue.items[i].item(), float(shown[i])) for i in open_]
 
@@ -232,17 +224,13 @@ class Model:
         cosine = vectors @ vectors[index] / np.maximum(length * length[index], 1e-30)
         cosine[index] = -np.inf
         order = np.argsort(-cosine, kind="stable")[:top]
-        return [
-            Answer(self.catalogue.items[i].item(), float(cosine[i])) for i in order if np.isfinite(cosine[i])
-        ]
+        return [Answer(self.catalogue.items[i].item(), float(cosine[i])) for i in order if np.isfinite(cosine[i])]
 
 
 def save_known(directory: Path, catalogue: Catalogue, ratings: Ratings, rated: Pairs) -> None:
     """Write what a model must remember of its users: ids, scale, training ratings, other rated pairs."""
     with replacing(directory / CATALOGUE) as aside, aside.open("wb") as file:
-        np.savez(
-            file, users=catalogue.users, items=catalogue.items, scale=np.array(catalogue.scale, np.float64)
-        )
+        np.savez(file, users=catalogue.users, items=catalogue.items, scale=np.array(catalogue.scale, np.float64))
     with replacing(directory / KNOWN) as aside, aside.open("wb") as file:
         np.savez(
             file, user=ratings.user, item=ratings.item, stars=ratings.stars, rated_user=rated.user,
@@ -285,9 +273,7 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     return Model(record, catalogue, info, params, config, known)
 
 
-def _check_sizes(
-    record: RatingModel, config: Any, catalogue: Catalogue, known: KnownUsers, directory: Path
-) -> None:
+def _check_sizes(record: RatingModel, config: Any, catalogue: Catalogue, known: KnownUsers, directory: Path) -> None:
     """Raise UserError unless catalogue and known ratings are of the users, items and scale that the Config says."""
     if record.configure(catalogue, getattr(config, "mean", 0.0), vars(config)) != config:
         sizes = f"{catalogue.num_users} users, {catalogue.num_items} items, ratings of {catalogue.scale}"

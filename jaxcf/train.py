@@ -158,9 +158,7 @@ def _by_sweeps(fitting: BySweeps, place: _Place, recipe: Any, init: jax.Array, d
     return place.write(fitted.params, more, began)
 
 
-def _by_sgd(
-    fitting: BySGD, place: _Place, recipe: Any, init: jax.Array, draws: jax.Array, run: Run
-) -> Trained:
+def _by_sgd(fitting: BySGD, place: _Place, recipe: Any, init: jax.Array, draws: jax.Array, run: Run) -> Trained:
     setup = fitting.prepare(init, place.data, place.rated, place.config)
     trained = training.train(
         place.directory, place.identity, setup.program, setup.params, lambda: (setup.train, setup.valid),

@@ -131,9 +131,7 @@ def _fits(costs: np.ndarray, all_costs: np.ndarray, batch_size: int, most: float
     return bool(np.all(capacities <= most * np.maximum(mean, LEAST)))
 
 
-def plan(
-    bucketed: Buckets | None, order: np.ndarray, batch_size: int, shards: int, key: jax.Array
-) -> EpochPlan:
+def plan(bucketed: Buckets | None, order: np.ndarray, batch_size: int, shards: int, key: jax.Array) -> EpochPlan:
     """Divide an epoch's examples into minibatches, and choose the capacity of each.
 
     Examples that do not fill a bucket's last minibatch move to the next bucket. The epoch's last minibatch may be

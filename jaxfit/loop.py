@@ -68,9 +68,7 @@ def visit_examples(
     leaves, tree = tables.flatten(state.weights)
     rate = [factor * r for r in jax.tree.leaves(rates.rate)]
     decay = jax.tree.leaves(rates.decay)
-    shrunk = [
-        w._replace(scale=w.scale * (1 - r * every * d)) for w, r, d in zip(leaves, rate, decay, strict=True)
-    ]
+    shrunk = [w._replace(scale=w.scale * (1 - r * every * d)) for w, r, d in zip(leaves, rate, decay, strict=True)]
     of_rate = tree.unflatten(rate)
     of_decay = tree.unflatten([d if touched else jnp.zeros_like(d) for d in decay])
 
@@ -221,14 +219,10 @@ def make_run(
             last = jnp.minimum(end, (j + 1) * RESCALE_STEPS)
             return lax.fori_loop(first, last, lambda i, s: step(i, s, data, order, rates, key, size), state)
 
-        return lax.fori_loop(
-            begin // RESCALE_STEPS, (end + RESCALE_STEPS - 1) // RESCALE_STEPS, stretch, state
-        )
+        return lax.fori_loop(begin // RESCALE_STEPS, (end + RESCALE_STEPS - 1) // RESCALE_STEPS, stretch, state)
 
     of_state = State._make([*[sharding.WHOLE] * 4, sharding.SHARDED])
-    return jax.jit(
-        sharding.everywhere(run, mesh, (of_state, *[sharding.WHOLE] * 7), of_state), donate_argnums=0
-    )
+    return jax.jit(sharding.everywhere(run, mesh, (of_state, *[sharding.WHOLE] * 7), of_state), donate_argnums=0)
 
 
 @lru_cache(maxsize=32)
@@ -292,9 +286,7 @@ def _scored(program: Program, i: Array, place: Array, batch_size: int, size: Arr
     return jnp.where(index < size, index, jnp.iinfo(jnp.int32).max), index < size
 
 
-def _score(
-    program: Program, params: Any, data: Any, index: Array, capacity: Any, carry: Any
-) -> tuple[Array, Any]:
+def _score(program: Program, params: Any, data: Any, index: Array, capacity: Any, carry: Any) -> tuple[Array, Any]:
     batch = program.batch(data, index, capacity, program.config)
     if program.sequential is None:
         return program.score(params, batch, program.config), None

@@ -44,9 +44,7 @@ class Recipe:
     anneal: bool = option(False, "let the rate fall to 0 as half a cosine")
     drops: tuple[float, ...] = option((), "factors of the rate, each entered when validation stops improving")
     patience: int = option(1, "epochs without improvement before a drop or the end", "epochs")
-    reduction: Literal["sum", "mean"] = option(
-        "mean", "a step follows the gradient of the minibatch's sum or mean"
-    )
+    reduction: Literal["sum", "mean"] = option("mean", "a step follows the gradient of the minibatch's sum or mean")
 
 
 @functools.cache

@@ -123,8 +123,7 @@ def add_metrics(sums: dict[str, Mean], step: Metrics, factor: Array | float) -> 
         return sum_.add(jnp.asarray(x * factor, jnp.float32))
 
     return {
-        name: Mean(*[added(sum_, x) for sum_, x in zip(mean, step[name], strict=True)])
-        for name, mean in sums.items()
+        name: Mean(*[added(sum_, x) for sum_, x in zip(mean, step[name], strict=True)]) for name, mean in sums.items()
     }
 
 

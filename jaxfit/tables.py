@@ -87,8 +87,7 @@ def _add_outer(value: jax.Array, part: Outer, factor: jax.Array) -> jax.Array:
 def row_ids(parts: tuple[Part, ...]) -> jax.Array:
     """The rows that the parts name: int32[k], with duplicates and padding."""
     ids = [
-        jnp.arange(p.grad.shape[0], dtype=jnp.int32) if isinstance(p, Head) else p.ids.astype(jnp.int32)
-        for p in parts
+        jnp.arange(p.grad.shape[0], dtype=jnp.int32) if isinstance(p, Head) else p.ids.astype(jnp.int32) for p in parts
     ]
     return jnp.concatenate(ids)
 

@@ -62,9 +62,7 @@ def visits_in_order(size: int, batch_size: int) -> np.ndarray:
 class Trainer:
     """A training at some step of some epoch, which `jaxfit.fit.fit` advances."""
 
-    def __init__(
-        self, program: Program, params: Any, data: Any, recipe: Recipe, key: jax.Array, mesh: Mesh | None
-    ):
+    def __init__(self, program: Program, params: Any, data: Any, recipe: Recipe, key: jax.Array, mesh: Mesh | None):
         check(program, recipe, mesh)
         self.program, self.recipe, self.mesh = program, recipe, mesh
         self.order_key, self.step_key = jax.random.split(key)
@@ -78,9 +76,7 @@ class Trainer:
         self._take(data)
         self._check_decay()
         lists = None if self.costs is None or self.costs.ndim == 1 else self.costs.shape[1]
-        self.state = self._placed(
-            state.start(params, program, self.transform, data, lists, recipe.batch_size)
-        )
+        self.state = self._placed(state.start(params, program, self.transform, data, lists, recipe.batch_size))
         self.best = params
         self.compile_seconds = 0.0
 
@@ -130,9 +126,7 @@ class Trainer:
         fixed = sharding.replicate((visits, self.rates(), self.step_key, np.int32(self.size)), self.mesh)
         mean = self.recipe.reduction == "mean"
         runs = {
-            entries: loop.make_run(
-                self.program, self.transform, batch_size, entries, mean, self.mesh, self.group_size
-            )
+            entries: loop.make_run(self.program, self.transform, batch_size, entries, mean, self.mesh, self.group_size)
             for _, _, entries in epoch.stretches
         }
 

@@ -56,9 +56,7 @@ def texts(config: Any, eos: int) -> Callable[[np.ndarray], Text]:
     return partial(pad, context_size=config.context_size, eos=eos)
 
 
-def examples(
-    ids: np.ndarray, context_size: int, eos: int, across_lines: bool = True
-) -> tuple[jax.Array, jax.Array]:
+def examples(ids: np.ndarray, context_size: int, eos: int, across_lines: bool = True) -> tuple[jax.Array, jax.Array]:
     """Return all examples of a text as plain arrays, for a training loop of your own.
 
     Args:

@@ -63,9 +63,7 @@ def train(
             raise UserError(f"{name} has no recipe {recipe!r}", do=f"choose from {', '.join(record.recipes)}")
         recipe, own = record.recipes[recipe]
         overrides = {**own, **overrides}
-    return fit(
-        record, corpus, directory, recipe=recipe, config=overrides, structure=structure, seed=seed, run=run
-    )
+    return fit(record, corpus, directory, recipe=recipe, config=overrides, structure=structure, seed=seed, run=run)
 
 
 def _count(record: LanguageModel, corpus: Corpus, directory: Path, overrides: Mapping[str, Any]) -> Trained:

@@ -46,9 +46,7 @@ def fit(
         begun = _Training(record, corpus, corpus.word_counts(), recipe, config, jax.random.key(seed), known)
         if record.structure is None:
             return begun.fit(directory, None, known, run or Run())
-        return begun.stages(
-            directory, record.structure, structure or record.structure.options(), run or Run()
-        )
+        return begun.stages(directory, record.structure, structure or record.structure.options(), run or Run())
 
 
 @dataclass(frozen=True)
@@ -84,9 +82,7 @@ class _Training:
         made = self.earlier(directory, structure, known) if origin else None
         if made is None:
             made = structure.build(self.corpus, options, self.counts, jax.random.fold_in(self.key, STRUCTURE))
-            if (
-                origin and (directory / metadata.CONFIG).exists()
-            ):  # an earlier run's file is missing or damaged
+            if origin and (directory / metadata.CONFIG).exists():  # an earlier run's file is missing or damaged
                 structure.save(made, directory)
         if origin:
             seconds[structure.name] = time.perf_counter() - built

@@ -131,9 +131,7 @@ class Model:
         ids = [vocabulary.ids.get(word, -1 if vocabulary.unk is None else vocabulary.unk) for word in words]
         if -1 in ids:
             unknown = words[ids.index(-1)]
-            raise UserError(
-                f"unknown word {unknown!r}", do="this model's vocabulary has no <unk>: use its words"
-            )
+            raise UserError(f"unknown word {unknown!r}", do="this model's vocabulary has no <unk>: use its words")
         return np.array(ids + [vocabulary.eos] * end, np.int32)
 
 
@@ -192,9 +190,7 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
         return Model(record, vocabulary, config, params, info)
     if not (directory / PARAMETERS).is_dir() or not (info.get("finished") or unfinished):
         more = ", or add --unfinished" if (directory / PARAMETERS).is_dir() else ""
-        raise UserError(
-            "the model's training has not finished", directory, f"go on with it by --resume{more}"
-        )
+        raise UserError("the model's training has not finished", directory, f"go on with it by --resume{more}")
     return _load_fitted(record, vocabulary, config, info, directory)
 
 

@@ -57,9 +57,7 @@ def page(result: dict[str, Any], about: About, picture: Path | None = None) -> s
     lines += [f"- {question}: {answer_text(answer)}" for question, answer in result["answers"].items()]
     lines += ["", result["note"]] if result["note"] else []
     places = "; ".join(dict.fromkeys(_place(row["environment"]) for row in result["rows"]))
-    return "\n".join(
-        [*lines, "", f"`{result['command']}` at {places}.", "", trained(result, about.current), ""]
-    )
+    return "\n".join([*lines, "", f"`{result['command']}` at {places}.", "", trained(result, about.current), ""])
 
 
 def trained(result: dict[str, Any], current: Collection[str]) -> str:

@@ -29,9 +29,7 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
     for name, table in tables.items():
         records = sorted(folder.glob(f"{name}.*.json"))
         if not records:
-            lines.append(
-                f"| {name} | {table.section} | {table.title} | | | | `python -m benchmarks run {name}` | |"
-            )
+            lines.append(f"| {name} | {table.section} | {table.title} | | | | `python -m benchmarks run {name}` | |")
         for path in records:
             record = json.loads(path.read_text(encoding="utf-8"))
             state = "" if record["complete"] else " (not all rows)"
@@ -40,18 +38,14 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
                 f"{record['recipe']} | `{record['command']}` | [{path.stem}]({path.stem}.md){state} |"
             )
     if (folder / "speed.json").is_file():
-        lines.append(
-            "| speed | | training speed | | | | `python -m benchmarks speed --peers` | [speed](speed.md) |"
-        )
+        lines.append("| speed | | training speed | | | | `python -m benchmarks speed --peers` | [speed](speed.md) |")
     path = folder / "README.md"
     with replacing(path) as part:
         part.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return path
 
 
-def write_readme(
-    page: Path, folder: Path, tables: Mapping[str, Table], models: Iterable[ListedModel]
-) -> Path:
+def write_readme(page: Path, folder: Path, tables: Mapping[str, Table], models: Iterable[ListedModel]) -> Path:
     """Bring README.md up to date; returns its path."""
     text = readme(page.read_text(encoding="utf-8"), folder, tables, models)
     with replacing(page) as part:

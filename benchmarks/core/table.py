@@ -116,9 +116,7 @@ def _earlier(
     """Find the rows of an earlier record that are of the models wanted now, and its models."""
     if any(before.get(name) != begin[name] for name in ("data", "scale", "recipe", "seeds", "columns")):
         return {}, {}
-    wanted = {
-        row.label: _unique(store.identifier(spec).rpartition("-")[2] for spec in _specs(row)) for row in rows
-    }
+    wanted = {row.label: _unique(store.identifier(spec).rpartition("-")[2] for spec in _specs(row)) for row in rows}
     known, models = {}, before["models"]
     for row in before["rows"]:
         label = tuple(row["label"])
@@ -159,9 +157,7 @@ def _measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
         if values:
             cells[column.name] = summary(values)
     seconds = time.perf_counter() - start
-    print(
-        f"{table.name}: {', '.join(filter(None, row.label))} in {seconds:.1f} s", file=sys.stderr, flush=True
-    )
+    print(f"{table.name}: {', '.join(filter(None, row.label))} in {seconds:.1f} s", file=sys.stderr, flush=True)
     return {
         "label": list(row.label),
         "cells": cells,

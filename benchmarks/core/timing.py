@@ -55,9 +55,7 @@ class EpochTimer:
         if self.trainer.costs is None:
             return 1.0
         stretches = self.plan.stretches
-        capacity = sum(
-            (stretch.end - stretch.begin) * float(np.sum(stretch.capacity)) for stretch in stretches
-        )
+        capacity = sum((stretch.end - stretch.begin) * float(np.sum(stretch.capacity)) for stretch in stretches)
         return capacity / float(np.sum(self.trainer.costs, dtype=np.int64))
 
 

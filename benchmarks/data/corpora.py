@@ -17,13 +17,9 @@ from jaxlm.data.files import Reading
 HOLMES = "bc34f6de75a9dfaf3637e56144df77fa9226fca771094a4ff300bd64efe914e3"
 
 _HEADER_END = re.compile(r"END.{0,6}THE SMALL PRINT.*", re.I)
-_FOOTER = re.compile(
-    r"^\W*(?:(?:this is )?(?:the )?end of\s+)?(?:(?:the|this)\s+)?project gutenberg", re.I | re.M
-)
+_FOOTER = re.compile(r"^\W*(?:(?:this is )?(?:the )?end of\s+)?(?:(?:the|this)\s+)?project gutenberg", re.I | re.M)
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
-_SENTENCE = re.compile(
-    r"""(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\b[A-Z])([.!?]["')\]]*)\s+(?=["'(\[]*[A-Z])"""
-)
+_SENTENCE = re.compile(r"""(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\b[A-Z])([.!?]["')\]]*)\s+(?=["'(\[]*[A-Z])""")
 
 
 def three_files(name: str, paths: list[Path], sha256: str, note: str) -> Corpus:
@@ -59,9 +55,7 @@ def novel(page: str) -> str:
     page = page.replace("\r\n", "\n").replace("\r", "\n").replace("\x1a", " ").replace("_", " ")
     header = _HEADER_END.search(page)
     if header is None:
-        raise UserError(
-            "a novel lacks the end of its SMALL PRINT header", page[:40].strip(), "use the given files"
-        )
+        raise UserError("a novel lacks the end of its SMALL PRINT header", page[:40].strip(), "use the given files")
     footer = _FOOTER.search(page, max(header.end(), len(page) * 19 // 20))
     body = page[header.end() : footer.start() if footer else None].strip()
     body = "\n".join(_SENTENCE.sub(r"\1\n", p.replace("\n", " ")) for p in _PARAGRAPH.split(body))
@@ -88,9 +82,7 @@ def holmes(
     pages = {Path(name).name: pages[name] for name in sorted(pages, key=lambda name: Path(name).name)}
     digest = hashlib.sha256(b"".join(hashlib.sha256(page).digest() for page in pages.values())).hexdigest()
     if digest != HOLMES:
-        raise UserError(
-            f"not the 522 novels: {len(pages)} files of other content", paths[0], "get the right ones"
-        )
+        raise UserError(f"not the 522 novels: {len(pages)} files of other content", paths[0], "get the right ones")
     lines = (novel(page.decode("latin-1")) for page in pages.values())
     return _split("holmes", lines, sizes, sha256, note, size=size)
 
@@ -127,6 +119,4 @@ def _write(path: Path, pieces: Iterator[str], wanted: int | None) -> None:
             if wanted is not None and events >= wanted:
                 return
     if wanted is not None:
-        raise UserError(
-            f"the text ends after {events:,} of {wanted:,} events", path.name, "use all of its files"
-        )
+        raise UserError(f"the text ends after {events:,} of {wanted:,} events", path.name, "use all of its files")

@@ -19,9 +19,7 @@ from benchmarks.data import sets as data
 from jaxfit.errors import UserError
 
 
-def fetch(
-    name: str, data_dir: str | os.PathLike[str] | None = None, base_url: str | None = None
-) -> list[Path]:
+def fetch(name: str, data_dir: str | os.PathLike[str] | None = None, base_url: str | None = None) -> list[Path]:
     """Fetch a data set from its publisher, check every file's sha256, and only then put the files in place.
 
     Args:

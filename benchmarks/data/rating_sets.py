@@ -26,9 +26,7 @@ class RatingSet(NamedTuple):
 
     data: Dataset
     held_out: Pairs  # of validation and test, also of a test whose ratings are not known
-    again: "Callable[[int], RatingSet] | None" = (
-        None  # split in another way, from 1 on; None: there is one way
-    )
+    again: "Callable[[int], RatingSet] | None" = None  # split in another way, from 1 on; None: there is one way
 
 
 def of(
@@ -133,8 +131,6 @@ def netflix(paths: list[Path], sha256: str, note: str) -> RatingSet:
     The ratings of the test are not in it; its pairs of user and movie are, for conditional models.
     """
     probe, folder = paths[0], paths[0].parent
-    qualifying = [
-        path for path in (folder / "qualifying.txt", folder / "qualifying.txt.gz") if path.is_file()
-    ]
+    qualifying = [path for path in (folder / "qualifying.txt", folder / "qualifying.txt.gz") if path.is_file()]
     files = read_dataset([folder], [probe], rated=qualifying, reading=Reading(scale="1,5,1"))
     return of(files.dataset, "netflix", f"{note}; validation is the probe", None, files.rated)

@@ -184,9 +184,7 @@ def named(name: str) -> DataSet:
     """Return what is known of a data set; raises UserError where nothing is."""
     if name not in DATA_SETS:
         known = ", ".join(DATA_SETS)
-        raise UserError(
-            f"no data set {name!r} to fetch", do=f"choose one of {known}; {', '.join(BUILT_IN)} come with"
-        )
+        raise UserError(f"no data set {name!r} to fetch", do=f"choose one of {known}; {', '.join(BUILT_IN)} come with")
     return DATA_SETS[name]
 
 

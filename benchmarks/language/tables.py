@@ -178,9 +178,7 @@ def table_4_6(scale: Scale, seeds: int | None) -> list[Row]:
             for s in seeded(scale, seeds)
         )
         rows.append(Row((f"S{part + 1} ×4",), draws, dict(zip(algorithms, published, strict=True)), measure))
-    draws = tuple(
-        tuple(Spec("hlbl", s, tree=tree) for tree in algorithms.values()) for s in seeded(scale, seeds)
-    )
+    draws = tuple(tuple(Spec("hlbl", s, tree=tree) for tree in algorithms.values()) for s in seeded(scale, seeds))
     last = dict(zip(algorithms, (112.1, 133.9, 111.3), strict=True))
     return [*rows, Row(("S1+S2+S3+S4",), draws, last, measure)]  # fmt: skip
 
@@ -273,9 +271,7 @@ def _order(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _speed(rows: list[dict[str, Any]]) -> dict[str, Any]:
     *trees, flat = (row["cells"]["minutes"]["mean"] for row in rows)
-    return {
-        "how many epochs of the slowest HLBL fit into one of the LBL (thesis: 200)": f"{flat / max(trees):.1f}"
-    }
+    return {"how many epochs of the slowest HLBL fit into one of the LBL (thesis: 200)": f"{flat / max(trees):.1f}"}
 
 
 _table = partial(Table, SUITE)

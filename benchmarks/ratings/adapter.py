@@ -82,14 +82,10 @@ def train(
     run: Run,
 ) -> Trained:
     """Train a model in its folder; rated: pairs of user and item known beside the training ratings."""
-    return jaxcf_train.train(
-        model, data, directory, recipe=recipe, config=config, rated=rated, seed=seed, run=run
-    )
+    return jaxcf_train.train(model, data, directory, recipe=recipe, config=config, rated=rated, seed=seed, run=run)
 
 
-def _prepared(
-    model: str, data: Dataset, rated: Pairs, config: Mapping[str, Any]
-) -> tuple[TrainingSetup, Any]:
+def _prepared(model: str, data: Dataset, rated: Pairs, config: Mapping[str, Any]) -> tuple[TrainingSetup, Any]:
     """What the engine trains, and the whole Config."""
     record = registry.get(model)
     mean = float(np.mean(data.train.stars, dtype=np.float64))

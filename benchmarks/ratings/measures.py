@@ -43,9 +43,7 @@ def in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[S
     return _of_bin(users, number, values)
 
 
-def left_out_in_bin(
-    number: int, names: Sequence[str], store: RatingStore, specs: tuple[Spec, ...]
-) -> Measured:
+def left_out_in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     """Measure likewise users whose ratings were not trained on: predicted from which movies they rated.
 
     specs: of each model in turn, one for each group of users left out; squared errors of all groups are added up.

@@ -54,8 +54,7 @@ MODELS = {**RBMS, **PMFS}
 def seeded(seeds: int | None, *specs: Spec) -> tuple[tuple[Spec, ...], ...]:
     """The models of a row, for every seed; bias models have none."""
     return tuple(
-        tuple(replace(spec, seed=seed) if spec.size else spec for spec in specs)
-        for seed in range(1, 1 + (seeds or 1))
+        tuple(replace(spec, seed=seed) if spec.size else spec for spec in specs) for seed in range(1, 1 + (seeds or 1))
     )
 
 
@@ -90,8 +89,7 @@ def table_5_2(scale: Scale, seeds: int | None) -> list[Row]:
     """Those, and bias models."""
     rows = figure_5_3(scale, seeds)
     return rows + [
-        Row((model, ""), ((Spec(name),),), {"valid": figure}, errors)
-        for model, (name, figure) in BIASES.items()
+        Row((model, ""), ((Spec(name),),), {"valid": figure}, errors) for model, (name, figure) in BIASES.items()
     ]
 
 
@@ -155,10 +153,7 @@ def by_frequency(models: tuple[tuple[str, int], ...], scale: Scale, seeds: int |
     published = {}
     for column, (model, size) in zip(columns, models, strict=True):
         published[column] = MODELS[model][1][(HIDDEN if model in RBMS else FEATURES).index(size)]
-    return [
-        Row(_bin(i), specs, published if i == BINS else {}, partial(in_bin, i, columns))
-        for i in range(BINS + 1)
-    ]
+    return [Row(_bin(i), specs, published if i == BINS else {}, partial(in_bin, i, columns)) for i in range(BINS + 1)]
 
 
 def _bin(number: int) -> tuple[str]:
@@ -258,9 +253,7 @@ _table = partial(Table, SUITE)
 COUNTS = (Column("fewest", "fewest ratings", 0), Column("most", "most ratings", 0))
 
 
-def _bins(
-    number: str, what: str, models: tuple[tuple[str, int], ...], said: str, pair: tuple[str, str]
-) -> Table:
+def _bins(number: str, what: str, models: tuple[tuple[str, int], ...], said: str, pair: tuple[str, str]) -> Table:
     names = ", ".join(_column(*model).name for model in models)
     return _table(
         f"figure-{number}", "5.4.5" if number == "5.4" else "5.4.6", f"{names} by the user's number of ratings",

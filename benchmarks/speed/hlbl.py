@@ -154,12 +154,8 @@ def bare_loop(tree: Tree, ids: np.ndarray, rows_per_word: int) -> Callable[[], f
     every = np.arange(STEPS * BATCH, dtype=np.int32).reshape(STEPS, BATCH)
     costs = hlbl_batch.costs(data)
     capacity = tuple(int(n) for n in costs.reshape(STEPS, BATCH, -1).sum(axis=1).max(axis=0))
-    batches = jax.jit(jax.vmap(lambda index: program.batch(data, index, capacity, config)))(
-        jnp.asarray(every)
-    )
-    nodes = np.concatenate(
-        [np.asarray(t.node).reshape(STEPS, -1) for t in (batches.hot, batches.cold)], axis=1
-    )
+    batches = jax.jit(jax.vmap(lambda index: program.batch(data, index, capacity, config)))(jnp.asarray(every))
+    nodes = np.concatenate([np.asarray(t.node).reshape(STEPS, -1) for t in (batches.hot, batches.cold)], axis=1)
     draws = np.random.default_rng(0)
     picked = [draws.choice(step[step < config.num_nodes], rows_per_word * BATCH) for step in nodes]
     contexts, paths = batches.context.reshape(STEPS, -1), jnp.asarray(np.stack(picked))
@@ -171,9 +167,7 @@ def bare_loop(tree: Tree, ids: np.ndarray, rows_per_word: int) -> Callable[[], f
         return table.at[rows].add(1e-3 * read, mode="drop")
 
     def run(tables: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        return lax.fori_loop(
-            0, STEPS, lambda i, t: (through(t[0], contexts[i]), through(t[1], paths[i])), tables
-        )
+        return lax.fori_loop(0, STEPS, lambda i, t: (through(t[0], contexts[i]), through(t[1], paths[i])), tables)
 
     compiled = jax.jit(run, donate_argnums=0)
 

@@ -94,9 +94,7 @@ def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000
 
             torch.set_num_threads(os.cpu_count() or 1)
             for kind in ("eager", "compiled"):
-                measures[f"{name} torch {kind}"] = torch_steps(
-                    config, recipe, corpus.train, kind == "compiled"
-                )
+                measures[f"{name} torch {kind}"] = torch_steps(config, recipe, corpus.train, kind == "compiled")
     rates = medians(measures)
     figures: dict[str, Any] = {
         **({"left out": {"PyTorch": out}} if out else {}),

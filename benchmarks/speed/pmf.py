@@ -41,9 +41,7 @@ def measure(
         "copied_bytes_per_second": bandwidth,
         **({"left out": out} if out else {}),
         "grid of jaxcf": time_to_error.in_words(grid, PASSES),
-        **{
-            f"grid of {name}": time_to_error.in_words(peer.grid, peer.passes) for name, peer in chosen.items()
-        },
+        **{f"grid of {name}": time_to_error.in_words(peer.grid, peer.passes) for name, peer in chosen.items()},
     }
     for rank in ranks:
         train = time_to_error.ours("pmf", problem.data, num_features=rank)

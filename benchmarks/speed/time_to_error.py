@@ -163,9 +163,7 @@ def times(contenders: Mapping[str, Contender], problem: Problem, rounds: int | N
         for error in problem.errors:
             place = name, error
             there = place in settled
-            figures[name][f"to {error:.3f}"] = (
-                _summary(settled[place], trials[name]) if there else "not reached"
-            )
+            figures[name][f"to {error:.3f}"] = _summary(settled[place], trials[name]) if there else "not reached"
     return figures
 
 
@@ -199,9 +197,7 @@ def pass_rate(model: str, data: Dataset, **setting: Any) -> float:
     return training.events / float(np.median(seconds))
 
 
-def peer_pass_rate(
-    train: Train, data: Dataset, setting: Mapping[str, Any], passes: str, most: int
-) -> float | None:
+def peer_pass_rate(train: Train, data: Dataset, setting: Mapping[str, Any], passes: str, most: int) -> float | None:
     """Measure ratings per second of a peer's pass: by how much longer `most` take than one; None if no longer."""
 
     def seconds(number: int) -> float:

@@ -121,9 +121,7 @@ def _exact(
     mean = float(apart.mean())
     of_many = float(apart[many].mean()) if many.any() else math.nan
     record = {"exact": result.record(), "apart": mean, f"apart_of_users_with_{MANY}_ratings": of_many}
-    line = (
-        f"exactly, by Eq. 5.9: {summary(result)}\nexact and mean-field predictions are {mean:.4f} stars apart"
-    )
+    line = f"exactly, by Eq. 5.9: {summary(result)}\nexact and mean-field predictions are {mean:.4f} stars apart"
     if many.any():
         line += f", {of_many:.4f} of users with {MANY} known ratings or more ({int(many.sum()):,} ratings)"
     return [(record, line)]

@@ -56,9 +56,7 @@ def run(args: argparse.Namespace) -> None:
         if getattr(args, name) is None:
             setattr(args, name, default)
         elif args.scheme != scheme:
-            raise UserError(
-                f"--scheme {args.scheme} has no such share", f"--{name}", f"it is of --scheme {scheme}"
-            )
+            raise UserError(f"--scheme {args.scheme} has no such share", f"--{name}", f"it is of --scheme {scheme}")
     table = reading.read(args.files, Reading(**options.given(args, Reading)))
     for note in table.notes:
         print(f"split: {note}", file=sys.stderr)

@@ -67,9 +67,7 @@ def _add_options(parser: Parser, record: RatingModel) -> None:
 def _add_recipe(parser: Parser, record: RatingModel, skip: list[str]) -> None:
     """Add the options of a model that the engine does not fit."""
     group = parser.add_argument_group("model")
-    options.add(
-        group, record.config, skip=skip, defaults=_shown({n: c for n, (_, c) in record.recipes.items()})
-    )
+    options.add(group, record.config, skip=skip, defaults=_shown({n: c for n, (_, c) in record.recipes.items()}))
     group.add_argument(
         "--recipe", type=options.choice("--recipe", record.recipes), default="tuned",
         metavar="|".join(record.recipes), help="which defaults: the thesis', or what serves best (default: tuned)",
@@ -95,9 +93,7 @@ def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
     )  # fmt: skip
     data.add_argument("--test", nargs="+", metavar="FILE", help="ratings to evaluate the finished model on")
     if record.capability(UsesRatedItems):
-        data.add_argument(
-            "--rated", nargs="+", metavar="FILE", help="further pairs of user and item, without ratings"
-        )
+        data.add_argument("--rated", nargs="+", metavar="FILE", help="further pairs of user and item, without ratings")
         data.add_argument(
             "--condition", nargs="+", choices=SETS, default=["train"], metavar="SET",
             help="whose rated items are conditioned on: train, valid, test (default: train); --rated always is",

@@ -22,9 +22,7 @@ from jaxfit.run_dir.metadata import read_info
 def add_predict(parser: Parser) -> None:
     """Give the parser of `jaxcf predict` its options."""
     add_model(parser, run_predict, reads=True)
-    parser.add_argument(
-        "--pairs", nargs="+", metavar="FILE", help="users and items (other columns are not read)"
-    )
+    parser.add_argument("--pairs", nargs="+", metavar="FILE", help="users and items (other columns are not read)")
     add_known(parser)
 
 
@@ -51,9 +49,7 @@ def run_predict(args: argparse.Namespace) -> None:
     if args.known:
         say_number(user < 0, "pairs are of users without known ratings: predicted without them")
     stars = model.stars(asked.predictor(False), user, item)
-    ids = zip(
-        table.users[table.pairs.user].tolist(), table.items[table.pairs.item].tolist(), stars, strict=True
-    )
+    ids = zip(table.users[table.pairs.user].tolist(), table.items[table.pairs.item].tolist(), stars, strict=True)
     sys.stdout.writelines(f"{u}\t{i}\t{s:.4f}\n" for u, i, s in ids)
     if args.json:
         print_json({"command": "predict", "model": model.name, "pairs": len(stars)})
@@ -87,9 +83,7 @@ def run_export(args: argparse.Namespace) -> None:
         for path, array in jax.tree_util.tree_leaves_with_path(model.params)
     }
     with replacing(out) as aside:
-        save_file(
-            arrays, aside, metadata={"model": model.name, "mean": str(model.info["config"].get("mean", ""))}
-        )
+        save_file(arrays, aside, metadata={"model": model.name, "mean": str(model.info["config"].get("mean", ""))})
     for name, ids in (("users", model.catalogue.users), ("items", model.catalogue.items)):
         with replacing(out.with_suffix(f".{name}.txt")) as aside:
             aside.write_text("".join(f"{i}\n" for i in ids.tolist()), encoding="utf-8")

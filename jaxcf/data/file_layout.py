@@ -47,9 +47,7 @@ class Reading:
     delimiter: str | None = option(
         None, "what separates columns: tab, comma, space, or the characters themselves, e.g. ::"
     )
-    scale: str | None = option(
-        None, "the possible ratings, as LOW,HIGH,STEP; step 0 for any value in between"
-    )
+    scale: str | None = option(None, "the possible ratings, as LOW,HIGH,STEP; step 0 for any value in between")
     duplicates: Literal["error", "last", "first", "mean"] = option(
         "error", "what to do if a user has rated an item more than once"
     )

@@ -94,9 +94,7 @@ def _sections(file: Source) -> tuple[list[Section], bytes]:
         colon = data.find(b":", colon + 1)
         end = data.rfind(b"\n", 0, colon) + 1 if colon >= 0 else len(data)
         piece = data[start:end].strip(b"\r\n")
-        sections.append(
-            Section(file, len(sections), item.decode("ascii", "replace"), piece.count(b"\n") + bool(piece))
-        )
+        sections.append(Section(file, len(sections), item.decode("ascii", "replace"), piece.count(b"\n") + bool(piece)))
         if piece:
             pieces.append(piece + b"\n")
     return sections, b"".join(pieces)

@@ -68,9 +68,7 @@ class _Rows(NamedTuple):
     notes: list[str]
 
 
-def read(
-    paths: Source | Sequence[Source], reading: Reading | None = None, scale: Scale | None = None
-) -> Table:
+def read(paths: Source | Sequence[Source], reading: Reading | None = None, scale: Scale | None = None) -> Table:
     """Read ratings from files, in their order.
 
     Args:
@@ -190,9 +188,7 @@ def _given_scale(reading: Reading) -> Scale | None:
 
 
 def _columns(paths: Source | Sequence[Source], reading: Reading, pairs: bool = False) -> parsing.Columns:
-    return parsing.join(
-        [_PARSERS[format_of(path, reading)](path, reading, pairs) for path in _as_list(paths)]
-    )
+    return parsing.join([_PARSERS[format_of(path, reading)](path, reading, pairs) for path in _as_list(paths)])
 
 
 def _pairs(columns: parsing.Columns, paths: Source | Sequence[Source]) -> PairTable:
@@ -203,18 +199,14 @@ def _pairs(columns: parsing.Columns, paths: Source | Sequence[Source]) -> PairTa
     return PairTable(Pairs(user, item), users, items)
 
 
-def _table(
-    columns: parsing.Columns, paths: Source | Sequence[Source], reading: Reading, scale: Scale | None
-) -> Table:
+def _table(columns: parsing.Columns, paths: Source | Sequence[Source], reading: Reading, scale: Scale | None) -> Table:
     scale = scale or _given_scale(reading)
     rows = _rows(columns, paths, reading, scale)
     catalogue = Catalogue(rows.users, rows.items, scale or scale_of(rows.values))
     return Table(rows.ratings, catalogue, rows.notes)
 
 
-def _rows(
-    columns: parsing.Columns, paths: Source | Sequence[Source], reading: Reading, scale: Scale | None
-) -> _Rows:
+def _rows(columns: parsing.Columns, paths: Source | Sequence[Source], reading: Reading, scale: Scale | None) -> _Rows:
     """Convert columns to ratings; if a scale is given, ratings off it are errors."""
     files = _as_list(paths)
     if columns.stars is None:
@@ -224,9 +216,7 @@ def _rows(
         raise UserError("the file holds no ratings", files[0], "give a file of ratings")
     stars, values = stars_of(columns, scale)
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
-    ratings, notes = without_duplicates(
-        Ratings(user, item, stars, columns.time), users, items, columns.locate, reading
-    )
+    ratings, notes = without_duplicates(Ratings(user, item, stars, columns.time), users, items, columns.locate, reading)
     return _Rows(ratings, users, items, values, notes)
 
 
@@ -251,7 +241,5 @@ def _overlaps(ratings: dict[str, Ratings], catalogue: Catalogue) -> list[str]:
             continue
         shared = int(np.count_nonzero(np.isin(pair_keys(part, catalogue.num_items), trained)))
         if shared:
-            notes.append(
-                f"{shared} of the {len(part.user)} {name} ratings are of pairs that are also in training"
-            )
+            notes.append(f"{shared} of the {len(part.user)} {name} ratings are of pairs that are also in training")
     return notes

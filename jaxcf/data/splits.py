@@ -133,9 +133,7 @@ def groups(key: jax.Array, num_users: int, number: int = 5) -> NDArray[np.int32]
 def carve(key: jax.Array, data: Dataset, share: float = 0.05) -> Dataset:
     """Split a share of the training ratings off at random as validation ratings."""
     split = random(key, data.train, test=share)
-    return data._replace(
-        train=split.train, valid=split.test, sha256=digest(split.train, split.test, data.catalogue)
-    )
+    return data._replace(train=split.train, valid=split.test, sha256=digest(split.train, split.test, data.catalogue))
 
 
 def _bits(key: jax.Array, count: int) -> np.ndarray:

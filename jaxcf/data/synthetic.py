@@ -167,12 +167,8 @@ def chunks(key: jax.Array, truth: Truth) -> Iterator[tuple[Ratings, np.ndarray]]
     """
     config = truth.planted
     activity_key, popularity_key, key = jax.random.split(key, 3)
-    deck = _deck(
-        np.exp(config.item_tail * np.asarray(jax.random.normal(popularity_key, (config.num_items,))))
-    )
-    activity = np.exp(
-        config.user_tail * np.asarray(jax.random.normal(activity_key, (config.num_users,)), np.float64)
-    )
+    deck = _deck(np.exp(config.item_tail * np.asarray(jax.random.normal(popularity_key, (config.num_items,)))))
+    activity = np.exp(config.user_tail * np.asarray(jax.random.normal(activity_key, (config.num_users,)), np.float64))
     proposals = _proposals(activity, deck, config)
     ends = np.cumsum(proposals)
     size = min(CHUNK, 1 << int(ends[-1] - 1).bit_length())
@@ -186,9 +182,7 @@ def chunks(key: jax.Array, truth: Truth) -> Iterator[tuple[Ratings, np.ndarray]]
         pair_key, star_key = jax.random.split(jax.random.fold_in(key, number))
         item, accepted = _propose(pair_key, _padded(owner, size), tables[0], tables[1], device_deck, config)
         chosen = np.asarray(accepted)[: len(owner)]
-        pairs = _distinct(
-            owner[chosen].astype(np.int64) * config.num_items + np.asarray(item)[: len(owner)][chosen]
-        )
+        pairs = _distinct(owner[chosen].astype(np.int64) * config.num_items + np.asarray(item)[: len(owner)][chosen])
         user, item = (x.astype(np.int32) for x in np.divmod(pairs, config.num_items))
         capacity = size if len(pairs) > size // 2 else size // 2  # most proposals are rejected or duplicates
         drawn = _rate(star_key, _padded(user, capacity), _padded(item, capacity), tables, config)

@@ -128,9 +128,7 @@ def with_unknown_user(data: Data) -> Data:
     return Data(known, None, appended(data.rated))
 
 
-def queries(
-    user: ArrayLike, item: ArrayLike, num_users: int, num_items: int
-) -> tuple[Lists, NDArray[np.int32]]:
+def queries(user: ArrayLike, item: ArrayLike, num_users: int, num_items: int) -> tuple[Lists, NDArray[np.int32]]:
     """Return pairs to predict as lists of the users of `with_unknown_user`, and the pair of each entry, int32 [n].
 
     User -1 becomes the user without ratings, item -1 the number of items.

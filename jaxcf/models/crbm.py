@@ -85,13 +85,9 @@ batch_loss = functools.partial(rbm.batch_loss, bias=hidden_bias)
 score = functools.partial(rbm.score, bias=hidden_bias)
 
 
-def gradient(
-    weights: Params, batch: Batch, weight: Array, keys: Array, config: Config
-) -> tuple[None, Metrics, Any]:
+def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[None, Metrics, Any]:
     """Compute the Metrics of `batch_loss` and its gradient, in parts; that by U is Eq. 5.15."""
-    metrics, by_bias, of_W, of_b_m = contrast(
-        weights, batch, weight, keys, hidden_bias, config, covariance(config)
-    )
+    metrics, by_bias, of_W, of_b_m = contrast(weights, batch, weight, keys, hidden_bias, config, covariance(config))
     assert batch.rated is not None
     owner, item, _ = batch.rated
     own = jnp.minimum(owner, by_bias.shape[0] - 1)
@@ -164,9 +160,7 @@ def shapes(config: Config) -> Any:
 # in `rbm`, with U's rate and decay chosen likewise, given the test's rated items (RMSE .8605).
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     name: (replace(recipe, rate={**recipe.rate, "U": rate}, decay={**recipe.decay, "U": decay}), config)
-    for (name, (recipe, config)), rate, decay in zip(
-        rbm.RECIPES.items(), (1e-3, 5e-3), (1e-2, 20.0), strict=True
-    )
+    for (name, (recipe, config)), rate, decay in zip(rbm.RECIPES.items(), (1e-3, 5e-3), (1e-2, 20.0), strict=True)
 }
 
 CRBM = RatingModel(

@@ -310,8 +310,6 @@ ALS = BySweeps(
     "als", "alternating exact solutions for users and items of the same objective", prepare_sweeps,
     uses=("decay", "epochs", "patience"),
 )  # fmt: skip
-SVD = _model(
-    "svd", "online SVD: PMF without priors and biases", "Mnih 2010, §5.4.5", SVD_RECIPES, biases=False
-)
+SVD = _model("svd", "online SVD: PMF without priors and biases", "Mnih 2010, §5.4.5", SVD_RECIPES, biases=False)
 SVD_BIAS = _model("svd-bias", "online SVD with biases", "Mnih 2010, §5.4.5", SVD_RECIPES, biases=True)
 PMF = _model("pmf", "probabilistic matrix factorization", "Mnih 2010, §5.3.1", RECIPES, ALS)

@@ -73,8 +73,8 @@ def make_side(vectors: Vectors, num_others: int) -> Side:
     row = np.full((chunks, CHUNK_ROWS), len(length), np.int32)
     row[chunk, place] = rows
     owner = np.full((chunks, most), CHUNK_ROWS, np.int32)
-    owner[np.repeat(chunk, tiles), np.arange(before[-1]) - np.repeat(before[starts[chunk]], tiles)] = (
-        np.repeat(place, tiles)
+    owner[np.repeat(chunk, tiles), np.arange(before[-1]) - np.repeat(before[starts[chunk]], tiles)] = np.repeat(
+        place, tiles
     )
     within = np.arange(len(other)) - np.repeat(offsets[rows], length[rows])
     at = np.repeat((chunk * most + first) * TILE, length[rows]) + within
@@ -146,9 +146,7 @@ def sweep(params: Any, data: Sides, config: Config, decay: Mapping[str, float]) 
     return params._replace(U=users, V=items, b=user_biases, c=item_biases)
 
 
-def sweeps(
-    params: Any, ratings: Ratings, valid: Ratings, config: Config, decay: Mapping[str, float]
-) -> Sweeps:
+def sweeps(params: Any, ratings: Ratings, valid: Ratings, config: Config, decay: Mapping[str, float]) -> Sweeps:
     """Return the alternating solutions as `jaxcf.solvers.sweeps` makes them; nothing in them is random."""
     data = make_data(ratings, config)
     return Sweeps(
@@ -192,9 +190,7 @@ def objective(params: Any, ratings: Ratings, config: Config, decay: Mapping[str,
     """Σ ½ e² + ½ Σ s λ |row|², in squared stars: what PMF minimises, under the prior of `config`."""
     total = 0.5 * squares(params, ratings, config)
     index = (ratings.user, ratings.item) * 2
-    for rows, of, strength in zip(
-        params, index, per_parameter(type(params)._fields, decay, "--decay"), strict=True
-    ):
+    for rows, of, strength in zip(params, index, per_parameter(type(params)._fields, decay, "--decay"), strict=True):
         square = np.square(np.asarray(rows, np.float64)).reshape(rows.shape[0], -1).sum(axis=1)
         uses = np.bincount(of, minlength=len(square)) if config.prior == "per-rating" else 1.0
         total += 0.5 * strength * float(np.sum(uses * square))

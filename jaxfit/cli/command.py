@@ -146,9 +146,7 @@ def output(args: argparse.Namespace, *, folder: bool = False) -> Path:
     return out
 
 
-def run(
-    program: str, build: Callable[[], Parser], argv: Sequence[str] | None = None, *, cached: bool = False
-) -> int:
+def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = None, *, cached: bool = False) -> int:
     """Run a command line, `args.run(args)`, and return its exit status.
 
     One of several processes ends here and now where it fails.
@@ -165,9 +163,7 @@ def run(
         if not processes.several():
             raise
         if processes.lost(error):
-            _say(
-                f"{program}: another process has ended - see what it said, and start all of them with --resume"
-            )
+            _say(f"{program}: another process has ended - see what it said, and start all of them with --resume")
         else:
             traceback.print_exc()
         processes.leave(1)

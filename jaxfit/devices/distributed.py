@@ -54,9 +54,7 @@ def join(how: Join) -> None:
     for name in ("coordinator",) if auto else ("coordinator", "num_processes", "process_id"):
         if getattr(how, name) is None:
             what = f"--{name.replace('_', '-')} is missing"
-            advice = (
-                "give --coordinator, --num-processes and --process-id, or --coordinator auto on a cluster"
-            )
+            advice = "give --coordinator, --num-processes and --process-id, or --coordinator auto on a cluster"
             raise UserError(what, "training by several processes", advice)
     if how.process_id is not None and how.num_processes is not None and how.process_id >= how.num_processes:
         what = f"there is no process {how.process_id} of {how.num_processes}"
@@ -117,11 +115,7 @@ def require_same(known: Mapping[str, Any]) -> None:
     mine, first = json.loads(json.dumps(known)), agreed(known)
     differing = [name for name in mine if first.get(name) != mine[name]]
     if anywhere(bool(differing)):
-        what = (
-            f"its {differing[0]} is not that of process 0"
-            if differing
-            else "another one trains something else"
-        )
+        what = f"its {differing[0]} is not that of process 0" if differing else "another one trains something else"
         advice = "give all processes the same options and the same data"
         raise UserError(what, f"process {_index()}", advice)
 

@@ -90,9 +90,7 @@ def _alone() -> "ocp.options.MultiprocessingOptions":
     if not processes.several():
         return ocp.options.MultiprocessingOptions()
     me = jax.process_index()
-    return ocp.options.MultiprocessingOptions(
-        primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"{me}"
-    )
+    return ocp.options.MultiprocessingOptions(primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"{me}")
 
 
 def _require_space(directory: Path, size: int) -> None:
@@ -176,9 +174,7 @@ def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:
     import jax
 
     leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda leaf: hasattr(leaf, "shape"))
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="/"): tuple(leaf.shape) for path, leaf in leaves
-    }
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): tuple(leaf.shape) for path, leaf in leaves}
 
 
 def require_same(stored: Mapping[str, Any], known: Mapping[str, Any], where: Path) -> None:

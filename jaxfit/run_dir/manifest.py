@@ -27,11 +27,7 @@ def write(directory: Path) -> None:
 
 def of_model(directory: Path, folders: Iterable[str]) -> dict[str, Any]:
     """Return the manifest of a model's folder; folders: those below it that have a manifest and belong to the model."""
-    own = (
-        p
-        for p in directory.iterdir()
-        if p.is_file() and not p.name.startswith(".") and p.name not in JOURNALS
-    )
+    own = (p for p in directory.iterdir() if p.is_file() and not p.name.startswith(".") and p.name not in JOURNALS)
     below = (directory / name / NAME for name in folders)
     return _manifest(directory, [*(p for p in own if p.name != NAME), *(p for p in below if p.is_file())])
 

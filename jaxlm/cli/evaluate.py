@@ -22,25 +22,19 @@ def add_eval(parser: Parser) -> None:
     """Give the parser of `jaxlm eval` its options."""
     model_command.add(parser, run_eval)
     parser.add_argument("--text", nargs="+", metavar="FILE", help="text to evaluate on (- is standard input)")
-    parser.add_argument(
-        "--mix", metavar="DIR2", help="a second model over the same vocabulary, to be mixed in"
-    )
+    parser.add_argument("--mix", metavar="DIR2", help="a second model over the same vocabulary, to be mixed in")
     weight = parser.add_mutually_exclusive_group()
     weight.add_argument(
         "--weight", type=options.number("--weight", float, high=1), metavar="A",
         help="share of DIR in the mixture (0 to 1; default: 0.5)",
     )  # fmt: skip
-    weight.add_argument(
-        "--fit-weight-on", nargs="+", metavar="FILE", help="validation text to choose the share by"
-    )
+    weight.add_argument("--fit-weight-on", nargs="+", metavar="FILE", help="validation text to choose the share by")
 
 
 def add_score(parser: Parser) -> None:
     """Give the parser of `jaxlm score` its options."""
     model_command.add(parser, run_score)
-    parser.add_argument(
-        "file", nargs="?", default="-", metavar="FILE", help="sentences (default: standard input)"
-    )
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="sentences (default: standard input)")
 
 
 def run_eval(args: argparse.Namespace) -> None:
@@ -87,9 +81,7 @@ def run_score(args: argparse.Namespace) -> None:
     scores = line_log_probs(log_probs, ids, model.vocabulary.eos) / LN10
     sys.stdout.writelines(f"{score:.6f}\n" for score in scores)
     if args.json:
-        print_json(
-            {"command": "score", "model": args.directory, "lines": len(scores), "log10": scores.tolist()}
-        )
+        print_json({"command": "score", "model": args.directory, "lines": len(scores), "log10": scores.tolist()})
 
 
 def _encode(model: Model, files: list[str]) -> Encoded:

@@ -24,9 +24,7 @@ def add_next(parser: Parser) -> None:
 def add_sample(parser: Parser) -> None:
     """Give the parser of `jaxlm sample` its options."""
     model_command.add(parser, run_sample)
-    parser.add_argument(
-        "--lines", type=options.number("--lines"), default=5, metavar="N", help="how many (default: 5)"
-    )
+    parser.add_argument("--lines", type=options.number("--lines"), default=5, metavar="N", help="how many (default: 5)")
     parser.add_argument(
         "--seed", type=options.number("--seed", low=0), default=1, metavar="N",
         help="of the draws (default: 1)",

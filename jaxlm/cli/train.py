@@ -142,9 +142,7 @@ def _train(args: argparse.Namespace, chosen: Plan, data: Corpus, out: Path) -> T
         raise Stopped(f"stopped by Ctrl-C ({out}) - {advice} from what is saved") from None
 
 
-def _record(
-    args: argparse.Namespace, trained: Trained, data: Corpus, results: dict[str, Evaluation]
-) -> dict[str, Any]:
+def _record(args: argparse.Namespace, trained: Trained, data: Corpus, results: dict[str, Evaluation]) -> dict[str, Any]:
     fitted, model = trained.fitted, trained.model
     return {
         "command": "train",

@@ -60,9 +60,7 @@ def run_tree(args: argparse.Namespace) -> None:
     if args.json:
         print_json({"command": "tree", "model": args.directory, "out": args.out, **found._asdict()})
         return
-    print(
-        f"mean code length    {found.mean_code_length:.2f} decisions a word of the training text, all its codes"
-    )
+    print(f"mean code length    {found.mean_code_length:.2f} decisions a word of the training text, all its codes")
     print(f"mean codes          {found.mean_codes:.2f} a word of the training text")
     print(f"non-leaf nodes      {found.num_nodes:,}")
 

@@ -65,9 +65,7 @@ def _store(pieces: Iterator[np.ndarray], path: Source | None, memory: int = 0) -
             held.clear()
         return np.memmap(path, "<i4", "r+")
     except OSError as error:
-        raise UserError(
-            f"the ids cannot be written: {error.strerror or error}", path, "free some disk space"
-        ) from None
+        raise UserError(f"the ids cannot be written: {error.strerror or error}", path, "free some disk space") from None
 
 
 def build(
@@ -150,9 +148,7 @@ def _table(vocabulary: Vocabulary) -> _FixedIds:
     return _FixedIds({w.encode(): i for w, i in vocabulary.ids.items()} | {b"": len(vocabulary)})
 
 
-def _replace_unknown(
-    ids: np.ndarray, words: list[bytes], vocabulary: Vocabulary, path: str, lines: int
-) -> int:
+def _replace_unknown(ids: np.ndarray, words: list[bytes], vocabulary: Vocabulary, path: str, lines: int) -> int:
     """Replace unknown words by `<unk>` in place, and return their number."""
     unknown = np.flatnonzero(ids == len(vocabulary))
     if len(unknown) and vocabulary.unk is None:

@@ -16,9 +16,7 @@ EOS = "<eos>"
 CHUNK = 1 << 22  # bytes read at a time: about a million words, 100 MB of working memory
 # Punctuation becomes a word of its own, except inside a word (don't, well-known) or a number (3.14, 1,000).
 # Runs of one mark (--, ...) are one word, and so are bracketed words such as <unk>.
-_PUNCTUATION = re.compile(
-    r"<\w+>|--+|\.\.+|(?<!\w)['’&-]|['’&-](?!\w)|[.,:/](?!\d)|(?<!\d)[.,:/]|[^\w\s'’&.,:/-]"
-)
+_PUNCTUATION = re.compile(r"<\w+>|--+|\.\.+|(?<!\w)['’&-]|['’&-](?!\w)|[.,:/](?!\d)|(?<!\d)[.,:/]|[^\w\s'’&.,:/-]")
 _NUMBER = re.compile(r"(?<![^ \t\n\r\x0b\x0c])[+-]?\d+(?:[.,:/-]\d+)*(?![^ \t\n\r\x0b\x0c])")
 
 

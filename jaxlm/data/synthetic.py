@@ -22,9 +22,7 @@ class Language(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))
-def language(
-    key: jax.Array, num_words: int, num_features: int, context_size: int, strength: float
-) -> Language:
+def language(key: jax.Array, num_words: int, num_features: int, context_size: int, strength: float) -> Language:
     """Draw a planted model: Gaussian features, biases of Zipf's law, weaker influence of older words.
 
     Word 0 is the line end; its bias makes it about one event in twelve. `strength` is the standard deviation of

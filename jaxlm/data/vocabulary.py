@@ -45,9 +45,7 @@ class Vocabulary:
         return self.ids.get(UNK)
 
     @classmethod
-    def from_counts(
-        cls, counts: Mapping[str, int], size: int | None = None, min_count: int = 1
-    ) -> "Vocabulary":
+    def from_counts(cls, counts: Mapping[str, int], size: int | None = None, min_count: int = 1) -> "Vocabulary":
         """Choose the vocabulary: the `size` most frequent words that occur at least `min_count` times.
 
         `size` includes `<eos>` and `<unk>`. Words that are left out count as `<unk>`; if there are none, `<unk>` is

@@ -42,9 +42,7 @@ def having(condition: Callable[[LanguageModel], Any]) -> list[str]:
     return [name for name in MODELS if condition(get(name))]
 
 
-def require(
-    model: LanguageModel, kind: type[Capability], task: str, where: object | None = None
-) -> Capability:
+def require(model: LanguageModel, kind: type[Capability], task: str, where: object | None = None) -> Capability:
     """Return the model's capability of this kind, which a task needs.
 
     Args:
@@ -62,9 +60,7 @@ def require(
     needed = kind.offers.partition(" (")[0]
     able = _listed(having(lambda other: other.capability(kind) is not None))
     offered = ", ".join(c.offers for c in model.capabilities) or "nothing that commands use"
-    raise UserError(
-        f"{task} needs {needed}; {model.name} has none", where, f"use {able}; {model.name} has {offered}"
-    )
+    raise UserError(f"{task} needs {needed}; {model.name} has none", where, f"use {able}; {model.name} has {offered}")
 
 
 def _listed(words: list[str]) -> str:

@@ -61,9 +61,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
 
 def predicted_vector(params: Params, context: Array) -> Array:
     """r̂ = Σ_i C_i r_{w_i} (Eq. 3.16): context int32[..., c] -> [..., N_f]."""
-    return jnp.einsum(
-        "ij,...ij->...j" if params.C.ndim == 2 else "ijk,...ik->...j", params.C, params.R[context]
-    )
+    return jnp.einsum("ij,...ij->...j" if params.C.ndim == 2 else "ijk,...ik->...j", params.C, params.R[context])
 
 
 def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:

@@ -33,9 +33,7 @@ class Config:
     num_hidden: int = option(100, "size of the tanh layer", "units")
     direct: bool = option(False, "connect the features to the output directly, too")
     dropout: float = option(0.0, "share of the hidden units that is dropped in training", below=1)
-    feature_dropout: float = option(
-        0.0, "share of the context's features that is dropped in training", below=1
-    )
+    feature_dropout: float = option(0.0, "share of the context's features that is dropped in training", below=1)
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
     across_lines: bool = option(True, "contexts run on across line ends")
 
@@ -99,9 +97,7 @@ def batch_loss(
 ) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
     z = last_layers(params, batch.context, keys, config)
-    total = sum_log_normalizer(params.U, params.b, z, weight) - weight @ logit(
-        params.U, params.b, z, batch.word
-    )
+    total = sum_log_normalizer(params.U, params.b, z, weight) - weight @ logit(params.U, params.b, z, batch.word)
     return total, {"perplexity": Mean(total, jnp.sum(weight))}
 
 

@@ -46,9 +46,7 @@ def estimate(
     N-grams with counts below the cut-offs are left out.
     """
     cut_offs = [CUT_OFFS[min(k, len(CUT_OFFS) - 1)] for k in range(len(grams))]
-    discounted = [
-        np.where(c < cut_off, 0.0, d) for c, d, cut_off in zip(counts, discounted, cut_offs, strict=True)
-    ]
+    discounted = [np.where(c < cut_off, 0.0, d) for c, d, cut_off in zip(counts, discounted, cut_offs, strict=True)]
     prob = _unigrams(counts[0], discounted[0], vocab_size)
     probs, backoffs = [prob], []
     for table, c, d in zip(grams[1:], counts[1:], discounted[1:], strict=True):

@@ -164,8 +164,7 @@ def load(directory: Path) -> NGram:
                     f"an n-gram model of format {int(arrays['format'])}, not {FORMAT}", path, "train it again"
                 )
             tables = tuple(
-                Table(*(arrays[f"{name}_{k}"] for name in Table._fields))
-                for k in range(1, int(arrays["order"]) + 1)
+                Table(*(arrays[f"{name}_{k}"] for name in Table._fields)) for k in range(1, int(arrays["order"]) + 1)
             )
             return NGram(int(arrays["vocab_size"]), int(arrays["eos"]), tables)
     except FileNotFoundError:

@@ -27,9 +27,7 @@ class Evaluation:
     unknown: int = 0
 
     def __add__(self, other: Evaluation) -> Evaluation:
-        return Evaluation(
-            self.log_prob + other.log_prob, self.events + other.events, self.unknown + other.unknown
-        )
+        return Evaluation(self.log_prob + other.log_prob, self.events + other.events, self.unknown + other.unknown)
 
     @property
     def perplexity(self) -> float:

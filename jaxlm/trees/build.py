@@ -210,9 +210,7 @@ def _grow(words: Ints, num_words: int, split: Split) -> Tree:
         sizes = np.bincount(slot, minlength=2 * len(sizes))
         inner = sizes > 1
         first = words[np.cumsum(sizes) - sizes]
-        nodes.append(
-            np.where(inner, num_nodes - 1 + np.cumsum(inner), ~first).reshape(-1, 2).astype(np.int32)
-        )
+        nodes.append(np.where(inner, num_nodes - 1 + np.cumsum(inner), ~first).reshape(-1, 2).astype(np.int32))
         num_nodes, leaves, level = num_nodes + int(inner.sum()), leaves + int((~inner).sum()), level + 1
         words, sizes = words[np.repeat(inner, sizes)], sizes[inner]
     return Tree(np.concatenate(nodes), num_words)

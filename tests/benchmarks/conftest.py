@@ -21,9 +21,7 @@ class Place:
     def start(self, *arguments: str, **options) -> subprocess.Popen:
         words = [sys.executable, "-m", "benchmarks", *arguments]
         # of programs this small nearly all time goes into compiling them
-        env = os.environ | {
-            "XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-        }
+        env = os.environ | {"XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(words, cwd=ROOT, env=env, text=True, **pipes, **options)
 

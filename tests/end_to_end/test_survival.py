@@ -204,9 +204,7 @@ def contents(folder):
     [("_check_finite", 20, 1, 5), ("_end_epoch", 2, 2, 0), ("_end_epoch", 4, 4, 0)],
     ids=["step", "validation", "last validation"],
 )
-def test_ctrl_c_saves_and_training_resumes(
-    tmp_path, whole, small_chunks, monkeypatch, where, count, epoch, at
-):
+def test_ctrl_c_saves_and_training_resumes(tmp_path, whole, small_chunks, monkeypatch, where, count, epoch, at):
     handler = signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patch:
         at_call(patch, where, count, lambda: signal.raise_signal(signal.SIGINT))

@@ -28,9 +28,7 @@ def config(**changes):
 def params(kind):
     keys = jax.random.split(jax.random.key(0), 4)
     shapes = kind.shapes(config())
-    return type(shapes)._make(
-        jax.random.normal(k, s.shape) for k, s in zip(keys[: len(shapes)], shapes, strict=True)
-    )
+    return type(shapes)._make(jax.random.normal(k, s.shape) for k, s in zip(keys[: len(shapes)], shapes, strict=True))
 
 
 def test_triples_train_pmf_under_jit_vmap_and_grad():
@@ -53,9 +51,7 @@ def test_triples_train_pmf_under_jit_vmap_and_grad():
 @pytest.mark.parametrize("kind", [rbm, crbm])
 def test_padded_users_give_the_losses_and_gradients_of_each_user_alone(kind, width):
     batch = padded_users(ratings(), USERS, ITEMS, SCALE, width)
-    rated = padded_sets(
-        ratings(), Pairs(*np.array([[4, 0], [2, 6]], np.int32)), num_users=USERS, num_items=ITEMS
-    )
+    rated = padded_sets(ratings(), Pairs(*np.array([[4, 0], [2, 6]], np.int32)), num_users=USERS, num_items=ITEMS)
     keys = jax.random.split(jax.random.key(1), USERS)
     whole = params(kind)
 
@@ -70,9 +66,7 @@ def test_padded_users_give_the_losses_and_gradients_of_each_user_alone(kind, wid
     assert np.any(~batch.mask)
     for user in range(USERS):
         real, mine = batch.mask[user], rated[user][rated[user] < ITEMS]
-        loss, grad = jax.value_and_grad(one)(
-            whole, batch.item[user][real], batch.value[user][real], mine, keys[user]
-        )
+        loss, grad = jax.value_and_grad(one)(whole, batch.item[user][real], batch.value[user][real], mine, keys[user])
         np.testing.assert_allclose(losses[user], loss, atol=1e-5)
         for a, b in zip(grads, grad, strict=True):
             np.testing.assert_allclose(a[user], b, atol=1e-5)

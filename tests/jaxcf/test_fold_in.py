@@ -84,9 +84,7 @@ def small():
     """A PMF of ids that are not indices, whose last item was not rated in training."""
     config = pmf.Config(USERS, ITEMS, num_features=D, mean=3.3)
     params = pmf.Params(table(USERS, D), table(ITEMS, D), table(USERS), table(ITEMS))
-    params = params._replace(
-        V=jax.numpy.asarray(params.V).at[-1].set(0), c=jax.numpy.asarray(params.c).at[-1].set(0)
-    )
+    params = params._replace(V=jax.numpy.asarray(params.V).at[-1].set(0), c=jax.numpy.asarray(params.c).at[-1].set(0))
     user, item = (x.ravel().astype(np.int32) for x in np.meshgrid(range(USERS), range(ITEMS - 1)))
     known = Ratings(user, item, np.full(len(user), 3, np.float32))
     catalogue = Catalogue(10 * np.arange(USERS), 10 * np.arange(ITEMS), SCALE)
@@ -107,9 +105,7 @@ def test_new_items_minimise_the_objective_and_old_ones_are_unchanged():
     U, b = np.asarray(model.params.U, np.float64), np.asarray(model.params.b, np.float64)
     for item, users, stars in ((45, [0, 2, 6], [5, 2, 4]), (110, [0], [4])):
         X, n = np.hstack([U[users], np.ones((len(users), 1))]), len(users)
-        best = np.linalg.solve(
-            X.T @ X + n * np.diag([0.3] * D + [0.1]), X.T @ (np.array(stars) - 3.3 - b[users])
-        )
+        best = np.linalg.solve(X.T @ X + n * np.diag([0.3] * D + [0.1]), X.T @ (np.array(stars) - 3.3 - b[users]))
         found = extended.predict(10 * np.arange(USERS), [item] * USERS, clip=False)
         np.testing.assert_allclose(found, 3.3 + b + U @ best[:D] + best[D], atol=2e-4)
     users, items = (x.ravel() for x in np.meshgrid(model.catalogue.users, model.catalogue.items[:-1]))
@@ -137,9 +133,7 @@ HURRIED = {"epochs": 8, "batch_size": 500, "rate": {"*": 0.08}}
 
 
 @pytest.mark.parametrize("kind", ["pmf", "bias"])
-def test_folded_in_users_of_movielens_1m_are_predicted_nearly_as_well_as_trained_ones(
-    kind, data_dir, tmp_path
-):
+def test_folded_in_users_of_movielens_1m_are_predicted_nearly_as_well_as_trained_ones(kind, data_dir, tmp_path):
     """Folded in from half of their ratings: RMSE on the other half within 0.01 of that of training with that half."""
     read = reading.read([data_dir / "ml-1m" / "ratings-notime.dat.gz"], Reading(scale="1,5,1"))
     held = splits.users(jax.random.key(1), read.ratings, 1000 / 6040)
@@ -149,9 +143,7 @@ def test_folded_in_users_of_movielens_1m_are_predicted_nearly_as_well_as_trained
         ratings = Ratings(*(np.concatenate(column) for column in zip(*(p[:3] for p in parts), strict=True)))
         split = splits.random(jax.random.key(2), ratings, test=0.05)
         catalogue = read.catalogue
-        data = Dataset(
-            name, split.train, split.test, None, catalogue, digest(split.train, split.test, catalogue), ""
-        )
+        data = Dataset(name, split.train, split.test, None, catalogue, digest(split.train, split.test, catalogue), "")
         recipe, config = get(kind).recipes["tuned"]
         if recipe is not None:
             recipe, config = dataclasses.replace(recipe, **HURRIED), {"num_features": 20, "init_scale": 0.03}

@@ -92,9 +92,7 @@ def test_another_scale_or_catalogue_is_refused(data, tmp_path):
     shutil.rmtree(tmp_path / "copy")
     other = changed(tmp_path / "rbm", tmp_path)
     fewer = model.known.ratings._replace(item=model.known.ratings.item + 1)
-    np.savez(
-        other / "known.npz", user=fewer.user, item=fewer.item, stars=fewer.stars, rated_user=[], rated_item=[]
-    )
+    np.savez(other / "known.npz", user=fewer.user, item=fewer.item, stars=fewer.stars, rated_user=[], rated_item=[])
     refused(other, "known ratings are of users or items that the catalogue does not have")
 
 
@@ -131,9 +129,7 @@ def test_written_json_has_no_infinity(data, tmp_path):
     endless = data._replace(valid=data.valid._replace(stars=stars))  # a validation error that is never finite
     recipe, config = get("pmf").recipes["tuned"]
     recipe = type(recipe)(**{**vars(recipe), "epochs": 2})
-    train.train(
-        "pmf", endless, tmp_path / "m", recipe=recipe, config={**config, "num_features": 2}, solver="als"
-    )
+    train.train("pmf", endless, tmp_path / "m", recipe=recipe, config={**config, "num_features": 2}, solver="als")
     for text in (
         (tmp_path / "m" / "config.json").read_text(),
         *(tmp_path / "m/journal.jsonl").read_text().splitlines(),

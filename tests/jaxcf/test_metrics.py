@@ -28,9 +28,7 @@ def test_errors_equal_a_loop():
     parts = evaluate.by_group(predicted, stars, STARS, rng.integers(-1, 3, 200), 4)
     assert parts[3].count == 0
     assert math.isnan(parts[3].rmse)
-    cut = evaluate.evaluate(predicted[:77], stars[:77], STARS) + evaluate.evaluate(
-        predicted[77:], stars[77:], STARS
-    )
+    cut = evaluate.evaluate(predicted[:77], stars[:77], STARS) + evaluate.evaluate(predicted[77:], stars[77:], STARS)
     assert cut.record() == pytest.approx(result.record())
     with pytest.raises(ValueError, match="not finite"):
         evaluate.evaluate([np.nan], [1], STARS)
@@ -118,9 +116,7 @@ def test_rankings_add_up():
 
 def test_unseen_pairs_exclude_training_ratings():
     train = Ratings(np.array([0, 0, 2], np.int32), np.array([1, 3, 0], np.int32), np.ones(3, np.float32))
-    test = Ratings(
-        np.array([0, 2, 2], np.int32), np.array([2, 1, 2], np.int32), np.array([5, 3, 4], np.float32)
-    )
+    test = Ratings(np.array([0, 2, 2], np.int32), np.array([2, 1, 2], np.int32), np.array([5, 3, 4], np.float32))
     user, item, gain = ranking.unseen(np.array([2, 0], np.int32), by_user(train, 3), by_user(test, 3), 4, 4)
     assert list(zip(user.tolist(), item.tolist(), gain.tolist(), strict=True)) == [
         (2, 1, 0), (2, 2, 1), (2, 3, 0), (0, 0, 0), (0, 2, 1),

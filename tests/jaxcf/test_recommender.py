@@ -39,9 +39,7 @@ def recipe_of(name, **changes):
 def fitted(name, data, directory, run=None, rated=NO_PAIRS, init_scale=None, **changes):
     recipe, config = recipe_of(name, **changes)
     config = {**config, **({} if init_scale is None else {"init_scale": init_scale})}
-    return train.train(
-        name, data, directory, recipe=recipe, config=config, rated=rated, run=run or Run()
-    ).model
+    return train.train(name, data, directory, recipe=recipe, config=config, rated=rated, run=run or Run()).model
 
 
 @pytest.fixture(scope="module", params=names())
@@ -72,9 +70,7 @@ def test_recommendations_exclude_rated_items_and_are_sorted(trained, data):
     assert rated | set(items) == set(data.catalogue.items.tolist())
     stars = [answer.value for answer in found]
     assert stars == sorted(stars, reverse=True)
-    np.testing.assert_allclose(
-        stars, model.predict([data.catalogue.users[user]] * len(items), items), atol=1e-5
-    )
+    np.testing.assert_allclose(stars, model.predict([data.catalogue.users[user]] * len(items), items), atol=1e-5)
     assert model.recommend(data.catalogue.users[user], top=3) == found[:3]
 
 
@@ -156,9 +152,7 @@ def test_a_checkerboard_recommends_the_withheld_item(tmp_path):
     ratings = Ratings(user[~held], item[~held], stars[~held])
     valid = Ratings(user[other], item[other], stars[other])
     board = Dataset("board", ratings, valid, None, catalogue, digest(ratings, valid, catalogue), "")
-    model = fitted(
-        "pmf", board, tmp_path / "m", epochs=150, batch_size=10, rate={"*": 0.05}, decay={"*": 0.01}
-    )
+    model = fitted("pmf", board, tmp_path / "m", epochs=150, batch_size=10, rate={"*": 0.05}, decay={"*": 0.01})
     (best,) = model.recommend(3, top=1)
     assert best.item == 5
     assert best.value > 4

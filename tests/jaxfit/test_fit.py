@@ -22,9 +22,7 @@ from jaxfit.run_dir import checkpoint
 from jaxfit.tables import Head, Outer, Rows, add, row_ids
 from jaxfit.trainer import Trainer
 
-RECIPE = Recipe(
-    optimizer="sgd", batch_size=16, epochs=3, rate={"*": 0.02, "a": 0.01}, decay={"*": 0.3, "a": 0.1}
-)
+RECIPE = Recipe(optimizer="sgd", batch_size=16, epochs=3, rate={"*": 0.02, "a": 0.01}, decay={"*": 0.3, "a": 0.1})
 
 
 def recipe(**changes):

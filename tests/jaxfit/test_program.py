@@ -65,9 +65,7 @@ def test_params_may_be_a_nested_dict(by_rows, tmp_path):
     data, params = toy.data(jax.random.key(1)), toy.init(jax.random.key(0))
     plain = run(toy.program(by_rows, 0.1), params, data, rate={"T": 0.02, "a": 0.01}, decay={"T": 0.3})
     rate, decay = {"*": 0.02, "dense": 0.01}, {"table": 0.3}
-    tree = run(
-        nested_program(by_rows), nested(params), data, rate=rate, decay=decay, directory=tmp_path / "model"
-    )
+    tree = run(nested_program(by_rows), nested(params), data, rate=rate, decay=decay, directory=tmp_path / "model")
     same(tree.params, nested(plain.params))
 
 

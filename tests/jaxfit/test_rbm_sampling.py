@@ -84,9 +84,7 @@ def gradients():
         return jax.grad(lambda W: contrastive_divergence(lambda v: free_energy(v, W), v, end)[0])(W)
 
     run = jax.jit(jax.vmap(one, (0, None)))
-    exact = jax.grad(lambda W: free_energy(data[None], W)[0] + jax.nn.logsumexp(-free_energy(states(V), W)))(
-        W
-    )
+    exact = jax.grad(lambda W: free_energy(data[None], W)[0] + jax.nn.logsumexp(-free_energy(states(V), W)))(W)
     return {steps: np.asarray(run(keys(seed=2), steps)) for steps in (1, 60)}, np.asarray(exact)
 
 

@@ -22,9 +22,7 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
 
-RECIPE = Recipe(
-    optimizer="adam", batch_size=16, epochs=3, rate={"*": 0.02, "a": 0.01}, decay={"*": 0.3, "a": 0.1}
-)
+RECIPE = Recipe(optimizer="adam", batch_size=16, epochs=3, rate={"*": 0.02, "a": 0.01}, decay={"*": 0.3, "a": 0.1})
 
 
 def train(directory: Path, devices: Any, what: str = "toy") -> fit.Fitted:

@@ -31,9 +31,7 @@ def tree(request) -> Tree:
 def place(tmp_path_factory):
     """A folder with texts and a trained model of most names."""
     folder = tmp_path_factory.mktemp("cli")
-    files = {
-        name: write_text(folder / f"{name}.txt", seed) for seed, name in enumerate(["train", "valid", "test"])
-    }
+    files = {name: write_text(folder / f"{name}.txt", seed) for seed, name in enumerate(["train", "valid", "test"])}
     for kind, options in {
         "unigram": [],
         "gt": ["--order", "2"],

@@ -82,9 +82,7 @@ def _now() -> None:
     time.sleep(60)
 
 
-def _in(
-    owner: Any, name: str, of: Callable[..., bool] = lambda *_: True, then: Any = None
-) -> Callable[[int], None]:
+def _in(owner: Any, name: str, of: Callable[..., bool] = lambda *_: True, then: Any = None) -> Callable[[int], None]:
     """Wait within the `count`th call of owner.name whose arguments are such; `then`: what to do there first."""
 
     def set_up(count: int) -> None:

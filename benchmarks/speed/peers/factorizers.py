@@ -129,9 +129,9 @@ def _cmfrec(data: Dataset, rank: int) -> Train:
     train = scipy.sparse.coo_matrix((stars, (user, item)), shape=shape)
 
     def fit(**setting: Any) -> Predict:
-        model = cmfrec.CMF(
-            k=rank, nthreads=CORES, verbose=False, precompute_for_predictions=False, **setting
-        ).fit(train)
+        model = cmfrec.CMF(k=rank, nthreads=CORES, verbose=False, precompute_for_predictions=False, **setting).fit(
+            train
+        )
         return lambda user, item: model.predict(user=user, item=item)
 
     return fit

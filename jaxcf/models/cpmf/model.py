@@ -62,9 +62,7 @@ def init(key: Array, config: Config) -> Params:
     return Params(U, V, jnp.zeros_like(V), b, c)
 
 
-def loss(
-    params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask: Array | None = None
-) -> Array:
+def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask: Array | None = None) -> Array:
     """Σ_j ½ (R_ij - U_i·V_j - b_i - c_j)², in squared stars, for ONE user's vector of ratings: the specification.
 
     ratings: user int32 scalar, item int32[n], stars float32[n], the mean taken off; rated: int32[m], the set that is
@@ -84,9 +82,7 @@ def loss(
     return jnp.sum(jnp.where(real, each(given, ratings._replace(user=user)), 0.0))
 
 
-def rows_of_ratings(
-    params: Params, condition: Array, batch: Batch, config: Config
-) -> tuple[pmf.Params, Array]:
+def rows_of_ratings(params: Params, condition: Array, batch: Batch, config: Config) -> tuple[pmf.Params, Array]:
     """Return PMF's rows of every rating of the minibatch, from the rows that `touched` names; and which are real, [n].
 
     condition: [B, D], the mean of W over each user's rated set (Eq. 5.22).
@@ -165,9 +161,7 @@ def as_pmf(params: Params, rated: Rated) -> pmf.Params:
     return pmf.Params(params.Y + conditions(params.W, rated), params.V, params.b, params.c)
 
 
-def predict(
-    params: Params, user: Array | np.ndarray, item: Array | np.ndarray, rated: Rated, config: Config
-) -> Array:
+def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, rated: Rated, config: Config) -> Array:
     """Predict stars, [n], not clipped: `pmf.predict` given the rated sets."""
     return pmf.predict(as_pmf(params, rated), user, item, config)
 

@@ -15,9 +15,7 @@ from jaxfit.program import Mean, Metrics
 PIECE = 64  # rows of W that are read or written at a time
 
 
-def visit(
-    weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: Any
-) -> tuple[Array, Metrics, Any]:
+def visit(weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: Any) -> tuple[Array, Metrics, Any]:
     """Return the sum of ½ e² over one user's ratings, in squared stars, its Metrics, and the weights after its blocks.
 
     weights: `tables.Weights` of each of `cpmf.Params`; data: `cpmf.Data`; user: int32 scalar; rate, decay: η and λ of
@@ -37,9 +35,7 @@ def visit(
     def rated(k: Array) -> tuple[Array, Array]:
         place = k * PIECE + jnp.arange(PIECE, dtype=jnp.int32)
         real = place < size
-        return jnp.where(real, data.rated.item.at[first + place].get(mode="clip"), no_item), real.astype(
-            W.dtype
-        )
+        return jnp.where(real, data.rated.item.at[first + place].get(mode="clip"), no_item), real.astype(W.dtype)
 
     def total(k: Array, carry: Array) -> Array:
         item, real = rated(k)

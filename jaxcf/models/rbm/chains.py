@@ -37,9 +37,7 @@ def hidden_input(W: Weights, bias: Array, owner: Array, rows: Array) -> Array:
     return bias + jax.ops.segment_sum(gather(W, rows), owner, bias.shape[0], indices_are_sorted=True)
 
 
-def chains(
-    read: Any, at: Array, bias: Array, batch: Batch, keys: Array, center: float
-) -> tuple[Chain, Chain]:
+def chains(read: Any, at: Array, bias: Array, batch: Batch, keys: Array, center: float) -> tuple[Chain, Chain]:
     """Run every user's chain from the data for T full steps (Eq. 5.7-5.8); return its first and last states.
 
     read: b_m [n, K] of each entry's movie, and W as a table, where entry j's movie has the rows at[j] K + k. center:

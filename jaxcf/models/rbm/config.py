@@ -44,9 +44,7 @@ class Config:
             what = "an RBM is for ratings of a few fixed values"
             raise UserError(what, f"{self.num_values} values", "give a scale with steps, or train pmf")
         if not 0 <= self.smooth < np.inf:
-            raise UserError(
-                "this is no distance between ratings", f"--smooth {self.smooth}", "give 0 or more"
-            )
+            raise UserError("this is no distance between ratings", f"--smooth {self.smooth}", "give 0 or more")
         if self.smooth and self.prior == "per-rating":
             what = "smooth weights go with the prior per-row alone"
             raise UserError(what, "--prior per-rating", "add --smooth 0")

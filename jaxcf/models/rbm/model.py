@@ -161,17 +161,13 @@ def batch_loss(
     return total, reconstruction_metrics(end, batch, weight, config.step)
 
 
-def gradient(
-    weights: Params, batch: Batch, weight: Array, keys: Array, config: Config
-) -> tuple[None, Metrics, Any]:
+def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[None, Metrics, Any]:
     """Compute the Metrics of `batch_loss` and its gradient, in parts, by the fast way of `contrast`.
 
     With `smooth` W_m = √P Θ_m for each movie, where P is `covariance`, and Θ has independent weights. What is
     returned for W is P ∂loss/∂W, by which W moves when Θ descends its own gradient, by SGD; decaying Θ decays W.
     """
-    metrics, by_bias, of_W, of_b_m = contrast(
-        weights, batch, weight, keys, hidden_bias, config, covariance(config)
-    )
+    metrics, by_bias, of_W, of_b_m = contrast(weights, batch, weight, keys, hidden_bias, config, covariance(config))
     return None, metrics, Params(of_W, of_b_m, jnp.sum(by_bias, axis=0))  # type: ignore[arg-type]
 
 
@@ -198,9 +194,7 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Pa
     )
 
 
-def distribution(
-    params: Any, batch: Batch, config: Config, exact: bool = False, bias: Bias = hidden_bias
-) -> Array:
+def distribution(params: Any, batch: Batch, config: Config, exact: bool = False, bias: Bias = hidden_bias) -> Array:
     """P(rating k of the movie | the user's known ratings) for each wanted entry, [n, K].
 
     By mean field, Eq. 5.10-5.11, or exactly, Eq. 5.9, each rating by itself; a wanted movie must not be among the

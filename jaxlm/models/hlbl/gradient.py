@@ -30,9 +30,7 @@ class Forward(NamedTuple):
     r_hat: Array
 
 
-def forward(
-    R: Weights, C: Array, Q: Weights, b: Weights, batch: Batch, mask: Array | None, num_hot: int
-) -> Forward:
+def forward(R: Weights, C: Array, Q: Weights, b: Weights, batch: Batch, mask: Array | None, num_hot: int) -> Forward:
     """Compute -log P(word | context) of each example (Eq. 4.4-4.7); mask: [B, N_f] multiplies r̂ (dropout)."""
     read = R.scale * R.value.at[batch.context].get(mode="clip")
     r_hat = C[0][None] * read[0]

@@ -109,9 +109,7 @@ def batch_loss(
     return total, {"perplexity": Mean(total, jnp.sum(weight))}
 
 
-def gradient(
-    weights: Any, batch: Batch, weight: Array, keys: Array, config: Config
-) -> tuple[Array, Metrics, Any]:
+def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics, Any]:
     """Compute `batch_loss` and its gradient, in parts, by `jaxlm.models.hlbl.gradient`."""
     R, C, Q, b = weights
     mask = None

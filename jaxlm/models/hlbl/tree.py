@@ -38,12 +38,8 @@ STAND_INS = {(0.25, 1): 2, (0.4, 1): 2, (0.4, 2): 5, (0.4, 4): 10}
 class TreeOptions:
     """Which tree an hlbl uses."""
 
-    tree: str = option(
-        "adaptive", "how words are split, or a tree file (§4.4)", metavar=f"{'|'.join(RULES)}|FILE"
-    )
-    epsilon: float = option(
-        0.0, "a word whose responsibilities are this close to 0.5 goes both ways", high=0.5
-    )
+    tree: str = option("adaptive", "how words are split, or a tree file (§4.4)", metavar=f"{'|'.join(RULES)}|FILE")
+    epsilon: float = option(0.0, "a word whose responsibilities are this close to 0.5 goes both ways", high=0.5)
     copies: int = option(1, "subtrees under new roots, x2, x4", "trees")
     replicate: bool = option(False, "make the copies alike (Table 4.6)")
     bootstrap: str | None = option(
@@ -134,9 +130,7 @@ def word_features(corpus: Corpus, bootstrap: Path) -> np.ndarray:
     """Average predicted feature vectors [N_w, N_f] under a trained model (§4.4), over the training text."""
     model = load(bootstrap)
     if model.record.structure is not TREE or model.vocabulary.words != corpus.vocabulary.words:
-        raise UserError(
-            "not an hlbl over this vocabulary", bootstrap, "give the folder of one trained on this text"
-        )
+        raise UserError("not an hlbl over this vocabulary", bootstrap, "give the folder of one trained on this text")
     assert model.texts is not None
     text = model.texts(corpus.train).text
     return average_features(*average_predicted(model.params, text, model.config, corpus.train))
@@ -157,9 +151,7 @@ def _predicted_sums(R: Array, C: Array, text: Text, config: Any) -> Array:
 
     def step(i: Array, sums: Array) -> Array:
         index = i * BLOCK + jnp.arange(BLOCK, dtype=jnp.int32)
-        context, word = gather_contexts(
-            text, jnp.minimum(index, size - 1), config.context_size, config.across_lines
-        )
+        context, word = gather_contexts(text, jnp.minimum(index, size - 1), config.context_size, config.across_lines)
         r_hat = jnp.sum(C[None] * R[context], axis=1)
         return sums.at[jnp.where(index < size, word, config.num_words)].add(r_hat, mode="drop")
 

@@ -52,9 +52,7 @@ def test_the_readme_lists_every_model_of_the_registries_as_it_is() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     listed = [model for _, model in registry.models().values()]
     assert report.fill(text, report.MODELS, report.list_of_models(listed)) == text
-    assert report.readme(text, record.RESULTS, registry.TABLES, listed), (
-        "the map of results has its place, too"
-    )
+    assert report.readme(text, record.RESULTS, registry.TABLES, listed), "the map of results has its place, too"
     for model in listed:
         assert f"| {model.name} | {model.about} | {model.source} | `{model.command}` |" in text
 

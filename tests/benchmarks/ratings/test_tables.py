@@ -71,9 +71,7 @@ def test_every_table_and_figure_is_recorded_with_the_thesis_beside(place, result
             if "recipe" in model:
                 assert len(model["validation_rmse"]) == 2
                 assert min(model["seconds_per_epoch"], model["examples_per_second"]) > 0
-                assert model["config"]["prior"] in ("per-rating", "per-row"), (
-                    "which prior is meant is recorded"
-                )
+                assert model["config"]["prior"] in ("per-rating", "per-row"), "which prior is meant is recorded"
         assert result["answers"] or name == "table-5.3"
 
 
@@ -95,9 +93,7 @@ def test_figures_are_pictures(place, results) -> None:
 
 def test_tables_and_figures_share_their_models(results) -> None:
     models = {name: set(result["models"]) for name, result in results.items()}
-    biases = {
-        folder for folder in models["table-5.2"] if "bias" in folder.split("-seed")[0] and "svd" not in folder
-    }
+    biases = {folder for folder in models["table-5.2"] if "bias" in folder.split("-seed")[0] and "svd" not in folder}
     assert len(biases) == 3
     assert models["figure-5.3"] == models["table-5.2"] - biases
     for number in "4678":
@@ -140,18 +136,14 @@ def test_rated_sets_grow_from_the_training_part_to_all(store, results) -> None:
     for added in range(4):
         part, others = store.training_data(Spec("crbm", 3, trained_on=Share(10, added, 3)))
         assert len(part.train.user) == round(total * 10 / 99)
-        keys, beside = (
-            p.user.astype(np.int64) * store.data.catalogue.num_items + p.item for p in (part.train, others)
-        )
+        keys, beside = (p.user.astype(np.int64) * store.data.catalogue.num_items + p.item for p in (part.train, others))
         assert not set(keys) & set(beside)
         assert before <= set(beside), "each set contains the one before"
         assert len(beside) == (total - len(keys)) * added // 3
         before = set(beside)
         assert part.valid is store.data.valid
     assert set(keys) | set(beside) == set(pairs)
-    assert len(store.training_data(Spec("rbm", 3, trained_on=Share(20)))[0].train.user) == round(
-        total * 20 / 99
-    )
+    assert len(store.training_data(Spec("rbm", 3, trained_on=Share(20)))[0].train.user) == round(total * 20 / 99)
     rows = results["figure-5.1"]["rows"]
     assert [row["label"] for row in rows] == [
         ["RBM", "10%", ""], ["RBM", "20%", ""], ["CRBM", "10%", "10%"], ["CRBM", "10%", "100%"],
@@ -237,8 +229,7 @@ def test_dry_run_projects_and_trains_nothing(tmp_path: Path, place_in) -> None:
     measured = [line.split()[1] for line in err.splitlines() if line.startswith("  measured ")]
     assert measured == ["rbm3", "rbm5"]
     counted = {
-        name: [(shape["model"], shape["models"]) for shape in table["shapes"]]
-        for name, table in results.items()
+        name: [(shape["model"], shape["models"]) for shape in table["shapes"]] for name, table in results.items()
     }
     assert counted["table-5.1"] == [("rbm3", 1), ("rbm5", 1)]
     assert counted["table-5.3"] == []  # what one table trains, the next finds
@@ -258,9 +249,7 @@ def test_mistakes_are_one_line(tmp_path: Path, place_in, capsys: pytest.CaptureF
     arguments = ("run", "figure-5.5", "--data", "netflix", "--data-dir", "/nowhere", "--work", str(tmp_path))
     out, err = place_in(tmp_path).run(*arguments, status=2)
     assert out == ""
-    assert err.startswith(
-        "benchmarks: the data set netflix is not here (/nowhere/netflix/probe.txt) - get it from "
-    )
+    assert err.startswith("benchmarks: the data set netflix is not here (/nowhere/netflix/probe.txt) - get it from ")
     assert len(err.splitlines()) == 1
     for words, line in (
         ("table-5.1 --data ptb", "table-5.1 is not made on ptb (--data) - choose planted, ml-100k, ml-1m, "),
@@ -282,15 +271,11 @@ def test_identity_is_all_that_determines_a_model(store, tmp_path: Path) -> None:
         )
     ]  # fmt: skip
     others.append(
-        RatingStore(rating_sets.RatingSet(store.data, store.held_out), SCALE, "thesis", store.work).directory(
-            spec
-        )
+        RatingStore(rating_sets.RatingSet(store.data, store.held_out), SCALE, "thesis", store.work).directory(spec)
     )
     changed = store.data._replace(sha256="0" * 64)
     others.append(
-        RatingStore(rating_sets.RatingSet(changed, store.held_out), SCALE, "tuned", store.work).directory(
-            spec
-        )
+        RatingStore(rating_sets.RatingSet(changed, store.held_out), SCALE, "tuned", store.work).directory(spec)
     )
     assert len({store.directory(spec), *others}) == 1 + len(others)
     # the movies of the test matter only to models that condition on them

@@ -30,19 +30,14 @@ def files(tmp_path_factory):
     draws.shuffle(lines)
     (folder / "train.csv").write_text("user,item,stars\n" + "\n".join(lines[:150]) + "\n")
     (folder / "test.csv").write_text("user,item,stars\n" + "\n".join(lines[150:]) + "\n")
-    (folder / "titles.dat").write_bytes(
-        "".join(f"m{i}::Titre n°{i}::x\n" for i in range(12)).encode("latin-1")
-    )
+    (folder / "titles.dat").write_bytes("".join(f"m{i}::Titre n°{i}::x\n" for i in range(12)).encode("latin-1"))
     return folder
 
 
 @pytest.fixture(scope="module")
 def trained(files, tmp_path_factory):
     out = tmp_path_factory.mktemp("models") / "pmf"
-    assert (
-        cli.main(["train", "pmf", "--ratings", str(files / "train.csv"), "--out", str(out), "--epochs", "2"])
-        == 0
-    )
+    assert cli.main(["train", "pmf", "--ratings", str(files / "train.csv"), "--out", str(out), "--epochs", "2"]) == 0
     return out
 
 
@@ -84,9 +79,7 @@ def test_predict_equals_the_python_api(files, trained, capsys):
     assert status == 0
     rows = [line.split("\t") for line in out.splitlines()]
     users, items, stars = zip(*rows, strict=True)
-    np.testing.assert_allclose(
-        [float(s) for s in stars], model.load(trained).predict(users, items), atol=6e-5
-    )
+    np.testing.assert_allclose([float(s) for s in stars], model.load(trained).predict(users, items), atol=6e-5)
     asked = [line.split(",")[:2] for line in (files / "test.csv").read_text().splitlines()[1:]]
     assert [[u, i] for u, i, _ in rows] == asked
 
@@ -128,15 +121,11 @@ def test_held_out_users_are_evaluated_from_their_known_ratings(files, trained, t
 
 
 def test_split_writes_files_that_train_reads(files, tmp_path, capsys):
-    status, out, _ = run(
-        capsys, "split", files / "train.csv", "--out", tmp_path / "s", "--valid", "0.1", "--json"
-    )
+    status, out, _ = run(capsys, "split", files / "train.csv", "--out", tmp_path / "s", "--valid", "0.1", "--json")
     assert status == 0
     assert sorted(json.loads(out)["files"].values()) == [15, 15, 120]
     for scheme, names in (("kfold", 10), ("users", 3)):
-        _, out, _ = run(
-            capsys, "split", files / "train.csv", "--scheme", scheme, "--out", tmp_path / scheme, "--json"
-        )
+        _, out, _ = run(capsys, "split", files / "train.csv", "--scheme", scheme, "--out", tmp_path / scheme, "--json")
         assert len(json.loads(out)["files"]) == names
     status, _, err = run(capsys, "split", files / "train.csv", "--scheme", "thesis", "--out", tmp_path / "t")
     assert status == 2
@@ -256,9 +245,7 @@ def test_a_conditional_model_uses_the_pairs_of_rated_files(files, tmp_path, caps
     status, *_ = run(capsys, *argv, "--condition", "train", "test", "--out", tmp_path / "c", "--json")
     assert status == 0
     assert len(model.load(tmp_path / "c").known.rated.user) == 30
-    status, _, err = run(
-        capsys, "train", "pmf", "--ratings", files / "train.csv", "--rated", "x", "--out", "y"
-    )
+    status, _, err = run(capsys, "train", "pmf", "--ratings", files / "train.csv", "--rated", "x", "--out", "y")
     assert status == 2
     assert "no option --rated" in err
 

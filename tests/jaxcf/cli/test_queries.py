@@ -84,9 +84,7 @@ def test_eval_reports_exact_and_mean_field_errors_of_an_rbm(files, models, capsy
     test = indexed(files / "test.csv", model)
     data = model.known.ratings
     expected = (
-        get("rbm")
-        .capability(PredictsExactly)
-        .predictor(model.params, model.config, model.known)(test.user, test.item)
+        get("rbm").capability(PredictsExactly).predictor(model.params, model.config, model.known)(test.user, test.item)
     )
     mean_field = model.predictor(test.user, test.item)
     assert record["apart"] == pytest.approx(np.abs(expected - mean_field).mean())
@@ -153,9 +151,7 @@ def test_eval_reports_what_a_ranking_omits_and_conditions_on(files, models, tmp_
         assert "all that they are not known to have rated with stars" in out
         assert "2 ratings of users or items that the model does not know are not ranked" in err
         assert f"{stars} of the ratings are known to the model" in err
-        assert (f"{rated} of the ratings are of pairs that the model conditions on" in err) == (
-            name == "crbm"
-        )
+        assert (f"{rated} of the ratings are of pairs that the model conditions on" in err) == (name == "crbm")
 
 
 def test_new_items_are_predicted_recommended_and_compared(files, models, tmp_path, capsys):
@@ -171,9 +167,7 @@ def test_new_items_are_predicted_recommended_and_compared(files, models, tmp_pat
     stars = [float(line.split("\t")[2]) for line in out.splitlines()]
     np.testing.assert_allclose(stars, extended.predict(["u5"] * 3, ["n1", "m1", "n3"]), atol=6e-5)
     assert stars[1] == pytest.approx(float(model.predict(["u5"], ["m1"])[0]), abs=6e-5)
-    _, out, _ = run(
-        capsys, "recommend", models / "pmf", "--rated", "m1:5,n2:1", "--top", "50", *new, "--json"
-    )
+    _, out, _ = run(capsys, "recommend", models / "pmf", "--rated", "m1:5,n2:1", "--top", "50", *new, "--json")
     found = {answer["item"] for answer in json.loads(out)["recommended"]["new"]}
     assert found == {f"m{i}" for i in range(ITEMS)} - {"m1"} | {"n1"}
     _, out, _ = run(capsys, "similar", models / "pmf", "--item", "n1", "--top", "50", *new)
@@ -218,9 +212,7 @@ def test_the_rated_items_of_training_can_be_replaced(files, models, capsys):
             model.catalogue.user_index(table.users)[table.pairs.user],
             model.catalogue.item_index(table.items)[table.pairs.item],
         )
-        expected = model.stars(
-            model.predictor_given(model.known.with_rated(pairs, only=True)), test.user, test.item
-        )
+        expected = model.stars(model.predictor_given(model.known.with_rated(pairs, only=True)), test.user, test.item)
         np.testing.assert_allclose(found[-1], expected, atol=6e-5)
     for one, other in itertools.combinations(found, 2):
         assert not np.allclose(one, other, atol=1e-3)

@@ -16,9 +16,7 @@ from rating_files import write_file
 ITEMS = np.array([1, 2, 30])
 TITLES = {"1": "Toy Story", "2": "American President, The", "30": "Zoë: \x85 | 7;8"}
 QUOTED = io.StringIO()
-csv.writer(QUOTED).writerows(
-    [("movieId", "title", "genres"), *((*row, "Comedy|Drama") for row in TITLES.items())]
-)
+csv.writer(QUOTED).writerows([("movieId", "title", "genres"), *((*row, "Comedy|Drama") for row in TITLES.items())])
 BODIES = {
     "movies.dat": "".join(f"{item}::{title}::Comedy|Drama, old\n" for item, title in TITLES.items()),
     "movies.tsv": "".join(f"{item}\t{title}\n" for item, title in TITLES.items()),
@@ -33,9 +31,7 @@ BODIES = {
 @pytest.mark.parametrize("name", BODIES)
 def test_titles_of_every_layout(tmp_path, capsys, name, form):
     body = BODIES[name].encode("utf-8" if form == "gzip" else form)
-    titles = read_titles(
-        str(write_file(tmp_path, name, gzip.compress(body) if form == "gzip" else body)), ITEMS
-    )
+    titles = read_titles(str(write_file(tmp_path, name, gzip.compress(body) if form == "gzip" else body)), ITEMS)
     assert {item: titles[item] for item in TITLES} == TITLES
     assert capsys.readouterr().err == ""
 
@@ -54,9 +50,7 @@ def test_titles_of_movielens(data_dir, name, number, titles):
 
 
 def test_titles_of_u_item_with_a_comma_in_the_first(tmp_path):
-    titles = read_titles(
-        str(write_file(tmp_path, "u.item", "2|American President, The|x\n1|Toy Story|y\n")), ITEMS
-    )
+    titles = read_titles(str(write_file(tmp_path, "u.item", "2|American President, The|x\n1|Toy Story|y\n")), ITEMS)
     assert titles == {"2": TITLES["2"], "1": TITLES["1"]}
 
 

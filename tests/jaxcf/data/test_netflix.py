@@ -41,9 +41,7 @@ def test_combined_and_separate_files_hold_the_same_ratings(tmp_path, monkeypatch
         for name, body in files.items():
             write_file(tmp_path / folder, name, body)
         assert rows(read(tmp_path / folder.split("/")[0])) == NETFLIX
-    gzipped = write_file(
-        tmp_path, "c.txt.gz", gzip.compress(combined(COMBINED).replace("\n", "\r\n").encode())
-    )
+    gzipped = write_file(tmp_path, "c.txt.gz", gzip.compress(combined(COMBINED).replace("\n", "\r\n").encode()))
     assert rows(read(gzipped)) == NETFLIX
 
 

@@ -27,9 +27,7 @@ def test_moviedata_is_read_without_overflow(tmp_path, dtype):
     assert data.train.stars.tolist() == [5, 1, 3]
     assert data.test.stars.tolist() == [4]
     scipy.io.savemat(path, {"train_vec": np.concatenate([train, train[:1]]), "other": train})
-    with pytest.raises(
-        UserError, match=r"user 6040 has already rated item 3952 \(.*moviedata.mat, train_vec, row 4\)"
-    ):
+    with pytest.raises(UserError, match=r"user 6040 has already rated item 3952 \(.*moviedata.mat, train_vec, row 4\)"):
         read(path)
     with pytest.raises(UserError, match=r"holds no ratings .* it holds train_vec, other"):
         read(f"{path}:probe_vec")

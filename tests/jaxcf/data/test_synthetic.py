@@ -62,9 +62,7 @@ def test_noise_has_the_configured_spread(all_of, truth):
     """Without rounding, errors of the true model are normal (Kolmogorov-Smirnov test, p > 0.001)."""
     config = Planted(**{**vars(SMALL), "rounded": False})
     exact = planted(jax.random.key(0), config)
-    left = exact.train.stars - true_model(jax.random.key(0), config).predict(
-        exact.train.user, exact.train.item
-    )
+    left = exact.train.stars - true_model(jax.random.key(0), config).predict(exact.train.user, exact.train.item)
     assert stats.kstest(left / SMALL.noise, "norm").pvalue > 1e-3
     assert exact.catalogue.scale.step == 0
     # with rounding, away from the ends of the scale, the variance of rounding is added
@@ -149,9 +147,7 @@ def test_reference_approaches_the_truth_with_more_ratings():
     for users, ratings in ((400, 8_000), (400, 60_000)):
         config = Planted(users, 800, ratings, 3, taste=0.0, rounded=False, user_tail=0.1, item_tail=0.1)
         data = planted(jax.random.key(5), config)
-        found = synthetic.reference(
-            true_model(jax.random.key(5), config), data.train, data.test, data.catalogue.scale
-        )
+        found = synthetic.reference(true_model(jax.random.key(5), config), data.train, data.test, data.catalogue.scale)
         excess.append(found.users.squared / found.users.count - found.truth.squared / found.truth.count)
     assert 0 < excess[1] < 0.3 * excess[0]
 
@@ -183,8 +179,6 @@ def test_thesis_scheme_holds_out_the_latest_ratings(all_of):
 
 def test_times_may_be_left_out():
     config = Planted(**{**vars(SMALL), "timed": False})
-    ratings, _ = next(
-        iter(synthetic.chunks(jax.random.key(4), synthetic.draw_truth(jax.random.key(3), config)))
-    )
+    ratings, _ = next(iter(synthetic.chunks(jax.random.key(4), synthetic.draw_truth(jax.random.key(3), config))))
     assert isinstance(ratings, Ratings)
     assert ratings.time is None

@@ -28,14 +28,10 @@ def test_ids_keep_their_text(tmp_path, ids, expected_ids):
     table = read(write_file(tmp_path, "r.csv", body), Reading(scale="1,5,1"))
     assert table.catalogue.users.tolist() == table.catalogue.items.tolist() == expected_ids
     expected = [
-        (type(expected_ids[0])(ids[i]), type(expected_ids[0])(ids[j]), 1 + i + j)
-        for i in range(3)
-        for j in range(3)
+        (type(expected_ids[0])(ids[i]), type(expected_ids[0])(ids[j]), 1 + i + j) for i in range(3) for j in range(3)
     ]
     assert rows(table) == expected
-    assert table.catalogue.user_index(ids).tolist() == [
-        expected_ids.index(type(expected_ids[0])(id_)) for id_ in ids
-    ]
+    assert table.catalogue.user_index(ids).tolist() == [expected_ids.index(type(expected_ids[0])(id_)) for id_ in ids]
 
 
 @pytest.mark.parametrize(
@@ -63,9 +59,7 @@ def test_given_scale_replaces_the_detected_one(tmp_path):
     assert read(path).catalogue.scale == Scale(2, 4, 1)
     assert read(path, Reading(scale="0.5,5,0.5")).catalogue.scale == Scale(0.5, 5, 0.5)
     assert read(path, scale=Scale(0, 10, 0)).catalogue.scale == Scale(0, 10, 0)
-    with pytest.raises(
-        UserError, match=r"rating 4 is off the scale of 1 to 3 in steps of 1 \(.*r.csv, line 2\)"
-    ):
+    with pytest.raises(UserError, match=r"rating 4 is off the scale of 1 to 3 in steps of 1 \(.*r.csv, line 2\)"):
         read(path, Reading(scale="1,3,1"))
     for bad in ("1,5", "5,1,1", "1,5,3", "1,x,1", "1,5,-1", "1,inf,1", "nan,1,1"):
         with pytest.raises(UserError, match="invalid scale"):

@@ -31,9 +31,7 @@ def ridge(data, config):
 
 
 @pytest.mark.parametrize("prior", ["per-rating", "per-row"])
-@pytest.mark.parametrize(
-    "record", [bias.USER_BIAS, bias.ITEM_BIAS, bias.BIAS], ids=lambda record: record.name
-)
+@pytest.mark.parametrize("record", [bias.USER_BIAS, bias.ITEM_BIAS, bias.BIAS], ids=lambda record: record.name)
 def test_solution_equals_a_ridge_regression(record, prior):
     config = bias.Config(
         USERS, ITEMS, mean=3.2, prior=prior, **{"decay_users": 0.7, "decay_items": 2.0, **record.fixed}
@@ -59,9 +57,7 @@ def test_without_decay_predictions_equal_least_squares():
 def test_unknown_users_and_items_have_no_bias():
     config = bias.Config(USERS, ITEMS, mean=3.2, decay_users=1.0, decay_items=1.0)
     found = bias.solve(ratings(), config)
-    predicted = bias.predict(
-        found, np.array([-1, 3, -1, USERS - 1]), np.array([4, -1, -1, ITEMS - 1]), config
-    )
+    predicted = bias.predict(found, np.array([-1, 3, -1, USERS - 1]), np.array([4, -1, -1, ITEMS - 1]), config)
     np.testing.assert_allclose(predicted, [3.2 + found.c[4], 3.2 + found.b[3], 3.2, 3.2], rtol=1e-6)
 
 

@@ -45,8 +45,7 @@ def make(**changes):
 def sets(*parts):
     """The rated set of each user, as Python has it."""
     return [
-        sorted({int(j) for p in parts for i, j in zip(p.user, p.item, strict=True) if i == k})
-        for k in range(USERS)
+        sorted({int(j) for p in parts for i, j in zip(p.user, p.item, strict=True) if i == k}) for k in range(USERS)
     ]
 
 
@@ -70,13 +69,10 @@ def test_rated_sets_are_unions():
     rated = cpmf.make_rated(data, EXTRA, config=config)
     expected = sets(data, EXTRA)
     found = [
-        sorted(np.asarray(rated.item[a:b]).tolist())
-        for a, b in zip(rated.offsets, rated.offsets[1:], strict=False)
+        sorted(np.asarray(rated.item[a:b]).tolist()) for a, b in zip(rated.offsets, rated.offsets[1:], strict=False)
     ]
     assert found == expected
-    np.testing.assert_allclose(
-        cpmf.conditions(params.W, rated), means(np.asarray(params.W), expected), atol=1e-6
-    )
+    np.testing.assert_allclose(cpmf.conditions(params.W, rated), means(np.asarray(params.W), expected), atol=1e-6)
 
 
 @pytest.mark.parametrize("biases", [True, False])
@@ -133,9 +129,7 @@ def test_batch_loss_is_the_sum_of_the_specification():
         mine = data.user == i
         own = pmf.Batch(jnp.int32(i), jnp.asarray(data.item[mine]), jnp.asarray(data.stars[mine] - MEAN))
         total += weight[i] * cpmf.loss(params, own, jnp.array(who[i], jnp.int32), config)
-    found, _ = jax.jit(cpmf.batch_loss, static_argnums=4)(
-        view(params, batch, config), batch, weight, None, config
-    )
+    found, _ = jax.jit(cpmf.batch_loss, static_argnums=4)(view(params, batch, config), batch, weight, None, config)
     np.testing.assert_allclose(found, total, rtol=1e-5)
 
 
@@ -154,9 +148,7 @@ def test_without_rated_items_it_equals_pmf():
         (pmf, plain, pmf.make_data(data)),
     ):
         recipe = replace(SGD, batch_size=model.program(config).size(device))
-        ends.append(
-            fit.fit(model.program(config), start, device, device, recipe=recipe, key=jax.random.key(3)).params
-        )
+        ends.append(fit.fit(model.program(config), start, device, device, recipe=recipe, key=jax.random.key(3)).params)
     for a, b in (("Y", "U"), ("V", "V"), ("b", "b"), ("c", "c")):
         np.testing.assert_allclose(getattr(ends[0], a), getattr(ends[1], b), rtol=1e-4, atol=1e-6)
 
@@ -203,9 +195,7 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
             expected_losses[-1] += 0.5 * np.sum(error**2)
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-4)
     for name, expected in zip(cpmf.Params._fields, (Y, V, W, b, c), strict=True):
-        np.testing.assert_allclose(
-            rows.whole(getattr(weights, name)), expected, rtol=1e-4, atol=1e-5, err_msg=name
-        )
+        np.testing.assert_allclose(rows.whole(getattr(weights, name)), expected, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 def test_the_rate_of_W_does_not_matter_to_users_without_rated_items():
@@ -236,9 +226,7 @@ def test_a_visit_of_one_block_equals_a_gradient_step():
         return loss + sum(d * p for d, p in zip(DECAYS, penalties, strict=True))
 
     grads = jax.jit(jax.grad(objective))(view(params, batch, config)).rows
-    for name, ids, before, grad in zip(
-        params._fields, cpmf.touched(batch, config), params, grads, strict=True
-    ):
+    for name, ids, before, grad in zip(params._fields, cpmf.touched(batch, config), params, grads, strict=True):
         expected = before.at[ids].add(-getattr(RATES, name) * grad, mode="drop")
         found = rows.whole(getattr(weights, name))
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6, err_msg=name)
@@ -261,9 +249,7 @@ def test_training_visits_users_one_after_another(prior):
         users = order[at : at + 4]
         if prior == "per-row":  # everything shrinks by the minibatch's share of the users
             shrunk = [1 - r * d * len(users) / USERS for r, d in zip(RATES, DECAYS, strict=True)]
-            weights = cpmf.Params(
-                *(w._replace(scale=w.scale * s) for w, s in zip(weights, shrunk, strict=True))
-            )
+            weights = cpmf.Params(*(w._replace(scale=w.scale * s) for w, s in zip(weights, shrunk, strict=True)))
         for user in users:
             loss, _, weights = visit(weights, data, user, RATES, decay)
             total += float(loss)

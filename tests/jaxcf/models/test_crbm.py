@@ -146,9 +146,7 @@ def telling():
     users, items = 200, 24
     taste, kind = rng.integers(0, 2, users), np.arange(items) % 2
     alike = taste[:, None] == kind[None]
-    value = np.where(
-        rng.random((users, items)) < np.where(alike, 0.9, 0.1), 2, rng.integers(0, 2, (users, items))
-    )
+    value = np.where(rng.random((users, items)) < np.where(alike, 0.9, 0.1), 2, rng.integers(0, 2, (users, items)))
     seen = rng.random((users, items)) < np.where(alike, 0.6, 0.15)
     user, item = np.nonzero(seen)
     every = Ratings(user.astype(np.int32), item.astype(np.int32), (value[seen] + 1).astype(np.float32))

@@ -96,13 +96,9 @@ def test_losses_refuse_gathered_rows_for_whole_tables_and_the_reverse(make):
     rows = program.gathered(params, batch)
     one = {
         pmf: lambda: pmf.loss(rows, pmf.Batch(0, 0, 1.0), config),
-        cpmf: lambda: cpmf.loss(
-            rows, pmf.Batch(0, jnp.zeros(1, int), jnp.ones(1)), jnp.zeros(1, int), config
-        ),
+        cpmf: lambda: cpmf.loss(rows, pmf.Batch(0, jnp.zeros(1, int), jnp.ones(1)), jnp.zeros(1, int), config),
         rbm: lambda: rbm.loss(rows, (jnp.zeros(1, int),) * 2, jax.random.key(0), 1, jnp.zeros(4), config),
-        crbm: lambda: crbm.loss(
-            rows, (jnp.zeros(1, int),) * 2, jnp.zeros(1, int), jax.random.key(0), 1, config
-        ),
+        crbm: lambda: crbm.loss(rows, (jnp.zeros(1, int),) * 2, jnp.zeros(1, int), jax.random.key(0), 1, config),
     }
     with pytest.raises(TypeError, match="reads whole tables"):
         one[model]()

@@ -31,9 +31,7 @@ def make(**changes):
     config = pmf.Config(num_users=USERS, num_items=ITEMS, num_features=D, mean=3.5, **changes)
     params = pmf.init(jax.random.key(1), config)
     kb, kc = jax.random.split(jax.random.key(2))
-    return config, params._replace(
-        b=0.1 * jax.random.normal(kb, (USERS,)), c=0.1 * jax.random.normal(kc, (ITEMS,))
-    )
+    return config, params._replace(b=0.1 * jax.random.normal(kb, (USERS,)), c=0.1 * jax.random.normal(kc, (ITEMS,)))
 
 
 def loop(params, data, config, decays):
@@ -143,9 +141,7 @@ def test_minibatches_of_the_thesis_recipe_match_updates_one_by_one():
 
 @pytest.mark.parametrize("number", [0, 1, 40, 63, 64, 65, 100, 4096, 5000])
 def test_interleaving_keeps_all_ratings_and_separates_those_of_a_user(number):
-    users = np.repeat(np.arange(1000, dtype=np.int32), 1 + number // 200)[
-        :number
-    ]  # user after user, as in a file
+    users = np.repeat(np.arange(1000, dtype=np.int32), 1 + number // 200)[:number]  # user after user, as in a file
     data = Ratings(users, np.arange(number, dtype=np.int32), np.arange(number, dtype=np.float32))
     triples = np.asarray(pmf.make_data(data).triples)
     plain = np.stack([data.user, data.item, data.stars.view(np.int32)], axis=1)

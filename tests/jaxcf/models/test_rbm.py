@@ -64,10 +64,7 @@ def keys(n=U, seed=5):
 def energy(p, item, value, h, c):
     """E of Eq. 5.1, with hidden units counted from c."""
     W = np.asarray(p.W).reshape(I, K, H)
-    return (
-        -sum(W[m, k] @ (h - c) + p.b_m[m, k] for m, k in zip(item, value, strict=True))
-        - np.asarray(p.b_h) @ h
-    )
+    return -sum(W[m, k] @ (h - c) + p.b_m[m, k] for m, k in zip(item, value, strict=True)) - np.asarray(p.b_h) @ h
 
 
 @functools.cache
@@ -76,8 +73,7 @@ def joint(item, c=0.0):
     p = jax.tree.map(np.asarray, PARAMS)
     hs = list(itertools.product([0.0, 1.0], repeat=H))
     table = [
-        [np.exp(-energy(p, item, r, np.array(h), c)) for h in hs]
-        for r in itertools.product(range(K), repeat=len(item))
+        [np.exp(-energy(p, item, r, np.array(h), c)) for h in hs] for r in itertools.product(range(K), repeat=len(item))
     ]
     table = np.array(table).reshape(*[K] * len(item), 2**H)
     return table / table.sum()
@@ -111,9 +107,7 @@ def test_mean_field_prediction_equals_Eq_5_10_and_5_11(config):
         q = np.exp(PARAMS.b_m[m] + W[m] @ (p - config.center))
         predicted = rbm.predict(PARAMS, data(), [u], [m], config)
         np.testing.assert_allclose(predicted[0], q / q.sum(), rtol=1e-5)
-        np.testing.assert_allclose(
-            rbm.expected_stars(predicted, CONFIG)[0], q / q.sum() @ [1, 2, 3], rtol=1e-5
-        )
+        np.testing.assert_allclose(rbm.expected_stars(predicted, CONFIG)[0], q / q.sum() @ [1, 2, 3], rtol=1e-5)
 
 
 def test_predictions_follow_the_order_of_pairs_and_accept_unknown_ids():
@@ -145,9 +139,7 @@ def test_reconstructions_have_the_distribution_of_the_sampler(config):
     movies, values = KNOWN[0]
     b = batch([0] * DRAWS, (3 * DRAWS,))
     bias = rbm.hidden_bias(PARAMS, b)
-    _, end = jax.jit(lambda keys: chains(opened(PARAMS, b), b.known.item, bias, b, keys, config.center))(
-        keys(DRAWS)
-    )
+    _, end = jax.jit(lambda keys: chains(opened(PARAMS, b), b.known.item, bias, b, keys, config.center))(keys(DRAWS))
     table = joint(tuple(movies), config.center)
     of_h = table[tuple(values)] / table[tuple(values)].sum()  # P(h | r)
     to = (table / table.sum(axis=(0, 1, 2)) @ of_h).reshape(-1)  # Σ_h P(r' | h) P(h | r), Eq. 5.7
@@ -296,9 +288,7 @@ def test_unrated_movies_have_no_effect():
     for x, y in zip(read(PARAMS, b).rows, read(changed, b).rows, strict=True):
         np.testing.assert_array_equal(x[: 4 * K], y[: 4 * K])
     at = ([0, 1], [1, 0])
-    np.testing.assert_array_equal(
-        rbm.predict(PARAMS, data(), *at, CONFIG), rbm.predict(changed, data(), *at, CONFIG)
-    )
+    np.testing.assert_array_equal(rbm.predict(PARAMS, data(), *at, CONFIG), rbm.predict(changed, data(), *at, CONFIG))
 
 
 def test_per_rating_decay_counts_each_use():
@@ -323,9 +313,7 @@ def test_initial_biases_predict_each_movies_own_frequencies():
     predicted = rbm.predict(p, data(), [0, 0, 0], [0, 1, 2], CONFIG)
     assert predicted[0, 2] > 0.95
     assert predicted[1, 0] > 0.95
-    np.testing.assert_allclose(
-        predicted[2], [61 / 123, 1 / 123, 61 / 123], rtol=1e-4
-    )  # not rated: as all are
+    np.testing.assert_allclose(predicted[2], [61 / 123, 1 / 123, 61 / 123], rtol=1e-4)  # not rated: as all are
 
 
 def test_T_follows_its_schedule():

@@ -52,9 +52,7 @@ def test_minibatches_have_several_capacities(data):
 
 
 def test_many_devices_equal_one(data, tmp_path):
-    one, many = (
-        fitted("crbm", data, tmp_path / str(n), Run(devices=n), batch_size=16).model.params for n in (1, 8)
-    )
+    one, many = (fitted("crbm", data, tmp_path / str(n), Run(devices=n), batch_size=16).model.params for n in (1, 8))
     assert np.abs(one.W).max() > 0.02
     for a, b in zip(one, many, strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-5)

@@ -138,9 +138,7 @@ def test_a_sweep_from_where_sgd_ends_gains_almost_nothing_on_movielens_100k(data
     """Less than 0.1 %, with the tuned recipe's decay; of MovieLens 1M, 60 epochs of the rate 0.06, it is 0.037 %."""
     table = reading.read([data_dir / "ml-100k" / "u1.base"])
     catalogue, data = table.catalogue, table.ratings
-    config = pmf.Config(
-        catalogue.num_users, catalogue.num_items, mean=float(data.stars.mean()), init_scale=0.01
-    )
+    config = pmf.Config(catalogue.num_users, catalogue.num_items, mean=float(data.stars.mean()), init_scale=0.01)
     recipe, _ = pmf.RECIPES["tuned"]
     recipe = dataclasses.replace(recipe, batch_size=100, epochs=300, rate={"*": 0.05})
     params = pmf.init(jax.random.key(0), config)

@@ -102,9 +102,7 @@ def test_a_folder_that_cannot_be_used_is_one_warning(tmp_path, broken):
     (folder, hit, _), err = call(home)
     assert (folder, hit) == ("None", "False")
     assert len(err) == 1
-    assert err[0].startswith(
-        f"tool: warning: compiled programs are not saved for the next run: {home}/jax-mnih: "
-    )
+    assert err[0].startswith(f"tool: warning: compiled programs are not saved for the next run: {home}/jax-mnih: ")
 
 
 def test_a_folder_that_may_not_be_written_is_one_warning(tmp_path, monkeypatch):

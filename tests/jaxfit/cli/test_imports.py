@@ -11,9 +11,7 @@ SLOW = ("jax", "jaxlib", "optax", "orbax", "scipy", "pyarrow", "matplotlib")
 def imported(code):
     """The slow packages that a program imports, in a process of its own."""
     script = f"import sys\n{code}\nprint(*[name for name in {SLOW} if name in sys.modules])"
-    return subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    ).stdout.split()
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
 
 
 @pytest.mark.parametrize(

@@ -66,9 +66,7 @@ def exchanges(folder):
 
 
 def kill(path, how, moment):
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, path, how, moment], stdout=subprocess.PIPE
-    ) as writer:
+    with subprocess.Popen([sys.executable, "-c", WRITER, path, how, moment], stdout=subprocess.PIPE) as writer:
         assert writer.stdout.readline() == b"now\n"
         writer.send_signal(signal.SIGKILL)
 

@@ -32,18 +32,12 @@ def test_a_models_manifest_lists_its_files(model):
     assert list(listed["sha256"]) == ["config.json", "parameters/manifest.json", "vocabulary.txt"]
     assert listed["size"]["vocabulary.txt"] == 4
     below = json.loads((model / "parameters" / "manifest.json").read_text())
-    files = {
-        p.relative_to(model / "parameters").as_posix()
-        for p in (model / "parameters").rglob("*")
-        if p.is_file()
-    }
+    files = {p.relative_to(model / "parameters").as_posix() for p in (model / "parameters").rglob("*") if p.is_file()}
     assert set(below["sha256"]) == set(below["size"]) == files - {"manifest.json"}
     np.testing.assert_array_equal(checkpoint.load_model(model / "parameters", ARRAYS)["a"], ARRAYS["a"])
 
 
-@pytest.mark.parametrize(
-    "name", ["config.json", "vocabulary.txt", "parameters/manifest.json", "parameters/state.json"]
-)
+@pytest.mark.parametrize("name", ["config.json", "vocabulary.txt", "parameters/manifest.json", "parameters/state.json"])
 @pytest.mark.parametrize("harm", ["longer", "other", "gone"])
 def test_a_changed_file_is_named(model, name, harm):
     path = model / name

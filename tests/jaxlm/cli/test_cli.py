@@ -44,9 +44,7 @@ def test_eval_sums_the_models_event_log_probabilities(place, call, call_json, ki
     expected = model.event_log_probs(model.encode(words)).sum()
     assert result["log_prob"] == pytest.approx(expected, rel=1e-6)
     assert result["perplexity"] == pytest.approx(math.exp(-expected / len(words)), rel=1e-6)
-    assert f"perplexity       {result['perplexity']:.2f}" in call(
-        "eval", place / kind, "--text", place / "test.txt"
-    )
+    assert f"perplexity       {result['perplexity']:.2f}" in call("eval", place / kind, "--text", place / "test.txt")
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -58,9 +56,7 @@ def test_score_is_the_sum_over_each_line(place, call, monkeypatch, kind):
     np.testing.assert_allclose(scores, model.scores(sentences), atol=2e-6)
     # word by word, each from the whole distribution after those before it on the line
     words = [word if word in model.vocabulary.ids else "<unk>" for word in sentences[2].split()]
-    chain = sum(
-        model.log_prob(words[:i])[model.vocabulary.ids[word]] for i, word in enumerate([*words, "<eos>"])
-    )
+    chain = sum(model.log_prob(words[:i])[model.vocabulary.ids[word]] for i, word in enumerate([*words, "<eos>"]))
     assert scores[2] == pytest.approx(chain / LN10, rel=1e-5)
 
 
@@ -169,14 +165,10 @@ def test_models_that_number_the_same_words_differently_can_be_mixed(place, call_
     (tmp_path / "words.txt").write_text("".join(f"{line.split()[0]}\n" for line in reversed(words)))
     reordered = tmp_path / "other.txt"
     reordered.write_text((place / "valid.txt").read_text() * 2 + (place / "train.txt").read_text())
-    call_json(
-        "train", "kn", "--train", reordered, "--vocab", tmp_path / "words.txt", "--out", tmp_path / "kn"
-    )
+    call_json("train", "kn", "--train", reordered, "--vocab", tmp_path / "words.txt", "--out", tmp_path / "kn")
     other = jaxlm.load(tmp_path / "kn")
     assert other.vocabulary.words != jaxlm.load(place / "kn").vocabulary.words
-    mixed = call_json(
-        "eval", place / "lbl", "--text", place / "test.txt", "--mix", tmp_path / "kn", "--weight", 0
-    )
+    mixed = call_json("eval", place / "lbl", "--text", place / "test.txt", "--mix", tmp_path / "kn", "--weight", 0)
     alone = call_json("eval", tmp_path / "kn", "--text", place / "test.txt")
     assert mixed["perplexity"] == pytest.approx(alone["perplexity"], rel=1e-9)
 

@@ -152,9 +152,7 @@ def test_models_of_different_words_cannot_be_mixed(place, call, complaint, tmp_p
 
 
 def test_a_full_disk_loses_nothing_and_training_resumes(place, capsys, monkeypatch, tmp_path):
-    files = [
-        argument for name in ("train", "valid") for argument in (f"--{name}", str(place / f"{name}.txt"))
-    ]
+    files = [argument for name in ("train", "valid") for argument in (f"--{name}", str(place / f"{name}.txt"))]
     command = ["train", "lbl", *files, "--min-count", "2", *SMALL, "--out", str(tmp_path / "lbl")]
     sync = atomic._sync
 
@@ -183,9 +181,7 @@ def test_a_full_disk_loses_nothing_and_training_resumes(place, capsys, monkeypat
     assert "jaxlm: warning: " in capsys.readouterr().err
     environment = jaxlm.load(tmp_path / "lbl").info["environment"]
     assert (environment["matmul_precision"], environment["jax"]) == ("highest", jax.__version__)
-    for found, expected in zip(
-        jaxlm.load(tmp_path / "lbl").params, jaxlm.load(place / "lbl").params, strict=True
-    ):
+    for found, expected in zip(jaxlm.load(tmp_path / "lbl").params, jaxlm.load(place / "lbl").params, strict=True):
         np.testing.assert_array_equal(found, expected)
     assert (tmp_path / "lbl" / "journal.jsonl").read_bytes() == (place / "lbl" / "journal.jsonl").read_bytes()
 
@@ -194,9 +190,7 @@ def test_warnings_are_one_line(tmp_path, capsys):
     (tmp_path / "tiny.txt").write_text("a b\nb a\na a\n")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert (
-            main(["train", "kn", "--train", str(tmp_path / "tiny.txt"), "--out", str(tmp_path / "kn")]) == 0
-        )
+        assert main(["train", "kn", "--train", str(tmp_path / "tiny.txt"), "--out", str(tmp_path / "kn")]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert lines
     assert all(line.startswith("jaxlm: warning: ") for line in lines)
@@ -210,9 +204,7 @@ def test_a_bug_stays_a_traceback(place, monkeypatch):
 
 def test_a_closed_standard_output_is_no_error(place):
     command = f"{sys.executable} -m jaxlm.cli.main sample {place}/kn --lines 2000 | head -n 1"
-    done = subprocess.run(
-        ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True
-    )
+    done = subprocess.run(["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"], capture_output=True, text=True)
     assert done.returncode == 141
     assert done.stderr == ""
 

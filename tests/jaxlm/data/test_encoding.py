@@ -218,9 +218,7 @@ def test_invalid_file_names_encodings_and_sizes_are_refused(tmp_path):
 def test_full_disk_is_a_user_error(tmp_path):
     (tmp_path / "ids.part").symlink_to("/dev/full")
     path = write(tmp_path / "t", "a b c\n")
-    with pytest.raises(
-        UserError, match=r"the ids cannot be written: No space left .* - free some disk space"
-    ):
+    with pytest.raises(UserError, match=r"the ids cannot be written: No space left .* - free some disk space"):
         build([path], out=tmp_path / "ids")
 
 
@@ -239,12 +237,8 @@ def test_unknown_word_is_refused_by_a_closed_vocabulary(tmp_path):
 
 def test_preprocessing_splits_punctuation_and_replaces_numbers():
     prepare = Reading(lower=True, numbers=True, punctuation=True).prepare
-    text = (
-        """He didn't pay $1,000.50 -- "well-known" in 1995--for B2 (or 3/4), etc... 'twas <unk> 1st 10:30."""
-    )
-    expected = (
-        """he didn't pay $ N -- " well-known " in N -- for b2 ( or N ) , etc ... ' twas <unk> 1st N ."""
-    )
+    text = """He didn't pay $1,000.50 -- "well-known" in 1995--for B2 (or 3/4), etc... 'twas <unk> 1st 10:30."""
+    expected = """he didn't pay $ N -- " well-known " in N -- for b2 ( or N ) , etc ... ' twas <unk> 1st N ."""
     assert prepare(text).split() == expected.split()
     assert Reading(numbers=True).prepare("-3 +4.5 5, a7 8\n9") == "N N 5, a7 N\nN"
     assert Reading().prepare(text) == text

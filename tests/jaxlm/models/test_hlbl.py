@@ -182,9 +182,7 @@ gradient = jax.jit(hlbl.gradient, static_argnums=4)
 def scaled(params):
     """The parameters as the engine stores them: weights are scale * value."""
     scales = hlbl.Params(R=0.5, C=1.0, Q=3.0, b=0.25)
-    return hlbl.Params(
-        *(Weights(p / s, jnp.asarray(s), None, None) for p, s in zip(params, scales, strict=True))
-    )
+    return hlbl.Params(*(Weights(p / s, jnp.asarray(s), None, None) for p, s in zip(params, scales, strict=True)))
 
 
 @ALL_TREES

@@ -24,9 +24,7 @@ def random_params(config, seed=0, dtype=None):
     """Parameters large enough that every probability matters."""
     p = lbl.init(jax.random.key(seed), config, np.arange(1, config.num_words + 1))
     keys = jax.random.split(jax.random.key(seed + 1), 3)
-    return lbl.Params(
-        *(0.7 * jax.random.normal(k, x.shape, dtype or x.dtype) for k, x in zip(keys, p, strict=True))
-    )
+    return lbl.Params(*(0.7 * jax.random.normal(k, x.shape, dtype or x.dtype) for k, x in zip(keys, p, strict=True)))
 
 
 def config(**options):
@@ -131,9 +129,7 @@ def test_score_is_minus_log_prob_of_the_word(monkeypatch):
 def test_normaliser_survives_logits_that_overflow_exp():
     R = jnp.array([[300.0], [-300.0], [0.0]])
     x = jnp.array([[1.0], [-1.0]])
-    value, grads = jax.value_and_grad(softmax.sum_log_normalizer, (0, 1, 2, 3))(
-        R, jnp.zeros(3), x, jnp.ones(2)
-    )
+    value, grads = jax.value_and_grad(softmax.sum_log_normalizer, (0, 1, 2, 3))(R, jnp.zeros(3), x, jnp.ones(2))
     assert value == 600.0
     np.testing.assert_array_equal(grads[0], [[1.0], [-1.0], [0.0]])
     np.testing.assert_array_equal(grads[1], [1.0, 1.0, 0.0])
@@ -157,9 +153,7 @@ def test_untrained_biases_give_the_base_rates():
     counts = np.array([5, 3, 2, 1, 1, 1, 0])
     p = lbl.init(jax.random.key(0), config(), counts)
     p = p._replace(R=jnp.zeros_like(p.R), C=jnp.zeros_like(p.C))
-    np.testing.assert_allclose(
-        np.exp(lbl.log_prob(p, jnp.zeros(C, jnp.int32))), np.maximum(counts, 1) / 14, rtol=1e-6
-    )
+    np.testing.assert_allclose(np.exp(lbl.log_prob(p, jnp.zeros(C, jnp.int32))), np.maximum(counts, 1) / 14, rtol=1e-6)
 
 
 @pytest.mark.parametrize("across_lines", [True, False])

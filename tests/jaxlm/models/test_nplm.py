@@ -104,9 +104,7 @@ def test_batch_gradient_equals_finite_differences(float64, direct):
 @pytest.mark.parametrize("entries", [20, 10**6], ids=lambda n: f"{n}-entries-a-block")
 @pytest.mark.parametrize(("dropout", "feature_dropout"), [(0.0, 0.0), (0.5, 0.4)])
 @pytest.mark.parametrize("direct", [False, True])
-def test_batch_loss_equals_the_sum_of_the_specification(
-    monkeypatch, entries, dropout, feature_dropout, direct
-):
+def test_batch_loss_equals_the_sum_of_the_specification(monkeypatch, entries, dropout, feature_dropout, direct):
     """Value and gradients, with padding, repeated words, and blocks that do not divide the minibatch."""
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", entries)
     cfg, size = config(dropout=dropout, feature_dropout=feature_dropout, direct=direct), 10
@@ -170,9 +168,7 @@ def test_direct_connections_alone_can_be_a_log_bilinear_model(float64):
     W = jnp.einsum("wj,ijk->wik", R, C_).reshape(N_W, C * D)
     p = p._replace(R=R, U=jnp.append(jnp.zeros((N_W, N_H)), W, axis=1), b=b)
     batch = random_batch(9)
-    np.testing.assert_allclose(
-        nplm.score(p, batch, cfg), lbl.score(lbl.Params(R, C_, b), batch, linear), rtol=1e-12
-    )
+    np.testing.assert_allclose(nplm.score(p, batch, cfg), lbl.score(lbl.Params(R, C_, b), batch, linear), rtol=1e-12)
 
 
 def test_small_activations_make_the_hidden_layer_linear_and_large_ones_saturate_it(float64):
@@ -194,9 +190,7 @@ def test_order_of_the_context_matters_and_position_i_uses_the_i_th_block_of_H():
     cfg = config()
     p = random_params(cfg)
     only_last = p._replace(H=p.H.at[:, : (C - 1) * D].set(0))
-    a, b, c = (
-        nplm.log_prob(only_last, jnp.array(context), cfg) for context in ([0, 1, 2], [5, 4, 2], [0, 1, 3])
-    )
+    a, b, c = (nplm.log_prob(only_last, jnp.array(context), cfg) for context in ([0, 1, 2], [5, 4, 2], [0, 1, 3]))
     np.testing.assert_array_equal(a, b)
     assert float(jnp.abs(a - c).max()) > 0.01
 

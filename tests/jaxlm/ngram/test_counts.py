@@ -75,9 +75,7 @@ def test_last_line_may_lack_its_end():
 @pytest.mark.parametrize("order", [0, -1, 10])
 @pytest.mark.parametrize("train", [good_turing.train, kneser_ney.train])
 def test_orders_outside_1_to_9_are_refused(text, train, order):
-    with pytest.raises(
-        UserError, match=rf"invalid n-gram order {order} \(--order\) - choose an order from 1 to 9"
-    ):
+    with pytest.raises(UserError, match=rf"invalid n-gram order {order} \(--order\) - choose an order from 1 to 9"):
         train(text, VOCAB_SIZE, EOS, order)
 
 

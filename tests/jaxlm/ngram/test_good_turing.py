@@ -59,9 +59,7 @@ def long_text() -> np.ndarray:
     """A text with n-grams seen 1 to 8 times at each order, so that the discounts are defined."""
     import jax
 
-    words = jax.random.categorical(
-        jax.random.key(3), -1.3 * np.log(np.arange(1, VOCAB_SIZE)), shape=(30_000,)
-    )
+    words = jax.random.categorical(jax.random.key(3), -1.3 * np.log(np.arange(1, VOCAB_SIZE)), shape=(30_000,))
     return np.append(np.asarray(words, np.int32), np.int32(EOS))
 
 

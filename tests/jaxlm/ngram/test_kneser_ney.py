@@ -33,8 +33,7 @@ class KneserNeyByWord:
         for gram in raw:
             before[gram[1:]].add(gram[0])
         self.a = {
-            gram: c if len(gram) == order or gram[0] == vocab_size else len(before[gram])
-            for gram, c in raw.items()
+            gram: c if len(gram) == order or gram[0] == vocab_size else len(before[gram]) for gram, c in raw.items()
         }
         self.followers = collections.defaultdict(list)
         for gram in self.a:

@@ -77,9 +77,7 @@ def test_large_vocabularies_give_consistent_scores(text, smoothing):
     large = train(smoothing, spread, 100_000, EOS, 3)
     scores = large.event_log_probs(spread[:200])
     distributions = [large.log_prob([EOS, *spread[:i]]) for i in range(200)]
-    np.testing.assert_allclose(
-        [d[w] for d, w in zip(distributions, spread, strict=False)], scores, rtol=1e-12
-    )
+    np.testing.assert_allclose([d[w] for d, w in zip(distributions, spread, strict=False)], scores, rtol=1e-12)
     np.testing.assert_allclose([np.sum(np.exp(d)) for d in distributions], 1, rtol=1e-9)
 
 

@@ -13,9 +13,7 @@ def test_nearest_equals_brute_force():
     R[3] = 0
     found = nearest(unit_vectors(R), 7, top=4)
     cosines = {
-        i: 0.0 if i == 3 else R[i] @ R[7] / np.linalg.norm(R[i]) / np.linalg.norm(R[7])
-        for i in range(20)
-        if i != 7
+        i: 0.0 if i == 3 else R[i] @ R[7] / np.linalg.norm(R[i]) / np.linalg.norm(R[7]) for i in range(20) if i != 7
     }
     assert found.ids.tolist() == sorted(cosines, key=cosines.get, reverse=True)[:4]
     np.testing.assert_allclose(found.cosines, [cosines[i] for i in found.ids], rtol=1e-12)
@@ -24,9 +22,7 @@ def test_nearest_equals_brute_force():
 
 def test_the_table_is_normalised_once_for_many_words(place, monkeypatch, capsys):
     calls = []
-    monkeypatch.setattr(
-        words.neighbours, "unit_vectors", lambda table: calls.append(1) or unit_vectors(table)
-    )
+    monkeypatch.setattr(words.neighbours, "unit_vectors", lambda table: calls.append(1) or unit_vectors(table))
     assert main(["neighbours", str(place / "lbl"), "he", "she", "tea", "--top", "2"]) == 0
     assert capsys.readouterr().out.count("\n") == 3
     assert len(calls) == 1

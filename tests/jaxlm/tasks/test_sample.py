@@ -19,9 +19,7 @@ def unigram(p=P):
     with np.errstate(divide="ignore"):
         log_p = np.log(p)
     predicts = PredictsWords(lambda model, history: log_p, lambda model, ids, fresh_lines: log_p[ids])
-    record = LanguageModel(
-        name="toy", about="", source="", config=object, fitting=None, capabilities=(predicts,)
-    )
+    record = LanguageModel(name="toy", about="", source="", config=object, fitting=None, capabilities=(predicts,))
     return Model(record, Vocabulary(WORDS), None, None, {})
 
 

@@ -69,9 +69,7 @@ def test_epsilon_zero_gives_one_code_and_larger_epsilon_more():
 )
 def test_words_within_the_band_of_epsilon_go_to_both_sides(monkeypatch, epsilon, both):
     p = np.array([0.001, 0.11, 0.5, 0.74, 0.89, 0.98, 0.999])
-    monkeypatch.setattr(
-        trees, "log_odds", lambda unit, words, sizes, order: np.log(p[words] / (1 - p[words]))
-    )
+    monkeypatch.setattr(trees, "log_odds", lambda unit, words, sizes, order: np.log(p[words] / (1 - p[words])))
     tree = trees.cluster(KEY, np.eye(7), "adaptive", epsilon)
     left, right = (below(tree, child) for child in tree.children[0])
     assert left & right == both
@@ -158,14 +156,11 @@ def code_lengths_of_all_trees(words: tuple) -> set[tuple]:
     return found
 
 
-@pytest.mark.parametrize(
-    "counts", [[5, 1], [1, 1, 1], [0, 0, 0, 7], [13, 2, 3, 5, 8, 1], [1, 2, 4, 8, 16, 32]]
-)
+@pytest.mark.parametrize("counts", [[5, 1], [1, 1, 1], [0, 0, 0, 7], [13, 2, 3, 5, 8, 1], [1, 2, 4, 8, 16, 32]])
 def test_huffman_tree_has_the_least_mean_code_length(counts):
     counts = np.array(counts)
     best = min(
-        sum(counts[w] * n for w, n in lengths)
-        for lengths in code_lengths_of_all_trees(tuple(range(len(counts))))
+        sum(counts[w] * n for w, n in lengths) for lengths in code_lengths_of_all_trees(tuple(range(len(counts))))
     )
     assert depths(trees.huffman(counts)) @ counts == best
 
@@ -202,11 +197,7 @@ def test_joined_tree_contains_the_given_trees():
 def test_copies_are_independent_unless_replicated():
     tree = make_tree(copies=2)
     codes = [
-        sorted(
-            (word, tuple(sign for _, sign in steps[1:]))
-            for word, steps in walk(tree)
-            if steps[0] == (0, side)
-        )
+        sorted((word, tuple(sign for _, sign in steps[1:])) for word, steps in walk(tree) if steps[0] == (0, side))
         for side in (1, -1)
     ]
     assert codes[0] != codes[1]

@@ -54,9 +54,7 @@ def test_damaged_files_are_refused(tmp_path):
     np.save(tmp_path / "array.npy", np.zeros(3))
     np.savez(tmp_path / "pickle.npz", version=1, num_words=3, children=np.array([None, {}], object))
     np.savez(tmp_path / "other.npz", weights=np.zeros(3))
-    np.savez(
-        tmp_path / "shapes.npz", version=np.ones(2, int), num_words=2.5, children=np.zeros((1, 2), np.int32)
-    )
+    np.savez(tmp_path / "shapes.npz", version=np.ones(2, int), num_words=2.5, children=np.zeros((1, 2), np.int32))
     for name in ("array.npy", "pickle.npz", "other.npz", "shapes.npz"):
         with pytest.raises(UserError, match="not a tree file"):
             tree_file.load(tmp_path / name)

@@ -1,5 +1,6 @@
 """The stop rule: when rates drop and when a training ends, as a pure function of its progress and validation score."""
 
+import math
 from typing import NamedTuple
 
 from jaxfit.recipe import Recipe

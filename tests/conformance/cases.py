@@ -90,9 +90,7 @@ class Case(NamedTuple):
         if recipe:
             options["epochs"] = EPOCHS
         options |= {} if self.is_first else {"solver": self.fitting.name}
-        return [
-            text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))
-        ]
+        return [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
 
     def argv(self, place, out):
         """The command that trains the model."""

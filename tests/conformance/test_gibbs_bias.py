@@ -31,9 +31,7 @@ def fitted(data, directory, seed=1):
 
 def test_the_mean_of_the_samples_is_the_posterior_mean(data, tmp_path):
     model = fitted(data, tmp_path / "m")
-    exact = bias.solve(
-        data.train, bias.Config(60, 25, mean=model.config.mean, decay_users=4.0, decay_items=4.0)
-    )
+    exact = bias.solve(data.train, bias.Config(60, 25, mean=model.config.mean, decay_users=4.0, decay_items=4.0))
     difference = np.concatenate([model.params.b - exact.b, model.params.c - exact.c])
     # 350 samples of standard deviation 0.1 to 0.3, correlated
     assert np.sqrt(np.mean(difference**2)) < 0.04

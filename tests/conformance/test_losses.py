@@ -127,9 +127,7 @@ def computed(place):
             weights = jax.tree.map(lambda x: tables.create(x, optax.identity(), by_rows=True), params)
             rates, decays = (jax.tree.map(lambda x, c=c: jnp.float32(c), params) for c in (rate, 0))
             moved = program.visits.visit(weights, data, example, rates, decays, config)[2]
-            by = jax.tree.map(
-                lambda w, x: (x - tables.whole(w)) / rate, moved, params, is_leaf=tables.is_weights
-            )
+            by = jax.tree.map(lambda w, x: (x - tables.whole(w)) / rate, moved, params, is_leaf=tables.is_weights)
             one = batch_of(example[None], capacities[1], None, False)
             return by, jax.grad(lambda p: loss(p, one, jnp.ones(1), None, None)[0])(params)
 
@@ -168,9 +166,7 @@ def test_loss_of_a_minibatch_is_the_sum_over_its_examples(case, computed):
 def test_loss_of_a_minibatch_is_the_sum_of_the_specification(case, computed):
     found = computed(case).found
     if "specification" not in found:
-        pytest.skip(
-            "its specification takes other examples than those of its batches: see the model's own tests"
-        )
+        pytest.skip("its specification takes other examples than those of its batches: see the model's own tests")
     close(found["loss"], found["specification"])
 
 
@@ -193,9 +189,7 @@ def test_gradient_is_that_of_the_loss(case, computed):
         close(it.found["own gradient"], (it.found["grads"], it.found["metrics"]))
     if it.found["visit"] is not None:
         assert_same(*it.found["visit"], rtol=0.05, atol=0.02)
-    assert not draws or "own gradient" in it.found, (
-        "a loss that samples needs a test of its gradient of its own"
-    )
+    assert not draws or "own gradient" in it.found, "a loss that samples needs a test of its gradient of its own"
 
 
 def test_training_reports_what_validation_does(case, computed):

@@ -38,14 +38,10 @@ def prepare(key, data, rated, config, recipe):
         return Params(b, draw(keys[1], item, centred - b[user], config.num_items))
 
     def error(params, ratings=data.valid):
-        return float(
-            jnp.mean((ratings.stars - bias.predict(params, ratings.user, ratings.item, config)) ** 2)
-        )
+        return float(jnp.mean((ratings.stars - bias.predict(params, ratings.user, ratings.item, config)) ** 2))
 
     start = Params(jnp.zeros(config.num_users), jnp.zeros(config.num_items))
-    return Sweeps(
-        start, sweep, lambda params: error(params, data.train), error, mean_after=recipe.epochs // 8
-    )
+    return Sweeps(start, sweep, lambda params: error(params, data.train), error, mean_after=recipe.epochs // 8)
 
 
 def fold_in(params, config, users, decay):

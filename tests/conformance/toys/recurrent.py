@@ -86,9 +86,7 @@ def event_log_probs(model, ids, fresh_lines):
 
         return jax.lax.scan(step, jnp.zeros(model.config.num_features), (before, word))[1]
 
-    return -np.asarray(
-        nats(model.params, np.concatenate([[model.vocabulary.eos], ids[:-1]]), ids), np.float64
-    )
+    return -np.asarray(nats(model.params, np.concatenate([[model.vocabulary.eos], ids[:-1]]), ids), np.float64)
 
 
 def log_prob(model, history):

@@ -4,10 +4,8 @@ A model is added by its file and one line of `MODELS`: the module and the name o
 model's module, and JAX with it, is imported when its record is first asked for.
 """
 
-import importlib
-
-from jaxcf.contract import Capability, RatingModel
-from jaxfit.errors import UserError
+from jaxcf.contract import RatingModel
+from jaxfit.registry import Registry
 
 MODELS = {
     "user-bias": "jaxcf.models.bias:USER_BIAS",
@@ -20,40 +18,5 @@ MODELS = {
     "rbm": "jaxcf.models.rbm.model:RBM",
     "crbm": "jaxcf.models.crbm:CRBM",
 }
-
-
-def names() -> tuple[str, ...]:
-    """Return the models' names."""
-    return tuple(MODELS)
-
-
-def get(name: str, where: object | None = None) -> RatingModel:
-    """Import the record of a model.
-
-    Raises:
-        UserError: no model has this name; the message lists those there are, and names `where`.
-    """
-    if name not in MODELS:
-        advice = f"choose from {', '.join(MODELS)}; language models are for jaxlm"
-        raise UserError(f"there is no rating model {name!r}", where, advice)
-    module, _, attribute = MODELS[name].partition(":")
-    return getattr(importlib.import_module(module), attribute)
-
-
-def require(model: RatingModel, kind: type[Capability], task: str, where: object | None = None) -> Capability:
-    """Return the model's capability of this class, which a task needs.
-
-    Raises:
-        UserError: the model does not have it; the message names `task` and `where`, and says which models do.
-    """
-    found = model.capability(kind)
-    if found is None:
-        able = [name for name in MODELS if get(name).capability(kind) is not None]
-        offers = kind.offers  # type: ignore[attr-defined]
-        raise UserError(f"{task} needs {offers}; {model.name} has none", where, f"use {_listed(able)}")
-    return found
-
-
-def _listed(words: list[str]) -> str:
-    """List words in a sentence: "a, b or c"."""
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+_REGISTRY: Registry[RatingModel] = Registry("rating model", MODELS, "language models are for jaxlm")
+names, get, require = _REGISTRY.names, _REGISTRY.get, _REGISTRY.require

@@ -23,7 +23,8 @@ def after_epoch(progress: Progress, score: float, recipe: Recipe) -> Progress:
     """Return the progress after an epoch with this validation score; a lower score is better.
 
     When the score has not improved for `patience` epochs, the rate drops; after the last drop, training ends instead.
-    With `anneal` all epochs are run.
+    With `anneal` all epochs are run. Training also ends after `epochs` epochs. The result of a training is its best
+    epoch's parameters (`fit`); `trainer.rates` applies the drops, `loop.make_run` the cosine of `anneal`.
     """
     improved = score < progress.best
     if improved:

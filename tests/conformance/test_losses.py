@@ -19,7 +19,6 @@ from jaxfit.bucketing import capacity
 from jaxfit.program import Carried
 from jaxfit.state import streams
 from jaxlm.contract import structure_argument
-from jaxlm.train_by_sgd import word_counts
 
 B, STEP = 8, 0.02
 WEIGHT = np.array([1, 0.5, 2, 1, 0, 1, 0.25, 1], np.float32)
@@ -34,7 +33,7 @@ def setup(case, place):
         config = case.record.configure(data.catalogue, float(np.mean(data.train.stars)), fields)
         return case.fitting.prepare(key, data, NO_PAIRS, config)[:3]
     words, structure, fitting = place.corpus.vocabulary, case.record.structure, case.fitting
-    counts = word_counts(place.corpus)
+    counts = place.corpus.word_counts()
     built = structure and structure.stand_in(structure.options(), len(words), counts)
     config, more = case.record.configure(len(words), built, fields), structure_argument(built)
     data = fitting.texts(config, words.eos, *more)(place.corpus.train)

@@ -70,7 +70,7 @@ def _count(record: LanguageModel, corpus: Corpus, directory: Path, overrides: Ma
     """Estimate a model by counting."""
     fitting = record.fitting
     assert isinstance(fitting, ByCounting)
-    if metadata.begun(directory):
+    if metadata.begun(directory) or (directory / metadata.CONFIG).exists():
         raise UserError("another model is there", directory, "choose another --out")
     vocabulary = corpus.vocabulary
     config = record.configure(len(vocabulary), None, overrides)

@@ -44,7 +44,8 @@ def shards(mesh: Mesh | None) -> int:
 def replicate(tree: Any, mesh: Mesh | None) -> Any:
     """Put arrays on every device; all processes give equal ones."""
     if mesh is None:
-        return jax.device_put(tree, None)
+        # committed to the device, as restored arrays are: a resumed training finds what the first one compiled
+        return jax.device_put(tree, jax.config.jax_default_device or jax.local_devices()[0])  # type: ignore[attr-defined]
     everywhere = NamedSharding(mesh, WHOLE)
     if not mesh.is_multi_process:
         return jax.device_put(tree, everywhere)
@@ -61,7 +62,8 @@ def replicate(tree: Any, mesh: Mesh | None) -> Any:
 def split(tree: Any, mesh: Mesh | None) -> Any:
     """Split the first axis of arrays over the devices; all processes give equal, whole arrays."""
     if mesh is None:
-        return jax.device_put(tree, None)
+        # committed to the device, as restored arrays are: a resumed training finds what the first one compiled
+        return jax.device_put(tree, jax.config.jax_default_device or jax.local_devices()[0])  # type: ignore[attr-defined]
     parts = NamedSharding(mesh, SHARDED)
 
     def place(array: Any) -> jax.Array:

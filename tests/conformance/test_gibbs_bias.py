@@ -16,7 +16,7 @@ from toys.gibbs_bias import MODEL
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    monkeypatch.setitem(models.MODELS, MODEL.name, "gibbs_bias:MODEL")
+    monkeypatch.setitem(models.MODELS, MODEL.name, "toys.gibbs_bias:MODEL")
 
 
 @pytest.fixture(scope="module")

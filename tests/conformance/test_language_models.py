@@ -47,6 +47,7 @@ def test_distributions_sum_to_one_and_are_what_texts_are_scored_by(case, place, 
 
 
 @of(CASES)
+@pytest.mark.filterwarnings("ignore:Good-Turing", "ignore:Kneser-Ney")
 def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):
     record = {"model": case.record.name, "words": len(place.corpus.vocabulary)}
     model, ids = case.load(trained(case)), place.corpus.valid

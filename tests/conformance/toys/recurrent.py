@@ -68,12 +68,26 @@ def batch_loss(params, given, weight, keys, config):
     return weight @ nats, {"perplexity": Mean(weight @ nats, weight @ events)}, carry
 
 
+def num_windows(data):
+    return len(data.word)
+
+
+def num_events(data):
+    return int(jnp.sum(data.word >= 0))
+
+
+def gather(data, index, capacity, config):
+    return jax.tree.map(lambda x: x[index], data)
+
+
+def start(config):
+    return jnp.zeros(config.num_features)
+
+
 def program(config):
     return Program(
-        config=config, size=lambda data: len(data.word), loss=batch_loss, score=score,
-        batch=lambda data, index, capacity, config: jax.tree.map(lambda x: x[index], data),
-        metric=Metric("perplexity", np.exp), events=lambda data: int(jnp.sum(data.word >= 0)),
-        sequential=Sequential(lambda config: jnp.zeros(config.num_features)),
+        config=config, size=num_windows, batch=gather, loss=batch_loss, score=score, events=num_events,
+        metric=Metric("perplexity", np.exp), sequential=Sequential(start),
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ NEEDS = {"eval": PredictsWords, "score": PredictsWords, "next": PredictsWords, "
 
 
 def of(cases):
-    return pytest.mark.parametrize("case", cases, ids=str)
+    return pytest.mark.parametrize("case", cases, ids=str, scope="module")
 
 
 @of(PREDICTING)

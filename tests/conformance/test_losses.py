@@ -154,7 +154,7 @@ def computed(place):
     return of
 
 
-pytestmark = pytest.mark.parametrize("case", CASES, ids=str)
+pytestmark = pytest.mark.parametrize("case", CASES, ids=str, scope="module")  # one case after another
 
 
 def close(one, other):

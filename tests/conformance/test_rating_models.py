@@ -22,7 +22,7 @@ from jaxfit.errors import UserError
 from jaxlm.trained_model import named_arrays
 
 CASES = [case for case in every() if case.package is jaxcf]
-pytestmark = pytest.mark.parametrize("case", CASES, ids=str)
+pytestmark = pytest.mark.parametrize("case", CASES, ids=str, scope="module")  # one case after another
 
 
 def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):

@@ -67,7 +67,7 @@ def _killed(case, place, part):
     return steps[-1]
 
 
-pytestmark = pytest.mark.parametrize("case", CASES, ids=str)
+pytestmark = pytest.mark.parametrize("case", CASES, ids=str, scope="module")  # one case after another
 
 
 def test_resume_within_an_epoch_matches_the_uninterrupted_run(case, resumed):

@@ -1,13 +1,13 @@
 """A toy: biases of users and items drawn from their posterior by Gibbs sampling; its mean is kept."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxcf.contract import BySweeps, FoldsIn, PredictsRatings, RatingModel, SweepRecipe, Sweeps
 from jaxcf.models import bias
+from jaxcf.models.bias import Params
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,6 @@ class Config:
     num_items: int
     mean: float
     precision: float = 4.0  # of the prior, in units of the noise's
-
-
-class Params(NamedTuple):
-    b: jax.Array
-    c: jax.Array
 
 
 def prepare(key, data, rated, config, recipe):

@@ -7,16 +7,11 @@ import numpy as np
 import pytest
 
 import jaxcf
-from jaxcf import models, train
+from jaxcf import train
 from jaxcf.cli import main as cli
 from jaxcf.data.synthetic import Planted, planted
 from jaxcf.models import bias
 from toys.gibbs_bias import MODEL
-
-
-@pytest.fixture(autouse=True)
-def registered(monkeypatch):
-    monkeypatch.setitem(models.MODELS, MODEL.name, "toys.gibbs_bias:MODEL")
 
 
 @pytest.fixture(scope="module")

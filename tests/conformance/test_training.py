@@ -80,7 +80,7 @@ def test_resume_within_an_epoch_matches_the_uninterrupted_run(case, resumed):
 def test_equal_programs_share_what_is_compiled_once_for_all_chunks_and_epochs(case, resumed):
     it = resumed(case)
     assert it.made == 0  # by the resumed training, beside the killed one's
-    assert it.compiled["run"] <= 1  # none if restored arrays are placed as new ones are
+    assert it.compiled["run"] == 0  # in what was left of two epochs, a step at a time
     assert it.compiled["sums"] <= 1
 
 

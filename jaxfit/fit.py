@@ -23,6 +23,7 @@ from jaxfit import state
 from jaxfit.bucketing import LAYOUT, capacity, capacity_step
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
+from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
 from jaxfit.loop import make_scores
 from jaxfit.program import Program
@@ -68,6 +69,7 @@ def scores(program: Program, params: Any, data: Any) -> np.ndarray:
     return np.asarray(run(params, data, jnp.int32(size)))[:size]
 
 
+@full_precision()
 def fit(
     program: Program,
     params: Any,

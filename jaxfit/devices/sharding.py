@@ -59,7 +59,7 @@ def replicate(tree: Any, mesh: Mesh | None) -> Any:
 
 
 def _on_one_device(tree: Any) -> Any:
-    """Put arrays on JAX's default device, committed as restored arrays are: a resumed training compiles nothing anew."""
+    """Put arrays on JAX's default device, committed as restored arrays are: a resume compiles nothing anew."""
     device = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
     return jax.device_put(tree, jax.local_devices(backend=device)[0] if isinstance(device, str) else device)
 

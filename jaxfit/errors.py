@@ -27,3 +27,11 @@ def suggestion(given: str, known: Iterable[str]) -> str:
     known = list(known)
     close = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
     return f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
+
+
+def require_fields(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise a UserError for the first given name that is not one of the known fields of a configuration."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise UserError(f"the configuration has no field {name!r}", do=f"choose from {', '.join(known)}")

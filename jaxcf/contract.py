@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings
-from jaxfit.errors import UserError
+from jaxfit.errors import UserError, require_fields
 from jaxfit.recipe import option
 
 if TYPE_CHECKING:
@@ -246,7 +246,11 @@ class RatingModel:
         """Return the Config of `chosen` fields, those that make it this model, and those that the data decide.
 
         mean: of the training ratings, in stars.
+
+        Raises:
+            UserError: a chosen field is none of the Config.
         """
+        require_fields(chosen, self.config.__dataclass_fields__)
         scale = catalogue.scale
         sizes = (catalogue.num_users, catalogue.num_items, mean, scale.levels, scale.low, scale.step)
         of_data = dict(zip(FROM_DATA, sizes, strict=True))

@@ -34,7 +34,7 @@ from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir.atomic import replacing
-from jaxfit.run_dir.metadata import PARAMETERS, read_info
+from jaxfit.run_dir.metadata import PARAMETERS, read_config, read_info
 
 CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
 
@@ -255,11 +255,7 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     if not (there and (info.get("finished") or unfinished)):
         do = "go on with it by --resume" + (", or add --unfinished (load: unfinished=True)" if there else "")
         raise UserError("the model's training has not finished", directory, do)
-    try:
-        config = record.config(**_tuples(info["config"]))
-    except TypeError as error:
-        what = f"the configuration is not that of {record.name}: {error}"
-        raise UserError(what, directory, "train the model again") from None
+    config = read_config(record.config, info, directory)
     saved = _arrays(directory / CATALOGUE)
     catalogue = Catalogue(saved["users"], saved["items"], Scale(*map(float, saved["scale"])))
     saved = _arrays(directory / KNOWN)
@@ -284,11 +280,6 @@ def _check_sizes(record: RatingModel, config: Any, catalogue: Catalogue, known: 
             if len(index) and not 0 <= index.min() <= index.max() < number:
                 what = "known ratings are of users or items that the catalogue does not have"
                 raise UserError(what, directory / KNOWN, "train the model again")
-
-
-def _tuples(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
-            for name, value in config.items()}  # fmt: skip
 
 
 def _arrays(path: Path) -> Mapping[str, np.ndarray]:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
+from jaxfit.errors import require_fields
+
 if TYPE_CHECKING:
     from jaxfit.program import Program
     from jaxfit.recipe import Recipe
@@ -174,10 +176,15 @@ class LanguageModel:
         return tuple(f.name for f in fields(self.config) if f.default is f.default_factory is MISSING)
 
     def configure(self, num_words: int, structure: Any, overrides: Mapping[str, Any]) -> Any:
-        """Return the Config for a vocabulary of `num_words` words, over a structure if the model has one."""
+        """Return the Config for a vocabulary of `num_words` words, over a structure if the model has one.
+
+        Raises:
+            UserError: an override is of no field that can be chosen.
+        """
         decided = {"num_words": num_words} if "num_words" in self.fields_from_data else {}
         if self.structure is not None:
             decided |= self.structure.fields(structure)
+        require_fields(overrides, (f.name for f in fields(self.config) if f.name not in decided))
         return self.config(**decided, **overrides)
 
 

@@ -13,8 +13,7 @@ from benchmarks.core import record
 from benchmarks.core.store import Store
 from benchmarks.core.timing import cold_compilation
 from benchmarks.speed import throughput
-from jaxfit.cli import command
-from jaxfit.errors import UserError
+from jaxfit.errors import UserError, suggestion
 
 # measured beside other programs, bare loops or each other: a module each, whose `measure(peers)` returns figures
 COMPARED = ("lbl", "hlbl", "pmf", "cpmf", "rbm", "netflix")
@@ -36,7 +35,7 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
     """Measure, and record in `speed.json`; what was recorded of others before stays."""
     for name in chosen:
         if name not in names():
-            raise UserError(f"no speed is measured of {name!r}", do=command.suggestion(name, names()))
+            raise UserError(f"no speed is measured of {name!r}", do=suggestion(name, names()))
     path = out / "speed.json"
     result = record.read(path) or {"figures": {}, "environment": {}}
     jax.config.update("jax_default_matmul_precision", "highest")  # as the commands that train have it

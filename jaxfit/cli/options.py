@@ -11,8 +11,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from jaxfit.cli.command import suggestion
-from jaxfit.errors import UserError
+from jaxfit.errors import UserError, suggestion
 from jaxfit.recipe import parse_per_parameter
 
 

@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
+from jaxfit.run_dir import json_text
 
 PIECE = 1 << 24  # bytes of a broadcast
 
@@ -112,7 +113,8 @@ def require_same(known: Mapping[str, Any]) -> None:
     """Raise a UserError, on every process, unless `known` is the same on all of them."""
     if not several():
         return
-    mine, first = json.loads(json.dumps(known)), agreed(known)
+    mine = json_text.plain(known)
+    first = agreed(mine)
     differing = [name for name in mine if first.get(name) != mine[name]]
     if anywhere(bool(differing)):
         what = f"its {differing[0]} is not that of process 0" if differing else "another one trains something else"

@@ -59,7 +59,7 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
     """Return parameters before training (§4.6.1): small Gaussians, and biases that give the base rates.
 
-    node_biases: [nodes], of `tree_paths.node_biases`.
+    node_biases: [nodes], of `jaxlm.trees.paths.node_biases`.
     Differs: C is small Gaussians around 1/c, where §4.6.1 draws all weights around 0: Eq. 4.7 would then begin
     with a product of two near-zero factors, whose gradients are near zero as well.
     """

@@ -92,7 +92,7 @@ def _positive(text: str) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; returns the exit status."""
-    return command.run("benchmarks", parser, arguments)
+    return command.run("benchmarks", parser, arguments, cached=True)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ class PredictsRatings:
 class PredictsExactly:
     """The model predicts exactly, for any users, where its other predictions are an approximation."""
 
-    offers: ClassVar[str] = "exact predictions beside approximate ones"
+    offers: ClassVar[str] = "exact predictions in addition to approximate ones"
     predictor: Callable[[Any, Any, KnownUsers], Predictor]
 
 
@@ -200,7 +200,6 @@ class RatingModel:
         about: a noun phrase for the help.
         source: the paper and section that it is from.
         config: frozen dataclass of all that shapes the model; the data decide its fields named in FROM_DATA.
-        params: class of its parameters.
         shapes: config -> the parameters' shapes, as `jax.ShapeDtypeStruct`s.
         recipes: name -> how it is fitted (a Recipe, a SweepRecipe, None for a closed form) and fields of Config.
         fitting: the ways in which it can be fitted, the first by default.
@@ -212,7 +211,6 @@ class RatingModel:
     about: str
     source: str
     config: type[Any]
-    params: type[Any]
     shapes: Callable[[Any], Any]
     recipes: Mapping[str, tuple[Any, dict[str, Any]]]
     fitting: tuple[Fitting, ...]

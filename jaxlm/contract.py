@@ -1,7 +1,7 @@
 """The contract between a language model and everything that trains, loads, queries or exports it.
 
 A model file ends with one record, `MODEL = LanguageModel(...)`, and the registry (`jaxlm.models`) has one line for it.
-The record says how the model is fitted, what it can do (its *capabilities*), and what it needs beside its parameters
+The record says how the model is fitted, what it can do (its *capabilities*), and what it needs besides its parameters
 (its *structure*). Commands ask a model for a capability, never for its name.
 
 Nothing here imports JAX, so that n-gram models do without it.
@@ -62,7 +62,7 @@ class ByCounting:
 
 @dataclass(frozen=True, kw_only=True)
 class Structure:
-    """What a model needs beside its parameters and builds from the corpus before training, such as a tree over words.
+    """What a model needs besides its parameters and builds from the corpus before training, such as a tree over words.
 
     Attributes:
         name: what it is called in messages, in the help and in `config.json`.
@@ -154,7 +154,7 @@ class LanguageModel:
         fitting: how its parameters are found; None for models that are only read.
         capabilities: what it can do, each at most once.
         recipes: for fitting by SGD: name -> (recipe, overrides of Config); "tuned" is the default.
-        structure: what it needs beside its parameters, if anything.
+        structure: what it needs besides its parameters, if anything.
     """
 
     name: str

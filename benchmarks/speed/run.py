@@ -1,4 +1,4 @@
-"""`python -m benchmarks speed`: how fast models train, beside peers and this machine's limits."""
+"""`python -m benchmarks speed`: how fast models train, compared with peers and this machine's limits."""
 
 import importlib
 import os
@@ -15,7 +15,7 @@ from benchmarks.core.timing import cold_compilation
 from benchmarks.speed import throughput
 from jaxfit.errors import UserError, suggestion
 
-# measured beside other programs, bare loops or each other: a module each, whose `measure(peers)` returns figures
+# measured against other programs, bare loops or each other: a module each, whose `measure(peers)` returns figures
 COMPARED = ("lbl", "hlbl", "pmf", "cpmf", "rbm", "netflix")
 LONG = ("netflix",)  # many minutes: only when it is named
 SCALE = "cpu"  # of models that are not compared
@@ -48,7 +48,7 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
 
 
 def _measured(chosen: list[str], peers: bool) -> Iterator[dict[str, Any]]:
-    """Measure each comparison, then all other models together; figures as they come."""
+    """Measure each comparison, then all other models in alternating rounds; yield figures as they come."""
     for name in (name for name in chosen if name in COMPARED):
         yield {name: importlib.import_module(f"benchmarks.speed.{name}").measure(peers=peers)}
     if others := [name for name in chosen if name not in COMPARED]:

@@ -78,7 +78,7 @@ def number(
         except ValueError:
             value = None
         if value is None or not least <= value <= high or value >= below:
-            raise UserError(f"{text!r} will not do", option, f"give {what} {span}")
+            raise UserError(f"invalid value {text!r}", option, f"give {what} {span}")
         return value
 
     return read

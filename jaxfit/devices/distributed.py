@@ -62,7 +62,7 @@ def join(how: Join) -> None:
         raise UserError(what, "--process-id", f"count from 0 to {how.num_processes - 1}")
     if not auto and not re.fullmatch(r".+:\d+", how.coordinator or ""):
         advice = "give HOST:PORT of process 0, or auto"
-        raise UserError(f"{how.coordinator!r} will not do", "--coordinator", advice)
+        raise UserError(f"invalid value {how.coordinator!r}", "--coordinator", advice)
     # this service would catch SIGTERM, by which a process is asked to end
     jax.config.update("jax_enable_preemption_service", False)
     try:

@@ -35,8 +35,8 @@ def run_info(args: argparse.Namespace) -> None:
     history = Journal(directory).lines() if (directory / CONFIG).exists() else []
     if args.json:
         print_json({
-            "command": "info", "model": args.directory, **model.info, "words": len(model.vocabulary),
-            "sizes": shown, "history": history,
+            "command": "info", "directory": args.directory, "model": model.name, **model.info,
+            "words": len(model.vocabulary), "sizes": shown, "history": history,
         })  # fmt: skip
         return
     print(f"model         {model.name}, {len(model.vocabulary):,} words")

@@ -30,12 +30,16 @@ def add(parser: Parser) -> None:
     known: Any = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
     for name in models.names():
         usage = f"jaxlm train {name} --train FILE… --out DIR [options]"
-        chosen = known.add_parser(name, help=lambda name=name: models.get(name).about, usage=usage)
+        chosen = known.add_parser(name, help=lambda name=name: _about(models.get(name)), usage=usage)
         chosen.add_options = lambda parser, name=name: _add_options(parser, models.get(name))
 
 
+def _about(model: LanguageModel) -> str:
+    return f"{model.about} ({model.source})"
+
+
 def _add_options(parser: Parser, model: LanguageModel) -> None:
-    parser.description = f"Train {model.about}."
+    parser.description = f"Train {_about(model)}."
     parser.set_defaults(run=run)
     add_text(parser, carves=isinstance(model.fitting, BySGD))
     add_model(parser, model)

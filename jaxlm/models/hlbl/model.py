@@ -211,7 +211,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 
 MODEL = LanguageModel(
     name="hlbl",
-    about="the hierarchical log-bilinear model and its tree over words (thesis, 4.3)",
+    about="the hierarchical log-bilinear model and its tree over words",
     source="Mnih 2010, §4.3",
     config=Config,
     recipes=RECIPES,

@@ -34,7 +34,7 @@ def parser() -> command.Parser:
     run.add_argument("--show", action="store_true", help="show every model's training")
     run.add_argument("--json", action="store_true", help="end with one line of JSON")
 
-    fast = parsers.add_parser("speed", help="measure training speed, beside peers and the machine's limits")
+    fast = parsers.add_parser("speed", help="measure training speed, against peers and the machine's limits")
     fast.set_defaults(run=commands.speed)
     known, long = ", ".join(speed.names()), ", ".join(speed.LONG)
     fast.add_argument("names", nargs="*", metavar="NAME", help=f"of {known} (default: all but {long})")
@@ -92,7 +92,7 @@ def _positive(text: str) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; returns the exit status."""
-    return command.run("benchmarks", parser, arguments)
+    return command.run("benchmarks", parser, arguments, cached=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from benchmarks.data import fetch, sets
 from benchmarks.speed import profile as tracing
 from benchmarks.speed import run as speeds
 from jaxfit.cli import command
-from jaxfit.errors import UserError
+from jaxfit.errors import UserError, suggestion
 
 
 def list_all(args: argparse.Namespace) -> None:
@@ -79,7 +79,7 @@ def _chosen(args: argparse.Namespace) -> list[Table]:
         if name not in known:
             if name in registry.engine_models():
                 raise UserError(f"{name} is a model, not a table", do="add --dry-run, or name a table")
-            raise UserError(f"there is no table {name!r}", do=command.suggestion(name, [*known, "all"]))
+            raise UserError(f"there is no table {name!r}", do=suggestion(name, [*known, "all"]))
         if not _fits(args, known[name]):
             choices = ", ".join(known[name].suite.data_sets)
             raise UserError(f"{name} is not made on {args.data}", "--data", f"choose {choices}")

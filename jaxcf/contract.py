@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings
-from jaxfit.errors import UserError
+from jaxfit.errors import UserError, require_fields
 from jaxfit.recipe import option
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class PredictsRatings:
 class PredictsExactly:
     """The model predicts exactly, for any users, where its other predictions are an approximation."""
 
-    offers: ClassVar[str] = "exact predictions beside approximate ones"
+    offers: ClassVar[str] = "exact predictions in addition to approximate ones"
     predictor: Callable[[Any, Any, KnownUsers], Predictor]
 
 
@@ -200,7 +200,6 @@ class RatingModel:
         about: a noun phrase for the help.
         source: the paper and section that it is from.
         config: frozen dataclass of all that shapes the model; the data decide its fields named in FROM_DATA.
-        params: class of its parameters.
         shapes: config -> the parameters' shapes, as `jax.ShapeDtypeStruct`s.
         recipes: name -> how it is fitted (a Recipe, a SweepRecipe, None for a closed form) and fields of Config.
         fitting: the ways in which it can be fitted, the first by default.
@@ -212,7 +211,6 @@ class RatingModel:
     about: str
     source: str
     config: type[Any]
-    params: type[Any]
     shapes: Callable[[Any], Any]
     recipes: Mapping[str, tuple[Any, dict[str, Any]]]
     fitting: tuple[Fitting, ...]
@@ -246,7 +244,11 @@ class RatingModel:
         """Return the Config of `chosen` fields, those that make it this model, and those that the data decide.
 
         mean: of the training ratings, in stars.
+
+        Raises:
+            UserError: a chosen field is none of the Config.
         """
+        require_fields(chosen, self.config.__dataclass_fields__)
         scale = catalogue.scale
         sizes = (catalogue.num_users, catalogue.num_items, mean, scale.levels, scale.low, scale.step)
         of_data = dict(zip(FROM_DATA, sizes, strict=True))

@@ -32,9 +32,9 @@ from jaxcf.models import get, require
 from jaxcf.models.pairwise import PAIRS_AT_ONCE
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
-from jaxfit.run_dir import checkpoint
+from jaxfit.run_dir import checkpoint, manifest
 from jaxfit.run_dir.atomic import replacing
-from jaxfit.run_dir.metadata import PARAMETERS, read_info
+from jaxfit.run_dir.metadata import PARAMETERS, read_config, read_info
 
 CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
 
@@ -250,19 +250,16 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     """
     directory = Path(directory)
     info = read_info(directory)
+    manifest.require_whole(directory)
     record = get(info["model"], directory)
     there = (directory / PARAMETERS).is_dir()
     if not (there and (info.get("finished") or unfinished)):
         do = "go on with it by --resume" + (", or add --unfinished (load: unfinished=True)" if there else "")
         raise UserError("the model's training has not finished", directory, do)
-    try:
-        config = record.config(**_tuples(info["config"]))
-    except TypeError as error:
-        what = f"the configuration is not that of {record.name}: {error}"
-        raise UserError(what, directory, "train the model again") from None
-    saved = _arrays(directory / CATALOGUE)
+    config = read_config(record.config, info, directory)
+    saved = _arrays(directory / CATALOGUE, "users", "items", "scale")
     catalogue = Catalogue(saved["users"], saved["items"], Scale(*map(float, saved["scale"])))
-    saved = _arrays(directory / KNOWN)
+    saved = _arrays(directory / KNOWN, "user", "item", "stars", "rated_user", "rated_item")
     known = KnownUsers(
         catalogue.num_users,
         Ratings(saved["user"], saved["item"], saved["stars"]),
@@ -286,14 +283,11 @@ def _check_sizes(record: RatingModel, config: Any, catalogue: Catalogue, known: 
                 raise UserError(what, directory / KNOWN, "train the model again")
 
 
-def _tuples(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
-            for name, value in config.items()}  # fmt: skip
-
-
-def _arrays(path: Path) -> Mapping[str, np.ndarray]:
+def _arrays(path: Path, *names: str) -> Mapping[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
+            if missing := [name for name in names if name not in file]:
+                raise UserError(f"the model is damaged: it has no {missing[0]}", path, "train it again")
             return dict(file)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise UserError(f"the model is damaged: {error}", path, "train it again") from error

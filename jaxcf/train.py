@@ -6,7 +6,6 @@ and rated pairs, which predictions start from) and what training writes. Everyth
 """
 
 import hashlib
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -69,7 +68,7 @@ def train(
         recipe: the name of one of the model's recipes, whose overrides of Config are then included; or a Recipe, or
             what else the model's recipes hold; None for a closed form.
         config: fields of the model's Config that differ from its defaults.
-        rated: for models that use rated items, who rated what beside the training ratings.
+        rated: for models that use rated items, who rated what, in addition to the training ratings.
         seed: of all random draws.
         run: how training by the engine is run.
         solver: the way of fitting, by default the model's first.
@@ -130,10 +129,7 @@ class _Place:
         }  # fmt: skip
         seconds = {"solve": time.perf_counter() - began}
         self.write_known()
-        parameters = self.directory / folder.PARAMETERS
-        if parameters.exists():  # of a run that was killed before it wrote its configuration
-            shutil.rmtree(parameters)
-        checkpoint.write(parameters, params, {})
+        checkpoint.write(self.directory / folder.PARAMETERS, params, {})
         folder.write_info(self.directory, info)
         return Trained(self.model(params, info), "done", seconds)
 

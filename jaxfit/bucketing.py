@@ -50,9 +50,9 @@ class Buckets(NamedTuple):
     """Which examples share a compiled program, throughout a training.
 
     Attributes:
-        costs: int[N] or int[N, kinds], entries of each example.
+        costs: int[N] or int[N, lists], entries of each example.
         of: int8[N], each example's bucket.
-        usual: for each bucket the capacity, for each kind of entries, that nearly all shards of its minibatches need.
+        usual: for each bucket the capacity, for each list of entries, that nearly all shards of its minibatches need.
     """
 
     costs: np.ndarray
@@ -67,7 +67,7 @@ def capacity(costs: np.ndarray | None, visits: np.ndarray, shard_size: int) -> C
     compiles to the same program.
 
     Args:
-        costs: [N] or [N, kinds], entries of each example; None where examples are of one size.
+        costs: [N] or [N, lists], entries of each example; None where examples are of one size.
         visits: the examples in order, fillers of the last minibatch included.
         shard_size: examples of a minibatch on each device.
     """

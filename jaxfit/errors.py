@@ -1,5 +1,8 @@
 """The exception for a mistake of the user, which a command reports in one line; bugs stay tracebacks."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class UserError(Exception):
     """Bad input: a command prints it as one line and ends with exit status 2.
@@ -17,3 +20,18 @@ class UserError(Exception):
     def __str__(self) -> str:
         where = f" ({self.where})" if self.where else ""
         return f"{self.what}{where}" + (f" - {self.do}" if self.do else "")
+
+
+def suggestion(given: str, known: Iterable[str]) -> str:
+    """What to do about a name that is not known: the most similar one, or all of them."""
+    known = list(known)
+    close = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
+
+
+def require_fields(given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise a UserError for the first given name that is not one of the known fields of a configuration."""
+    known = list(known)
+    for name in given:
+        if name not in known:
+            raise UserError(f"the configuration has no field {name!r}", do=f"choose from {', '.join(known)}")

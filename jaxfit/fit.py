@@ -23,6 +23,7 @@ from jaxfit import state
 from jaxfit.bucketing import LAYOUT, capacity, capacity_step
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
+from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
 from jaxfit.loop import make_scores
 from jaxfit.program import Program
@@ -68,6 +69,7 @@ def scores(program: Program, params: Any, data: Any) -> np.ndarray:
     return np.asarray(run(params, data, jnp.int32(size)))[:size]
 
 
+@full_precision()
 def fit(
     program: Program,
     params: Any,
@@ -204,7 +206,7 @@ def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None)
     score = processes.agreed(validation.mean(state.current(trainer.state)))
     if not np.isfinite(score):  # no loss has been computed since the last step
         _stop(f"the validation score is not finite after step {int(trainer.state.step) - 1}", directory)
-    first, *others = (metric.name for metric in program.training_metrics)
+    first, *others = (metric.name for metric in program.loss_metrics)
     line = {
         "epoch": progress.epoch,
         "step": int(trainer.state.step),
@@ -221,7 +223,7 @@ def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None)
 
 def _described(line: dict[str, Any], program: Program) -> str:
     """The line that is printed after an epoch."""
-    first, *others = program.training_metrics
+    first, *others = program.loss_metrics
     training = [(first, line["train"]), *((metric, line[f"train {metric.name}"]) for metric in others)]
     said = ", ".join(f"{metric.name} {metric.read(value):.2f}" for metric, value in training)
     metric = program.metric

@@ -32,7 +32,7 @@ class Metric(NamedTuple):
 
 
 LOSS = Metric("loss", float)
-Metrics = Mapping[str, Mean]  # by the names of a program's `training_metrics`
+Metrics = Mapping[str, Mean]  # by the names of a program's `loss_metrics`
 
 
 class Carried(NamedTuple):
@@ -129,7 +129,7 @@ class Program:
         score: (params, batch, config) -> float32[B]: what validation averages, without noise: the sum over each
             example's events.
         metric: how the mean score is shown.
-        training_metrics: how the means in the Metrics of `loss` are shown; (metric,) by default.
+        training_metrics: how the means in the Metrics of `loss` are shown; (): by `metric`. Read it as `loss_metrics`.
         events: (data) -> int: how many events (words, ratings) scores are averaged over; None: one for each example.
         at_step: (batch, key, fraction, config) -> batch: in training, the minibatch with what depends on the step. The
             key is equal on all devices, for noise that a minibatch shares; fraction: float32 scalar, the part of
@@ -160,9 +160,12 @@ class Program:
     sequential: Sequential | None = None
 
     def __post_init__(self) -> None:
-        if not self.training_metrics:
-            object.__setattr__(self, "training_metrics", (self.metric,))
         validate(self)
+
+    @property
+    def loss_metrics(self) -> tuple[Metric, ...]:
+        """How the means in the Metrics of `loss` are shown."""
+        return self.training_metrics or (self.metric,)
 
     def gathered(self, params: Any, batch: Any) -> Any:
         """What `loss` reads of whole parameters: `tables.Gathered` rows for a sparse program, else params."""
@@ -175,7 +178,7 @@ class Program:
 
 def validate(program: Program) -> None:
     """Raise ValueError if parts of a program exclude each other."""
-    names = [metric.name for metric in program.training_metrics]
+    names = [metric.name for metric in program.loss_metrics]
     own_gradient = program.sparse is not None and program.sparse.gradient is not None
     touched = program.decay.when == "when-touched"
     faults = {
@@ -191,6 +194,9 @@ def validate(program: Program) -> None:
         "groups of examples must cost alike": program.group_size > 1 and program.ragged is not None,
         "sequential examples are visited in order, and cost alike": program.sequential is not None
         and (program.group_size > 1 or program.ragged is not None or program.visits is not None),
+        "visits take the place of a program's own gradient, and do not see what depends on the step": (
+            program.visits is not None and (own_gradient or program.at_step is not None)
+        ),
         "a program's own gradient does not return a carry": program.sequential is not None and own_gradient,
     }
     for what, wrong in faults.items():

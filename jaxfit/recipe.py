@@ -38,8 +38,7 @@ class Recipe:
     epochs: int = option(help="passes over the data at most", unit="epochs")
     rate: Mapping[str, float] = option(help="learning rate: 0.01, or 0.01,b=0.1 per parameter")
     decay: Mapping[str, float] = option(
-        help="weight decay λ, of words in w <- w (1 - ηλ) each step, of ratings as --prior says: 1e-5, or "
-        "1e-5,b=0 per parameter"
+        help="weight decay λ; the model says when it is applied: 1e-5, or 1e-5,b=0 per parameter"
     )
     anneal: bool = option(False, "let the rate fall to 0 as half a cosine")
     drops: tuple[float, ...] = option((), "factors of the rate, each entered when validation stops improving")

@@ -18,7 +18,7 @@ class Registry(Generic[Model]):
     Attributes:
         what: what they are called in messages, "language model".
         models: name -> "module:ATTRIBUTE" of the record.
-        advice: what else to say to who asks for an unknown model.
+        advice: appended to the error for an unknown model.
     """
 
     what: str

@@ -1,4 +1,4 @@
-"""What changes in training: the arrays of a step, the progress between steps, and the rule that ends training."""
+"""The arrays that change in training, and its metrics."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ class State(NamedTuple):
     Attributes:
         weights: like params, a `tables.Weights` for each array.
         step: int32, the number of steps taken.
-        metrics: of the epoch so far, a Mean of `Sum`s for each of the program's `training_metrics`.
+        metrics: of the epoch so far, a Mean of `Sum`s for each of the program's `loss_metrics`.
         bad_step: int32, the first step whose loss was not finite; -1 if there is none.
         carry: of each stream of a sequential program, [B, …]; None for other programs.
     """
@@ -111,7 +111,7 @@ def no_metrics(program: Program) -> dict[str, Mean]:
     def zero() -> Sum:  # new arrays each time, as the state is donated
         return Sum(jnp.zeros((), jnp.float32), jnp.zeros((), jnp.float32))
 
-    return {metric.name: Mean(zero(), zero()) for metric in program.training_metrics}
+    return {metric.name: Mean(zero(), zero()) for metric in program.loss_metrics}
 
 
 def add_metrics(sums: dict[str, Mean], step: Metrics, factor: Array | float) -> dict[str, Mean]:

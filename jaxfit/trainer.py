@@ -159,7 +159,7 @@ class Trainer:
     def read_means(self) -> str:
         """The training metrics of the epoch so far, for the progress bar."""
         means = state.means(self.state)
-        return ", ".join(f"{m.name} {m.read(means[m.name]):.4f}" for m in self.program.training_metrics)
+        return ", ".join(f"{m.name} {m.read(means[m.name]):.4f}" for m in self.program.loss_metrics)
 
     def one_copy(self) -> State:
         """The state on this process' first device, including the carry of all streams."""

@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 from jaxfit import __version__
+from jaxfit.errors import UserError
 
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model, load
 
-__all__ = ["Model", "__version__", "load"]
+__all__ = ["Model", "UserError", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfit import fit
-from jaxfit.devices.precision import full_precision
 from jaxfit.program import Metric, Program
 from jaxlm.contract import PredictsWords
 from jaxlm.data.contexts import Text, gather_contexts, pad
@@ -82,8 +81,7 @@ def predicts_from_context(log_prob: Callable[..., jax.Array]) -> PredictsWords:
     compiled = jax.jit(log_prob, static_argnums=2)
 
     def of_history(model: Model, history: np.ndarray) -> np.ndarray:
-        with full_precision():
-            return np.asarray(compiled(model.params, _last(model, history), model.config, *arrays(model)))
+        return np.asarray(compiled(model.params, _last(model, history), model.config, *arrays(model)))
 
     return PredictsWords(of_history, _score_events)
 
@@ -107,6 +105,5 @@ def _score_events(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarra
         return np.zeros(0)
     config = replace(model.config, across_lines=False) if fresh_lines else model.config
     assert model.texts is not None
-    with full_precision():
-        program = model.record.fitting.program(config)  # type: ignore[union-attr]
-        return -fit.scores(program, model.params, model.texts(ids)).astype(np.float64)
+    program = model.record.fitting.program(config)  # type: ignore[union-attr]
+    return -fit.scores(program, model.params, model.texts(ids)).astype(np.float64)

@@ -1,7 +1,7 @@
 """The contract between a language model and everything that trains, loads, queries or exports it.
 
 A model file ends with one record, `MODEL = LanguageModel(...)`, and the registry (`jaxlm.models`) has one line for it.
-The record says how the model is fitted, what it can do (its *capabilities*), and what it needs beside its parameters
+The record says how the model is fitted, what it can do (its *capabilities*), and what it needs besides its parameters
 (its *structure*). Commands ask a model for a capability, never for its name.
 
 Nothing here imports JAX, so that n-gram models do without it.
@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
+
+from jaxfit.errors import require_fields
 
 if TYPE_CHECKING:
     from jaxfit.program import Program
@@ -60,7 +62,7 @@ class ByCounting:
 
 @dataclass(frozen=True, kw_only=True)
 class Structure:
-    """What a model needs beside its parameters and builds from the corpus before training, such as a tree over words.
+    """What a model needs besides its parameters and builds from the corpus before training, such as a tree over words.
 
     Attributes:
         name: what it is called in messages, in the help and in `config.json`.
@@ -152,7 +154,7 @@ class LanguageModel:
         fitting: how its parameters are found; None for models that are only read.
         capabilities: what it can do, each at most once.
         recipes: for fitting by SGD: name -> (recipe, overrides of Config); "tuned" is the default.
-        structure: what it needs beside its parameters, if anything.
+        structure: what it needs besides its parameters, if anything.
     """
 
     name: str
@@ -174,10 +176,15 @@ class LanguageModel:
         return tuple(f.name for f in fields(self.config) if f.default is f.default_factory is MISSING)
 
     def configure(self, num_words: int, structure: Any, overrides: Mapping[str, Any]) -> Any:
-        """Return the Config for a vocabulary of `num_words` words, over a structure if the model has one."""
+        """Return the Config for a vocabulary of `num_words` words, over a structure if the model has one.
+
+        Raises:
+            UserError: an override is of no field that can be chosen.
+        """
         decided = {"num_words": num_words} if "num_words" in self.fields_from_data else {}
         if self.structure is not None:
             decided |= self.structure.fields(structure)
+        require_fields(overrides, (f.name for f in fields(self.config) if f.name not in decided))
         return self.config(**decided, **overrides)
 
 

@@ -3,7 +3,6 @@
 Keys are fold_in(key(seed), n) with n = 0 for the initial parameters, 1 for training, 2 for the structure.
 """
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +15,7 @@ import numpy as np
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
-from jaxfit.run_dir import metadata, training
+from jaxfit.run_dir import json_text, metadata, training
 from jaxfit.run_dir.run import Run
 from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
 from jaxlm.data.corpus import Corpus
@@ -99,7 +98,7 @@ class _Training:
         if not (directory / metadata.CONFIG).exists():
             return None
         was = metadata.read_info(directory)
-        if any(was.get(name) != value for name, value in json.loads(json.dumps(known)).items()):
+        if any(was.get(name) != value for name, value in json_text.plain(known).items()):
             return None
         try:
             found = structure.load(directory, len(self.counts))

@@ -11,6 +11,7 @@ structure, as `tree.npz`, and what training writes (`checkpoint-*`, `journal.jso
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +21,7 @@ import numpy as np
 from jaxfit.errors import UserError
 from jaxfit.run_dir import manifest
 from jaxfit.run_dir.atomic import replacing
-from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_info
+from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_config, read_info
 from jaxlm import models
 from jaxlm.contract import (
     ByCounting,
@@ -81,7 +82,9 @@ class Model:
             UserError: an unknown word where the vocabulary has no <unk>; a model without a distribution.
         """
         words = context.split() if isinstance(context, str) else list(context)
-        return self.require(PredictsWords, "log_prob").log_prob(self, self.encode(words))
+        predicts = self.require(PredictsWords, "log_prob")
+        with self._precision():
+            return predicts.log_prob(self, self.encode(words))
 
     def event_log_probs(self, ids: np.ndarray, fresh_lines: bool = False) -> np.ndarray:
         """Return log-probabilities (nats) of every event of a text, given those before it: float64 [events].
@@ -91,7 +94,16 @@ class Model:
             fresh_lines: begin a neural model's context afresh at each line, as an n-gram model's always does.
         """
         predicts = self.require(PredictsWords, "event_log_probs")
-        return predicts.event_log_probs(self, np.asarray(ids, np.int32), fresh_lines)
+        with self._precision():
+            return predicts.event_log_probs(self, np.asarray(ids, np.int32), fresh_lines)
+
+    def _precision(self) -> AbstractContextManager[None]:
+        """Full precision for models that compute with JAX, which counted models do without."""
+        if not isinstance(self.record.fitting, BySGD):
+            return nullcontext()
+        from jaxfit.devices.precision import full_precision
+
+        return full_precision()
 
     def vectors(self) -> np.ndarray:
         """Return the feature vectors of all words: [N_w, N_f]; raises UserError for a model without them."""
@@ -177,15 +189,15 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
         record = arpa.MODEL
         return Model(record, Vocabulary(tuple(words)), record.config(), params, {"model": record.name})
     info = read_info(directory)
+    manifest.require_whole(directory)
     record = record_of(info, directory)
     vocabulary = Vocabulary.load(directory / VOCABULARY)
-    config = _config(record, info, directory)
+    config = read_config(record.config, info, directory)
     num_words = getattr(config, "num_words", len(vocabulary))
     if num_words != len(vocabulary):
         what = f"the vocabulary has {len(vocabulary):,} words and the configuration {num_words:,}"
         raise UserError(what, directory, "its files are of different models: train it again")
     if isinstance(record.fitting, ByCounting):
-        manifest.require_whole(directory)
         params = record.fitting.load(directory, len(vocabulary))
         return Model(record, vocabulary, config, params, info)
     if not (directory / PARAMETERS).is_dir() or not (info.get("finished") or unfinished):
@@ -213,14 +225,6 @@ def record_of(info: dict[str, Any], directory: Path) -> LanguageModel:
         raise UserError(f"{name!r} is no language model", directory, "if it predicts ratings, use jaxcf")
     advice = f"this version knows {', '.join(models.names())}"
     raise UserError(f"there is no language model {name!r}", directory / CONFIG, advice)
-
-
-def _config(record: LanguageModel, info: dict[str, Any], directory: Path) -> Any:
-    try:
-        return record.config(**info["config"])
-    except (KeyError, TypeError):
-        where = directory / CONFIG
-        raise UserError(f"not the configuration of a model {record.name}", where, "train it again") from None
 
 
 def _load_fitted(

@@ -11,6 +11,7 @@ from rich.table import Table as RichTable
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table, named
 from benchmarks.core.timing import EpochTimer, peak_memory
+from jaxfit.cli import compilation_cache
 
 VALIDATION = 1 / 3  # of a training step's time for each event: the gradient costs twice the loss
 
@@ -62,6 +63,7 @@ class DryRun:
         }
 
 
+@compilation_cache.disabled()
 def _measure(spec: Any, store: Store) -> dict[str, Any]:
     """Measure what the training of one model takes."""
     trainer = store.trainer(spec)

@@ -8,7 +8,7 @@ from benchmarks.core import record
 
 
 class About(NamedTuple):
-    """What a page says beside the record."""
+    """What a page says in addition to the record."""
 
     thesis_data: str  # what the thesis' figures are of
     size: str  # of the data, in words

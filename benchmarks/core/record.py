@@ -1,14 +1,13 @@
 """What a benchmark leaves behind: a record as JSON, row by row, and a Markdown table for people."""
 
 import json
-import math
 import subprocess
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jaxfit.errors import UserError
+from jaxfit.run_dir import json_text
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.provenance import environment as jaxfit_environment
 
@@ -48,20 +47,11 @@ def read(path: Path) -> dict[str, Any] | None:
 
 def write(path: Path, record: dict[str, Any], markdown: str) -> None:
     """Write a record and its Markdown table beside it; each is replaced whole."""
-    text = json.dumps(finite(record), indent=1, ensure_ascii=False, allow_nan=False)
+    text = json_text.dumps(record, indent=1, ensure_ascii=False)
     with replacing(path) as part:
         part.write_text(text + "\n", encoding="utf-8")
     with replacing(path.with_suffix(".md")) as part:
         part.write_text(markdown, encoding="utf-8")
-
-
-def finite(value: Any) -> Any:
-    """Replace every float that is not finite by None: JSON has no infinity."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {name: finite(inside) for name, inside in value.items()}
-    return [finite(inside) for inside in value] if isinstance(value, list | tuple) else value
 
 
 def number(value: float | None, digits: int = 1) -> str:

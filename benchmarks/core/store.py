@@ -22,6 +22,7 @@ from benchmarks.core import record, source
 from benchmarks.core.models import ListedModel
 from benchmarks.core.scale import Scale
 from jaxfit.errors import UserError
+from jaxfit.run_dir import json_text
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.journal import Journal
 from jaxfit.trainer import Trainer
@@ -77,7 +78,7 @@ class Store(ABC, Generic[S]):
     thesis_data: ClassVar[str]  # what the thesis' figures are of
     unit: ClassVar[str]  # of speeds
     substitutes: ClassVar[str] = ""  # in which way the models of a dry run differ from the trained ones
-    sources: ClassVar[tuple[str, ...]]  # modules that determine a result beside the model's own
+    sources: ClassVar[tuple[str, ...]]  # modules that determine a result in addition to the model's own
     name: str  # of the data
 
     def __init__(self, scale: Scale, recipe: str, work: Path, show: bool = False):
@@ -195,7 +196,7 @@ def _train(directory: Path, about: dict[str, Any], fit: Callable[[], Fitted]) ->
         "environment": record.environment(),
     }
     with replacing(directory / DONE) as path:
-        path.write_text(json.dumps(record.finite(info), indent=1, allow_nan=False))
+        path.write_text(json_text.dumps(info, indent=1))
     for line in said:
         print(f"  {about['label']}: {line}", file=sys.stderr)
     print(f"  trained {about['label']} in {seconds:.1f} s", file=sys.stderr, flush=True)

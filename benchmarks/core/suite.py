@@ -30,9 +30,7 @@ class Suite:
         self, scale: str, data: str | None, data_dir: Path | None, recipe: str, work: Path, show: bool = False
     ) -> Store:
         """Load a data set, None: the scale's own, and open the store of its models."""
-        # equal figures are wanted here, whatever a device's default; compiled programs are kept for the next run
+        # figures are to be equal, whatever a device's default
         jax.config.update("jax_default_matmul_precision", "highest")
-        jax.config.update("jax_compilation_cache_dir", str((work / "xla").absolute()))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
         chosen = self.scales[scale]
         return self.store_class(self.load(data or chosen.data, chosen, data_dir), chosen, recipe, work, show)

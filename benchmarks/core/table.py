@@ -21,7 +21,7 @@ IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of figures, ours beside the thesis'."""
+    """A column of figures, ours and the thesis'."""
 
     name: str
     title: str

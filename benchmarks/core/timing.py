@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 import jax
 import numpy as np
-from jax.experimental.compilation_cache import compilation_cache
 
+from jaxfit.cli import compilation_cache
 from jaxfit.state import means
 from jaxfit.trainer import Trainer
 
@@ -103,7 +103,7 @@ def medians(measures: Mapping[str, Callable[[], float]]) -> dict[str, float]:
 
 
 def copy_bandwidth(rounds: int = 3) -> float:
-    """Measure the bytes per second that all cores together read and write when they copy memory."""
+    """Measure the bytes per second that all cores read and write when they copy memory."""
     cores, size = os.cpu_count() or 1, COPIED
     pairs = [(np.ones(size // cores, np.uint8), np.zeros(size // cores, np.uint8)) for _ in range(cores)]
     seconds = []
@@ -126,12 +126,6 @@ def peak_memory() -> int:
 @contextmanager
 def cold_compilation() -> Iterator[None]:
     """Compile anew all that is compiled here, whatever was compiled before in this or in another process."""
-    before = jax.config.jax_enable_compilation_cache  # type: ignore[attr-defined]
     jax.clear_caches()
-    jax.config.update("jax_enable_compilation_cache", False)
-    compilation_cache.reset_cache()  # JAX looks at the option once only
-    try:
+    with compilation_cache.disabled():
         yield
-    finally:
-        jax.config.update("jax_enable_compilation_cache", before)
-        compilation_cache.reset_cache()

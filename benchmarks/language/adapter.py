@@ -17,7 +17,7 @@ from jaxlm.contract import BySGD, structure_argument
 from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import Trained
 
-SOURCES = ("jaxlm.train_by_sgd",)  # modules that determine a trained model, beside its own
+SOURCES = ("jaxlm.train_by_sgd",)  # modules that determine a trained model, in addition to its own
 
 
 @cache
@@ -28,7 +28,7 @@ def models() -> dict[str, ListedModel]:
         record = registry.get(name)
         fitting = "engine" if isinstance(record.fitting, BySGD) else "counting"
         module = entry.partition(":")[0]
-        listed[name] = ListedModel(name, record.about, record.source, module, fitting)  # type: ignore[arg-type]
+        listed[name] = ListedModel(name, record.about, record.source, module, fitting)
     return listed
 
 
@@ -41,7 +41,7 @@ def recipe(model: str, name: str, size: int) -> tuple[Recipe, dict[str, Any]]:
 
 
 def structure_options(model: str, **chosen: Any) -> Any:
-    """The options of what a model needs beside its parameters, such as a tree; None for models without."""
+    """The options of what a model needs besides its parameters, such as a tree; None for models without."""
     structure = registry.get(model).structure
     return None if structure is None else structure.options(**chosen)
 

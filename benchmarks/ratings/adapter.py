@@ -30,7 +30,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Run
 from jaxfit.trainer import Trainer
 
-SOURCES = ("jaxcf.train",)  # modules that determine a trained model, beside its own
+SOURCES = ("jaxcf.train",)  # modules that determine a trained model, in addition to its own
 NONE = NO_PAIRS
 
 
@@ -40,9 +40,10 @@ def models() -> dict[str, ListedModel]:
     listed = {}
     for name, entry in registry.MODELS.items():
         record = registry.get(name)
-        fitting = "engine" if isinstance(record.solver(), BySGD) else "closed form"
+        solver = record.solver()
+        fitting = "engine" if isinstance(solver, BySGD) else solver.name
         module = entry.partition(":")[0]
-        listed[name] = ListedModel(name, record.about, record.source, module, fitting)  # type: ignore[arg-type]
+        listed[name] = ListedModel(name, record.about, record.source, module, fitting)
     return listed
 
 
@@ -81,7 +82,7 @@ def train(
     seed: int,
     run: Run,
 ) -> Trained:
-    """Train a model in its folder; rated: pairs of user and item known beside the training ratings."""
+    """Train a model in its folder; rated: pairs of user and item known in addition to the training ratings."""
     return jaxcf_train.train(model, data, directory, recipe=recipe, config=config, rated=rated, seed=seed, run=run)
 
 

@@ -23,7 +23,7 @@ def measure(
 ) -> dict[str, Any]:
     """Measure seconds to validation errors, of the best of a grid, and ratings per second of a pass.
 
-    (`peers`: none; the programs beside PMF have no such model.)
+    (`peers`: none; the programs that PMF is compared with have no such model.)
     """
     problem = time_to_error.problem(ERRORS) if problem is None else problem
     sizes = [("num_features", rank) for rank in ranks]

@@ -1,4 +1,4 @@
-"""How fast the hierarchical model trains: beside the flat one, and beside bare reading and writing of rows.
+"""How fast the hierarchical model trains: compared with the flat one, and with bare reading and writing of rows.
 
 All are timed in turn, five times, in one process, and medians are compared: what else the machine does then
 hits all alike.
@@ -183,10 +183,10 @@ def bare_loop(tree: Tree, ids: np.ndarray, rows_per_word: int) -> Callable[[], f
 def measure(peers: bool = False) -> dict[str, Any]:
     """Measure HLBL training (100 features, context 5, batches of 1000) in words per second.
 
-    At 18,000 words with trees like the thesis' T1 and T7 (Table 4.3), beside LBL. Then with codes of 20
+    At 18,000 words with trees like the thesis' T1 and T7 (Table 4.3), compared with LBL. Then with codes of 20
     decisions for all of 10,000, 100,000 and 1,000,000 words: `time_vs_bare` is the time per word over that of
     a loop that only reads and writes as many rows of tables of the same sizes, drawn like the decisions;
-    `growth_vs_bare` is how much more than that loop's it has grown since 10,000 words. (`peers`: none.)
+    `growth_vs_bare` is its increase since 10,000 words over that loop's increase. (`peers`: none.)
     """
     corpus = speed_text(WORDS, EVENTS)
     timed = {

@@ -1,4 +1,4 @@
-"""How fast the log-bilinear model trains: beside PyTorch, and beside the machine's matrix products.
+"""How fast the log-bilinear model trains, compared with PyTorch and with the machine's matrix products.
 
 All are timed in turn, five times, in one process, and medians are compared: what else the machine does then
 hits all alike.
@@ -75,7 +75,7 @@ def matmul_rate() -> float:
 def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000) -> dict[str, Any]:
     """Measure LBL training (100 features, context 5) in words per second, and what it is compared with.
 
-    Ratios of medians: `vs_torch` beside the better of eager and compiled PyTorch with as many threads as
+    Ratios of medians: `vs_torch` to the better of eager and compiled PyTorch with as many threads as
     cores (listed as left out where it is not installed), `of_matmul_rate` of the float32 matrix-product rate.
     """
     out = missing("torch") if peers else None

@@ -1,4 +1,4 @@
-"""How fast PMF trains: to given validation errors, and over the ratings once, beside other factorizers."""
+"""How fast PMF trains: to given validation errors, and over the ratings once, compared with other factorizers."""
 
 import os
 from typing import Any

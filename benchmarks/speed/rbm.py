@@ -23,7 +23,7 @@ def measure(
 ) -> dict[str, Any]:
     """Measure seconds to validation errors with 100 hidden units, and ratings per second of a pass of CD-1.
 
-    (`peers`: none; the programs beside PMF have no such model for ratings.)
+    (`peers`: none; the programs that PMF is compared with have no such model for ratings.)
     """
     problem = time_to_error.problem(ERRORS) if problem is None else problem
     sizes = [("num_hidden", number) for number in hidden]

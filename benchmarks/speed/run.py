@@ -1,4 +1,4 @@
-"""`python -m benchmarks speed`: how fast models train, beside peers and this machine's limits."""
+"""`python -m benchmarks speed`: how fast models train, compared with peers and this machine's limits."""
 
 import importlib
 import os
@@ -13,10 +13,9 @@ from benchmarks.core import record
 from benchmarks.core.store import Store
 from benchmarks.core.timing import cold_compilation
 from benchmarks.speed import throughput
-from jaxfit.cli import command
-from jaxfit.errors import UserError
+from jaxfit.errors import UserError, suggestion
 
-# measured beside other programs, bare loops or each other: a module each, whose `measure(peers)` returns figures
+# measured against other programs, bare loops or each other: a module each, whose `measure(peers)` returns figures
 COMPARED = ("lbl", "hlbl", "pmf", "cpmf", "rbm", "netflix")
 LONG = ("netflix",)  # many minutes: only when it is named
 SCALE = "cpu"  # of models that are not compared
@@ -36,7 +35,7 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
     """Measure, and record in `speed.json`; what was recorded of others before stays."""
     for name in chosen:
         if name not in names():
-            raise UserError(f"no speed is measured of {name!r}", do=command.suggestion(name, names()))
+            raise UserError(f"no speed is measured of {name!r}", do=suggestion(name, names()))
     path = out / "speed.json"
     result = record.read(path) or {"figures": {}, "environment": {}}
     jax.config.update("jax_default_matmul_precision", "highest")  # as the commands that train have it
@@ -49,7 +48,7 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
 
 
 def _measured(chosen: list[str], peers: bool) -> Iterator[dict[str, Any]]:
-    """Measure each comparison, then all other models together; figures as they come."""
+    """Measure each comparison, then all other models in alternating rounds; yield figures as they come."""
     for name in (name for name in chosen if name in COMPARED):
         yield {name: importlib.import_module(f"benchmarks.speed.{name}").measure(peers=peers)}
     if others := [name for name in chosen if name not in COMPARED]:

@@ -6,8 +6,10 @@ from typing import Any
 from benchmarks.core.statistics import quartiles
 from benchmarks.core.store import Store
 from benchmarks.core.timing import EpochTimer, copy_bandwidth, interleaved, peak_memory
+from jaxfit.cli import compilation_cache
 
 
+@compilation_cache.disabled()
 def measure(stores: Mapping[str, Store]) -> dict[str, dict[str, Any]]:
     """Train some steps of each model, in alternating rounds.
 

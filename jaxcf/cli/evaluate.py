@@ -53,7 +53,7 @@ def add(parser: Parser) -> None:
 def run_eval(args: argparse.Namespace) -> None:
     """Evaluate predictions on files of ratings."""
     if args.relevant is not None and args.top is None:
-        raise UserError("--relevant is of rankings", args.parser.prog, "give --top K with it")
+        raise UserError("--relevant needs --top", args.parser.prog, "add --top K")
     model, how = opened(args), Reading(**options.given(args, Reading))
     table = reading.read(
         required(args, "ratings", "name the ratings to predict: --ratings FILE"), how, model.catalogue.scale
@@ -69,7 +69,8 @@ def run_eval(args: argparse.Namespace) -> None:
     if args.known:
         record["users_folded_in"] = asked.ids.num_users
         lines.append(
-            f"{asked.ids.num_users:,} users folded in and {result.count:,} ratings predicted in {seconds:.2f} s"
+            f"{asked.ids.num_users:,} users given parameters of their own, {result.count:,} ratings predicted, "
+            f"in {seconds:.2f} s"
         )
     for more, line in (
         *_exact(model, args, asked, ratings, predicted),

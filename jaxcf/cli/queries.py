@@ -43,7 +43,7 @@ def add_known(parser: Parser) -> None:
     parser.add_argument(
         "--known", nargs="+", metavar="FILE",
         help="ratings of users that were not in training (models that use rated items: also pairs without ratings): "
-        "they, and new users of --rated, are folded in, and only they are predicted for",
+        "these users, and new ones of --rated, are given parameters of their own, and only they are predicted for",
     )  # fmt: skip
     rated = parser.add_mutually_exclusive_group()
     rated.add_argument(
@@ -60,7 +60,7 @@ def add_new_items(parser: Parser) -> None:
     """Add `--new-items`."""
     parser.add_argument(
         "--new-items", nargs="+", metavar="FILE",
-        help="ratings of items that were not in training, by users that were: the items are folded in (pmf)",
+        help="ratings of items that were not in training, by users that were, for models that take new items",
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from jaxcf import metrics, train
 from jaxcf.cli.evaluate import summary
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, BySweeps, ClosedForm, RatingModel, UsesRatedItems
 from jaxcf.data import reading, splits, synthetic
-from jaxcf.data.ratings import Dataset, Pairs
+from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Scale
 from jaxcf.data.reading import Reading
 from jaxcf.models import get, names
 from jaxfit.cli import options, training_options
@@ -20,6 +20,7 @@ from jaxfit.cli.command import Parser, Stopped, output, print_json
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.fit import Interrupted
+from jaxfit.program import parameter_names
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.metadata import CONFIG, read_info
@@ -96,7 +97,7 @@ def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
         data.add_argument("--rated", nargs="+", metavar="FILE", help="further pairs of user and item, without ratings")
         data.add_argument(
             "--condition", nargs="+", choices=SETS, default=["train"], metavar="SET",
-            help="whose rated items are conditioned on: train, valid, test (default: train); --rated always is",
+            help="sets whose rated items the model conditions on: train, valid, test (default: train), besides --rated",
         )  # fmt: skip
     options.add(parser.add_argument_group("reading"), Reading)
     out = parser.add_argument_group("result")
@@ -130,11 +131,18 @@ def run(args: argparse.Namespace) -> None:
 def _plan(args: argparse.Namespace, record: RatingModel) -> training_options.Plan:
     """Read the recipe, fields of Config and how training is run from the options."""
     if isinstance(record.fitting[0], BySGD):
-        return training_options.plan(args, record.config, record.recipes, record.params._fields)
+        return training_options.plan(args, record.config, record.recipes, _parameters(args, record))
     recipe, config = record.recipes[args.recipe]
     if recipe is not None:
         recipe = type(recipe)(**{**vars(recipe), **options.given(args, type(recipe))})
     return training_options.Plan(recipe, {**config, **options.given(args, record.config)}, Run())
+
+
+def _parameters(args: argparse.Namespace, record: RatingModel) -> tuple[str, ...]:
+    """Return the names of the model's parameters, which do not depend on the data."""
+    chosen = {**record.recipes[args.recipe][1], **options.given(args, record.config)}
+    two = np.arange(2)
+    return parameter_names(record.shapes(record.configure(Catalogue(two, two, Scale(1, 5, 1)), 0.0, chosen)))
 
 
 def _check_used(args: argparse.Namespace, record: RatingModel, fitting: BySweeps) -> None:
@@ -143,7 +151,7 @@ def _check_used(args: argparse.Namespace, record: RatingModel, fitting: BySweeps
     unused = [name for name in given if name not in fitting.uses]
     if unused and len(record.fitting) > 1:
         option = f"--{unused[0].replace('_', '-')}"
-        raise UserError(f"{option} is of stochastic gradients", f"--solver {fitting.name}", "leave it out")
+        raise UserError(f"{option} applies to SGD only", f"--solver {fitting.name}", "leave it out")
 
 
 def _run(args: argparse.Namespace, out: Path, record: RatingModel, plan: training_options.Plan) -> None:

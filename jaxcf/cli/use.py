@@ -60,7 +60,7 @@ def run_info(args: argparse.Namespace) -> None:
     info = read_info(Path(args.directory))
     record = get(info["model"], args.directory)
     if args.json:
-        print_json({"command": "info", **info})
+        print_json({"command": "info", "directory": args.directory, **info})
         return
     data = info["data"]
     print(f"{record.name}: {record.about} ({record.source})")

@@ -34,9 +34,7 @@ class Config:
     users: bool = option(True, "a bias for each user")
     items: bool = option(True, "a bias for each item")
     mean: float = option(0.0, "what every prediction starts from", "stars")
-    prior: Literal["per-rating", "per-row"] = option(
-        "per-row", "decay counts once for each rating of a user or item, or once"
-    )
+    prior: Literal["per-rating", "per-row"] = option("per-row", "apply decay once per rating, or once per user or item")
     decay_users: float = option(0.0, "strength of the prior of users")
     decay_items: float = option(0.0, "strength of the prior of items")
 
@@ -133,7 +131,7 @@ RECIPES: dict[str, tuple[None, dict[str, Any]]] = {
 
 def _model(name: str, about: str, **fixed: Any) -> RatingModel:
     return RatingModel(
-        name=name, about=about, source="Mnih 2010, §5.4.5", config=Config, params=Params, shapes=shapes,
+        name=name, about=about, source="Mnih 2010, §5.4.5", config=Config, shapes=shapes,
         recipes=RECIPES, fitting=(ClosedForm(solve),), fixed=fixed,
         capabilities=(PredictsRatings(predictor), FoldsIn(fold_in)),
     )  # fmt: skip

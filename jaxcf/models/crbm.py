@@ -165,7 +165,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 
 CRBM = RatingModel(
     name="crbm", about="conditional RBM, which knows what a user rated", source="Mnih 2010, §5.2.2", config=Config,
-    params=Params, shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),),
+    shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),),
     capabilities=(
         PredictsRatings(predictor), PredictsExactly(exact_predictor), FoldsIn(fold_in),
         SimilarItems(rbm.item_vectors), UsesRatedItems(),

@@ -46,9 +46,7 @@ class Config:
     num_features: int = option(10, "feature vector dimensionality", "features")
     biases: bool = option(True, "a bias for each user and each item")
     mean: float = option(0.0, "what every prediction starts from", "stars")
-    prior: Literal["per-rating", "per-row"] = option(
-        "per-rating", "decay counts once for each rating that uses a row, or once a row"
-    )
+    prior: Literal["per-rating", "per-row"] = option("per-rating", "apply decay once per rating, or once per row")
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
 
 
@@ -298,7 +296,7 @@ SVD_RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 
 def _model(name: str, about: str, source: str, recipes: Any, *solvers: BySweeps, **fixed: Any) -> RatingModel:
     return RatingModel(
-        name=name, about=about, source=source, config=Config, params=Params, shapes=shapes, recipes=recipes,
+        name=name, about=about, source=source, config=Config, shapes=shapes, recipes=recipes,
         fixed=fixed, fitting=(BySGD(prepare), *solvers),
         capabilities=(
             PredictsRatings(predictor), FoldsIn(fold_in), TakesNewItems(with_new_items), SimilarItems(item_vectors),

@@ -14,14 +14,14 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from jaxfit import __version__
 from jaxfit.cli import compilation_cache
 from jaxfit.devices import distributed as processes
-from jaxfit.errors import UserError
+from jaxfit.errors import UserError, suggestion
 from jaxfit.run_dir import json_text
 
 # A disk that is full or may not be written is not a bug.
@@ -86,13 +86,6 @@ class Parser(argparse.ArgumentParser):
         return [name for action in self._actions for name in action.option_strings if len(name) > 2]
 
 
-def suggestion(given: str, known: Iterable[str]) -> str:
-    """What to do about a name that is not known: the most similar one, or all of them."""
-    known = list(known)
-    close = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
-    return f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
-
-
 def of_commands(program: str, about: str, commands: Mapping[str, tuple[str, str]]) -> Parser:
     """Make the parser of a program with several commands, whose modules are imported when they are chosen.
 
@@ -102,7 +95,7 @@ def of_commands(program: str, about: str, commands: Mapping[str, tuple[str, str]
         commands: name -> the line of help, and "module:function" of what gives the command's parser its options.
     """
     parser = Parser(program, description=about)
-    parser.add_argument("--version", action="version", version=f"{program} {version('jax-mnih')}")
+    parser.add_argument("--version", action="version", version=f"{program} {__version__}")
     added = parser.add_subparsers(metavar="COMMAND", dest="command", required=True, title="commands")
     for name, (line, place) in commands.items():
         chosen = added.add_parser(name, help=line, description=f"{line[0].upper()}{line[1:]}.")

@@ -11,8 +11,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from jaxfit.cli.command import suggestion
-from jaxfit.errors import UserError
+from jaxfit.errors import UserError, suggestion
 from jaxfit.recipe import parse_per_parameter
 
 
@@ -79,7 +78,7 @@ def number(
         except ValueError:
             value = None
         if value is None or not least <= value <= high or value >= below:
-            raise UserError(f"{text!r} will not do", option, f"give {what} {span}")
+            raise UserError(f"invalid value {text!r}", option, f"give {what} {span}")
         return value
 
     return read

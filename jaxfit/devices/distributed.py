@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
+from jaxfit.run_dir import json_text
 
 PIECE = 1 << 24  # bytes of a broadcast
 
@@ -61,7 +62,7 @@ def join(how: Join) -> None:
         raise UserError(what, "--process-id", f"count from 0 to {how.num_processes - 1}")
     if not auto and not re.fullmatch(r".+:\d+", how.coordinator or ""):
         advice = "give HOST:PORT of process 0, or auto"
-        raise UserError(f"{how.coordinator!r} will not do", "--coordinator", advice)
+        raise UserError(f"invalid value {how.coordinator!r}", "--coordinator", advice)
     # this service would catch SIGTERM, by which a process is asked to end
     jax.config.update("jax_enable_preemption_service", False)
     try:
@@ -112,7 +113,8 @@ def require_same(known: Mapping[str, Any]) -> None:
     """Raise a UserError, on every process, unless `known` is the same on all of them."""
     if not several():
         return
-    mine, first = json.loads(json.dumps(known)), agreed(known)
+    mine = json_text.plain(known)
+    first = agreed(mine)
     differing = [name for name in mine if first.get(name) != mine[name]]
     if anywhere(bool(differing)):
         what = f"its {differing[0]} is not that of process 0" if differing else "another one trains something else"

@@ -44,8 +44,7 @@ def shards(mesh: Mesh | None) -> int:
 def replicate(tree: Any, mesh: Mesh | None) -> Any:
     """Put arrays on every device; all processes give equal ones."""
     if mesh is None:
-        # committed to the device, as restored arrays are: a resumed training finds what the first one compiled
-        return jax.device_put(tree, jax.config.jax_default_device or jax.local_devices()[0])  # type: ignore[attr-defined]
+        return _on_one_device(tree)
     everywhere = NamedSharding(mesh, WHOLE)
     if not mesh.is_multi_process:
         return jax.device_put(tree, everywhere)
@@ -59,11 +58,16 @@ def replicate(tree: Any, mesh: Mesh | None) -> Any:
     return jax.tree.map(place, tree)
 
 
+def _on_one_device(tree: Any) -> Any:
+    """Put arrays on JAX's default device, committed as restored arrays are: a resume compiles nothing anew."""
+    device = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
+    return jax.device_put(tree, jax.local_devices(backend=device)[0] if isinstance(device, str) else device)
+
+
 def split(tree: Any, mesh: Mesh | None) -> Any:
     """Split the first axis of arrays over the devices; all processes give equal, whole arrays."""
     if mesh is None:
-        # committed to the device, as restored arrays are: a resumed training finds what the first one compiled
-        return jax.device_put(tree, jax.config.jax_default_device or jax.local_devices()[0])  # type: ignore[attr-defined]
+        return _on_one_device(tree)
     parts = NamedSharding(mesh, SHARDED)
 
     def place(array: Any) -> jax.Array:

@@ -98,21 +98,35 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _lock(path: Path, *, create: bool) -> int | None:
-    """Lock a file and return its descriptor; None where there are no locks, or another process holds it."""
+    """Lock a file and return its descriptor; None where there are no locks, or another process holds it.
+
+    A file that is created is waited for: `_abandoned` of another process may hold it for an instant, and may remove it.
+    """
     try:
         import fcntl
     except ImportError:  # not POSIX
         return None
-    try:
-        descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o666)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if create else fcntl.LOCK_NB))
+        except OSError:
+            os.close(descriptor)
+            return None
+        if not create or _is_at(descriptor, path):
+            return descriptor
         os.close(descriptor)
-        return None
-    return descriptor
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _abandoned(lock: Path) -> bool:

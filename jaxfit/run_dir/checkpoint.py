@@ -74,7 +74,7 @@ def _write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
             handler = ocp.PyTreeCheckpointHandler(use_compression=False, multiprocessing_options=_alone())
             with ocp.Checkpointer(handler, multiprocessing_options=_alone()) as orbax:
                 orbax.save(aside.absolute() / "arrays", arrays)
-        except Exception as error:  # the writer wraps a full disk in errors of several kinds
+        except Exception as error:  # the writer wraps a full disk in errors of several types
             if "space left" in str(error):
                 raise _disk_full() from error
             raise
@@ -167,7 +167,7 @@ def _require_shapes(path: Path, like: Any) -> None:
     for name in {**expected, **stored}:
         if stored.get(name) != expected.get(name):
             what = f"the parameter {name} has the shape {stored.get(name)}, by the configuration {expected.get(name)}"
-            raise UserError(what, path, "its files do not belong together: train the model again")
+            raise UserError(what, path, "its files are not of the same model: train the model again")
 
 
 def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:

@@ -37,6 +37,20 @@ def read_info(directory: Path) -> dict[str, Any]:
     return info
 
 
+def read_config(kind: type, info: dict[str, Any], directory: Path) -> Any:
+    """Return the Config, a dataclass, of a model that `config.json` describes; JSON's lists are its tuples.
+
+    Raises:
+        UserError: The configuration is missing, or has other fields.
+    """
+    try:
+        return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in info["config"].items()})
+    except (AttributeError, KeyError, TypeError) as error:
+        what = "it is missing" if isinstance(error, KeyError) else str(error)
+        what = f"the configuration is not that of {info['model']}: {what}"
+        raise UserError(what, directory / CONFIG, "train the model again") from None
+
+
 def write_info(directory: Path, info: dict[str, Any]) -> None:
     """Write `config.json`, and the manifest of a model that is finished: all else it needs must be there."""
     (directory / manifest.NAME).unlink(missing_ok=True)

@@ -3,14 +3,12 @@
 import argparse
 from pathlib import Path
 
-import numpy as np
-
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser, output, print_json, required
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import CONFIG
 from jaxlm.cli import model_command
-from jaxlm.contract import PredictsWords
+from jaxlm.contract import BySGD
 from jaxlm.export import FORMATS
 from jaxlm.trained_model import load
 
@@ -37,8 +35,8 @@ def run_info(args: argparse.Namespace) -> None:
     history = Journal(directory).lines() if (directory / CONFIG).exists() else []
     if args.json:
         print_json({
-            "command": "info", "model": args.directory, **model.info, "words": len(model.vocabulary),
-            "sizes": shown, "history": history,
+            "command": "info", "directory": args.directory, "model": model.name, **model.info,
+            "words": len(model.vocabulary), "sizes": shown, "history": history,
         })  # fmt: skip
         return
     print(f"model         {model.name}, {len(model.vocabulary):,} words")
@@ -51,8 +49,9 @@ def run_info(args: argparse.Namespace) -> None:
     print("sizes         " + ", ".join(f"{name} {size}" for name, size in shown.items()))
     if history:
         best = min(history, key=lambda line: line["valid"])
-        normalised = model.record.capability(PredictsWords) is not None
-        value = f"perplexity {np.exp(best['valid']):.2f}" if normalised else f"score {best['valid']:.4f}"
+        assert isinstance(model.record.fitting, BySGD)
+        metric = model.record.fitting.program(model.config).metric
+        value = f"{metric.name} {metric.read(best['valid']):.{2 if metric.name == 'perplexity' else 4}f}"
         print(
             f"training      {len(history)} epochs, best validation {value} after epoch {best['epoch'] + 1}"
             + ("" if model.info.get("finished") else ", not finished")

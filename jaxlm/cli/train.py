@@ -30,12 +30,16 @@ def add(parser: Parser) -> None:
     known: Any = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
     for name in models.names():
         usage = f"jaxlm train {name} --train FILE… --out DIR [options]"
-        chosen = known.add_parser(name, help=lambda name=name: models.get(name).about, usage=usage)
+        chosen = known.add_parser(name, help=lambda name=name: _about(models.get(name)), usage=usage)
         chosen.add_options = lambda parser, name=name: _add_options(parser, models.get(name))
 
 
+def _about(model: LanguageModel) -> str:
+    return f"{model.about} ({model.source})"
+
+
 def _add_options(parser: Parser, model: LanguageModel) -> None:
-    parser.description = f"Train {model.about}."
+    parser.description = f"Train {_about(model)}."
     parser.set_defaults(run=run)
     add_text(parser, carves=isinstance(model.fitting, BySGD))
     add_model(parser, model)
@@ -88,13 +92,27 @@ def _evaluate(trained: Trained, texts: Texts) -> dict[str, Evaluation]:
     results: dict[str, Evaluation] = {}
     if trained.model is None or trained.model.record.capability(PredictsWords) is None:
         return results
+    known = _known_score(trained)
     for name, ids in (("valid", texts.corpus.valid), ("test", texts.corpus.test)):
-        fitted, unknown = trained.fitted, texts.unknown[name]
-        if name == "valid" and fitted is not None and math.isfinite(fitted.score):
-            results[name] = Evaluation(-fitted.score * len(ids), len(ids), unknown)
+        unknown = texts.unknown[name]
+        if name == "valid" and known is not None:
+            results[name] = Evaluation(-known * len(ids), len(ids), unknown)
         elif len(ids):
             results[name] = evaluate(trained.model.event_log_probs(ids), unknown)
     return results
+
+
+def _known_score(trained: Trained) -> float | None:
+    """Return the mean -log P of validation words, nats, where the validation of the training has computed it.
+
+    A sequential program's validation reads the text as several streams, whose beginnings have no history.
+    """
+    model, fitted = trained.model, trained.fitted
+    if model is None or fitted is None or not math.isfinite(fitted.score):
+        return None
+    assert isinstance(model.record.fitting, BySGD)
+    program = model.record.fitting.program(model.config)
+    return fitted.score if program.metric.name == "perplexity" and program.sequential is None else None
 
 
 def _check_place(out: Path, model: LanguageModel, chosen: Plan) -> None:

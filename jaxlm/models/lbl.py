@@ -124,7 +124,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 
 MODEL = LanguageModel(
     name="lbl",
-    about="the log-bilinear model (thesis, 3.3)",
+    about="the log-bilinear model",
     source="Mnih 2010, §3.3",
     config=Config,
     recipes=RECIPES,

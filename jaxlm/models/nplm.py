@@ -125,6 +125,7 @@ def program(config: Config) -> Program:
 # Differs: "thesis" is the recipe of Bengio et al. (2003): a rate of 1e-3 and a decay of 1e-4 for each example, which is
 # a decay of 1e-2 for each minibatch of 100 examples here, not of the biases; no dropout. Theirs are minibatches of one
 # example, and their rate falls by 1 % in an epoch of a million words, where ours is constant.
+# "tuned" was chosen by validation on the Penn Treebank: perplexity 131.8 there.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

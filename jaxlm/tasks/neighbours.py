@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxfit.cli.command import suggestion
-from jaxfit.errors import UserError
+from jaxfit.errors import UserError, suggestion
 from jaxlm.data.vocabulary import Vocabulary
 
 

@@ -54,7 +54,7 @@ def specification(program, seen):
 
 def validated_alike(program):
     """Whether training reports what validation does."""
-    return program.training_metrics == (program.metric,) and program.at_step is None
+    return program.loss_metrics == (program.metric,) and program.at_step is None
 
 
 @pytest.fixture(scope="module")

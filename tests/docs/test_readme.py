@@ -1,6 +1,7 @@
 """README.md: its Python programs run, and its commands have the options that it gives them."""
 
 import shlex
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,12 +10,13 @@ import benchmarks.__main__
 import jaxcf.cli.main
 import jaxlm.cli.main
 from blocks import blocks_of
+from jaxfit.cli import command
 from small_models import write_text
 
 PARSERS = {
-    "jaxlm": jaxlm.cli.main.build,
-    "jaxcf": lambda argv: jaxcf.cli.main.build(),
-    "python -m benchmarks": lambda argv: benchmarks.__main__.parser(),
+    "jaxlm": partial(command.of_commands, "jaxlm", "", jaxlm.cli.main.COMMANDS),
+    "jaxcf": partial(command.of_commands, "jaxcf", "", jaxcf.cli.main.COMMANDS),
+    "python -m benchmarks": benchmarks.__main__.parser,
 }
 COMMANDS = [
     (name, command.strip().removeprefix(name))
@@ -29,7 +31,7 @@ COMMANDS = [
 @pytest.mark.parametrize(("name", "options"), COMMANDS, ids=lambda text: text.strip())
 def test_commands_have_these_options(name, options):
     argv = shlex.split(options, comments=True)
-    parsed = PARSERS[name](argv).parse_args(argv)
+    parsed = PARSERS[name]().parse_args(argv)
     assert callable(parsed.run)
 
 

@@ -96,6 +96,19 @@ def test_another_scale_or_catalogue_is_refused(data, tmp_path):
     refused(other, "known ratings are of users or items that the catalogue does not have")
 
 
+def test_a_missing_configuration_or_array_is_refused(finished, tmp_path):
+    other = changed(finished, tmp_path)
+    with np.load(finished / "known.npz") as file:
+        np.savez(other / "known.npz", **{name: array for name, array in file.items() if name != "stars"})
+    refused(other, r"the model is damaged: it has no stars .*known\.npz")
+    np.savez(other / "catalogue.npz")
+    refused(other, r"the model is damaged: it has no users .*catalogue\.npz")
+    (other / "config.json").write_text(json.dumps({"format": 1, "model": "pmf", "finished": True}))
+    refused(other, "the configuration is not that of pmf: .*num_users")
+    shutil.copy(finished / "manifest.json", other)
+    refused(other, "the model is damaged: .* is missing or changed")
+
+
 def test_an_unfinished_training_is_refused_unless_it_is_asked_for(data, tmp_path, capsys):
     model = fitted(data, tmp_path / "m", epochs=50, run=Run(max_minutes=1e-9))
     refused(tmp_path / "m", "training has not finished .* --resume, or add --unfinished")
@@ -152,7 +165,7 @@ def _predictor(params, config, users, decay=None):
 
 PROBE = RatingModel(
     name="probe", about="a model that notes the precision of products", source="a test", config=bias.Config,
-    params=bias.Params, shapes=lambda config: note(bias.shapes(config)), recipes=bias.RECIPES,
+    shapes=lambda config: note(bias.shapes(config)), recipes=bias.RECIPES,
     fitting=(ClosedForm(lambda ratings, config: note(bias.solve(ratings, config))),),
     capabilities=(
         PredictsRatings(_predictor), PredictsExactly(_predictor), FoldsIn(_predictor),

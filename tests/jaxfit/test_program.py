@@ -324,6 +324,8 @@ def test_costs_are_computed_once_for_a_data_set():
         ({"group_size": 2, "ragged": Ragged(len)}, "cost alike"),
         ({"sequential": Sequential(len), "visits": Visits(len)}, "visited in order"),
         ({"sequential": Sequential(len), "sparse": Sparse(len, len)}, "does not return a carry"),
+        ({"visits": Visits(len), "sparse": Sparse(len, len)}, "visits take the place"),
+        ({"visits": Visits(len), "at_step": len}, "visits take the place"),
         ({"training_metrics": (LOSS, LOSS)}, "the same name"),
         ({"group_size": 0}, "one example at least"),
     ],
@@ -331,3 +333,9 @@ def test_costs_are_computed_once_for_a_data_set():
 def test_programs_with_contradicting_parts_are_refused(parts, fault):
     with pytest.raises(ValueError, match=fault):
         toy.program(True, **parts)
+
+
+def test_another_metric_is_that_of_training_too():
+    program = toy.program(True)
+    assert program.loss_metrics == (program.metric,)
+    assert dataclasses.replace(program, metric=LOSS).loss_metrics == (LOSS,)

@@ -106,3 +106,9 @@ def test_a_corpus_is_hashed_once(place, monkeypatch):
 
 def test_word_counts_are_of_the_training_text(corpus):
     np.testing.assert_array_equal(corpus.word_counts(), np.bincount(corpus.train))
+
+
+@pytest.mark.parametrize(("name", "known"), [("lbl", "num_features"), ("kn", "order")])
+def test_an_unknown_field_of_the_configuration_is_refused_with_the_known_ones(name, known, corpus, tmp_path):
+    with pytest.raises(jaxlm.UserError, match=f"no field 'depth' - choose from .*{known}"):
+        train(name, corpus, tmp_path, config={"depth": 3})

@@ -103,7 +103,9 @@ def test_a_tree_of_another_size_is_refused(copy):
 def test_a_configuration_of_other_fields_is_refused(copy, name):
     folder = copy(name)
     change_config(folder, config={"depth": 3})
-    assert "not the configuration of a model" in refusal(folder)
+    message = refusal(folder)
+    assert f"the configuration is not that of {name}: " in message
+    assert "'depth'" in message
 
 
 def small_lbl(seed=0, num_words=13):

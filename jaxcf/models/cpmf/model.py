@@ -258,7 +258,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 
 CPMF = RatingModel(
     name="cpmf", about="conditional PMF, which knows what a user rated", source="Mnih 2010, §5.3.2", config=Config,
-    params=Params, shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),),
+    shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),),
     capabilities=(
         PredictsRatings(predictor), FoldsIn(fold_in), SimilarItems(pmf.item_vectors), UsesRatedItems(),
     ),

@@ -30,12 +30,12 @@ class Config:
     step: float = option(1.0, "from one rating to the next", "stars")
     num_hidden: int = option(100, "hidden units", "units")
     center: float = option(0.0, "what hidden units are counted from: 0, or 0.5 to learn faster")
-    smooth: float = option(0.0, "how far apart ratings have like weights; 0: none have", "levels")
+    smooth: float = option(0.0, "range over which neighbouring ratings have similar weights; 0: independent", "levels")
     cd_steps: tuple[int, ...] = option(
         (1,), "T of CD-T: one for all of the training, or one for each of its equal parts"
     )
     prior: Literal["per-rating", "per-row"] = option(
-        "per-row", "decay counts once for each rating of a movie, or once a movie"
+        "per-row", "apply decay once per rating of a movie, or once per movie"
     )
     init_scale: float = option(0.01, "standard deviation of initial weights")
 
@@ -44,7 +44,7 @@ class Config:
             what = "an RBM is for ratings of a few fixed values"
             raise UserError(what, f"{self.num_values} values", "give a scale with steps, or train pmf")
         if not 0 <= self.smooth < np.inf:
-            raise UserError("this is no distance between ratings", f"--smooth {self.smooth}", "give 0 or more")
+            raise UserError("--smooth must be 0 or more", f"--smooth {self.smooth}", "give 0 or more")
         if self.smooth and self.prior == "per-rating":
             what = "smooth weights go with the prior per-row alone"
             raise UserError(what, "--prior per-rating", "add --smooth 0")

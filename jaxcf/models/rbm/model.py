@@ -328,7 +328,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 
 RBM = RatingModel(
     name="rbm", about="the restricted Boltzmann machine over ratings", source="Mnih 2010, §5.2.1", config=Config,
-    params=Params, shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),),
+    shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),),
     capabilities=(
         PredictsRatings(predictor), PredictsExactly(exact_predictor), FoldsIn(fold_in), SimilarItems(item_vectors),
     ),

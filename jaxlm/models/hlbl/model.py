@@ -59,7 +59,7 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
     """Return parameters before training (§4.6.1): small Gaussians, and biases that give the base rates.
 
-    node_biases: [nodes], of `tree_paths.node_biases`.
+    node_biases: [nodes], of `jaxlm.trees.paths.node_biases`.
     Differs: C is small Gaussians around 1/c, where §4.6.1 draws all weights around 0: Eq. 4.7 would then begin
     with a product of two near-zero factors, whose gradients are near zero as well.
     """
@@ -211,7 +211,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 
 MODEL = LanguageModel(
     name="hlbl",
-    about="the hierarchical log-bilinear model and its tree over words (thesis, 4.3)",
+    about="the hierarchical log-bilinear model and its tree over words",
     source="Mnih 2010, §4.3",
     config=Config,
     recipes=RECIPES,

@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.cli.command import suggestion
-from jaxfit.errors import UserError
+from jaxfit.errors import UserError, suggestion
 from jaxfit.recipe import option
 from jaxfit.run_dir.metadata import read_info
 from jaxlm.contract import HasTree, Structure

@@ -1,4 +1,4 @@
-"""A toy: biases of users and items drawn from their posterior by Gibbs sampling; its mean is kept."""
+"""A toy: biases of users and items drawn from their posterior by Gibbs sampling, whose mean is the model."""
 
 from dataclasses import dataclass
 
@@ -44,7 +44,7 @@ def fold_in(params, config, users, decay):
 
 
 MODEL = RatingModel(
-    name="gibbs-bias", about="biases by Gibbs sampling", source="a toy", config=Config, params=Params,
+    name="gibbs-bias", about="biases by Gibbs sampling", source="a toy", config=Config,
     shapes=bias.shapes, recipes={"tuned": (SweepRecipe(epochs=400, patience=400), {})},
     fitting=(BySweeps("gibbs", "sweeps of Gibbs sampling", prepare),),
     capabilities=(PredictsRatings(bias.predictor), FoldsIn(fold_in)),

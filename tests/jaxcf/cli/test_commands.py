@@ -238,6 +238,9 @@ def test_export_holds_the_parameters_and_the_ids(trained, tmp_path, capsys):
     assert (tmp_path / "f.items.txt").read_text().split() == known.catalogue.items.tolist()
     _, out, _ = run(capsys, "info", trained)
     assert "30 users, 12 items" in out
+    _, out, _ = run(capsys, "info", trained, "--json")
+    found = json.loads(out)
+    assert (found["directory"], found["model"]) == (str(trained), known.record.name)
 
 
 def test_a_conditional_model_uses_the_pairs_of_rated_files(files, tmp_path, capsys):
@@ -279,10 +282,10 @@ WRONG = {
         ["recommend", "{model}", "--user", "u1", "--titles", "{train}/x"], "the file cannot be read: Not a directory"
     ),
     "rates of exact solutions": (
-        ["train", "pmf", "--solver", "als", "--rate", "0.1", "--out", "{out}"], "--rate is of stochastic gradients"
+        ["train", "pmf", "--solver", "als", "--rate", "0.1", "--out", "{out}"], "--rate applies to SGD only"
     ),
     "resumed exact solutions": (
-        ["train", "pmf", "--solver", "als", "--resume", "--out", "{out}"], "--resume is of stochastic gradients"
+        ["train", "pmf", "--solver", "als", "--resume", "--out", "{out}"], "--resume applies to SGD only"
     ),
     "exact solutions without a prior": (
         ["train", "pmf", "--ratings", "{train}", "--solver", "als", "--decay", "0", "--out", "{out}"],

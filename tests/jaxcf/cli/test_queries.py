@@ -224,7 +224,7 @@ WRONG = {
     "no such stars": (
         ["eval", "{pmf}", "--ratings", "{test}", "--top", "5", "--relevant", "9"], "no rating is of 9 stars"
     ),
-    "no place": (["eval", "{pmf}", "--ratings", "{test}", "--top", "0"], "'0' will not do (--top)"),
+    "no place": (["eval", "{pmf}", "--ratings", "{test}", "--top", "0"], "invalid value '0' (--top)"),
     "new items for an rbm": (
         ["eval", "{rbm}", "--ratings", "{test}", "--new-items", "{new}"], "rbm has none - use svd, svd-bias or pmf"
     ),

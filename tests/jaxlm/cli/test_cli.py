@@ -113,7 +113,8 @@ def test_tree_is_described_written_and_used_again(place, call, call_json, tmp_pa
 @pytest.mark.parametrize("kind", MODELS)
 def test_info_has_the_models_name_and_words(place, call, call_json, kind):
     found = call_json("info", place / kind)
-    assert found["model"] == str(place / kind) or found["model"] == kind
+    assert found["directory"] == str(place / kind)
+    assert found["model"] == kind
     assert found["words"] == len(jaxlm.load(place / kind).vocabulary)
     assert f"model         {kind}, " in call("info", place / kind)
 

@@ -50,7 +50,7 @@ TRAIN_MISTAKES = {
     "empty file": ("kn --train {bad}/empty.txt", "the file is empty"),
     "invalid UTF-8": ("lbl --train {bad}/latin.txt", "byte offset 17"),
     "duplicate word": ("kn --train {ok} --vocab {bad}/twice.txt", "duplicate word 'The'"),
-    "order 0": ("kn --train {ok} --order 0", "'0' will not do (--order) - give a whole number from 1 to 9"),
+    "order 0": ("kn --train {ok} --order 0", "invalid value '0' (--order) - give a whole number from 1 to 9"),
     "copies 0": ("hlbl --train {ok} --copies 0", "(--copies)"),
     "directory for a file": ("lbl --train {bad}", "a directory was given instead of a file"),
     "directory for a test file": ("kn --train {ok} --test {bad}", "a directory was given instead of a file"),

@@ -8,14 +8,103 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from jaxfit.devices import sharding
+from jaxlm import context_model
 from jaxlm.data.contexts import pad
 from jaxlm.models import lbl
 from jaxlm.models.hlbl import model as hlbl
-from jaxlm.trees.build import random_tree
+from jaxlm.models.hlbl.examples import Example, examples, padded_paths
+from jaxlm.trees import build as trees
 from jaxlm.trees.order import by_visits
 from jaxlm.trees.paths import node_biases
 
-V, B = 11, 16
+V, C, D, EOS, B = 11, 3, 4, 0, 16
+IDS = np.random.default_rng(0).integers(0, V, 60).astype(np.int32)
+
+
+def lbl_case():
+    config = lbl.Config(V, num_features=D, context_size=C)
+    params = lbl.init(jax.random.key(0), config, np.ones(V))
+    batch = lbl.Batch(*context_model.examples(IDS, C, EOS))
+
+    def distribution(params, context):
+        return lbl.log_prob(params, context)
+
+    return lbl, config, params, batch, distribution
+
+
+def hlbl_case():
+    tree = trees.build("random", jax.random.key(0), num_words=V, copies=2)
+    config = hlbl.Config(V, len(tree.children), num_features=D, context_size=C, init_scale=0.5)
+    params = hlbl.init(jax.random.key(0), config, node_biases(tree, np.ones(V)))
+
+    def distribution(params, context):
+        return hlbl.log_prob(params, context, jnp.asarray(tree.children), V)
+
+    return hlbl, config, params, examples(IDS, tree, C, EOS), distribution
+
+
+@pytest.fixture(params=[lbl_case, hlbl_case], ids=["lbl", "hlbl"])
+def case(request):
+    return request.param()
+
+
+def losses(model, config, params, batch):
+    return jax.vmap(lambda example: model.loss(params, example, None, config))(batch)
+
+
+def test_losses_of_plain_batches_are_those_of_the_distribution(case):
+    model, config, params, batch, distribution = case
+    found = jax.jit(lambda p, b: losses(model, config, p, b))(params, batch)
+    log_p = jax.vmap(lambda context: distribution(params, context))(batch.context)
+    np.testing.assert_allclose(found, -log_p[np.arange(len(IDS)), IDS], rtol=1e-4)
+
+
+def test_optax_trains_on_plain_batches(case):
+    model, config, params, batch, _ = case
+    optimizer = optax.adam(0.02)
+
+    @jax.jit
+    def step(params, state):
+        loss, grads = jax.value_and_grad(lambda p: losses(model, config, p, batch).mean())(params)
+        updates, state = optimizer.update(grads, state)
+        return optax.apply_updates(params, updates), state, loss
+
+    state, seen = optimizer.init(params), []
+    for _ in range(30):
+        params, state, loss = step(params, state)
+        seen.append(float(loss))
+    assert seen[-1] < seen[0] - 0.3
+
+
+def test_examples_of_a_part_are_examples_of_the_whole(case):
+    *_, batch, _ = case
+    contexts, words = context_model.examples(IDS, C, EOS)
+    np.testing.assert_array_equal(words, IDS)
+    np.testing.assert_array_equal(batch.context, contexts)
+    np.testing.assert_array_equal(contexts[0], [EOS] * C)
+    np.testing.assert_array_equal(contexts[10], IDS[7:10])
+
+
+def test_contexts_can_stop_at_line_ends():
+    contexts, _ = context_model.examples(np.array([3, 4, 0, 5, 6, 0]), C, EOS, across_lines=False)
+    np.testing.assert_array_equal(contexts[4], [0, 0, 5])
+
+
+def test_padded_paths_hold_every_leaf_once():
+    tree = trees.build("random", jax.random.key(1), num_words=V, copies=2)
+    nodes, signs = padded_paths(tree)
+    lengths = (signs != 0).sum(axis=2)
+    assert (lengths > 0).sum() == (tree.children < 0).sum()
+    assert np.sum(2.0 ** -lengths[lengths > 0]) == 1  # Kraft
+    for word in range(V):
+        for code in range(nodes.shape[1]):
+            node = 0
+            for at, sign in zip(nodes[word, code], signs[word, code], strict=True):
+                if sign:
+                    assert at == node
+                    node = tree.children[node, 0 if sign > 0 else 1]
+            assert lengths[word, code] == 0 or node == ~word
+    assert isinstance(examples(IDS, tree, C, EOS), Example)
 
 
 def of_lbl():
@@ -31,7 +120,7 @@ def of_lbl():
 def of_hlbl():
     text = np.random.default_rng(0).integers(0, V, 100).astype(np.int32)
     counts = np.bincount(text, minlength=V)
-    tree = random_tree(jax.random.key(1), V)
+    tree = trees.random_tree(jax.random.key(1), V)
     config = hlbl.Config(V, len(tree.children), num_features=4, context_size=3, dropout=0.2)
     tree = by_visits(tree, counts, config.num_hot)
     params = hlbl.init(jax.random.key(0), config, node_biases(tree, counts))

@@ -53,7 +53,7 @@ def add(parser: Parser) -> None:
 def run_eval(args: argparse.Namespace) -> None:
     """Evaluate predictions on files of ratings."""
     if args.relevant is not None and args.top is None:
-        raise UserError("--relevant needs --top", args.parser.prog, "add --top K")
+        raise UserError("--relevant needs --top", args.parser.prog, "give --top K")
     model, how = opened(args), Reading(**options.given(args, Reading))
     table = reading.read(
         required(args, "ratings", "name the ratings to predict: --ratings FILE"), how, model.catalogue.scale

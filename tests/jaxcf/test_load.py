@@ -103,8 +103,10 @@ def test_a_missing_configuration_or_array_is_refused(finished, tmp_path):
     refused(other, r"the model is damaged: it has no stars .*known\.npz")
     np.savez(other / "catalogue.npz")
     refused(other, r"the model is damaged: it has no users .*catalogue\.npz")
-    (other / "config.json").write_text(json.dumps({"format": 1, "model": "pmf", "finished": True}))
-    refused(other, "the configuration is not that of pmf: .*num_users")
+    info = {"format": 1, "model": "pmf", "finished": True}
+    for config, fault in (({}, "it is missing"), ({"config": {}}, ".*num_users")):
+        (other / "config.json").write_text(json.dumps({**info, **config}))
+        refused(other, f"the configuration is not that of pmf: {fault}")
     shutil.copy(finished / "manifest.json", other)
     refused(other, "the model is damaged: .* is missing or changed")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings
 from jaxfit.errors import UserError, require_fields
 from jaxfit.recipe import option
+from jaxfit.registry import Record
 
 if TYPE_CHECKING:
     import jax
@@ -188,38 +189,19 @@ class UsesRatedItems:
     offers: ClassVar[str] = "a use for rated items"
 
 
-Capability = TypeVar("Capability")
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RatingModel:
-    """A model of ratings: what it is, how it is fitted, what it can do.
+class RatingModel(Record):
+    """One model of ratings; the data decide the fields of its Config that are named in FROM_DATA.
 
     Attributes:
-        name: as in `jaxcf train NAME`.
-        about: a noun phrase for the help.
-        source: the paper and section that it is from.
-        config: frozen dataclass of all that shapes the model; the data decide its fields named in FROM_DATA.
         shapes: config -> the parameters' shapes, as `jax.ShapeDtypeStruct`s.
-        recipes: name -> how it is fitted (a Recipe, a SweepRecipe, None for a closed form) and fields of Config.
         fitting: the ways in which it can be fitted, the first by default.
-        capabilities: what it can do, at most one of each class.
         fixed: fields of Config that make it this model.
     """
 
-    name: str
-    about: str
-    source: str
-    config: type[Any]
     shapes: Callable[[Any], Any]
-    recipes: Mapping[str, tuple[Any, dict[str, Any]]]
     fitting: tuple[Fitting, ...]
-    capabilities: tuple[Any, ...]
     fixed: Mapping[str, Any] = field(default_factory=dict)
-
-    def capability(self, kind: type[Capability]) -> Capability | None:
-        """Return the capability of a class; None where the model lacks it."""
-        return next((each for each in self.capabilities if isinstance(each, kind)), None)
 
     def solver(self, name: str | None = None) -> Fitting:
         """Return the way of fitting of this name, by default the first; raises UserError for an unknown one."""
@@ -228,12 +210,6 @@ class RatingModel:
                 return fitting
         known = ", ".join(fitting.name for fitting in self.fitting)
         raise UserError(f"{self.name} has no solver {name!r}", "--solver", f"choose from {known}")
-
-    def recipe(self, name: str) -> tuple[Any, dict[str, Any]]:
-        """The recipe of this name and its overrides of Config; raises UserError for an unknown one."""
-        if name not in self.recipes:
-            raise UserError(f"{self.name} has no recipe {name!r}", do=f"choose from {', '.join(self.recipes)}")
-        return self.recipes[name]
 
     @property
     def needs_levels(self) -> bool:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -28,22 +28,9 @@ from jaxfit.run_dir import metadata as folder
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.provenance import environment
-from jaxfit.run_dir.training import Run
+from jaxfit.run_dir.run import Run, Trained
 
 INIT, TRAIN = 0, 1  # for `fold_in` of the seed's key
-
-
-class Trained(NamedTuple):
-    """A trained model and how its training went.
-
-    stopped: "done" or "max-minutes"; seconds: by phase, {} where the training had finished before;
-    events_per_second: ratings, of training by the engine, otherwise None.
-    """
-
-    model: Model
-    stopped: str
-    seconds: dict[str, float]
-    events_per_second: float | None = None
 
 
 @full_precision()
@@ -58,7 +45,7 @@ def train(
     seed: int = 1,
     run: Run = Run(),
     solver: str | None = None,
-) -> Trained:
+) -> Trained[Model]:
     """Train a model in its folder. Matrix products are of full precision.
 
     Args:
@@ -92,8 +79,8 @@ def train(
     key = jax.random.key(seed)
     init, draws = jax.random.fold_in(key, INIT), jax.random.fold_in(key, TRAIN)
     with locked(directory):
-        if not isinstance(fitting, BySGD) and (directory / folder.CONFIG).exists():
-            raise UserError("another model is there", directory, "choose another --out")
+        if not isinstance(fitting, BySGD):
+            folder.require_free(directory, name, resume=False, resumable=False)
         match fitting:
             case ClosedForm():
                 began = time.perf_counter()
@@ -122,7 +109,7 @@ class _Place:
         users = KnownUsers(self.data.catalogue.num_users, self.data.train, self.rated)
         return Model(self.record, self.data.catalogue, info, params, self.config, users)
 
-    def write(self, params: Any, more: dict[str, Any], began: float) -> Trained:
+    def write(self, params: Any, more: dict[str, Any], began: float) -> Trained[Model]:
         """Write a model that was fitted at once, with `more` for `config.json`."""
         info = {
             "format": folder.FORMAT, **self.identity, **more, "finished": True, "environment": environment()
@@ -131,10 +118,10 @@ class _Place:
         self.write_known()
         checkpoint.write(self.directory / folder.PARAMETERS, params, {})
         folder.write_info(self.directory, info)
-        return Trained(self.model(params, info), "done", seconds)
+        return Trained(self.model(params, info), None, seconds)
 
 
-def _by_sweeps(fitting: BySweeps, place: _Place, recipe: Any, init: jax.Array, draws: jax.Array) -> Trained:
+def _by_sweeps(fitting: BySweeps, place: _Place, recipe: Any, init: jax.Array, draws: jax.Array) -> Trained[Model]:
     began = time.perf_counter()
     prepared = fitting.prepare(init, place.data, place.rated, place.config, recipe)
     place.directory.mkdir(parents=True, exist_ok=True)
@@ -154,17 +141,12 @@ def _by_sweeps(fitting: BySweeps, place: _Place, recipe: Any, init: jax.Array, d
     return place.write(fitted.params, more, began)
 
 
-def _by_sgd(fitting: BySGD, place: _Place, recipe: Any, init: jax.Array, draws: jax.Array, run: Run) -> Trained:
+def _by_sgd(fitting: BySGD, place: _Place, recipe: Any, init: jax.Array, draws: jax.Array, run: Run) -> Trained[Model]:
     setup = fitting.prepare(init, place.data, place.rated, place.config)
-    trained = training.train(
+    return training.train(
         place.directory, place.identity, setup.program, setup.params, lambda: (setup.train, setup.valid),
-        recipe=recipe, key=draws, run=run, unit="ratings", before=place.write_known,
+        recipe=recipe, key=draws, run=run, unit="ratings", before=place.write_known, model=place.model,
     )  # fmt: skip
-    fitted = trained.fitted
-    if fitted is None:  # it had finished before
-        return Trained(recommender.load(place.directory), "done", {})
-    speed = fitted.events / fitted.train_seconds if fitted.train_seconds else None
-    return Trained(place.model(fitted.params, trained.info), fitted.stopped, trained.seconds, speed)
 
 
 def _check_data(record: RatingModel, data: Dataset, validated: bool) -> None:

@@ -1,4 +1,4 @@
-"""The exception for a mistake of the user, which a command reports in one line; bugs stay tracebacks."""
+"""Exceptions that a command reports in one line: a mistake of the user, Ctrl-C; bugs stay tracebacks."""
 
 import difflib
 from collections.abc import Iterable
@@ -20,6 +20,10 @@ class UserError(Exception):
     def __str__(self) -> str:
         where = f" ({self.where})" if self.where else ""
         return f"{self.what}{where}" + (f" - {self.do}" if self.do else "")
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in training, after the state was saved."""
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:

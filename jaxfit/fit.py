@@ -24,7 +24,7 @@ from jaxfit.bucketing import LAYOUT, capacity, capacity_step
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
 from jaxfit.devices.precision import full_precision
-from jaxfit.errors import UserError
+from jaxfit.errors import Interrupted, UserError
 from jaxfit.loop import make_scores
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
@@ -53,10 +53,6 @@ class Fitted(NamedTuple):
     compile_seconds: float
     train_seconds: float
     events: int
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, after the state was saved."""
 
 
 def scores(program: Program, params: Any, data: Any) -> np.ndarray:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-import jax
 import numpy as np
 from jax import Array
 
@@ -160,7 +159,31 @@ class Program:
     sequential: Sequential | None = None
 
     def __post_init__(self) -> None:
-        validate(self)
+        """Raise ValueError if parts of a program exclude each other."""
+        names = [metric.name for metric in self.loss_metrics]
+        own_gradient = self.sparse is not None and self.sparse.gradient is not None
+        touched = self.decay.when == "when-touched"
+        faults = {
+            "two metrics of training have the same name": len(set(names)) < len(names),
+            "there is no such decay": self.decay.when not in ("every-step", "per-row", "when-touched"),
+            "a penalty belongs to the decay when-touched, and to no other": (
+                touched != (self.decay.penalty is not None) and not (touched and self.visits)
+            ),
+            "a program's own gradient leaves out its penalty: give no gradient, or another decay": (
+                own_gradient and touched
+            ),
+            "a group has one example at least": self.group_size < 1,
+            "groups of examples must cost alike": self.group_size > 1 and self.ragged is not None,
+            "sequential examples are visited in order, and cost alike": self.sequential is not None
+            and (self.group_size > 1 or self.ragged is not None or self.visits is not None),
+            "visits take the place of a program's own gradient, and do not see what depends on the step": (
+                self.visits is not None and (own_gradient or self.at_step is not None)
+            ),
+            "a program's own gradient does not return a carry": self.sequential is not None and own_gradient,
+        }
+        for what, wrong in faults.items():
+            if wrong:
+                raise ValueError(what)
 
     @property
     def loss_metrics(self) -> tuple[Metric, ...]:
@@ -174,44 +197,3 @@ class Program:
     def num_events(self, data: Any) -> int:
         """The number of events that the scores of these data are averaged over."""
         return self.events(data) if self.events else self.size(data)
-
-
-def validate(program: Program) -> None:
-    """Raise ValueError if parts of a program exclude each other."""
-    names = [metric.name for metric in program.loss_metrics]
-    own_gradient = program.sparse is not None and program.sparse.gradient is not None
-    touched = program.decay.when == "when-touched"
-    faults = {
-        "two metrics of training have the same name": len(set(names)) < len(names),
-        "there is no such decay": program.decay.when not in ("every-step", "per-row", "when-touched"),
-        "a penalty belongs to the decay when-touched, and to no other": (
-            touched != (program.decay.penalty is not None) and not (touched and program.visits)
-        ),
-        "a program's own gradient leaves out its penalty: give no gradient, or another decay": (
-            own_gradient and touched
-        ),
-        "a group has one example at least": program.group_size < 1,
-        "groups of examples must cost alike": program.group_size > 1 and program.ragged is not None,
-        "sequential examples are visited in order, and cost alike": program.sequential is not None
-        and (program.group_size > 1 or program.ragged is not None or program.visits is not None),
-        "visits take the place of a program's own gradient, and do not see what depends on the step": (
-            program.visits is not None and (own_gradient or program.at_step is not None)
-        ),
-        "a program's own gradient does not return a carry": program.sequential is not None and own_gradient,
-    }
-    for what, wrong in faults.items():
-        if wrong:
-            raise ValueError(what)
-
-
-def parameter_names(params: Any) -> tuple[str, ...]:
-    """The path of each array of a pytree, as recipes name it: "R", "dense/kernel"."""
-    paths, _ = jax.tree_util.tree_flatten_with_path(params)
-    return tuple("/".join(_key_name(key) for key in path) for path, _ in paths)
-
-
-def _key_name(key: Any) -> str:
-    for attribute in ("name", "key", "idx"):
-        if hasattr(key, attribute):
-            return str(getattr(key, attribute))
-    return str(key)

@@ -1,7 +1,7 @@
 """A recipe: how a model is trained, as data; and the fields of which commands make options."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -58,7 +58,15 @@ def transform(optimizer: str) -> "optax.GradientTransformation":
     return optax.scale_by_adam(b1=0.9, b2=0.999)
 
 
-def per_parameter(names: tuple[str, ...], values: Mapping[str, float], where: str) -> list[float]:
+def named_arrays(params: Any) -> dict[str, Any]:
+    """The arrays (or what has a shape) of a pytree by their paths, as recipes name them: "R", "dense/kernel"."""
+    import jax
+
+    leaves = jax.tree_util.tree_leaves_with_path(params, is_leaf=lambda leaf: hasattr(leaf, "shape"))
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
+
+
+def per_parameter(names: Collection[str], values: Mapping[str, float], where: str) -> list[float]:
     """One value for each array of the parameters.
 
     Args:

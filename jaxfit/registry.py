@@ -1,14 +1,48 @@
-"""The registry of a package's models: one line per model, imported only when its record is asked for."""
+"""What the record of any model says, and the registry of a package's models, imported only when they are asked for."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
 from jaxfit.errors import UserError
 
-Model = TypeVar("Model")  # a record: `name`, `capabilities`, `capability(kind)`
 Capability = TypeVar("Capability")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Record:
+    """What any model is and can do.
+
+    Attributes:
+        name: as in `jaxlm train NAME`.
+        about: a noun phrase for the help.
+        source: the paper and section that it is from.
+        config: frozen dataclass of all that shapes the model.
+        capabilities: what it can do, at most one of each class.
+        recipes: name -> how it is fitted (a Recipe, another dataclass, None without options) and overrides of Config;
+            "tuned" is the default.
+    """
+
+    name: str
+    about: str
+    source: str
+    config: type[Any]
+    capabilities: tuple[Any, ...]
+    recipes: Mapping[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
+
+    def capability(self, kind: type[Capability]) -> Capability | None:
+        """Return the capability of a class; None where the model lacks it."""
+        return next((each for each in self.capabilities if isinstance(each, kind)), None)
+
+    def recipe(self, name: str) -> tuple[Any, dict[str, Any]]:
+        """Return the recipe of this name and its overrides of Config; raises UserError for an unknown one."""
+        if name not in self.recipes:
+            raise UserError(f"{self.name} has no recipe {name!r}", do=f"choose from {', '.join(self.recipes)}")
+        return self.recipes[name]
+
+
+Model = TypeVar("Model", bound=Record)
 
 
 @dataclass(frozen=True)

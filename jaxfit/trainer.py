@@ -14,8 +14,8 @@ from jaxfit import loop, state, tables
 from jaxfit.bucketing import EpochPlan, buckets, capacity, capacity_step, plan
 from jaxfit.devices import sharding
 from jaxfit.errors import UserError
-from jaxfit.program import Program, parameter_names
-from jaxfit.recipe import Recipe, per_parameter, transform
+from jaxfit.program import Program
+from jaxfit.recipe import Recipe, named_arrays, per_parameter, transform
 from jaxfit.shuffle import permutation
 from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
@@ -69,7 +69,7 @@ class Trainer:
         self.original = data
         _, self.tree = tables.flatten(params)
         self.transform = transform(recipe.optimizer)
-        names = parameter_names(params)
+        names = named_arrays(params)
         self.rate = per_parameter(names, recipe.rate, "--rate")
         self.decay = per_parameter(names, recipe.decay, "--decay")
         self.progress = Progress()

@@ -10,17 +10,17 @@ Nothing here imports JAX, so that n-gram models do without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from jaxfit.errors import require_fields
+from jaxfit.registry import Record
 
 if TYPE_CHECKING:
     from jaxfit.program import Program
-    from jaxfit.recipe import Recipe
     from jaxlm.data.corpus import Corpus
     from jaxlm.ngram.model import NGram
     from jaxlm.trees.paths import Tree
@@ -139,36 +139,17 @@ class HasTree:
     offers: ClassVar[str] = "a tree over words (tree)"
 
 
-Capability = TypeVar("Capability", PredictsWords, Embeds, HasNGrams, HasTree)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LanguageModel:
-    """One language model: what it is, how it is fitted, what it can do.
+class LanguageModel(Record):
+    """One language model; the fields of its Config without a default are decided by the data.
 
     Attributes:
-        name: as in `jaxlm train NAME`.
-        about: one line for the help.
-        source: the paper and section that it is from.
-        config: frozen dataclass of what shapes the model; the data decide the fields without a default.
         fitting: how its parameters are found; None for models that are only read.
-        capabilities: what it can do, each at most once.
-        recipes: for fitting by SGD: name -> (recipe, overrides of Config); "tuned" is the default.
         structure: what it needs besides its parameters, if anything.
     """
 
-    name: str
-    about: str
-    source: str
-    config: type
     fitting: BySGD | ByCounting | None
-    capabilities: tuple[Any, ...]
-    recipes: Mapping[str, tuple[Recipe, dict[str, Any]]] = field(default_factory=dict)
     structure: Structure | None = None
-
-    def capability(self, kind: type[Capability]) -> Capability | None:
-        """Return the model's capability of this kind, or None."""
-        return next((c for c in self.capabilities if isinstance(c, kind)), None)
 
     @property
     def fields_from_data(self) -> tuple[str, ...]:

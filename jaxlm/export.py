@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from jaxfit.errors import UserError
+from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.atomic import replacing
 from jaxlm import models
 from jaxlm.contract import BySGD, Embeds, HasNGrams
-from jaxlm.trained_model import Model, named_arrays
+from jaxlm.trained_model import Model
 
 
 def word2vec(model: Model, path: Path) -> None:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from jaxfit.errors import UserError
 from jaxfit.run_dir import metadata
+from jaxfit.run_dir.run import Run, Trained
 from jaxlm import models
 from jaxlm.contract import ByCounting, BySGD, LanguageModel
 from jaxlm.data.corpus import Corpus
-from jaxlm.trained_model import Model, Trained, write_vocabulary
+from jaxlm.trained_model import Model, write_vocabulary
 
 if TYPE_CHECKING:
     from jaxfit.recipe import Recipe
-    from jaxfit.run_dir.run import Run
 
 
 def train(
@@ -32,8 +32,8 @@ def train(
     config: Mapping[str, Any] | None = None,
     structure: Any = None,
     seed: int = 1,
-    run: Run | None = None,
-) -> Trained:
+    run: Run = Run(),
+) -> Trained[Model | None]:
     """Train a language model in its folder.
 
     Args:
@@ -57,21 +57,20 @@ def train(
         raise UserError(f"a model {name} cannot be trained here", directory, "it can only be read")
     from jaxlm.train_by_sgd import fit
 
-    overrides = dict(config or {})
-    if isinstance(recipe, str):
-        if recipe not in record.recipes:
-            raise UserError(f"{name} has no recipe {recipe!r}", do=f"choose from {', '.join(record.recipes)}")
-        recipe, own = record.recipes[recipe]
-        overrides = {**own, **overrides}
-    return fit(record, corpus, directory, recipe=recipe, config=overrides, structure=structure, seed=seed, run=run)
+    chosen, overrides = record.recipe(recipe) if isinstance(recipe, str) else (recipe, {})
+    return fit(
+        record, corpus, directory, recipe=chosen, config={**overrides, **(config or {})}, structure=structure,
+        seed=seed, run=run,
+    )  # fmt: skip
 
 
-def _count(record: LanguageModel, corpus: Corpus, directory: Path, overrides: Mapping[str, Any]) -> Trained:
+def _count(
+    record: LanguageModel, corpus: Corpus, directory: Path, overrides: Mapping[str, Any]
+) -> Trained[Model | None]:
     """Estimate a model by counting."""
     fitting = record.fitting
     assert isinstance(fitting, ByCounting)
-    if metadata.begun(directory) or (directory / metadata.CONFIG).exists():
-        raise UserError("another model is there", directory, "choose another --out")
+    metadata.require_free(directory, record.name, resume=False, resumable=False)
     vocabulary = corpus.vocabulary
     config = record.configure(len(vocabulary), None, overrides)
     began = time.perf_counter()

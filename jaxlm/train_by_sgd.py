@@ -16,10 +16,10 @@ from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import json_text, metadata, training
-from jaxfit.run_dir.run import Run
+from jaxfit.run_dir.run import Run, Trained
 from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
 from jaxlm.data.corpus import Corpus
-from jaxlm.trained_model import Model, Trained, load, write_vocabulary
+from jaxlm.trained_model import Model, write_vocabulary
 
 INIT, TRAIN, STRUCTURE = 0, 1, 2
 FIRST_STAGE = "bootstrap"  # folder, within the model's, of the model that its structure is built from
@@ -35,7 +35,7 @@ def fit(
     structure: Any = None,
     seed: int = 1,
     run: Run | None = None,
-) -> Trained:
+) -> Trained[Model | None]:
     """Train a model of which everything is given; see `jaxlm.train.train`.
 
     Matrix products are of full float32 precision, whatever the device.
@@ -60,7 +60,7 @@ class _Training:
     key: jax.Array
     known: dict[str, Any]
 
-    def stages(self, directory: Path, structure: Structure, options: Any, run: Run) -> Trained:
+    def stages(self, directory: Path, structure: Structure, options: Any, run: Run) -> Trained[Model | None]:
         """Train the model that the structure is built from, if any; build the structure; train the model over it."""
         began, seconds = time.monotonic(), {}
         structure.check(options)
@@ -90,7 +90,7 @@ class _Training:
         if run.max_minutes is not None:
             run = replace(run, max_minutes=run.max_minutes - (time.monotonic() - began) / 60)
         trained = self.fit(directory, made, known | {structure.name: structure.sha256(made)}, run)
-        return trained._replace(seconds=seconds | trained.seconds)
+        return trained._replace(seconds=seconds | trained.seconds) if trained.seconds else trained
 
     def earlier(self, directory: Path, structure: Structure, known: dict[str, Any]) -> Any:
         """Return the structure that an earlier run of the same training built; None if it is missing or damaged."""
@@ -106,7 +106,7 @@ class _Training:
             return None
         return found if structure.sha256(found) == was.get(structure.name) else None
 
-    def fit(self, directory: Path, structure: Any, known: dict[str, Any], run: Run) -> Trained:
+    def fit(self, directory: Path, structure: Any, known: dict[str, Any], run: Run) -> Trained[Model | None]:
         """Fit the parameters, over a structure if the model has one."""
         record, fitting, vocabulary = self.record, self.record.fitting, self.corpus.vocabulary
         assert isinstance(fitting, BySGD)
@@ -119,16 +119,16 @@ class _Training:
             if record.structure is not None:
                 record.structure.save(structure, directory)
 
-        trained = training.train(
+        def model(params: Any, info: dict[str, Any]) -> Model:
+            return Model(record, vocabulary, config, params, info, structure, texts)
+
+        return training.train(
             directory, {"model": record.name, "config": asdict(config), **known}, fitting.program(config),
             fitting.init(jax.random.fold_in(self.key, INIT), config, self.counts, *more),
             lambda: (texts(self.corpus.train), texts(self.corpus.valid)),
             recipe=self.recipe, key=jax.random.fold_in(self.key, TRAIN), run=run, unit="words", before=write,
+            model=model,
         )  # fmt: skip
-        if trained.fitted is None:
-            return Trained(load(directory), None, trained.seconds)
-        model = Model(record, vocabulary, config, trained.fitted.params, trained.info, structure, texts)
-        return Trained(model, trained.fitted, trained.seconds, trained.fitted.stopped)
 
     def say(self, run: Run, text: str) -> None:
         """Print a stage of the training."""

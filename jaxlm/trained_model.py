@@ -14,11 +14,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from jaxfit.errors import UserError
+from jaxfit.recipe import named_arrays
+from jaxfit.registry import Capability
 from jaxfit.run_dir import manifest
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_config, read_info
@@ -26,7 +28,6 @@ from jaxlm import models
 from jaxlm.contract import (
     ByCounting,
     BySGD,
-    Capability,
     Embeds,
     HasNGrams,
     LanguageModel,
@@ -34,9 +35,6 @@ from jaxlm.contract import (
     structure_argument,
 )
 from jaxlm.data.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from jaxfit.fit import Fitted
 
 VOCABULARY = "vocabulary.txt"
 
@@ -145,29 +143,6 @@ class Model:
             unknown = words[ids.index(-1)]
             raise UserError(f"unknown word {unknown!r}", do="this model's vocabulary has no <unk>: use its words")
         return np.array(ids + [vocabulary.eos] * end, np.int32)
-
-
-def named_arrays(params: Any) -> dict[str, Any]:
-    """Return the arrays of a pytree by their paths, as in "R" or "dense/kernel"."""
-    import jax
-
-    leaves = jax.tree_util.tree_flatten_with_path(params)[0]
-    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
-
-
-class Trained(NamedTuple):
-    """The result of a training.
-
-    model: the trained model; None where time ran out while the model that its structure is built from was trained.
-    fitted: how training went; None for counted models, and for a model that was found finished.
-    seconds: times, by what they went into.
-    stopped: "done" or "max-minutes"; after that, `model` has the best parameters so far, and training can be resumed.
-    """
-
-    model: Model | None
-    fitted: Fitted | None
-    seconds: dict[str, float]
-    stopped: str = "done"
 
 
 def load(directory: str | Path, *, unfinished: bool = False) -> Model:

@@ -9,13 +9,13 @@ import jax
 
 from benchmarks.core.models import ListedModel, size_field
 from jaxfit.recipe import Recipe
-from jaxfit.run_dir.run import Run
+from jaxfit.run_dir.run import Run, Trained
 from jaxfit.trainer import Trainer
 from jaxlm import models as registry
 from jaxlm import train as jaxlm_train
 from jaxlm.contract import BySGD, structure_argument
 from jaxlm.data.corpus import Corpus
-from jaxlm.trained_model import Trained
+from jaxlm.trained_model import Model
 
 SOURCES = ("jaxlm.train_by_sgd",)  # modules that determine a trained model, in addition to its own
 
@@ -69,8 +69,8 @@ def train(
     recipe: Recipe | str = "tuned",
     seed: int = 1,
     structure: Any = None,
-    run: Run | None = None,
-) -> Trained:
+    run: Run = Run(),
+) -> Trained[Model | None]:
     """Train a model in its folder; structure: the options of models that have one."""
     return jaxlm_train.train(
         model, corpus, directory, recipe=recipe, config=config, structure=structure, seed=seed, run=run

@@ -4,7 +4,6 @@ import argparse
 import sys
 from pathlib import Path
 
-import jax
 import numpy as np
 from safetensors.numpy import save_file
 
@@ -15,6 +14,7 @@ from jaxcf.data.reading import Reading
 from jaxcf.models import get
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser, output, print_json, required
+from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import read_info
 
@@ -78,10 +78,7 @@ def run_info(args: argparse.Namespace) -> None:
 def run_export(args: argparse.Namespace) -> None:
     """Write the parameters as safetensors, and the ids of their rows as text files beside them."""
     model, out = opened(args), output(args)
-    arrays = {
-        jax.tree_util.keystr(path, simple=True, separator="/"): np.ascontiguousarray(array)
-        for path, array in jax.tree_util.tree_leaves_with_path(model.params)
-    }
+    arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
     with replacing(out) as aside:
         save_file(arrays, aside, metadata={"model": model.name, "mean": str(model.info["config"].get("mean", ""))})
     for name, ids in (("users", model.catalogue.users), ("items", model.catalogue.items)):

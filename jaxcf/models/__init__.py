@@ -18,5 +18,5 @@ MODELS = {
     "rbm": "jaxcf.models.rbm.model:RBM",
     "crbm": "jaxcf.models.crbm:CRBM",
 }
-_REGISTRY: Registry[RatingModel] = Registry("rating model", MODELS, "language models are for jaxlm")
-names, get, require = _REGISTRY.names, _REGISTRY.get, _REGISTRY.require
+REGISTRY: Registry[RatingModel] = Registry("rating model", MODELS, "language models are for jaxlm")
+names, get, require = REGISTRY.names, REGISTRY.get, REGISTRY.require

@@ -18,8 +18,7 @@ from jax import Array
 from jaxcf.contract import Sweeps
 from jaxcf.data.ratings import Ratings, Vectors, by_item, by_user
 from jaxfit.errors import UserError
-from jaxfit.program import parameter_names
-from jaxfit.recipe import per_parameter
+from jaxfit.recipe import named_arrays, per_parameter
 
 TILE = 32  # ratings
 CHUNK_TILES = 1024
@@ -160,7 +159,7 @@ def sweeps(params: Any, ratings: Ratings, valid: Ratings, config: Config, decay:
 
 def strengths(params: Any, config: Config, decay: Mapping[str, float]) -> list[Array]:
     """Return the decay of each parameter, in their order; raises UserError where one is not above 0."""
-    values = per_parameter(parameter_names(params), decay, "--decay")
+    values = per_parameter(named_arrays(params), decay, "--decay")
     if min(values if config.biases else values[:2]) <= 0:
         raise UserError("exact solutions need a decay", "--decay", "give every parameter a decay above 0")
     return [jnp.float32(value) for value in values]
@@ -191,7 +190,7 @@ def objective(params: Any, ratings: Ratings, config: Config, decay: Mapping[str,
     """Σ ½ e² + ½ Σ s λ |row|², in squared stars: what PMF minimises, under the prior of `config`."""
     total = 0.5 * squares(params, ratings, config)
     index = (ratings.user, ratings.item) * 2
-    for rows, of, strength in zip(params, index, per_parameter(parameter_names(params), decay, "--decay"), strict=True):
+    for rows, of, strength in zip(params, index, per_parameter(named_arrays(params), decay, "--decay"), strict=True):
         square = np.square(np.asarray(rows, np.float64)).reshape(rows.shape[0], -1).sum(axis=1)
         uses = np.bincount(of, minlength=len(square)) if config.prior == "per-rating" else 1.0
         total += 0.5 * strength * float(np.sum(uses * square))

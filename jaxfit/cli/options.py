@@ -1,7 +1,8 @@
 """Command-line options from dataclasses: a field's `jaxfit.recipe.option` is the one source of its meaning and unit.
 
 A field `num_features: int = option(100, "feature vector dimensionality", "features")` becomes `--num-features N`; a
-bool becomes a pair `--diagonal`, `--no-diagonal`, or a switch `--lower`.
+bool becomes a pair `--diagonal`, `--no-diagonal`, or a switch `--lower`, or, where the option has an `opposite` (and
+`opposite_help`), a pair with names of their own.
 """
 
 import argparse
@@ -45,7 +46,12 @@ def add(
         common: dict[str, Any] = {
             "dest": field.name, "default": argparse.SUPPRESS, "help": text.replace("%", "%%")
         }  # fmt: skip
-        if hint is bool:
+        if hint is bool and "opposite" in field.metadata:
+            pair = group.add_mutually_exclusive_group()
+            pair.add_argument(option, action="store_true", **common)
+            opposite, common["help"] = f"--{field.metadata['opposite']}", field.metadata["opposite_help"]
+            pair.add_argument(opposite, action="store_false", **common)
+        elif hint is bool:
             action = "store_true" if switch else argparse.BooleanOptionalAction
             group.add_argument(option, action=action, **common)
         else:

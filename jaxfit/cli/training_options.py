@@ -1,30 +1,67 @@
-"""The options of a training from a model's Config, its recipes and `Run`, read into a plan."""
+"""What `jaxlm train` and `jaxcf train` have in common: options from a model's Config, recipes and `Run`; the result."""
 
 import argparse
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser
+from jaxfit.cli.command import Parser, Stopped
 from jaxfit.devices import distributed as processes
-from jaxfit.errors import UserError
+from jaxfit.errors import Interrupted, UserError
 from jaxfit.recipe import Recipe, per_parameter
-from jaxfit.run_dir.run import Run
+from jaxfit.registry import Registry
+from jaxfit.run_dir.run import Run, Trained
 
-Recipes = Mapping[str, tuple[Recipe, dict[str, Any]]]
+Recipes = Mapping[str, tuple[Any, dict[str, Any]]]  # name -> recipe, None without one; overrides of Config
 
 
 class Plan(NamedTuple):
-    """What the options of a training say: the recipe, values that differ from Config's defaults, how it is run."""
+    """What the options of a training say: values that differ from Config's defaults, recipe, seed, how it is run."""
 
-    recipe: Recipe
     config: dict[str, Any]
-    run: Run
+    recipe: Any = None
+    seed: int = 1
+    run: Run = Run()
 
 
-def add_model(
+def add_models(parser: Parser, registry: Registry[Any], data: str, add_options: Callable[[Parser, Any], None]) -> None:
+    """Give the parser of `train` a parser for each model; a model is imported when it is chosen, or for help.
+
+    Args:
+        parser: of the command.
+        registry: of the models.
+        data: the option that names training data, for the usage: "--train FILE…".
+        add_options: (parser, record) adds the options of a model.
+    """
+
+    def add_model(parser: Parser, name: str) -> None:
+        record = registry.get(name)
+        parser.description = f"Train {record.about} ({record.source})."
+        add_options(parser, record)
+
+    def about(name: str) -> str:
+        return f"{registry.get(name).about} ({registry.get(name).source})"
+
+    parser.description = f"Train a model. Its options: {parser.prog} MODEL --help"
+    known: Any = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
+    for name in registry.names():
+        usage = f"{parser.prog} {name} {data} --out DIR [options]"
+        chosen = known.add_parser(name, help=lambda name=name: about(name), usage=usage)
+        chosen.add_options = lambda parser, name=name: add_model(parser, name)
+
+
+def add_result(parser: Parser) -> None:
+    """Add where the model is written, and how its results are printed."""
+    out = parser.add_argument_group("result")
+    out.add_argument("--out", metavar="DIR", help="folder for the model")
+    out.add_argument("--json", action="store_true", help="print the result as one line of JSON")
+
+
+def add(
     parser: Parser,
     config: type,
     recipes: Recipes,
@@ -32,27 +69,30 @@ def add_model(
     skip: Iterable[str] = (),
     rename: Mapping[str, str] | None = None,
 ) -> None:
-    """Add an option for each field of a model's Config; skip: fields that are determined by its data."""
-    shown = {field: _show(values) for field, values in _values(config, recipes).items()}
-    group = parser.add_argument_group("model")
-    options.add(group, config, skip=skip, defaults=shown, rename=rename)
+    """Add an option for each field of a model's Config and of its recipe, and, for training by the engine, of `Run`.
 
-
-def add_training(parser: Parser, config: type, recipes: Recipes) -> None:
-    """Add `--recipe`, an option for each field of Recipe, of Run and of Join, and `--seed`."""
+    skip: fields of Config that are determined by its data; rename: option names that differ from their field's.
+    """
     shown = {field: _show(values) for field, values in _values(config, recipes).items()}
+    options.add(parser.add_argument_group("model"), config, skip=skip, defaults=shown, rename=rename)
+    if not recipes:
+        return
     training = parser.add_argument_group("training")
     training.add_argument(
         "--recipe", type=options.choice("--recipe", recipes), default="tuned", metavar="|".join(recipes),
         help="which defaults: the thesis', or what serves best (default: tuned)",
     )  # fmt: skip
-    options.add(training, Recipe, defaults=shown)
+    recipe, _ = recipes["tuned"]
+    if recipe is None:
+        return
+    options.add(training, type(recipe), defaults=shown)
     training.add_argument(
         "--seed", type=options.number("--seed", low=0), default=1, metavar="N",
         help="of all random draws (default: 1)",
     )  # fmt: skip
-    options.add(training, Run, skip=["show"], switches=True)
-    options.add(parser.add_argument_group("training by several processes"), processes.Join)
+    if isinstance(recipe, Recipe):
+        options.add(training, Run, skip=["show"], switches=True)
+        options.add(parser.add_argument_group("training by several processes"), processes.Join)
 
 
 def _show(values: dict[str, Any]) -> str:
@@ -63,41 +103,49 @@ def _show(values: dict[str, Any]) -> str:
 
 
 def _values(config: type, recipes: Recipes) -> dict[str, dict[str, Any]]:
-    """What recipes set: field of Recipe or Config -> recipe -> value."""
-    values: dict[str, dict[str, Any]] = {}
+    """What recipes set: field of the recipe or of Config -> recipe -> value."""
     defaults = {f.name: f.default for f in dataclasses.fields(config)}
-    for recipe, (settings, overrides) in recipes.items():
-        for field, value in vars(settings).items():
-            values.setdefault(field, {})[recipe] = value
-        for field in {f for _, more in recipes.values() for f in more}:
-            values.setdefault(field, {})[recipe] = overrides.get(field, defaults[field])
+    chosen = {field for _, overrides in recipes.values() for field in overrides}
+    values: dict[str, dict[str, Any]] = {}
+    for name, (recipe, overrides) in recipes.items():
+        fields = {field: overrides.get(field, defaults[field]) for field in chosen}
+        if recipe is not None:
+            fields.update(vars(recipe))
+        for field, value in fields.items():
+            values.setdefault(field, {})[name] = value
     return values
 
 
-def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: tuple[str, ...]) -> Plan:
+def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: Collection[str] = ()) -> Plan:
     """Read the options, and meet the other processes where there are any; names: the model's parameters.
 
     Raises:
         UserError: An option's value is wrong by itself or does not fit the others.
     """
+    if not recipes:
+        return Plan(options.given(args, config))
     recipe, overrides = recipes[args.recipe]
-    chosen = options.given(args, Recipe)
+    fields = {**overrides, **options.given(args, config)}
+    if recipe is None:
+        return Plan(fields)
+    chosen = options.given(args, type(recipe))
+    if not isinstance(recipe, Recipe):
+        return Plan(fields, dataclasses.replace(recipe, **chosen), args.seed)
     for name in ("rate", "decay"):
         per_parameter(names, chosen.get(name, {}), f"--{name}")
         if name in chosen and "*" not in chosen[name]:  # a value for one parameter leaves the others theirs
             chosen[name] = {**getattr(recipe, name), **chosen[name]}
     recipe = dataclasses.replace(recipe, **chosen)
-    how = Run(show=True, **options.given(args, Run))
-    _simulate_devices(how.devices)
+    run = Run(**options.given(args, Run))
+    _simulate_devices(run.devices)
     processes.join(processes.Join(**options.given(args, processes.Join)))
     from jaxfit.devices import sharding as mesh  # here: the help is shown without JAX
 
-    shards = mesh.shards(mesh.make(how.devices))
+    shards = mesh.shards(mesh.make(run.devices))
     if recipe.batch_size % shards:
         what = f"{recipe.batch_size} examples do not divide among {shards} devices"
         raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
-    how = dataclasses.replace(how, show=processes.leads())
-    return Plan(recipe, {**overrides, **options.given(args, config)}, how)
+    return Plan(fields, recipe, args.seed, dataclasses.replace(run, show=processes.leads()))
 
 
 def _simulate_devices(number: int) -> None:
@@ -109,3 +157,30 @@ def _simulate_devices(number: int) -> None:
             jax.config.update("jax_num_cpu_devices", number)
         except RuntimeError:  # JAX has begun, with the devices it has
             return
+
+
+@contextmanager
+def stoppable(out: Path, resumable: bool) -> Iterator[None]:
+    """After Ctrl-C within, say what was saved and how to go on."""
+    advice = "give the same command with --resume to go on"
+    try:
+        yield
+    except Interrupted:
+        raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
+    except KeyboardInterrupt:
+        if not resumable:
+            raise Stopped("stopped by Ctrl-C - give the same command again to begin anew") from None
+        # outside the epochs: in building a structure, in compiling
+        raise Stopped(f"stopped by Ctrl-C ({out}) - {advice} from what is saved") from None
+
+
+def print_end(trained: Trained[Any], unit: str) -> None:
+    """Print how a training ended, and how long it took; unit: of the engine's speed, "words"."""
+    if trained.stopped != "done":
+        print("stopped after --max-minutes: give the same command with --resume to go on")
+    if not trained.seconds:
+        print("its training had finished before")
+        return
+    speed = trained.events_per_second
+    spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in trained.seconds.items())
+    print(f"time: {spent}" + (f", {speed:,.0f} {unit}/s" if speed else ""))

@@ -18,16 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
+from jaxfit.recipe import named_arrays
 from jaxfit.run_dir import json_text, manifest
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.manifest import damage
 
 if TYPE_CHECKING:
     import orbax.checkpoint as ocp
-
-__all__ = [
-    "arrays", "damage", "drop_after", "every", "latest", "load_model", "require_same", "save", "state", "write",
-]  # fmt: skip
 
 KEEP = 2
 OVERHEAD = 1 << 18  # bytes in addition to the arrays', an upper bound
@@ -162,19 +159,12 @@ def _require_shapes(path: Path, like: Any) -> None:
     import orbax.checkpoint as ocp
 
     with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as orbax:
-        stored = _shapes(orbax.metadata(path.absolute() / "arrays").item_metadata.tree)
-    expected = _shapes(like)
+        stored = named_arrays(orbax.metadata(path.absolute() / "arrays").item_metadata.tree)
+    stored, expected = ({name: tuple(x.shape) for name, x in named.items()} for named in (stored, named_arrays(like)))
     for name in {**expected, **stored}:
         if stored.get(name) != expected.get(name):
             what = f"the parameter {name} has the shape {stored.get(name)}, by the configuration {expected.get(name)}"
             raise UserError(what, path, "its files are not of the same model: train the model again")
-
-
-def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:
-    import jax
-
-    leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda leaf: hasattr(leaf, "shape"))
-    return {jax.tree_util.keystr(path, simple=True, separator="/"): tuple(leaf.shape) for path, leaf in leaves}
 
 
 def require_same(stored: Mapping[str, Any], known: Mapping[str, Any], where: Path) -> None:

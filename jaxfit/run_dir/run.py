@@ -1,8 +1,14 @@
-"""How a training is run, apart from what determines its result."""
+"""How a training is run, apart from what determines its result, and what a training came to."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from jaxfit.recipe import option
+
+if TYPE_CHECKING:
+    from jaxfit.fit import Fitted
+
+Model = TypeVar("Model")
 
 
 @dataclass(frozen=True)
@@ -14,3 +20,25 @@ class Run:
     max_minutes: float | None = option(None, "stop after this time, resumable", "minutes")
     checkpoint_minutes: float = option(5.0, "save within an epoch after this time", "minutes")
     show: bool = option(False, "show progress on standard error")
+
+
+class Trained(NamedTuple, Generic[Model]):
+    """A trained model and how its training went.
+
+    Attributes:
+        model: as loading its folder gives it.
+        fitted: how the engine trained it; None for another way of fitting, or where the training had finished before.
+        seconds: by phase, of this run; {} where the training had finished before.
+        stopped: "done" or "max-minutes".
+    """
+
+    model: Model
+    fitted: "Fitted | None"
+    seconds: dict[str, float]
+    stopped: str = "done"
+
+    @property
+    def events_per_second(self) -> float | None:
+        """Words or ratings that the engine trained on per second."""
+        fitted = self.fitted
+        return fitted.events / fitted.train_seconds if fitted and fitted.train_seconds else None

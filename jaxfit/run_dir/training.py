@@ -7,13 +7,13 @@ The folder has `config.json`, the finished `parameters/`, the `manifest.json` of
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
 from jaxfit.devices import sharding as mesh
-from jaxfit.fit import Fitted, fit
+from jaxfit.fit import fit
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, manifest
@@ -21,19 +21,8 @@ from jaxfit.run_dir import metadata as folder
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.provenance import environment
-from jaxfit.run_dir.run import Run
+from jaxfit.run_dir.run import Model, Run, Trained
 from jaxfit.trainer import check
-
-
-class Trained(NamedTuple):
-    """What training left in the folder: what `config.json` says, how training went, and its times.
-
-    fitted is None and seconds is {} where the training was found finished.
-    """
-
-    info: dict[str, Any]
-    fitted: Fitted | None
-    seconds: dict[str, float]
 
 
 def train(
@@ -48,7 +37,8 @@ def train(
     run: Run,
     unit: str,
     before: Callable[[], None],
-) -> Trained:
+    model: Callable[[Any, dict[str, Any]], Model],
+) -> Trained[Model]:
     """Train a model in its folder, from the start or from where an earlier run stopped.
 
     Args:
@@ -62,6 +52,7 @@ def train(
         run: Devices, time limits, whether to resume.
         unit: Of events, as in "words".
         before: Writes what else belongs into a new folder.
+        model: (params, info) -> the trained model; info: as `config.json` holds it.
 
     Raises:
         UserError: Another training is in the folder, or this one and `run.resume` is not set, or another process is
@@ -82,7 +73,7 @@ def train(
             if not (directory / manifest.NAME).exists():  # killed just before
                 folder.write_manifest(directory)
             folder.drop_checkpoints(directory)
-            return Trained(found, None, {})
+            return Trained(model(checkpoint.load_model(directory / folder.PARAMETERS, params), found), None, {})
         if found is None:
             before()
             folder.write_info(directory, info)
@@ -103,4 +94,5 @@ def train(
         if info["finished"]:
             folder.drop_checkpoints(directory)
         train_seconds = sum(line["train_seconds"] for line in Journal(directory).times())
-        return Trained(info, fitted, {"compile": fitted.compile_seconds, "train": train_seconds})
+        seconds = {"compile": fitted.compile_seconds, "train": train_seconds}
+        return Trained(model(fitted.params, info), fitted, seconds, fitted.stopped)

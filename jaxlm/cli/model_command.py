@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser
-from jaxlm.contract import Capability
+from jaxfit.registry import Capability
 from jaxlm.trained_model import Model, load
 
 

@@ -3,88 +3,96 @@
 import argparse
 import math
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from jaxfit.cli import options
-from jaxfit.cli.command import Parser, Stopped, output, print_json
+from jaxfit.cli import options, training_options
+from jaxfit.cli.command import Parser, output, print_json
+from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
+from jaxfit.recipe import Recipe
 from jaxfit.run_dir.lock import locked
-from jaxfit.run_dir.metadata import CONFIG, read_info
+from jaxfit.run_dir.metadata import require_free
+from jaxfit.run_dir.run import Trained
 from jaxlm import models, train
-from jaxlm.cli.training_options import Plan, add_model, add_text, plan
 from jaxlm.contract import BySGD, LanguageModel, PredictsWords
 from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import Corpus, Texts
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks.evaluate import Evaluation, evaluate
-from jaxlm.trained_model import Trained
+from jaxlm.trained_model import Model
+
+RENAMED = {"across_lines": "context-across-lines"}
 
 
 def add(parser: Parser) -> None:
-    """Give the parser of `jaxlm train` a parser for each model; a model is imported when it is chosen, or for help."""
-    parser.description = "Train a model. Its options: jaxlm train MODEL --help"
-    known: Any = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
-    for name in models.names():
-        usage = f"jaxlm train {name} --train FILE… --out DIR [options]"
-        chosen = known.add_parser(name, help=lambda name=name: _about(models.get(name)), usage=usage)
-        chosen.add_options = lambda parser, name=name: _add_options(parser, models.get(name))
-
-
-def _about(model: LanguageModel) -> str:
-    return f"{model.about} ({model.source})"
+    """Give the parser of `jaxlm train` a parser for each model."""
+    training_options.add_models(parser, models.REGISTRY, "--train FILE…", _add_options)
 
 
 def _add_options(parser: Parser, model: LanguageModel) -> None:
-    parser.description = f"Train {_about(model)}."
     parser.set_defaults(run=run)
-    add_text(parser, carves=isinstance(model.fitting, BySGD))
-    add_model(parser, model)
+    _add_text(parser, carves=isinstance(model.fitting, BySGD))
+    training_options.add_result(parser)
+    if model.structure is not None:
+        options.add(parser.add_argument_group(model.structure.name), model.structure.options, switches=True)
+    training_options.add(parser, model.config, model.recipes, skip=model.fields_from_data, rename=RENAMED)
+
+
+def _add_text(parser: Parser, carves: bool) -> None:
+    """Add the text and its vocabulary; carves: takes validation from training text."""
+    text = parser.add_argument_group("text (plain, one sentence a line, gzipped or not; - is standard input)")
+    text.add_argument(
+        "--train", nargs="+", metavar="FILE", help="training text (default: prose that comes with Python)"
+    )
+    text.add_argument(
+        "--valid", nargs="+", metavar="FILE",
+        help="validation text" + (" (default: the last 5 %% of the training text)" if carves else ""),
+    )  # fmt: skip
+    text.add_argument("--test", nargs="+", metavar="FILE", help="text to evaluate the finished model on")
+    words = parser.add_argument_group("vocabulary").add_mutually_exclusive_group()
+    words.add_argument("--vocab", metavar="FILE", help="a list of words, one a line")
+    words.add_argument(
+        "--vocab-size", type=options.number("--vocab-size", low=3), metavar="N",
+        help="the most frequent words; the others become <unk> (words, with <eos> and <unk>)",
+    )  # fmt: skip
+    words.add_argument(
+        "--min-count", type=options.number("--min-count"), metavar="N",
+        help="words seen less often become <unk> (default: 1; for the default data 2)",
+    )  # fmt: skip
+    options.add(parser.add_argument_group("reading"), Reading, switches=True)
 
 
 def run(args: argparse.Namespace) -> None:
     """Train a model and print its results."""
     place, model = output(args, folder=True), models.get(args.model)
-    chosen = plan(args, model)
-    with _place(model, place) as (out, leads):
-        _check_place(out, model, chosen)
+    names = model.fitting.parameters if isinstance(model.fitting, BySGD) else ()
+    structure = None
+    if model.structure is not None:
+        structure = model.structure.options(**options.given(args, model.structure.options))
+        model.structure.check(structure)
+    plan = training_options.plan(args, model.config, model.recipes, names)
+    resumable = isinstance(plan.recipe, Recipe)
+    with processes.folder(place) as out:
+        require_free(out, model.name, resume=plan.run.resume, resumable=resumable)
         with locked(out):
-            _run(args, model, chosen, out, leads)
-
-
-@contextmanager
-def _place(model: LanguageModel, out: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield where this process writes the model, and whether it is the one of several processes that prints."""
-    if not isinstance(model.fitting, BySGD):
-        yield out, True
-        return
-    from jaxfit.devices import distributed
-
-    with distributed.folder(out) as own:
-        yield own, distributed.leads()
-
-
-def _run(args: argparse.Namespace, model: LanguageModel, chosen: Plan, out: Path, leads: bool) -> None:
-    try:
-        texts = _read(args, out, carve=isinstance(model.fitting, BySGD))
-        for note in texts.notes if leads else ():
-            print(f"{args.model}: {note}", file=sys.stderr)
-        trained = _train(args, chosen, texts.corpus, out)
-    finally:
-        (out / user_text.IDS).unlink(missing_ok=True)
-    results = _evaluate(trained, texts)
-    if not leads:
-        return
-    if args.json:
-        print_json(_record(args, trained, texts.corpus, results))
-    else:
+            try:
+                texts = _read(args, out, carve=resumable)
+                for note in texts.notes if processes.leads() else ():
+                    print(f"{args.model}: {note}", file=sys.stderr)
+                with training_options.stoppable(out, resumable):
+                    trained = train.train(
+                        args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
+                        seed=plan.seed, run=plan.run,
+                    )  # fmt: skip
+            finally:
+                (out / user_text.IDS).unlink(missing_ok=True)
+            results = _evaluate(trained, texts)
+    if processes.leads():
         _report(args, trained, texts.corpus, results)
 
 
-def _evaluate(trained: Trained, texts: Texts) -> dict[str, Evaluation]:
+def _evaluate(trained: Trained[Model | None], texts: Texts) -> dict[str, Evaluation]:
     """Evaluate the model on validation (whose score training knows) and test text, where there is any.
 
     Nothing for a model without a distribution, and where time ran out before the model's own training began.
@@ -102,7 +110,7 @@ def _evaluate(trained: Trained, texts: Texts) -> dict[str, Evaluation]:
     return results
 
 
-def _known_score(trained: Trained) -> float | None:
+def _known_score(trained: Trained[Model | None]) -> float | None:
     """Return the mean -log P of validation words, nats, where the validation of the training has computed it.
 
     A sequential program's validation reads the text as several streams, whose beginnings have no history.
@@ -113,18 +121,6 @@ def _known_score(trained: Trained) -> float | None:
     assert isinstance(model.record.fitting, BySGD)
     program = model.record.fitting.program(model.config)
     return fitted.score if program.metric.name == "perplexity" and program.sequential is None else None
-
-
-def _check_place(out: Path, model: LanguageModel, chosen: Plan) -> None:
-    """Raise a UserError where another model is in the folder."""
-    if not (out / CONFIG).exists():
-        return
-    there = read_info(out)["model"]
-    same = there == model.name and isinstance(model.fitting, BySGD)
-    if same and chosen.run is not None and chosen.run.resume:
-        return
-    advice = "add --resume to go on with it, or choose another --out"
-    raise UserError(f"a model is there already: {there}", out, advice if same else "choose another --out")
 
 
 def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:
@@ -142,44 +138,24 @@ def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:
     )  # fmt: skip
 
 
-def _train(args: argparse.Namespace, chosen: Plan, data: Corpus, out: Path) -> Trained:
-    advice = "give the same command with --resume to go on"
-    try:
-        return train.train(
-            args.model, data, out, recipe=chosen.recipe, config=chosen.config, structure=chosen.structure,
-            seed=chosen.seed, run=chosen.run,
-        )  # fmt: skip
-    except KeyboardInterrupt as stop:
-        if chosen.run is None:
-            raise
-        from jaxfit.fit import Interrupted
-
-        if isinstance(stop, Interrupted):
-            raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
-        # outside the epochs: in building a structure, in compiling
-        raise Stopped(f"stopped by Ctrl-C ({out}) - {advice} from what is saved") from None
-
-
-def _record(args: argparse.Namespace, trained: Trained, data: Corpus, results: dict[str, Evaluation]) -> dict[str, Any]:
+def _report(
+    args: argparse.Namespace, trained: Trained[Model | None], data: Corpus, results: dict[str, Evaluation]
+) -> None:
     fitted, model = trained.fitted, trained.model
-    return {
-        "command": "train",
-        "model": args.model,
-        "out": args.out,
-        "stopped": trained.stopped,
-        "words": len(data.vocabulary),
-        "parameters": None if model is None else model.num_parameters(),
-        "config": None if model is None else model.info["config"],
-        "events": {"train": len(data.train), "valid": len(data.valid), "test": len(data.test)},
-        "epochs": len(fitted.history) if fitted else None,
-        "examples_per_second": _speed(trained),
-        "seconds": trained.seconds,
-        **{name: result.record() for name, result in results.items()},
-    }
-
-
-def _report(args: argparse.Namespace, trained: Trained, data: Corpus, results: dict[str, Evaluation]) -> None:
-    words, model = f"{len(data.vocabulary):,} words", trained.model
+    if args.json:
+        print_json(
+            {
+                "command": "train", "model": args.model, "out": args.out, "stopped": trained.stopped,
+                "words": len(data.vocabulary), "parameters": None if model is None else model.num_parameters(),
+                "config": None if model is None else model.info["config"],
+                "events": {"train": len(data.train), "valid": len(data.valid), "test": len(data.test)},
+                "epochs": len(fitted.history) if fitted else None,
+                "examples_per_second": trained.events_per_second, "seconds": trained.seconds,
+                **{name: result.record() for name, result in results.items()},
+            }
+        )  # fmt: skip
+        return
+    words = f"{len(data.vocabulary):,} words"
     if model is None:
         print(f"{args.model}: {words}, not trained yet: time ran out in the stage before, in {args.out}")
     else:
@@ -193,16 +169,4 @@ def _report(args: argparse.Namespace, trained: Trained, data: Corpus, results: d
                 f"{title} perplexity{so_far} {result.perplexity:.2f} "
                 f"({result.events:,} events, {result.unknown:,} unknown)"
             )
-    if trained.stopped != "done":
-        print("stopped after --max-minutes: give the same command with --resume to go on")
-    spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in trained.seconds.items())
-    if model is not None and isinstance(model.record.fitting, BySGD) and trained.fitted is None:
-        print("its training had finished before")
-    elif spent:
-        speed = _speed(trained)
-        print(f"time: {spent}" + (f", {speed:,.0f} words/s" if speed else ""))
-
-
-def _speed(trained: Trained) -> float | None:
-    fitted = trained.fitted
-    return fitted.events / fitted.train_seconds if fitted and fitted.train_seconds else None
+    training_options.print_end(trained, "words")

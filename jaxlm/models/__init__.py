@@ -15,5 +15,5 @@ MODELS = {
     "hlbl": "jaxlm.models.hlbl.model:MODEL",
     "nplm": "jaxlm.models.nplm:MODEL",
 }
-_REGISTRY: Registry[LanguageModel] = Registry("language model", MODELS, "rating models are for jaxcf")
-names, get, having, require = _REGISTRY.names, _REGISTRY.get, _REGISTRY.having, _REGISTRY.require
+REGISTRY: Registry[LanguageModel] = Registry("language model", MODELS, "rating models are for jaxcf")
+names, get, having, require = REGISTRY.names, REGISTRY.get, REGISTRY.having, REGISTRY.require

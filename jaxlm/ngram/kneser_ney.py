@@ -101,7 +101,7 @@ class Config(OrderConfig):
 
     interpolated: bool = option(
         True,
-        "mix all orders (default)",
+        "mix all orders",
         opposite="backoff",
         opposite_help="use lower orders for unseen n-grams only",
     )

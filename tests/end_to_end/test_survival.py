@@ -18,7 +18,7 @@ import jaxlm
 import training_process
 from jaxfit import fit
 from jaxfit.errors import UserError
-from jaxfit.run_dir import checkpoint
+from jaxfit.run_dir import checkpoint, manifest
 from jaxfit.run_dir import metadata as model_directory
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.run import Run
@@ -254,7 +254,7 @@ def test_the_checkpoint_before_a_torn_one_is_used(tmp_path, whole, small_chunks,
         with pytest.warns(UserWarning, match=f"{newest.name} is damaged") as warned:
             stop_at(monkeypatch, tmp_path, 7)
         assert len(warned) == 1
-        assert all(checkpoint.damage(path) is None for path in checkpoint.every(tmp_path))
+        assert all(manifest.damage(path) is None for path in checkpoint.every(tmp_path))
     training(tmp_path, resume=True)
     assert_same_training(whole, tmp_path)
 

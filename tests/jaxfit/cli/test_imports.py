@@ -45,7 +45,7 @@ from jaxfit.recipe import Recipe
 class Config: ...
 recipe = Recipe(optimizer="sgd", batch_size=1, epochs=1, rate={"*": 0.1}, decay={})
 parser = command.Parser("tool")
-training_options.add_training(parser, Config, {"tuned": (recipe, {})})
+training_options.add(parser, Config, {"tuned": (recipe, {})})
 assert "--max-minutes" in parser.format_help()
 command.parse(parser, ["--rate", "0.1,b=1", "--devices", "2"])
 """

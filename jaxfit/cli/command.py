@@ -11,6 +11,7 @@ import functools
 import importlib
 import os
 import re
+import shutil
 import sys
 import traceback
 import warnings
@@ -36,7 +37,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
     """Help whose text keeps its lines, with space for long options."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=min(110, _columns()))
+        super().__init__(prog, max_help_position=30, width=min(110, max(60, shutil.get_terminal_size((100, 24)).columns)))
 
 
 class Parser(argparse.ArgumentParser):
@@ -212,10 +213,3 @@ def print_json(result: dict[str, Any]) -> None:
 
 def _say(text: str) -> None:
     print(" ".join(text.split()), file=sys.stderr, flush=True)
-
-
-def _columns() -> int:
-    try:
-        return max(60, os.get_terminal_size().columns)
-    except OSError:
-        return 100

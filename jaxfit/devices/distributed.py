@@ -128,9 +128,6 @@ def folder(directory: Path) -> Iterator[Path]:
 
     On process 0 it is `directory` itself, on the others a temporary copy of process 0's.
     """
-    if not several():
-        yield directory
-        return
     if leads():
         share(directory)
         yield directory

@@ -44,7 +44,8 @@ def replacing(path: Path) -> Iterator[Path]:
         _remove_leftovers(path)
         descriptor = _lock(lock, create=True)
         yield new
-        _sync(new)
+        for file in [new] if new.is_file() else [p for p in new.rglob("*") if p.is_file()]:
+            _sync(file)
         if path.is_dir():
             if not new.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "is a folder, not a file")
@@ -53,7 +54,8 @@ def replacing(path: Path) -> Iterator[Path]:
                 os.replace(new, path)
         else:
             os.replace(new, path)
-        _sync_names(path.parent)
+        if os.name == "posix":  # elsewhere a folder cannot be opened
+            _sync(path.parent)  # renames outlast a loss of power
     except OSError as error:
         raise UserError(
             f"cannot write: {error.strerror or error}", path, "free some space or choose another folder"
@@ -174,24 +176,13 @@ def _remove(path: Path) -> None:
         time.sleep(0.01)
 
 
-def _sync_names(directory: Path) -> None:
-    """Make renames in a folder outlast a loss of power, where the system can."""
-    if os.name != "posix":  # elsewhere a folder cannot be opened
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """Write a file, or the names in a folder, to the disk, where the file system can."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # file systems without it
+        if error.errno != errno.EINVAL:
             raise
     finally:
         os.close(descriptor)
-
-
-def _sync(path: Path) -> None:
-    for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -46,15 +46,20 @@ def windows(ids, eos):
     return Windows(*(jnp.asarray(x, jnp.int32) for x in padded))
 
 
-def advance(params, h, event):
-    """The hidden state after a word, and the nats of the next; beyond the end, the same state and none."""
-    before, word = event
-    now = jnp.where(word < 0, h, jnp.tanh(params.R[before] + params.W @ h))
-    return now, jnp.where(word < 0, 0.0, -jax.nn.log_softmax(params.R @ now + params.b)[word])
+def read(params, h, before, word, eos=-1):
+    """The hidden state after a text, and the nats of each word; afresh after each eos; nothing beyond the end."""
+
+    def step(h, event):
+        before, word = event
+        now = jnp.tanh(params.R[before] + params.W @ jnp.where(before == eos, 0.0, h))
+        nats = -jax.nn.log_softmax(params.R @ now + params.b)[word]
+        return jnp.where(word < 0, h, now), jnp.where(word < 0, 0.0, nats)
+
+    return jax.lax.scan(step, h, (before, word))
 
 
 def loss(params, example: Carried, key, config):
-    h, nats = jax.lax.scan(partial(advance, params), example.carry, example.batch)
+    h, nats = read(params, example.carry, *example.batch)
     return jnp.sum(nats), h
 
 
@@ -92,21 +97,14 @@ def program(config):
 
 
 def event_log_probs(model, ids, fresh_lines):
-    @jax.jit
-    def nats(params, before, word):
-        def step(h, event):
-            fresh = fresh_lines & (event[0] == model.vocabulary.eos)
-            return advance(params, jnp.where(fresh, 0.0, h), event)
-
-        return jax.lax.scan(step, jnp.zeros(model.config.num_features), (before, word))[1]
-
-    return -np.asarray(nats(model.params, np.concatenate([[model.vocabulary.eos], ids[:-1]]), ids), np.float64)
+    eos, h = model.vocabulary.eos, start(model.config)
+    before = np.concatenate([[eos], ids[:-1]])
+    return -np.asarray(jax.jit(read)(model.params, h, before, ids, eos if fresh_lines else -1)[1], np.float64)
 
 
 def log_prob(model, history):
-    h = jnp.zeros(model.config.num_features)
-    for word in [model.vocabulary.eos, *history]:
-        h, _ = advance(model.params, h, (word, 0))
+    events = np.array([model.vocabulary.eos, *history]), np.zeros(len(history) + 1, np.int32)
+    h, _ = read(model.params, start(model.config), *events)
     return np.asarray(jax.nn.log_softmax(model.params.R @ h + model.params.b))
 
 

@@ -1,6 +1,7 @@
 """Strict surroundings for every test: 8 simulated devices, rank promotion raises, warnings are errors.
 
-Workers, and processes that tests start, share the persistent compilation cache of the commands.
+Workers, and processes that tests start, share the persistent compilation cache of the commands; here it takes small
+programs, too, which many test files compile.
 """
 
 import gc
@@ -12,6 +13,7 @@ import pytest
 
 from jaxfit.cli import compilation_cache
 
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 compilation_cache.enable()  # by the environment, before JAX reads it
 
 import jax  # noqa: E402

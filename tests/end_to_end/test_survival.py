@@ -6,13 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
 import pytest
-from jax.experimental.compilation_cache import compilation_cache
 
 import jaxlm
 import training_process
@@ -46,17 +44,9 @@ KILLS = [
 ]
 
 
-def process(folder, cache, *moment):
-    environment = {
-        **os.environ,
-        "JAX_PLATFORMS": "cpu",
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-    }
-    script = Path(training_process.__file__)
+def process(folder, *moment):
     return subprocess.Popen(
-        [sys.executable, script, folder, *map(str, moment)], env=environment, text=True,
+        [sys.executable, training_process.__file__, folder, *map(str, moment)], text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
@@ -97,17 +87,17 @@ def assert_same_training(one, other):
 
 
 def test_killed_training_matches_uninterrupted_training(tmp_path):
-    whole, killed, cache = tmp_path / "whole", tmp_path / "killed", tmp_path / "cache"
-    ended(process(whole, cache))
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    ended(process(whole))
     for moment, count, bootstrap_epochs, model_epochs in KILLS:
-        with process(killed, cache, moment, count) as training:
+        with process(killed, moment, count) as training:
             if training.stdout.readline() != "now\n":
                 pytest.fail(f"{moment} {count} did not come: {training.communicate()[1]}")
             training.send_signal(signal.SIGKILL)
             assert training.wait() == -signal.SIGKILL
         was = epochs(killed / "bootstrap") or 0, epochs(killed)
         assert was == (bootstrap_epochs, model_epochs), (moment, count)
-    ended(process(killed, cache))
+    ended(process(killed))
 
     history = [json.loads(line) for line in (whole / "journal.jsonl").read_text().splitlines()]
     assert len({line["rate"] for line in history}) > 1, "no rate drop to be lost"
@@ -148,20 +138,6 @@ def training(folder, corpus=None, config=None, recipe=None, seed=1, tree=RANDOM,
         seed=seed,
         run=Run(**run),
     )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compiled_once(tmp_path_factory):
-    """The same programs are compiled again and again here."""
-    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
-    before = [getattr(jax.config, name) for name in names]
-    compilation_cache.reset_cache()
-    for name, value in zip(names, (str(tmp_path_factory.mktemp("cache")), 0.0), strict=True):
-        jax.config.update(name, value)
-    yield
-    for name, value in zip(names, before, strict=True):
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
 
 
 @pytest.fixture(scope="module")

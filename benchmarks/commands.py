@@ -12,7 +12,6 @@ from benchmarks import registry
 from benchmarks.core import dry_run, markdown, record, table
 from benchmarks.core import report as pages
 from benchmarks.core.store import Store
-from benchmarks.core.suite import Suite
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
 from benchmarks.speed import profile as tracing
@@ -28,9 +27,9 @@ def list_all(args: argparse.Namespace) -> None:
         shown.add_row(name, item.section, item.title)
     _print(shown)
     shown = RichTable("scale", "for", "data", "what", box=None)
-    for suite in registry.SUITES:
-        for scale in suite.scales.values():
-            shown.add_row(scale.name, suite.chapters, scale.data, scale.about)
+    for store in registry.STORES:
+        for scale in store.scales.values():
+            shown.add_row(scale.name, store.chapters, scale.data, scale.about)
     _print(shown)
     shown = RichTable("model", "source", "what", box=None)
     for name, (_, model) in registry.models().items():
@@ -41,20 +40,20 @@ def list_all(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace) -> None:
     """`run`: make tables, or project what they would cost."""
     tables = _chosen(args)
-    stores: dict[str, Store] = {}  # by chapters
+    stores: dict[type[Store], Store] = {}
     results: dict[str, Any] = {}
     projected = dry_run.DryRun()
     try:
         for item in tables:
-            chapters = item.suite.chapters
-            if chapters not in stores:
-                stores[chapters] = _open(args, item.suite)
+            if item.store not in stores:
+                stores[item.store] = _open(args, item.store)
+            store = stores[item.store]
             if args.dry_run:
-                results[item.name] = projected.project(item, stores[chapters], args.seeds, args.rows)
+                results[item.name] = projected.project(item, store, args.seeds, args.rows)
                 _print(dry_run.shown(item.name, results[item.name]))
             else:
                 again = command_of(args, item.name)
-                results[item.name] = table.run(item, stores[chapters], args.out, args.seeds, args.rows, again)
+                results[item.name] = table.run(item, store, args.out, args.seeds, args.rows, again)
                 _print_table(results[item.name])
     except KeyboardInterrupt:
         raise command.Stopped("stopped by Ctrl-C - give the same command again to go on") from None
@@ -73,7 +72,7 @@ def _chosen(args: argparse.Namespace) -> list[Table]:
     known = dict(registry.TABLES)
     fitting = [name for name in known if _fits(args, known[name])]
     if args.dry_run:
-        known |= {name: _of_model(name, suite) for name, suite in registry.engine_models().items()}
+        known |= {name: _of_model(name, store) for name, store in registry.engine_models().items()}
     names = dict.fromkeys(x for name in args.names for x in (fitting if name == "all" else [name]))
     for name in names:
         if name not in known:
@@ -81,9 +80,9 @@ def _chosen(args: argparse.Namespace) -> list[Table]:
                 raise UserError(f"{name} is a model, not a table", do="add --dry-run, or name a table")
             raise UserError(f"there is no table {name!r}", do=suggestion(name, [*known, "all"]))
         if not _fits(args, known[name]):
-            choices = ", ".join(known[name].suite.data_sets)
+            choices = ", ".join(known[name].store.data_sets)
             raise UserError(f"{name} is not made on {args.data}", "--data", f"choose {choices}")
-    rows = {name: known[name].rows(known[name].suite.scales[args.scale], args.seeds) for name in names}
+    rows = {name: known[name].rows(known[name].store.scales[args.scale], args.seeds) for name in names}
     chosen = [known[name] for name in names if table.named(rows[name], args.rows)]
     if not chosen:
         begins = ", ".join(dict.fromkeys(row.label[0] for found in rows.values() for row in found))
@@ -93,23 +92,22 @@ def _chosen(args: argparse.Namespace) -> list[Table]:
 
 def _fits(args: argparse.Namespace, item: Table) -> bool:
     """Return whether a table can be made on the data set that is asked for, if any."""
-    return args.data is None or args.data in item.suite.data_sets
+    return args.data is None or args.data in item.store.data_sets
 
 
-def _of_model(name: str, suite: Suite) -> Table:
+def _of_model(name: str, store: type[Store]) -> Table:
     """Return a model in the size that is usual at a scale, as a table of one row without figures."""
 
     def rows(scale: Any, seeds: int | None) -> list[table.Row]:
-        spec = suite.store_class.example(name, scale)
-        return [table.Row((name,), ((spec,),), {}, lambda store, specs: {})]
+        return [table.Row((name,), ((store.example(name, scale),),), {}, lambda store, specs: {})]
 
-    return Table(suite, name, "", suite.store_class.models()[name].about, ("model",), (), rows)
+    return Table(store, name, "", store.models()[name].about, ("model",), (), rows)
 
 
-def _open(args: argparse.Namespace, suite: Suite) -> Store:
-    """Open the store of a suite's models that the options name."""
+def _open(args: argparse.Namespace, kind: type[Store]) -> Store:
+    """Open the store of this kind that the options name."""
     show = getattr(args, "show", False)
-    store = suite.open(args.scale, args.data, args.data_dir, args.recipe, args.work, show)
+    store = kind.open(args.scale, args.data, args.data_dir, args.recipe, args.work, show)
     scale = store.scale
     if args.recipe == "tuned" and scale.tuned and args.data not in (None, scale.data):
         warning = f"the tuned recipe of scale {scale.name} was tuned on {scale.data}, not on {args.data}"
@@ -156,11 +154,11 @@ def profile(args: argparse.Namespace) -> None:
     Raises:
         UserError: the model is not trained on such data.
     """
-    suite = registry.engine_models()[args.name]
-    if args.data is not None and args.data not in suite.data_sets:
-        choices = ", ".join(suite.data_sets)
+    kind = registry.engine_models()[args.name]
+    if args.data is not None and args.data not in kind.data_sets:
+        choices = ", ".join(kind.data_sets)
         raise UserError(f"{args.name} is not trained on {args.data}", "--data", f"choose {choices}")
-    store = _open(args, suite)
+    store = _open(args, kind)
     steps = tracing.trace(store.trainer(store.example(args.name, store.scale)), args.trace)
     print(f"{steps} steps of {args.name} in {args.trace}")
 

@@ -54,7 +54,7 @@ SCALES = {
 }  # fmt: skip
 
 
-def corpus(name: str, scale: Scale, data_dir: Path | None = None) -> Corpus:
+def text(name: str, scale: Scale, data_dir: Path | None = None) -> Corpus:
     """Load a text at this scale: whole, or the beginning of each of its parts, cut at a line end."""
     if scale.events is None:
         return data.load(name, data_dir)

@@ -22,6 +22,7 @@ class Scale(core.Scale):
     features: dict[int, int]
     hidden: dict[int, int]  # likewise of hidden units, with 50 and 200
     rated_sets: tuple[int, int] = (9, 5)  # by which the rated set grows: Figures 5.1 and 5.2
+    splits: int = 5  # random-splits
     planted: Planted = Planted()  # noqa: RUF009
     # shares of planted ratings for validation and test; None: the latest nine of each user
     shares: tuple[float, float] | None = None
@@ -34,7 +35,7 @@ SCALES = {
     for scale in (
         Scale(
             "tiny", "a few planted ratings, for the tests: seconds", "planted",
-            {10: 2, 50: 3, 100: 2, 500: 3}, {50: 3, 200: 5}, rated_sets=(1, 1),  # sizes repeat: fewer models
+            {10: 2, 50: 3, 100: 2, 500: 3}, {50: 3, 200: 5}, rated_sets=(1, 1), splits=2,  # sizes repeat: fewer models
             planted=Planted(num_users=120, num_items=40, num_ratings=2500), epochs=2,
         ),
         Scale(

@@ -21,8 +21,8 @@ import numpy as np
 from jax import lax
 
 from benchmarks.core.timing import medians, step_rate
-from benchmarks.language import adapter
 from benchmarks.language.scales import speed_text
+from benchmarks.language.store import trainer
 from benchmarks.speed import lbl as speed_lbl
 from jaxlm.data.corpus import Corpus
 from jaxlm.models import lbl
@@ -82,16 +82,16 @@ def training(tree: Tree, corpus: Corpus) -> Timed:
     counts = np.bincount(corpus.train, minlength=tree.num_words)
     config = hlbl.Config(num_words=tree.num_words, num_nodes=len(tree.children))
     tree = by_visits(tree, counts, config.num_hot)
-    trainer = adapter.trainer("hlbl", corpus, RECIPE, {}, tree)
-    program, data = trainer.program, trainer.data
+    made = trainer("hlbl", corpus, RECIPE, {}, tree)
+    program, data = made.program, made.data
     known = statistics(tree, counts)
-    (stretch,) = trainer.plan_epoch().stretches
+    (stretch,) = made.plan_epoch().stretches
     batch = jax.eval_shape(lambda: program.batch(data, jnp.zeros(BATCH, jnp.int32), stretch.capacity, config))
     cold = float(np.mean(hlbl_batch.costs(data)[:, 1])) * TILE
     padding = (batch.hot.node.size + batch.cold.node.size) / (BATCH * known.mean_code_length)
     row = 4 * config.num_features
     return Timed(
-        step_rate(trainer, STEPS),
+        step_rate(made, STEPS),
         {
             "decisions_per_word": known.mean_code_length,
             "codes_per_word": known.mean_codes,
@@ -180,13 +180,13 @@ def bare_loop(tree: Tree, ids: np.ndarray, rows_per_word: int) -> Callable[[], f
     return measure
 
 
-def measure(peers: bool = False) -> dict[str, Any]:
+def measure() -> dict[str, Any]:
     """Measure HLBL training (100 features, context 5, batches of 1000) in words per second.
 
     At 18,000 words with trees like the thesis' T1 and T7 (Table 4.3), compared with LBL. Then with codes of 20
     decisions for all of 10,000, 100,000 and 1,000,000 words: `time_vs_bare` is the time per word over that of
     a loop that only reads and writes as many rows of tables of the same sizes, drawn like the decisions;
-    `growth_vs_bare` is its increase since 10,000 words over that loop's increase. (`peers`: none.)
+    `growth_vs_bare` is its increase since 10,000 words over that loop's increase.
     """
     corpus = speed_text(WORDS, EVENTS)
     timed = {

@@ -1,7 +1,6 @@
 """How fast recommenders reach an error, and how fast they pass over the ratings: what their measurements share."""
 
 import functools
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -11,14 +10,17 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from benchmarks.core.timing import copy_bandwidth, pass_seconds
+from benchmarks.core.timing import pass_seconds
 from benchmarks.data import sets as data
-from benchmarks.ratings import adapter
+from benchmarks.ratings import store
 from benchmarks.ratings.scales import MOVIELENS_1M
 from benchmarks.speed.peers.factorizers import Train
+from jaxcf import models
+from jaxcf.contract import KnownUsers, Predictor, PredictsRatings
 from jaxcf.data.ratings import Dataset
 from jaxcf.data.synthetic import Planted, planted, reference, true_model
 from jaxcf.metrics import evaluate
+from jaxfit import fit as engine
 from jaxfit.cli import compilation_cache
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
@@ -78,7 +80,7 @@ def planted_problem(shape: Planted, why: str) -> Problem:
 
 def configured(model: str, **setting: Any) -> tuple[Recipe, dict[str, Any]]:
     """Return a model's tuned recipe and its configuration; a setting names fields of either to change."""
-    recipe, config = adapter.recipe(model, "tuned", None)
+    recipe, config = store.configured(model, "tuned")
     assert recipe is not None
     of_recipe = {field.name for field in fields(Recipe)} & setting.keys()
     of_config = {name: value for name, value in setting.items() if name not in of_recipe}
@@ -87,12 +89,22 @@ def configured(model: str, **setting: Any) -> tuple[Recipe, dict[str, Any]]:
 
 def trainer(model: str, data: Dataset, **setting: Any) -> Trainer:
     """Return the training of a model in this setting, at its first step."""
-    return adapter.trainer(model, data, adapter.NONE, *configured(model, **setting))
+    return store.trainer(model, data, *configured(model, **setting))
 
 
 def ours(model: str, data: Dataset, **fixed: Any) -> Train:
     """Train a model of jaxcf, from ratings in memory to its best parameters, validated after every pass."""
-    return lambda **setting: adapter.fit(model, data, *configured(model, **fixed, **setting))
+
+    def train(**setting: Any) -> Predictor:
+        recipe, config = configured(model, **fixed, **setting)
+        ready, full = store.setup(model, data, config)
+        key = jax.random.key(1)
+        fitted = engine.fit(ready.program, ready.params, ready.train, ready.valid, recipe=recipe, key=key)
+        params, predicts = jax.block_until_ready(fitted.params), models.get(model).capability(PredictsRatings)
+        assert predicts is not None
+        return predicts.predictor(params, full, KnownUsers(data.catalogue.num_users, data.train))
+
+    return train
 
 
 def trial(train: Train, setting: Mapping[str, Any], data: Dataset) -> Trial:
@@ -211,29 +223,6 @@ def peer_pass_rate(train: Train, data: Dataset, setting: Mapping[str, Any], pass
 def bytes_of_rating(rank: int) -> int:
     """Count bytes that a step of SGD moves for a rating, at least: it, and two rows with biases there and back."""
     return 12 + 2 * 2 * 4 * (rank + 1)
-
-
-def alone(
-    model: str,
-    problem: Problem,
-    sizes: Sequence[tuple[str, int]],
-    grid: Mapping[str, Sequence[Any]],
-    passes: tuple[str, Sequence[int]],
-) -> dict[str, Any]:
-    """Measure a model at some sizes (fields of its Config), without peers."""
-    figures: dict[str, Any] = {
-        "ratings": problem.about,
-        "cores": os.cpu_count(),
-        "copied_bytes_per_second": copy_bandwidth(),
-        "grid": in_words(grid, passes),
-    }
-    first = {name: values[0] for name, values in grid.items()}
-    for name, number in sizes:
-        train = ours(model, problem.data, **{name: number})
-        found = times({model: Contender(train, grid, passes)}, problem, rounds=0)[model]
-        rate = pass_rate(model, problem.data, **{name: number}, **first)
-        figures[f"{name} {number}"] = found | {"ratings_per_second": rate}
-    return figures
 
 
 def in_words(grid: Mapping[str, Sequence[Any]], passes: tuple[str, Sequence[int]]) -> str:

@@ -13,7 +13,6 @@ from benchmarks.core import record, source, table
 from benchmarks.core.store import DONE
 from benchmarks.language import measures, scales
 from benchmarks.language.store import LanguageStore
-from benchmarks.language.suite import SUITE
 from benchmarks.language.tables import kn
 
 
@@ -95,10 +94,10 @@ def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(
 ) -> None:
     rows = [table.Row((f"KN{n}",), ((kn(n),),), {}, measures.test_perplexity) for n in (1, 2)]
     perplexities = table.Table(
-        SUITE, "table-0", "0", "", ("model",), (table.Column("perplexity", ""),), lambda *_: rows
+        LanguageStore, "table-0", "0", "", ("model",), (table.Column("perplexity", ""),), lambda *_: rows
     )
     scale = scales.SCALES["tiny"]
-    ours = LanguageStore(scales.corpus("planted", scale), scale, "tuned", tmp_path)
+    ours = LanguageStore(scales.text("planted", scale), scale, "tuned", tmp_path)
     monkeypatch.setattr(record, "commit", lambda: {"commit": "one", "dirty": False})
     table.run(perplexities, ours, tmp_path)
     monkeypatch.setattr(record, "commit", lambda: {"commit": "two", "dirty": False})
@@ -120,9 +119,9 @@ def test_rows_of_models_that_other_source_trained_stay_as_of_their_commit(
 ) -> None:
     rows = [table.Row((f"KN{n}",), ((kn(n),),), {}, measures.test_perplexity) for n in (1, 2)]
     columns = (table.Column("perplexity", ""),)
-    perplexities = table.Table(SUITE, "table-0", "0", "", ("model",), columns, lambda *_: rows)
+    perplexities = table.Table(LanguageStore, "table-0", "0", "", ("model",), columns, lambda *_: rows)
     scale = scales.SCALES["tiny"]
-    corpus = scales.corpus("planted", scale)
+    corpus = scales.text("planted", scale)
     results = []
     for commit, only in (("one", None), ("two", "KN2"), ("three", None)):
         monkeypatch.setattr(record, "commit", lambda commit=commit: {"commit": commit, "dirty": False})

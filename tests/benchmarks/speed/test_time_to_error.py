@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from benchmarks.core import timing
-from benchmarks.speed import cpmf as speed_cpmf
 from benchmarks.speed import netflix as speed_netflix
 from benchmarks.speed import peers as programs
 from benchmarks.speed import pmf as speed_pmf
-from benchmarks.speed import rbm as speed_rbm
+from benchmarks.speed import recommenders, time_to_error
 from benchmarks.speed import run as speed
-from benchmarks.speed import time_to_error
 from benchmarks.speed.peers.factorizers import PEERS
 from benchmarks.speed.time_to_error import Contender, covered, trial
 from jaxcf.data.synthetic import Planted
@@ -136,14 +134,13 @@ def test_what_is_not_installed_is_left_out_and_said(problem, monkeypatch):
     assert any("left out cornac MF" in line for line, _ in speed.flat(figures))
 
 
-def test_conditional_pmf_and_the_rbm(problem):
-    easy, passes = problem._replace(errors=(2.0,)), ("epochs", (1,))
-    for figures, size in (
-        (speed_cpmf.measure(problem=easy, ranks=(3,), grid={}, passes=passes), "num_features 3"),
-        (speed_rbm.measure(problem=easy, hidden=(4,), grid={}, passes=passes), "num_hidden 4"),
-    ):
-        assert figures[size]["to 2.000"]["seconds"] > 0
-        assert figures[size]["ratings_per_second"] > 0
+@pytest.mark.parametrize(("model", "size"), [("cpmf", "num_features 3"), ("rbm", "num_hidden 3")])
+def test_models_without_peers(problem, model, size):
+    assert model in recommenders.CASES
+    case = recommenders.Case((2.0,), (3,), {}, (1,))
+    figures = recommenders.measure(model, problem._replace(errors=case.errors), case)
+    assert figures[size]["to 2.000"]["seconds"] > 0
+    assert figures[size]["ratings_per_second"] > 0
 
 
 def test_a_pass_at_a_tiny_size(monkeypatch):

@@ -3,18 +3,18 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks import registry
-from benchmarks.core import dry_run, markdown, record, table
+from benchmarks.core import dry_run, markdown, record, table, timing
 from benchmarks.core import report as pages
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
-from benchmarks.speed import profile as tracing
 from benchmarks.speed import run as speeds
 from jaxfit.cli import command
 from jaxfit.errors import UserError, suggestion
@@ -22,19 +22,11 @@ from jaxfit.errors import UserError, suggestion
 
 def list_all(args: argparse.Namespace) -> None:
     """`list`: tables, scales and models."""
-    shown = RichTable("name", "section", "what", box=None)
-    for name, item in registry.TABLES.items():
-        shown.add_row(name, item.section, item.title)
-    _print(shown)
-    shown = RichTable("scale", "for", "data", "what", box=None)
-    for store in registry.STORES:
-        for scale in store.scales.values():
-            shown.add_row(scale.name, store.chapters, scale.data, scale.about)
-    _print(shown)
-    shown = RichTable("model", "source", "what", box=None)
-    for name, (_, model) in registry.models().items():
-        shown.add_row(name, model.source, model.about)
-    _print(shown)
+    _print_rows(("name", "section", "what"), ((t.name, t.section, t.title) for t in registry.TABLES.values()))
+    scales = [(scale, store.chapters) for store in registry.STORES for scale in store.scales.values()]
+    _print_rows(("scale", "for", "data", "what"), ((s.name, chapters, s.data, s.about) for s, chapters in scales))
+    models = [model for _, model in registry.models().values()]
+    _print_rows(("model", "source", "what"), ((m.name, m.source, m.about) for m in models))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -159,17 +151,14 @@ def profile(args: argparse.Namespace) -> None:
         choices = ", ".join(kind.data_sets)
         raise UserError(f"{args.name} is not trained on {args.data}", "--data", f"choose {choices}")
     store = _open(args, kind)
-    steps = tracing.trace(store.trainer(store.example(args.name, store.scale)), args.trace)
+    steps = timing.trace(store.trainer(store.example(args.name, store.scale)), args.trace)
     print(f"{steps} steps of {args.name} in {args.trace}")
 
 
 def data(args: argparse.Namespace) -> None:
     """`data`: list data sets, or fetch one."""
     if args.name is None:
-        shown = RichTable("name", "what", "terms", box=None)
-        for item in sets.DATA_SETS.values():
-            shown.add_row(item.name, item.title, item.terms)
-        _print(shown)
+        _print_rows(("name", "what", "terms"), ((d.name, d.title, d.terms) for d in sets.DATA_SETS.values()))
         return
     for path in fetch.fetch(args.name, args.data_dir):
         print(path)
@@ -179,8 +168,16 @@ def report(args: argparse.Namespace) -> None:
     """`report`: write the pages that are made from records and registries."""
     print(pages.write(args.out, registry.TABLES))
     if args.out == record.RESULTS:
-        listed = [model for _, model in registry.models().values()]
-        print(pages.write_readme(record.RESULTS.parents[1] / "README.md", args.out, registry.TABLES, listed))
+        page, listed = record.RESULTS.parents[1] / "README.md", [model for _, model in registry.models().values()]
+        record.write_text(page, pages.readme(page.read_text(encoding="utf-8"), args.out, registry.TABLES, listed))
+        print(page)
+
+
+def _print_rows(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    shown = RichTable(*heads, box=None)
+    for row in rows:
+        shown.add_row(*row)
+    _print(shown)
 
 
 def _print(shown: RichTable) -> None:

@@ -66,4 +66,4 @@ def speed_ratings() -> RatingSet:
     except UserError as error:
         found = planted(jax.random.key(0), MOVIELENS_1M, 0.045, 0.1)
         why = f"as there is no MovieLens 1M ({error.what}; set {data.VARIABLE})"
-        return of(found, "planted", f"planted, {why}", None)
+        return of(found, "planted", f"planted, {why}")

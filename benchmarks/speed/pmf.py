@@ -52,7 +52,8 @@ def measure(
         for name in contenders:
             rate = _pass_rate(name, contenders[name], problem, rank)
             if rate is not None:
-                moved = rate * time_to_error.bytes_of_rating(rank)
+                # of a rating at least itself, and two rows with biases there and back
+                moved = rate * (12 + 2 * 2 * 4 * (rank + 1))
                 found[name] |= {"ratings_per_second": rate, "of_copy_bandwidth": moved / bandwidth}
         _compare(found)
         figures[f"rank {rank}"] = found

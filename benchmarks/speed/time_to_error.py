@@ -11,18 +11,16 @@ import jax
 import numpy as np
 
 from benchmarks.core.timing import pass_seconds
-from benchmarks.data import sets as data
 from benchmarks.ratings import store
-from benchmarks.ratings.scales import MOVIELENS_1M
+from benchmarks.ratings.scales import MOVIELENS_1M, speed_ratings
 from benchmarks.speed.peers.factorizers import Train
 from jaxcf import models
 from jaxcf.contract import KnownUsers, Predictor, PredictsRatings
 from jaxcf.data.ratings import Dataset
-from jaxcf.data.synthetic import Planted, planted, reference, true_model
+from jaxcf.data.synthetic import Planted, reference, true_model
 from jaxcf.metrics import evaluate
 from jaxfit import fit as engine
 from jaxfit.cli import compilation_cache
-from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
 
@@ -62,19 +60,16 @@ def problem(errors: tuple[float, ...]) -> Problem:
 
     The same split for all: a tenth for the test, which nothing reads here, a twentieth of the rest for validation.
     """
-    try:
-        found = data.load("ml-1m", None).data
-    except UserError as error:
-        return planted_problem(MOVIELENS_1M, f"{error.what}; set {data.VARIABLE}")
+    found = speed_ratings().data
+    if found.name == "planted":
+        return planted_problem(found, MOVIELENS_1M)
     return Problem(found, f"MovieLens 1M, {len(found.train.user):,} training ratings", errors)
 
 
-def planted_problem(shape: Planted, why: str) -> Problem:
-    """Draw planted ratings, with 6 % and 3 % above their reference as the errors to reach."""
-    key = jax.random.key(0)
-    drawn = planted(key, shape, 0.045, 0.1)
-    known = reference(true_model(key, shape), drawn.train, drawn.valid, drawn.catalogue.scale).rmse
-    about = f"planted, {len(drawn.train.user):,} training ratings, as there is no MovieLens 1M ({why})"
+def planted_problem(drawn: Dataset, shape: Planted) -> Problem:
+    """Take planted ratings of this shape, with 6 % and 3 % above their reference as the errors to reach."""
+    known = reference(true_model(jax.random.key(0), shape), drawn.train, drawn.valid, drawn.catalogue.scale).rmse
+    about = f"{drawn.note}, {len(drawn.train.user):,} training ratings"
     return Problem(drawn, about, tuple(round(share * known, 3) for share in (1.06, 1.03)))
 
 
@@ -102,7 +97,8 @@ def ours(model: str, data: Dataset, **fixed: Any) -> Train:
         fitted = engine.fit(ready.program, ready.params, ready.train, ready.valid, recipe=recipe, key=key)
         params, predicts = jax.block_until_ready(fitted.params), models.get(model).capability(PredictsRatings)
         assert predicts is not None
-        return predicts.predictor(params, full, KnownUsers(data.catalogue.num_users, data.train))
+        users = KnownUsers(data.catalogue.num_users, data.train)
+        return lambda user, item: predicts.predictor(params, full, users)(user, item)
 
     return train
 
@@ -164,18 +160,17 @@ def times(contenders: Mapping[str, Contender], problem: Problem, rounds: int | N
             for _ in range(ROUNDS if rounds is None else rounds)
         ] or [{place: left[place][0] for place in waiting}]
         for place in waiting:
-            repeated = [trials_of[place] for trials_of in again]
-            if np.median([t.rmse for t in repeated]) <= place[1]:
-                settled[place] = repeated
+            made = [trials_of[place] for trials_of in again]
+            if np.median([t.rmse for t in made]) <= place[1]:
+                settled[place] = made
             else:
                 del left[place][0]
     figures: dict[str, Any] = {}
     for name in contenders:
         figures[name] = {"lowest RMSE": min(trial.rmse for trial in trials[name])}
         for error in problem.errors:
-            place = name, error
-            there = place in settled
-            figures[name][f"to {error:.3f}"] = _summary(settled[place], trials[name]) if there else "not reached"
+            repeated = settled.get((name, error))
+            figures[name][f"to {error:.3f}"] = _summary(repeated, trials[name]) if repeated else "not reached"
     return figures
 
 
@@ -218,11 +213,6 @@ def peer_pass_rate(train: Train, data: Dataset, setting: Mapping[str, Any], pass
 
     longer = seconds(most) - seconds(1)
     return (most - 1) * len(data.train.user) / longer if longer > 0 else None
-
-
-def bytes_of_rating(rank: int) -> int:
-    """Count bytes that a step of SGD moves for a rating, at least: it, and two rows with biases there and back."""
-    return 12 + 2 * 2 * 4 * (rank + 1)
 
 
 def in_words(grid: Mapping[str, Sequence[Any]], passes: tuple[str, Sequence[int]]) -> str:

@@ -2,6 +2,7 @@
 
 import importlib.util
 
+import jax
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ from benchmarks.speed import recommenders, time_to_error
 from benchmarks.speed import run as speed
 from benchmarks.speed.peers.factorizers import PEERS
 from benchmarks.speed.time_to_error import Contender, covered, trial
-from jaxcf.data.synthetic import Planted
+from jaxcf.data.synthetic import Planted, planted
 from jaxcf.metrics import evaluate
 
 TINY = Planted(num_users=200, num_items=60, num_ratings=6000)
@@ -21,7 +22,7 @@ TINY = Planted(num_users=200, num_items=60, num_ratings=6000)
 
 @pytest.fixture(scope="module")
 def problem():
-    return time_to_error.planted_problem(TINY, "a test")
+    return time_to_error.planted_problem(planted(jax.random.key(0), TINY, 0.045, 0.1), TINY)
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,6 @@ from jaxfit.run_dir.training import Run
 from jaxfit.shuffle import permutation
 from jaxfit.trainer import Trainer
 
-GROUPS = 5  # of users, each left out of one training (Figure 5.5)
 NETFLIX_MILLIONS = 99  # of training ratings
 USUAL = 50  # features or hidden units in the thesis, where nothing else is said
 
@@ -182,8 +181,8 @@ class RatingStore(Store):
 
     @cached_property
     def groups(self) -> np.ndarray:
-        """Which of the GROUPS each user is in, int32 [users] (Figure 5.5)."""
-        return splits.groups(jax.random.key(0), self.data.catalogue.num_users, GROUPS)
+        """Which group each user is in, int32 [users] (Figure 5.5)."""
+        return splits.groups(jax.random.key(0), self.data.catalogue.num_users, self.scale.groups)
 
     @cached_property
     def _rank(self) -> np.ndarray:

@@ -10,7 +10,7 @@ from benchmarks.core.table import Column, Row, Table, seeded
 from benchmarks.ratings import figures
 from benchmarks.ratings.measures import BINS, errors, in_bin
 from benchmarks.ratings.scales import Scale
-from benchmarks.ratings.store import GROUPS, NETFLIX_MILLIONS, RatingStore, Share, Spec
+from benchmarks.ratings.store import NETFLIX_MILLIONS, RatingStore, Share, Spec
 
 VALID, TEST = Column("valid", "validation RMSE", 4), Column("test", "test RMSE", 4)
 
@@ -147,9 +147,9 @@ def _column(model: str, size: int) -> Column:
 
 
 def _figure_5_5(scale: Scale, seeds: int | None) -> list[Row]:
-    """Users without known ratings, in five groups, each left out of one training."""
-    biases = [Spec("item-bias", group=group) for group in range(GROUPS)]
-    conditional = [Spec("cpmf", scale.features[100], group=group) for group in range(GROUPS)]
+    """Users without known ratings, in groups, each left out of one training."""
+    biases = [Spec("item-bias", group=group) for group in range(scale.groups)]
+    conditional = [Spec("cpmf", scale.features[100], group=group) for group in range(scale.groups)]
     return _bin_rows({"movie-bias": 1.0529, "CPMF": 1.0134}, seeded(seeds, *biases, *conditional))
 
 

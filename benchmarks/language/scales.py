@@ -70,17 +70,12 @@ def text(name: str, scale: Scale, data_dir: Path | None = None) -> Corpus:
     return whole._replace(train=parts[0], valid=parts[1], test=parts[2])
 
 
-def zipf_text(num_words: int, events: int, seed: int = 0) -> np.ndarray:
-    """Draw ids with the frequencies of Zipf's law: int32[events]. Speed depends on nothing else of a text."""
-    rates = 1 / np.arange(1, num_words + 1)
-    draws = jax.random.uniform(jax.random.key(seed), (events,))
-    cumulated = np.cumsum(rates / rates.sum())
-    return np.minimum(np.searchsorted(cumulated, np.asarray(draws)), num_words - 1).astype(np.int32)
-
-
 def speed_text(num_words: int = 10_000, events: int = 100_000) -> Corpus:
-    """Draw a text on which speed is measured, of the Penn Treebank's number of words."""
-    ids = zipf_text(num_words, events)
+    """Draw a text by Zipf's law, on which speed is measured: by default of the Penn Treebank's number of words."""
+    rates = 1 / np.arange(1, num_words + 1)
+    draws = np.asarray(jax.random.uniform(jax.random.key(0), (events,)))
+    drawn = np.searchsorted(np.cumsum(rates / rates.sum()), draws)
+    ids = np.minimum(drawn, num_words - 1).astype(np.int32)
     words = Vocabulary((EOS, *(f"w{i}" for i in range(1, num_words))))
     note = f"{events:,} words by Zipf's law, {num_words:,} different ones"
     return Corpus("zipf", ids, ids[:1000], ids[:1000], words, "", note)

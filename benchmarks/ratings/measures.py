@@ -21,9 +21,11 @@ def errors(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     ratings conditions on.
     """
     (spec,) = specs
-    found = {part: store.evaluate(spec, part) for part in ("valid", "test")}
-    measured = {part: evaluation.rmse for part, evaluation in found.items() if evaluation.count}
-    measured["parameters"] = store.num_parameters(spec) / 1e6
+    data = store.ratings(spec).data
+    measured = {"parameters": store.num_parameters(spec) / 1e6}
+    for part, ratings in (("valid", data.valid), ("test", data.test)):
+        if ratings is not None:
+            measured[part] = evaluate(store.get(spec).predictions(part), ratings.stars, data.catalogue.scale).rmse
     if spec.trained_on is not None and models.get(spec.model).capability(UsesRatedItems) is not None:
         measured["rated"] = spec.trained_on.ends(len(store.data.train.user))[1] / 1e3
     return measured

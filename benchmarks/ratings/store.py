@@ -19,7 +19,6 @@ from jaxcf import models as registry
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, KnownUsers, TrainingSetup, UsesRatedItems
 from jaxcf.data import splits
 from jaxcf.data.ratings import EMPTY, Dataset, Pairs, Ratings, digest, take
-from jaxcf.metrics import Evaluation, evaluate
 from jaxcf.recommender import Model
 from jaxcf.train import train
 from jaxfit.errors import UserError
@@ -171,14 +170,6 @@ class RatingStore(Store):
         recipe, config = configured(spec.model, self.recipe, spec.size)
         return recipe and self.scale.adapt(spec.model, self.recipe, recipe), config
 
-    def evaluate(self, spec: Spec, part: str = "valid") -> Evaluation:
-        """Measure the errors of a model's predictions; of no ratings where the data set has no test."""
-        data = self.ratings(spec).data
-        ratings = data.valid if part == "valid" else data.test
-        if ratings is None:
-            return Evaluation()
-        return evaluate(self.get(spec).predictions(part), ratings.stars, data.catalogue.scale)
-
     @cached_property
     def groups(self) -> np.ndarray:
         """Which group each user is in, int32 [users] (Figure 5.5)."""
@@ -212,9 +203,8 @@ class RatingStore(Store):
             run=Run(resume=True, show=self.show),
         )  # fmt: skip
         split = self.ratings(spec).data
-        predictions = {"valid": self._stars(spec, trained.model, split.valid)}
-        if split.test is not None:
-            predictions["test"] = self._stars(spec, trained.model, split.test)
+        parts = {"valid": split.valid} | ({} if split.test is None else {"test": split.test})
+        predictions = {part: self._stars(spec, trained.model, ratings) for part, ratings in parts.items()}
         return Fitted(trained.seconds, len(data.train.user), predictions)
 
     def _stars(self, spec: Spec, model: Model, ratings: Ratings) -> np.ndarray:

@@ -12,16 +12,15 @@ from benchmarks import registry
 from benchmarks.core import record
 from benchmarks.core.store import Store
 from benchmarks.core.timing import cold_compilation
-from benchmarks.speed import hlbl, lbl, netflix, pmf, recommenders, throughput
+from benchmarks.speed import hlbl, lbl, netflix, recommenders, throughput
 from jaxfit.errors import UserError, suggestion
 
-# measured against other programs, if asked to; and against bare loops, or each other, or in time to an error
-PEERED: dict[str, Callable[[bool], dict[str, Any]]] = {"lbl": lbl.measure, "pmf": pmf.measure}
-ALONE: dict[str, Callable[[], dict[str, Any]]] = {
-    "hlbl": hlbl.measure,
+# measured against other programs, if asked to; and against bare loops, or each other
+PEERED: dict[str, Callable[[bool], dict[str, Any]]] = {
+    "lbl": lbl.measure,
     **{name: partial(recommenders.measure, name) for name in recommenders.CASES},
-    "netflix": netflix.measure,
 }
+ALONE = {"hlbl": hlbl.measure, "netflix": netflix.measure}
 COMPARED = (*PEERED, *ALONE)
 LONG = ("netflix",)  # many minutes: only when it is named
 SCALE = "cpu"  # of models that are not compared

@@ -138,12 +138,12 @@ def covered(spans: Sequence[tuple[float, float]], begin: float) -> float:
 
 
 @compilation_cache.disabled()
-def times(contenders: Mapping[str, Contender], problem: Problem, rounds: int | None = None) -> dict[str, Any]:
+def times(contenders: Mapping[str, Contender], problem: Problem) -> dict[str, Any]:
     """Find, for each contender and error, the shortest training of its grid that reaches it.
 
     Every combination of the grid is tried with more and more passes, until it reaches all of the errors. The
-    shortest trainings are then made `rounds` times again (None: ROUNDS), all contenders' in turn, and medians given;
-    where the median error misses, as threads that race give another each time, the next shortest is taken.
+    shortest trainings are then made ROUNDS times again, all contenders' in turn, and medians given; where the median
+    error misses, as threads that race give another each time, the next shortest is taken.
     Seconds with compilation are what a process takes that trains but once.
     """
     jax.clear_caches()  # what is compiled here has not been before
@@ -156,9 +156,8 @@ def times(contenders: Mapping[str, Contender], problem: Problem, rounds: int | N
     settled: dict[tuple[str, float], list[Trial]] = {}
     while waiting := [place for place in left if left[place] and place not in settled]:
         again = [
-            {p: trial(contenders[p[0]].train, left[p][0].setting, problem.data) for p in waiting}
-            for _ in range(ROUNDS if rounds is None else rounds)
-        ] or [{place: left[place][0] for place in waiting}]
+            {p: trial(contenders[p[0]].train, left[p][0].setting, problem.data) for p in waiting} for _ in range(ROUNDS)
+        ]
         for place in waiting:
             made = [trials_of[place] for trials_of in again]
             if np.median([t.rmse for t in made]) <= place[1]:

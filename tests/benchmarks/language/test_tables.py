@@ -75,12 +75,12 @@ def test_table_4_4_records_all_it_says(place, made) -> None:
 
 
 def test_rows_and_seeds_can_be_chosen(place) -> None:
-    result, out, err = place.table("table-4.4", "--seeds", "2", "--rows", "Ran", "--out", f"{place.out}-2")
-    assert "trained hlbl-random-seed2" in err
+    result, out, err = place.table("table-4.4", "--seeds", "3", "--rows", "Ran", "--out", f"{place.out}-2")
+    assert "trained hlbl-random-seed3" in err
     assert [row["label"][1] for row in result["rows"]] == ["T1"]
-    assert result["rows"][0]["seeds"] == [1, 2]
+    assert result["rows"][0]["seeds"] == [1, 2, 3]
     cell = result["rows"][0]["cells"]["perplexity"]
-    assert len(cell["values"]) == 2
+    assert len(cell["values"]) == 3
     assert cell["sd"] == pytest.approx(np.std(cell["values"], ddof=1))
     assert f"{cell['mean']:.1f} ± {cell['sd']:.1f}" in out
     assert not result["complete"]

@@ -9,7 +9,6 @@ import pytest
 from benchmarks.core import timing
 from benchmarks.speed import netflix as speed_netflix
 from benchmarks.speed import peers as programs
-from benchmarks.speed import pmf as speed_pmf
 from benchmarks.speed import recommenders, time_to_error
 from benchmarks.speed import run as speed
 from benchmarks.speed.peers.factorizers import PEERS
@@ -69,7 +68,7 @@ def test_a_training_that_came_to_an_error_once_by_luck_is_not_chosen(problem, mo
 
     monkeypatch.setattr(time_to_error, "trial", fake)
     contender = Contender(None, {}, ("passes", (1, 2)))
-    found = time_to_error.times({"x": contender}, problem._replace(errors=(1.0, 0.5)), rounds=1)["x"]
+    found = time_to_error.times({"x": contender}, problem._replace(errors=(1.0, 0.5)))["x"]
     assert found["to 1.000"] == {"seconds": 2.0, "RMSE": 0.9, "setting": "passes 2"}
     assert found["to 0.500"] == "not reached"
 
@@ -122,26 +121,27 @@ def test_a_peer_predicts_what_it_trained(problem, name):
 
 
 def test_what_is_not_installed_is_left_out_and_said(problem, monkeypatch):
-    monkeypatch.setattr(speed_pmf, "missing", lambda package: f"not installed ({package})")
-    monkeypatch.setattr(speed_pmf, "PASSES", ("epochs", (2, 4)))
+    monkeypatch.setattr(recommenders, "missing", lambda package: f"not installed ({package})")
     grid = {"batch_size": (50,), "rate": ({"*": 0.1},)}
-    figures = speed_pmf.measure(True, problem._replace(errors=(2.0, 0.1)), ranks=(3,), grid=grid)
+    case = recommenders.CASES["pmf"]._replace(sizes=(3,), grid=grid, epochs=(2, 4))
+    figures = recommenders.measure("pmf", True, case, problem._replace(errors=(2.0, 0.1)))
     assert figures["left out"].keys() == PEERS.keys()
-    assert figures["rank 3"].keys() == {"jaxcf"}
-    found = figures["rank 3"]["jaxcf"]
+    assert figures["size 3"].keys() == {"jaxcf"}
+    found = figures["size 3"]["jaxcf"]
     assert found["to 0.100"] == "not reached"
     assert found["to 2.000"]["RMSE"] < 2.0
     assert found["ratings_per_second"] > 0
+    assert found["of_copy_bandwidth"] > 0
     assert any("left out cornac MF" in line for line, _ in speed.flat(figures))
 
 
-@pytest.mark.parametrize(("model", "size"), [("cpmf", "num_features 3"), ("rbm", "num_hidden 3")])
-def test_models_without_peers(problem, model, size):
+@pytest.mark.parametrize("model", ["cpmf", "rbm"])
+def test_models_without_peers(problem, model):
     assert model in recommenders.CASES
     case = recommenders.Case((2.0,), (3,), {}, (1,))
-    figures = recommenders.measure(model, problem._replace(errors=case.errors), case)
-    assert figures[size]["to 2.000"]["seconds"] > 0
-    assert figures[size]["ratings_per_second"] > 0
+    found = recommenders.measure(model, True, case, problem._replace(errors=case.errors))["size 3"]["jaxcf"]
+    assert found["to 2.000"]["seconds"] > 0
+    assert found["ratings_per_second"] > 0
 
 
 def test_a_pass_at_a_tiny_size(monkeypatch):

@@ -63,7 +63,6 @@ def parser() -> command.Parser:
 
 
 def _add_data(run: command.Parser) -> None:
-    """Add the options that say what models are trained on, and how."""
     scales = list(dict.fromkeys(name for store in registry.STORES for name in store.scales))
     sets = list(dict.fromkeys(name for store in registry.STORES for name in store.data_sets))
     run.add_argument("--scale", choices=scales, default="smoke", help="how large (default: smoke)")

@@ -62,7 +62,7 @@ def _chosen(args: argparse.Namespace) -> list[Table]:
         UserError: no such table, none that can be made on the data set, or none with such a row.
     """
     known = dict(registry.TABLES)
-    fitting = [name for name in known if _fits(args, known[name])]
+    fitting = [name for name in known if _fits(args, known[name].store)]
     if args.dry_run:
         known |= {name: _of_model(name, store) for name, store in registry.engine_models().items()}
     names = dict.fromkeys(x for name in args.names for x in (fitting if name == "all" else [name]))
@@ -71,9 +71,7 @@ def _chosen(args: argparse.Namespace) -> list[Table]:
             if name in registry.engine_models():
                 raise UserError(f"{name} is a model, not a table", do="add --dry-run, or name a table")
             raise UserError(f"there is no table {name!r}", do=suggestion(name, [*known, "all"]))
-        if not _fits(args, known[name]):
-            choices = ", ".join(known[name].store.data_sets)
-            raise UserError(f"{name} is not made on {args.data}", "--data", f"choose {choices}")
+        _check_data(args, f"{name} is not made", known[name].store)
     rows = {name: known[name].rows(known[name].store.scales[args.scale], args.seeds) for name in names}
     chosen = [known[name] for name in names if table.named(rows[name], args.rows)]
     if not chosen:
@@ -82,9 +80,14 @@ def _chosen(args: argparse.Namespace) -> list[Table]:
     return chosen
 
 
-def _fits(args: argparse.Namespace, item: Table) -> bool:
-    """Return whether a table can be made on the data set that is asked for, if any."""
-    return args.data is None or args.data in item.store.data_sets
+def _fits(args: argparse.Namespace, kind: type[Store]) -> bool:
+    """Return whether the data set that is asked for, if any, is one of this kind of store."""
+    return args.data is None or args.data in kind.data_sets
+
+
+def _check_data(args: argparse.Namespace, what: str, kind: type[Store]) -> None:
+    if not _fits(args, kind):
+        raise UserError(f"{what} on {args.data}", "--data", f"choose {', '.join(kind.data_sets)}")
 
 
 def _of_model(name: str, store: type[Store]) -> Table:
@@ -97,7 +100,6 @@ def _of_model(name: str, store: type[Store]) -> Table:
 
 
 def _open(args: argparse.Namespace, kind: type[Store]) -> Store:
-    """Open the store of this kind that the options name."""
     show = getattr(args, "show", False)
     store = kind.open(args.scale, args.data, args.data_dir, args.recipe, args.work, show)
     scale = store.scale
@@ -141,15 +143,9 @@ def speed(args: argparse.Namespace) -> None:
 
 
 def profile(args: argparse.Namespace) -> None:
-    """`profile`: write a trace of some steps of a model's training.
-
-    Raises:
-        UserError: the model is not trained on such data.
-    """
+    """`profile`: write a trace of some steps of a model's training."""
     kind = registry.engine_models()[args.name]
-    if args.data is not None and args.data not in kind.data_sets:
-        choices = ", ".join(kind.data_sets)
-        raise UserError(f"{args.name} is not trained on {args.data}", "--data", f"choose {choices}")
+    _check_data(args, f"{args.name} is not trained", kind)
     store = _open(args, kind)
     steps = timing.trace(store.trainer(store.example(args.name, store.scale)), args.trace)
     print(f"{steps} steps of {args.name} in {args.trace}")

@@ -66,7 +66,6 @@ class DryRun:
 
 @compilation_cache.disabled()
 def _measure(spec: Any, store: Store) -> dict[str, Any]:
-    """Measure what the training of one model takes."""
     trainer = store.trainer(spec)
     timer = EpochTimer(trainer)
     epoch = timer.seconds()

@@ -6,16 +6,7 @@ from typing import Any
 
 from benchmarks.core.statistics import falls, paired
 from benchmarks.core.table import Column, Row, Table, seeded
-from benchmarks.language.measures import (
-    bias_variance,
-    combined,
-    each,
-    minutes,
-    mixed,
-    reduction,
-    test_perplexity,
-    tree_statistics,
-)
+from benchmarks.language import measures
 from benchmarks.language.scales import Scale
 from benchmarks.language.store import RANDOM, LanguageStore, Spec
 
@@ -51,7 +42,7 @@ def _kn_rows(figures: dict[int, float], blanks: int = 0, interpolated: bool = Tr
     name = "Int. KN" if interpolated else "Back-off KN"
     return [
         Row((f"{name}{n}", *([""] * blanks or [str(n - 1)])), ((kn(n, interpolated),),), {"perplexity": figure},
-            test_perplexity)
+            measures.test_perplexity)
         for n, figure in figures.items()
     ]  # fmt: skip
 
@@ -61,7 +52,6 @@ def _named(columns: tuple[Column, ...], figures: tuple[float, ...]) -> dict[str,
 
 
 def _changed(field: str, value: int, usual: int) -> tuple[tuple[str, int], ...]:
-    """Return what differs from the usual configuration."""
     return () if value == usual else ((field, value),)
 
 
@@ -69,7 +59,9 @@ def _table_3_2(scale: Scale, seeds: int | None) -> list[Row]:
     rows = []
     for size, published in {5: (117.0, 97.2, 96.9, 0.57), 10: (107.8, 92.2, 91.4, 0.62)}.items():
         lbl = Spec("lbl", config=_changed("context_size", size, 5))
-        rows.append(Row(("LBL", str(size)), seeded(seeds, lbl, kn(5, False)), _named(MIXTURES, published), mixed))
+        rows.append(
+            Row(("LBL", str(size)), seeded(seeds, lbl, kn(5, False)), _named(MIXTURES, published), measures.mixed)
+        )
     return rows + _kn_rows({3: 129.8, 5: 123.2, 6: 123.5, 9: 124.6}, interpolated=False)
 
 
@@ -78,9 +70,9 @@ def _table_4_1(scale: Scale, seeds: int | None) -> list[Row]:
     for copies, figure in {1: 151.0, 2: 140.3, 4: 132.8}.items():
         label = ("HLBL", f"RANDOM{f' ×{copies}' if copies > 1 else ''}")
         draws = seeded(seeds or scale.random_trees, Spec("hlbl", tree=("random", 0.0, copies)))
-        rows.append(Row(label, draws, {"perplexity": figure}, test_perplexity))
+        rows.append(Row(label, draws, {"perplexity": figure}, measures.test_perplexity))
     rows += _kn_rows({2: 174.2, 3: 125.6, 6: 119.2}, blanks=1)
-    return [*rows, Row(("LBL", ""), seeded(seeds, Spec("lbl")), {"perplexity": 117.0}, test_perplexity)]
+    return [*rows, Row(("LBL", ""), seeded(seeds, Spec("lbl")), {"perplexity": 117.0}, measures.test_perplexity)]
 
 
 def _table_4_2(scale: Scale, seeds: int | None) -> list[Row]:
@@ -95,7 +87,7 @@ def _table_4_2(scale: Scale, seeds: int | None) -> list[Row]:
         draws = seeded(seeds, Spec("hlbl", config=config, tree=RANDOM), learned)
         label = str(size) if size == theirs else f"{size} (thesis: {theirs})"
         thesis = dict(zip(("random", "learned", "reduction"), published, strict=True))
-        rows.append(Row((label,), draws, thesis, reduction))
+        rows.append(Row((label,), draws, thesis, measures.reduction))
     return rows
 
 
@@ -105,7 +97,12 @@ def _table_4_3(scale: Scale, seeds: int | None) -> list[Row]:
         (69.1, 3.4, 61014), (143.2, 6.8, 121980),
     )  # fmt: skip
     return [
-        Row((label, title), seeded(seeds, Spec("hlbl", tree=tree)), _named(STATISTICS, published), tree_statistics)
+        Row(
+            (label, title),
+            seeded(seeds, Spec("hlbl", tree=tree)),
+            _named(STATISTICS, published),
+            measures.tree_statistics,
+        )
         for (label, title, tree), published in zip(TREES, figures, strict=True)
     ]
 
@@ -118,7 +115,7 @@ def _table_4_4(scale: Scale, seeds: int | None) -> list[Row]:
     models = [(("HLBL", label, title), Spec("hlbl", tree=tree)) for label, title, tree in TREES]
     models.append((("LBL", "", ""), Spec("lbl")))
     rows = [
-        Row(label, seeded(seeds or scale.seeds, spec, kn(6)), _named(MIXTURES, published), mixed)
+        Row(label, seeded(seeds or scale.seeds, spec, kn(6)), _named(MIXTURES, published), measures.mixed)
         for (label, spec), published in zip(models, figures, strict=True)
     ]
     return rows + _kn_rows({2: 174.2, 3: 125.6, 6: 119.2}, blanks=2)
@@ -126,10 +123,10 @@ def _table_4_4(scale: Scale, seeds: int | None) -> list[Row]:
 
 def _table_4_5(scale: Scale, seeds: int | None) -> list[Row]:
     rows = [
-        Row(("HLBL", label, title), seeded(seeds, Spec("hlbl", tree=tree)), {"minutes": published}, minutes)
+        Row(("HLBL", label, title), seeded(seeds, Spec("hlbl", tree=tree)), {"minutes": published}, measures.minutes)
         for (label, title, tree), published in zip(TREES, (4, 4, 4, 6, 7, 16, 32), strict=True)
     ]
-    return [*rows, Row(("LBL", "", ""), seeded(seeds, Spec("lbl")), {"minutes": 6420}, minutes)]
+    return [*rows, Row(("LBL", "", ""), seeded(seeds, Spec("lbl")), {"minutes": 6420}, measures.minutes)]
 
 
 def _table_4_6(scale: Scale, seeds: int | None) -> list[Row]:
@@ -142,9 +139,11 @@ def _table_4_6(scale: Scale, seeds: int | None) -> list[Row]:
     rows = []
     for part, published in enumerate(figures[: scale.subtrees]):
         replicas = seeded(seeds, *(replace(spec, tree_of=spec, part=part) for spec in models))
-        rows.append(Row((f"S{part + 1} ×4",), replicas, dict(zip(names, published, strict=True)), partial(each, names)))
+        rows.append(
+            Row((f"S{part + 1} ×4",), replicas, dict(zip(names, published, strict=True)), partial(measures.each, names))
+        )
     thesis = dict(zip(names, (112.1, 133.9, 111.3), strict=True))
-    return [*rows, Row(("S1+S2+S3+S4",), seeded(seeds, *models), thesis, partial(each, names))]
+    return [*rows, Row(("S1+S2+S3+S4",), seeded(seeds, *models), thesis, partial(measures.each, names))]
 
 
 def _table_4_7(scale: Scale, seeds: int | None) -> list[Row]:
@@ -153,7 +152,7 @@ def _table_4_7(scale: Scale, seeds: int | None) -> list[Row]:
         10: (104.3, 89.6, 89.2), 20: (99.1, 86.3, 85.6),
     }  # fmt: skip
     rows = [
-        Row(("HLBL", str(size)), seeded(seeds, _t7(size), kn(6)), _named(MIXTURES[:3], figures[size]), mixed)
+        Row(("HLBL", str(size)), seeded(seeds, _t7(size), kn(6)), _named(MIXTURES[:3], figures[size]), measures.mixed)
         for size in scale.contexts
     ]
     return rows + _kn_rows({2: 174.2, 3: 125.6, 6: 119.2, 8: 120.2})
@@ -176,8 +175,8 @@ def _table_4_8(scale: Scale, seeds: int | None) -> list[Row]:
     hlbl = seeded(seeds, *(_t7(left_out=part) for part in _parts(scale)))
     ngrams = (tuple(kn(6, left_out=part) for part in _parts(scale)),)
     return [
-        Row(("HLBL",), hlbl, _named(BIAS, (4.629, 0.111)), bias_variance),
-        Row(("Int. KN6",), ngrams, _named(BIAS, (4.771, 0.042)), bias_variance),
+        Row(("HLBL",), hlbl, _named(BIAS, (4.629, 0.111)), measures.bias_variance),
+        Row(("Int. KN6",), ngrams, _named(BIAS, (4.771, 0.042)), measures.bias_variance),
     ]
 
 
@@ -188,15 +187,15 @@ def _table_4_9(scale: Scale, seeds: int | None) -> list[Row]:
     )  # fmt: skip
     hlbls, ngrams = ([model(left_out=part) for part in _parts(scale)] for model in (_t7, partial(kn, 6)))
     rows = [
-        Row((str(i),), seeded(seeds, *pair), {"hlbl": ours, "kn": theirs}, partial(each, ("hlbl", "kn")))
+        Row((str(i),), seeded(seeds, *pair), {"hlbl": ours, "kn": theirs}, partial(measures.each, ("hlbl", "kn")))
         for i, (pair, (ours, theirs)) in enumerate(zip(zip(hlbls, ngrams, strict=True), figures, strict=False), 1)
     ]
-    return [*rows, Row(("combined",), seeded(seeds, *hlbls, *ngrams), {"hlbl": 102.4, "kn": 118.0}, combined)]
+    return [*rows, Row(("combined",), seeded(seeds, *hlbls, *ngrams), {"hlbl": 102.4, "kn": 118.0}, measures.combined)]
 
 
 def _neural_models(scale: Scale, seeds: int | None) -> list[Row]:
     return [
-        Row((label,), seeded(seeds, Spec(model), kn(5)), {}, mixed)
+        Row((label,), seeded(seeds, Spec(model), kn(5)), {}, measures.mixed)
         for label, model in (("NPLM", "nplm"), ("LBL", "lbl"))
     ]
 

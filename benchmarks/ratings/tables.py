@@ -60,7 +60,6 @@ def _sized(scale: Scale, model: str, theirs: int) -> Spec:
 
 
 def _sweep(scale: Scale, seeds: int | None, *models: str, parameters: bool = False) -> list[Row]:
-    """Make rows of models at every size."""
     rows = []
     for model in models:
         sizes = _sizes(scale, model)
@@ -165,7 +164,6 @@ def means(rows: list[dict[str, Any]], column: str = "valid") -> dict[str, list[f
 
 
 def _below(one: list[float], other: list[float]) -> str:
-    """Say in how many of the pairs the first is lower."""
     return f"at {wins(one, other)} of {len(one)} sizes"
 
 

@@ -63,9 +63,8 @@ def parser() -> command.Parser:
 
 
 def _add_data(run: command.Parser) -> None:
-    """Add the options that say what models are trained on, and how."""
-    scales = list(dict.fromkeys(name for suite in registry.SUITES for name in suite.scales))
-    sets = list(dict.fromkeys(name for suite in registry.SUITES for name in suite.data_sets))
+    scales = list(dict.fromkeys(name for store in registry.STORES for name in store.scales))
+    sets = list(dict.fromkeys(name for store in registry.STORES for name in store.data_sets))
     run.add_argument("--scale", choices=scales, default="smoke", help="how large (default: smoke)")
     run.add_argument("--data", choices=sets, help="data set (default: the scale's)")
     run.add_argument("--data-dir", type=Path, help=f"where data sets are (default: ${data.VARIABLE})")

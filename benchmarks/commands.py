@@ -3,19 +3,18 @@
 import argparse
 import shlex
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks import registry
-from benchmarks.core import dry_run, markdown, record, table
+from benchmarks.core import dry_run, markdown, record, table, timing
 from benchmarks.core import report as pages
 from benchmarks.core.store import Store
-from benchmarks.core.suite import Suite
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
-from benchmarks.speed import profile as tracing
 from benchmarks.speed import run as speeds
 from jaxfit.cli import command
 from jaxfit.errors import UserError, suggestion
@@ -23,38 +22,30 @@ from jaxfit.errors import UserError, suggestion
 
 def list_all(args: argparse.Namespace) -> None:
     """`list`: tables, scales and models."""
-    shown = RichTable("name", "section", "what", box=None)
-    for name, item in registry.TABLES.items():
-        shown.add_row(name, item.section, item.title)
-    _print(shown)
-    shown = RichTable("scale", "for", "data", "what", box=None)
-    for suite in registry.SUITES:
-        for scale in suite.scales.values():
-            shown.add_row(scale.name, suite.chapters, scale.data, scale.about)
-    _print(shown)
-    shown = RichTable("model", "source", "what", box=None)
-    for name, (_, model) in registry.models().items():
-        shown.add_row(name, model.source, model.about)
-    _print(shown)
+    _print_rows(("name", "section", "what"), ((t.name, t.section, t.title) for t in registry.TABLES.values()))
+    scales = [(scale, store.chapters) for store in registry.STORES for scale in store.scales.values()]
+    _print_rows(("scale", "for", "data", "what"), ((s.name, chapters, s.data, s.about) for s, chapters in scales))
+    models = [model for _, model in registry.models().values()]
+    _print_rows(("model", "source", "what"), ((m.name, m.source, m.about) for m in models))
 
 
 def run(args: argparse.Namespace) -> None:
     """`run`: make tables, or project what they would cost."""
     tables = _chosen(args)
-    stores: dict[str, Store] = {}  # by chapters
+    stores: dict[type[Store], Store] = {}
     results: dict[str, Any] = {}
     projected = dry_run.DryRun()
     try:
         for item in tables:
-            chapters = item.suite.chapters
-            if chapters not in stores:
-                stores[chapters] = _open(args, item.suite)
+            if item.store not in stores:
+                stores[item.store] = _open(args, item.store)
+            store = stores[item.store]
             if args.dry_run:
-                results[item.name] = projected.project(item, stores[chapters], args.seeds, args.rows)
+                results[item.name] = projected.project(item, store, args.seeds, args.rows)
                 _print(dry_run.shown(item.name, results[item.name]))
             else:
                 again = command_of(args, item.name)
-                results[item.name] = table.run(item, stores[chapters], args.out, args.seeds, args.rows, again)
+                results[item.name] = table.run(item, store, args.out, args.seeds, args.rows, again)
                 _print_table(results[item.name])
     except KeyboardInterrupt:
         raise command.Stopped("stopped by Ctrl-C - give the same command again to go on") from None
@@ -71,19 +62,17 @@ def _chosen(args: argparse.Namespace) -> list[Table]:
         UserError: no such table, none that can be made on the data set, or none with such a row.
     """
     known = dict(registry.TABLES)
-    fitting = [name for name in known if _fits(args, known[name])]
+    fitting = [name for name in known if _fits(args, known[name].store)]
     if args.dry_run:
-        known |= {name: _of_model(name, suite) for name, suite in registry.engine_models().items()}
+        known |= {name: _of_model(name, store) for name, store in registry.engine_models().items()}
     names = dict.fromkeys(x for name in args.names for x in (fitting if name == "all" else [name]))
     for name in names:
         if name not in known:
             if name in registry.engine_models():
                 raise UserError(f"{name} is a model, not a table", do="add --dry-run, or name a table")
             raise UserError(f"there is no table {name!r}", do=suggestion(name, [*known, "all"]))
-        if not _fits(args, known[name]):
-            choices = ", ".join(known[name].suite.data_sets)
-            raise UserError(f"{name} is not made on {args.data}", "--data", f"choose {choices}")
-    rows = {name: known[name].rows(known[name].suite.scales[args.scale], args.seeds) for name in names}
+        _check_data(args, f"{name} is not made", known[name].store)
+    rows = {name: known[name].rows(known[name].store.scales[args.scale], args.seeds) for name in names}
     chosen = [known[name] for name in names if table.named(rows[name], args.rows)]
     if not chosen:
         begins = ", ".join(dict.fromkeys(row.label[0] for found in rows.values() for row in found))
@@ -91,25 +80,28 @@ def _chosen(args: argparse.Namespace) -> list[Table]:
     return chosen
 
 
-def _fits(args: argparse.Namespace, item: Table) -> bool:
-    """Return whether a table can be made on the data set that is asked for, if any."""
-    return args.data is None or args.data in item.suite.data_sets
+def _fits(args: argparse.Namespace, kind: type[Store]) -> bool:
+    """Return whether the data set that is asked for, if any, is one of this kind of store."""
+    return args.data is None or args.data in kind.data_sets
 
 
-def _of_model(name: str, suite: Suite) -> Table:
+def _check_data(args: argparse.Namespace, what: str, kind: type[Store]) -> None:
+    if not _fits(args, kind):
+        raise UserError(f"{what} on {args.data}", "--data", f"choose {', '.join(kind.data_sets)}")
+
+
+def _of_model(name: str, store: type[Store]) -> Table:
     """Return a model in the size that is usual at a scale, as a table of one row without figures."""
 
     def rows(scale: Any, seeds: int | None) -> list[table.Row]:
-        spec = suite.store_class.example(name, scale)
-        return [table.Row((name,), ((spec,),), {}, lambda store, specs: {})]
+        return [table.Row((name,), ((store.example(name, scale),),), {}, lambda store, specs: {})]
 
-    return Table(suite, name, "", suite.store_class.models()[name].about, ("model",), (), rows)
+    return Table(store, name, "", store.models()[name].about, ("model",), (), rows)
 
 
-def _open(args: argparse.Namespace, suite: Suite) -> Store:
-    """Open the store of a suite's models that the options name."""
+def _open(args: argparse.Namespace, kind: type[Store]) -> Store:
     show = getattr(args, "show", False)
-    store = suite.open(args.scale, args.data, args.data_dir, args.recipe, args.work, show)
+    store = kind.open(args.scale, args.data, args.data_dir, args.recipe, args.work, show)
     scale = store.scale
     if args.recipe == "tuned" and scale.tuned and args.data not in (None, scale.data):
         warning = f"the tuned recipe of scale {scale.name} was tuned on {scale.data}, not on {args.data}"
@@ -151,27 +143,18 @@ def speed(args: argparse.Namespace) -> None:
 
 
 def profile(args: argparse.Namespace) -> None:
-    """`profile`: write a trace of some steps of a model's training.
-
-    Raises:
-        UserError: the model is not trained on such data.
-    """
-    suite = registry.engine_models()[args.name]
-    if args.data is not None and args.data not in suite.data_sets:
-        choices = ", ".join(suite.data_sets)
-        raise UserError(f"{args.name} is not trained on {args.data}", "--data", f"choose {choices}")
-    store = _open(args, suite)
-    steps = tracing.trace(store.trainer(store.example(args.name, store.scale)), args.trace)
+    """`profile`: write a trace of some steps of a model's training."""
+    kind = registry.engine_models()[args.name]
+    _check_data(args, f"{args.name} is not trained", kind)
+    store = _open(args, kind)
+    steps = timing.trace(store.trainer(store.example(args.name, store.scale)), args.trace)
     print(f"{steps} steps of {args.name} in {args.trace}")
 
 
 def data(args: argparse.Namespace) -> None:
     """`data`: list data sets, or fetch one."""
     if args.name is None:
-        shown = RichTable("name", "what", "terms", box=None)
-        for item in sets.DATA_SETS.values():
-            shown.add_row(item.name, item.title, item.terms)
-        _print(shown)
+        _print_rows(("name", "what", "terms"), ((d.name, d.title, d.terms) for d in sets.DATA_SETS.values()))
         return
     for path in fetch.fetch(args.name, args.data_dir):
         print(path)
@@ -181,8 +164,16 @@ def report(args: argparse.Namespace) -> None:
     """`report`: write the pages that are made from records and registries."""
     print(pages.write(args.out, registry.TABLES))
     if args.out == record.RESULTS:
-        listed = [model for _, model in registry.models().values()]
-        print(pages.write_readme(record.RESULTS.parents[1] / "README.md", args.out, registry.TABLES, listed))
+        page, listed = record.RESULTS.parents[1] / "README.md", [model for _, model in registry.models().values()]
+        record.write_text(page, pages.readme(page.read_text(encoding="utf-8"), args.out, registry.TABLES, listed))
+        print(page)
+
+
+def _print_rows(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    shown = RichTable(*heads, box=None)
+    for row in rows:
+        shown.add_row(*row)
+    _print(shown)
 
 
 def _print(shown: RichTable) -> None:

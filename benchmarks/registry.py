@@ -1,20 +1,21 @@
 """All that the benchmarks can make or measure: suites, tables, models."""
 
 from benchmarks.core.models import ListedModel
-from benchmarks.core.suite import Suite
-from benchmarks.language import neural
+from benchmarks.core.store import Store
 from benchmarks.language import tables as language
+from benchmarks.language.store import LanguageStore
 from benchmarks.ratings import tables as ratings
+from benchmarks.ratings.store import RatingStore
 
-SUITES = (language.SUITE, ratings.SUITE)
-TABLES = {**language.TABLES, **neural.TABLES, **ratings.TABLES}
+STORES: tuple[type[Store], ...] = (LanguageStore, RatingStore)
+TABLES = {**language.TABLES, **ratings.TABLES}
 
 
-def models() -> dict[str, tuple[Suite, ListedModel]]:
+def models() -> dict[str, tuple[type[Store], ListedModel]]:
     """List the models of all registries."""
-    return {name: (suite, model) for suite in SUITES for name, model in suite.store_class.models().items()}
+    return {name: (store, model) for store in STORES for name, model in store.models().items()}
 
 
-def engine_models() -> dict[str, Suite]:
-    """List the models that are trained step by step, which can be projected, measured, traced; by suite."""
-    return {name: suite for name, (suite, model) in models().items() if model.by_engine}
+def engine_models() -> dict[str, type[Store]]:
+    """List the models that are trained step by step, which can be projected, measured, traced; by store."""
+    return {name: store for name, (store, model) in models().items() if model.by_engine}

@@ -33,17 +33,14 @@ class DryRun:
             wanted[spec] = None
 
         for row in named(table.rows(store.scale, seeds), only):
-            for spec in (spec for specs in row.draws for spec in specs):
+            for spec in row.specs():
                 want(spec)
         stepwise = [spec for spec in wanted if store.stepwise(spec)]
-        missing = [
-            spec for spec in stepwise
-            if (store.unit, spec) not in self.models and not store.is_there(spec)
-        ]  # fmt: skip
-        self.models |= {(store.unit, spec) for spec in missing}
+        missing = [spec for spec in stepwise if spec not in self.models and not store.is_there(spec)]
+        self.models |= set(missing)
         shapes: dict[Hashable, list[Any]] = {}
         for spec in missing:
-            shapes.setdefault((store.unit, store.shape(spec)), []).append(spec)
+            shapes.setdefault(store.shape(spec), []).append(spec)
         new = [shape for shape in shapes if shape not in self.measured]
         for number, shape in enumerate(new, 1):
             started = time.perf_counter()
@@ -51,7 +48,11 @@ class DryRun:
             seconds = time.perf_counter() - started
             said = f"  measured {self.measured[shape]['model']} in {seconds:.1f} s ({number} of {len(new)})"
             print(said, file=sys.stderr, flush=True)
-        rows = [_for_all(self.measured[shape], len(specs)) for shape, specs in shapes.items()]
+        rows = []
+        for shape, specs in shapes.items():
+            one = self.measured[shape]
+            training = len(specs) * one["minutes_per_epoch"] * one["epochs"] / 60
+            rows.append({**one, "models": len(specs), "hours": one["compile_seconds"] / 3600 + training})
         return {
             "models": len(stepwise),
             "found": len(stepwise) - len(missing),
@@ -65,11 +66,10 @@ class DryRun:
 
 @compilation_cache.disabled()
 def _measure(spec: Any, store: Store) -> dict[str, Any]:
-    """Measure what the training of one model takes."""
     trainer = store.trainer(spec)
     timer = EpochTimer(trainer)
     epoch = timer.seconds()
-    whole = epoch * (1 + VALIDATION * store.validation() / trainer.events)
+    whole = epoch * (1 + VALIDATION * store.num_valid / trainer.events)
     return {
         "model": store.title(spec),
         "seconds_per_step": epoch / trainer.steps,
@@ -80,12 +80,6 @@ def _measure(spec: Any, store: Store) -> dict[str, Any]:
         "compile_seconds": trainer.compile_seconds,
         "memory_gb": peak_memory() / 1e9,
     }
-
-
-def _for_all(one: dict[str, Any], models: int) -> dict[str, Any]:
-    """Project the training of all models of one shape."""
-    training = models * one["minutes_per_epoch"] * one["epochs"] / 60
-    return {**one, "models": models, "hours": one["compile_seconds"] / 3600 + training}
 
 
 def shown(name: str, projected: dict[str, Any]) -> RichTable:

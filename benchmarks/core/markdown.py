@@ -1,18 +1,9 @@
 """A recorded table for people: as Markdown, and as the cells that the terminal shows."""
 
 from collections.abc import Collection
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from benchmarks.core import record
-
-
-class About(NamedTuple):
-    """What a page says in addition to the record."""
-
-    thesis_data: str  # what the thesis' figures are of
-    size: str  # of the data, in words
-    current: Collection[str]  # folders of the models that the present source code trains
 
 
 def header(result: dict[str, Any]) -> list[str]:
@@ -39,16 +30,26 @@ def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
     return shown
 
 
-def page(result: dict[str, Any], about: About, picture: Path | None = None) -> str:
-    """Write the table, below its figure where it has one, and where it and its models are from."""
+def page(
+    result: dict[str, Any], thesis_data: str, size: str, current: Collection[str], picture: str | None = None
+) -> str:
+    """Write the table, below its figure where it has one, and where it and its models are from.
+
+    Args:
+        result: the record.
+        thesis_data: what the thesis' figures are of.
+        size: of the data, in words.
+        current: folders of the models that the present source code trains.
+        picture: file of the figure.
+    """
     titles, data = header(result), result["data"]
     lines = [
         f"# {result['table']}: {result['title']}",
         "",
-        f"Mnih 2010, §{result['section']}; the thesis' figures are of {about.thesis_data}.",
-        f"Data: {data['name']} ({data['note']}), {about.size}; scale {result['scale']}, recipe {result['recipe']}.",
+        f"Mnih 2010, §{result['section']}; the thesis' figures are of {thesis_data}.",
+        f"Data: {data['name']} ({data['note']}), {size}; scale {result['scale']}, recipe {result['recipe']}.",
         "" if result["complete"] else "\n**Not all rows have been run yet.**",
-        *([] if picture is None else [f"![{result['title']}]({picture.name})", ""]),
+        *([] if picture is None else [f"![{result['title']}]({picture})", ""]),
         "| " + " | ".join(titles) + " |",
         "|" + "|".join(["---"] * len(result["heads"]) + ["--:"] * (len(titles) - len(result["heads"]))) + "|",
         *("| " + " | ".join(cells(result, row)) + " |" for row in result["rows"]),
@@ -57,7 +58,7 @@ def page(result: dict[str, Any], about: About, picture: Path | None = None) -> s
     lines += [f"- {question}: {answer_text(answer)}" for question, answer in result["answers"].items()]
     lines += ["", result["note"]] if result["note"] else []
     places = "; ".join(dict.fromkeys(_place(row["environment"]) for row in result["rows"]))
-    return "\n".join([*lines, "", f"`{result['command']}` at {places}.", "", trained(result, about.current), ""])
+    return "\n".join([*lines, "", f"`{result['command']}` at {places}.", "", trained(result, current), ""])
 
 
 def trained(result: dict[str, Any], current: Collection[str]) -> str:

@@ -47,11 +47,14 @@ def read(path: Path) -> dict[str, Any] | None:
 
 def write(path: Path, record: dict[str, Any], markdown: str) -> None:
     """Write a record and its Markdown table beside it; each is replaced whole."""
-    text = json_text.dumps(record, indent=1, ensure_ascii=False)
+    write_text(path, json_text.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    write_text(path.with_suffix(".md"), markdown)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file; it is replaced whole."""
     with replacing(path) as part:
-        part.write_text(text + "\n", encoding="utf-8")
-    with replacing(path.with_suffix(".md")) as part:
-        part.write_text(markdown, encoding="utf-8")
+        part.write_text(text, encoding="utf-8")
 
 
 def number(value: float | None, digits: int = 1) -> str:

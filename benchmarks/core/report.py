@@ -8,7 +8,6 @@ from benchmarks.core import record
 from benchmarks.core.models import ListedModel
 from benchmarks.core.table import Table
 from jaxfit.errors import UserError
-from jaxfit.run_dir.atomic import replacing
 
 # columns by which tables are summed up, the first that a table has: the measure, and digits after the point
 BEST = {"perplexity": ("perplexity", 1), "test": ("test RMSE", 4), "valid": ("RMSE", 4)}
@@ -27,30 +26,22 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, table in tables.items():
-        records = sorted(folder.glob(f"{name}.*.json"))
-        if not records:
-            lines.append(f"| {name} | {table.section} | {table.title} | | | | `python -m benchmarks run {name}` | |")
-        for path in records:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            state = "" if record["complete"] else " (not all rows)"
+        begin = f"| {name} | {table.section} | {table.title} | "
+        paths = sorted(folder.glob(f"{name}.*.json"))
+        if not paths:
+            lines.append(f"{begin}| | | `python -m benchmarks run {name}` | |")
+        for path in paths:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            state = "" if found["complete"] else " (not all rows)"
             lines.append(
-                f"| {name} | {table.section} | {table.title} | {record['data']['name']} | {record['scale']} | "
-                f"{record['recipe']} | `{record['command']}` | [{path.stem}]({path.stem}.md){state} |"
+                f"{begin}{found['data']['name']} | {found['scale']} | {found['recipe']} | `{found['command']}` | "
+                f"[{path.stem}]({path.stem}.md){state} |"
             )
     if (folder / "speed.json").is_file():
         lines.append("| speed | | training speed | | | | `python -m benchmarks speed --peers` | [speed](speed.md) |")
     path = folder / "README.md"
-    with replacing(path) as part:
-        part.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    record.write_text(path, "\n".join([*lines, ""]))
     return path
-
-
-def write_readme(page: Path, folder: Path, tables: Mapping[str, Table], models: Iterable[ListedModel]) -> Path:
-    """Bring README.md up to date; returns its path."""
-    text = readme(page.read_text(encoding="utf-8"), folder, tables, models)
-    with replacing(page) as part:
-        part.write_text(text, encoding="utf-8")
-    return page
 
 
 def readme(text: str, folder: Path, tables: Mapping[str, Table], models: Iterable[ListedModel]) -> str:

@@ -4,6 +4,7 @@ import ast
 import hashlib
 from collections.abc import Iterable, Iterator
 from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -34,18 +35,15 @@ def closure(modules: Iterable[str], root: Path = ROOT) -> set[Path]:
     Raises:
         ValueError: one of the modules is not of the project.
     """
-    left = []
-    for module in modules:
-        found = _file(module, root)
-        if found is None:
+    left, known = list(modules), set()
+    for module in left:
+        if _file(module, root) is None:
             raise ValueError(f"{module} is not a module of {', '.join(PACKAGES)}")
-        left.append(found)
-    known: set[Path] = set()
     while left:
-        path = left.pop()
-        if path not in known:
+        path = _file(left.pop(), root)
+        if path is not None and path not in known:
             known.add(path)
-            left += (found for name in _imports(path, root) if (found := _file(name, root)) is not None)
+            left += _imports(path, root)
     return known
 
 
@@ -54,23 +52,19 @@ def _file(module: str, root: Path) -> Path | None:
     if module.partition(".")[0] not in PACKAGES:
         return None
     place = root.joinpath(*module.split("."))
-    for path in (place.with_suffix(".py"), place / "__init__.py"):
-        if path.is_file():
-            return path
-    return None
+    return next((path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file()), None)
 
 
 @cache
 def _imports(path: Path, root: Path) -> tuple[str, ...]:
     """Return the modules that a file imports; of `from a import b`, a.b where that is a module, else a."""
-    package = path.relative_to(root).with_suffix("").parts[:-1]
+    package = ".".join(path.relative_to(root).parent.parts)
     names = []
     for node in _statements(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else ()
-            base = ".".join([*above, *([node.module] if node.module else [])])
+            base = resolve_name("." * node.level + (node.module or ""), package)
             inside = [f"{base}.{alias.name}" for alias in node.names]
             names += [name if _file(name, root) else base for name in inside]
     return tuple(names)

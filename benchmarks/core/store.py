@@ -1,7 +1,4 @@
-"""Trained models under a work folder: each is trained once, and found again by all that determines it.
-
-What is particular to language models and to recommenders is in `language/store.py` and `ratings/store.py`.
-"""
+"""Trained models under a work folder: each is trained once, and found again by all that determines it."""
 
 import hashlib
 import json
@@ -10,17 +7,17 @@ import sys
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
+import jax
 import numpy as np
 
 from benchmarks.core import record, source
 from benchmarks.core.models import ListedModel
-from benchmarks.core.scale import Scale
 from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
 from jaxfit.run_dir.atomic import replacing
@@ -28,36 +25,14 @@ from jaxfit.run_dir.journal import Journal
 from jaxfit.trainer import Trainer
 
 DONE = "benchmark.json"
-Part = Literal["valid", "test"]
-
-
-class Spec(Hashable, Protocol):
-    """A model that a table asks for. With data, scale and recipe it determines the trained model."""
-
-    @property
-    def model(self) -> str:
-        """Its name in the registry."""
-        ...
-
-    @property
-    def seed(self) -> int:
-        """From which all draws come."""
-        ...
-
-    def label(self) -> str:
-        """Return a short name for people, part of the folder's name."""
-        ...
-
-
-S = TypeVar("S", bound=Spec)
 
 
 class Fitted(NamedTuple):
-    """What training a model gave: seconds by what they went into, examples of an epoch, predictions."""
+    """What training a model gave: seconds by what they went into, examples of an epoch, predictions by part."""
 
     seconds: Mapping[str, float]
     examples: int  # words or ratings
-    predictions: Mapping[Part, np.ndarray]
+    predictions: Mapping[str, np.ndarray]
 
 
 @dataclass
@@ -67,28 +42,63 @@ class TrainedModel:
     directory: Path
     info: dict[str, Any] = field(repr=False)
 
-    def predictions(self, part: Part) -> np.ndarray:
-        """Return what the model predicts of the events or ratings of a part of the data."""
+    def predictions(self, part: str) -> np.ndarray:
+        """Return what the model predicts of the events or ratings of a part of the data, "valid" or "test"."""
         return np.load(self.directory / f"predictions-{part}.npy")
 
 
-class Store(ABC, Generic[S]):
-    """Models of one data set, scale and recipe under a work folder."""
+class Store(ABC):
+    """Models of one data set, scale and recipe under a work folder.
 
+    A subclass is for the chapters whose tables are made from one sort of data, by the models of one package.
+
+    A *spec* is a model that a table asks for, a frozen dataclass with `model` (its name in the registry), `seed`,
+    `with_seed(seed)`, and `label()`, a short name for people. With data, scale and recipe it determines the model.
+    """
+
+    chapters: ClassVar[str]
+    scales: ClassVar[Mapping[str, Any]]
+    data_sets: ClassVar[tuple[str, ...]]  # names, the built-in ones first
     thesis_data: ClassVar[str]  # what the thesis' figures are of
     unit: ClassVar[str]  # of speeds
     substitutes: ClassVar[str] = ""  # in which way the models of a dry run differ from the trained ones
     sources: ClassVar[tuple[str, ...]]  # modules that determine a result in addition to the model's own
     name: str  # of the data
+    num_valid: int  # words or ratings that are scored after each epoch
 
-    def __init__(self, scale: Scale, recipe: str, work: Path, show: bool = False):
-        self.scale, self.recipe, self.work, self.show = scale, recipe, work, show
-        self._found: dict[S, TrainedModel] = {}
+    def __init__(self, data: Any, scale: Any, recipe: str, work: Path, show: bool = False):
+        self.data, self.scale, self.recipe, self.work, self.show = data, scale, recipe, work, show
+        self._found: dict[Any, TrainedModel] = {}
+
+    @classmethod
+    def open(
+        cls, scale: str, data: str | None, data_dir: Path | None, recipe: str, work: Path, show: bool = False
+    ) -> "Store":
+        """Load a data set (None: the scale's own) and open the store of its models."""
+        # figures are to be equal, whatever a device's default
+        jax.config.update("jax_default_matmul_precision", "highest")
+        chosen = cls.scales[scale]
+        return cls(cls.load(data or chosen.data, chosen, data_dir), chosen, recipe, work, show)
+
+    @staticmethod
+    @abstractmethod
+    def load(name: str, scale: Any, data_dir: Path | None) -> Any:
+        """Load a data set at a scale, from the folder of data sets."""
+
+    @staticmethod
+    @abstractmethod
+    def speed_data() -> Any:
+        """Return the data that speed is measured on."""
 
     @staticmethod
     @abstractmethod
     def models() -> Mapping[str, ListedModel]:
         """Return the registry."""
+
+    @staticmethod
+    @abstractmethod
+    def example(model: str, scale: Any) -> Any:
+        """Return the spec of a model of this name in the size that is usual at a scale."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -102,61 +112,52 @@ class Store(ABC, Generic[S]):
     def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
         """Return a model's validation, epoch by epoch, under the name that a record has for it."""
 
-    @staticmethod
     @abstractmethod
-    def example(model: str, scale: Any) -> S:
-        """Return a model of this name in the size that is usual at a scale."""
-
-    @abstractmethod
-    def identity(self, spec: S) -> dict[str, Any]:
+    def identity(self, spec: Any) -> dict[str, Any]:
         """Return all that determines the trained model, apart from the source code."""
 
     @abstractmethod
-    def fit(self, spec: S, directory: Path) -> Fitted:
+    def fit(self, spec: Any, directory: Path) -> Fitted:
         """Train a model, or go on with its training where a run was interrupted."""
 
     @abstractmethod
-    def shape(self, spec: S) -> Hashable:
+    def shape(self, spec: Any) -> Hashable:
         """Return what decides how long training takes."""
 
     @abstractmethod
-    def trainer(self, spec: S) -> Trainer:
+    def trainer(self, spec: Any) -> Trainer:
         """Return the training of a model of this shape, at its first step."""
 
-    @abstractmethod
-    def validation(self) -> int:
-        """Return how many words or ratings are scored after each epoch."""
-
-    def below(self, spec: S) -> Iterable[S]:
+    def below(self, spec: Any) -> Iterable[Any]:
         """Return models that must be trained before this one."""
         return ()
 
-    def stepwise(self, spec: S) -> bool:
+    def stepwise(self, spec: Any) -> bool:
         """Return whether it is trained step by step; other trainings start afresh when they were interrupted."""
         return self.models()[spec.model].by_engine
 
-    def title(self, spec: S) -> str:
+    def title(self, spec: Any) -> str:
         """Return the model's label without its seed."""
         return spec.label().removesuffix(f"-seed{spec.seed}")
 
-    def identifier(self, spec: S) -> str:
+    def identifier(self, spec: Any) -> str:
         """Return a name made of the data set, the label and a digest of the identity."""
         text = json.dumps(self.identity(spec), sort_keys=True)
         return f"{self.name}-{spec.label()}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
-    def source(self, spec: S) -> str:
+    def source(self, spec: Any) -> str:
         """Return the fingerprint of the source code that determines the trained model."""
         return source.fingerprint((self.models()[spec.model].module, *self.sources))[:8]
 
-    def directory(self, spec: S) -> Path:
+    def directory(self, spec: Any) -> Path:
         """Return where the model is or will be."""
         return self.work / "models" / f"{self.identifier(spec)}-{self.source(spec)}"
 
-    def is_there(self, spec: S) -> bool:
+    def is_there(self, spec: Any) -> bool:
         """Return whether the model need not be trained any more."""
         return (self.directory(spec) / DONE).is_file()
 
-    def get(self, spec: S) -> TrainedModel:
+    def get(self, spec: Any) -> TrainedModel:
         """Return the trained model: found, resumed where a run was interrupted, or trained from the start."""
         if spec not in self._found:
             directory = self.directory(spec)
@@ -164,42 +165,36 @@ class Store(ABC, Generic[S]):
                 if not self.is_there(spec):
                     if directory.exists() and not self.stepwise(spec):
                         shutil.rmtree(directory)
-                    _train(directory, self._about(spec), lambda: self.fit(spec, directory))
+                    self._train(spec, directory)
             self._found[spec] = TrainedModel(directory, json.loads((directory / DONE).read_text()))
         return self._found[spec]
 
-    def _about(self, spec: S) -> dict[str, Any]:
-        return {
-            "label": spec.label(),
+    def _train(self, spec: Any, directory: Path) -> None:
+        started = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            fitted = self.fit(spec, directory)
+        for part, array in fitted.predictions.items():
+            with replacing(directory / f"predictions-{part}.npy") as path, path.open("wb") as file:
+                np.save(file, array)
+        label, said = spec.label(), [str(warning.message) for warning in caught]
+        seconds = time.perf_counter() - started
+        info = {
+            "label": label,
             "identity": self.identity(spec),
             "source": self.source(spec),
             "made_from": [self.directory(other).name for other in self.below(spec)],
+            "seconds": {**fitted.seconds, "all": seconds},
+            "history": Journal(directory).lines(),
+            "timing": timing(Journal(directory).times(), fitted.examples),
+            "warnings": said,
+            "environment": record.environment(),
         }
-
-
-def _train(directory: Path, about: dict[str, Any], fit: Callable[[], Fitted]) -> None:
-    started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        fitted = fit()
-    for part, array in fitted.predictions.items():
-        with replacing(directory / f"predictions-{part}.npy") as path, path.open("wb") as file:
-            np.save(file, array)
-    said = [str(warning.message) for warning in caught]
-    seconds = time.perf_counter() - started
-    info = {
-        **about,
-        "seconds": {**fitted.seconds, "all": seconds},
-        "history": Journal(directory).lines(),
-        "timing": timing(Journal(directory).times(), fitted.examples),
-        "warnings": said,
-        "environment": record.environment(),
-    }
-    with replacing(directory / DONE) as path:
-        path.write_text(json_text.dumps(info, indent=1))
-    for line in said:
-        print(f"  {about['label']}: {line}", file=sys.stderr)
-    print(f"  trained {about['label']} in {seconds:.1f} s", file=sys.stderr, flush=True)
+        with replacing(directory / DONE) as path:
+            path.write_text(json_text.dumps(info, indent=1))
+        for line in said:
+            print(f"  {label}: {line}", file=sys.stderr)
+        print(f"  trained {label} in {seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def timing(lines: list[dict[str, Any]], examples: int) -> dict[str, float]:

@@ -13,7 +13,6 @@ import numpy as np
 from benchmarks.core import markdown, record
 from benchmarks.core.statistics import summary
 from benchmarks.core.store import Store, TrainedModel
-from benchmarks.core.suite import Suite
 
 Measured = dict[str, float]  # column -> figure
 IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
@@ -37,12 +36,16 @@ class Row:
     thesis: dict[str, float]
     measure: Callable[[Any, tuple[Any, ...]], Measured]  # of the store and the models of a seed
 
+    def specs(self) -> list[Any]:
+        """Return the models of all seeds."""
+        return [spec for specs in self.draws for spec in specs]
+
 
 @dataclass(frozen=True)
 class Table:
     """A table of the thesis."""
 
-    suite: Suite
+    store: type[Store]  # of its models
     name: str
     section: str
     title: str
@@ -54,6 +57,11 @@ class Table:
     draw: Callable[[dict[str, Any], Path], None] | None = None  # a complete record, as a figure
 
 
+def seeded(seeds: int | None, *specs: Any) -> tuple[tuple[Any, ...], ...]:
+    """Return the models of a row for each of so many seeds; one where none are asked for."""
+    return tuple(tuple(spec.with_seed(seed) for spec in specs) for seed in range(1, 1 + (seeds or 1)))
+
+
 def named(rows: list[Row], only: str | None) -> list[Row]:
     """Find the rows in whose label a word begins with this text; all, where none is given."""
     text = re.compile(rf"(?<!\w){re.escape(only or '')}", re.IGNORECASE)
@@ -61,13 +69,7 @@ def named(rows: list[Row], only: str | None) -> list[Row]:
 
 
 def run(
-    table: Table,
-    store: Store,
-    out: Path,
-    seeds: int | None = None,
-    only: str | None = None,
-    command: str = "",
-    each: Callable[[dict[str, Any]], None] = lambda row: None,
+    table: Table, store: Store, out: Path, seeds: int | None = None, only: str | None = None, command: str = ""
 ) -> dict[str, Any]:
     """Measure a table's rows, training what is not in the store, and record each row as it ends.
 
@@ -82,13 +84,13 @@ def run(
         "columns": [vars(column) for column in table.columns], "heads": list(table.heads), "note": table.note,
     }  # fmt: skip
     rows = table.rows(store.scale, seeds)
-    current = {store.directory(spec).name for row in rows for spec in _specs(row)}
+    current = {store.directory(spec).name for row in rows for spec in row.specs()}
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
+    picture = path.with_suffix(".png")
     result: dict[str, Any] = begin
     for row in named(rows, only):
         known[row.label] = _measure(table, row, store)
-        models |= {(m := store.get(spec)).directory.name: describe_model(m, store) for spec in _specs(row)}
-        each(known[row.label])
+        models |= {store.directory(spec).name: _describe(store.get(spec), store) for spec in row.specs()}
         done = [known[r.label] for r in rows if r.label in known]
         complete = len(done) == len(rows)
         result = {
@@ -96,11 +98,10 @@ def run(
             "models": {name: models[name] for row in done for name in row["models"]},
             "answers": table.conclude(done) if complete else {},
         }  # fmt: skip
-        picture = path.with_suffix(".png") if table.draw is not None and complete else None
-        about = markdown.About(store.thesis_data, store.size(), current)
-        record.write(path, result, markdown.page(result, about, picture))
+        drawn = picture.name if table.draw is not None and complete else None
+        record.write(path, result, markdown.page(result, store.thesis_data, store.size(), current, drawn))
     if result.get("complete") and table.draw is not None:
-        table.draw(result, path.with_suffix(".png"))
+        table.draw(result, picture)
     return result
 
 
@@ -116,7 +117,7 @@ def _earlier(
     """Find the rows of an earlier record that are of the models wanted now, and its models."""
     if any(before.get(name) != begin[name] for name in ("data", "scale", "recipe", "seeds", "columns")):
         return {}, {}
-    wanted = {row.label: _unique(store.identifier(spec).rpartition("-")[2] for spec in _specs(row)) for row in rows}
+    wanted = {row.label: _unique(store.identifier(spec).rpartition("-")[2] for spec in row.specs()) for row in rows}
     known, models = {}, before["models"]
     for row in before["rows"]:
         label = tuple(row["label"])
@@ -137,14 +138,10 @@ def _identity_digest(folder: str, model: dict[str, Any]) -> str:
 
 def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
     """Restore a stored row; figures that were not finite, which JSON cannot hold, become NaN."""
-    cells = {
-        name: {
-            **cell,
-            "mean": np.nan if cell["mean"] is None else cell["mean"],
-            "values": [np.nan if value is None else value for value in cell["values"]],
-        }
-        for name, cell in row["cells"].items()
-    }
+    cells = {}
+    for name, cell in row["cells"].items():
+        mean, *values = (np.nan if value is None else value for value in (cell["mean"], *cell["values"]))
+        cells[name] = {**cell, "mean": mean, "values": values}
     return {**row, "cells": cells}
 
 
@@ -164,21 +161,16 @@ def _measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
         "thesis": row.thesis,
         "seeds": [specs[0].seed for specs in row.draws if specs],
         "seconds": seconds,
-        "models": _unique(store.directory(spec).name for spec in _specs(row)),
+        "models": _unique(store.directory(spec).name for spec in row.specs()),
         "environment": record.environment(),
     }
-
-
-def _specs(row: Row) -> list[Any]:
-    return [spec for specs in row.draws for spec in specs]
 
 
 def _unique(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def describe_model(model: TrainedModel, store: Store) -> dict[str, Any]:
-    """Describe a model as a record does."""
+def _describe(model: TrainedModel, store: Store) -> dict[str, Any]:
     info, here = model.info, record.environment()
     trained = info["environment"]
     return {

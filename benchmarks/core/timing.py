@@ -1,4 +1,4 @@
-"""How long steps of training take, and how much memory: what dry runs, tables of speed and `speed` share.
+"""How long steps of training take, and how much memory: what dry runs, tables, `speed` and `profile` share.
 
 All that benchmarks ask of a trainer's inside is here.
 """
@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -20,8 +21,9 @@ from jaxfit.trainer import Trainer
 
 STEPS = 50  # at least, and more where they take less than …
 SECONDS = 0.3  # … in which short steps of a few ratings stand out from noise
+TRACED = 20  # steps
 ROUNDS = 5  # of everything that is measured in turn
-COPIED = 1 << 28  # bytes
+COPIED, COPIES = 1 << 28, 3  # bytes, times
 
 
 class EpochTimer:
@@ -57,12 +59,6 @@ class EpochTimer:
         stretches = self.plan.stretches
         capacity = sum((stretch.end - stretch.begin) * float(np.sum(stretch.capacity)) for stretch in stretches)
         return capacity / float(np.sum(self.trainer.costs, dtype=np.int64))
-
-
-def epoch_seconds(trainer: Trainer, rounds: int) -> float:
-    """Measure an epoch in seconds, without validation and compilation: median over rounds of some steps each."""
-    timer = EpochTimer(trainer)
-    return float(np.median([timer.seconds() for _ in range(rounds)]))
 
 
 def pass_seconds(trainer: Trainer, number: int) -> float:
@@ -102,13 +98,13 @@ def medians(measures: Mapping[str, Callable[[], float]]) -> dict[str, float]:
     return {name: float(np.median(found)) for name, found in interleaved(measures).items()}
 
 
-def copy_bandwidth(rounds: int = 3) -> float:
+def copy_bandwidth() -> float:
     """Measure the bytes per second that all cores read and write when they copy memory."""
     cores, size = os.cpu_count() or 1, COPIED
     pairs = [(np.ones(size // cores, np.uint8), np.zeros(size // cores, np.uint8)) for _ in range(cores)]
     seconds = []
     with ThreadPoolExecutor(cores) as pool:
-        for _ in range(rounds + 1):
+        for _ in range(1 + COPIES):
             begin = time.perf_counter()
             list(pool.map(lambda pair: np.copyto(pair[1], pair[0]), pairs))
             seconds.append(time.perf_counter() - begin)
@@ -121,6 +117,17 @@ def peak_memory() -> int:
     if stats and "peak_bytes_in_use" in stats:
         return stats["peak_bytes_in_use"]
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def trace(trainer: Trainer, folder: Path) -> int:
+    """Write a trace, for TensorBoard or Perfetto, of some steps of a training; returns how many."""
+    run = trainer.epoch_run()
+    first = min(1, trainer.steps - 1)  # the first step of a program may be slow
+    last = min(first + TRACED, trainer.steps)
+    run(0, first)
+    with jax.profiler.trace(str(folder)):
+        run(first, last)
+    return last - first
 
 
 @contextmanager

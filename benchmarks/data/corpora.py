@@ -1,6 +1,7 @@
 """From the publishers' files of a data set to ids: what is particular to each of them."""
 
 import hashlib
+import math
 import re
 import tarfile
 import tempfile
@@ -22,9 +23,11 @@ _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
 _SENTENCE = re.compile(r"""(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\b[A-Z])([.!?]["')\]]*)\s+(?=["'(\[]*[A-Z])""")
 
 
-def three_files(name: str, paths: list[Path], sha256: str, note: str) -> Corpus:
+def three_files(
+    name: str, paths: list[Path], sha256: str, note: str, size: int | None = None, min_count: int = 1
+) -> Corpus:
     """Read a data set that comes split, one sentence a line: training, validation and test file."""
-    vocabulary, train = text.build(paths[:1])
+    vocabulary, train = text.build(paths[:1], size=size, min_count=min_count)
     valid, test = (text.encode([path], vocabulary) for path in paths[1:])
     return Corpus(name, train.ids, valid.ids, test.ids, vocabulary, sha256, note)
 
@@ -40,7 +43,7 @@ def brown(paths: list[Path], sha256: str, note: str, sizes: tuple[int, int] = (8
         pages = [archive.read(n).decode("ascii") for n in names]
     lines = (line.split() for page in pages for line in page.splitlines())
     sentences = (" ".join(word.rpartition("/")[0] for word in line) + "\n" for line in lines if line)
-    return _split("brown", sentences, (*sizes, None), sha256, note, min_count=4)
+    return _split("brown", sentences, (*sizes, math.inf), sha256, note, min_count=4)
 
 
 def novel(page: str) -> str:
@@ -88,35 +91,28 @@ def holmes(
 
 
 def _split(
-    name: str,
-    pieces: Iterable[str],
-    sizes: tuple[int | None, ...],
-    sha256: str,
-    note: str,
-    size: int | None = None,
-    min_count: int = 1,
+    name: str, pieces: Iterator[str], sizes: Iterable[float], sha256: str, note: str, **vocabulary: int
 ) -> Corpus:
-    """Split lines in their order into parts of at least `sizes` events, cut at the next line end; None: the rest."""
-    stream: Iterator[str] = iter(pieces)
+    """Split lines in their order into parts of at least `sizes` events, cut at the next line end; infinite: the rest.
+
+    A part begins with a new piece.
+    """
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / part for part in ("train", "valid", "test")]
         for path, wanted in zip(paths, sizes, strict=True):
-            _write(path, stream, wanted)
-        vocabulary, train = text.build(paths[:1], size=size, min_count=min_count)
-        valid, test = (text.encode([path], vocabulary) for path in paths[1:])
-    return Corpus(name, train.ids, valid.ids, test.ids, vocabulary, sha256, note)
+            _write(path, pieces, wanted)
+        return three_files(name, paths, sha256, note, **vocabulary)
 
 
-def _write(path: Path, pieces: Iterator[str], wanted: int | None) -> None:
+def _write(path: Path, pieces: Iterator[str], wanted: float) -> None:
     events = 0
     with open(path, "w", encoding="utf-8", newline="\n") as f:
         for piece in pieces:
             for line in piece.splitlines(keepends=True):
-                if wanted is not None and events >= wanted:
-                    break
-                events += len(line.split()) + 1
-                f.write(line)
-            if wanted is not None and events >= wanted:
+                if events < wanted:
+                    events += len(line.split()) + 1
+                    f.write(line)
+            if events >= wanted:
                 return
-    if wanted is not None:
+    if wanted < math.inf:
         raise UserError(f"the text ends after {events:,} of {wanted:,} events", path.name, "use all of its files")

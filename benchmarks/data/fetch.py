@@ -7,8 +7,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
@@ -67,25 +66,18 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None, base_url: s
 def _unpack(archive: Path, file: data.File, target: Path) -> None:
     """Copy one file out of an archive (tar, zip, or the file itself)."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _member(archive, file.member) as source, open(target, "wb") as f:
-        shutil.copyfileobj(source, f)
-
-
-@contextmanager
-def _member(archive: Path, member: str | None) -> Iterator[IO[bytes]]:
-    if member is None:
-        with open(archive, "rb") as f:
-            yield f
-    elif zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as z, z.open(member) as f:
-            yield f
-    else:
-        with tarfile.open(archive) as t:
-            names = {name.removeprefix("./"): name for name in t.getnames()}
-            source = t.extractfile(names[member])
-            if source is None:
-                raise KeyError(member)
-            yield source
+    with ExitStack() as opened:
+        source: IO[bytes] | None
+        if file.member is None:
+            source = opened.enter_context(archive.open("rb"))
+        elif zipfile.is_zipfile(archive):
+            source = opened.enter_context(opened.enter_context(zipfile.ZipFile(archive)).open(file.member))
+        else:
+            tar = opened.enter_context(tarfile.open(archive))
+            source = tar.extractfile({name.removeprefix("./"): name for name in tar.getnames()}[file.member])
+        if source is None:
+            raise KeyError(file.member)
+        shutil.copyfileobj(source, opened.enter_context(target.open("wb")))
 
 
 class _Bar:

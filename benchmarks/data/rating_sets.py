@@ -15,6 +15,7 @@ from jaxcf.data.reading import Reading, read, read_dataset
 from jaxcf.data.synthetic import Planted, planted
 from jaxfit.errors import UserError
 
+STARS = Reading(scale="1,5,1")
 FOLDS = 5  # of MovieLens 100K
 TEST, VALID = 0.1, 0.05  # of all ratings, and of the others, where a data set has no split of its own
 # sha256 over users, movies and stars of MovieLens 1M in the publisher's order: with or without time stamps
@@ -30,20 +31,13 @@ class RatingSet(NamedTuple):
 
 
 def of(
-    data: Dataset,
-    name: str,
-    note: str,
-    again: Callable[[int], RatingSet] | None,
-    unknown: Pairs | None = None,
+    data: Dataset, name: str, note: str, again: Callable[[int], RatingSet] | None = None, unknown: Pairs | None = None
 ) -> RatingSet:
     """Name a data set and gather its validation and test pairs; `unknown`: those without ratings."""
     parts: list[Ratings | Pairs] = [part for part in (data.valid, data.test, unknown) if part is not None]
     pairs = Pairs(np.concatenate([p.user for p in parts]), np.concatenate([p.item for p in parts]))
-    return RatingSet(
-        data._replace(name=name, note=note, sha256=digest(data.train, data.valid, data.catalogue)),
-        pairs,
-        again,
-    )
+    sha256 = digest(data.train, data.valid, data.catalogue)
+    return RatingSet(data._replace(name=name, note=note, sha256=sha256), pairs, again)
 
 
 def at_random(data: Dataset, number: int) -> RatingSet:
@@ -56,7 +50,7 @@ def at_random(data: Dataset, number: int) -> RatingSet:
     share = total / (total - len(data.valid.user))
     split = splits.random(jax.random.key(number), join(*parts), share * (1 - TEST) * VALID, share * TEST)
     again = data._replace(train=join(split.train, data.valid), valid=split.valid, test=split.test)
-    return of(again, data.name, f"random split {number}, 85.5/4.5/10", None)
+    return of(again, data.name, f"random split {number}, 85.5/4.5/10")
 
 
 def drawn(config: Planted, shares: tuple[float, float] | None) -> RatingSet:
@@ -71,7 +65,7 @@ def drawn(config: Planted, shares: tuple[float, float] | None) -> RatingSet:
 
 def ml_100k(paths: list[Path], sha256: str, note: str) -> RatingSet:
     """Read MovieLens 100K, split as the thesis' data are (§5.4.1): its ratings have times."""
-    table = read(paths[:1], Reading(scale="1,5,1"))
+    table = read(paths[:1], STARS)
     split = splits.thesis(jax.random.key(0), table.ratings)
     data = Dataset("ml-100k", *split, table.catalogue, "", "")
     again = partial(fold, paths[1:])
@@ -88,9 +82,9 @@ def fold(paths: list[Path], number: int) -> RatingSet:
     if not 1 <= number <= FOLDS:
         raise UserError(f"MovieLens 100K has {FOLDS} folds, not {number}", "--seeds", f"give at most {FOLDS}")
     train, test = paths[2 * number - 2 : 2 * number]
-    data = read_dataset([train], test=[test], reading=Reading(scale="1,5,1")).dataset
+    data = read_dataset([train], test=[test], reading=STARS).dataset
     data = splits.carve(jax.random.key(0), data, VALID)
-    return of(data, "ml-100k", f"fold u{number}, validation a twentieth of its training at random", None)
+    return of(data, "ml-100k", f"fold u{number}, validation a twentieth of its training at random")
 
 
 def ml_1m(paths: list[Path], sha256: str, note: str) -> RatingSet:
@@ -98,16 +92,14 @@ def ml_1m(paths: list[Path], sha256: str, note: str) -> RatingSet:
 
     Raises UserError for other ratings than the published ones.
     """
-    table = read(paths, Reading(scale="1,5,1"))
-    users, items = (ids[index] for ids, index in zip(
-        (table.catalogue.users, table.catalogue.items), table.ratings[:2], strict=True
-    ))  # fmt: skip
-    content = np.stack([users, items, table.ratings.stars.astype(np.int64)]).astype("<i4")
+    table = read(paths, STARS)
+    ratings = table.ratings._replace(time=None)  # with or without: the same data
+    users, items = table.catalogue.users[ratings.user], table.catalogue.items[ratings.item]
+    content = np.stack([users, items, ratings.stars.astype(np.int64)]).astype("<i4")
     found = hashlib.sha256(content.tobytes()).hexdigest()
     if found != ML_1M:
         what = f"not the published ratings: sha256 {found[:12]}… of users, movies and stars"
         raise UserError(what, paths[0], "fetch the file again")
-    ratings = table.ratings._replace(time=None)  # with or without: the same data
     split = splits.random(jax.random.key(0), ratings, (1 - TEST) * VALID, TEST)
     data = Dataset("ml-1m", *split, table.catalogue, "", "")
     return of(data, "ml-1m", f"{note}; random split, 85.5/4.5/10", partial(at_random, data))
@@ -115,7 +107,7 @@ def ml_1m(paths: list[Path], sha256: str, note: str) -> RatingSet:
 
 def moviedata(paths: list[Path], sha256: str, note: str) -> RatingSet:
     """Read MovieLens 1M as Salakhutdinov and Mnih split it; validation is taken from its training."""
-    whole = read_dataset(paths, reading=Reading(scale="1,5,1")).dataset
+    whole = read_dataset(paths, reading=STARS).dataset
 
     def carved(number: int) -> RatingSet:
         data = splits.carve(jax.random.key(number), whole, VALID)
@@ -132,5 +124,5 @@ def netflix(paths: list[Path], sha256: str, note: str) -> RatingSet:
     """
     probe, folder = paths[0], paths[0].parent
     qualifying = [path for path in (folder / "qualifying.txt", folder / "qualifying.txt.gz") if path.is_file()]
-    files = read_dataset([folder], [probe], rated=qualifying, reading=Reading(scale="1,5,1"))
-    return of(files.dataset, "netflix", f"{note}; validation is the probe", None, files.rated)
+    files = read_dataset([folder], [probe], rated=qualifying, reading=STARS)
+    return of(files.dataset, "netflix", f"{note}; validation is the probe", unknown=files.rated)

@@ -6,14 +6,14 @@ import os
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, cast
 
 import jax
 
 from benchmarks.data import corpora, rating_sets
 from jaxfit.errors import UserError
-from jaxlm.data.corpus import Corpus
 from jaxlm.data.default_text import prose
 from jaxlm.data.synthetic import planted
 
@@ -41,11 +41,12 @@ class DataSet:
     page: str  # where the publisher describes it
     terms: str
     load: Callable[[list[Path], str, str], Any]  # of paths, sha256 and note: Corpus or RatingSet
-    holds: Literal["text", "ratings"] = "text"
 
 
-def _three(name: str) -> Callable[[list[Path], str, str], Corpus]:
-    return lambda paths, sha256, note: corpora.three_files(name, paths, sha256, note)
+def _parts(name: str, member: str, *sha256: str) -> tuple[File, ...]:
+    """The training, validation and test file of a text; member: their names in the archive."""
+    parts = zip(("train", "valid", "test"), sha256, strict=True)
+    return tuple(File(f"{name}/{part}.txt", digest, member.format(part)) for part, digest in parts)
 
 
 _MOVIELENS = "research use, cite, no redistribution, no commercial use (its README)"
@@ -63,58 +64,38 @@ _ML_100K = {  # all ratings, then training and test of each fold
     "u5.test": "351cc52e0d15b6c721466276fc24671d40936899e3d01fadeaf312915b8c5634",
 }
 _MOVIEDATA = "5ca12bb5fc2c08a1a564c5bfe9a1582ee13905139f5ea71eb0a590b1942b80ca"
-DATA_SETS = {
+TEXTS = {
     d.name: d
     for d in (
         DataSet(
             "ptb",
             "Penn Treebank, Wall Street Journal, in Mikolov's preprocessing",
-            (
-                File(
-                    "ptb/train.txt",
-                    "fcea919f6cf83f35d4d00c6cbf08040d13d4155226340912e2fef9c9c4102cbf",
-                    "simple-examples/data/ptb.train.txt",
-                ),
-                File(
-                    "ptb/valid.txt",
-                    "c9fe6985fe0d4ccb578183407d7668fc6066c20700cb4cf87d8ff1cc34df1bf2",
-                    "simple-examples/data/ptb.valid.txt",
-                ),
-                File(
-                    "ptb/test.txt",
-                    "dd65dff31e70846b2a6030a87482edcd5d199130cdcfa1f3dccbb033728deee0",
-                    "simple-examples/data/ptb.test.txt",
-                ),
+            _parts(
+                "ptb",
+                "simple-examples/data/ptb.{}.txt",
+                "fcea919f6cf83f35d4d00c6cbf08040d13d4155226340912e2fef9c9c4102cbf",
+                "c9fe6985fe0d4ccb578183407d7668fc6066c20700cb4cf87d8ff1cc34df1bf2",
+                "dd65dff31e70846b2a6030a87482edcd5d199130cdcfa1f3dccbb033728deee0",
             ),
             "https://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz",
             "https://catalog.ldc.upenn.edu/LDC99T42",
             "LDC user agreement (Treebank-3, LDC99T42)",
-            _three("ptb"),
+            partial(corpora.three_files, "ptb"),
         ),
         DataSet(
             "wikitext-2",
             "WikiText-2, word level",
-            (
-                File(
-                    "wikitext-2/train.txt",
-                    "9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f",
-                    "wikitext-2/wiki.train.tokens",
-                ),
-                File(
-                    "wikitext-2/valid.txt",
-                    "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8",
-                    "wikitext-2/wiki.valid.tokens",
-                ),
-                File(
-                    "wikitext-2/test.txt",
-                    "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0",
-                    "wikitext-2/wiki.test.tokens",
-                ),
+            _parts(
+                "wikitext-2",
+                "wikitext-2/wiki.{}.tokens",
+                "9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f",
+                "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8",
+                "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0",
             ),
             "https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-2-v1.zip",
             "https://huggingface.co/datasets/Salesforce/wikitext",
             "CC BY-SA 3.0 and GFDL, Wikipedia text",
-            _three("wikitext-2"),
+            partial(corpora.three_files, "wikitext-2"),
         ),
         DataSet(
             "brown",
@@ -135,6 +116,11 @@ DATA_SETS = {
             "public domain in the US, under the Project Gutenberg header of each file",
             corpora.holmes,
         ),
+    )
+}
+RATINGS = {
+    d.name: d
+    for d in (
         DataSet(
             "ml-100k",
             "MovieLens 100K",
@@ -143,7 +129,6 @@ DATA_SETS = {
             "https://grouplens.org/datasets/movielens/100k/",
             _MOVIELENS,
             rating_sets.ml_100k,
-            "ratings",
         ),
         DataSet(
             "ml-1m",
@@ -153,7 +138,6 @@ DATA_SETS = {
             "https://grouplens.org/datasets/movielens/1m/",
             _MOVIELENS,
             rating_sets.ml_1m,
-            "ratings",
         ),
         DataSet(
             "moviedata",
@@ -163,7 +147,6 @@ DATA_SETS = {
             "https://www.cs.toronto.edu/~rsalakhu/BPMF.html",
             _MOVIELENS,
             rating_sets.moviedata,
-            "ratings",
         ),
         DataSet(
             "netflix",
@@ -173,10 +156,10 @@ DATA_SETS = {
             "https://archive.ics.uci.edu/dataset/100/netflix+prize+data",
             "withdrawn by its publisher; for those who have it: the folder of mv_*.txt or combined_data_*.txt",
             rating_sets.netflix,
-            "ratings",
         ),
     )
 }
+DATA_SETS = TEXTS | RATINGS
 BUILT_IN = ("prose", "planted")  # need no files; planted are text and ratings
 
 

@@ -3,12 +3,10 @@
 import numpy as np
 
 from benchmarks.core.table import Measured
-from benchmarks.core.timing import epoch_seconds
+from benchmarks.core.timing import ROUNDS, EpochTimer
 from benchmarks.language.store import LanguageStore, Spec
 from jaxlm.tasks import mixture
 from jaxlm.trees.paths import statistics
-
-ROUNDS = 5  # that a speed is the median of
 
 
 def perplexity(log_probs: np.ndarray) -> float:
@@ -58,9 +56,9 @@ def tree_statistics(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
 def minutes(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
     """Time an epoch of training, without validation and compilation: now, whenever the model was trained."""
     store.get(specs[0])  # a learned tree is there only then
-    trainer = store.trainer(specs[0])
-    seconds = epoch_seconds(trainer, ROUNDS)
-    return {"minutes": seconds / 60, "words": trainer.events / seconds}
+    timer = EpochTimer(store.trainer(specs[0]))
+    seconds = float(np.median([timer.seconds() for _ in range(ROUNDS)]))
+    return {"minutes": seconds / 60, "words": timer.trainer.events / seconds}
 
 
 def bias_variance(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
@@ -72,9 +70,7 @@ def bias_variance(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
 def combined(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
     """Measure the average prediction of the first half of the models, the HLBLs, and that of the n-grams."""
     half = len(specs) // 2
-    halves = {"hlbl": specs[:half], "kn": specs[half:]}
-    return {name: _of_average(store, half) for name, half in halves.items()}
-
-
-def _of_average(store: LanguageStore, specs: tuple[Spec, ...]) -> float:
-    return perplexity(mixture.average([store.get(spec).predictions("test") for spec in specs]))
+    measured = {}
+    for name, averaged in (("hlbl", specs[:half]), ("kn", specs[half:])):
+        measured[name] = perplexity(mixture.average([store.get(spec).predictions("test") for spec in averaged]))
+    return measured

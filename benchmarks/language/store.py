@@ -1,20 +1,26 @@
 """Trained language models that tables share: what determines each, and how it is trained."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
+from benchmarks.core.models import ListedModel, listed, size_field
 from benchmarks.core.store import Fitted, Store
-from benchmarks.language import adapter
-from benchmarks.language.scales import Scale
+from benchmarks.data import sets
+from benchmarks.language.scales import SCALES, Scale, speed_text, text
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
 from jaxfit.trainer import Trainer
+from jaxlm import models as registry
+from jaxlm.contract import BySGD, HasTree, structure_argument
 from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
-from jaxlm.models.hlbl.tree import FILE
+from jaxlm.train import train
 from jaxlm.trees import build as trees
 from jaxlm.trees import file as tree_file
 from jaxlm.trees.paths import Tree
@@ -36,44 +42,60 @@ class Spec:
     part: int | None = None  # … or with four replicas of one of its four subtrees
     left_out: tuple[int, int] | None = None  # (i, n): trained without the i-th of n parts of the text
 
+    def with_seed(self, seed: int) -> "Spec":
+        """Return the same model of another seed, with the tree of the other model of that seed; n-grams have none."""
+        tree_of = self.tree_of and self.tree_of.with_seed(seed)
+        return self if "order" in dict(self.config) else replace(self, seed=seed, tree_of=tree_of)
+
     def label(self) -> str:
         """Return a short name for people, part of the folder's name."""
         config = dict(self.config)
-        if "order" in config:  # n-grams have no seed
-            name = f"{'' if config.get('interpolated', True) else 'back-off-'}{self.model}{config['order']}"
-            return name + self._without()
+        without = "" if self.left_out is None else f"-without{self.left_out[0] + 1}"
+        if "order" in config:
+            back_off = "" if config.get("interpolated", True) else "back-off-"
+            return f"{back_off}{self.model}{config['order']}{without}"
         name = self.model
         if self.tree is not None:
             kind, epsilon, copies = self.tree
             name += f"-{kind}{epsilon or ''}{f'-x{copies}' if copies > 1 else ''}"
             name += "" if self.part is None else f"-part{self.part + 1}-x4"
         name += "".join(f"-{key.removeprefix('num_').partition('_')[0]}{value}" for key, value in self.config)
-        return f"{name}{self._without()}-seed{self.seed}"
+        return f"{name}{without}-seed{self.seed}"
 
-    def _without(self) -> str:
-        return "" if self.left_out is None else f"-without{self.left_out[0] + 1}"
-
-
-def bootstrap(spec: Spec) -> Spec | None:
-    """Return the random-tree model of the same seed from whose features a tree is built; None: needs none."""
-    if spec.tree is None or spec.tree_of is not None or spec.tree[0] == "random":
-        return None
-    return Spec(spec.model, seed=spec.seed, tree=RANDOM)
+    def bootstrap(self) -> "Spec | None":
+        """Return the random-tree model of the same seed from whose features its tree is built; None: needs none."""
+        if self.tree is None or self.tree_of is not None or self.tree[0] == "random":
+            return None
+        return Spec(self.model, seed=self.seed, tree=RANDOM)
 
 
-class LanguageStore(Store[Spec]):
+class LanguageStore(Store):
     """Language models; their predictions are log-probabilities (nats) of the events of a text, float64 [events]."""
 
+    chapters = "chapters 3, 4"
+    scales = SCALES
+    data_sets = (*sets.BUILT_IN, *sets.TEXTS)
     thesis_data = "AP News, 14 million words"
     unit = "words"
     substitutes = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
-    sources = adapter.SOURCES
-    models = staticmethod(adapter.models)
-    scale: Scale
+    sources = ("jaxlm.train_by_sgd",)
+    load = staticmethod(text)
+    speed_data = staticmethod(speed_text)
 
     def __init__(self, corpus: Corpus, scale: Scale, recipe: str, work: Path, show: bool = False):
-        super().__init__(scale, recipe, work, show)
-        self.corpus, self.name = corpus, corpus.name
+        super().__init__(corpus, scale, recipe, work, show)
+        self.corpus, self.name, self.num_valid = corpus, corpus.name, len(corpus.valid)
+
+    @staticmethod
+    @cache
+    def models() -> dict[str, ListedModel]:
+        """Return the registry."""
+        return listed(registry, lambda record: isinstance(record.fitting, BySGD))
+
+    @staticmethod
+    def example(model: str, scale: Scale) -> Spec:
+        """Return a model in the size that is usual at a scale, over a random tree where it has a tree."""
+        return Spec(model, tree=RANDOM if registry.get(model).capability(HasTree) else None)
 
     def describe(self) -> dict[str, Any]:
         """Describe the data as a record does."""
@@ -92,13 +114,8 @@ class LanguageStore(Store[Spec]):
         )
 
     def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
-        """Return a model's validation, epoch by epoch, under the name that a record has for it."""
+        """Return validation perplexities."""
         return {"validation_perplexity": [round(float(np.exp(line["valid"])), 3) for line in history]}
-
-    @staticmethod
-    def example(model: str, scale: Scale) -> Spec:
-        """A model of this name in the size that is usual at a scale, over a random tree where it has one."""
-        return Spec(model, tree=RANDOM if adapter.structure_options(model) is not None else None)
 
     def identity(self, spec: Spec) -> dict[str, Any]:
         """Return all that determines the trained model, apart from the source code."""
@@ -113,20 +130,21 @@ class LanguageStore(Store[Spec]):
             return known | dict(spec.config)
         recipe, config = self._recipe(spec)
         known |= {"seed": spec.seed, "recipe": asdict(recipe), "config": config}
-        if spec.tree is None:
-            return known
         if spec.tree_of is not None:
-            tree: dict[str, Any] = {"of": self.identifier(spec.tree_of), "part": spec.part}
-        else:
-            tree = dict(zip(("kind", "epsilon", "copies"), spec.tree, strict=True))
-            below = bootstrap(spec)
-            tree |= {} if below is None else {"bootstrap": self.identifier(below)}
-        return known | {"tree": tree}
+            return known | {"tree": {"of": self.identifier(spec.tree_of), "part": spec.part}}
+        if spec.tree is not None:
+            known["tree"] = dict(zip(("kind", "epsilon", "copies"), spec.tree, strict=True))
+            if (below := spec.bootstrap()) is not None:
+                known["tree"]["bootstrap"] = self.identifier(below)
+        return known
 
     def _recipe(self, spec: Spec) -> tuple[Recipe, dict[str, Any]]:
         """Return the recipe of a model that the engine fits, and its configuration."""
-        recipe, config = adapter.recipe(spec.model, self.recipe, self.scale.num_features)
-        return self.scale.adapt(spec.model, self.recipe, recipe), config | dict(spec.config)
+        record = registry.get(spec.model)
+        recipe, config = record.recipes[self.recipe]
+        field = size_field(record.config)
+        sized = {field: self.scale.num_features} if field else {}
+        return self.scale.adapt(spec.model, self.recipe, recipe), {**config, **sized, **dict(spec.config)}
 
     def fit(self, spec: Spec, directory: Path) -> Fitted:
         """Train a model, or go on with its training where a run was interrupted."""
@@ -134,60 +152,71 @@ class LanguageStore(Store[Spec]):
         if spec.left_out is not None:
             rest = contexts.leave_out(corpus.train, corpus.vocabulary.eos, *spec.left_out)
             corpus = corpus._replace(train=rest)
-        options: dict[str, Any] = {"config": dict(spec.config)}
         if self.stepwise(spec):
             recipe, config = self._recipe(spec)
-            run = Run(resume=True, show=self.show)
-            options = {"config": config, "recipe": recipe, "seed": spec.seed, "run": run}
-        if spec.tree is not None:
-            below, (kind, epsilon, copies) = bootstrap(spec), spec.tree
-            folder = None if below is None else str(self.get(below).directory)
-            options["structure"] = adapter.structure_options(
-                spec.model, tree=kind, epsilon=epsilon, copies=copies, bootstrap=folder
-            )
-        if spec.tree_of is not None:
-            given = str(self._given_tree(spec.tree_of, spec.part, directory))
-            options["structure"] = adapter.structure_options(spec.model, tree=given)
-        trained = adapter.train(spec.model, corpus, directory, **options)
+            trained = train(
+                spec.model, corpus, directory, recipe=recipe, config=config, seed=spec.seed,
+                structure=self._structure(spec, directory), run=Run(resume=True, show=self.show),
+            )  # fmt: skip
+        else:
+            trained = train(spec.model, corpus, directory, config=dict(spec.config))
         assert trained.model is not None
-        valid, test = (trained.model.event_log_probs(ids) for ids in (corpus.valid, corpus.test))
-        return Fitted(trained.seconds, len(corpus.train), {"valid": valid, "test": test})
+        predictions = {part: trained.model.event_log_probs(getattr(corpus, part)) for part in ("valid", "test")}
+        return Fitted(trained.seconds, len(corpus.train), predictions)
 
-    def _given_tree(self, whole: Spec, part: int | None, directory: Path) -> Path:
-        """Return the file of a model's tree, or of four replicas of one of its four subtrees."""
-        if part is None:
-            return self.get(whole).directory / FILE
-        path = directory.with_name(f"{directory.name}.tree.npz")
-        tree_file.save(trees.join([subtrees(self.tree(whole))[part]] * 4), path)
-        return path
+    def _structure(self, spec: Spec, directory: Path) -> Any:
+        """Return the options of the structure that a model is trained with; None for models without one."""
+        if spec.tree_of is None:
+            below = spec.bootstrap()
+            return _options(spec, **({} if below is None else {"bootstrap": str(self.get(below).directory)}))
+        path = self.get(spec.tree_of).directory
+        if spec.part is not None:
+            path = directory.with_name(f"{directory.name}.tree.npz")
+            tree_file.save(trees.join([subtrees(self.tree(spec.tree_of))[spec.part]] * 4), path)
+        return _options(replace(spec, tree=None), tree=str(path))
 
     def tree(self, spec: Spec) -> Tree:
-        """The tree of a trained model."""
-        return tree_file.load(self.get(spec).directory / FILE)
+        """Return the tree of a trained model."""
+        structure = registry.get(spec.model).structure
+        assert structure is not None
+        return structure.load(self.get(spec).directory, len(self.corpus.vocabulary))
 
     def below(self, spec: Spec) -> list[Spec]:
         """Return models that this one's tree is made from."""
-        return [other for other in (spec.tree_of, bootstrap(spec)) if other is not None]
+        return [other for other in (spec.tree_of, spec.bootstrap()) if other is not None]
 
     def shape(self, spec: Spec) -> tuple[Any, ...]:
         """Return what decides how long training takes."""
         return spec.model, spec.config, spec.tree and spec.tree[1:]
 
     def trainer(self, spec: Spec) -> Trainer:
-        """Return the training of a model of this shape, at its first step; a tree that is not there is replaced."""
+        """Return the training of a model of this shape at its first step; a structure that is not there is replaced."""
         recipe, config = self._recipe(spec)
-        structure = None
-        if spec.tree is not None and self.is_there(spec):
-            structure = adapter.load_structure(spec.model, self.corpus, self.get(spec).directory)
-        elif spec.tree is not None:
-            kind, epsilon, copies = spec.tree
-            options = adapter.structure_options(spec.model, tree=kind, epsilon=epsilon, copies=copies)
-            structure = adapter.stand_in(spec.model, self.corpus, options)
-        return adapter.trainer(spec.model, self.corpus, recipe, config, structure)
+        structure, made = registry.get(spec.model).structure, None
+        if structure is not None and self.is_there(spec):
+            made = structure.load(self.get(spec).directory, len(self.corpus.vocabulary))
+        elif structure is not None:
+            made = structure.stand_in(_options(spec), len(self.corpus.vocabulary), self.corpus.word_counts())
+        return trainer(spec.model, self.corpus, recipe, config, made)
 
-    def validation(self) -> int:
-        """Return how many words are scored after each epoch."""
-        return len(self.corpus.valid)
+
+def _options(spec: Spec, **more: Any) -> Any:
+    """Return the options of a model's structure: its defaults but for the tree that the spec names, and `more`."""
+    structure = registry.get(spec.model).structure
+    if structure is None:
+        return None
+    tree = {} if spec.tree is None else dict(zip(("tree", "epsilon", "copies"), spec.tree, strict=True))
+    return structure.options(**tree, **more)
+
+
+def trainer(model: str, corpus: Corpus, recipe: Recipe, config: Mapping[str, Any], structure: Any = None) -> Trainer:
+    """Return a model's training at its first step, outside of any folder; structure: of models that have one."""
+    record, more = registry.get(model), structure_argument(structure)
+    assert isinstance(record.fitting, BySGD)
+    full = record.configure(len(corpus.vocabulary), structure, config)
+    params = record.fitting.init(jax.random.key(0), full, corpus.word_counts(), *more)
+    data = record.fitting.texts(full, corpus.vocabulary.eos, *more)(corpus.train)
+    return Trainer(record.fitting.program(full), params, data, recipe, jax.random.key(0), None)
 
 
 def subtrees(tree: Tree) -> list[Tree]:
@@ -195,18 +224,13 @@ def subtrees(tree: Tree) -> list[Tree]:
     roots = [grandchild for child in tree.children[0] for grandchild in tree.children[child]]
     parts = []
     for root in roots:
-        inside = np.zeros(len(tree.children), bool)
-        inside[root] = True
-        for node in range(root, len(tree.children)):  # ids grow from parent to child
-            if inside[node]:
-                below = tree.children[node]
-                inside[below[below >= 0]] = True
-        number = np.cumsum(inside, dtype=np.int32) - 1
-        children = tree.children[inside]
-        parts.append(
-            Tree(
-                np.where(children >= 0, number[np.maximum(children, 0)], children).astype(np.int32),
-                tree.num_words,
-            )
-        )
+        nodes, level = [], np.array([root])
+        while len(level):
+            nodes.append(level)
+            below = tree.children[level].ravel()
+            level = below[below >= 0]
+        kept = np.sort(np.concatenate(nodes))  # ids grow from parent to child
+        children = tree.children[kept]
+        numbered = np.where(children >= 0, np.searchsorted(kept, children), children)
+        parts.append(Tree(numbered.astype(np.int32), tree.num_words))
     return parts

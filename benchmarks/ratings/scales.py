@@ -16,12 +16,14 @@ MOVIELENS_1M = Planted(num_users=6040, num_items=3706, num_ratings=1_000_209)
 
 @dataclass(frozen=True)
 class Scale(core.Scale):
-    """What shrinks from the thesis' setting: also in how many steps rated sets grow."""
+    """What shrinks from the thesis' setting: also repetitions, and in how many steps rated sets grow."""
 
     # the thesis' numbers of features, with 10, 50, 100 and 500 among them -> ours
     features: dict[int, int]
     hidden: dict[int, int]  # likewise of hidden units, with 50 and 200
     rated_sets: tuple[int, int] = (9, 5)  # by which the rated set grows: Figures 5.1 and 5.2
+    groups: int = 5  # Figure 5.5: of users, each left out of one training
+    splits: int = 5  # random-splits
     planted: Planted = Planted()  # noqa: RUF009
     # shares of planted ratings for validation and test; None: the latest nine of each user
     shares: tuple[float, float] | None = None
@@ -34,7 +36,8 @@ SCALES = {
     for scale in (
         Scale(
             "tiny", "a few planted ratings, for the tests: seconds", "planted",
-            {10: 2, 50: 3, 100: 2, 500: 3}, {50: 3, 200: 5}, rated_sets=(1, 1),  # sizes repeat: fewer models
+            {10: 2, 50: 3, 100: 2, 500: 3}, {50: 3, 200: 5},  # sizes repeat: fewer models
+            rated_sets=(1, 1), groups=2, splits=2,
             planted=Planted(num_users=120, num_items=40, num_ratings=2500), epochs=2,
         ),
         Scale(
@@ -65,4 +68,4 @@ def speed_ratings() -> RatingSet:
     except UserError as error:
         found = planted(jax.random.key(0), MOVIELENS_1M, 0.045, 0.1)
         why = f"as there is no MovieLens 1M ({error.what}; set {data.VARIABLE})"
-        return of(found, "planted", f"planted, {why}", None)
+        return of(found, "planted", f"planted, {why}")

@@ -1,29 +1,32 @@
 """Trained recommenders that tables share: what determines each, and how it is trained."""
 
 import hashlib
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 
-from benchmarks.core.store import Fitted, Part, Store
+from benchmarks.core.models import ListedModel, listed, size_field
+from benchmarks.core.store import Fitted, Store
+from benchmarks.data import sets
 from benchmarks.data.rating_sets import RatingSet
-from benchmarks.ratings import adapter
-from benchmarks.ratings.scales import Scale
+from benchmarks.ratings.scales import SCALES, Scale, rating_set, speed_ratings
+from jaxcf import models as registry
+from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, KnownUsers, TrainingSetup, UsesRatedItems
 from jaxcf.data import splits
-from jaxcf.data.ratings import Dataset, Pairs, Ratings, digest, take
-from jaxcf.metrics import Evaluation, evaluate
+from jaxcf.data.ratings import EMPTY, Dataset, Pairs, Ratings, digest, take
 from jaxcf.recommender import Model
+from jaxcf.train import train
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
 from jaxfit.shuffle import permutation
 from jaxfit.trainer import Trainer
 
-GROUPS = 5  # of users, each left out of one training (Figure 5.5)
 NETFLIX_MILLIONS = 99  # of training ratings
 USUAL = 50  # features or hidden units in the thesis, where nothing else is said
 
@@ -58,6 +61,10 @@ class Spec:
     # of the data: 0 as it comes, then other ways to split it (of all of it: no share, no group)
     split: int = 0
 
+    def with_seed(self, seed: int) -> "Spec":
+        """Return the same model of another seed; bias models have none."""
+        return replace(self, seed=seed) if self.size else self
+
     def label(self) -> str:
         """Return a short name for people, part of the folder's name."""
         name = f"{self.model}{self.size or ''}" + ("-all-pairs" if self.rated == "all" else "")
@@ -69,23 +76,38 @@ class Spec:
         return f"{name}-seed{self.seed}" if self.size else name
 
 
-class RatingStore(Store[Spec]):
+class RatingStore(Store):
     """Recommenders; their predictions are stars, not clipped, float32 [ratings of a part].
 
     Those of a model that a group of users was left out of are of that group's ratings.
     """
 
+    chapters = "chapter 5"
+    scales = SCALES
+    data_sets = ("planted", *sets.RATINGS)
     thesis_data = "the Netflix Prize, 99 million ratings"
     unit = "ratings"
-    sources = adapter.SOURCES
-    models = staticmethod(adapter.models)
-    scale: Scale
+    sources = ("jaxcf.train",)
+    load = staticmethod(rating_set)
+    speed_data = staticmethod(speed_ratings)
 
     def __init__(self, ratings: RatingSet, scale: Scale, recipe: str, work: Path, show: bool = False):
-        super().__init__(scale, recipe, work, show)
-        self.data, self.held_out, _ = ratings
-        self.name = self.data.name
+        super().__init__(ratings.data, scale, recipe, work, show)
+        self.held_out, self.name, self.num_valid = ratings.held_out, self.data.name, len(self.data.valid.user)
         self._splits = {0: ratings}
+
+    @staticmethod
+    @cache
+    def models() -> dict[str, ListedModel]:
+        """Return the registry."""
+        return listed(registry, lambda record: isinstance(record.solver(), BySGD))
+
+    @staticmethod
+    def example(model: str, scale: Scale) -> Spec:
+        """Return a model in the size that is usual at a scale."""
+        sizes = {"num_features": scale.features, "num_hidden": scale.hidden}
+        field = size_field(registry.get(model).config)
+        return Spec(model, sizes[field][USUAL] if field else 0)
 
     def describe(self) -> dict[str, Any]:
         """Describe the data as a record does."""
@@ -108,15 +130,8 @@ class RatingStore(Store[Spec]):
         return f"{known['users']:,} users, {known['items']:,} movies; ratings: {ratings}"
 
     def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
-        """Return a model's validation, epoch by epoch, under the name that a record has for it."""
+        """Return validation RMSEs in stars."""
         return {"validation_rmse": [round(float(np.sqrt(line["valid"])), 5) for line in history]}
-
-    @staticmethod
-    def example(model: str, scale: Scale) -> Spec:
-        """Return a model of this name in the size that is usual at a scale."""
-        sizes = {"num_features": scale.features, "num_hidden": scale.hidden}
-        field = adapter.size_name(model)
-        return Spec(model, sizes[field][USUAL] if field else 0)
 
     def ratings(self, spec: Spec) -> RatingSet:
         """Return the data, split as for this model.
@@ -145,28 +160,20 @@ class RatingStore(Store[Spec]):
         if recipe is None:
             return known
         known |= {"seed": spec.seed, "recipe": asdict(recipe)}
-        if adapter.uses_rated_items(spec.model):
+        if registry.get(spec.model).capability(UsesRatedItems) is not None:
             pairs = hashlib.sha256(np.stack(held_out).astype("<i4").tobytes()).hexdigest()
             known["rated"] = spec.rated if spec.rated == "train" else {"train and": pairs}
         return known
 
     def _recipe(self, spec: Spec) -> tuple[Recipe | None, dict[str, Any]]:
         """Return the recipe of a model, None for a closed form, and its configuration."""
-        recipe, config = adapter.recipe(spec.model, self.recipe, spec.size)
+        recipe, config = configured(spec.model, self.recipe, spec.size)
         return recipe and self.scale.adapt(spec.model, self.recipe, recipe), config
-
-    def evaluate(self, spec: Spec, part: Part = "valid") -> Evaluation:
-        """Measure the errors of a model's predictions; of no ratings where the data set has no test."""
-        data = self.ratings(spec).data
-        ratings = data.valid if part == "valid" else data.test
-        if ratings is None:
-            return Evaluation()
-        return evaluate(self.get(spec).predictions(part), ratings.stars, data.catalogue.scale)
 
     @cached_property
     def groups(self) -> np.ndarray:
-        """Which of the GROUPS each user is in, int32 [users] (Figure 5.5)."""
-        return splits.groups(jax.random.key(0), self.data.catalogue.num_users, GROUPS)
+        """Which group each user is in, int32 [users] (Figure 5.5)."""
+        return splits.groups(jax.random.key(0), self.data.catalogue.num_users, self.scale.groups)
 
     @cached_property
     def _rank(self) -> np.ndarray:
@@ -176,7 +183,7 @@ class RatingStore(Store[Spec]):
     def training_data(self, spec: Spec) -> tuple[Dataset, Pairs]:
         """Return what a model is trained on, and the further pairs that it conditions on."""
         data, held_out, _ = self.ratings(spec)
-        rated = held_out if spec.rated == "all" else adapter.NONE
+        rated = held_out if spec.rated == "all" else NO_PAIRS
         if spec.trained_on is not None:
             first, last = spec.trained_on.ends(len(data.train.user))
             rest = (self._rank >= first) & (self._rank < last)
@@ -191,22 +198,22 @@ class RatingStore(Store[Spec]):
         """Train a model, or go on with its training where a run was interrupted."""
         data, rated = self.training_data(spec)
         recipe, config = self._recipe(spec)
-        trained = adapter.train(
+        trained = train(
             spec.model, data, directory, rated=rated, recipe=recipe, config=config, seed=spec.seed,
             run=Run(resume=True, show=self.show),
         )  # fmt: skip
         split = self.ratings(spec).data
-        predictions = {"valid": self._stars(spec, trained.model, split.valid)}
-        if split.test is not None:
-            predictions["test"] = self._stars(spec, trained.model, split.test)
-        return Fitted(trained.seconds, len(data.train.user), predictions)  # type: ignore[arg-type]
+        parts = {"valid": split.valid} | ({} if split.test is None else {"test": split.test})
+        predictions = {part: self._stars(spec, trained.model, ratings) for part, ratings in parts.items()}
+        return Fitted(trained.seconds, len(data.train.user), predictions)
 
     def _stars(self, spec: Spec, model: Model, ratings: Ratings) -> np.ndarray:
         """Predictions of ratings; for users left out, from which movies these rated in all of training alone."""
         predictor = model.predictor
         if spec.group is not None:
             known, ratings = (take(p, self.groups[p.user] == spec.group) for p in (self.data.train, ratings))
-            predictor = adapter.of_rated_alone(model, self.data.catalogue.num_users, known)
+            pairs = Pairs(known.user, known.item)
+            predictor = model.fold_in(KnownUsers(self.data.catalogue.num_users, EMPTY, pairs))
         return model.stars(predictor, ratings.user, ratings.item, clip=False)
 
     def shape(self, spec: Spec) -> tuple[Any, ...]:
@@ -218,17 +225,43 @@ class RatingStore(Store[Spec]):
         data, rated = self.training_data(spec)
         recipe, config = self._recipe(spec)
         assert recipe is not None
-        return adapter.trainer(spec.model, data, rated, recipe, config)
-
-    def validation(self) -> int:
-        """Return how many ratings are scored after each epoch."""
-        return len(self.data.valid.user)
+        return trainer(spec.model, data, recipe, config, rated)
 
     def num_parameters(self, spec: Spec) -> int:
         """Return how many numbers a model learns."""
-        _, config = self._recipe(spec)
-        return adapter.num_parameters(spec.model, self.ratings(spec).data.catalogue, config)
+        record, (_, config) = registry.get(spec.model), self._recipe(spec)
+        shapes = record.shapes(record.configure(self.ratings(spec).data.catalogue, 0.0, config))
+        return sum(int(np.prod(array.shape)) for array in jax.tree.leaves(shapes))
 
 
 def _with(data: Dataset, train: Ratings, valid: Ratings) -> Dataset:
     return data._replace(train=train, valid=valid, sha256=digest(train, valid, data.catalogue))
+
+
+def configured(model: str, recipe: str, size: int | None = None) -> tuple[Recipe | None, dict[str, Any]]:
+    """Return a recipe of a model, None for a closed form, and its configuration, but for what the data decide.
+
+    size: features or hidden units; None: as the model's Config has it.
+    """
+    record = registry.get(model)
+    chosen, config = record.recipes[recipe]
+    field = size_field(record.config)
+    sized = {field: size} if field and size is not None else {}
+    of_data = {f.name: 2 for f in fields(record.config) if f.name in FROM_DATA}
+    whole = asdict(record.config(**{**config, **sized, **record.fixed, **of_data}))
+    return chosen, {name: value for name, value in whole.items() if name not in FROM_DATA}
+
+
+def setup(model: str, data: Dataset, config: Mapping[str, Any], rated: Pairs = NO_PAIRS) -> tuple[TrainingSetup, Any]:
+    """Return what the engine trains, and the whole Config."""
+    record = registry.get(model)
+    full = record.configure(data.catalogue, float(np.mean(data.train.stars, dtype=np.float64)), config)
+    fitting = record.solver()
+    assert isinstance(fitting, BySGD)
+    return fitting.prepare(jax.random.key(0), data, rated, full), full
+
+
+def trainer(model: str, data: Dataset, recipe: Recipe, config: Mapping[str, Any], rated: Pairs = NO_PAIRS) -> Trainer:
+    """Return a model's training at its first step, outside of any folder; rated: pairs in addition to the ratings."""
+    ready, _ = setup(model, data, config, rated)
+    return Trainer(ready.program, ready.params, ready.train, recipe, jax.random.key(1), None)

@@ -1,40 +1,39 @@
 """Tables 5.1 to 5.3 and Figures 5.1 to 5.8 of the thesis: their rows, the models behind them, the thesis' figures."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from benchmarks.core.statistics import falls, wins
-from benchmarks.core.table import Column, Row, Table
+from benchmarks.core.table import Column, Row, Table, seeded
 from benchmarks.ratings import figures
-from benchmarks.ratings.measures import (
-    BINS,
-    errors,
-    errors_and_rated,
-    errors_and_size,
-    in_bin,
-    left_out_in_bin,
-)
+from benchmarks.ratings.measures import BINS, errors, in_bin
 from benchmarks.ratings.scales import Scale
-from benchmarks.ratings.store import GROUPS, NETFLIX_MILLIONS, Share, Spec
-from benchmarks.ratings.suite import SUITE
+from benchmarks.ratings.store import NETFLIX_MILLIONS, RatingStore, Share, Spec
 
-SPLITS = 5  # unless --seeds says otherwise
 VALID, TEST = Column("valid", "validation RMSE", 4), Column("test", "test RMSE", 4)
-# model -> what it is, and the thesis' RMSE for each size (Tables 5.1 and 5.2)
-HIDDEN, FEATURES = (25, 50, 100, 200), (10, 25, 50, 100, 200, 500)
+
+
+def _by_units(*figures: float) -> dict[int, float]:
+    return dict(zip((25, 50, 100, 200), figures, strict=True))
+
+
+def _by_features(*figures: float) -> dict[int, float]:
+    return dict(zip((10, 25, 50, 100, 200, 500), figures, strict=True))
+
+
+# model -> what it is, and the thesis' RMSE by size (Tables 5.1 and 5.2)
 RBMS = {
-    "RBM": (Spec("rbm"), (0.9277, 0.9180, 0.9127, 0.9125)),
-    "CRBM1": (Spec("crbm"), (0.9290, 0.9191, 0.9146, 0.9151)),
-    "CRBM2": (Spec("crbm", rated="all"), (0.9276, 0.9179, 0.9121, 0.9116)),
+    "RBM": (Spec("rbm"), _by_units(0.9277, 0.9180, 0.9127, 0.9125)),
+    "CRBM1": (Spec("crbm"), _by_units(0.9290, 0.9191, 0.9146, 0.9151)),
+    "CRBM2": (Spec("crbm", rated="all"), _by_units(0.9276, 0.9179, 0.9121, 0.9116)),
 }
 PMFS = {
-    "Online SVD": (Spec("svd"), (0.9316, 0.9266, 0.9269, 0.9284, 0.9283, 0.9272)),
-    "Online SVD w. biases": (Spec("svd-bias"), (0.9244, 0.9190, 0.9190, 0.9209, 0.9197, 0.9182)),
-    "PMF": (Spec("pmf"), (0.9212, 0.9121, 0.9086, 0.9066, 0.9052, 0.9037)),
-    "Conditional PMF": (Spec("cpmf", rated="all"), (0.9157, 0.9059, 0.9024, 0.9004, 0.8993, 0.8982)),
+    "Online SVD": (Spec("svd"), _by_features(0.9316, 0.9266, 0.9269, 0.9284, 0.9283, 0.9272)),
+    "Online SVD w. biases": (Spec("svd-bias"), _by_features(0.9244, 0.9190, 0.9190, 0.9209, 0.9197, 0.9182)),
+    "PMF": (Spec("pmf"), _by_features(0.9212, 0.9121, 0.9086, 0.9066, 0.9052, 0.9037)),
+    "Conditional PMF": (Spec("cpmf", rated="all"), _by_features(0.9157, 0.9059, 0.9024, 0.9004, 0.8993, 0.8982)),
 }
 BIASES = {
     "User-bias": ("user-bias", 1.0634),
@@ -42,102 +41,84 @@ BIASES = {
     "User and movie bias": ("bias", 0.9820),
 }
 PARAMETERS = {  # in millions (Table 5.3)
-    "RBM": (2.3, 4.5, 9.0, 17.9),
-    "PMF": (5.5, 13.0, 25.4, 50.3, 100.1, 249.5),
-    "Conditional PMF": (5.6, 13.4, 26.3, 52.1, 103.6, 258.4),
+    "RBM": _by_units(2.3, 4.5, 9.0, 17.9),
+    "PMF": _by_features(5.5, 13.0, 25.4, 50.3, 100.1, 249.5),
+    "Conditional PMF": _by_features(5.6, 13.4, 26.3, 52.1, 103.6, 258.4),
 }
 # Figures 5.1 and 5.2: millions of ratings trained on -> RMSE of plain RBMs, of the first and the last CRBM
 SHARES = {10: ({10: 0.9914, 20: 0.9646}, (0.9912, 0.9814)), 50: ({50: 0.9339}, (0.9346, 0.9259))}
 MODELS = {**RBMS, **PMFS}
 
 
-def seeded(seeds: int | None, *specs: Spec) -> tuple[tuple[Spec, ...], ...]:
-    """The models of a row, for every seed; bias models have none."""
-    return tuple(
-        tuple(replace(spec, seed=seed) if spec.size else spec for spec in specs) for seed in range(1, 1 + (seeds or 1))
-    )
+def _sizes(scale: Scale, model: str) -> dict[int, int]:
+    """Return the thesis' numbers of features or hidden units that this scale has, and what stands for them."""
+    return scale.hidden if model in RBMS else scale.features
 
 
-def sized(scale: Scale, model: str, theirs: int) -> Spec:
-    """A model with as many features or hidden units as this scale has for the thesis' number."""
-    sizes = scale.hidden if model in RBMS else scale.features
-    return replace(MODELS[model][0], size=sizes[theirs])
+def _sized(scale: Scale, model: str, theirs: int) -> Spec:
+    return replace(MODELS[model][0], size=_sizes(scale, model)[theirs])
 
 
-def sweep(scale: Scale, seeds: int | None, *models: str) -> Iterator[tuple[str, int, Row]]:
-    """Make rows of models at every size: name, the thesis' size, row."""
-    for model in models:
-        theirs, ours = (HIDDEN, scale.hidden) if model in RBMS else (FEATURES, scale.features)
-        for size, published in zip(theirs, MODELS[model][1], strict=True):
-            if size in ours:
-                shown = str(size) if size == ours[size] else f"{ours[size]} (thesis: {size})"
-                draws = seeded(seeds, sized(scale, model, size))
-                yield model, size, Row((model, shown), draws, {"valid": published}, errors)
-
-
-def table_5_1(scale: Scale, seeds: int | None) -> list[Row]:
-    """RBMs: plain, conditional on training pairs, and also on those of validation and test."""
-    return [row for _, _, row in sweep(scale, seeds, *RBMS)]
-
-
-def figure_5_3(scale: Scale, seeds: int | None) -> list[Row]:
-    """Models with feature vectors."""
-    return [row for _, _, row in sweep(scale, seeds, *PMFS)]
-
-
-def table_5_2(scale: Scale, seeds: int | None) -> list[Row]:
-    """Those, and bias models."""
-    rows = figure_5_3(scale, seeds)
-    return rows + [
-        Row((model, ""), ((Spec(name),),), {"valid": figure}, errors) for model, (name, figure) in BIASES.items()
-    ]
-
-
-def table_5_3(scale: Scale, seeds: int | None) -> list[Row]:
-    """RBMs beside PMFs, with how many parameters they have."""
+def _sweep(scale: Scale, seeds: int | None, *models: str, parameters: bool = False) -> list[Row]:
     rows = []
-    for model, size, row in sweep(scale, seeds, *PARAMETERS):
-        theirs = PARAMETERS[model][(HIDDEN if model in RBMS else FEATURES).index(size)]
-        rows.append(replace(row, thesis={"parameters": theirs, **row.thesis}, measure=errors_and_size))
+    for model in models:
+        sizes = _sizes(scale, model)
+        for size, published in MODELS[model][1].items():
+            if size in sizes:
+                shown = str(size) if size == sizes[size] else f"{sizes[size]} (thesis: {size})"
+                thesis = {"parameters": PARAMETERS[model][size]} if parameters else {}
+                draws = seeded(seeds, _sized(scale, model, size))
+                rows.append(Row((model, shown), draws, {**thesis, "valid": published}, errors))
     return rows
 
 
-def random_splits(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_5_1(scale: Scale, seeds: int | None) -> list[Row]:
+    return _sweep(scale, seeds, *RBMS)
+
+
+def _figure_5_3(scale: Scale, seeds: int | None) -> list[Row]:
+    return _sweep(scale, seeds, *PMFS)
+
+
+def _table_5_2(scale: Scale, seeds: int | None) -> list[Row]:
+    biases = [Row((title, ""), ((Spec(name),),), {"valid": rmse}, errors) for title, (name, rmse) in BIASES.items()]
+    return _figure_5_3(scale, seeds) + biases
+
+
+def _table_5_3(scale: Scale, seeds: int | None) -> list[Row]:
+    return _sweep(scale, seeds, *PARAMETERS, parameters=True)
+
+
+def _random_splits(scale: Scale, seeds: int | None) -> list[Row]:
     """Models of one size over several splits, whatever the thesis' size: 50 features, 100 hidden units, or none."""
     units = 100 if 100 in scale.hidden else 50
     models = {
         **{title: Spec(name) for title, (name, _) in BIASES.items()},
-        **{name: sized(scale, name, 50) for name in PMFS},
-        "Conditional PMF, training pairs": replace(sized(scale, "Conditional PMF", 50), rated="train"),
-        "RBM": sized(scale, "RBM", units),
-        "CRBM2": sized(scale, "CRBM2", units),
+        **{name: _sized(scale, name, 50) for name in PMFS},
+        "Conditional PMF, training pairs": replace(_sized(scale, "Conditional PMF", 50), rated="train"),
+        "RBM": _sized(scale, "RBM", units),
+        "CRBM2": _sized(scale, "CRBM2", units),
     }
-    numbers = range(1, 1 + (SPLITS if seeds is None else seeds))
+    splits = range(1, 1 + (seeds or scale.splits))
     return [
-        Row(
-            (model, str(spec.size or "")),
-            tuple((replace(spec, split=k, seed=k),) for k in numbers),
-            {},
-            errors,
-        )
+        Row((model, str(spec.size or "")), tuple((replace(spec, split=k, seed=k),) for k in splits), {}, errors)
         for model, spec in models.items()
     ]
 
 
-def rated_sets(millions: int, scale: Scale, seeds: int | None) -> list[Row]:
+def _rated_sets(millions: int, scale: Scale, seeds: int | None) -> list[Row]:
     """Figures 5.1 and 5.2: an RBM of part of the ratings, and CRBMs that condition on more and more of the others."""
     plain, ends = SHARES[millions]
     sets, size = scale.rated_sets[list(SHARES).index(millions)], scale.hidden[50]
     rows = []
     for trained, figure in plain.items():
         spec = Spec("rbm", size, trained_on=Share(trained))
-        rows.append(Row(("RBM", _of(trained), ""), seeded(seeds, spec), {"valid": figure}, errors_and_rated))
+        rows.append(Row(("RBM", _of(trained), ""), seeded(seeds, spec), {"valid": figure}, errors))
     for added in range(sets + 1):
         spec = Spec("crbm", size, trained_on=Share(millions, added, sets))
         thesis = {0: {"valid": ends[0]}, sets: {"valid": ends[1]}}.get(added, {})
         set_size = millions + (NETFLIX_MILLIONS - millions) * added / sets
-        label = ("CRBM", _of(millions), _of(set_size))
-        rows.append(Row(label, seeded(seeds, spec), thesis, errors_and_rated))
+        rows.append(Row(("CRBM", _of(millions), _of(set_size)), seeded(seeds, spec), thesis, errors))
     return rows
 
 
@@ -146,18 +127,17 @@ def _of(millions: float) -> str:
     return f"{millions / NETFLIX_MILLIONS:.0%}"
 
 
-def by_frequency(models: tuple[tuple[str, int], ...], scale: Scale, seeds: int | None) -> list[Row]:
-    """Figures 5.4 and 5.6 to 5.8: models, of the thesis' sizes, on ten bins of users and on all."""
-    columns = [_column(model, size).name for model, size in models]
-    specs = seeded(seeds, *(sized(scale, model, size) for model, size in models))
-    published = {}
-    for column, (model, size) in zip(columns, models, strict=True):
-        published[column] = MODELS[model][1][(HIDDEN if model in RBMS else FEATURES).index(size)]
-    return [Row(_bin(i), specs, published if i == BINS else {}, partial(in_bin, i, columns)) for i in range(BINS + 1)]
+def _bin_rows(thesis: dict[str, float], draws: tuple[tuple[Spec, ...], ...]) -> list[Row]:
+    """Make rows of ten bins of users and of all; thesis: RMSE on all users, by column."""
+    names = tuple(thesis)
+    rows = [Row((str(i + 1),), draws, {}, partial(in_bin, i, names)) for i in range(BINS)]
+    return [*rows, Row(("all users",), draws, thesis, partial(in_bin, BINS, names))]
 
 
-def _bin(number: int) -> tuple[str]:
-    return ("all users",) if number == BINS else (str(number + 1),)
+def _by_frequency(models: tuple[tuple[str, int], ...], scale: Scale, seeds: int | None) -> list[Row]:
+    """Figures 5.4 and 5.6 to 5.8: models of the thesis' sizes."""
+    thesis = {_column(model, size).name: MODELS[model][1][size] for model, size in models}
+    return _bin_rows(thesis, seeded(seeds, *(_sized(scale, model, size) for model, size in models)))
 
 
 def _column(model: str, size: int) -> Column:
@@ -165,16 +145,11 @@ def _column(model: str, size: int) -> Column:
     return Column(name, name, 4)
 
 
-def figure_5_5(scale: Scale, seeds: int | None) -> list[Row]:
-    """Users without known ratings, in five groups, each left out of one training."""
-    conditional = [Spec("cpmf", scale.features[100], group=group) for group in range(GROUPS)]
-    biases = [Spec("item-bias", group=group) for group in range(GROUPS)]
-    draws = seeded(seeds, *biases, *conditional)
-    return [
-        Row(_bin(i), draws, {"movie-bias": 1.0529, "CPMF": 1.0134} if i == BINS else {},
-            partial(left_out_in_bin, i, ("movie-bias", "CPMF")))
-        for i in range(BINS + 1)
-    ]  # fmt: skip
+def _figure_5_5(scale: Scale, seeds: int | None) -> list[Row]:
+    """Users without known ratings, in groups, each left out of one training."""
+    biases = [Spec("item-bias", group=group) for group in range(scale.groups)]
+    conditional = [Spec("cpmf", scale.features[100], group=group) for group in range(scale.groups)]
+    return _bin_rows({"movie-bias": 1.0529, "CPMF": 1.0134}, seeded(seeds, *biases, *conditional))
 
 
 # what is concluded of the rows, beside the thesis' claims
@@ -188,8 +163,7 @@ def means(rows: list[dict[str, Any]], column: str = "valid") -> dict[str, list[f
     return found
 
 
-def below(one: list[float], other: list[float]) -> str:
-    """Say in how many of the pairs the first is lower."""
+def _below(one: list[float], other: list[float]) -> str:
     return f"at {wins(one, other)} of {len(one)} sizes"
 
 
@@ -200,15 +174,15 @@ def _of_rbms(rows: list[dict[str, Any]]) -> dict[str, Any]:
         for model, said in (("RBM", "yes"), ("CRBM1", "no, the last rises"), ("CRBM2", "yes"))
     }
     return answers | {
-        "is the RBM better than CRBM1 (thesis: at every size)": below(found["RBM"], found["CRBM1"]),
-        "is CRBM2 better than the RBM (thesis: at every size)": below(found["CRBM2"], found["RBM"]),
+        "is the RBM better than CRBM1 (thesis: at every size)": _below(found["RBM"], found["CRBM1"]),
+        "is CRBM2 better than the RBM (thesis: at every size)": _below(found["CRBM2"], found["RBM"]),
     }
 
 
 def _of_pmfs(rows: list[dict[str, Any]]) -> dict[str, Any]:
     found = means(rows)
     answers: dict[str, Any] = {
-        f"is {better} better than {worse} (thesis: at every size)": below(found[better], found[worse])
+        f"is {better} better than {worse} (thesis: at every size)": _below(found[better], found[worse])
         for worse, better in pairwise(PMFS)
     }
     for model in ("PMF", "Conditional PMF"):
@@ -249,7 +223,7 @@ def _of_bins(better: str, worse: str, said: str, rows: list[dict[str, Any]]) -> 
     return {f"in which bins {better} is better than {worse} (thesis: {said})": won}
 
 
-_table = partial(Table, SUITE)
+_table = partial(Table, RatingStore)
 COUNTS = (Column("fewest", "fewest ratings", 0), Column("most", "most ratings", 0))
 
 
@@ -257,7 +231,7 @@ def _bins(number: str, what: str, models: tuple[tuple[str, int], ...], said: str
     names = ", ".join(_column(*model).name for model in models)
     return _table(
         f"figure-{number}", "5.4.5" if number == "5.4" else "5.4.6", f"{names} by the user's number of ratings",
-        ("bin",), (*COUNTS, *(_column(*model) for model in models)), partial(by_frequency, models),
+        ("bin",), (*COUNTS, *(_column(*model) for model in models)), partial(_by_frequency, models),
         "Bins hold equally many users, by their training ratings; validation RMSE of each. The number in a model's "
         f"name is the thesis' size, which this scale may replace by a smaller one. {what}".rstrip(),
         partial(_of_bins, *pair, said), figures.bins,
@@ -270,24 +244,24 @@ TABLES = {
     for table in (
         _table(
             "table-5.1", "5.4.4", "RBMs with various numbers of hidden units", ("model", "hidden units"),
-            (VALID, TEST), table_5_1,
+            (VALID, TEST), _table_5_1,
             f"CRBM1 conditions on the movies rated in training, CRBM2 also on those of validation and test. {_SCORES}",
             _of_rbms,
         ),
         _table(
-            "table-5.2", "5.4.5", "PMF and PMF-like models", ("model", "features"), (VALID, TEST), table_5_2,
+            "table-5.2", "5.4.5", "PMF and PMF-like models", ("model", "features"), (VALID, TEST), _table_5_2,
             f"Conditional PMF conditions on the movies rated in training, validation and test. {_SCORES}", _of_pmfs,
         ),
         _table(
             "table-5.3", "5.4.6", "RBM and (conditional) PMF models", ("model", "hidden units or features"),
-            (Column("parameters", "parameters (millions)", 2), VALID, TEST), table_5_3, _SCORES,
+            (Column("parameters", "parameters (millions)", 2), VALID, TEST), _table_5_3, _SCORES,
         ),
         *(
             _table(
                 name, "5.4.4",
                 f"RBMs trained on {_of(millions)} of the ratings, conditional on more and more of the others",
                 ("model", "trained on", "conditions on"),
-                (Column("rated", "pairs conditioned on (thousands)", 1), VALID, TEST), partial(rated_sets, millions),
+                (Column("rated", "pairs conditioned on (thousands)", 1), VALID, TEST), partial(_rated_sets, millions),
                 f"The thesis trains on {millions} of 99 million ratings; here it is the same share. 50 hidden units in "
                 "the thesis. Of its CRBMs the text gives the first and the last.",
                 _of_rated_sets, figures.rated_sets,
@@ -296,7 +270,7 @@ TABLES = {
         ),
         _table(
             "figure-5.3", "5.4.5", "PMF and PMF-like models by number of features", ("model", "features"),
-            (VALID, TEST), figure_5_3, "The models of Table 5.2.", _of_pmfs, figures.features,
+            (VALID, TEST), _figure_5_3, "The models of Table 5.2.", _of_pmfs, figures.features,
         ),
         _bins(
             "5.4", "The thesis: CPMF is better by over 0.01 in bins 1 and 2; in the last by 0.026 at 10 features (as "
@@ -306,7 +280,7 @@ TABLES = {
         ),
         _table(
             "figure-5.5", "5.4.5", "Users without known ratings, by how many movies they are known to have rated",
-            ("bin",), (*COUNTS, Column("movie-bias", "movie-bias", 4), Column("CPMF", "CPMF", 4)), figure_5_5,
+            ("bin",), (*COUNTS, Column("movie-bias", "movie-bias", 4), Column("CPMF", "CPMF", 4)), _figure_5_5,
             "Users are in five groups. Models are trained without the ratings of one group, which are then predicted "
             "from which movies its users rated in training; squared errors of the five are added up. The thesis: CPMF, "
             "of 100 features, is better by 0.0121 in bin 1, by 0.0505 in bin 3, by 0.0332 in bin 10.",
@@ -320,7 +294,7 @@ TABLES = {
         ),
         _table(
             "random-splits", "5.4", "The models over several splits of the ratings", ("model", "size"),
-            (TEST, VALID), random_splits,
+            (TEST, VALID), _random_splits,
             "Not of the thesis: as others report MovieLens. The data are split anew for every seed, "
             "and ± is over splits. MovieLens 100K has its folds u1 to u5; of moviedata only validation "
             "is drawn anew; all else is split at random, 85.5/4.5/10, and the ratings by which recipes were chosen, "

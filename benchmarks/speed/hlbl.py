@@ -2,18 +2,12 @@
 
 All are timed in turn, five times, in one process, and medians are compared: what else the machine does then
 hits all alike.
-
-A step takes about twice the bare loop's time, and more of it where tables outgrow the caches: the loop passes over
-the rows twice and computes nothing; a step passes three times over the rows of its cold decisions (products with r̂,
-r̂'s gradient, the update), and has three dense products for the hot ones, C's gradient, and the laying out of the
-minibatch. By operation, at 10,000 words: cold rows about 40 % of processor time, contexts 25 %, hot nodes 20 %, layout
-and logistic functions 15 %. A minibatch's 11,000 cold decisions are at 3,000 nodes, of which half are visited once.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +15,8 @@ import numpy as np
 from jax import lax
 
 from benchmarks.core.timing import medians, step_rate
-from benchmarks.language import adapter
 from benchmarks.language.scales import speed_text
+from benchmarks.language.store import trainer
 from benchmarks.speed import lbl as speed_lbl
 from jaxlm.data.corpus import Corpus
 from jaxlm.models import lbl
@@ -36,13 +30,6 @@ from jaxlm.trees.paths import Tree, statistics
 EVENTS, STEPS, BATCH, WORDS = 100_000, 20, 1000, 18_000
 GROWING = (10_000, 100_000, 1_000_000)
 RECIPE = replace(hlbl.RECIPES["thesis"][0], batch_size=BATCH)  # plain SGD, with decay at every step
-
-
-class Timed(NamedTuple):
-    """A measurement of training, and what is known of it beforehand."""
-
-    measure: Callable[[], float]
-    facts: dict[str, Any]
 
 
 def tree_like_t7(num_words: int, seed: int = 0) -> Tree:
@@ -77,34 +64,26 @@ def tree_like_t7(num_words: int, seed: int = 0) -> Tree:
     return trees.join([one() for _ in range(4)])
 
 
-def training(tree: Tree, corpus: Corpus) -> Timed:
-    """Prepare steps of SGD in the engine's compiled loop, in words per second."""
+def training(tree: Tree, corpus: Corpus) -> tuple[Callable[[], float], dict[str, Any]]:
+    """Prepare steps of SGD in the engine's compiled loop, in words per second, and what is known beforehand."""
     counts = np.bincount(corpus.train, minlength=tree.num_words)
     config = hlbl.Config(num_words=tree.num_words, num_nodes=len(tree.children))
     tree = by_visits(tree, counts, config.num_hot)
-    trainer = adapter.trainer("hlbl", corpus, RECIPE, {}, tree)
-    program, data = trainer.program, trainer.data
+    made = trainer("hlbl", corpus, RECIPE, {}, tree)
+    program, data = made.program, made.data
     known = statistics(tree, counts)
-    (stretch,) = trainer.plan_epoch().stretches
+    (stretch,) = made.plan_epoch().stretches
     batch = jax.eval_shape(lambda: program.batch(data, jnp.zeros(BATCH, jnp.int32), stretch.capacity, config))
     cold = float(np.mean(hlbl_batch.costs(data)[:, 1])) * TILE
     padding = (batch.hot.node.size + batch.cold.node.size) / (BATCH * known.mean_code_length)
     row = 4 * config.num_features
-    return Timed(
-        step_rate(trainer, STEPS),
-        {
-            "decisions_per_word": known.mean_code_length,
-            "codes_per_word": known.mean_codes,
-            "dense_nodes": config.num_hot,
-            "padding_ratio": float(padding),
-            "bytes_gathered_per_word": row * (cold + config.context_size),
-        },
-    )
-
-
-def flat_training(corpus: Corpus) -> Callable[[], float]:
-    """Prepare the same of the flat model: a full softmax, likewise by plain SGD."""
-    return speed_lbl.our_steps(lbl.Config(len(corpus.vocabulary)), lbl.RECIPES["thesis"][0], corpus)
+    return step_rate(made, STEPS), {
+        "decisions_per_word": known.mean_code_length,
+        "codes_per_word": known.mean_codes,
+        "dense_nodes": config.num_hot,
+        "padding_ratio": float(padding),
+        "bytes_gathered_per_word": row * (cold + config.context_size),
+    }
 
 
 def tree_of_mean_depth(depth: float, counts: np.ndarray) -> Tree:
@@ -180,35 +159,36 @@ def bare_loop(tree: Tree, ids: np.ndarray, rows_per_word: int) -> Callable[[], f
     return measure
 
 
-def measure(peers: bool = False) -> dict[str, Any]:
+def measure() -> dict[str, Any]:
     """Measure HLBL training (100 features, context 5, batches of 1000) in words per second.
 
     At 18,000 words with trees like the thesis' T1 and T7 (Table 4.3), compared with LBL. Then with codes of 20
     decisions for all of 10,000, 100,000 and 1,000,000 words: `time_vs_bare` is the time per word over that of
     a loop that only reads and writes as many rows of tables of the same sizes, drawn like the decisions;
-    `growth_vs_bare` is its increase since 10,000 words over that loop's increase. (`peers`: none.)
+    `growth_vs_bare` is its increase since 10,000 words over that loop's increase.
     """
     corpus = speed_text(WORDS, EVENTS)
     timed = {
         "T1": training(trees.random_tree(jax.random.key(3), WORDS), corpus),
         "T7": training(tree_like_t7(WORDS), corpus),
     }
-    measures = {name: t.measure for name, t in timed.items()} | {"LBL": flat_training(corpus)}
-    rates = medians(measures)
+    # a full softmax, likewise by plain SGD
+    flat = speed_lbl.our_steps(lbl.Config(WORDS), lbl.RECIPES["thesis"][0], corpus)
+    rates = medians({"LBL": flat} | {name: rate for name, (rate, _) in timed.items()})
     figures: dict[str, Any] = {"num_words": WORDS, "LBL": {"words_per_second": rates["LBL"]}}
-    for name, t in timed.items():
-        figures[name] = {"words_per_second": rates[name], "times_LBL": rates[name] / rates["LBL"], **t.facts}
+    for name, (_, facts) in timed.items():
+        figures[name] = {"words_per_second": rates[name], "times_LBL": rates[name] / rates["LBL"], **facts}
     first_ratio = 0.0
     for num_words in GROWING:
         corpus = speed_text(num_words, EVENTS)
         tree = tree_of_mean_depth(20.0, np.bincount(corpus.train, minlength=num_words))
-        one = training(tree, corpus)
-        rates = medians({"model": one.measure, "bare": bare_loop(tree, corpus.train, 20)})
+        rate, facts = training(tree, corpus)
+        rates = medians({"model": rate, "bare": bare_loop(tree, corpus.train, 20)})
         first_ratio = first_ratio or rates["bare"] / rates["model"]
         figures[f"{num_words} words"] = {
             "words_per_second": rates["model"],
             "time_vs_bare": rates["bare"] / rates["model"],
             "growth_vs_bare": rates["bare"] / rates["model"] / first_ratio,
-            **one.facts,
+            **facts,
         }
     return figures

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.core.timing import medians, step_rate
-from benchmarks.language import adapter
 from benchmarks.language.scales import speed_text
+from benchmarks.language.store import trainer
 from benchmarks.speed.peers import missing
 from jaxfit.recipe import Recipe
 from jaxfit.shuffle import permutation
@@ -38,7 +38,7 @@ def flops_per_word(config: lbl.Config) -> int:
 def our_steps(config: lbl.Config, recipe: Recipe, corpus: Corpus) -> Callable[[], float]:
     """Return a function that takes STEPS steps in the engine's compiled loop and returns words per second."""
     given = {"num_features": config.num_features, "context_size": config.context_size}
-    return step_rate(adapter.trainer("lbl", corpus, recipe, given, None), STEPS)
+    return step_rate(trainer("lbl", corpus, recipe, given), STEPS)
 
 
 def torch_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray, compiled: bool) -> Callable[[], float]:

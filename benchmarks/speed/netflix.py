@@ -17,11 +17,11 @@ MODELS: dict[str, dict[str, Any]] = {  # steps of as many users or ratings as se
 }
 
 
-def measure(peers: bool = False, shape: Planted = NETFLIX) -> dict[str, Any]:
+def measure(shape: Planted = NETFLIX) -> dict[str, Any]:
     """Measure seconds of a pass, shuffling included and apart, and the most memory that this process has held.
 
-    (`peers`: none.) PMF shuffles groups of ratings, which it lays out before the first pass: that is counted in what is
-    "once". Drawing the ratings takes a minute or two, which is not counted, but is held in memory.
+    PMF shuffles groups of ratings, which it lays out before the first pass: that is counted in what is "once".
+    Drawing the ratings takes a minute or two, which is not counted, but is held in memory.
     """
     begin = time.perf_counter()
     drawn = planted(jax.random.key(0), shape, *NETFLIX_SHARES)

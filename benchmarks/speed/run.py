@@ -1,8 +1,8 @@
 """`python -m benchmarks speed`: how fast models train, compared with peers and this machine's limits."""
 
-import importlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,16 @@ from benchmarks import registry
 from benchmarks.core import record
 from benchmarks.core.store import Store
 from benchmarks.core.timing import cold_compilation
-from benchmarks.speed import throughput
+from benchmarks.speed import hlbl, lbl, netflix, recommenders, throughput
 from jaxfit.errors import UserError, suggestion
 
-# measured against other programs, bare loops or each other: a module each, whose `measure(peers)` returns figures
-COMPARED = ("lbl", "hlbl", "pmf", "cpmf", "rbm", "netflix")
+# measured against other programs, if asked to; and against bare loops, or each other
+PEERED: dict[str, Callable[[bool], dict[str, Any]]] = {
+    "lbl": lbl.measure,
+    **{name: partial(recommenders.measure, name) for name in recommenders.CASES},
+}
+ALONE = {"hlbl": hlbl.measure, "netflix": netflix.measure}
+COMPARED = (*PEERED, *ALONE)
 LONG = ("netflix",)  # many minutes: only when it is named
 SCALE = "cpu"  # of models that are not compared
 
@@ -49,23 +54,22 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
 
 def _measured(chosen: list[str], peers: bool) -> Iterator[dict[str, Any]]:
     """Measure each comparison, then all other models in alternating rounds; yield figures as they come."""
-    for name in (name for name in chosen if name in COMPARED):
-        yield {name: importlib.import_module(f"benchmarks.speed.{name}").measure(peers=peers)}
+    for name in chosen:
+        if name in PEERED:
+            yield {name: PEERED[name](peers)}
+        elif name in ALONE:
+            yield {name: ALONE[name]()}
     if others := [name for name in chosen if name not in COMPARED]:
         yield throughput.measure(stores(others))
 
 
 def stores(models: Iterable[str]) -> dict[str, Store]:
     """Open, for each model, a store of the data that speed is measured on; nothing is written to it."""
-    known, made = registry.engine_models(), {}
-    found = {}
-    for name in models:
-        suite = known[name]
-        if suite.chapters not in made:
-            scale = suite.scales[SCALE]
-            made[suite.chapters] = suite.store_class(suite.speed_data(), scale, "tuned", Path(os.devnull))
-        found[name] = made[suite.chapters]
-    return found
+    found = {name: registry.engine_models()[name] for name in models}
+    made = {
+        kind: kind(kind.speed_data(), kind.scales[SCALE], "tuned", Path(os.devnull)) for kind in set(found.values())
+    }
+    return {name: made[kind] for name, kind in found.items()}
 
 
 def flat(figures: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

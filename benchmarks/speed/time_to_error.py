@@ -1,7 +1,6 @@
 """How fast recommenders reach an error, and how fast they pass over the ratings: what their measurements share."""
 
 import functools
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -11,16 +10,17 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from benchmarks.core.timing import copy_bandwidth, pass_seconds
-from benchmarks.data import sets as data
-from benchmarks.ratings import adapter
-from benchmarks.ratings.scales import MOVIELENS_1M
+from benchmarks.core.timing import pass_seconds
+from benchmarks.ratings import store
+from benchmarks.ratings.scales import MOVIELENS_1M, speed_ratings
 from benchmarks.speed.peers.factorizers import Train
+from jaxcf import models
+from jaxcf.contract import KnownUsers, Predictor, PredictsRatings
 from jaxcf.data.ratings import Dataset
-from jaxcf.data.synthetic import Planted, planted, reference, true_model
+from jaxcf.data.synthetic import Planted, reference, true_model
 from jaxcf.metrics import evaluate
+from jaxfit import fit as engine
 from jaxfit.cli import compilation_cache
-from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
 
@@ -60,25 +60,22 @@ def problem(errors: tuple[float, ...]) -> Problem:
 
     The same split for all: a tenth for the test, which nothing reads here, a twentieth of the rest for validation.
     """
-    try:
-        found = data.load("ml-1m", None).data
-    except UserError as error:
-        return planted_problem(MOVIELENS_1M, f"{error.what}; set {data.VARIABLE}")
+    found = speed_ratings().data
+    if found.name == "planted":
+        return planted_problem(found, MOVIELENS_1M)
     return Problem(found, f"MovieLens 1M, {len(found.train.user):,} training ratings", errors)
 
 
-def planted_problem(shape: Planted, why: str) -> Problem:
-    """Draw planted ratings, with 6 % and 3 % above their reference as the errors to reach."""
-    key = jax.random.key(0)
-    drawn = planted(key, shape, 0.045, 0.1)
-    known = reference(true_model(key, shape), drawn.train, drawn.valid, drawn.catalogue.scale).rmse
-    about = f"planted, {len(drawn.train.user):,} training ratings, as there is no MovieLens 1M ({why})"
+def planted_problem(drawn: Dataset, shape: Planted) -> Problem:
+    """Take planted ratings of this shape, with 6 % and 3 % above their reference as the errors to reach."""
+    known = reference(true_model(jax.random.key(0), shape), drawn.train, drawn.valid, drawn.catalogue.scale).rmse
+    about = f"{drawn.note}, {len(drawn.train.user):,} training ratings"
     return Problem(drawn, about, tuple(round(share * known, 3) for share in (1.06, 1.03)))
 
 
 def configured(model: str, **setting: Any) -> tuple[Recipe, dict[str, Any]]:
     """Return a model's tuned recipe and its configuration; a setting names fields of either to change."""
-    recipe, config = adapter.recipe(model, "tuned", None)
+    recipe, config = store.configured(model, "tuned")
     assert recipe is not None
     of_recipe = {field.name for field in fields(Recipe)} & setting.keys()
     of_config = {name: value for name, value in setting.items() if name not in of_recipe}
@@ -87,12 +84,23 @@ def configured(model: str, **setting: Any) -> tuple[Recipe, dict[str, Any]]:
 
 def trainer(model: str, data: Dataset, **setting: Any) -> Trainer:
     """Return the training of a model in this setting, at its first step."""
-    return adapter.trainer(model, data, adapter.NONE, *configured(model, **setting))
+    return store.trainer(model, data, *configured(model, **setting))
 
 
 def ours(model: str, data: Dataset, **fixed: Any) -> Train:
     """Train a model of jaxcf, from ratings in memory to its best parameters, validated after every pass."""
-    return lambda **setting: adapter.fit(model, data, *configured(model, **fixed, **setting))
+
+    def train(**setting: Any) -> Predictor:
+        recipe, config = configured(model, **fixed, **setting)
+        ready, full = store.setup(model, data, config)
+        key = jax.random.key(1)
+        fitted = engine.fit(ready.program, ready.params, ready.train, ready.valid, recipe=recipe, key=key)
+        params, predicts = jax.block_until_ready(fitted.params), models.get(model).capability(PredictsRatings)
+        assert predicts is not None
+        users = KnownUsers(data.catalogue.num_users, data.train)
+        return lambda user, item: predicts.predictor(params, full, users)(user, item)
+
+    return train
 
 
 def trial(train: Train, setting: Mapping[str, Any], data: Dataset) -> Trial:
@@ -130,12 +138,12 @@ def covered(spans: Sequence[tuple[float, float]], begin: float) -> float:
 
 
 @compilation_cache.disabled()
-def times(contenders: Mapping[str, Contender], problem: Problem, rounds: int | None = None) -> dict[str, Any]:
+def times(contenders: Mapping[str, Contender], problem: Problem) -> dict[str, Any]:
     """Find, for each contender and error, the shortest training of its grid that reaches it.
 
     Every combination of the grid is tried with more and more passes, until it reaches all of the errors. The
-    shortest trainings are then made `rounds` times again (None: ROUNDS), all contenders' in turn, and medians given;
-    where the median error misses, as threads that race give another each time, the next shortest is taken.
+    shortest trainings are then made ROUNDS times again, all contenders' in turn, and medians given; where the median
+    error misses, as threads that race give another each time, the next shortest is taken.
     Seconds with compilation are what a process takes that trains but once.
     """
     jax.clear_caches()  # what is compiled here has not been before
@@ -148,22 +156,20 @@ def times(contenders: Mapping[str, Contender], problem: Problem, rounds: int | N
     settled: dict[tuple[str, float], list[Trial]] = {}
     while waiting := [place for place in left if left[place] and place not in settled]:
         again = [
-            {p: trial(contenders[p[0]].train, left[p][0].setting, problem.data) for p in waiting}
-            for _ in range(ROUNDS if rounds is None else rounds)
-        ] or [{place: left[place][0] for place in waiting}]
+            {p: trial(contenders[p[0]].train, left[p][0].setting, problem.data) for p in waiting} for _ in range(ROUNDS)
+        ]
         for place in waiting:
-            repeated = [trials_of[place] for trials_of in again]
-            if np.median([t.rmse for t in repeated]) <= place[1]:
-                settled[place] = repeated
+            made = [trials_of[place] for trials_of in again]
+            if np.median([t.rmse for t in made]) <= place[1]:
+                settled[place] = made
             else:
                 del left[place][0]
     figures: dict[str, Any] = {}
     for name in contenders:
         figures[name] = {"lowest RMSE": min(trial.rmse for trial in trials[name])}
         for error in problem.errors:
-            place = name, error
-            there = place in settled
-            figures[name][f"to {error:.3f}"] = _summary(settled[place], trials[name]) if there else "not reached"
+            repeated = settled.get((name, error))
+            figures[name][f"to {error:.3f}"] = _summary(repeated, trials[name]) if repeated else "not reached"
     return figures
 
 
@@ -206,34 +212,6 @@ def peer_pass_rate(train: Train, data: Dataset, setting: Mapping[str, Any], pass
 
     longer = seconds(most) - seconds(1)
     return (most - 1) * len(data.train.user) / longer if longer > 0 else None
-
-
-def bytes_of_rating(rank: int) -> int:
-    """Count bytes that a step of SGD moves for a rating, at least: it, and two rows with biases there and back."""
-    return 12 + 2 * 2 * 4 * (rank + 1)
-
-
-def alone(
-    model: str,
-    problem: Problem,
-    sizes: Sequence[tuple[str, int]],
-    grid: Mapping[str, Sequence[Any]],
-    passes: tuple[str, Sequence[int]],
-) -> dict[str, Any]:
-    """Measure a model at some sizes (fields of its Config), without peers."""
-    figures: dict[str, Any] = {
-        "ratings": problem.about,
-        "cores": os.cpu_count(),
-        "copied_bytes_per_second": copy_bandwidth(),
-        "grid": in_words(grid, passes),
-    }
-    first = {name: values[0] for name, values in grid.items()}
-    for name, number in sizes:
-        train = ours(model, problem.data, **{name: number})
-        found = times({model: Contender(train, grid, passes)}, problem, rounds=0)[model]
-        rate = pass_rate(model, problem.data, **{name: number}, **first)
-        figures[f"{name} {number}"] = found | {"ratings_per_second": rate}
-    return figures
 
 
 def in_words(grid: Mapping[str, Sequence[Any]], passes: tuple[str, Sequence[int]]) -> str:

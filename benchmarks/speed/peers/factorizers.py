@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
+from scipy.special import expit
 
 from benchmarks.speed.peers import load
 from jaxcf.data.ratings import Dataset
@@ -35,6 +36,10 @@ class Peer(NamedTuple):
     by_gradients: bool = True
 
 
+def _dots(P: np.ndarray, Q: np.ndarray, user: np.ndarray, item: np.ndarray) -> np.ndarray:
+    return np.einsum("nd,nd->n", P[user], Q[item])
+
+
 def _libmf(data: Dataset, rank: int) -> Train:
     mf = load("libmf.mf")
     train = np.stack(data.train[:3], axis=1).astype(np.float32)
@@ -49,7 +54,7 @@ def _libmf(data: Dataset, rank: int) -> Train:
 
         def predict(user: np.ndarray, item: np.ndarray) -> np.ndarray:
             # from its factors, as its own `predict` mixes up the pairs; who has no ratings has no factors
-            dots = np.einsum("nd,nd->n", model.p_factors()[user], model.q_factors()[item])
+            dots = _dots(model.p_factors(), model.q_factors(), user, item)
             return np.where(np.isnan(dots), model.model.b, dots)
 
         return predict
@@ -74,8 +79,8 @@ def _cornac_mf(data: Dataset, rank: int) -> Train:
         model = models.MF(k=rank, num_threads=CORES, **setting).fit(train)
 
         def predict(user: np.ndarray, item: np.ndarray) -> np.ndarray:
-            dots = np.einsum("nd,nd->n", model.u_factors[user], model.i_factors[item])
-            return model.global_mean + model.u_biases[user] + model.i_biases[item] + dots
+            biases = model.global_mean + model.u_biases[user] + model.i_biases[item]
+            return biases + _dots(model.u_factors, model.i_factors, user, item)
 
         return predict
 
@@ -90,8 +95,7 @@ def _cornac_pmf(data: Dataset, rank: int) -> Train:
         model = models.PMF(k=rank, variant="non_linear", seed=1, **setting).fit(train)
 
         def predict(user: np.ndarray, item: np.ndarray) -> np.ndarray:
-            dots = np.einsum("nd,nd->n", model.U[user], model.V[item])
-            return scale.low + (scale.high - scale.low) / (1 + np.exp(-dots))
+            return scale.low + (scale.high - scale.low) * expit(_dots(model.U, model.V, user, item))
 
         return predict
 
@@ -114,8 +118,7 @@ def _surprise(data: Dataset, rank: int) -> Train:
         model = surprise.SVD(n_factors=rank, random_state=1, **setting).fit(train)
 
         def predict(user: np.ndarray, item: np.ndarray) -> np.ndarray:
-            dots = np.einsum("nd,nd->n", model.pu[user], model.qi[item])
-            return train.global_mean + model.bu[user] + model.bi[item] + dots
+            return train.global_mean + model.bu[user] + model.bi[item] + _dots(model.pu, model.qi, user, item)
 
         return predict
 

@@ -37,7 +37,7 @@ def test_subtrees_are_those_that_were_joined() -> None:
 
 def test_identity_is_all_that_determines_a_model_and_nothing_else(tmp_path: Path) -> None:
     scale = scales.SCALES["tiny"]
-    corpus = scales.corpus("planted", scale)
+    corpus = scales.text("planted", scale)
     ours = LanguageStore(corpus, scale, "tuned", tmp_path)
     spec = Spec("hlbl", tree=("adaptive", 0.4, 4))
     folder = ours.directory(spec)

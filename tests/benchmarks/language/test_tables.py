@@ -1,52 +1,48 @@
-"""Every table of chapters 3 and 4 through its own command, at the smallest scale; records, resuming."""
+"""Every table of chapters 3 and 4 through its own command, at the smallest scale; records."""
 
 import dataclasses
 import json
-import signal
-import time
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.core import record, source, table
-from benchmarks.core.store import DONE
+from benchmarks.core.statistics import falls
 from benchmarks.language import measures, scales
 from benchmarks.language.store import LanguageStore
-from benchmarks.language.suite import SUITE
-from benchmarks.language.tables import kn
+from benchmarks.language.tables import TABLES, kn
+
+SCALE = scales.SCALES["tiny"]
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, place_in):
-    return place_in(tmp_path_factory.mktemp("benchmarks"))
+    """Models are shared by the workers of pytest-xdist: each is trained by one of them."""
+    base, worker = tmp_path_factory.getbasetemp(), os.environ.get("PYTEST_XDIST_WORKER", "")
+    found = place_in((base.parent if worker else base) / "language-models")
+    found.out = found.out.with_name(f"results{worker}")
+    return found
 
 
-def test_table_4_4_is_resumed_row_by_row_and_records_all_it_says(place) -> None:
-    where = ("--work", str(place.work), "--out", str(place.out))
-    process = place.start("run", "table-4.4", "--scale", "tiny", *where)
-    path = place.out / "table-4.4.planted.tiny.json"
-    until = time.monotonic() + 200
-    while not (path.exists() and len(json.loads(path.read_text())["rows"]) >= 2):
-        assert process.poll() is None, process.stderr.read()
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    cut = json.loads(path.read_text())
-    assert not cut["complete"]
-    assert 2 <= len(cut["rows"]) < 11
-    assert "Not all rows" in path.with_suffix(".md").read_text()
-    models = {folder: (place.work / "models" / folder / DONE).stat().st_mtime_ns for folder in cut["models"]}
+@pytest.fixture(scope="module")
+def made(place) -> tuple[dict[str, dict], str]:
+    """All tables of the thesis, by one command, and what it printed."""
+    results, out, _ = place.tables(*(name for name in TABLES if name.startswith("table-")))
+    return results, out
 
-    result, out, err = place.table("table-4.4")
-    for folder, changed in models.items():
-        assert (place.work / "models" / folder / DONE).stat().st_mtime_ns == changed, "trained again"
-    assert "trained hlbl-random-seed1 " not in err
+
+@pytest.fixture(scope="module")
+def results(made) -> dict[str, dict]:
+    return made[0]
+
+
+def test_table_4_4_records_all_it_says(place, made) -> None:
+    results, out = made
+    result, path = results["table-4.4"], place.out / "table-4.4.planted.tiny.json"
     assert result == json.loads(path.read_text())
-    for before, after in zip(cut["rows"], result["rows"], strict=False):
-        assert before["cells"] == after["cells"]
-
+    assert result["complete"]
     assert [row["label"][1] for row in result["rows"][:8]] == [f"T{i}" for i in range(1, 8)] + [""]
     assert [row["label"][0] for row in result["rows"][7:]] == ["LBL", "Int. KN2", "Int. KN3", "Int. KN6"]
     first = result["rows"][0]
@@ -79,12 +75,12 @@ def test_table_4_4_is_resumed_row_by_row_and_records_all_it_says(place) -> None:
 
 
 def test_rows_and_seeds_can_be_chosen(place) -> None:
-    result, out, err = place.table("table-4.4", "--seeds", "2", "--rows", "Ran", "--out", f"{place.out}-2")
-    assert "trained hlbl-random-seed2" in err
+    result, out, err = place.table("table-4.4", "--seeds", "3", "--rows", "Ran", "--out", f"{place.out}-2")
+    assert "trained hlbl-random-seed3" in err
     assert [row["label"][1] for row in result["rows"]] == ["T1"]
-    assert result["rows"][0]["seeds"] == [1, 2]
+    assert result["rows"][0]["seeds"] == [1, 2, 3]
     cell = result["rows"][0]["cells"]["perplexity"]
-    assert len(cell["values"]) == 2
+    assert len(cell["values"]) == 3
     assert cell["sd"] == pytest.approx(np.std(cell["values"], ddof=1))
     assert f"{cell['mean']:.1f} ± {cell['sd']:.1f}" in out
     assert not result["complete"]
@@ -95,10 +91,9 @@ def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(
 ) -> None:
     rows = [table.Row((f"KN{n}",), ((kn(n),),), {}, measures.test_perplexity) for n in (1, 2)]
     perplexities = table.Table(
-        SUITE, "table-0", "0", "", ("model",), (table.Column("perplexity", ""),), lambda *_: rows
+        LanguageStore, "table-0", "0", "", ("model",), (table.Column("perplexity", ""),), lambda *_: rows
     )
-    scale = scales.SCALES["tiny"]
-    ours = LanguageStore(scales.corpus("planted", scale), scale, "tuned", tmp_path)
+    ours = LanguageStore(scales.text("planted", SCALE), SCALE, "tuned", tmp_path)
     monkeypatch.setattr(record, "commit", lambda: {"commit": "one", "dirty": False})
     table.run(perplexities, ours, tmp_path)
     monkeypatch.setattr(record, "commit", lambda: {"commit": "two", "dirty": False})
@@ -120,15 +115,14 @@ def test_rows_of_models_that_other_source_trained_stay_as_of_their_commit(
 ) -> None:
     rows = [table.Row((f"KN{n}",), ((kn(n),),), {}, measures.test_perplexity) for n in (1, 2)]
     columns = (table.Column("perplexity", ""),)
-    perplexities = table.Table(SUITE, "table-0", "0", "", ("model",), columns, lambda *_: rows)
-    scale = scales.SCALES["tiny"]
-    corpus = scales.corpus("planted", scale)
+    perplexities = table.Table(LanguageStore, "table-0", "0", "", ("model",), columns, lambda *_: rows)
+    corpus = scales.text("planted", SCALE)
     results = []
     for commit, only in (("one", None), ("two", "KN2"), ("three", None)):
         monkeypatch.setattr(record, "commit", lambda commit=commit: {"commit": commit, "dirty": False})
         if commit == "two":  # from now on the source code is another
             monkeypatch.setattr(source, "fingerprint", lambda modules: "0" * 16)
-        store = LanguageStore(corpus, scale, "tuned", tmp_path)
+        store = LanguageStore(corpus, SCALE, "tuned", tmp_path)
         results.append(table.run(perplexities, store, tmp_path, only=only))
         trained = (tmp_path / "table-0.planted.tiny.md").read_text().splitlines()[-1]
         if commit == "two":
@@ -142,27 +136,29 @@ def test_rows_of_models_that_other_source_trained_stay_as_of_their_commit(
         assert [row["cells"] for row in result["rows"]] == [row["cells"] for row in results[0]["rows"]]
 
 
-def test_tables_of_trees_take_the_models_of_table_4_4(place) -> None:
-    _, _, err = place.table("table-4.4", "--rows", "HLBL")
-    assert err.count("table-4.4: HLBL, ") == 7
-    _, _, err = place.table("table-4.4", "--rows", "LBL")  # a word that begins so: not HLBL
-    assert "HLBL" not in err
-    statistics, _, err = place.table("table-4.3")
-    assert "trained" not in err
+def test_rows_are_chosen_by_the_beginnings_of_words() -> None:
+    rows = TABLES["table-4.4"].rows(SCALE, None)
+    assert [row.label[1] for row in table.named(rows, "HLBL")] == [f"T{i}" for i in range(1, 8)]
+    assert [row.label[0] for row in table.named(rows, "LBL")] == ["LBL"]
+    assert table.named(rows, None) == rows
+
+
+def test_tables_of_trees_take_the_models_of_table_4_4(results) -> None:
+    statistics, speeds = results["table-4.3"], results["table-4.5"]
+    for result in (statistics, speeds):
+        assert set(result["models"]) < set(results["table-4.4"]["models"])
     cells = [{name: cell["mean"] for name, cell in row["cells"].items()} for row in statistics["rows"]]
     assert cells[0]["nodes"] == cells[1]["nodes"] == cells[2]["nodes"] == 59
     assert cells[0]["codes"] == pytest.approx(1)
     assert cells[4]["nodes"] < cells[5]["nodes"] < cells[6]["nodes"]
-    speeds, _, err = place.table("table-4.5")
-    assert "trained" not in err
     assert len(speeds["rows"]) == 8
     assert speeds["rows"][-1]["thesis"] == {"minutes": 6420}
     assert all(row["cells"]["minutes"]["mean"] > 0 for row in speeds["rows"])
 
 
 @pytest.mark.parametrize(("name", "rows"), [("table-3.2", 6), ("table-4.1", 7), ("table-4.2", 4)])
-def test_tables_of_perplexities(place, name: str, rows: int) -> None:
-    result, _, _ = place.table(name)
+def test_tables_of_perplexities(place, results, name: str, rows: int) -> None:
+    result = results[name]
     assert len(result["rows"]) == rows
     assert result["complete"]
     assert (place.out / f"{name}.planted.tiny.md").exists()
@@ -178,25 +174,23 @@ def test_tables_of_perplexities(place, name: str, rows: int) -> None:
             assert ours["reduction"] == pytest.approx(ours["random"] - ours["learned"])
 
 
-def test_diversity_joins_the_parts_of_one_tree(place) -> None:
-    result, _, _ = place.table("table-4.6")
+def test_diversity_joins_the_parts_of_one_tree(results) -> None:
+    result = results["table-4.6"]
     assert [row["label"] for row in result["rows"]] == [["S1 ×4"], ["S1+S2+S3+S4"]]
     assert set(result["rows"][0]["cells"]) == {"adaptive", "random", "noisy"}
 
 
-def test_context_sizes_are_answered(place) -> None:
-    result, out, _ = place.table("table-4.7")
-    values = [row["cells"]["perplexity"]["mean"] for row in result["rows"][:3]]
-    falls = values[0] > values[1] > values[2]
-    (answer,) = result["answers"].values()
-    assert answer == falls
-    assert f"context size: {'yes' if falls else 'no'}" in " ".join(out.split())
+def test_context_sizes_are_answered(made) -> None:
+    results, out = made
+    values = [row["cells"]["perplexity"]["mean"] for row in results["table-4.7"]["rows"][: len(SCALE.contexts)]]
+    (answer,) = results["table-4.7"]["answers"].values()
+    assert answer == falls(values)
+    assert f"context size: {'yes' if answer else 'no'}" in " ".join(out.split())
 
 
-def test_bias_variance_and_its_models(place) -> None:
-    parts, _, _ = place.table("table-4.9")
-    result, _, err = place.table("table-4.8")
-    assert "trained" not in err
+def test_bias_variance_and_its_models(results) -> None:
+    parts, result = results["table-4.9"], results["table-4.8"]
+    assert set(result["models"]) == set(parts["models"])
     *single, combined = [row["cells"] for row in parts["rows"]]
     for column, row in (("hlbl", 0), ("kn", 1)):
         bias, variance = (result["rows"][row]["cells"][name]["mean"] for name in ("bias", "variance"))
@@ -210,8 +204,8 @@ def test_dry_run_projects_and_trains_nothing(place, tmp_path: Path) -> None:
     where = ("--work", str(tmp_path / "work"), "--out", str(tmp_path / "out"))
     out, _ = place.run("run", "table-4.2", "--scale", "tiny", *where, "--dry-run", "--json")
     projected = json.loads(out.splitlines()[-1])["table-4.2"]
-    assert projected["models"] == 8
-    assert [shape["models"] for shape in projected["shapes"]] == [2, 2, 2, 2]
+    assert projected["models"] == 4
+    assert [shape["models"] for shape in projected["shapes"]] == [2, 2]
     assert projected["hours"] > 0
     assert all(1 <= shape["padding_ratio"] < 20 for shape in projected["shapes"])
     assert 0.05 < projected["memory_gb"] < 20

@@ -2,20 +2,18 @@
 
 import importlib.util
 
+import jax
 import numpy as np
 import pytest
 
 from benchmarks.core import timing
-from benchmarks.speed import cpmf as speed_cpmf
 from benchmarks.speed import netflix as speed_netflix
 from benchmarks.speed import peers as programs
-from benchmarks.speed import pmf as speed_pmf
-from benchmarks.speed import rbm as speed_rbm
+from benchmarks.speed import recommenders, time_to_error
 from benchmarks.speed import run as speed
-from benchmarks.speed import time_to_error
 from benchmarks.speed.peers.factorizers import PEERS
 from benchmarks.speed.time_to_error import Contender, covered, trial
-from jaxcf.data.synthetic import Planted
+from jaxcf.data.synthetic import Planted, planted
 from jaxcf.metrics import evaluate
 
 TINY = Planted(num_users=200, num_items=60, num_ratings=6000)
@@ -23,7 +21,7 @@ TINY = Planted(num_users=200, num_items=60, num_ratings=6000)
 
 @pytest.fixture(scope="module")
 def problem():
-    return time_to_error.planted_problem(TINY, "a test")
+    return time_to_error.planted_problem(planted(jax.random.key(0), TINY, 0.045, 0.1), TINY)
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +68,7 @@ def test_a_training_that_came_to_an_error_once_by_luck_is_not_chosen(problem, mo
 
     monkeypatch.setattr(time_to_error, "trial", fake)
     contender = Contender(None, {}, ("passes", (1, 2)))
-    found = time_to_error.times({"x": contender}, problem._replace(errors=(1.0, 0.5)), rounds=1)["x"]
+    found = time_to_error.times({"x": contender}, problem._replace(errors=(1.0, 0.5)))["x"]
     assert found["to 1.000"] == {"seconds": 2.0, "RMSE": 0.9, "setting": "passes 2"}
     assert found["to 0.500"] == "not reached"
 
@@ -123,27 +121,27 @@ def test_a_peer_predicts_what_it_trained(problem, name):
 
 
 def test_what_is_not_installed_is_left_out_and_said(problem, monkeypatch):
-    monkeypatch.setattr(speed_pmf, "missing", lambda package: f"not installed ({package})")
-    monkeypatch.setattr(speed_pmf, "PASSES", ("epochs", (2, 4)))
+    monkeypatch.setattr(recommenders, "missing", lambda package: f"not installed ({package})")
     grid = {"batch_size": (50,), "rate": ({"*": 0.1},)}
-    figures = speed_pmf.measure(True, problem._replace(errors=(2.0, 0.1)), ranks=(3,), grid=grid)
+    case = recommenders.CASES["pmf"]._replace(sizes=(3,), grid=grid, epochs=(2, 4))
+    figures = recommenders.measure("pmf", True, case, problem._replace(errors=(2.0, 0.1)))
     assert figures["left out"].keys() == PEERS.keys()
-    assert figures["rank 3"].keys() == {"jaxcf"}
-    found = figures["rank 3"]["jaxcf"]
+    assert figures["size 3"].keys() == {"jaxcf"}
+    found = figures["size 3"]["jaxcf"]
     assert found["to 0.100"] == "not reached"
     assert found["to 2.000"]["RMSE"] < 2.0
     assert found["ratings_per_second"] > 0
+    assert found["of_copy_bandwidth"] > 0
     assert any("left out cornac MF" in line for line, _ in speed.flat(figures))
 
 
-def test_conditional_pmf_and_the_rbm(problem):
-    easy, passes = problem._replace(errors=(2.0,)), ("epochs", (1,))
-    for figures, size in (
-        (speed_cpmf.measure(problem=easy, ranks=(3,), grid={}, passes=passes), "num_features 3"),
-        (speed_rbm.measure(problem=easy, hidden=(4,), grid={}, passes=passes), "num_hidden 4"),
-    ):
-        assert figures[size]["to 2.000"]["seconds"] > 0
-        assert figures[size]["ratings_per_second"] > 0
+@pytest.mark.parametrize("model", ["cpmf", "rbm"])
+def test_models_without_peers(problem, model):
+    assert model in recommenders.CASES
+    case = recommenders.Case((2.0,), (3,), {}, (1,))
+    found = recommenders.measure(model, True, case, problem._replace(errors=case.errors))["size 3"]["jaxcf"]
+    assert found["to 2.000"]["seconds"] > 0
+    assert found["ratings_per_second"] > 0
 
 
 def test_a_pass_at_a_tiny_size(monkeypatch):

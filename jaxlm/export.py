@@ -61,8 +61,8 @@ def arpa_file(model: Model, path: Path) -> None:
     """
     from jaxlm.ngram import arpa
 
-    ngrams = model.require(HasNGrams, "an ARPA file", path).table(model.params)
-    arpa.write(ngrams, model.vocabulary.words, path)
+    model.require(HasNGrams, "an ARPA file", path)
+    arpa.write(model.params, model.vocabulary.words, path)
 
 
 FORMATS: dict[str, Callable[[Model, Path], None]] = {

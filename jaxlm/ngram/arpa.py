@@ -6,6 +6,7 @@ Logarithms are to base 10. The line end `<eos>` is written as `</s>`. The unigra
 
 import gzip
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
@@ -17,9 +18,8 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.contract import LanguageModel
 from jaxlm.data.files import EOS
-from jaxlm.ngram.counted import CAPABILITIES, NoConfig
 from jaxlm.ngram.counts import MAX_ORDER
-from jaxlm.ngram.model import LOG_ZERO, NGram, Table, find
+from jaxlm.ngram.model import CAPABILITIES, LOG_ZERO, NGram, NoConfig, Table, find
 
 BEGIN, END = b"<s>", b"</s>"
 LN10 = np.log(10)
@@ -41,13 +41,12 @@ def write(model: NGram, words: Sequence[str], path: Path) -> None:
             raise UserError(what, path, "rename it in the training text")
     names = np.array([*words, BEGIN.decode()], object)
     names[model.eos] = END.decode()
-    with replacing(path) as temporary, open(temporary, "wb") as raw:
-        if path.suffix == ".gz":
-            # without name and time, so that equal models give equal bytes
-            with gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
-                _write_sections(model, names, file)
-        else:
-            _write_sections(model, names, raw)
+    with ExitStack() as stack:
+        temporary = stack.enter_context(replacing(path))
+        file: IO[bytes] | gzip.GzipFile = stack.enter_context(open(temporary, "wb"))
+        if path.suffix == ".gz":  # without name and time, so that equal models give equal bytes
+            file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
+        _write_sections(model, names, file)
 
 
 def _write_sections(model: NGram, names: NDArray[np.object_], file: IO[bytes] | gzip.GzipFile) -> None:
@@ -106,7 +105,7 @@ class _Reader:
             line = self.next_line()
         if line != b"\\end\\":
             raise self.error(f"expected \\end\\, found {_shown(line)}")
-        *names, _ = sorted(self.ids, key=self.ids.__getitem__)
+        *names, _ = self.ids  # in the order of their ids, <s> the last
         words = tuple(EOS if name == END else name.decode() for name in names)
         return NGram(len(words), words.index(EOS), tuple(self.tables)), words
 

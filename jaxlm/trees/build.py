@@ -1,5 +1,6 @@
 """Construction of trees over words: random, by clustering features, Huffman, overcomplete (Mnih 2010, §4.4)."""
 
+import heapq
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
@@ -40,7 +41,7 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
     (see `clustering.log_odds`), until it holds one word.
 
     Args:
-        key: a jax.random key; equal keys give equal trees.
+        key: equal keys give equal trees.
         features: [N_w, D]; in the thesis `clustering.average_features`.
         rule: "balanced" sorts words by p and puts the upper half to the left. "adaptive" puts a word to the component
             with the higher responsibility, or to both sides if |p - 1/2| < epsilon. "noisy-adaptive" does likewise,
@@ -52,7 +53,7 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
     quadratic; epsilon is taken as 0 from the level at which words have 8 codes on average.
 
     Raises:
-        UserError: if features are not finite, epsilon is not in [0, 1/2), or there are fewer than two words.
+        UserError: features are not finite, epsilon is not in [0, 1/2), or there are fewer than two words.
     """
     features = np.asarray(features)
     num_words = len(features)
@@ -99,26 +100,15 @@ def huffman(counts: Ints) -> Tree:
     """
     num_words = len(counts)
     check_num_words(num_words)
-    order = np.argsort(counts, kind="stable")
-    # Two queues sorted by weight: the words, and the merged subtrees in the order of their creation.
-    weights, values = np.asarray(counts)[order].tolist(), (~order).tolist()
-    merged: list[int] = []
-    pairs = np.empty((num_words - 1, 2), np.int32)
-    word = subtree = 0
-
-    def lightest() -> tuple[int, int]:
-        nonlocal word, subtree
-        if word < num_words and (subtree == len(merged) or weights[word] <= merged[subtree]):
-            word += 1
-            return weights[word - 1], values[word - 1]
-        subtree += 1
-        return merged[subtree - 1], num_words - 1 - subtree  # the last one created is the root, node 0
-
-    for step in range(num_words - 1):
-        (weight_a, a), (weight_b, b) = lightest(), lightest()
-        merged.append(weight_a + weight_b)
-        pairs[num_words - 2 - step] = b, a
-    return Tree(pairs, num_words)
+    children = np.empty((num_words - 1, 2), np.int32)
+    # weight, age rank, child: of equal weights the oldest comes first
+    subtrees = [(count, word, ~word) for word, count in enumerate(np.asarray(counts).tolist())]
+    heapq.heapify(subtrees)
+    for node in reversed(range(num_words - 1)):  # the last one created is the root, node 0
+        (weight_a, _, a), (weight_b, _, b) = heapq.heappop(subtrees), heapq.heappop(subtrees)
+        children[node] = b, a
+        heapq.heappush(subtrees, (weight_a + weight_b, 2 * num_words - node, node))
+    return Tree(children, num_words)
 
 
 def join(trees: Sequence[Tree]) -> Tree:
@@ -150,7 +140,7 @@ def build(
 
     Args:
         kind: how the tree is built.
-        key: a jax.random key; copy i is built with `fold_in(key, i)`.
+        key: copy i is built with `fold_in(key, i)`.
         num_words: N_w.
         features: [N_w, D], for the rules that cluster.
         counts: [N_w], for "huffman", whose copies are all equal.
@@ -159,12 +149,10 @@ def build(
         replicate: use copy 0 for all copies (Table 4.6, "S1 x 4").
 
     Raises:
-        UserError: if an argument is invalid, or a Huffman tree has no counts.
+        UserError: an argument is invalid, or a Huffman tree has no counts.
     """
     if kind not in get_args(Kind):
         raise UserError(f"unknown kind of tree {kind!r}", do=f"choose from {', '.join(get_args(Kind))}")
-    if copies < 1:
-        raise UserError(f"invalid number of copies {copies}", do="give at least 1")
 
     def one(copy_key: jax.Array) -> Tree:
         if kind == "random":
@@ -178,12 +166,8 @@ def build(
         return cluster(copy_key, features, kind, epsilon)
 
     if replicate or kind == "huffman":
-        trees = [one(jax.random.fold_in(key, 0))] * copies
-    else:
-        trees = [one(jax.random.fold_in(key, copy)) for copy in range(copies)]
-    if trees[0].num_words != num_words:
-        raise ValueError(f"features or counts of {trees[0].num_words} words for a vocabulary of {num_words}")
-    return join(trees)
+        return join([one(jax.random.fold_in(key, 0))] * copies)
+    return join([one(jax.random.fold_in(key, copy)) for copy in range(copies)])
 
 
 def check_num_words(num_words: int) -> None:
@@ -219,13 +203,12 @@ def _grow(words: Ints, num_words: int, split: Split) -> Tree:
 def _join(trees: list[Tree]) -> Tree:
     if len(trees) == 1:
         return trees[0]
-    left, right = _join(trees[: (len(trees) + 1) // 2]), _join(trees[(len(trees) + 1) // 2 :])
-    shifted, shift = [], 1
-    for tree in (left, right):
-        shifted.append(np.where(tree.children >= 0, tree.children + shift, tree.children))
-        shift += len(tree.children)
-    root = np.array([[1, 1 + len(left.children)]], np.int32)
-    return Tree(np.concatenate([root, *shifted]), left.num_words)
+    half = (len(trees) + 1) // 2
+    left, right = _join(trees[:half]).children, _join(trees[half:]).children
+    root = np.array([[1, 1 + len(left)]], np.int32)
+    left = np.where(left >= 0, left + 1, left)
+    right = np.where(right >= 0, right + 1 + len(left), right)
+    return Tree(np.concatenate([root, left, right]), trees[0].num_words)
 
 
 def _ranks(sizes: Ints) -> Ints:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -15,7 +15,7 @@ from jax import Array
 from jaxfit.errors import UserError, suggestion
 from jaxfit.recipe import option
 from jaxfit.run_dir.metadata import read_info
-from jaxlm.contract import HasTree, Structure
+from jaxlm.contract import Structure
 from jaxlm.data.contexts import Text, gather_contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import load
@@ -74,12 +74,8 @@ def origin(options: TreeOptions) -> dict[str, Any]:
     """Return what determines a tree that is built, besides corpus and seed; {} for one from a file."""
     if options.tree not in RULES:
         return {}
-    bootstrap = None if options.bootstrap is None else fingerprint(Path(options.bootstrap))
-    built = {
-        "kind": options.tree, "epsilon": options.epsilon, "copies": options.copies,
-        "replicate": options.replicate, "bootstrap": bootstrap,
-    }  # fmt: skip
-    return {"tree built": built}
+    built = asdict(options) | {"bootstrap": options.bootstrap and fingerprint(Path(options.bootstrap))}
+    return {"tree built": {"kind": built.pop("tree"), **built}}
 
 
 def fingerprint(directory: Path) -> str:
@@ -102,17 +98,12 @@ def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) 
         path = Path(options.tree)
         tree = tree_file.load(path / FILE if (path / FILE).exists() else path, num_words)
     else:
-        learned = options.tree not in UNLEARNED and options.bootstrap is not None
+        learned = options.bootstrap is not None and options.tree not in UNLEARNED
+        features = word_features(corpus, counts, Path(str(options.bootstrap))) if learned else None
         tree = trees.build(
-            options.tree,  # type: ignore[arg-type]
-            key,
-            num_words=num_words,
-            features=word_features(corpus, Path(str(options.bootstrap))) if learned else None,
-            counts=counts,
-            epsilon=options.epsilon,
-            copies=options.copies,
-            replicate=options.replicate,
-        )
+            options.tree, key, num_words=num_words, features=features, counts=counts,  # type: ignore[arg-type]
+            epsilon=options.epsilon, copies=options.copies, replicate=options.replicate,
+        )  # fmt: skip
     return by_visits(tree, counts, num_hot(len(tree.children), num_words))
 
 
@@ -125,27 +116,19 @@ def stand_in(options: TreeOptions, num_words: int, counts: np.ndarray) -> Tree:
     return by_visits(tree, counts, num_hot(len(tree.children), num_words))
 
 
-def word_features(corpus: Corpus, bootstrap: Path) -> np.ndarray:
+def word_features(corpus: Corpus, counts: np.ndarray, bootstrap: Path) -> np.ndarray:
     """Average predicted feature vectors [N_w, N_f] under a trained model (§4.4), over the training text."""
     model = load(bootstrap)
     if model.record.structure is not TREE or model.vocabulary.words != corpus.vocabulary.words:
         raise UserError("not an hlbl over this vocabulary", bootstrap, "give the folder of one trained on this text")
     assert model.texts is not None
     text = model.texts(corpus.train).text
-    return average_features(*average_predicted(model.params, text, model.config, corpus.train))
-
-
-def average_predicted(params: Any, text: Text, config: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each word the sum of r̂ over the contexts it follows, [N_w, N_f], and their number, [N_w] (§4.4).
-
-    text: of the events `ids`, int32 [events].
-    """
-    sums = _predicted_sums(params.R, params.C, text, config)
-    return np.asarray(sums), np.bincount(ids, minlength=config.num_words)
+    return average_features(np.asarray(predicted_sums(model.params.R, model.params.C, text, model.config)), counts)
 
 
 @partial(jax.jit, static_argnames="config")
-def _predicted_sums(R: Array, C: Array, text: Text, config: Any) -> Array:
+def predicted_sums(R: Array, C: Array, text: Text, config: Any) -> Array:
+    """For each word the sum of r̂ over the contexts it follows, [N_w, N_f] (§4.4)."""
     size = text.events
 
     def step(i: Array, sums: Array) -> Array:
@@ -156,10 +139,6 @@ def _predicted_sums(R: Array, C: Array, text: Text, config: Any) -> Array:
 
     zeros = jnp.zeros((config.num_words, config.num_features))
     return jax.lax.fori_loop(0, -(-size // BLOCK), step, zeros)
-
-
-def _load(directory: Path, num_words: int) -> Tree:
-    return tree_file.load(directory / FILE, num_words)
 
 
 TREE = Structure(
@@ -173,7 +152,6 @@ TREE = Structure(
     arrays=lambda tree: tree.children,
     sha256=lambda tree: hashlib.sha256(tree.children.tobytes()).hexdigest(),
     save=lambda tree, directory: tree_file.save(tree, directory / FILE),
-    load=_load,
+    load=lambda directory, num_words: tree_file.load(directory / FILE, num_words),
     stand_in=stand_in,
 )
-HAS_TREE = HasTree(lambda tree: tree)

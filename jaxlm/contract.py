@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class BySGD:
     """Fitting by the engine (`jaxfit.fit`), on minibatches of the training text.
 
-    The functions of a model with a `Structure` take the structure as one more argument, the last.
+    `init` and `texts` of a model with a `Structure` take the structure as one more argument, the last.
 
     Attributes:
         parameters: the names of the parameters, as in "R" or "dense/kernel", which recipes give rates and decays by.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jaxfit.errors import UserError
 from jaxfit.run_dir import metadata
 from jaxlm import models
-from jaxlm.contract import ByCounting, BySGD, LanguageModel
+from jaxlm.contract import ByCounting, LanguageModel
 from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import Model, Trained, write_vocabulary
 
@@ -50,26 +50,23 @@ def train(
         UserError: another model is in the folder, or this one and `run.resume` is not set; data, options or recipe
             that the model cannot be trained with; a loss that is not finite; a full disk.
     """
-    record, directory = models.get(name), Path(directory)
+    record, directory, config = models.get(name), Path(directory), config or {}
     if isinstance(record.fitting, ByCounting):
-        return _count(record, corpus, directory, config or {})
-    if not isinstance(record.fitting, BySGD):
-        raise UserError(f"a model {name} cannot be trained here", directory, "it can only be read")
+        return _count(record, record.fitting, corpus, directory, config)
     from jaxlm.train_by_sgd import fit
 
-    overrides = dict(config or {})
     if isinstance(recipe, str):
         if recipe not in record.recipes:
             raise UserError(f"{name} has no recipe {recipe!r}", do=f"choose from {', '.join(record.recipes)}")
         recipe, own = record.recipes[recipe]
-        overrides = {**own, **overrides}
-    return fit(record, corpus, directory, recipe=recipe, config=overrides, structure=structure, seed=seed, run=run)
+        config = {**own, **config}
+    return fit(record, corpus, directory, recipe=recipe, config=config, structure=structure, seed=seed, run=run)
 
 
-def _count(record: LanguageModel, corpus: Corpus, directory: Path, overrides: Mapping[str, Any]) -> Trained:
+def _count(
+    record: LanguageModel, fitting: ByCounting, corpus: Corpus, directory: Path, overrides: Mapping[str, Any]
+) -> Trained:
     """Estimate a model by counting."""
-    fitting = record.fitting
-    assert isinstance(fitting, ByCounting)
     if metadata.begun(directory) or (directory / metadata.CONFIG).exists():
         raise UserError("another model is there", directory, "choose another --out")
     vocabulary = corpus.vocabulary

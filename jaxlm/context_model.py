@@ -1,8 +1,6 @@
-"""What models share that predict the next word from a fixed number of words before it.
+"""What models share that predict the next word from a fixed number of words before it: their data and predictions.
 
-Such a model's Config has `num_words`, `context_size` and `across_lines` (whether contexts run on across line ends),
-its program reads a `Text`, and it has a pure function log_prob(params, context, config) -> [N_w], nats. From these
-follow its data and its predictions.
+Such a model's Config has `num_words`, `context_size` and `across_lines` (whether contexts run on across line ends).
 """
 
 from __future__ import annotations

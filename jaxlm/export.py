@@ -1,4 +1,7 @@
-"""Models as other programs read them: word2vec text, safetensors, ARPA."""
+"""Models as other programs read them: word2vec text, safetensors, ARPA.
+
+A UserError says that a model does not have what a form of file needs, or that the file cannot be written.
+"""
 
 import json
 from collections.abc import Callable
@@ -14,11 +17,7 @@ from jaxlm.trained_model import Model, named_arrays
 
 
 def word2vec(model: Model, path: Path) -> None:
-    """Write word vectors as text: a line `N_w N_f`, then for each word its name and features (gensim, fastText).
-
-    Raises:
-        UserError: the model has no word vectors; the file cannot be written.
-    """
+    """Write word vectors as text: a line `N_w N_f`, then for each word its name and features (gensim, fastText)."""
     vectors = np.asarray(model.require(Embeds, "word2vec", path).vectors(model.params))
     with replacing(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n")
@@ -27,12 +26,9 @@ def word2vec(model: Model, path: Path) -> None:
 
 
 def safetensors(model: Model, path: Path) -> None:
-    """Write all parameters by name, and the structure of a model that has one, with configuration and words.
+    """Write all parameters by name, and the structure of a model that has one.
 
-    The words are metadata, a JSON list in the order of ids.
-
-    Raises:
-        UserError: the model's parameters are no arrays; the file cannot be written.
+    The configuration and the words, a JSON list in the order of ids, are metadata.
     """
     if not isinstance(model.record.fitting, BySGD):
         able = ", ".join(models.having(lambda other: isinstance(other.fitting, BySGD)))
@@ -54,11 +50,7 @@ def safetensors(model: Model, path: Path) -> None:
 
 
 def arpa_file(model: Model, path: Path) -> None:
-    """Write n-grams as an ARPA file, gzipped if its name ends in `.gz`.
-
-    Raises:
-        UserError: the model has no n-grams; the file cannot be written.
-    """
+    """Write n-grams as an ARPA file, gzipped if its name ends in `.gz`."""
     from jaxlm.ngram import arpa
 
     model.require(HasNGrams, "an ARPA file", path)

@@ -38,8 +38,7 @@ def _store(pieces: Iterator[np.ndarray], path: Source | None, memory: int = 0) -
         if path is not None and events > memory:
             break
     else:
-        if path is None or memory:
-            return np.concatenate(held)
+        return np.concatenate(held)
     try:
         with open(path, "wb") as f:
             for piece in itertools.chain(held, pieces):

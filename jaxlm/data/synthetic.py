@@ -38,14 +38,9 @@ def language(key: jax.Array, num_words: int, num_features: int, context_size: in
 
 
 def log_prob(model: Language, context: jax.Array) -> jax.Array:
-    """Return the log-distribution of the next word: log softmax(R r̂ + b), r̂ = Σ_i C_i r_{w_i} (Eq. 3.16-3.17).
+    """Return the log-distribution of the next word, log softmax(R r̂ + b), r̂ = Σ_i C_i r_{w_i} (Eq. 3.16-3.17).
 
-    Args:
-        model: the planted model.
-        context: int32 [c], oldest first.
-
-    Returns:
-        float32 [N_w].
+    context: int32 [c], oldest first. Returns float32 [N_w].
     """
     predicted = jnp.sum(model.C * model.R[context], axis=0)
     return jax.nn.log_softmax(model.R @ predicted + model.b)
@@ -53,11 +48,7 @@ def log_prob(model: Language, context: jax.Array) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnums=2)
 def draw(key: jax.Array, model: Language, events: int) -> tuple[jax.Array, jax.Array]:
-    """Draw a text, beginning after a context of line ends.
-
-    Returns:
-        ids, int32 [events], and their log-probabilities under the model, float32 [events].
-    """
+    """Draw a text that begins after a context of line ends: ids, and their log-probabilities, float32; [events]."""
 
     def step(context: jax.Array, number: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         log_p = log_prob(model, context)
@@ -76,13 +67,11 @@ def planted(
     context_size: int = 2,
     strength: float = 1.5,
 ) -> tuple[Corpus, Language]:
-    """Draw training, validation and test text from one planted model.
+    """Draw training, validation and test text from one planted model, and return the model as well.
 
     Each text begins after a context of line ends, and contexts continue across line ends. Each has at most the
-    given number of events and ends with a line end. The vocabulary holds all words, drawn or not.
-
-    Returns:
-        the corpus, with the true log-probability of each test event in nats, and the model.
+    given number of events and ends with a line end. The vocabulary holds all words, drawn or not. The corpus has the
+    true log-probability of each test event, in nats.
     """
     model_key, *keys = jax.random.split(key, 4)
     model = language(model_key, num_words, num_features, context_size, strength)
@@ -100,8 +89,10 @@ def planted(
     order = np.argsort(new_id)
     train, valid, test = new_id[train], new_id[valid], new_id[test]
     sha256 = hashlib.sha256(b"\0".join(x.astype("<i4").tobytes() for x in (train, valid, test))).hexdigest()
-    note = f"drawn from a planted LBL of {num_words} words, {num_features} features, context {context_size}"
-    note += "; true test perplexity known"
+    note = (
+        f"drawn from a planted LBL of {num_words} words, {num_features} features, context {context_size}; "
+        "true test perplexity known"
+    )
     corpus = Corpus("planted", train, valid, test, vocabulary, sha256, note, truth)
     R, _, b = jax.device_get(model)
     return corpus, Language(jnp.asarray(R[order]), model.C, jnp.asarray(b[order]))

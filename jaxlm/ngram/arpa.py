@@ -30,10 +30,8 @@ def write(model: NGram, words: Sequence[str], path: Path) -> None:
     """Write a model as an ARPA file, gzipped if the name ends in `.gz`; `words` are in the order of their ids.
 
     Raises:
-        UserError: if an ARPA file cannot represent one of the words, or the file cannot be written.
+        UserError: an ARPA file cannot represent one of the words, or the file cannot be written.
     """
-    if len(words) != model.vocab_size:
-        raise ValueError(f"{len(words)} words for a model of {model.vocab_size}")
     for word in words:
         encoded = word.encode()
         if encoded in (BEGIN, END) or encoded.split() != [encoded]:
@@ -81,7 +79,7 @@ def read(path: Path) -> tuple[NGram, tuple[str, ...]]:
     order, but the history of each must be in the file, as in files of SRILM and KenLM.
 
     Raises:
-        UserError: if the file cannot be read, or is not a complete and consistent model; it names the line.
+        UserError: the file cannot be read, or is not a complete and consistent model; it names the line.
     """
     with open_bytes(path) as file:
         return _Reader(path, file).model()

@@ -1,13 +1,10 @@
-"""Counts of n-grams of orders 1 to 9, by sorting packed ids.
+"""Counts of n-grams of orders 1 to 9, by sorting packed ids; in NumPy, since JAX has no 64-bit integers by default.
 
 An n-gram is stored as one 64-bit key: `id of its first n-1 words * (N_w + 1) + last word`, where the id of an
 n-gram is its rank among the sorted keys of its order. So a key fits 64 bits for all orders and for all vocabularies
 that fit memory, the n-grams of one history are adjacent, and `searchsorted` finds many n-grams at once.
 
-Each line is a sentence: its first history is `<s>` (with id `N_w`, never predicted), and `<eos>` is predicted like a
-word.
-
-NumPy is used rather than JAX, which has no 64-bit integers by default.
+Each line is a sentence: its first history is `<s>` (id `N_w`, never predicted); `<eos>` is predicted like a word.
 """
 
 from itertools import pairwise

@@ -6,9 +6,7 @@ log-probability, and the log-weight for backing off from it as a history:
     log P(w | h) = log_prob[h w]                       if h w is in the table
                  = log_backoff[h] + log P(w | h')      otherwise (weight 0 if h is not in the table),
 
-where h' is h without its oldest word (Katz 1987).
-
-NumPy in float64 is used rather than JAX: a query consists of binary searches over 64-bit keys.
+where h' is h without its oldest word (Katz 1987). A query consists of binary searches over 64-bit keys, in NumPy.
 """
 
 import zipfile

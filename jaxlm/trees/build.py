@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxfit.errors import UserError
-from jaxlm.trees.clustering import log_odds, spread
+from jaxlm.trees.clustering import log_odds, segment_sum, spread
 from jaxlm.trees.paths import Tree, levels, renumbered
 
 Ints = NDArray[np.integer]
@@ -24,14 +24,12 @@ MAX_MEAN_CODES = 8  # with more codes per word, no word is put on both sides; AD
 
 def random_tree(key: jax.Array, num_words: int) -> Tree:
     """Build the tree RANDOM: permute the words, put the first half to the left, and recurse (Mnih 2010, §4.4)."""
-    check_num_words(num_words)
-    order = np.asarray(jax.random.permutation(key, num_words))
 
     def first_half(level: int, words: Ints, sizes: Ints, leaves: int) -> tuple:
         left = _ranks(sizes) < spread((sizes + 1) // 2, sizes)
         return left, ~left
 
-    return _grow(order, num_words, first_half)
+    return _grow(np.asarray(jax.random.permutation(key, num_words)), first_half)
 
 
 def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon: float = 0.0) -> Tree:
@@ -57,7 +55,6 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
     """
     features = np.asarray(features)
     num_words = len(features)
-    check_num_words(num_words)
     if not 0 <= epsilon < 0.5:
         raise UserError(f"epsilon is {epsilon}", do="give at least 0 and less than 0.5")
     if not np.isfinite(features).all():
@@ -84,12 +81,11 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
         full = len(words) + leaves > MAX_MEAN_CODES * num_words
         both = (np.abs(odds) < band) & (not full)
         left, right = left | both, ~left | both
-        starts = np.cumsum(sizes) - sizes
-        on_left, on_right = (np.add.reduceat(side.astype(np.int64), starts) for side in (left, right))
+        on_left, on_right = (segment_sum(side.astype(np.int64), sizes) for side in (left, right))
         shrinks = spread((on_left < sizes) & (on_right < sizes), sizes)
         return np.where(shrinks, left, balanced), np.where(shrinks, right, ~balanced)
 
-    return _grow(np.arange(num_words), num_words, split)
+    return _grow(np.arange(num_words), split)
 
 
 def huffman(counts: Ints) -> Tree:
@@ -99,7 +95,7 @@ def huffman(counts: Ints) -> Tree:
     of all optimal trees. Source: Huffman 1952; not in the thesis, whose trees depend on word features.
     """
     num_words = len(counts)
-    check_num_words(num_words)
+    _check_num_words(num_words)
     children = np.empty((num_words - 1, 2), np.int32)
     # weight, age rank, child: of equal weights the oldest comes first
     subtrees = [(count, word, ~word) for word, count in enumerate(np.asarray(counts).tolist())]
@@ -170,21 +166,22 @@ def build(
     return join([one(jax.random.fold_in(key, copy)) for copy in range(copies)])
 
 
-def check_num_words(num_words: int) -> None:
-    """Raise a UserError for a vocabulary of fewer than two words."""
+def _check_num_words(num_words: int) -> None:
     if num_words < 2:
         what = f"a tree needs at least 2 words, and the vocabulary has {num_words}"
         raise UserError(what, do="train on a larger text")
 
 
-def _grow(words: Ints, num_words: int, split: Split) -> Tree:
-    """Split sets of words level by level until each holds one word and becomes a leaf.
+def _grow(words: Ints, split: Split) -> Tree:
+    """Split sets of words, at first all words, level by level until each holds one word and becomes a leaf.
 
     `split(level, words, sizes, leaves)` is given all sets of a level, concatenated, and the number of leaves so far;
     it returns which words go left and which right. Each side gets at least one and not all words of a set.
     """
+    num_words = len(words)
+    _check_num_words(num_words)
     nodes, num_nodes, leaves, level = [], 1, 0, 0
-    sizes = np.array([len(words)])
+    sizes = np.array([num_words])
     while len(sizes):
         left, right = split(level, words, sizes, leaves)
         node = np.repeat(np.arange(len(sizes)), sizes)

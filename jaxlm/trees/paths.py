@@ -47,8 +47,8 @@ class Statistics(NamedTuple):
 def levels(tree: Tree) -> list[NDArray[np.int32]]:
     """Return the ids of the nodes at depth 0, 1, …, each level from left to right."""
     result = [np.zeros(1, np.int32)]
-    while len(below := tree.children[result[-1]].ravel()) and (below >= 0).any():
-        result.append(below[below >= 0])
+    while (children := tree.children[result[-1]].ravel()).max() >= 0:
+        result.append(children[children >= 0])
     return result
 
 

@@ -13,6 +13,7 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir.atomic import replacing
 from jaxlm import models
 from jaxlm.contract import BySGD, Embeds, HasNGrams
+from jaxlm.ngram import arpa
 from jaxlm.trained_model import Model, named_arrays
 
 
@@ -51,8 +52,6 @@ def safetensors(model: Model, path: Path) -> None:
 
 def arpa_file(model: Model, path: Path) -> None:
     """Write n-grams as an ARPA file, gzipped if its name ends in `.gz`."""
-    from jaxlm.ngram import arpa
-
     model.require(HasNGrams, "an ARPA file", path)
     arpa.write(model.params, model.vocabulary.words, path)
 

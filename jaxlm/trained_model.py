@@ -34,6 +34,7 @@ from jaxlm.contract import (
     structure_argument,
 )
 from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.ngram import arpa
 
 if TYPE_CHECKING:
     from jaxfit.fit import Fitted
@@ -175,8 +176,6 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     """
     directory = Path(directory)
     if directory.is_file():
-        from jaxlm.ngram import arpa
-
         params, words = arpa.read(directory)
         return Model(arpa.MODEL, Vocabulary(words), arpa.MODEL.config(), params, {"model": arpa.MODEL.name})
     info = read_info(directory)

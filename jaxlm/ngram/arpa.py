@@ -189,15 +189,12 @@ class _Reader:
     def keys(self, grams: list[list[bytes]]) -> NDArray[np.int64]:
         """Return the keys of the n-grams read last, of order 2 or more."""
         columns = [[self.ids.get(word, -1) for word in column] for column in zip(*grams, strict=True)]
-        keys = np.array(columns[0], np.int64)
-        missing = keys < 0
-        for table, column in zip(self.tables, columns[1:], strict=True):
-            word = np.array(column, np.int64)
-            history = find(table.keys, np.where(missing, -1, keys))
-            missing |= (history < 0) | (word < 0)
-            keys = history * len(self.ids) + word
-        if np.any(missing):
-            row = int(np.argmax(missing))
+        keys, *words = np.array(columns, np.int64)
+        for table, word in zip(self.tables, words, strict=True):
+            history = find(table.keys, keys)
+            keys = np.where((history < 0) | (word < 0), -1, history * len(self.ids) + word)
+        if np.any(keys < 0):
+            row = int(np.argmax(keys < 0))
             gram = _shown(b" ".join(grams[row]))
             number = self.number - len(grams) + 1 + row
             raise self.error(f"the file lacks a word or the history of {gram}", number)

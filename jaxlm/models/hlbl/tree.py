@@ -27,7 +27,7 @@ from jaxlm.trees.paths import Tree
 
 FILE = "tree.npz"
 RULES = get_args(trees.Kind)
-UNLEARNED = ("random", "huffman")  # trees that need no word features
+LEARNED = get_args(trees.Rule)  # from word features
 BLOCK = 1000  # examples at a time
 # Random trees of so many copies have the mean code length that Table 4.3 reports for learned trees of (ε, copies).
 STAND_INS = {(0.25, 1): 2, (0.4, 1): 2, (0.4, 2): 5, (0.4, 4): 10}
@@ -87,8 +87,7 @@ def fingerprint(directory: Path) -> str:
 
 def first_stage(options: TreeOptions) -> TreeOptions | None:
     """Return the tree of the model whose word features this tree is built from: a random one (§4.4)."""
-    learned = options.tree in RULES and options.tree not in UNLEARNED
-    return TreeOptions("random") if learned and options.bootstrap is None else None
+    return TreeOptions("random") if options.tree in LEARNED and options.bootstrap is None else None
 
 
 def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) -> Tree:
@@ -98,7 +97,7 @@ def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) 
         path = Path(options.tree)
         tree = tree_file.load(path / FILE if (path / FILE).exists() else path, num_words)
     else:
-        learned = options.bootstrap is not None and options.tree not in UNLEARNED
+        learned = options.bootstrap is not None and options.tree in LEARNED
         features = word_features(corpus, counts, Path(str(options.bootstrap))) if learned else None
         tree = trees.build(
             options.tree, key, num_words=num_words, features=features, counts=counts,  # type: ignore[arg-type]
@@ -110,7 +109,7 @@ def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) 
 def stand_in(options: TreeOptions, num_words: int, counts: np.ndarray) -> Tree:
     """Return a random tree with about as many nodes and decisions a word as the tree that `build` would give."""
     copies = options.copies
-    if options.tree not in UNLEARNED:
+    if options.tree in LEARNED:
         copies = STAND_INS.get((options.epsilon, options.copies), copies)
     tree = trees.build("random", jax.random.key(0), num_words=num_words, copies=copies)
     return by_visits(tree, counts, num_hot(len(tree.children), num_words))

@@ -26,7 +26,7 @@ class Encoded(NamedTuple):
     unknown: int  # number of words outside the vocabulary (a literal `<unk>` is not one)
 
 
-def _store(pieces: Iterator[np.ndarray], path: Source | None, memory: int = 0) -> np.ndarray:
+def _store(pieces: Iterator[np.ndarray], path: Source | None, memory: int) -> np.ndarray:
     """Collect ids in memory or, given a path, in a memory-mapped file of little-endian int32.
 
     With a path, a text of at most `memory` events stays in memory; the length is known only once it is read.

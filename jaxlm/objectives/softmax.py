@@ -55,8 +55,8 @@ def _sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array) -> Arra
     return weight @ log_normalizer(R, b, r_hat)
 
 
-def _varying_alike(*arrays: Array, like: Array | None = None) -> list[Array]:
-    """Return arrays that vary over all axes of a user's `shard_map` over which any of them, or `like`, does.
+def _varying_alike(*arrays: Array) -> list[Array]:
+    """Return the arrays, so that all vary over the axes of a user's `shard_map` over which any of them does.
 
     What is differentiated by hand, and what a loop carries, must agree in that; JAX adds up the gradients of
     replicated parameters. Elsewhere they are as given.
@@ -66,7 +66,7 @@ def _varying_alike(*arrays: Array, like: Array | None = None) -> list[Array]:
         kind = jax.typeof(x)
         return getattr(getattr(kind, "mat", kind), "varying", getattr(kind, "vma", frozenset()))
 
-    every = frozenset().union(*map(axes, arrays), frozenset() if like is None else axes(like))
+    every = frozenset().union(*map(axes, arrays))
     missing = [tuple(every - axes(x)) for x in arrays]
     return [lax.pcast(x, m, to="varying") if m else x for x, m in zip(arrays, missing, strict=True)]
 
@@ -94,7 +94,7 @@ def _forward(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple[Array, tu
         dR_b = dR_b + e.T @ (x_1 * (w[:, None] / Z))
         return dR_b, (sums[:, :D] * (w[:, None] / Z), (top + jnp.log(Z))[:, 0])
 
-    (zeros,) = _varying_alike(jnp.zeros_like(R_b), like=R_b)
+    zeros, _ = _varying_alike(jnp.zeros_like(R_b), R_b)
     dR_b, (dr_hat, log_Z) = lax.scan(block, zeros, (_blocks(r_hat, rows), _blocks(weight, rows)))
     log_Z = log_Z.reshape(-1)[:B]
     return weight @ log_Z, (dR_b[:, :D], dR_b[:, D], dr_hat.reshape(-1, D)[:B], log_Z)

@@ -1,8 +1,6 @@
-"""What models share that predict the next word from a fixed number of words before it.
+"""What models share that predict the next word from a fixed number of words before it: their data and predictions.
 
-Such a model's Config has `num_words`, `context_size` and `across_lines` (whether contexts run on across line ends),
-its program reads a `Text`, and it has a pure function log_prob(params, context, config) -> [N_w], nats. From these
-follow its data and its predictions.
+Such a model's Config has `num_words`, `context_size` and `across_lines` (whether contexts run on across line ends).
 """
 
 from __future__ import annotations
@@ -71,32 +69,21 @@ def examples(ids: np.ndarray, context_size: int, eos: int, across_lines: bool = 
 
 
 def predicts_from_context(log_prob: Callable[..., jax.Array]) -> PredictsWords:
-    """Return the capability to predict words, from a model's pure functions.
+    """Return the capability to predict words; events are scored by the model's program.
 
-    Args:
-        log_prob: (params, context: int32 [c], oldest first, config) -> [N_w], nats; the arrays of a model's structure
-            come as one more argument. It is compiled once for all models of equal config and sizes. Events are
-            scored by the model's program.
+    log_prob: (params, context: int32 [c], oldest first, config) -> [N_w], nats; the array of a model's structure comes
+    as one more argument. It is compiled once for all models of equal config and sizes.
     """
     compiled = jax.jit(log_prob, static_argnums=2)
 
     def of_history(model: Model, history: np.ndarray) -> np.ndarray:
-        return np.asarray(compiled(model.params, _last(model, history), model.config, *arrays(model)))
+        padded = np.concatenate([np.full(model.config.context_size, model.vocabulary.eos, np.int32), history])
+        context = jnp.asarray(padded[len(history) :], jnp.int32)
+        structure = model.record.structure
+        built = () if structure is None else (jnp.asarray(structure.arrays(model.structure)),)
+        return np.asarray(compiled(model.params, context, model.config, *built))
 
     return PredictsWords(of_history, _score_events)
-
-
-def arrays(model: Model) -> tuple[Any, ...]:
-    """Return what a model's pure functions take of its structure, as further arguments."""
-    structure = model.record.structure
-    return () if structure is None else (jax.tree.map(jnp.asarray, structure.arrays(model.structure)),)
-
-
-def _last(model: Model, history: np.ndarray) -> jax.Array:
-    """Return the last words of a history, line ends before its beginning: int32 [context_size]."""
-    size = model.config.context_size
-    padded = np.concatenate([np.full(size, model.vocabulary.eos, np.int32), history])
-    return jnp.asarray(padded[len(history) :], jnp.int32)
 
 
 def _score_events(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:

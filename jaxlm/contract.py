@@ -22,15 +22,13 @@ from jaxfit.registry import Record
 if TYPE_CHECKING:
     from jaxfit.program import Program
     from jaxlm.data.corpus import Corpus
-    from jaxlm.ngram.model import NGram
-    from jaxlm.trees.paths import Tree
 
 
 @dataclass(frozen=True, kw_only=True)
 class BySGD:
     """Fitting by the engine (`jaxfit.fit`), on minibatches of the training text.
 
-    The functions of a model with a `Structure` take the structure as one more argument, the last.
+    `init` and `texts` of a model with a `Structure` take the structure as one more argument, the last.
 
     Attributes:
         parameters: the names of the parameters, as in "R" or "dense/kernel", which recipes give rates and decays by.
@@ -123,18 +121,14 @@ class Embeds:
 
 @dataclass(frozen=True)
 class HasNGrams:
-    """The model is a table of back-off n-grams; table: params -> NGram."""
-
-    table: Callable[[Any], NGram]
+    """The model's parameters are a `jaxlm.ngram.model.NGram`."""
 
     offers: ClassVar[str] = "n-grams (export --format arpa)"
 
 
 @dataclass(frozen=True)
 class HasTree:
-    """The model's words are the leaves of a binary tree; tree: structure -> Tree."""
-
-    tree: Callable[[Any], Tree]
+    """The model's structure is a `jaxlm.trees.paths.Tree`, whose leaves are its words."""
 
     offers: ClassVar[str] = "a tree over words (tree)"
 
@@ -156,15 +150,14 @@ class LanguageModel(Record):
         """The fields of Config that the data decide: those without a default."""
         return tuple(f.name for f in fields(self.config) if f.default is f.default_factory is MISSING)
 
-    def configure(self, num_words: int, structure: Any, overrides: Mapping[str, Any]) -> Any:
-        """Return the Config for a vocabulary of `num_words` words, over a structure if the model has one.
-
-        Raises:
-            UserError: an override is of no field that can be chosen.
-        """
+    def decided(self, num_words: int, structure: Any) -> dict[str, int]:
+        """Return the fields of Config that a vocabulary of `num_words` words, and a structure, determine."""
         decided = {"num_words": num_words} if "num_words" in self.fields_from_data else {}
-        if self.structure is not None:
-            decided |= self.structure.fields(structure)
+        return decided if self.structure is None else decided | self.structure.fields(structure)
+
+    def configure(self, num_words: int, structure: Any, overrides: Mapping[str, Any]) -> Any:
+        """Return the Config over these data; raises UserError where an override is of no field that can be chosen."""
+        decided = self.decided(num_words, structure)
         require_fields(overrides, (f.name for f in fields(self.config) if f.name not in decided))
         return self.config(**decided, **overrides)
 

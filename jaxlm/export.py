@@ -1,4 +1,7 @@
-"""Models as other programs read them: word2vec text, safetensors, ARPA."""
+"""Models as other programs read them: word2vec text, safetensors, ARPA.
+
+A UserError says that a model does not have what a form of file needs, or that the file cannot be written.
+"""
 
 import json
 from collections.abc import Callable
@@ -11,15 +14,12 @@ from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.atomic import replacing
 from jaxlm import models
 from jaxlm.contract import BySGD, Embeds, HasNGrams
+from jaxlm.ngram import arpa
 from jaxlm.trained_model import Model
 
 
 def word2vec(model: Model, path: Path) -> None:
-    """Write word vectors as text: a line `N_w N_f`, then for each word its name and features (gensim, fastText).
-
-    Raises:
-        UserError: the model has no word vectors; the file cannot be written.
-    """
+    """Write word vectors as text: a line `N_w N_f`, then for each word its name and features (gensim, fastText)."""
     vectors = np.asarray(model.require(Embeds, "word2vec", path).vectors(model.params))
     with replacing(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as file:
         file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n")
@@ -28,12 +28,9 @@ def word2vec(model: Model, path: Path) -> None:
 
 
 def safetensors(model: Model, path: Path) -> None:
-    """Write all parameters by name, and the structure of a model that has one, with configuration and words.
+    """Write all parameters by name, and the structure of a model that has one.
 
-    The words are metadata, a JSON list in the order of ids.
-
-    Raises:
-        UserError: the model's parameters are no arrays; the file cannot be written.
+    The configuration and the words, a JSON list in the order of ids, are metadata.
     """
     if not isinstance(model.record.fitting, BySGD):
         able = ", ".join(models.having(lambda other: isinstance(other.fitting, BySGD)))
@@ -55,15 +52,9 @@ def safetensors(model: Model, path: Path) -> None:
 
 
 def arpa_file(model: Model, path: Path) -> None:
-    """Write n-grams as an ARPA file, gzipped if its name ends in `.gz`.
-
-    Raises:
-        UserError: the model has no n-grams; the file cannot be written.
-    """
-    from jaxlm.ngram import arpa
-
-    ngrams = model.require(HasNGrams, "an ARPA file", path).table(model.params)
-    arpa.write(ngrams, model.vocabulary.words, path)
+    """Write n-grams as an ARPA file, gzipped if its name ends in `.gz`."""
+    model.require(HasNGrams, "an ARPA file", path)
+    arpa.write(model.params, model.vocabulary.words, path)
 
 
 FORMATS: dict[str, Callable[[Model, Path], None]] = {

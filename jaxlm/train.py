@@ -15,7 +15,7 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir import metadata
 from jaxfit.run_dir.run import Run, Trained
 from jaxlm import models
-from jaxlm.contract import ByCounting, BySGD, LanguageModel
+from jaxlm.contract import ByCounting, LanguageModel
 from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import Model, write_vocabulary
 
@@ -50,26 +50,20 @@ def train(
         UserError: another model is in the folder, or this one and `run.resume` is not set; data, options or recipe
             that the model cannot be trained with; a loss that is not finite; a full disk.
     """
-    record, directory = models.get(name), Path(directory)
+    record, directory, config = models.get(name), Path(directory), config or {}
     if isinstance(record.fitting, ByCounting):
-        return _count(record, corpus, directory, config or {})
-    if not isinstance(record.fitting, BySGD):
-        raise UserError(f"a model {name} cannot be trained here", directory, "it can only be read")
+        return _count(record, record.fitting, corpus, directory, config)
     from jaxlm.train_by_sgd import fit
 
     chosen, overrides = record.recipe(recipe) if isinstance(recipe, str) else (recipe, {})
-    return fit(
-        record, corpus, directory, recipe=chosen, config={**overrides, **(config or {})}, structure=structure,
-        seed=seed, run=run,
-    )  # fmt: skip
+    config = {**overrides, **config}
+    return fit(record, corpus, directory, recipe=chosen, config=config, structure=structure, seed=seed, run=run)
 
 
 def _count(
-    record: LanguageModel, corpus: Corpus, directory: Path, overrides: Mapping[str, Any]
+    record: LanguageModel, fitting: ByCounting, corpus: Corpus, directory: Path, overrides: Mapping[str, Any]
 ) -> Trained[Model | None]:
     """Estimate a model by counting."""
-    fitting = record.fitting
-    assert isinstance(fitting, ByCounting)
     metadata.require_free(directory, record.name, resume=False, resumable=False)
     vocabulary = corpus.vocabulary
     config = record.configure(len(vocabulary), None, overrides)

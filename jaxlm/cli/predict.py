@@ -51,7 +51,7 @@ def run_sample(args: argparse.Namespace) -> None:
     model = model_command.model_of(args, PredictsWords)
     lines = []
     for number in range(args.lines):
-        words, ended = sample.sentence(sample.line_generator(args.seed, number), model)
+        words, ended = sample.sentence(model, args.seed, number)
         lines.append(" ".join(words) + ("" if ended else " …"))
         print(lines[-1], flush=True)
     if args.json:

@@ -52,7 +52,8 @@ def run_neighbours(args: argparse.Namespace) -> None:
 def run_tree(args: argparse.Namespace) -> None:
     """Print statistics of the tree, and write its file."""
     model = model_command.model_of(args)
-    tree = model.require(HasTree, "tree", args.directory).tree(model.structure)
+    model.require(HasTree, "tree", args.directory)
+    tree = model.structure
     counts = model.vocabulary.counts
     found = statistics(tree, np.ones(len(model.vocabulary), np.int64) if counts is None else counts)
     if args.out:

@@ -34,7 +34,7 @@ def pad(ids: np.ndarray, context_size: int, eos: int) -> Text:
 def gather_contexts(
     text: Text, index: jax.Array, context_size: int, across_lines: bool = True
 ) -> tuple[jax.Array, jax.Array]:
-    """Gather contexts w_1..w_c, oldest word first, and the words that follow them.
+    """Gather contexts w_1..w_c, int32 [B, c], oldest word first, and the words that follow them, int32 [B].
 
     Args:
         text: the events, preceded by a context of line ends.
@@ -42,9 +42,6 @@ def gather_contexts(
         context_size: c.
         across_lines: whether contexts continue across line ends, as in the thesis; otherwise every context word
             from before the current line is `<eos>`.
-
-    Returns:
-        contexts, int32 [B, c], and words, int32 [B].
     """
     contexts = text.padded[index[:, None] + jnp.arange(context_size)[None, :]]
     if not across_lines:
@@ -54,10 +51,10 @@ def gather_contexts(
 
 
 def leave_out(ids: np.ndarray, eos: int, fold: int, folds: int) -> np.ndarray:
-    """Return a text without one of several contiguous folds of nearly equal size, cut at line ends (4.6.6).
+    """Return a text without one of several contiguous folds of nearly equal size, cut at line ends (§4.6.6).
 
     Raises:
-        UserError: if the text has too few lines for so many folds.
+        UserError: the text has too few lines for so many folds.
     """
     ends = np.concatenate([[0], np.flatnonzero(ids == eos) + 1])
     start, stop = ends[np.searchsorted(ends, [len(ids) * fold // folds, len(ids) * (fold + 1) // folds])]

@@ -21,7 +21,6 @@ class Corpus(NamedTuple):
     vocabulary: Vocabulary
     sha256: str  # identifies the data that a model is trained on
     note: str  # a description of the data, shown beside results
-    truth: np.ndarray | None = None  # float64 [events of test]: true log-probabilities, if known
     reading: Reading = Reading()  # how the text was read; text given to a trained model is read likewise
 
     def word_counts(self) -> np.ndarray:

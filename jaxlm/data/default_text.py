@@ -24,6 +24,7 @@ _MARK = re.compile(r"\*+([^\s*](?:[^*]*[^\s*])?)\*+|\"|“|”|‘|’(?!\w)|\[\
 _WORD = re.compile(r"[(]?[A-Za-z]+(?:['’-][A-Za-z]+)*[)]?[.,:;!?]*")
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!vs\.)\s+(?=[A-Z(])")
 _READING = Reading(lower=True, numbers=True, punctuation=True)
+BLOCK = 10  # neighbouring lines that go to the same of the three texts
 
 
 def sentences(text: str) -> list[str]:
@@ -47,7 +48,7 @@ def sentences(text: str) -> list[str]:
     return lines
 
 
-def prose_lines(block: int = 10) -> tuple[list[str], list[str], list[str]]:
+def prose_lines() -> tuple[list[str], list[str], list[str]]:
     """Split the lines of the prose into training (8 of 10), validation (1) and test (1), in interleaved blocks.
 
     So all three have the same mixture of topics. Only the first of equal lines is used, since some chapters
@@ -56,8 +57,8 @@ def prose_lines(block: int = 10) -> tuple[list[str], list[str], list[str]]:
     """
     lines = list(dict.fromkeys(line for topic in sorted(topics) for line in sentences(topics[topic])))
     split: tuple[list[str], list[str], list[str]] = ([], [], [])
-    for start in range(0, len(lines), block):
-        split[max(0, start // block % 10 - 7)].extend(lines[start : start + block])
+    for start in range(0, len(lines), BLOCK):
+        split[max(0, start // BLOCK % 10 - 7)].extend(lines[start : start + BLOCK])
     return split
 
 
@@ -80,13 +81,10 @@ def default(valid: Sequence[str] = (), test: Sequence[str] = (), min_count: int 
         f"no --train: the default data is used, {corpus.note}, {len(corpus.train):,} events for training, "
         f"{len(corpus.valid):,} for validation, {len(corpus.test):,} for the test"
     ]
-    unknown = {
-        name: int(np.count_nonzero(getattr(corpus, name) == corpus.vocabulary.unk))
-        for name in ("train", "valid", "test")
-    }
-    for name, files in (("valid", valid), ("test", test)):
+    unknown = {}
+    for name, files in {"train": (), "valid": valid, "test": test}.items():
+        unknown[name] = int(np.count_nonzero(getattr(corpus, name) == corpus.vocabulary.unk))
         if files:
-            text = encode(files, corpus.vocabulary, corpus.reading)
-            unknown[name] = text.unknown
-            corpus = corpus._replace(valid=text.ids) if name == "valid" else corpus._replace(test=text.ids)
+            ids, unknown[name] = encode(files, corpus.vocabulary, corpus.reading)
+            corpus = corpus._replace(**{name: ids})  # type: ignore[arg-type]
     return Texts(corpus, unknown, notes)

@@ -6,7 +6,8 @@ text is read once; its ids are stored in memory or in a memory-mapped file.
 
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,26 +26,7 @@ class Encoded(NamedTuple):
     unknown: int  # number of words outside the vocabulary (a literal `<unk>` is not one)
 
 
-class _FixedIds(dict[bytes, int]):
-    """Ids of a fixed vocabulary; all other words share one further id."""
-
-    def __missing__(self, word: bytes) -> int:
-        return self[b""]
-
-
-class _GrowingIds(dict[bytes, int]):
-    """Ids in the order of first appearance."""
-
-    def __missing__(self, word: bytes) -> int:
-        self[word] = new = len(self)
-        return new
-
-
-def _ids(words: list[bytes], table: dict[bytes, int]) -> np.ndarray:
-    return np.fromiter(map(table.__getitem__, words), np.int32, len(words))
-
-
-def _store(pieces: Iterator[np.ndarray], path: Source | None, memory: int = 0) -> np.ndarray:
+def _store(pieces: Iterator[np.ndarray], path: Source | None, memory: int) -> np.ndarray:
     """Collect ids in memory or, given a path, in a memory-mapped file of little-endian int32.
 
     With a path, a text of at most `memory` events stays in memory; the length is known only once it is read.
@@ -56,8 +38,7 @@ def _store(pieces: Iterator[np.ndarray], path: Source | None, memory: int = 0) -
         if path is not None and events > memory:
             break
     else:
-        if path is None or memory:
-            return np.concatenate(held)
+        return np.concatenate(held)
     try:
         with open(path, "wb") as f:
             for piece in itertools.chain(held, pieces):
@@ -93,23 +74,25 @@ def build(
         memory: with `out`, the number of events up to which ids still stay in memory.
 
     Raises:
-        UserError: if a file cannot be read as text, or has fewer than two distinct words.
+        UserError: a file cannot be read as text, or has fewer than two distinct words.
     """
-    table = _GrowingIds({EOS.encode(): 0})
+    table: defaultdict[bytes, int] = defaultdict(None, {EOS.encode(): 0})
+    table.default_factory = table.__len__
+    texts = (words for words, _, _ in tokens(files, reading or Reading()))
+    pieces = (np.fromiter(map(table.__getitem__, words), np.int32, len(words)) for words in texts)
     temporary = None if out is None else Path(f"{os.fspath(out)}.part")
     try:
-        ids = _store((_ids(w, table) for w, _, _ in tokens(files, reading or Reading())), temporary, memory)
+        ids = _store(pieces, temporary, memory)
         seen = np.zeros(len(table), np.int64)
         for i in range(0, len(ids), CHUNK):
             seen += np.bincount(ids[i : i + CHUNK], minlength=len(table))
-        words = [w.decode() for w in table]
-        counts = {w: int(n) for w, n in zip(words, seen, strict=True)}
+        counts = dict(zip((w.decode() for w in table), seen.tolist(), strict=True))
         if vocabulary is None:
             vocabulary = Vocabulary.from_counts(counts, size, min_count)
         else:
             vocabulary = Vocabulary.from_words(vocabulary.words, counts)
         unk = -1 if vocabulary.unk is None else vocabulary.unk
-        final_id = np.array([vocabulary.ids.get(w, unk) for w in words], np.int32)
+        final_id = np.array([vocabulary.ids.get(w, unk) for w in counts], np.int32)
         for i in range(0, len(ids), CHUNK):
             ids[i : i + CHUNK] = final_id[ids[i : i + CHUNK]]
         unknown = sum(n for w, n in counts.items() if w not in vocabulary.ids)
@@ -127,34 +110,32 @@ def encode(files: Sequence[Source], vocabulary: Vocabulary, reading: Reading | N
     """Encode files with a given vocabulary.
 
     Raises:
-        UserError: if a word is outside a vocabulary without `<unk>` (it can be given no probability), or a file
-            cannot be read as text.
+        UserError: a word is outside a vocabulary without `<unk>` (it can be given no probability), or a file cannot be
+            read as text.
     """
-    table, unknown, pieces = _table(vocabulary), 0, [np.zeros(0, np.int32)]
-    for words, path, lines in tokens(files, reading or Reading()):
-        pieces.append(_ids(words, table))
-        unknown += _replace_unknown(pieces[-1], words, vocabulary, path, lines)
-    return Encoded(np.concatenate(pieces), unknown)
+    return _encode(tokens(files, reading or Reading()), vocabulary)
 
 
 def encode_text(text: str, vocabulary: Vocabulary) -> Encoded:
     """Encode a string of lines, as `encode` does a file; the last line end may be missing."""
     words = split(text if text.endswith("\n") or not text else f"{text}\n")
-    ids = _ids(words, _table(vocabulary))
-    return Encoded(ids, _replace_unknown(ids, words, vocabulary, "the text", 0))
+    return _encode([(words, "the text", 0)], vocabulary)
 
 
-def _table(vocabulary: Vocabulary) -> _FixedIds:
-    return _FixedIds({w.encode(): i for w, i in vocabulary.ids.items()} | {b"": len(vocabulary)})
-
-
-def _replace_unknown(ids: np.ndarray, words: list[bytes], vocabulary: Vocabulary, path: str, lines: int) -> int:
-    """Replace unknown words by `<unk>` in place, and return their number."""
-    unknown = np.flatnonzero(ids == len(vocabulary))
-    if len(unknown) and vocabulary.unk is None:
-        first = unknown[0]
-        line = lines + int(np.count_nonzero(ids[:first] == vocabulary.eos)) + 1
-        do = f"train with --min-count 2 or --vocab-size, so that the model has {UNK}"
-        raise UserError(f"unknown word {words[first].decode()!r}", f"{path}, line {line}", do)
-    ids[unknown] = -1 if vocabulary.unk is None else vocabulary.unk
-    return len(unknown)
+def _encode(pieces: Iterable[tuple[list[bytes], str, int]], vocabulary: Vocabulary) -> Encoded:
+    """Encode pieces of texts as `jaxlm.data.files.tokens` yields them."""
+    table = {w.encode(): i for w, i in vocabulary.ids.items()}
+    encoded, unknown = [np.zeros(0, np.int32)], 0
+    for words, path, lines in pieces:
+        ids = np.fromiter(map(table.get, words, itertools.repeat(-1)), np.int32, len(words))
+        outside = np.flatnonzero(ids < 0)
+        if len(outside):
+            if vocabulary.unk is None:
+                first = outside[0]
+                line = lines + words[:first].count(EOS.encode()) + 1
+                do = f"train with --min-count 2 or --vocab-size, so that the model has {UNK}"
+                raise UserError(f"unknown word {words[first].decode()!r}", f"{path}, line {line}", do)
+            ids[outside] = vocabulary.unk
+        encoded.append(ids)
+        unknown += len(outside)
+    return Encoded(np.concatenate(encoded), unknown)

@@ -39,12 +39,10 @@ class Reading:
 
 
 def chunks(path: Source, reading: Reading) -> Iterator[str]:
-    """Read a file as preprocessed text, in pieces cut between words.
-
-    A missing line end at the end of the file is added.
+    """Read a file as preprocessed text, in pieces cut between words; a missing last line end is added.
 
     Raises:
-        UserError: as `jaxfit.cli.input_files.open_bytes`; if the encoding is unknown, or the text is not valid in it.
+        UserError: as `jaxfit.cli.input_files.open_bytes`; the encoding is unknown, or the text is not valid in it.
     """
     decoder = text_decoder(reading.encoding)
     read, pending, rest, last = 0, 0, "", ""
@@ -84,7 +82,7 @@ def tokens(files: Sequence[Source], reading: Reading) -> Iterator[tuple[list[byt
         the words of a piece, the name of its file, and the number of the file's lines before the piece.
 
     Raises:
-        UserError: as `chunks`; if `<eos>` is a word of the text.
+        UserError: as `chunks`; `<eos>` is a word of the text.
     """
     for path in files:
         lines = 0

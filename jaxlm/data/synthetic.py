@@ -38,31 +38,21 @@ def language(key: jax.Array, num_words: int, num_features: int, context_size: in
 
 
 def log_prob(model: Language, context: jax.Array) -> jax.Array:
-    """Return the log-distribution of the next word: log softmax(R r̂ + b), r̂ = Σ_i C_i r_{w_i} (Eq. 3.16-3.17).
+    """Return the log-distribution of the next word, log softmax(R r̂ + b), r̂ = Σ_i C_i r_{w_i} (Eq. 3.16-3.17).
 
-    Args:
-        model: the planted model.
-        context: int32 [c], oldest first.
-
-    Returns:
-        float32 [N_w].
+    context: int32 [c], oldest first. Returns float32 [N_w].
     """
     predicted = jnp.sum(model.C * model.R[context], axis=0)
     return jax.nn.log_softmax(model.R @ predicted + model.b)
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def draw(key: jax.Array, model: Language, events: int) -> tuple[jax.Array, jax.Array]:
-    """Draw a text, beginning after a context of line ends.
+def draw(key: jax.Array, model: Language, events: int) -> jax.Array:
+    """Draw a text that begins after a context of line ends: ids, int32 [events]."""
 
-    Returns:
-        ids, int32 [events], and their log-probabilities under the model, float32 [events].
-    """
-
-    def step(context: jax.Array, number: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        log_p = log_prob(model, context)
-        word = jax.random.categorical(jax.random.fold_in(key, number), log_p).astype(jnp.int32)
-        return jnp.concatenate([context[1:], word[None]]), (word, log_p[word])
+    def step(context: jax.Array, number: jax.Array) -> tuple[jax.Array, jax.Array]:
+        word = jax.random.categorical(jax.random.fold_in(key, number), log_prob(model, context)).astype(jnp.int32)
+        return jnp.concatenate([context[1:], word[None]]), word
 
     start = jnp.zeros(model.C.shape[0], jnp.int32)
     return jax.lax.scan(step, start, jnp.arange(events))[1]
@@ -76,22 +66,15 @@ def planted(
     context_size: int = 2,
     strength: float = 1.5,
 ) -> tuple[Corpus, Language]:
-    """Draw training, validation and test text from one planted model.
+    """Draw training, validation and test text from one planted model, and return the model as well.
 
     Each text begins after a context of line ends, and contexts continue across line ends. Each has at most the
     given number of events and ends with a line end. The vocabulary holds all words, drawn or not.
-
-    Returns:
-        the corpus, with the true log-probability of each test event in nats, and the model.
     """
     model_key, *keys = jax.random.split(key, 4)
     model = language(model_key, num_words, num_features, context_size, strength)
-    drawn = []
-    for text_key, count in zip(keys, events, strict=True):
-        ids, log_p = jax.device_get(draw(text_key, model, count))
-        length = 1 + np.flatnonzero(ids == 0)[-1]
-        drawn.append((ids[:length], log_p[:length].astype(np.float64)))
-    (train, _), (valid, _), (test, truth) = drawn
+    drawn = [np.asarray(draw(text_key, model, count)) for text_key, count in zip(keys, events, strict=True)]
+    train, valid, test = (ids[: 1 + np.flatnonzero(ids == 0)[-1]] for ids in drawn)
     width = len(str(num_words - 1))
     names = [EOS, *(f"w{i:0{width}}" for i in range(1, num_words))]
     counts = np.bincount(train, minlength=num_words)
@@ -100,8 +83,9 @@ def planted(
     order = np.argsort(new_id)
     train, valid, test = new_id[train], new_id[valid], new_id[test]
     sha256 = hashlib.sha256(b"\0".join(x.astype("<i4").tobytes() for x in (train, valid, test))).hexdigest()
-    note = f"drawn from a planted LBL of {num_words} words, {num_features} features, context {context_size}"
-    note += "; true test perplexity known"
-    corpus = Corpus("planted", train, valid, test, vocabulary, sha256, note, truth)
-    R, _, b = jax.device_get(model)
-    return corpus, Language(jnp.asarray(R[order]), model.C, jnp.asarray(b[order]))
+    note = (
+        f"drawn from a planted LBL of {num_words} words, {num_features} features, context {context_size}; "
+        "true test perplexity known"
+    )
+    corpus = Corpus("planted", train, valid, test, vocabulary, sha256, note)
+    return corpus, Language(model.R[order], model.C, model.b[order])

@@ -9,11 +9,10 @@ import numpy as np
 
 from jaxfit.errors import UserError
 from jaxlm.data.corpus import Corpus, Texts, content_sha256
-from jaxlm.data.encoding import Encoded, build, encode
+from jaxlm.data.encoding import build, encode
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 
-NONE = np.zeros(0, np.int32)
 LARGE = 1 << 26  # events; the ids of a longer training text are stored in a file, not in memory
 IDS = ".training-ids.bin"  # hidden: not a file of the model
 
@@ -33,28 +32,25 @@ def from_files(
     """Read a corpus from files, in the vocabulary of the training text.
 
     Args:
-        train: training files.
-        valid: validation files.
-        test: test files.
-        reading: encoding and preprocessing.
-        vocabulary: the words to use; None for those of the training text.
-        size: size of the vocabulary, as in `jaxlm.data.encoding.build`.
-        min_count: minimum count of a word in the vocabulary.
+        train, valid, test: names of files.
+        reading, vocabulary, size, min_count: as in `jaxlm.data.encoding.build`.
         carve: split validation text off the training text if no validation files are given.
         directory: folder for the ids of a very large training text, which are then memory-mapped.
 
     Raises:
-        UserError: as `jaxlm.data.encoding.build`; if standard input is named twice.
+        UserError: as `jaxlm.data.encoding.build`; standard input is named twice.
     """
     reading = reading or Reading()
     if [*train, *valid, *test].count("-") > 1:
         raise UserError("standard input cannot be read twice", "-", "name a file for one of them")
-    _check_files([*valid, *test])  # before the training text is read, which may take long
+    for file in [*valid, *test]:  # before the training text is read, which may take long
+        if file != "-" and not os.path.exists(file):
+            raise UserError("there is no such file", file, "check the name")
     with _ids_file(directory) as out:
         words, encoded = build(train, reading, size, min_count, vocabulary, out, LARGE)
         texts = {"train": encoded}
         for name, files in (("valid", valid), ("test", test)):
-            texts[name] = encode(files, words, reading) if files else Encoded(NONE, 0)
+            texts[name] = encode(files, words, reading)
     notes = []
     ids = {name: text.ids for name, text in texts.items()}
     unknown = {name: text.unknown for name, text in texts.items()}
@@ -70,8 +66,7 @@ def from_files(
     name = "standard input" if train[0] == "-" else Path(train[0]).name
     digest = content_sha256(ids["train"], ids["valid"], words)
     corpus = Corpus(
-        name, ids["train"], ids["valid"], ids["test"], words, digest, ", ".join(map(str, train)),
-        reading=reading,
+        name, **ids, vocabulary=words, sha256=digest, note=", ".join(map(str, train)), reading=reading
     )  # fmt: skip
     return Texts(corpus, unknown, notes)
 
@@ -83,7 +78,7 @@ def split_validation(ids: np.ndarray, eos: int, part: int = 20) -> tuple[np.ndar
     validation easier than a test on other text.
 
     Raises:
-        UserError: if the text has a single line.
+        UserError: the text has a single line.
     """
     ends = np.flatnonzero(ids == eos) + 1
     if len(ends) < 2:
@@ -109,9 +104,3 @@ def _ids_file(directory: Path | None) -> Iterator[Path | None]:
         if not existed:
             with contextlib.suppress(OSError):  # it is not empty: it holds the ids
                 directory.rmdir()
-
-
-def _check_files(files: Sequence[str]) -> None:
-    for file in files:
-        if file != "-" and not os.path.exists(file):
-            raise UserError("there is no such file", file, "check the name")

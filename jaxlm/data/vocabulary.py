@@ -36,12 +36,12 @@ class Vocabulary:
 
     @property
     def eos(self) -> int:
-        """Return the id of the line end."""
+        """The id of the line end."""
         return self.ids[EOS]
 
     @property
     def unk(self) -> int | None:
-        """Return the id of `<unk>`, which replaces words outside the vocabulary, if there is one."""
+        """The id of `<unk>`, which replaces words outside the vocabulary, if there is one."""
         return self.ids.get(UNK)
 
     @classmethod
@@ -52,7 +52,7 @@ class Vocabulary:
         an entry only if it is a word of the text.
 
         Raises:
-            UserError: if the text has fewer than two different words, or the vocabulary would have no word besides
+            UserError: the text has fewer than two different words, or the vocabulary would have no word besides
                 `<eos>` and `<unk>`.
         """
         if len(counts) - (EOS in counts) < 2:
@@ -89,7 +89,7 @@ class Vocabulary:
         """Read a file written by `save`, or a user's list of words, one per line, with or without counts.
 
         Raises:
-            UserError: if the file is empty or lacks `<eos>`, a word is a duplicate or contains white space, or a count
+            UserError: the file is empty or lacks `<eos>`, a word is a duplicate or contains white space, or a count
                 is not a whole number or missing while other words have one.
         """
         words: dict[str, int] = {}
@@ -104,11 +104,10 @@ class Vocabulary:
             if word in words:
                 what = f"duplicate word {word!r}, first on line {words[word]}"
                 raise UserError(what, where, "remove one of them")
+            if tab and not (count.isascii() and count.isdigit()):
+                raise UserError(f"invalid count {count!r}", where, "write the word, a tab and a whole number")
             words[word] = number
             if tab:
-                if not (count.isascii() and count.isdigit()):
-                    do = "write the word, a tab and a whole number"
-                    raise UserError(f"invalid count {count!r}", where, do)
                 counts.append(int(count))
         if EOS not in words:
             raise UserError(f"the vocabulary lacks the line end {EOS}", path, f"add a line {EOS}")

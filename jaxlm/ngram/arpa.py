@@ -6,6 +6,7 @@ Logarithms are to base 10. The line end `<eos>` is written as `</s>`. The unigra
 
 import gzip
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
@@ -17,9 +18,8 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.contract import LanguageModel
 from jaxlm.data.files import EOS
-from jaxlm.ngram.counted import CAPABILITIES, NoConfig
 from jaxlm.ngram.counts import MAX_ORDER
-from jaxlm.ngram.model import LOG_ZERO, NGram, Table, find
+from jaxlm.ngram.model import CAPABILITIES, LOG_ZERO, NGram, NoConfig, Table, find
 
 BEGIN, END = b"<s>", b"</s>"
 LN10 = np.log(10)
@@ -30,10 +30,8 @@ def write(model: NGram, words: Sequence[str], path: Path) -> None:
     """Write a model as an ARPA file, gzipped if the name ends in `.gz`; `words` are in the order of their ids.
 
     Raises:
-        UserError: if an ARPA file cannot represent one of the words, or the file cannot be written.
+        UserError: an ARPA file cannot represent one of the words, or the file cannot be written.
     """
-    if len(words) != model.vocab_size:
-        raise ValueError(f"{len(words)} words for a model of {model.vocab_size}")
     for word in words:
         encoded = word.encode()
         if encoded in (BEGIN, END) or encoded.split() != [encoded]:
@@ -41,13 +39,12 @@ def write(model: NGram, words: Sequence[str], path: Path) -> None:
             raise UserError(what, path, "rename it in the training text")
     names = np.array([*words, BEGIN.decode()], object)
     names[model.eos] = END.decode()
-    with replacing(path) as temporary, open(temporary, "wb") as raw:
-        if path.suffix == ".gz":
-            # without name and time, so that equal models give equal bytes
-            with gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
-                _write_sections(model, names, file)
-        else:
-            _write_sections(model, names, raw)
+    with ExitStack() as stack:
+        temporary = stack.enter_context(replacing(path))
+        file: IO[bytes] | gzip.GzipFile = stack.enter_context(open(temporary, "wb"))
+        if path.suffix == ".gz":  # without name and time, so that equal models give equal bytes
+            file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
+        _write_sections(model, names, file)
 
 
 def _write_sections(model: NGram, names: NDArray[np.object_], file: IO[bytes] | gzip.GzipFile) -> None:
@@ -82,7 +79,7 @@ def read(path: Path) -> tuple[NGram, tuple[str, ...]]:
     order, but the history of each must be in the file, as in files of SRILM and KenLM.
 
     Raises:
-        UserError: if the file cannot be read, or is not a complete and consistent model; it names the line.
+        UserError: the file cannot be read, or is not a complete and consistent model; it names the line.
     """
     with open_bytes(path) as file:
         return _Reader(path, file).model()
@@ -106,7 +103,7 @@ class _Reader:
             line = self.next_line()
         if line != b"\\end\\":
             raise self.error(f"expected \\end\\, found {_shown(line)}")
-        *names, _ = sorted(self.ids, key=self.ids.__getitem__)
+        *names, _ = self.ids  # in the order of their ids, <s> the last
         words = tuple(EOS if name == END else name.decode() for name in names)
         return NGram(len(words), words.index(EOS), tuple(self.tables)), words
 
@@ -192,15 +189,12 @@ class _Reader:
     def keys(self, grams: list[list[bytes]]) -> NDArray[np.int64]:
         """Return the keys of the n-grams read last, of order 2 or more."""
         columns = [[self.ids.get(word, -1) for word in column] for column in zip(*grams, strict=True)]
-        keys = np.array(columns[0], np.int64)
-        missing = keys < 0
-        for table, column in zip(self.tables, columns[1:], strict=True):
-            word = np.array(column, np.int64)
-            history = find(table.keys, np.where(missing, -1, keys))
-            missing |= (history < 0) | (word < 0)
-            keys = history * len(self.ids) + word
-        if np.any(missing):
-            row = int(np.argmax(missing))
+        keys, *words = np.array(columns, np.int64)
+        for table, word in zip(self.tables, words, strict=True):
+            history = find(table.keys, keys)
+            keys = np.where((history < 0) | (word < 0), -1, history * len(self.ids) + word)
+        if np.any(keys < 0):
+            row = int(np.argmax(keys < 0))
             gram = _shown(b" ".join(grams[row]))
             number = self.number - len(grams) + 1 + row
             raise self.error(f"the file lacks a word or the history of {gram}", number)

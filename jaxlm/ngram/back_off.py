@@ -22,6 +22,7 @@ zero; here it applies to all orders.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,7 @@ from numpy.typing import NDArray
 from jaxlm.ngram.counts import Grams
 from jaxlm.ngram.model import NGram, Table, log
 
-# SRILM's gtmin, the lowest count of an n-gram in the model: of unigrams, bigrams, longer n-grams
-CUT_OFFS = (1, 1, 2)
+CUT_OFF = 2  # SRILM's gtmin of trigrams and longer n-grams: those with lower counts are left out
 MIN_REST = 3e-6  # SRILM's Prob_Epsilon
 
 
@@ -41,28 +41,17 @@ def estimate(
     vocab_size: int,
     eos: int,
 ) -> NGram:
-    """Estimate the back-off model with the given counts and discounted counts, one array [G] for each order.
-
-    N-grams with counts below the cut-offs are left out.
-    """
-    cut_offs = [CUT_OFFS[min(k, len(CUT_OFFS) - 1)] for k in range(len(grams))]
-    discounted = [np.where(c < cut_off, 0.0, d) for c, d, cut_off in zip(counts, discounted, cut_offs, strict=True)]
+    """Estimate the back-off model with the given counts and discounted counts, one array [G] for each order."""
+    frequent = (np.where(c < CUT_OFF, 0.0, d) for c, d in zip(counts[2:], discounted[2:], strict=True))
+    discounted = [*discounted[:2], *frequent]
     prob = _unigrams(counts[0], discounted[0], vocab_size)
     probs, backoffs = [prob], []
     for table, c, d in zip(grams[1:], counts[1:], discounted[1:], strict=True):
-        num_histories = len(prob)
-        lower = prob[table.suffix]
-        explicit = d > 0
-        history = table.prefix
-
-        def per_history(weights: NDArray, at: NDArray = history, size: int = num_histories) -> NDArray:
-            return np.bincount(at, weights, size)
-
-        total = per_history(c)
-        seen = np.bincount(history, minlength=num_histories)
+        history, lower, explicit = table.prefix, prob[table.suffix], d > 0
+        per_history = partial(np.bincount, history, minlength=len(prob))
         discounted_total = per_history(d)
-        total = _leave_rest(discounted_total, total, seen < vocab_size)
-        used = np.divide(discounted_total, total, out=np.zeros(num_histories), where=total > 0)
+        total = _leave_rest(discounted_total, per_history(c), per_history() < vocab_size)
+        used = np.divide(discounted_total, total, out=np.zeros(len(prob)), where=total > 0)
         free = 1 - per_history(lower * explicit)
         exhausted = free < 1e-12
         scale = np.where(exhausted & (used > 0), total * used, total)
@@ -71,8 +60,7 @@ def estimate(
         probs.append(prob)
         backoffs.append(backoff)
     backoffs.append(np.ones(len(prob)))
-    needed = _needed(grams, discounted)
-    return NGram(vocab_size, eos, _tables(grams, probs, backoffs, needed, vocab_size))
+    return NGram(vocab_size, eos, _tables(grams, probs, backoffs, discounted, vocab_size))
 
 
 def _leave_rest(discounted: NDArray, total: NDArray, unseen: NDArray) -> NDArray:
@@ -92,29 +80,22 @@ def _unigrams(counts: NDArray[np.int64], discounted: NDArray[np.float64], vocab_
     return np.append(prob, 0.0)
 
 
-def _needed(grams: Sequence[Grams], discounted: Sequence[NDArray]) -> list[NDArray[np.bool_]]:
-    """Return for each n-gram whether it has a probability of its own, or is the history of a needed n-gram."""
-    needed = [d > 0 for d in discounted]
-    needed[0][:] = True
-    for shorter, longer, table in zip(needed[-2::-1], needed[:0:-1], grams[:0:-1], strict=True):
-        shorter[table.prefix[longer]] = True
-    return needed
-
-
 def _tables(
     grams: Sequence[Grams],
     probs: Sequence[NDArray],
     backoffs: Sequence[NDArray],
-    needed: Sequence[NDArray[np.bool_]],
+    discounted: Sequence[NDArray[np.float64]],
     vocab_size: int,
 ) -> tuple[Table, ...]:
-    """Drop the n-grams that are not needed, renumber the others, and take logarithms."""
+    """Keep n-grams with a probability of their own and histories of kept ones; renumber them, take logarithms."""
+    kept = [d > 0 for d in discounted]
+    kept[0][:] = True
+    for shorter, longer, table in zip(kept[-2::-1], kept[:0:-1], grams[:0:-1], strict=True):
+        shorter[table.prefix[longer]] = True
     tables = []
     new_id = np.zeros(1, np.int64)
-    for k, (table, prob, backoff, keep) in enumerate(zip(grams, probs, backoffs, needed, strict=True)):
-        keys = table.word[keep].astype(np.int64)
-        if k > 0:
-            keys += new_id[table.prefix[keep]] * (vocab_size + 1)
+    for table, prob, backoff, keep in zip(grams, probs, backoffs, kept, strict=True):
+        keys = new_id[table.prefix[keep]] * (vocab_size + 1) + table.word[keep]
         new_id = np.cumsum(keep) - 1
         tables.append(Table(keys, log(prob[keep]), log(backoff[keep])))
     return tuple(tables)

@@ -1,15 +1,13 @@
-"""Counts of n-grams of orders 1 to 9, by sorting packed ids.
+"""Counts of n-grams of orders 1 to 9, by sorting packed ids; in NumPy, since JAX has no 64-bit integers by default.
 
 An n-gram is stored as one 64-bit key: `id of its first n-1 words * (N_w + 1) + last word`, where the id of an
 n-gram is its rank among the sorted keys of its order. So a key fits 64 bits for all orders and for all vocabularies
 that fit memory, the n-grams of one history are adjacent, and `searchsorted` finds many n-grams at once.
 
-Each line is a sentence: its first history is `<s>` (with id `N_w`, never predicted), and `<eos>` is predicted like a
-word.
-
-NumPy is used rather than JAX, which has no 64-bit integers by default.
+Each line is a sentence: its first history is `<s>` (id `N_w`, never predicted); `<eos>` is predicted like a word.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -31,19 +29,10 @@ class Grams(NamedTuple):
 
 
 def count(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> list[Grams]:
-    """Count the n-grams of orders 1 to `order`; element k - 1 holds the k-grams.
+    """Count the n-grams of orders 1 to `order` of a text; element k - 1 holds the k-grams.
 
-    The unigrams are all `vocab_size + 1` words, seen or not, so that their ids are those of the words; their prefix
-    and suffix are 0.
-
-    Args:
-        ids: events: the words of each line, then `eos`.
-        vocab_size: N_w.
-        eos: id of the line end.
-        order: 1 to 9.
-
-    Raises:
-        UserError: as `check`.
+    ids: the words of each line, then `eos`. The unigrams are all `vocab_size + 1` words, seen or not, so that their
+    ids are those of the words; their prefix and suffix are 0. Errors are those of `check`.
     """
     check(ids, vocab_size, order)
     words, depth = with_begin_markers(ids, vocab_size, eos)
@@ -56,26 +45,13 @@ def count(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> list
     shorter = words  # shorter[i]: id of the (k-1)-gram that ends at position i
     for k in range(2, order + 1):
         at = np.flatnonzero(depth >= k)
-        keys = shorter[at - 1].astype(np.int64) * (begin + 1) + words[at]
-        by_key = np.argsort(keys)
-        keys = keys[by_key]
-        first = np.empty(len(keys), bool)
-        first[:1] = True
-        np.not_equal(keys[1:], keys[:-1], out=first[1:])
-        starts = np.flatnonzero(first)
-        example = at[by_key[starts]]  # a position in the text where each k-gram ends
-        tables.append(
-            Grams(
-                keys=keys[starts],
-                counts=np.diff(starts, append=len(keys)),
-                prefix=shorter[example - 1],
-                suffix=shorter[example],
-                word=words[example],
-            )
-        )
-        longer = np.full(len(words), -1, np.int32)
-        longer[at[by_key]] = np.cumsum(first, dtype=np.int32) - 1
-        shorter = longer
+        packed = shorter[at - 1].astype(np.int64) * (begin + 1) + words[at]
+        keys, gram, counts = np.unique(packed, return_inverse=True, return_counts=True)
+        example = np.empty(len(keys), np.int64)  # a position in the text where each k-gram ends
+        example[gram] = at
+        tables.append(Grams(keys, counts, shorter[example - 1], shorter[example], words[example]))
+        shorter = np.full(len(words), -1, np.int32)
+        shorter[at] = gram
     return tables
 
 
@@ -103,15 +79,11 @@ def continuation_counts(tables: list[Grams], vocab_size: int) -> list[NDArray[np
     """
     adjusted = []
     begins = np.arange(vocab_size + 1) == vocab_size
-    for k, table in enumerate(tables):
-        if k > 0:
-            begins = begins[table.prefix]
-        if k + 1 == len(tables):
-            adjusted.append(table.counts)
-        else:
-            before = np.bincount(tables[k + 1].suffix, minlength=len(table.keys))
-            adjusted.append(np.where(begins, table.counts, before))
-    return adjusted
+    for table, longer in pairwise(tables):
+        before = np.bincount(longer.suffix, minlength=len(table.keys))
+        adjusted.append(np.where(begins, table.counts, before))
+        begins = begins[longer.prefix]
+    return [*adjusted, tables[-1].counts]
 
 
 def counts_of_counts(counts: NDArray[np.int64], highest: int) -> NDArray[np.int64]:
@@ -123,8 +95,8 @@ def check(ids: NDArray[np.int32], vocab_size: int, order: int) -> None:
     """Check that an n-gram model can be estimated.
 
     Raises:
-        UserError: if the order is not 1 to 9, the text is empty, or the vocabulary has fewer than two words.
-        ValueError: if an id is not that of a word.
+        UserError: the order is not 1 to 9, the text is empty, or the vocabulary has fewer than two words.
+        ValueError: an id is not that of a word.
     """
     if not 1 <= order <= MAX_ORDER:
         raise UserError(f"invalid n-gram order {order}", "--order", f"choose an order from 1 to {MAX_ORDER}")
@@ -133,5 +105,10 @@ def check(ids: NDArray[np.int32], vocab_size: int, order: int) -> None:
     if vocab_size < 2:
         what = f"a vocabulary of {vocab_size} word leaves nothing to predict"
         raise UserError(what, "training text", "give a text with at least one word besides the line ends")
-    if np.min(ids) < 0 or np.max(ids) >= vocab_size:
+    check_ids(ids, vocab_size)
+
+
+def check_ids(ids: NDArray[np.int32], vocab_size: int) -> None:
+    """Raise ValueError where an id is not that of a word."""
+    if len(ids) and (np.min(ids) < 0 or np.max(ids) >= vocab_size):
         raise ValueError(f"ids must lie in 0..{vocab_size - 1}, not {np.min(ids)}..{np.max(ids)}")

@@ -7,20 +7,19 @@ from numpy.typing import NDArray
 
 from jaxlm.contract import LanguageModel
 from jaxlm.ngram import back_off
-from jaxlm.ngram.counted import CAPABILITIES, OrderConfig, by_counting
 from jaxlm.ngram.counts import count, counts_of_counts
-from jaxlm.ngram.model import NGram
+from jaxlm.ngram.model import CAPABILITIES, NGram, OrderConfig, by_counting
 
-GT_MAX = (1, 7)  # highest discounted count: of unigrams, of longer n-grams
+GT_MAX = 7  # highest discounted count
 
 
 def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> NGram:
     """Estimate a Good-Turing back-off model: SRILM's `ngram-count -order n` without further options.
 
-    An n-gram seen r times counts as d_r r times, with d_r of `discounts` for r up to gtmax (7; 1 for unigrams) and
-    d_r = 1 above. N-grams seen less than gtmin times (1, 1, and 2 from trigrams on) are left out, and their counts go
-    to the back-off (`back_off.estimate`). A word without counts, such as `<unk>` in an open vocabulary, has a share
-    of what the unigrams leave.
+    An n-gram seen r times counts as d_r r times, with d_r of `discounts` for r up to 7 and d_r = 1 above; unigrams
+    are not discounted. Trigrams and longer n-grams seen once are left out, and their counts go to the back-off
+    (`back_off.estimate`). A word without counts, such as `<unk>` in an open vocabulary, has a share of what the
+    unigrams leave.
 
     Arguments and errors are those of `counts.count`.
 
@@ -31,36 +30,31 @@ def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> NGra
     """
     grams = count(ids, vocab_size, eos, order)
     counts = [table.counts for table in grams]
-    discounted: list[NDArray[np.float64]] = []
-    for k, c in enumerate(counts, start=1):
-        d = discounts(c, GT_MAX[min(k, len(GT_MAX)) - 1], f"{k}-grams")
+    discounted = [counts[0].astype(np.float64)]
+    for k, c in enumerate(counts[1:], start=2):
+        d = discounts(c, f"{k}-grams")
         discounted.append(np.append(d, 1.0)[np.minimum(c, len(d))] * c)
     return back_off.estimate(grams, counts, discounted, vocab_size, eos)
 
 
-def discounts(counts: NDArray[np.int64], gt_max: int, name: str) -> NDArray[np.float64]:
+def discounts(counts: NDArray[np.int64], name: str) -> NDArray[np.float64]:
     """Return the discounts d_r for r = 0..K, where K is the highest count that is discounted.
 
         d_r = ((r + 1) n_{r+1} / (r n_r) - A) / (1 - A),   A = (K + 1) n_{K+1} / n_1
 
-    The fallbacks are SRILM's, each with a warning: K decreases from `gt_max` while n_{K+1} = 0; without singletons
-    nothing is discounted (K = 0); d_r = 1 if n_r = 0, if the formula gives less than 3e-6, or if
-    (r + 1) n_{r+1} / (r n_r) > 1. With `gt_max` = 1, SRILM's choice for unigrams, nothing is discounted, since the
-    formula gives d_1 = 0.
+    The fallbacks are SRILM's, each with a warning: K decreases from 7 while n_{K+1} = 0; without singletons nothing
+    is discounted (K = 0); d_r = 1 if n_r = 0, if the formula gives less than 3e-6, or if
+    (r + 1) n_{r+1} / (r n_r) > 1.
     """
-    n = counts_of_counts(counts, gt_max + 1)
-    if gt_max < 2:
-        return np.ones(1)
+    n = counts_of_counts(counts, GT_MAX + 1)
     if n[1] == 0:
         _warn(f"none of the {name} occurs exactly once: they are not discounted")
         return np.ones(1)
-    highest = gt_max
-    while highest > 0 and n[highest + 1] == 0:
-        highest -= 1
+    highest = max((k for k in range(1, GT_MAX + 1) if n[k + 1] > 0), default=0)
     if highest == 0:
         _warn(f"none of the {name} occurs exactly twice: they are not discounted")
         return np.ones(1)
-    if highest < gt_max:
+    if highest < GT_MAX:
         _warn(f"none of the {name} occurs {highest + 2} times: counts up to {highest} are discounted")
     r = np.arange(1, highest + 1)
     r_n = r * n[r]

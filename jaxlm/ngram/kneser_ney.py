@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from jaxfit.recipe import option
 from jaxlm.contract import LanguageModel
 from jaxlm.ngram import back_off
-from jaxlm.ngram.counted import CAPABILITIES, OrderConfig, by_counting
 from jaxlm.ngram.counts import Grams, continuation_counts, count, counts_of_counts
-from jaxlm.ngram.model import NGram, Table, log
+from jaxlm.ngram.model import CAPABILITIES, NGram, OrderConfig, Table, by_counting, log
 
 FALLBACK = (0.5, 1.0, 1.5)  # discounts of KenLM's `lmplz --discount_fallback`
 
@@ -29,11 +28,7 @@ def train(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int, interpo
     where unigrams are interpolated with 1 / N_w. The other is that of SRILM's `ngram-count -kndiscount`: the second
     term is used only for words not seen after h, with weights by which probabilities sum to one, and n-grams of
     order 3 or more with a(h w) = 1 are left out. A word without counts, such as `<unk>` in an open vocabulary, has a
-    share of what the unigrams leave.
-
-    Args:
-        ids, vocab_size, eos, order: as in `counts.count`, which also raises the errors.
-        interpolated: interpolate, rather than back off.
+    share of what the unigrams leave. Arguments and errors are those of `counts.count`.
 
     Warns:
         UserWarning: if a discount is undefined; it says what is used instead.

@@ -1,4 +1,4 @@
-"""A back-off n-gram model as sorted tables: queries of events and distributions, saving and loading.
+"""A back-off n-gram model as sorted tables: queries, its file, and what the records of n-gram models share.
 
 All smoothed models, with back-off or interpolated, have the same form, that of an ARPA file: each n-gram has its
 log-probability, and the log-weight for backing off from it as a history:
@@ -6,22 +6,22 @@ log-probability, and the log-weight for backing off from it as a history:
     log P(w | h) = log_prob[h w]                       if h w is in the table
                  = log_backoff[h] + log P(w | h')      otherwise (weight 0 if h is not in the table),
 
-where h' is h without its oldest word (Katz 1987).
-
-NumPy in float64 is used rather than JAX: a query consists of binary searches over 64-bit keys.
+where h' is h without its oldest word (Katz 1987). A query consists of binary searches over 64-bit keys, in NumPy.
 """
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxfit.errors import UserError
+from jaxfit.recipe import option
 from jaxfit.run_dir.atomic import replacing
+from jaxlm.contract import ByCounting, HasNGrams, PredictsWords
 from jaxlm.ngram import counts
 
 FILE = "ngram.npz"
@@ -51,20 +51,18 @@ class NGram:
 
     @property
     def order(self) -> int:
-        """Return the length n of the longest n-grams; histories have n - 1 words."""
+        """The length n of the longest n-grams; histories have n - 1 words."""
         return len(self.tables)
 
     def event_log_probs(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return log P(w_i | the words before it in its line), in nats, for each event of a text.
 
-        Args:
-            ids: the words of each line, then `eos`. The history of a line's first word is `<s>`.
+        ids: the words of each line, then `eos`. The history of a line's first word is `<s>`.
         """
         ids = np.asarray(ids)
         if len(ids) == 0:
             return np.zeros(0)
-        if np.min(ids) < 0 or np.max(ids) >= self.vocab_size:
-            raise ValueError(f"ids must lie in 0..{self.vocab_size - 1}, not {np.min(ids)}..{np.max(ids)}")
+        counts.check_ids(ids, self.vocab_size)
         words, depth = counts.with_begin_markers(ids, self.vocab_size, self.eos)
         events = np.flatnonzero(depth > 1)
         log_prob = self.tables[0].log_prob[words]
@@ -80,13 +78,11 @@ class NGram:
     def log_prob(self, context: ArrayLike) -> NDArray[np.float64]:
         """Return the distribution log P(w | context) over all words, [N_w], in nats.
 
-        Args:
-            context: the preceding words, oldest first. Only words after the last `eos` count, with `<s>` before
-                them; without an `eos` the context is within a line. `[eos]` is the beginning of a text.
+        context: the preceding words, oldest first. Only words after the last `eos` count, with `<s>` before them;
+        without an `eos` the context is within a line. `[eos]` is the beginning of a text.
         """
         given = np.asarray(context, np.int32).reshape(-1)
-        if np.any((given < 0) | (given >= self.vocab_size)):
-            raise ValueError(f"the context's words must lie in 0..{self.vocab_size - 1}")
+        counts.check_ids(given, self.vocab_size)
         ends = np.flatnonzero(given == self.eos)
         if len(ends):
             given = np.concatenate([[self.vocab_size], given[ends[-1] + 1 :]])
@@ -132,42 +128,67 @@ def find(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def save(model: NGram, directory: Path) -> None:
-    """Write the model atomically to `ngram.npz` in a directory.
-
-    Raises:
-        UserError: if the file cannot be written.
-    """
-    arrays: dict[str, NDArray] = {
-        "format": np.array(FORMAT),
-        "vocab_size": np.array(model.vocab_size),
-        "eos": np.array(model.eos),
-        "order": np.array(model.order),
-    }
+    """Write the model atomically to `ngram.npz` in a directory; raises UserError where that fails."""
+    arrays: dict[str, Any] = {
+        "format": FORMAT, "vocab_size": model.vocab_size, "eos": model.eos, "order": model.order
+    }  # fmt: skip
     for k, table in enumerate(model.tables, start=1):
-        for name, array in table._asdict().items():
-            arrays[f"{name}_{k}"] = array
+        arrays |= {f"{name}_{k}": array for name, array in table._asdict().items()}
     with replacing(directory / FILE) as path, open(path, "wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
-def load(directory: Path) -> NGram:
+def load(directory: Path, vocab_size: int) -> NGram:
     """Read a model written by `save`, without unpickling.
 
     Raises:
-        UserError: if the file is missing, damaged, or of another format.
+        UserError: the file is missing, damaged, of another format, or of another size of the vocabulary.
     """
     path = directory / FILE
     try:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            if int(arrays["format"]) != FORMAT:
-                raise UserError(
-                    f"an n-gram model of format {int(arrays['format'])}, not {FORMAT}", path, "train it again"
-                )
-            tables = tuple(
-                Table(*(arrays[f"{name}_{k}"] for name in Table._fields)) for k in range(1, int(arrays["order"]) + 1)
-            )
-            return NGram(int(arrays["vocab_size"]), int(arrays["eos"]), tables)
+            if (found := int(arrays["format"])) != FORMAT:
+                raise UserError(f"an n-gram model of format {found}, not {FORMAT}", path, "train it again")
+            orders = range(1, int(arrays["order"]) + 1)
+            tables = tuple(Table(*(arrays[f"{name}_{k}"] for name in Table._fields)) for k in orders)
+            model = NGram(int(arrays["vocab_size"]), int(arrays["eos"]), tables)
     except FileNotFoundError:
         raise UserError("no n-gram model", path, "name the directory that `jaxlm train` wrote") from None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise UserError(f"a damaged n-gram model: {error}", path, "train it again") from error
+    if model.vocab_size != vocab_size:
+        what = f"the n-grams are over {model.vocab_size:,} words and the vocabulary has {vocab_size:,}"
+        raise UserError(what, directory, "its files are of different models: train it again")
+    return model
+
+
+@dataclass(frozen=True)
+class NoConfig:
+    """A model without options."""
+
+
+@dataclass(frozen=True)
+class OrderConfig:
+    """What shapes a model of n-grams."""
+
+    order: int = option(
+        5, "length of the longest n-grams", f"words, 1 to {counts.MAX_ORDER}", high=counts.MAX_ORDER
+    )  # fmt: skip
+
+
+def by_counting(estimate: Callable[[np.ndarray, int, int, Any], NGram]) -> ByCounting:
+    """Fitting by counting n-grams; estimate: (ids, num_words, eos, config) -> NGram."""
+    return ByCounting(estimate=estimate, save=save, load=load)
+
+
+def _log_prob(trained: Any, history: np.ndarray) -> np.ndarray:
+    """Predict after a line end, as `_event_log_probs` does."""
+    return trained.params.log_prob(np.concatenate([[trained.vocabulary.eos], history]))
+
+
+def _event_log_probs(trained: Any, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
+    """Score a text; every line begins afresh, whatever `fresh_lines` is."""
+    return trained.params.event_log_probs(ids)
+
+
+CAPABILITIES = (PredictsWords(_log_prob, _event_log_probs), HasNGrams())

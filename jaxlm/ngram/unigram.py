@@ -4,17 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxlm.contract import LanguageModel
-from jaxlm.ngram.counted import CAPABILITIES, NoConfig, by_counting
 from jaxlm.ngram.counts import check
-from jaxlm.ngram.model import LOG_ZERO, NGram, Table
+from jaxlm.ngram.model import CAPABILITIES, LOG_ZERO, NGram, NoConfig, Table, by_counting
 
 
 def train(ids: NDArray[np.int32], vocab_size: int, eos: int) -> NGram:
-    """Estimate P(w) = (c(w) + 1) / (N + N_w) from N events `ids`, words and line ends.
-
-    Raises:
-        UserError: as `counts.check`.
-    """
+    """Estimate P(w) = (c(w) + 1) / (N + N_w) from N events `ids`, words and line ends; errors as `counts.check`."""
     check(ids, vocab_size, order=1)
     counts = np.bincount(ids, minlength=vocab_size)
     log_prob = np.log((counts + 1) / (len(ids) + vocab_size))

@@ -6,8 +6,6 @@ that they are neither stored nor computed again. On a CPU the minibatch is taken
 exponentials stay in the cache; elsewhere in one piece. Biases and row sums are columns of matrix products.
 """
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
@@ -23,26 +21,23 @@ def block_rows(batch_size: int, num_words: int) -> int:
     return -(-batch_size // min(blocks, batch_size))
 
 
-def log_normalizer(R: Array, b: Array, r_hat: Array, rows: int | None = None) -> Array:
+def log_normalizer(R: Array, b: Array, r_hat: Array) -> Array:
     """Compute log Σ_j exp(r̂ᵀr_j + b_j) of each example, the denominator of Eq. 3.17 (Mnih 2010, §3.3).
 
-    R: [N_w, N_f]; b: [N_w]; r_hat: [B, N_f]; `rows` examples at a time (None: the platform's choice). Returns
-    [B], in nats. Not made for differentiation: see `sum_log_normalizer`.
+    R: [N_w, N_f]; b: [N_w]; r_hat: [B, N_f]. Returns [B], in nats. Not made for differentiation: see
+    `sum_log_normalizer`.
     """
-
-    def block(_: None, x: Array) -> tuple[None, Array]:
-        return None, jax.nn.logsumexp(x @ R.T + b[None], axis=1)
-
-    _, out = lax.scan(block, None, _blocks(r_hat, rows or block_rows(r_hat.shape[0], R.shape[0])))
+    blocks = _blocks(r_hat, block_rows(r_hat.shape[0], R.shape[0]))
+    out = lax.map(lambda x: jax.nn.logsumexp(x @ R.T + b[None], axis=1), blocks)
     return out.reshape(-1)[: r_hat.shape[0]]
 
 
-def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array, rows: int | None = None) -> Array:
+def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array) -> Array:
     """Σ_i weight_i log Σ_j exp(r̂_iᵀr_j + b_j), in nats; weight: [B], the rest as in `log_normalizer`.
 
     Its gradient costs two matrix products more and stores nothing of size B x N_w.
     """
-    return _sum_log_normalizer(*_varying_alike(R, b, r_hat, weight), rows)
+    return _sum_log_normalizer(*_varying_alike(R, b, r_hat, weight))
 
 
 def nll(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
@@ -55,13 +50,13 @@ def logit(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
     return jnp.sum(r_hat * R[word], axis=1) + b[word]
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(4,))
-def _sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array, rows: int | None) -> Array:
-    return weight @ log_normalizer(R, b, r_hat, rows)
+@jax.custom_vjp
+def _sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array) -> Array:
+    return weight @ log_normalizer(R, b, r_hat)
 
 
-def _varying_alike(*arrays: Array, like: Array | None = None) -> list[Array]:
-    """Return arrays that vary over all axes of a user's `shard_map` over which any of them, or `like`, does.
+def _varying_alike(*arrays: Array) -> list[Array]:
+    """Return the arrays, so that all vary over the axes of a user's `shard_map` over which any of them does.
 
     What is differentiated by hand, and what a loop carries, must agree in that; JAX adds up the gradients of
     replicated parameters. Elsewhere they are as given.
@@ -71,7 +66,7 @@ def _varying_alike(*arrays: Array, like: Array | None = None) -> list[Array]:
         kind = jax.typeof(x)
         return getattr(getattr(kind, "mat", kind), "varying", getattr(kind, "vma", frozenset()))
 
-    every = frozenset().union(*map(axes, arrays), frozenset() if like is None else axes(like))
+    every = frozenset().union(*map(axes, arrays))
     missing = [tuple(every - axes(x)) for x in arrays]
     return [lax.pcast(x, m, to="varying") if m else x for x, m in zip(arrays, missing, strict=True)]
 
@@ -82,11 +77,9 @@ def _blocks(x: Array, rows: int) -> Array:
     return jnp.pad(x, padding).reshape(-1, rows, *x.shape[1:])
 
 
-def _forward(
-    R: Array, b: Array, r_hat: Array, weight: Array, rows: int | None
-) -> tuple[Array, tuple[Array, Array, Array, Array]]:
+def _forward(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple[Array, tuple[Array, ...]]:
     B, D = r_hat.shape
-    rows = rows or block_rows(B, R.shape[0])
+    rows = block_rows(B, R.shape[0])
     R_b = jnp.concatenate([R, b[:, None]], axis=1)
     R_1 = jnp.concatenate([R, jnp.ones_like(b)[:, None]], axis=1)
 
@@ -101,17 +94,14 @@ def _forward(
         dR_b = dR_b + e.T @ (x_1 * (w[:, None] / Z))
         return dR_b, (sums[:, :D] * (w[:, None] / Z), (top + jnp.log(Z))[:, 0])
 
-    (zeros,) = _varying_alike(jnp.zeros_like(R_b), like=R_b)
+    zeros, _ = _varying_alike(jnp.zeros_like(R_b), R_b)
     dR_b, (dr_hat, log_Z) = lax.scan(block, zeros, (_blocks(r_hat, rows), _blocks(weight, rows)))
     log_Z = log_Z.reshape(-1)[:B]
     return weight @ log_Z, (dR_b[:, :D], dR_b[:, D], dr_hat.reshape(-1, D)[:B], log_Z)
 
 
-def _backward(
-    rows: int | None, gradient: tuple[Array, Array, Array, Array], g: Array
-) -> tuple[Array, Array, Array, Array]:
-    dR, db, dr_hat, log_Z = gradient
-    return g * dR, g * db, g * dr_hat, g * log_Z
+def _backward(gradient: tuple[Array, ...], g: Array) -> tuple[Array, ...]:
+    return tuple(g * part for part in gradient)
 
 
 _sum_log_normalizer.defvjp(_forward, _backward)

@@ -1,9 +1,4 @@
-"""How well a model predicts a text: log-probability, events, unknown words, perplexity.
-
-A result is sums and counts, so that the parts of a text add up to the whole.
-"""
-
-from __future__ import annotations
+"""How well a model predicts a text: log-probability, events, unknown words, perplexity."""
 
 import math
 from dataclasses import dataclass
@@ -26,9 +21,6 @@ class Evaluation:
     events: int
     unknown: int = 0
 
-    def __add__(self, other: Evaluation) -> Evaluation:
-        return Evaluation(self.log_prob + other.log_prob, self.events + other.events, self.unknown + other.unknown)
-
     @property
     def perplexity(self) -> float:
         """exp(-1/N Σ log P(w_n | w_{1:n-1})) (Mnih 2010, §3.4.2); infinite where an event has no probability."""
@@ -39,8 +31,9 @@ class Evaluation:
 
     def record(self) -> dict[str, float]:
         """Return what records and JSON hold of it."""
-        numbers = {"events": self.events, "unknown": self.unknown, "log_prob": self.log_prob}
-        return {"perplexity": self.perplexity, **numbers}
+        return {
+            "perplexity": self.perplexity, "events": self.events, "unknown": self.unknown, "log_prob": self.log_prob
+        }  # fmt: skip
 
 
 def evaluate(log_probs: ArrayLike, unknown: int = 0) -> Evaluation:

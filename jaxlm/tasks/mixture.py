@@ -4,7 +4,6 @@ Source: Mnih 2010, §3.4.2 (Eq. 3.26: two models and their weight), §4.6.6 (Eq.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,21 +68,15 @@ def average(log_probs: ArrayLike) -> Floats:
     return np.logaddexp.reduce(values, axis=0) - math.log(len(values))
 
 
-class BiasVariance(NamedTuple):
-    """Parts of the expected -log P of the next word, in nats an event: bias + variance = E[-log P_i] (Eq. 4.8).
+def bias_variance(log_probs: ArrayLike) -> tuple[float, float]:
+    """Return bias and variance (Eq. 4.9, 4.10) of N models' log-probabilities of the same text, [N, events].
 
-    exp(bias) is the perplexity of the average of the models' predictions.
+    They are parts of the expected -log P, in nats an event: bias + variance = E[-log P_i] (Eq. 4.8). exp(bias) is the
+    perplexity of the average of the models' predictions.
     """
-
-    bias: float
-    variance: float
-
-
-def bias_variance(log_probs: ArrayLike) -> BiasVariance:
-    """Return bias and variance (Eq. 4.9, 4.10) of N models' log-probabilities of the same text, [N, events]."""
     values = np.asarray(log_probs, np.float64)
     combined = average(values)
-    return BiasVariance(float(-combined.mean()), float((combined - values.mean(axis=0)).mean()))
+    return float(-combined.mean()), float((combined - values.mean(axis=0)).mean())
 
 
 def _pair(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:

@@ -1,19 +1,10 @@
 """Words whose feature vectors point in the same direction."""
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxfit.errors import UserError, suggestion
 from jaxlm.data.vocabulary import Vocabulary
-
-
-class Neighbours(NamedTuple):
-    """Ids of words and their cosines, the nearest first; both [top]."""
-
-    ids: NDArray[np.intp]
-    cosines: NDArray[np.float64]
 
 
 def unit_vectors(vectors: ArrayLike) -> NDArray[np.float64]:
@@ -22,12 +13,12 @@ def unit_vectors(vectors: ArrayLike) -> NDArray[np.float64]:
     return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-30)
 
 
-def nearest(units: NDArray[np.float64], word: int, top: int = 10) -> Neighbours:
-    """Return the `top` words nearest to `word` by cosine, itself left out; units: of `unit_vectors`."""
+def nearest(units: NDArray[np.float64], word: int, top: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Return the `top` words nearest to `word`, itself left out, and their cosines; units: of `unit_vectors`."""
     cosines = units @ units[word]
     cosines[word] = -np.inf
     ids = np.argsort(-cosines, kind="stable")[: min(top, len(units) - 1)]
-    return Neighbours(ids, cosines[ids])
+    return ids, cosines[ids]
 
 
 def find(vocabulary: Vocabulary, word: str) -> int:

@@ -5,18 +5,13 @@ import numpy as np
 from jaxlm.trained_model import Model
 
 
-def sentence(generator: np.random.Generator, model: Model, longest: int = 100) -> tuple[list[str], bool]:
+def sentence(model: Model, seed: int, line: int, longest: int = 100) -> tuple[list[str], bool]:
     """Draw the words of one line, each from P(w | words before), by the inverse of its distribution function.
 
-    Args:
-        generator: of the draws; equal generators give equal lines.
-        model: a model that predicts words.
-        longest: number of words after which a line is cut.
-
-    Returns:
-        The words, and whether the line came to its end.
+    Line k of a seed is the same however many are drawn. A line is cut after `longest` words; returns its words, and
+    whether it came to its end.
     """
-    vocabulary = model.vocabulary
+    vocabulary, generator = model.vocabulary, np.random.default_rng([seed, line])
     words: list[str] = []
     for _ in range(longest):
         cumulative = np.cumsum(np.exp(model.log_prob(words).astype(np.float64)))
@@ -26,8 +21,3 @@ def sentence(generator: np.random.Generator, model: Model, longest: int = 100) -
             return words, True
         words.append(word)
     return words, False
-
-
-def line_generator(seed: int, line: int) -> np.random.Generator:
-    """Return the generator of one line of a seed: line k is the same however many are drawn."""
-    return np.random.default_rng([seed, line])

@@ -1,5 +1,6 @@
 """Construction of trees over words: random, by clustering features, Huffman, overcomplete (Mnih 2010, §4.4)."""
 
+import heapq
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxfit.errors import UserError
-from jaxlm.trees.clustering import log_odds, spread
+from jaxlm.trees.clustering import log_odds, segment_sum, spread
 from jaxlm.trees.paths import Tree, levels, renumbered
 
 Ints = NDArray[np.integer]
@@ -23,14 +24,12 @@ MAX_MEAN_CODES = 8  # with more codes per word, no word is put on both sides; AD
 
 def random_tree(key: jax.Array, num_words: int) -> Tree:
     """Build the tree RANDOM: permute the words, put the first half to the left, and recurse (Mnih 2010, §4.4)."""
-    check_num_words(num_words)
-    order = np.asarray(jax.random.permutation(key, num_words))
 
     def first_half(level: int, words: Ints, sizes: Ints, leaves: int) -> tuple:
         left = _ranks(sizes) < spread((sizes + 1) // 2, sizes)
         return left, ~left
 
-    return _grow(order, num_words, first_half)
+    return _grow(np.asarray(jax.random.permutation(key, num_words)), first_half)
 
 
 def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon: float = 0.0) -> Tree:
@@ -40,7 +39,7 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
     (see `clustering.log_odds`), until it holds one word.
 
     Args:
-        key: a jax.random key; equal keys give equal trees.
+        key: equal keys give equal trees.
         features: [N_w, D]; in the thesis `clustering.average_features`.
         rule: "balanced" sorts words by p and puts the upper half to the left. "adaptive" puts a word to the component
             with the higher responsibility, or to both sides if |p - 1/2| < epsilon. "noisy-adaptive" does likewise,
@@ -52,11 +51,10 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
     quadratic; epsilon is taken as 0 from the level at which words have 8 codes on average.
 
     Raises:
-        UserError: if features are not finite, epsilon is not in [0, 1/2), or there are fewer than two words.
+        UserError: features are not finite, epsilon is not in [0, 1/2), or there are fewer than two words.
     """
     features = np.asarray(features)
     num_words = len(features)
-    check_num_words(num_words)
     if not 0 <= epsilon < 0.5:
         raise UserError(f"epsilon is {epsilon}", do="give at least 0 and less than 0.5")
     if not np.isfinite(features).all():
@@ -83,12 +81,11 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
         full = len(words) + leaves > MAX_MEAN_CODES * num_words
         both = (np.abs(odds) < band) & (not full)
         left, right = left | both, ~left | both
-        starts = np.cumsum(sizes) - sizes
-        on_left, on_right = (np.add.reduceat(side.astype(np.int64), starts) for side in (left, right))
+        on_left, on_right = (segment_sum(side.astype(np.int64), sizes) for side in (left, right))
         shrinks = spread((on_left < sizes) & (on_right < sizes), sizes)
         return np.where(shrinks, left, balanced), np.where(shrinks, right, ~balanced)
 
-    return _grow(np.arange(num_words), num_words, split)
+    return _grow(np.arange(num_words), split)
 
 
 def huffman(counts: Ints) -> Tree:
@@ -98,27 +95,16 @@ def huffman(counts: Ints) -> Tree:
     of all optimal trees. Source: Huffman 1952; not in the thesis, whose trees depend on word features.
     """
     num_words = len(counts)
-    check_num_words(num_words)
-    order = np.argsort(counts, kind="stable")
-    # Two queues sorted by weight: the words, and the merged subtrees in the order of their creation.
-    weights, values = np.asarray(counts)[order].tolist(), (~order).tolist()
-    merged: list[int] = []
-    pairs = np.empty((num_words - 1, 2), np.int32)
-    word = subtree = 0
-
-    def lightest() -> tuple[int, int]:
-        nonlocal word, subtree
-        if word < num_words and (subtree == len(merged) or weights[word] <= merged[subtree]):
-            word += 1
-            return weights[word - 1], values[word - 1]
-        subtree += 1
-        return merged[subtree - 1], num_words - 1 - subtree  # the last one created is the root, node 0
-
-    for step in range(num_words - 1):
-        (weight_a, a), (weight_b, b) = lightest(), lightest()
-        merged.append(weight_a + weight_b)
-        pairs[num_words - 2 - step] = b, a
-    return Tree(pairs, num_words)
+    _check_num_words(num_words)
+    children = np.empty((num_words - 1, 2), np.int32)
+    # weight, age rank, child: of equal weights the oldest comes first
+    subtrees = [(count, word, ~word) for word, count in enumerate(np.asarray(counts).tolist())]
+    heapq.heapify(subtrees)
+    for node in reversed(range(num_words - 1)):  # the last one created is the root, node 0
+        (weight_a, _, a), (weight_b, _, b) = heapq.heappop(subtrees), heapq.heappop(subtrees)
+        children[node] = b, a
+        heapq.heappush(subtrees, (weight_a + weight_b, 2 * num_words - node, node))
+    return Tree(children, num_words)
 
 
 def join(trees: Sequence[Tree]) -> Tree:
@@ -150,7 +136,7 @@ def build(
 
     Args:
         kind: how the tree is built.
-        key: a jax.random key; copy i is built with `fold_in(key, i)`.
+        key: copy i is built with `fold_in(key, i)`.
         num_words: N_w.
         features: [N_w, D], for the rules that cluster.
         counts: [N_w], for "huffman", whose copies are all equal.
@@ -159,12 +145,10 @@ def build(
         replicate: use copy 0 for all copies (Table 4.6, "S1 x 4").
 
     Raises:
-        UserError: if an argument is invalid, or a Huffman tree has no counts.
+        UserError: an argument is invalid, or a Huffman tree has no counts.
     """
     if kind not in get_args(Kind):
         raise UserError(f"unknown kind of tree {kind!r}", do=f"choose from {', '.join(get_args(Kind))}")
-    if copies < 1:
-        raise UserError(f"invalid number of copies {copies}", do="give at least 1")
 
     def one(copy_key: jax.Array) -> Tree:
         if kind == "random":
@@ -178,29 +162,26 @@ def build(
         return cluster(copy_key, features, kind, epsilon)
 
     if replicate or kind == "huffman":
-        trees = [one(jax.random.fold_in(key, 0))] * copies
-    else:
-        trees = [one(jax.random.fold_in(key, copy)) for copy in range(copies)]
-    if trees[0].num_words != num_words:
-        raise ValueError(f"features or counts of {trees[0].num_words} words for a vocabulary of {num_words}")
-    return join(trees)
+        return join([one(jax.random.fold_in(key, 0))] * copies)
+    return join([one(jax.random.fold_in(key, copy)) for copy in range(copies)])
 
 
-def check_num_words(num_words: int) -> None:
-    """Raise a UserError for a vocabulary of fewer than two words."""
+def _check_num_words(num_words: int) -> None:
     if num_words < 2:
         what = f"a tree needs at least 2 words, and the vocabulary has {num_words}"
         raise UserError(what, do="train on a larger text")
 
 
-def _grow(words: Ints, num_words: int, split: Split) -> Tree:
-    """Split sets of words level by level until each holds one word and becomes a leaf.
+def _grow(words: Ints, split: Split) -> Tree:
+    """Split sets of words, at first all words, level by level until each holds one word and becomes a leaf.
 
     `split(level, words, sizes, leaves)` is given all sets of a level, concatenated, and the number of leaves so far;
     it returns which words go left and which right. Each side gets at least one and not all words of a set.
     """
+    num_words = len(words)
+    _check_num_words(num_words)
     nodes, num_nodes, leaves, level = [], 1, 0, 0
-    sizes = np.array([len(words)])
+    sizes = np.array([num_words])
     while len(sizes):
         left, right = split(level, words, sizes, leaves)
         node = np.repeat(np.arange(len(sizes)), sizes)
@@ -219,13 +200,12 @@ def _grow(words: Ints, num_words: int, split: Split) -> Tree:
 def _join(trees: list[Tree]) -> Tree:
     if len(trees) == 1:
         return trees[0]
-    left, right = _join(trees[: (len(trees) + 1) // 2]), _join(trees[(len(trees) + 1) // 2 :])
-    shifted, shift = [], 1
-    for tree in (left, right):
-        shifted.append(np.where(tree.children >= 0, tree.children + shift, tree.children))
-        shift += len(tree.children)
-    root = np.array([[1, 1 + len(left.children)]], np.int32)
-    return Tree(np.concatenate([root, *shifted]), left.num_words)
+    half = (len(trees) + 1) // 2
+    left, right = _join(trees[:half]).children, _join(trees[half:]).children
+    root = np.array([[1, 1 + len(left)]], np.int32)
+    left = np.where(left >= 0, left + 1, left)
+    right = np.where(right >= 0, right + 1 + len(left), right)
+    return Tree(np.concatenate([root, left, right]), trees[0].num_words)
 
 
 def _ranks(sizes: Ints) -> Ints:

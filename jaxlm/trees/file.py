@@ -1,6 +1,7 @@
 """Tree files: .npz files of plain arrays with a format version, validated when read."""
 
 import zipfile
+from operator import index
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,6 @@ from jaxfit.run_dir.atomic import replacing
 from jaxlm.trees.paths import Tree
 
 VERSION = 1
-_FIELDS = {"version", "num_words", "children"}
 
 
 def save(tree: Tree, path: str | Path) -> None:
@@ -20,33 +20,30 @@ def save(tree: Tree, path: str | Path) -> None:
     tree was built for.
 
     Raises:
-        UserError: if the tree is invalid or the file cannot be written.
+        UserError: the tree is invalid, or the file cannot be written.
     """
     check(tree)
-    if Path(path).is_dir():
-        raise UserError("a directory was given instead of a file", path, "name a file")
     with replacing(Path(path)) as temporary, temporary.open("wb") as file:
         np.savez(file, version=VERSION, num_words=tree.num_words, children=tree.children)
 
 
 def load(path: str | Path, num_words: int | None = None) -> Tree:
-    """Read a tree written by `save`, without unpickling.
-
-    Args:
-        path: the file.
-        num_words: size of the vocabulary, if known.
+    """Read a tree written by `save`, without unpickling; num_words: size of the vocabulary, if known.
 
     Raises:
-        UserError: if the file is missing, damaged or of another version, holds no valid tree, or is for a vocabulary
-            of another size.
+        UserError: the file is missing, damaged or of another version, holds no valid tree, or is for a vocabulary of
+            another size.
     """
-    fields = _read(Path(path))
-    if fields["version"] != VERSION:
-        raise UserError(f"tree file of version {fields['version']}, not {VERSION}", path, "create it again")
-    children = fields["children"]
-    if children.dtype != np.int32 or children.ndim != 2 or children.shape[1] != 2:
-        raise UserError(f"children are {children.dtype}{list(children.shape)}, not int32 [nodes, 2]", path)
-    tree = Tree(children, int(fields["num_words"]))
+    try:
+        # opened here, since np.load does not close a file that it fails to read
+        with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            version, tree = index(file["version"]), Tree(file["children"], index(file["num_words"]))
+    except FileNotFoundError as error:
+        raise UserError("no such file", path) from error
+    except (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise UserError("not a tree file, or a damaged one", path, "create it again") from error
+    if version != VERSION:
+        raise UserError(f"tree file of version {version}, not {VERSION}", path, "create it again")
     check(tree, path)
     if num_words not in (None, tree.num_words):
         what = f"tree over {tree.num_words} words for a vocabulary of {num_words}"
@@ -57,6 +54,8 @@ def load(path: str | Path, num_words: int | None = None) -> Tree:
 def check(tree: Tree, where: object | None = None) -> None:
     """Raise a UserError unless the tree is valid: root 0, ids increasing from parent to child, each word a leaf."""
     children, num_words = tree
+    if children.dtype != np.int32 or children.shape[1:] != (2,):
+        raise UserError(f"children are {children.dtype}{list(children.shape)}, not int32 [nodes, 2]", where)
     if num_words < 2 or len(children) == 0:
         raise UserError(f"invalid tree of {len(children)} nodes over {num_words} word(s)", where)
     node, side = np.nonzero(children >= 0)
@@ -73,21 +72,3 @@ def check(tree: Tree, where: object | None = None) -> None:
         raise UserError(f"a leaf has word {word[bad[0]]}, but there are only {num_words} words", where)
     if (bad := np.flatnonzero(np.bincount(word, minlength=num_words) == 0)).size:
         raise UserError(f"word {bad[0]} has no leaf", where)
-
-
-def _read(path: Path) -> dict[str, np.ndarray]:
-    try:
-        # opened here, since np.load does not close a file that it fails to read
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            fields = {name: file[name] for name in _FIELDS & set(file.files)}
-    except FileNotFoundError as error:
-        raise UserError("no such file", path) from error
-    except (OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-        raise UserError("not a tree file, or a damaged one", path, "create it again") from error
-    scalars_are_integers = all(
-        name in fields and fields[name].ndim == 0 and fields[name].dtype.kind in "iu"
-        for name in ("version", "num_words")
-    )
-    if set(fields) != _FIELDS or not scalars_are_integers:
-        raise UserError("not a tree file: version, num_words or children missing", path, "create it again")
-    return fields

@@ -8,7 +8,7 @@ in pre-order with the more visited child first, so that most steps down a path g
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxlm.trees.paths import Ints, Tree, levels, renumbered
+from jaxlm.trees.paths import Ints, Tree, below, levels, renumbered
 
 
 def visits(tree: Tree, counts: Ints) -> NDArray[np.int64]:
@@ -16,13 +16,7 @@ def visits(tree: Tree, counts: Ints) -> NDArray[np.int64]:
 
     All codes of a word are visited whenever the word is a target.
     """
-    leaf = tree.children < 0
-    below = np.zeros(tree.children.shape, np.int64)
-    below[leaf] = np.asarray(counts, np.int64)[~tree.children[leaf]]
-    for nodes in reversed(levels(tree)):
-        node, side = np.nonzero(~leaf[nodes])
-        below[nodes[node], side] = below[tree.children[nodes[node], side]].sum(axis=1)
-    return below.sum(axis=1)
+    return below(tree, np.asarray(counts, np.int64)).sum(axis=1)
 
 
 def by_visits(tree: Tree, counts: Ints, num_hot: int) -> Tree:
@@ -31,30 +25,17 @@ def by_visits(tree: Tree, counts: Ints, num_hot: int) -> Tree:
     Ids still increase from parent to child.
     """
     count = visits(tree, counts)
-    n = len(count)
-    hot = np.lexsort((np.arange(n), -count))[:num_hot]
-    size = _sizes(tree)
-    position = np.zeros(n, np.int64)  # in the pre-order of all nodes
+    hot = np.argsort(-count, kind="stable")[:num_hot]
+    # nodes of the subtree on each side: one fewer than it has leaves
+    size = below(tree, np.ones(tree.num_words, np.int64)) - 1
+    position = np.zeros(len(count), np.int64)  # in the pre-order of all nodes
     for nodes in levels(tree):
         children = tree.children[nodes]
-        weight = np.where(children >= 0, count[np.maximum(children, 0)], -1)
-        first = np.argmax(weight, axis=1)
-        sizes = np.where(children >= 0, size[np.maximum(children, 0)], 0)
-        for rank, side in enumerate((first, 1 - first)):
-            child = np.take_along_axis(children, side[:, None], axis=1)[:, 0]
-            before = np.take_along_axis(sizes, first[:, None], axis=1)[:, 0] if rank else 0
-            inner = child >= 0
-            position[child[inner]] = (position[nodes] + 1 + before)[inner]
+        inner = children >= 0
+        weight = np.where(inner, count[np.maximum(children, 0)], -1)
+        second = np.argmax(weight, axis=1)[:, None] != np.arange(2)
+        first_child = position[nodes][:, None] + 1
+        position[children[inner]] = np.where(second, first_child + size[nodes, ::-1], first_child)[inner]
     position += num_hot
     position[hot] = np.arange(len(hot))
     return renumbered(tree, np.argsort(position))
-
-
-def _sizes(tree: Tree) -> NDArray[np.int64]:
-    """Return the number of nodes in the subtree of each node, itself included."""
-    inner = tree.children >= 0
-    size = np.ones(len(tree.children), np.int64)
-    for nodes in reversed(levels(tree)):
-        below = np.where(inner[nodes], size[np.maximum(tree.children[nodes], 0)], 0)
-        size[nodes] = 1 + below.sum(axis=1)
-    return size

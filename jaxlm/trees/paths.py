@@ -44,21 +44,11 @@ class Statistics(NamedTuple):
     num_nodes: int  # non-leaf nodes, each of which has a feature vector
 
 
-def _parents(tree: Tree) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
-    """Return each node's parent (the root's is -1) and the sign of the step from there: +1 left, -1 right."""
-    node, side = np.nonzero(tree.children >= 0)
-    parent = np.full(len(tree.children), -1, np.int32)
-    sign = np.zeros(len(tree.children), np.int8)
-    child = tree.children[node, side]
-    parent[child], sign[child] = node, 1 - 2 * side
-    return parent, sign
-
-
 def levels(tree: Tree) -> list[NDArray[np.int32]]:
     """Return the ids of the nodes at depth 0, 1, …, each level from left to right."""
     result = [np.zeros(1, np.int32)]
-    while len(below := tree.children[result[-1]].ravel()) and (below >= 0).any():
-        result.append(below[below >= 0])
+    while (children := tree.children[result[-1]].ravel()).max() >= 0:
+        result.append(children[children >= 0])
     return result
 
 
@@ -79,31 +69,40 @@ def paths(tree: Tree) -> Paths:
     depth = np.zeros(len(tree.children), np.int64)
     for level, nodes in enumerate(levels(tree)):
         depth[nodes] = level
-    at, side = np.nonzero(tree.children < 0)
-    word = ~tree.children[at, side]
-    by_word = np.argsort(word, kind="stable")
-    at, side, word = at[by_word], side[by_word], word[by_word]
-    code_nodes = _offsets(depth[at] + 1)
+    children = tree.children.reshape(-1)  # entry 2 v is the left child of node v, 2 v + 1 the right one
+    leaves = np.flatnonzero(children < 0)
+    entry = leaves[np.argsort(~children[leaves], kind="stable")].astype(np.int32)
+    code_nodes = _offsets(depth[entry // 2] + 1)
     if code_nodes[-1] > np.iinfo(np.int32).max:
         what = f"the paths of the tree have {code_nodes[-1]} entries, too many for 32-bit offsets"
         raise UserError(what, do="use fewer copies or words")
+    word_codes = _offsets(np.bincount(~children[leaves], minlength=tree.num_words))
+    inner = np.flatnonzero(children >= 0)
+    above = np.full(len(tree.children), -1, np.int32)  # the entry that leads to a node; -1: it is the root
+    above[children[inner]] = inner
+    entries, position = np.empty(code_nodes[-1], np.int32), code_nodes[1:] - 1
+    while len(entry):  # all codes are followed upwards at once, until they reach the root
+        entries[position] = entry
+        entry = above[entry // 2]
+        unfinished = entry >= 0
+        position, entry = position[unfinished] - 1, entry[unfinished]
+    signs = 1 - 2 * (entries % 2).astype(np.int8)
+    return Paths(word_codes.astype(np.int32), code_nodes.astype(np.int32), entries // 2, signs)
 
-    parent, sign_from_parent = _parents(tree)
-    entries_node = np.empty(code_nodes[-1], np.int32)
-    entries_sign = np.empty(code_nodes[-1], np.int8)
-    position, node, sign = code_nodes[1:] - 1, at.astype(np.int32), (1 - 2 * side).astype(np.int8)
-    while len(node):  # all codes are followed upwards at once, until they reach the root
-        entries_node[position], entries_sign[position] = node, sign
-        sign, node = sign_from_parent[node], parent[node]
-        unfinished = node >= 0
-        position, node, sign = position[unfinished] - 1, node[unfinished], sign[unfinished]
-    word_codes = _offsets(np.bincount(word, minlength=tree.num_words))
-    return Paths(word_codes.astype(np.int32), code_nodes.astype(np.int32), entries_node, entries_sign)
+
+def below(tree: Tree, mass: NDArray) -> NDArray:
+    """Return the total mass of the leaves on each side of each node, [num_nodes, 2]; mass: [N_w], of one leaf."""
+    leaf = tree.children < 0
+    total = np.zeros(tree.children.shape, mass.dtype)
+    total[leaf] = mass[~tree.children[leaf]]
+    for nodes in reversed(levels(tree)):
+        node, side = np.nonzero(~leaf[nodes])
+        total[nodes[node], side] = total[tree.children[nodes[node], side]].sum(axis=1)
+    return total
 
 
 def statistics(tree: Tree, counts: Ints) -> Statistics:
     """Return the statistics of Table 4.3, for words that occur `counts` [N_w] times in the training text."""
-    _check_counts(tree, counts)
     word_codes, code_nodes, _, _ = paths(tree)
     rate = np.asarray(counts, np.float64) / max(int(np.sum(counts)), 1)
     nodes_of_word = np.diff(code_nodes[word_codes])
@@ -125,22 +124,10 @@ def node_biases(tree: Tree, counts: Ints) -> Floats:
     Differs: rates are smoothed by one occurrence per word, where the thesis uses the rates of the training set, since
     a rate of zero would need an infinite bias.
     """
-    _check_counts(tree, counts)
-    children = tree.children
-    leaf = children < 0
-    leaves = np.bincount(~children[leaf], minlength=tree.num_words)
-    mass = np.zeros(children.shape)
-    mass[leaf] = (base_rates(counts) / leaves)[~children[leaf]]
-    for nodes in reversed(levels(tree)):
-        node, side = np.nonzero(~leaf[nodes])
-        mass[nodes[node], side] = mass[children[nodes[node], side]].sum(axis=1)
+    leaves = np.bincount(~tree.children[tree.children < 0], minlength=tree.num_words)
+    mass = below(tree, base_rates(counts) / leaves)
     return np.log(mass[:, 0]) - np.log(mass[:, 1])
 
 
 def _offsets(sizes: Ints) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-
-
-def _check_counts(tree: Tree, counts: Ints) -> None:
-    if np.shape(counts) != (tree.num_words,):
-        raise ValueError(f"counts of shape {np.shape(counts)} for a tree over {tree.num_words} words")

@@ -5,8 +5,7 @@ The nodes of a code are split in two: its way through the most visited nodes of 
 last one filled up with decisions of sign 0. A minibatch is a list of tiles, of static length.
 """
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -36,17 +35,12 @@ class Table(NamedTuple):
     code: Array | None
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["text", "word_codes", "hot", "cold"],
-    meta_fields=["one_code", "context_size"],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Data:
     """A text and the paths of all words, on the device.
 
     word_codes: int32[N_w + 1], as in `Paths`.
-    one_code: no word has several (static).
     context_size: of line ends before the text (static).
     """
 
@@ -54,8 +48,7 @@ class Data:
     word_codes: Array
     hot: Table
     cold: Table
-    one_code: bool
-    context_size: int
+    context_size: int = field(metadata={"static": True})
 
 
 class Tiles(NamedTuple):
@@ -87,9 +80,8 @@ def make_data(ids: np.ndarray, tree: Tree, config: Any, eos: int) -> Data:
     every = paths(tree)
     is_hot = every.nodes < config.num_hot
     hot, cold = tabulate(every, is_hot), tabulate(every, ~is_hot)
-    one_code = len(every.code_nodes) == len(every.word_codes)
-    text, size = pad(ids, config.context_size, eos), config.context_size
-    return Data(text, jnp.asarray(every.word_codes), hot, cold, one_code, size)
+    text = pad(ids, config.context_size, eos)
+    return Data(text, jnp.asarray(every.word_codes), hot, cold, config.context_size)
 
 
 def num_examples(data: Data) -> int:
@@ -121,13 +113,8 @@ def costs(data: Data) -> NDArray[np.int32]:
     """int[N, 3]: hot tiles, cold tiles and codes of each example of the text."""
     offsets = (data.hot.start, data.cold.start, data.word_codes)
     per_word = np.stack([np.diff(np.asarray(x)) for x in offsets], axis=1)
-    return per_word.astype(np.int32)[words_of(data)]
-
-
-def words_of(data: Data) -> NDArray[np.int32]:
-    """Return the words of the text, on the host."""
-    first = data.context_size
-    return np.asarray(data.text.padded)[first : first + int(data.text.events)]
+    words = np.asarray(data.text.padded)[data.context_size :][: int(data.text.events)]
+    return per_word.astype(np.int32)[words]
 
 
 def gather(data: Data, index: Array, capacity: tuple[int, int, int], config: Any) -> Batch:
@@ -136,7 +123,7 @@ def gather(data: Data, index: Array, capacity: tuple[int, int, int], config: Any
     hot_tiles, cold_tiles, slots = capacity
     context, word = gather_contexts(data.text, index, data.context_size, config.across_lines)
     owner, first_slot = None, jnp.arange(B, dtype=jnp.int32)
-    if not data.one_code:
+    if data.hot.code is not None:
         owner, _, _ = spread(data.word_codes, word, slots)
         codes = data.word_codes[word + 1] - data.word_codes[word]
         first_slot = jnp.cumsum(codes) - codes

@@ -7,6 +7,7 @@ along rows are products with ones, as plain sums are not vectorised; and nothing
 held, as it would leave the cache.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -30,12 +31,16 @@ class Forward(NamedTuple):
     r_hat: Array
 
 
-def forward(R: Weights, C: Array, Q: Weights, b: Weights, batch: Batch, mask: Array | None, num_hot: int) -> Forward:
-    """Compute -log P(word | context) of each example (Eq. 4.4-4.7); mask: [B, N_f] multiplies r̂ (dropout)."""
+def forward(weights: Sequence[Weights], batch: Batch, mask: Array | None, num_hot: int) -> Forward:
+    """Compute -log P(word | context) of each example (Eq. 4.4-4.7).
+
+    weights: of R, C, Q and b; mask: [B, N_f] multiplies r̂ (dropout).
+    """
+    R, C, Q, b = weights
     read = R.scale * R.value.at[batch.context].get(mode="clip")
-    r_hat = C[0][None] * read[0]
-    for j in range(1, C.shape[0]):  # a plain sum is not vectorised
-        r_hat += C[j][None] * read[j]
+    r_hat = C.value[0][None] * read[0]
+    for j in range(1, len(read)):  # a plain sum is not vectorised
+        r_hat += C.value[j][None] * read[j]
     if mask is not None:
         r_hat *= mask
     # the decisions at all hot nodes, of which those on an example's paths are picked
@@ -47,17 +52,11 @@ def forward(R: Weights, C: Array, Q: Weights, b: Weights, batch: Batch, mask: Ar
 
 
 def gradient(
-    R: Weights,
-    C: Array,
-    Q: Weights,
-    b: Weights,
-    batch: Batch,
-    weight: Array,
-    mask: Array | None,
-    num_hot: int,
+    weights: Sequence[Weights], batch: Batch, weight: Array, mask: Array | None, num_hot: int
 ) -> tuple[Array, tuple[tuple[Part, ...], Array, tuple[Part, ...], tuple[Part, ...]]]:
     """Compute the sum of weight * loss over the examples, and its gradient by R, C, Q and b."""
-    loss, hot, cold, read, r_hat = forward(R, C, Q, b, batch, mask, num_hot)
+    loss, hot, cold, read, r_hat = forward(weights, batch, mask, num_hot)
+    _, C, Q, _ = weights
     B = r_hat.shape[0]
     hot *= weight[batch.hot.owner][:, None]
     cold *= weight[batch.cold.owner][:, None]
@@ -73,8 +72,8 @@ def gradient(
     done = zero_after(by_r_hat[0, 0] + by_C[0, 0])  # all that is read of tables has been read
     hot += done
     cold += done
-    of_contexts = C[:, None] * (by_r_hat + done)[None]
-    of_R: tuple[Part, ...] = (Rows(batch.context.reshape(-1), of_contexts.reshape(-1, C.shape[1])),)
+    of_contexts = C.value[:, None] * (by_r_hat + done)[None]
+    of_R: tuple[Part, ...] = (Rows(batch.context.reshape(-1), of_contexts.reshape(-1, r_hat.shape[1])),)
     of_Q: tuple[Part, ...] = (
         Outer(batch.cold.node.reshape(-1), cold.reshape(-1), jnp.repeat(batch.cold.owner, TILE), r_hat),
         Head(lax.optimization_barrier(lax.optimization_barrier(r_hat.T) @ at_all).T + done),

@@ -20,7 +20,7 @@ from jaxfit.program import Mean, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.tables import Gathered, Weights, require_whole, rows_of
 from jaxlm.context_model import predicts_from_context
-from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.contract import BySGD, Embeds, HasTree, LanguageModel
 from jaxlm.data.contexts import pad
 from jaxlm.models.hlbl import gradient as hlbl_gradient
 from jaxlm.models.hlbl import tree as hlbl_tree
@@ -111,12 +111,11 @@ def batch_loss(
 
 def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics, Any]:
     """Compute `batch_loss` and its gradient, in parts, by `jaxlm.models.hlbl.gradient`."""
-    R, C, Q, b = weights
     mask = None
     if config.dropout:
         ones = jnp.ones(config.num_features)
         mask = jax.vmap(lambda key: dropout(ones, key, config.dropout))(keys)
-    loss, grads = hlbl_gradient.gradient(R, C.value, Q, b, batch, weight, mask, config.num_hot)
+    loss, grads = hlbl_gradient.gradient(weights, batch, weight, mask, config.num_hot)
     return loss, {"perplexity": Mean(loss, jnp.sum(weight))}, Params._make(grads)
 
 
@@ -165,8 +164,8 @@ def log_prob(params: Params, context: Array, children: Array, num_words: int) ->
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P(word | context), float32[B], in nats, no dropout."""
     one = jnp.ones((), params.R.dtype)
-    R, Q, b = (Weights(table, one, None, None) for table in (params.R, params.Q, params.b))
-    return hlbl_gradient.forward(R, params.C, Q, b, batch, None, config.num_hot).loss
+    weights = [Weights(array, one, None, None) for array in params]
+    return hlbl_gradient.forward(weights, batch, None, config.num_hot).loss
 
 
 def texts_over(tree: Tree, config: Config, eos: int) -> Callable[[np.ndarray], Data]:
@@ -227,6 +226,6 @@ MODEL = LanguageModel(
             lambda params, context, config, children: log_prob(params, context, children, config.num_words)
         ),
         Embeds(lambda params: params.R),
-        hlbl_tree.HAS_TREE,
+        HasTree(),
     ),
 )

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -15,7 +15,7 @@ from jax import Array
 from jaxfit.errors import UserError, suggestion
 from jaxfit.recipe import option
 from jaxfit.run_dir.metadata import read_info
-from jaxlm.contract import HasTree, Structure
+from jaxlm.contract import Structure
 from jaxlm.data.contexts import Text, gather_contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import load
@@ -27,7 +27,7 @@ from jaxlm.trees.paths import Tree
 
 FILE = "tree.npz"
 RULES = get_args(trees.Kind)
-UNLEARNED = ("random", "huffman")  # trees that need no word features
+LEARNED = get_args(trees.Rule)  # from word features
 BLOCK = 1000  # examples at a time
 # Random trees of so many copies have the mean code length that Table 4.3 reports for learned trees of (ε, copies).
 STAND_INS = {(0.25, 1): 2, (0.4, 1): 2, (0.4, 2): 5, (0.4, 4): 10}
@@ -74,12 +74,8 @@ def origin(options: TreeOptions) -> dict[str, Any]:
     """Return what determines a tree that is built, besides corpus and seed; {} for one from a file."""
     if options.tree not in RULES:
         return {}
-    bootstrap = None if options.bootstrap is None else fingerprint(Path(options.bootstrap))
-    built = {
-        "kind": options.tree, "epsilon": options.epsilon, "copies": options.copies,
-        "replicate": options.replicate, "bootstrap": bootstrap,
-    }  # fmt: skip
-    return {"tree built": built}
+    built = asdict(options) | {"bootstrap": options.bootstrap and fingerprint(Path(options.bootstrap))}
+    return {"tree built": {"kind": built.pop("tree"), **built}}
 
 
 def fingerprint(directory: Path) -> str:
@@ -91,8 +87,7 @@ def fingerprint(directory: Path) -> str:
 
 def first_stage(options: TreeOptions) -> TreeOptions | None:
     """Return the tree of the model whose word features this tree is built from: a random one (§4.4)."""
-    learned = options.tree in RULES and options.tree not in UNLEARNED
-    return TreeOptions("random") if learned and options.bootstrap is None else None
+    return TreeOptions("random") if options.tree in LEARNED and options.bootstrap is None else None
 
 
 def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) -> Tree:
@@ -102,50 +97,37 @@ def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) 
         path = Path(options.tree)
         tree = tree_file.load(path / FILE if (path / FILE).exists() else path, num_words)
     else:
-        learned = options.tree not in UNLEARNED and options.bootstrap is not None
+        learned = options.bootstrap is not None and options.tree in LEARNED
+        features = word_features(corpus, counts, Path(str(options.bootstrap))) if learned else None
         tree = trees.build(
-            options.tree,  # type: ignore[arg-type]
-            key,
-            num_words=num_words,
-            features=word_features(corpus, Path(str(options.bootstrap))) if learned else None,
-            counts=counts,
-            epsilon=options.epsilon,
-            copies=options.copies,
-            replicate=options.replicate,
-        )
+            options.tree, key, num_words=num_words, features=features, counts=counts,  # type: ignore[arg-type]
+            epsilon=options.epsilon, copies=options.copies, replicate=options.replicate,
+        )  # fmt: skip
     return by_visits(tree, counts, num_hot(len(tree.children), num_words))
 
 
 def stand_in(options: TreeOptions, num_words: int, counts: np.ndarray) -> Tree:
     """Return a random tree with about as many nodes and decisions a word as the tree that `build` would give."""
     copies = options.copies
-    if options.tree not in UNLEARNED:
+    if options.tree in LEARNED:
         copies = STAND_INS.get((options.epsilon, options.copies), copies)
     tree = trees.build("random", jax.random.key(0), num_words=num_words, copies=copies)
     return by_visits(tree, counts, num_hot(len(tree.children), num_words))
 
 
-def word_features(corpus: Corpus, bootstrap: Path) -> np.ndarray:
+def word_features(corpus: Corpus, counts: np.ndarray, bootstrap: Path) -> np.ndarray:
     """Average predicted feature vectors [N_w, N_f] under a trained model (§4.4), over the training text."""
     model = load(bootstrap)
     if model.record.structure is not TREE or model.vocabulary.words != corpus.vocabulary.words:
         raise UserError("not an hlbl over this vocabulary", bootstrap, "give the folder of one trained on this text")
     assert model.texts is not None
     text = model.texts(corpus.train).text
-    return average_features(*average_predicted(model.params, text, model.config, corpus.train))
-
-
-def average_predicted(params: Any, text: Text, config: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each word the sum of r̂ over the contexts it follows, [N_w, N_f], and their number, [N_w] (§4.4).
-
-    text: of the events `ids`, int32 [events].
-    """
-    sums = _predicted_sums(params.R, params.C, text, config)
-    return np.asarray(sums), np.bincount(ids, minlength=config.num_words)
+    return average_features(np.asarray(predicted_sums(model.params.R, model.params.C, text, model.config)), counts)
 
 
 @partial(jax.jit, static_argnames="config")
-def _predicted_sums(R: Array, C: Array, text: Text, config: Any) -> Array:
+def predicted_sums(R: Array, C: Array, text: Text, config: Any) -> Array:
+    """For each word the sum of r̂ over the contexts it follows, [N_w, N_f] (§4.4)."""
     size = text.events
 
     def step(i: Array, sums: Array) -> Array:
@@ -156,10 +138,6 @@ def _predicted_sums(R: Array, C: Array, text: Text, config: Any) -> Array:
 
     zeros = jnp.zeros((config.num_words, config.num_features))
     return jax.lax.fori_loop(0, -(-size // BLOCK), step, zeros)
-
-
-def _load(directory: Path, num_words: int) -> Tree:
-    return tree_file.load(directory / FILE, num_words)
 
 
 TREE = Structure(
@@ -173,7 +151,6 @@ TREE = Structure(
     arrays=lambda tree: tree.children,
     sha256=lambda tree: hashlib.sha256(tree.children.tobytes()).hexdigest(),
     save=lambda tree, directory: tree_file.save(tree, directory / FILE),
-    load=_load,
+    load=lambda directory, num_words: tree_file.load(directory / FILE, num_words),
     stand_in=stand_in,
 )
-HAS_TREE = HasTree(lambda tree: tree)

@@ -49,6 +49,5 @@ def test_prose_has_the_expected_sizes_and_split():
     assert corpus.vocabulary.counts.sum() == len(corpus.train)
     assert np.mean(corpus.test == corpus.vocabulary.unk) < 0.1
     assert len(corpus.sha256) == 64
-    assert corpus.truth is None
     again = default_text.prose()
     assert (again.sha256, again.test.tolist()) == (corpus.sha256, corpus.test.tolist())

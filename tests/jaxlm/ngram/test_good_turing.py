@@ -97,7 +97,7 @@ def test_discounts_equal_katz():
     n = {1: 100, 2: 40, 3: 22, 4: 14, 5: 10, 6: 8, 7: 6, 8: 5}
     counts = np.repeat(list(n), list(n.values()))
     A = 8 * 5 / 100
-    d = good_turing.discounts(counts, 7, "2-grams")
+    d = good_turing.discounts(counts, "2-grams")
     assert d.shape == (8,)
     # r = 7: 8 * 5 / (7 * 6) = 0.952
     for r in range(1, 8):
@@ -127,7 +127,7 @@ def test_discounts_equal_katz():
 def test_undefined_discounts_fall_back_with_a_warning(n, expected, message):
     counts = np.repeat(list(n), list(n.values()))
     with pytest.warns(UserWarning, match="Good-Turing") as warned:
-        d = good_turing.discounts(counts, 7, "2-grams")
+        d = good_turing.discounts(counts, "2-grams")
     assert any(message in str(w.message) for w in warned), [str(w.message) for w in warned]
     if expected is not None:
         np.testing.assert_allclose(d, expected)

@@ -93,7 +93,7 @@ def test_words_outside_the_vocabulary_are_refused(text):
 def test_loaded_model_equals_saved_model(text, smoothing, tmp_path):
     lm = train(smoothing, text, VOCAB_SIZE, EOS, 3)
     model.save(lm, tmp_path / "new")
-    again = model.load(tmp_path / "new")
+    again = model.load(tmp_path / "new", VOCAB_SIZE)
     assert (again.vocab_size, again.eos, again.order) == (VOCAB_SIZE, EOS, 3)
     np.testing.assert_array_equal(again.event_log_probs(text), lm.event_log_probs(text))
     assert [f.name for f in (tmp_path / "new").iterdir()] == [model.FILE]
@@ -101,16 +101,16 @@ def test_loaded_model_equals_saved_model(text, smoothing, tmp_path):
 
 def test_missing_and_damaged_files_are_refused(text, tmp_path):
     with pytest.raises(UserError, match="no n-gram model"):
-        model.load(tmp_path)
+        model.load(tmp_path, VOCAB_SIZE)
     model.save(train("kn", text, VOCAB_SIZE, EOS, 2), tmp_path)
     whole = (tmp_path / model.FILE).read_bytes()
     for damaged in [whole[: len(whole) // 2], b"", b"text", whole[:2000] + b"!!!" + whole[2003:]]:
         (tmp_path / model.FILE).write_bytes(damaged)
         with pytest.raises(UserError, match="damaged"):
-            model.load(tmp_path)
+            model.load(tmp_path, VOCAB_SIZE)
     np.savez(tmp_path / model.FILE, format=np.array(99))
     with pytest.raises(UserError, match="format 99"):
-        model.load(tmp_path)
+        model.load(tmp_path, VOCAB_SIZE)
 
 
 def test_words_of_n_grams_match_their_log_probs(text):

@@ -25,14 +25,6 @@ def test_perplexity_is_the_inverse_of_the_geometric_mean():
     assert evaluate(np.log(p)).perplexity == pytest.approx(np.prod(p) ** (-1 / 3), rel=1e-12)
 
 
-def test_evaluations_of_pieces_add_up_to_the_whole():
-    log_probs = np.log(np.random.default_rng(0).uniform(0.001, 1, 999))
-    whole = evaluate(log_probs, 5)
-    parts = evaluate(log_probs[:100], 2) + evaluate(log_probs[100:], 3)
-    assert (parts.events, parts.unknown) == (whole.events, whole.unknown)
-    assert parts.log_prob == pytest.approx(whole.log_prob, rel=1e-13)
-
-
 def test_perplexity_of_impossible_events_is_infinite_and_of_none_undefined():
     assert evaluate([-1.0, -math.inf]).perplexity == math.inf
     assert math.isnan(Evaluation(0.0, 0).perplexity)

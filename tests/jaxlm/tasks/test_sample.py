@@ -7,7 +7,7 @@ from scipy.stats import chisquare
 import jaxlm
 from jaxlm.contract import LanguageModel, PredictsWords
 from jaxlm.data.vocabulary import Vocabulary
-from jaxlm.tasks.sample import line_generator, sentence
+from jaxlm.tasks.sample import sentence
 from jaxlm.trained_model import Model
 
 WORDS = ("a", "<eos>", "b", "never")
@@ -27,7 +27,7 @@ def test_words_have_the_models_probabilities():
     """Chi-squared test at p = 0.001."""
     model, counts = unigram(), dict.fromkeys(WORDS, 0)
     for line in range(3000):
-        words, ended = sentence(line_generator(0, line), model)
+        words, ended = sentence(model, 0, line)
         assert ended
         for word in [*words, "<eos>"]:
             counts[word] += 1
@@ -37,14 +37,14 @@ def test_words_have_the_models_probabilities():
 
 
 def test_a_long_line_is_cut():
-    words, ended = sentence(line_generator(0, 0), unigram(np.array([0.5, 0.0, 0.5, 0.0])), longest=7)
+    words, ended = sentence(unigram(np.array([0.5, 0.0, 0.5, 0.0])), 0, 0, longest=7)
     assert (len(words), ended) == (7, False)
 
 
 @pytest.mark.parametrize("name", ["kn", "lbl"])
 def test_a_line_depends_on_seed_and_number_alone(place, name):
     model = jaxlm.load(place / name)
-    lines = [sentence(line_generator(5, k), model)[0] for k in range(6)]
-    assert lines[4] == sentence(line_generator(5, 4), model)[0]
+    lines = [sentence(model, 5, k)[0] for k in range(6)]
+    assert lines[4] == sentence(model, 5, 4)[0]
     assert len({" ".join(line) for line in lines}) > 1
-    assert lines != [sentence(line_generator(6, k), model)[0] for k in range(6)]
+    assert lines != [sentence(model, 6, k)[0] for k in range(6)]

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings
 from jaxfit.errors import UserError, require_fields
-from jaxfit.recipe import option
 
 if TYPE_CHECKING:
     import jax
@@ -46,15 +45,16 @@ class KnownUsers(NamedTuple):
 
     def with_rated(self, pairs: Pairs, only: bool = False) -> KnownUsers:
         """Return the same users with further rated pairs; with `only`, with these in place of all others."""
-        joined = Pairs(*(np.concatenate(columns) for columns in zip(self.rated, pairs, strict=True)))
-        return self._replace(rated=pairs if only else joined, rated_only=only or self.rated_only)
+        if only:
+            return self._replace(rated=pairs, rated_only=True)
+        return self._replace(rated=Pairs(*map(np.concatenate, zip(self.rated, pairs, strict=True))))
 
 
 # Ways of fitting
 
 
 class TrainingSetup(NamedTuple):
-    """Set up what the engine trains: the program, the parameters before training, training and validation data."""
+    """What the engine trains: the program, the parameters before training, training and validation data."""
 
     program: Any
     params: Any
@@ -99,14 +99,6 @@ class Sweeps(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SweepRecipe:
-    """How long a model is fitted by sweeps, where it is fitted in no other way."""
-
-    epochs: int = option(help="sweeps at most", unit="sweeps")
-    patience: int = option(help="sweeps without improvement before the end", unit="sweeps")
-
-
-@dataclass(frozen=True)
 class BySweeps:
     """Fitted by sweeps over all parameters: alternating exact solutions, Gibbs sampling.
 
@@ -129,11 +121,9 @@ Fitting = BySGD | ClosedForm | BySweeps
 
 @dataclass(frozen=True)
 class PredictsRatings:
-    """The model predicts stars for users that it was trained on.
+    """The model predicts stars for the users that it was trained on.
 
-    Attributes:
-        predictor: (params, config, users) -> Predictor, from what is known of them now, which may be more rated pairs
-            than in training.
+    predictor(params, config, users): from what is known of them now, which may be more rated pairs than in training.
     """
 
     offers: ClassVar[str] = "predictions"
@@ -152,8 +142,7 @@ class PredictsExactly:
 class FoldsIn:
     """The model predicts for users that were not in training, all of whose other parameters stay as they are.
 
-    Attributes:
-        predictor: (params, config, users, decay) -> Predictor; decay: of the recipe, by parameter.
+    predictor(params, config, users, decay); decay: of the recipe, by parameter.
     """
 
     offers: ClassVar[str] = "predictions for new users"
@@ -164,9 +153,8 @@ class FoldsIn:
 class TakesNewItems:
     """The model takes items that were not in training, from ratings by users that were.
 
-    Attributes:
-        extend: (params, config, place, ratings, num_items, decay) -> parameters and Config of `num_items` items;
-            place: int32[old items], where each old item goes; ratings: of the new ones, by the users of training.
+    extend(params, config, place, ratings, num_items, decay) -> parameters and Config of `num_items` items; place:
+    int32[old items], where each old item goes; ratings: of the new ones, by the users of training.
     """
 
     offers: ClassVar[str] = "a way to take new items"
@@ -201,7 +189,8 @@ class RatingModel:
         source: the paper and section that it is from.
         config: frozen dataclass of all that shapes the model; the data decide its fields named in FROM_DATA.
         shapes: config -> the parameters' shapes, as `jax.ShapeDtypeStruct`s.
-        recipes: name -> how it is fitted (a Recipe, a SweepRecipe, None for a closed form) and fields of Config.
+        recipes: name -> how it is fitted (a Recipe; a dataclass of `epochs` and `patience` for sweeps alone; None for
+            a closed form) and fields of Config.
         fitting: the ways in which it can be fitted, the first by default.
         capabilities: what it can do, at most one of each class.
         fixed: fields of Config that make it this model.
@@ -230,7 +219,7 @@ class RatingModel:
         raise UserError(f"{self.name} has no solver {name!r}", "--solver", f"choose from {known}")
 
     def recipe(self, name: str) -> tuple[Any, dict[str, Any]]:
-        """The recipe of this name and its overrides of Config; raises UserError for an unknown one."""
+        """Return the recipe of this name and its fields of Config; raises UserError for an unknown one."""
         if name not in self.recipes:
             raise UserError(f"{self.name} has no recipe {name!r}", do=f"choose from {', '.join(self.recipes)}")
         return self.recipes[name]
@@ -243,14 +232,10 @@ class RatingModel:
     def configure(self, catalogue: Catalogue, mean: float, chosen: Mapping[str, Any]) -> Any:
         """Return the Config of `chosen` fields, those that make it this model, and those that the data decide.
 
-        mean: of the training ratings, in stars.
-
-        Raises:
-            UserError: a chosen field is none of the Config.
+        mean: of the training ratings, in stars. Raises UserError for a chosen field that the Config does not have.
         """
-        require_fields(chosen, self.config.__dataclass_fields__)
-        scale = catalogue.scale
+        known, scale = self.config.__dataclass_fields__, catalogue.scale
+        require_fields(chosen, known)
         sizes = (catalogue.num_users, catalogue.num_items, mean, scale.levels, scale.low, scale.step)
-        of_data = dict(zip(FROM_DATA, sizes, strict=True))
-        decided = {name: of_data[name] for name in FROM_DATA if name in self.config.__dataclass_fields__}
+        decided = {name: value for name, value in zip(FROM_DATA, sizes, strict=True) if name in known}
         return self.config(**{**chosen, **self.fixed, **decided})

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
@@ -33,7 +34,7 @@ class Params(NamedTuple):
     U: Array
 
 
-def init(key: Array, config: Config, known: Ratings, values: NDArray) -> Params:
+def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) -> Params:
     """Initialise as the RBM, with U = 0."""
     return Params(*rbm.init(key, config, known, values), jnp.zeros((config.num_items, config.num_hidden)))
 

@@ -25,6 +25,8 @@ TILE = 32  # ratings
 CHUNK_TILES = 1024
 CHUNK_ROWS = 256
 BLOCK = 1 << 20  # ratings whose errors are summed at a time
+# decay of new users and items where the recipe has none, so that their best vectors are determined
+FOLD_IN_DECAY = 1e-2
 
 Config = Any  # `pmf.Config`: num_users, num_items, biases, mean and prior are read
 
@@ -173,7 +175,7 @@ def fold_in_users(
 
     ratings: of users 0 … number - 1 and of items as the model numbers them.
     """
-    U, _, b, _ = strengths(params, config, decay)
+    U, _, b, _ = _above_zero(params, decay)
     side = make_side(by_user(ratings, number), config.num_items)
     return solve(side, params.V, params.c, U, b, number, config)
 
@@ -182,9 +184,14 @@ def fold_in_items(
     ratings: Ratings, number: int, params: Any, config: Config, decay: Mapping[str, float]
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new items: `fold_in_users` with users and items exchanged."""
-    _, V, _, c = strengths(params, config, decay)
+    _, V, _, c = _above_zero(params, decay)
     side = make_side(by_item(ratings, number), config.num_users)
     return solve(side, params.U, params.b, V, c, number, config)
+
+
+def _above_zero(params: Any, decay: Mapping[str, float]) -> list[Array]:
+    values = per_parameter(parameter_names(params), decay, "--decay")
+    return [jnp.float32(value or FOLD_IN_DECAY) for value in values]
 
 
 def objective(params: Any, ratings: Ratings, config: Config, decay: Mapping[str, float]) -> float:

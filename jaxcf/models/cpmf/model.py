@@ -30,11 +30,11 @@ from jaxcf.data.ratings import Dataset, Pairs
 from jaxcf.models import pmf
 from jaxcf.models.cpmf import visit as cpmf_visit
 from jaxcf.models.cpmf.batch import Batch, Rated, costs, gather, make_data, make_rated, num_ratings, num_users
-from jaxcf.models.pairwise import positive, zero_unrated
+from jaxcf.models.pairwise import zero_unrated
 from jaxcf.solvers import als
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Ragged, Sparse, Visits
 from jaxfit.recipe import Recipe, option
-from jaxfit.tables import Gathered, require_whole, rows_of
+from jaxfit.tables import Gathered, gathered, require_whole, rows_of
 
 PIECE = 4096  # entries of rated sets that are summed at a time, outside training
 
@@ -120,10 +120,9 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Pa
     W_j is used by an update for a user that has rated j, once, however many ratings are in the update.
     """
     given = rows_of(params)
-    rows, real = rows_of_ratings(given, jnp.zeros_like(given.Y), batch, config)
+    rows, real = rows_of_ratings(given, jnp.zeros_like(given.Y), batch, config)  # U_i is Y_i alone
     used = jnp.where(real, weight.at[batch.owner].get(mode="clip"), 0.0)
-    offsets = given.Y.at[batch.owner].get(mode="clip")
-    of_rating = pmf.squared_norms(rows._replace(U=offsets), used, config)
+    of_rating = pmf.penalty(Gathered(rows), batch, used, config)
     conditioned = jnp.where(batch.share > 0, weight.at[batch.whose].get(mode="clip"), 0.0)
     of_W = 0.5 * jnp.sum(conditioned * jnp.sum(jnp.square(given.W), axis=1))
     return Params(of_rating.U, of_rating.V, of_W, of_rating.b, of_rating.c)
@@ -161,14 +160,10 @@ def as_pmf(params: Params, rated: Rated) -> pmf.Params:
     return pmf.Params(params.Y + conditions(params.W, rated), params.V, params.b, params.c)
 
 
-def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, rated: Rated, config: Config) -> Array:
-    """Predict stars, [n], not clipped: `pmf.predict` given the rated sets."""
-    return pmf.predict(as_pmf(params, rated), user, item, config)
-
-
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Return the squared errors, summed over the ratings of each user: [B]."""
-    ids, users = touched(batch, config), batch.user.shape[0]
+    ids: Any = touched(batch, config)
+    users = batch.user.shape[0]
 
     def piece(k: Array, sums: Array) -> Array:  # the rows of W of all rated sets would be large
         at = k * PIECE + jnp.arange(PIECE, dtype=jnp.int32)
@@ -177,8 +172,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
     zeros = jnp.zeros((users, params.W.shape[1]), params.W.dtype)
     condition = jax.lax.fori_loop(0, -(-batch.rated.shape[0] // PIECE), piece, zeros)
-    rows = [table.at[k].get(mode="clip") for table, k in zip(params, ids._replace(W=batch.user), strict=True)]
-    each = squares(Params._make(rows), condition, batch, config)
+    each = squares(gathered(params, ids._replace(W=None)).rows, condition, batch, config)
     return jax.ops.segment_sum(each, batch.owner, users, indices_are_sorted=True)
 
 
@@ -226,9 +220,8 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
     expected = np.sum(np.asarray(means)[known.user] * np.asarray(params.V)[known.item], axis=1)
     rest = known._replace(stars=(known.stars - expected).astype(np.float32))
     plain = pmf.Params(means, params.V, jnp.zeros(users.number), params.c)
-    above_zero = positive({name: decay.get(name, decay.get("*", 0.0)) for name in ("Y", "V", "b", "c")})
-    above_zero["U"] = above_zero.pop("Y")
-    Y, b = als.fold_in_users(rest, users.number, plain, own, above_zero)
+    of_pmf = {"U" if name == "Y" else name: value for name, value in decay.items() if name != "W"}
+    Y, b = als.fold_in_users(rest, users.number, plain, own, of_pmf)
     return pmf.predictor(plain._replace(U=means + Y, b=b), config, users)
 
 

@@ -13,6 +13,7 @@ from jaxcf.data import reading
 from jaxcf.data.ratings import Scale
 from jaxcf.models import get
 from jaxfit.cli.command import Parser, output, print_json, required
+from jaxfit.program import parameter_names
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import read_info
 
@@ -76,10 +77,8 @@ def run_info(args: argparse.Namespace) -> None:
 def run_export(args: argparse.Namespace) -> None:
     """Write the parameters as safetensors, and the ids of their rows as text files beside them."""
     model, out = opened(args), output(args)
-    arrays = {
-        jax.tree_util.keystr(path, simple=True, separator="/"): np.ascontiguousarray(array)
-        for path, array in jax.tree_util.tree_leaves_with_path(model.params)
-    }
+    names = parameter_names(model.params)
+    arrays = dict(zip(names, map(np.ascontiguousarray, jax.tree.leaves(model.params)), strict=True))
     with replacing(out) as aside:
         save_file(arrays, aside, metadata={"model": model.name, "mean": str(model.info["config"].get("mean", ""))})
     for name, ids in (("users", model.catalogue.users), ("items", model.catalogue.items)):

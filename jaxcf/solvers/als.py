@@ -45,19 +45,10 @@ class Side(NamedTuple):
     stars: Array
 
 
-class Sides(NamedTuple):
-    """The same ratings user by user, and item by item."""
-
-    users: Side
-    items: Side
-
-
-def make_data(ratings: Ratings, config: Config) -> Sides:
-    """Put the ratings on the device, as the solver takes them."""
-    return Sides(
-        make_side(by_user(ratings, config.num_users), config.num_items),
-        make_side(by_item(ratings, config.num_items), config.num_users),
-    )
+def make_data(ratings: Ratings, config: Config) -> tuple[Side, Side]:
+    """Put the ratings on the device, user by user, and item by item."""
+    of_users = make_side(by_user(ratings, config.num_users), config.num_items)
+    return of_users, make_side(by_item(ratings, config.num_items), config.num_users)
 
 
 def make_side(vectors: Vectors, num_others: int) -> Side:
@@ -76,9 +67,8 @@ def make_side(vectors: Vectors, num_others: int) -> Side:
     row = np.full((chunks, CHUNK_ROWS), len(length), np.int32)
     row[chunk, place] = rows
     owner = np.full((chunks, most), CHUNK_ROWS, np.int32)
-    owner[np.repeat(chunk, tiles), np.arange(before[-1]) - np.repeat(before[starts[chunk]], tiles)] = np.repeat(
-        place, tiles
-    )
+    of_tile = np.arange(before[-1]) - np.repeat(before[starts[chunk]], tiles)
+    owner[np.repeat(chunk, tiles), of_tile] = np.repeat(place, tiles)
     within = np.arange(len(other)) - np.repeat(offsets[rows], length[rows])
     at = np.repeat((chunk * most + first) * TILE, length[rows]) + within
     others = np.full(chunks * most * TILE, num_others, np.int32)
@@ -137,15 +127,16 @@ def solve(
     return jax.lax.scan(chunk, start, side)[0]
 
 
-def sweep(params: Any, data: Sides, config: Config, decay: Mapping[str, float]) -> Any:
+def sweep(params: Any, data: tuple[Side, Side], config: Config, decay: Mapping[str, float]) -> Any:
     """Make one sweep: all users given the items, then all items given the users. The objective cannot rise.
 
     decay: λ of each parameter, as in a recipe. Raises UserError where one is not above 0: then a user's best vector
     is not determined by fewer ratings than features.
     """
     U, V, b, c = strengths(params, config, decay)
-    users, user_biases = solve(data.users, params.V, params.c, U, b, config.num_users, config)
-    items, item_biases = solve(data.items, users, user_biases, V, c, config.num_items, config)
+    of_users, of_items = data
+    users, user_biases = solve(of_users, params.V, params.c, U, b, config.num_users, config)
+    items, item_biases = solve(of_items, users, user_biases, V, c, config.num_items, config)
     return params._replace(U=users, V=items, b=user_biases, c=item_biases)
 
 
@@ -171,10 +162,7 @@ def strengths(params: Any, config: Config, decay: Mapping[str, float]) -> list[A
 def fold_in_users(
     ratings: Ratings, number: int, params: Any, config: Config, decay: Mapping[str, float]
 ) -> tuple[Array, Array]:
-    """Return vectors [number, D] and biases [number] of new users from their ratings, all else as it was trained.
-
-    ratings: of users 0 … number - 1 and of items as the model numbers them.
-    """
+    """Return vectors [number, D] and biases [number] of new users 0 … number - 1, all else as it was trained."""
     U, _, b, _ = _above_zero(params, decay)
     side = make_side(by_user(ratings, number), config.num_items)
     return solve(side, params.V, params.c, U, b, number, config)

@@ -6,7 +6,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcf.data.ratings import Scale
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 
@@ -58,11 +57,6 @@ def covariance(config: Config) -> NDArray[np.float32] | None:
         return None
     k = np.arange(config.num_values)
     return np.exp(-0.5 * np.square((k[:, None] - k[None]) / config.smooth)).astype(np.float32)
-
-
-def scale(config: Config) -> Scale:
-    """Return the scale of ratings that the model is of."""
-    return Scale(config.low, config.low + config.step * (config.num_values - 1), config.step)
 
 
 def expected_stars(distribution: Any, config: Config) -> Any:

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxcf.contract import KnownUsers, Predictor
 from jaxcf.data import user_batches
+from jaxcf.data.ratings import Scale
 from jaxcf.data.user_batches import Batch, Data
 from jaxcf.models.rbm.chains import hidden_bias, hidden_input, open_tables
-from jaxcf.models.rbm.config import Config, expected_stars, scale
+from jaxcf.models.rbm.config import Config, expected_stars
 from jaxfit.bucketing import capacity, dots
 from jaxfit.rbm import hidden_free_energy
 from jaxfit.tables import Weights, gather
@@ -97,7 +98,8 @@ def _of_block(params: Any, data: Data, user: Array, entries: tuple[int, ...], co
 def predictor(params: Any, config: Config, users: KnownUsers, exact: bool = False) -> Predictor:
     """Return the predictor for any users, of training or not, from what is known of them."""
     rated = users.rated_sets if hasattr(params, "U") else None  # the parameters of conditional models
-    known = user_batches.make_data(users.ratings, users.number, scale(config), rated=rated)
+    scale = Scale(config.low, config.low + config.step * (config.num_values - 1), config.step)
+    known = user_batches.make_data(users.ratings, users.number, scale, rated=rated)
     return lambda user, item: expected_stars(predict(params, known, user, item, config, exact), config)
 
 

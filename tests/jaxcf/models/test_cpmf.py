@@ -11,7 +11,7 @@ import pytest
 from jaxcf.data.ratings import Pairs, Ratings
 from jaxcf.models import pmf
 from jaxcf.models.cpmf import model as cpmf
-from jaxcf.models.cpmf import visit as cpmf_visit
+from jaxcf.models.cpmf.visit import visit as visit_user
 from jaxfit import fit
 from jaxfit import tables as rows
 from jaxfit.errors import UserError
@@ -169,7 +169,7 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
     data = cpmf.make_data(ratings(), rated, config)
     weights = cpmf.Params(*(rows.create(table / scale, transform("sgd"), by_rows=True) for table in params))
     weights = cpmf.Params(*(w._replace(scale=jnp.float32(scale)) for w in weights))
-    visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
+    visit = jax.jit(functools.partial(visit_user, config=config))
 
     Y, V, W, b, c = (np.array(table, np.float64) for table in params)
     who, offsets, losses, expected_losses = sets(ratings(), EXTRA), np.asarray(data.offsets), [], []
@@ -199,7 +199,7 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
 def test_the_rate_of_W_does_not_matter_to_users_without_rated_items():
     config, params = make(block=1)
     data = cpmf.make_data(ratings(), cpmf.make_rated(config=config), config)
-    visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
+    visit = jax.jit(functools.partial(visit_user, config=config))
     found = []
     for rate in (0.0, 5.0):
         weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
@@ -214,7 +214,7 @@ def test_a_visit_of_one_block_equals_a_gradient_step():
     config, params = make(block=100)
     data = cpmf.make_data(ratings(), cpmf.make_rated(EXTRA, config=config), config)
     weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
-    visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
+    visit = jax.jit(functools.partial(visit_user, config=config))
     *_, weights = visit(weights, data, jnp.int32(2), RATES, DECAYS)
     batch = jax.jit(cpmf.gather, static_argnums=(2, 3))(data, jnp.array([2], jnp.int32), (32, 32), config)
 
@@ -240,7 +240,7 @@ def test_training_visits_users_one_after_another(prior):
     order = permutation(jax.random.fold_in(jax.random.split(key)[0], 0), USERS)
 
     weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
-    visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
+    visit = jax.jit(functools.partial(visit_user, config=config))
     decay = DECAYS if prior == "per-rating" else cpmf.Params(0.0, 0.0, 0.0, 0.0, 0.0)
     total = 0.0
     for at in (0, 4):

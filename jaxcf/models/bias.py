@@ -129,16 +129,15 @@ RECIPES: dict[str, tuple[None, dict[str, Any]]] = {
 }
 
 
-def _model(name: str, about: str, **fixed: Any) -> RatingModel:
-    return RatingModel(
-        name=name, about=about, source="Mnih 2010, §5.4.5", config=Config, shapes=shapes,
-        recipes=RECIPES, fitting=(ClosedForm(solve),), fixed=fixed,
-        capabilities=(PredictsRatings(predictor), FoldsIn(fold_in)),
-    )  # fmt: skip
-
-
-USER_BIAS = _model("user-bias", "a bias for each user", users=True, items=False, decay_items=0.0)
-ITEM_BIAS = _model(
-    "item-bias", "a bias for each item (the thesis' movie-bias)", users=False, items=True, decay_users=0.0
+BIAS = RatingModel(
+    name="bias", about="a bias for each user and each item", source="Mnih 2010, §5.4.5", config=Config, shapes=shapes,
+    recipes=RECIPES, fitting=(ClosedForm(solve),), fixed={"users": True, "items": True},
+    capabilities=(PredictsRatings(predictor), FoldsIn(fold_in)),
+)  # fmt: skip
+USER_BIAS = replace(
+    BIAS, name="user-bias", about="a bias for each user", fixed={"users": True, "items": False, "decay_items": 0.0}
 )
-BIAS = _model("bias", "a bias for each user and each item", users=True, items=True)
+ITEM_BIAS = replace(
+    BIAS, name="item-bias", about="a bias for each item (the thesis' movie-bias)",
+    fixed={"users": False, "items": True, "decay_users": 0.0},
+)  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxcf.contract import BySGD, RatingModel, TrainingSetup, UsesRatedItems
+from jaxcf.contract import BySGD, TrainingSetup, UsesRatedItems
 from jaxcf.data import user_batches as vectors
 from jaxcf.data.ratings import Dataset, Pairs, Ratings
 from jaxcf.data.user_batches import Batch
@@ -84,7 +84,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     for (name, (recipe, config)), rate, decay in zip(rbm.RECIPES.items(), (1e-3, 5e-3), (1e-2, 20.0), strict=True)
 }
 
-CRBM = RatingModel(
-    name="crbm", about="conditional RBM, which knows what a user rated", source="Mnih 2010, §5.2.2", config=Config,
+CRBM = replace(
+    rbm.RBM, name="crbm", about="conditional RBM, which knows what a user rated", source="Mnih 2010, §5.2.2",
     shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),), capabilities=(*rbm.RBM.capabilities, UsesRatedItems()),
 )  # fmt: skip

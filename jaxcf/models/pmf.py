@@ -279,20 +279,20 @@ SVD_RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def _model(name: str, about: str, source: str, recipes: Any, *solvers: BySweeps, **fixed: Any) -> RatingModel:
-    return RatingModel(
-        name=name, about=about, source=source, config=Config, shapes=shapes, recipes=recipes,
-        fixed=fixed, fitting=(BySGD(prepare), *solvers),
-        capabilities=(
-            PredictsRatings(predictor), FoldsIn(fold_in), TakesNewItems(with_new_items), SimilarItems(item_vectors),
-        ),
-    )  # fmt: skip
-
-
-ALS = BySweeps(
+BY_SGD = BySGD(prepare)
+BY_ALS = BySweeps(
     "als", "alternating exact solutions for users and items of the same objective", prepare_sweeps,
     uses=("decay", "epochs", "patience"),
 )  # fmt: skip
-SVD = _model("svd", "online SVD: PMF without priors and biases", "Mnih 2010, §5.4.5", SVD_RECIPES, biases=False)
-SVD_BIAS = _model("svd-bias", "online SVD with biases", "Mnih 2010, §5.4.5", SVD_RECIPES, biases=True)
-PMF = _model("pmf", "probabilistic matrix factorization", "Mnih 2010, §5.3.1", RECIPES, ALS)
+PMF = RatingModel(
+    name="pmf", about="probabilistic matrix factorization", source="Mnih 2010, §5.3.1", config=Config,
+    shapes=shapes, recipes=RECIPES, fitting=(BY_SGD, BY_ALS),
+    capabilities=(
+        PredictsRatings(predictor), FoldsIn(fold_in), TakesNewItems(with_new_items), SimilarItems(item_vectors),
+    ),
+)  # fmt: skip
+SVD_BIAS = replace(
+    PMF, name="svd-bias", about="online SVD with biases", source="Mnih 2010, §5.4.5", recipes=SVD_RECIPES,
+    fitting=(BY_SGD,), fixed={"biases": True},
+)  # fmt: skip
+SVD = replace(SVD_BIAS, name="svd", about="online SVD: PMF without priors and biases", fixed={"biases": False})

@@ -153,10 +153,14 @@ def sweeps(params: Any, ratings: Ratings, valid: Ratings, config: Config, decay:
 
 def strengths(params: Any, config: Config, decay: Mapping[str, float]) -> list[Array]:
     """Return the decay of each parameter, in their order; raises UserError where one is not above 0."""
-    values = per_parameter(parameter_names(params), decay, "--decay")
+    values = _values(params, decay)
     if min(values if config.biases else values[:2]) <= 0:
         raise UserError("exact solutions need a decay", "--decay", "give every parameter a decay above 0")
     return [jnp.float32(value) for value in values]
+
+
+def _values(params: Any, decay: Mapping[str, float]) -> list[float]:
+    return per_parameter(parameter_names(params), decay, "--decay")
 
 
 def fold_in_users(
@@ -178,15 +182,14 @@ def fold_in_items(
 
 
 def _above_zero(params: Any, decay: Mapping[str, float]) -> list[Array]:
-    values = per_parameter(parameter_names(params), decay, "--decay")
-    return [jnp.float32(value or FOLD_IN_DECAY) for value in values]
+    return [jnp.float32(value if value > 0 else FOLD_IN_DECAY) for value in _values(params, decay)]
 
 
 def objective(params: Any, ratings: Ratings, config: Config, decay: Mapping[str, float]) -> float:
     """Σ ½ e² + ½ Σ s λ |row|², in squared stars: what PMF minimises, under the prior of `config`."""
     total = 0.5 * squares(params, ratings, config)
     index = (ratings.user, ratings.item) * 2
-    for rows, of, strength in zip(params, index, per_parameter(parameter_names(params), decay, "--decay"), strict=True):
+    for rows, of, strength in zip(params, index, _values(params, decay), strict=True):
         square = np.square(np.asarray(rows, np.float64)).reshape(rows.shape[0], -1).sum(axis=1)
         uses = np.bincount(of, minlength=len(square)) if config.prior == "per-rating" else 1.0
         total += 0.5 * strength * float(np.sum(uses * square))

@@ -160,12 +160,7 @@ class Model:
         return KnownUsers(1, Ratings(user[:n], index[:n], stars), Pairs(user[n:], index[n:]))
 
     def recommend(
-        self,
-        user: Any = None,
-        *,
-        ratings: Mapping[Any, float] | None = None,
-        rated: Iterable[Any] = (),
-        top: int = 10,
+        self, user: Any = None, *, ratings: Mapping[Any, float] | None = None, rated: Iterable[Any] = (), top: int = 10
     ) -> list[Answer]:
         """Return the items of highest expected stars that the user has not rated; equal ones in the order of their ids.
 

@@ -66,11 +66,11 @@ def predict(
 
     Args:
         params: of the RBM, or of the conditional one, which also takes the rated items of `data`.
-        data: what is known of users; a row of it is a user, in training or not.
-        user: rows of `data`, -1 for a user of whom nothing is known.
-        item: items, -1 for one that is not in training.
+        data: what is known of users, in training or not.
+        user: their places in `data`, -1 for a user of whom nothing is known.
+        item: -1 for one that is not in training.
         config: the model's Config.
-        exact: by Eq. 5.9, in place of mean field, Eq. 5.10-5.11.
+        exact: by Eq. 5.9, in place of mean field.
     """
     wanted, order = user_batches.queries(user, item, user_batches.num_users(data), config.num_items)
     data = user_batches.with_unknown_user(data)._replace(wanted=wanted)

@@ -28,15 +28,12 @@ Predictor = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class KnownUsers(NamedTuple):
-    """Users 0 … number - 1, their known ratings, and further items that they rated in a way that is not known.
-
-    rated_only: models that use rated items condition on `rated` alone, not also on the items of `ratings`.
-    """
+    """Users 0 … number - 1, their known ratings, and further items that they rated in a way that is not known."""
 
     number: int
     ratings: Ratings
     rated: Pairs = NO_PAIRS
-    rated_only: bool = False
+    rated_only: bool = False  # models that use rated items condition on `rated` alone, not on the items of `ratings`
 
     @property
     def rated_sets(self) -> tuple[Ratings | Pairs, ...]:
@@ -84,17 +81,14 @@ class ClosedForm:
 class Sweeps(NamedTuple):
     """A fit by sweeps before its first one.
 
-    params: a pytree of arrays; sweep(params, key) -> those after one more sweep, drawn from the key where it samples;
-    objective(params) -> what the sweeps minimise, per rating (or another number worth journaling);
-    error(params) -> mean squared error of the validation ratings, in squared stars;
     mean_after: sweeps after which the mean of the parameters of all later sweeps is validated, and is the result, as
     for posterior samples; infinite: the parameters of the sweep with the lowest error are the result.
     """
 
-    params: Any
-    sweep: Callable[[Any, jax.Array], Any]
-    objective: Callable[[Any], float]
-    error: Callable[[Any], float]
+    params: Any  # a pytree of arrays
+    sweep: Callable[[Any, jax.Array], Any]  # (params, key) -> params; what is random is drawn from the key
+    objective: Callable[[Any], float]  # params -> what sweeps minimise, per rating, or another number to journal
+    error: Callable[[Any], float]  # params -> mean squared error of the validation ratings, in squared stars
     mean_after: float = np.inf
 
 
@@ -121,13 +115,10 @@ Fitting = BySGD | ClosedForm | BySweeps
 
 @dataclass(frozen=True)
 class PredictsRatings:
-    """The model predicts stars for the users that it was trained on.
-
-    predictor(params, config, users): from what is known of them now, which may be more rated pairs than in training.
-    """
+    """The model predicts stars for its training users, from what is known of them now: maybe more rated pairs."""
 
     offers: ClassVar[str] = "predictions"
-    predictor: Callable[[Any, Any, KnownUsers], Predictor]
+    predictor: Callable[[Any, Any, KnownUsers], Predictor]  # (params, config, users) -> Predictor
 
 
 @dataclass(frozen=True)
@@ -140,12 +131,10 @@ class PredictsExactly:
 
 @dataclass(frozen=True)
 class FoldsIn:
-    """The model predicts for users that were not in training, all of whose other parameters stay as they are.
-
-    predictor(params, config, users, decay); decay: of the recipe, by parameter.
-    """
+    """The model predicts for users that were not in training; all parameters but theirs stay as they are."""
 
     offers: ClassVar[str] = "predictions for new users"
+    # (params, config, users, decay) -> Predictor; decay: of the recipe, by parameter
     predictor: Callable[[Any, Any, KnownUsers, Mapping[str, float]], Predictor]
 
 

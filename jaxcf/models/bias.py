@@ -60,9 +60,10 @@ def solve(ratings: Ratings, config: Config) -> Params:
         raise UserError("a prior cannot be negative", "--decay", "give 0 or more")
     user, item, stars = ratings[:3]
     centred = stars.astype(np.float64) - config.mean
-    b, c = np.zeros(config.num_users), np.zeros(config.num_items)
     B, y_b = _side(user, centred, config.num_users, config.decay_users, config.prior)
     C, y_c = _side(item, centred, config.num_items, config.decay_items, config.prior)
+    b = y_b / B if config.users else np.zeros(config.num_users)
+    c = y_c / C if config.items else np.zeros(config.num_items)
     if config.items and config.users:
         shape = (config.num_users, config.num_items)
         N = scipy.sparse.coo_array((np.ones(len(user)), (user, item)), shape=shape).tocsr()
@@ -79,10 +80,6 @@ def solve(ratings: Ratings, config: Config) -> Params:
             raise UserError("the biases do not settle", "--decay", "give a larger decay")
         c = half * z
         b = (y_b - N @ c) / B
-    elif config.items:
-        c = y_c / C
-    elif config.users:
-        b = y_b / B
     return Params(jnp.asarray(b, jnp.float32), jnp.asarray(c, jnp.float32))
 
 

@@ -32,17 +32,12 @@ Config = Any  # `pmf.Config`: num_users, num_items, biases, mean and prior are r
 
 
 class Side(NamedTuple):
-    """The ratings of all users (or items), cut into tiles, in chunks.
+    """The ratings of all users (or items), cut into tiles, in chunks."""
 
-    row: int32[chunks, rows], the users of a chunk, past the end for padding; owner: int32[chunks, tiles], the place
-    in `row` that a tile belongs to; other: int32[chunks, tiles, TILE], the items rated, past the end for padding;
-    stars: float32[chunks, tiles, TILE].
-    """
-
-    row: Array
-    owner: Array
-    other: Array
-    stars: Array
+    row: Array  # int32[chunks, rows], the users of a chunk, past the end for padding
+    owner: Array  # int32[chunks, tiles], the place in `row` that a tile belongs to
+    other: Array  # int32[chunks, tiles, TILE], the items rated, past the end for padding
+    stars: Array  # float32[chunks, tiles, TILE]
 
 
 def make_data(ratings: Ratings, config: Config) -> tuple[Side, Side]:

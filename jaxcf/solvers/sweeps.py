@@ -15,16 +15,11 @@ from jaxfit.errors import UserError
 
 
 class Fitted(NamedTuple):
-    """What a fit by sweeps came to.
+    """What a fit by sweeps came to."""
 
-    params: after the sweep with the lowest validation error, or the mean of the later sweeps' (`Sweeps.mean_after`);
-    score: their validation error (mean square, in stars²), infinite where none was finite;
-    history: one dict a sweep, as journaled.
-    """
-
-    params: Any
-    score: float
-    history: list[dict[str, Any]]
+    params: Any  # after the sweep of lowest validation error, or the mean of later sweeps' (`Sweeps.mean_after`)
+    score: float  # their validation error (mean square, in stars²), infinite where none was finite
+    history: list[dict[str, Any]]  # one dict a sweep, as journaled
 
 
 def fit(

@@ -66,32 +66,24 @@ class Rated(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Ratings user after user, and the rated sets that they are conditioned on.
+    """Ratings user after user, and the rated sets that they are conditioned on."""
 
-    offsets: int32[users + 1], user i has ratings offsets[i] … offsets[i+1]-1; item: int32[N]; stars: float32[N].
-    """
-
-    offsets: Array
-    item: Array
-    stars: Array
+    offsets: Array  # int32[users + 1]: user i has ratings offsets[i] … offsets[i+1]-1
+    item: Array  # int32[N]
+    stars: Array  # float32[N]
     rated: Rated
 
 
 class Batch(NamedTuple):
-    """A minibatch of users, their ratings and rated sets end to end.
+    """A minibatch of users, their ratings and rated sets end to end."""
 
-    user: int32[B]; owner: int32[n], which of them a rating belongs to; item: int32[n], past the end for padding;
-    stars: float32[n], the mean taken off; whose: int32[m], which of them a rated item belongs to; rated: int32[m],
-    past the end for padding; share: float32[m], 1 / the size of the set, 0 for padding.
-    """
-
-    user: Array
-    owner: Array
-    item: Array
-    stars: Array
-    whose: Array
-    rated: Array
-    share: Array
+    user: Array  # int32[B]
+    owner: Array  # int32[n], which of them a rating belongs to
+    item: Array  # int32[n], past the end for padding
+    stars: Array  # float32[n], the mean taken off
+    whose: Array  # int32[m], which of them a rated item belongs to
+    rated: Array  # int32[m], past the end for padding
+    share: Array  # float32[m], 1 / the size of the set, 0 for padding
 
 
 def make_rated(*pairs: Ratings | Pairs, config: Config) -> Rated:

@@ -18,15 +18,11 @@ from jaxfit.tables import Outer, Rows, Weights, gather, zero_after
 
 
 class Chain(NamedTuple):
-    """The states of the Gibbs chains of a minibatch.
+    """The states of the Gibbs chains of a minibatch."""
 
-    value: int32[n], the ratings; mean: [n], their expectation given the hidden units that they were drawn from;
-    p: [B, N_h], the hidden units' probabilities given the ratings.
-    """
-
-    value: Array
-    mean: Array
-    p: Array
+    value: Array  # int32[n], the ratings
+    mean: Array  # [n], their expectation given the hidden units that they were drawn from
+    p: Array  # [B, N_h], the hidden units' probabilities given the ratings
 
 
 def hidden_bias(read: Any, batch: Batch) -> Array:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings
 from jaxfit.errors import UserError, require_fields
-from jaxfit.recipe import option
 from jaxfit.registry import Record
 
 if TYPE_CHECKING:
@@ -30,15 +29,12 @@ Predictor = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class KnownUsers(NamedTuple):
-    """Users 0 … number - 1, their known ratings, and further items that they rated in a way that is not known.
-
-    rated_only: models that use rated items condition on `rated` alone, not also on the items of `ratings`.
-    """
+    """Users 0 … number - 1, their known ratings, and further items that they rated in a way that is not known."""
 
     number: int
     ratings: Ratings
     rated: Pairs = NO_PAIRS
-    rated_only: bool = False
+    rated_only: bool = False  # models that use rated items condition on `rated` alone, not on the items of `ratings`
 
     @property
     def rated_sets(self) -> tuple[Ratings | Pairs, ...]:
@@ -47,15 +43,16 @@ class KnownUsers(NamedTuple):
 
     def with_rated(self, pairs: Pairs, only: bool = False) -> KnownUsers:
         """Return the same users with further rated pairs; with `only`, with these in place of all others."""
-        joined = Pairs(*(np.concatenate(columns) for columns in zip(self.rated, pairs, strict=True)))
-        return self._replace(rated=pairs if only else joined, rated_only=only or self.rated_only)
+        if only:
+            return self._replace(rated=pairs, rated_only=True)
+        return self._replace(rated=Pairs(*map(np.concatenate, zip(self.rated, pairs, strict=True))))
 
 
 # Ways of fitting
 
 
 class TrainingSetup(NamedTuple):
-    """Set up what the engine trains: the program, the parameters before training, training and validation data."""
+    """What the engine trains: the program, the parameters before training, training and validation data."""
 
     program: Any
     params: Any
@@ -85,26 +82,15 @@ class ClosedForm:
 class Sweeps(NamedTuple):
     """A fit by sweeps before its first one.
 
-    params: a pytree of arrays; sweep(params, key) -> those after one more sweep, drawn from the key where it samples;
-    objective(params) -> what the sweeps minimise, per rating (or another number worth journaling);
-    error(params) -> mean squared error of the validation ratings, in squared stars;
     mean_after: sweeps after which the mean of the parameters of all later sweeps is validated, and is the result, as
     for posterior samples; infinite: the parameters of the sweep with the lowest error are the result.
     """
 
-    params: Any
-    sweep: Callable[[Any, jax.Array], Any]
-    objective: Callable[[Any], float]
-    error: Callable[[Any], float]
+    params: Any  # a pytree of arrays
+    sweep: Callable[[Any, jax.Array], Any]  # (params, key) -> params; what is random is drawn from the key
+    objective: Callable[[Any], float]  # params -> what sweeps minimise, per rating, or another number to journal
+    error: Callable[[Any], float]  # params -> mean squared error of the validation ratings, in squared stars
     mean_after: float = np.inf
-
-
-@dataclass(frozen=True)
-class SweepRecipe:
-    """How long a model is fitted by sweeps, where it is fitted in no other way."""
-
-    epochs: int = option(help="sweeps at most", unit="sweeps")
-    patience: int = option(help="sweeps without improvement before the end", unit="sweeps")
 
 
 @dataclass(frozen=True)
@@ -130,15 +116,10 @@ Fitting = BySGD | ClosedForm | BySweeps
 
 @dataclass(frozen=True)
 class PredictsRatings:
-    """The model predicts stars for users that it was trained on.
-
-    Attributes:
-        predictor: (params, config, users) -> Predictor, from what is known of them now, which may be more rated pairs
-            than in training.
-    """
+    """The model predicts stars for its training users, from what is known of them now: maybe more rated pairs."""
 
     offers: ClassVar[str] = "predictions"
-    predictor: Callable[[Any, Any, KnownUsers], Predictor]
+    predictor: Callable[[Any, Any, KnownUsers], Predictor]  # (params, config, users) -> Predictor
 
 
 @dataclass(frozen=True)
@@ -151,13 +132,10 @@ class PredictsExactly:
 
 @dataclass(frozen=True)
 class FoldsIn:
-    """The model predicts for users that were not in training, all of whose other parameters stay as they are.
-
-    Attributes:
-        predictor: (params, config, users, decay) -> Predictor; decay: of the recipe, by parameter.
-    """
+    """The model predicts for users that were not in training; all parameters but theirs stay as they are."""
 
     offers: ClassVar[str] = "predictions for new users"
+    # (params, config, users, decay) -> Predictor; decay: of the recipe, by parameter
     predictor: Callable[[Any, Any, KnownUsers, Mapping[str, float]], Predictor]
 
 
@@ -165,9 +143,8 @@ class FoldsIn:
 class TakesNewItems:
     """The model takes items that were not in training, from ratings by users that were.
 
-    Attributes:
-        extend: (params, config, place, ratings, num_items, decay) -> parameters and Config of `num_items` items;
-            place: int32[old items], where each old item goes; ratings: of the new ones, by the users of training.
+    extend(params, config, place, ratings, num_items, decay) -> parameters and Config of `num_items` items; place:
+    int32[old items], where each old item goes; ratings: of the new ones, by the users of training.
     """
 
     offers: ClassVar[str] = "a way to take new items"
@@ -219,14 +196,10 @@ class RatingModel(Record):
     def configure(self, catalogue: Catalogue, mean: float, chosen: Mapping[str, Any]) -> Any:
         """Return the Config of `chosen` fields, those that make it this model, and those that the data decide.
 
-        mean: of the training ratings, in stars.
-
-        Raises:
-            UserError: a chosen field is none of the Config.
+        mean: of the training ratings, in stars. Raises UserError for a chosen field that the Config does not have.
         """
-        require_fields(chosen, self.config.__dataclass_fields__)
-        scale = catalogue.scale
+        known, scale = self.config.__dataclass_fields__, catalogue.scale
+        require_fields(chosen, known)
         sizes = (catalogue.num_users, catalogue.num_items, mean, scale.levels, scale.low, scale.step)
-        of_data = dict(zip(FROM_DATA, sizes, strict=True))
-        decided = {name: of_data[name] for name in FROM_DATA if name in self.config.__dataclass_fields__}
+        decided = {name: value for name, value in zip(FROM_DATA, sizes, strict=True) if name in known}
         return self.config(**{**chosen, **self.fixed, **decided})

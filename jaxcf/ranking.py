@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxcf.contract import Predictor
-from jaxcf.data.ratings import Ratings, Scale, Vectors, by_user
+from jaxcf.data.ratings import Ratings, Vectors, by_user
 
 PAIRS_AT_ONCE = 1 << 21  # of user and item that are ranked at once, about
 
@@ -117,16 +117,10 @@ def rank(query: ArrayLike, scores: ArrayLike, gains: ArrayLike, k: int = 10) -> 
 def unseen(
     users: NDArray[np.int32], seen: Vectors, test: Vectors, num_items: int, relevant: float
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-    """Return the pairs to rank: each user with every item that they have not rated in training.
+    """Return the pairs to rank: each of some users, [B], with every item that they have not rated in training.
 
-    Args:
-        users: some users, so few that num_items pairs of each fit into memory.
-        seen, test: training and test ratings by user.
-        num_items: the number of items.
-        relevant: test ratings of at least so many stars have gain 1, everything else 0.
-
-    Returns:
-        user int32 [N], item int32 [N], gain float32 [N].
+    seen, test: training and test ratings by user; relevant: test ratings of at least so many stars have gain 1,
+    everything else 0. Memory is B times num_items. Returns user int32 [N], item int32 [N], gain float32 [N].
     """
     open_ = np.ones((len(users), num_items), bool)
     gain = np.zeros((len(users), num_items), np.float32)
@@ -139,13 +133,7 @@ def unseen(
 
 
 def recommended(
-    predictor: Predictor,
-    seen: Ratings,
-    test: Ratings,
-    num_users: int,
-    num_items: int,
-    k: int,
-    relevant: float,
+    predictor: Predictor, seen: Ratings, test: Ratings, num_users: int, num_items: int, k: int, relevant: float
 ) -> Ranking:
     """Rank, for each user with test ratings, all items that the user is not known to have rated.
 
@@ -158,8 +146,3 @@ def recommended(
         user, item, gain = unseen(block, known, wanted, num_items, relevant)
         result += rank(user, predictor(user, item), gain, k)
     return result
-
-
-def threshold(scale: Scale) -> float:
-    """Return the default of the stars from which a rating counts as relevant: three quarters up the scale, 4 of 5."""
-    return scale.low + 0.75 * (scale.high - scale.low)

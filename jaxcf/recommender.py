@@ -50,13 +50,8 @@ class Answer(NamedTuple):
 class Model:
     """A trained model with the ids of its users and items and what it knows of its users.
 
-    Attributes:
-        record: what kind of model it is.
-        catalogue: the ids of users and items, and the scale of ratings.
-        info: what `config.json` holds.
-        params: the parameters, as its model file describes them.
-        config: its Config.
-        known: the users of the catalogue, with their training ratings.
+    info: what `config.json` holds; params, config: the Params and Config of its model file; known: the users of the
+    catalogue, with their training ratings.
     """
 
     record: RatingModel
@@ -90,18 +85,15 @@ class Model:
         found = predictor(np.asarray(user, np.int32), np.asarray(item, np.int32))
         return self.catalogue.scale.clip(found).astype(np.float32) if clip else found
 
-    @full_precision()
     def fold_in(self, users: KnownUsers, exact: bool = False) -> Predictor:
         """Return the predictor for users that were not in training, given what is known of them; nothing is trained.
 
         exact: as `predictor_given` says.
         """
         if exact:
-            return self._exact(users)
-        folding = require(self.record, FoldsIn, "folding users in")
-        return full_precision()(folding.predictor(self.params, self.config, users, self._decay))
+            return self._predictor(PredictsExactly, "--exact", users)
+        return self._predictor(FoldsIn, "folding users in", users, self._decay)
 
-    @full_precision()
     def predictor_given(self, users: KnownUsers, exact: bool = False) -> Predictor:
         """Return the predictor for the users of the catalogue when this is what is known of them.
 
@@ -109,13 +101,12 @@ class Model:
         instead of mean field, Eq. 5.10-5.11; raises UserError for models whose predictions are exact anyway.
         """
         if exact:
-            return self._exact(users)
-        predicting = require(self.record, PredictsRatings, "predicting ratings")
-        return full_precision()(predicting.predictor(self.params, self.config, users))
+            return self._predictor(PredictsExactly, "--exact", users)
+        return self._predictor(PredictsRatings, "predicting ratings", users)
 
-    def _exact(self, users: KnownUsers) -> Predictor:
-        exactly = require(self.record, PredictsExactly, "--exact").predictor
-        return full_precision()(exactly(self.params, self.config, users))
+    @full_precision()
+    def _predictor(self, kind: type[Any], task: str, *given: Any) -> Predictor:
+        return full_precision()(require(self.record, kind, task).predictor(self.params, self.config, *given))
 
     @property
     def _decay(self) -> Mapping[str, float]:
@@ -125,8 +116,8 @@ class Model:
     def with_new_items(self, ratings: Ratings, catalogue: Catalogue) -> "Model":
         """Add items that were not in training, from what users of training rated them.
 
-        Each is at its best vector given the users' (a ridge regression); nothing is trained. Ratings by other users
-        say nothing of an item; those of items that were in training are not read.
+        Each is at its best vector given the users' (a ridge regression); nothing is trained. Ratings by other users,
+        and of items that were in training, are not read.
 
         Raises:
             UserError: no ratings are left, or the model takes no new items.
@@ -159,30 +150,22 @@ class Model:
         if others:
             require(self.record, UsesRatedItems, "an item without stars")
         index = self.catalogue.item_index([*ids, *others]) if ids or others else np.zeros(0, np.int32)
-        if np.any(index < 0):
-            unknown = [*ids, *others][int(np.argmax(index < 0))]
-            raise UserError(f"no item {unknown!r} was in training", do="leave it out")
-        if not np.all(self.catalogue.scale.contains(stars)):
-            off = stars[np.argmin(self.catalogue.scale.contains(stars))]
-            raise UserError(f"{off:g} stars are not on the scale", do=f"ratings are {self.catalogue.scale}")
-        zeros = np.zeros(len(index), np.int32)
-        n = len(ids)
-        return KnownUsers(1, Ratings(zeros[:n], index[:n], stars), Pairs(zeros[n:], index[n:]))
+        unknown = [item for item, place in zip([*ids, *others], index, strict=True) if place < 0]
+        if unknown:
+            raise UserError(f"no item {unknown[0]!r} was in training", do="leave it out")
+        off = stars[~self.catalogue.scale.contains(stars)]
+        if len(off):
+            raise UserError(f"{off[0]:g} stars are not on the scale", do=f"ratings are {self.catalogue.scale}")
+        user, n = np.zeros(len(index), np.int32), len(ids)
+        return KnownUsers(1, Ratings(user[:n], index[:n], stars), Pairs(user[n:], index[n:]))
 
     def recommend(
-        self,
-        user: Any = None,
-        *,
-        ratings: Mapping[Any, float] | None = None,
-        rated: Iterable[Any] = (),
-        top: int = 10,
+        self, user: Any = None, *, ratings: Mapping[Any, float] | None = None, rated: Iterable[Any] = (), top: int = 10
     ) -> list[Answer]:
         """Return the items of highest expected stars that the user has not rated; equal ones in the order of their ids.
 
         user: an id of the training ratings; or else ratings (item id -> stars) and rated (item ids) of anybody.
-
-        Raises:
-            UserError: the user was not in training.
+        Raises UserError for a user that was not in training.
         """
         if ratings is not None or user is None:
             new = self.new_user(ratings or {}, rated)
@@ -200,21 +183,17 @@ class Model:
         size = max(1, PAIRS_AT_ONCE // number)
         for block in (np.asarray(chosen[at : at + size], np.int32) for at in range(0, len(chosen), size)):
             found = predictor(np.repeat(block, number), np.tile(items, len(block)))
-            stars = np.array(found).reshape(len(block), number)
-            for row, user in zip(stars, block, strict=True):
+            for row, user in zip(np.array(found).reshape(len(block), number), block, strict=True):
                 for item, offsets, order in lists:
                     row[item[order[offsets[user] : offsets[user + 1]]]] = -np.inf
-            clipped = self.catalogue.scale.clip(stars)
-            for row, shown, order in zip(stars, clipped, np.argsort(-stars, axis=1, kind="stable"), strict=True):
-                open_ = [i for i in order[:top] if np.isfinite(row[i])]
-                yield [Answer(self.catalogue.items[i].item(), float(shown[i])) for i in open_]
+                places = _highest(row, top)
+                yield self._answers(places, self.catalogue.scale.clip(row[places]))
 
     @full_precision()
     def similar(self, item: Any, top: int = 10) -> list[Answer]:
         """Return the items whose vectors are nearest by cosine.
 
-        Raises:
-            UserError: the item is unknown, or the model has no item vectors.
+        Raises UserError for an unknown item, or if the model has no item vectors.
         """
         vectors = require(self.record, SimilarItems, "similar").vectors(self.params, self.config)
         (index,) = self.catalogue.item_index([item])
@@ -223,19 +202,27 @@ class Model:
         length = np.linalg.norm(vectors, axis=1)
         cosine = vectors @ vectors[index] / np.maximum(length * length[index], 1e-30)
         cosine[index] = -np.inf
-        order = np.argsort(-cosine, kind="stable")[:top]
-        return [Answer(self.catalogue.items[i].item(), float(cosine[i])) for i in order if np.isfinite(cosine[i])]
+        places = _highest(cosine, top)
+        return self._answers(places, cosine[places])
+
+    def _answers(self, places: np.ndarray, values: np.ndarray) -> list[Answer]:
+        return list(map(Answer, self.catalogue.items[places].tolist(), values.tolist()))
+
+
+def _highest(scores: np.ndarray, top: int) -> np.ndarray:
+    """Return where the highest finite scores are, at most `top`, equal ones in their order."""
+    order = np.argsort(-scores, kind="stable")[:top]
+    return order[np.isfinite(scores[order])]
 
 
 def save_known(directory: Path, catalogue: Catalogue, ratings: Ratings, rated: Pairs) -> None:
     """Write what a model must remember of its users: ids, scale, training ratings, other rated pairs."""
-    with replacing(directory / CATALOGUE) as aside, aside.open("wb") as file:
-        np.savez(file, users=catalogue.users, items=catalogue.items, scale=np.array(catalogue.scale, np.float64))
-    with replacing(directory / KNOWN) as aside, aside.open("wb") as file:
-        np.savez(
-            file, user=ratings.user, item=ratings.item, stars=ratings.stars, rated_user=rated.user,
-            rated_item=rated.item,
-        )  # fmt: skip
+    of_pairs = {"user": ratings.user, "item": ratings.item, "stars": ratings.stars}
+    of_pairs |= {"rated_user": rated.user, "rated_item": rated.item}
+    ids = {"users": catalogue.users, "items": catalogue.items, "scale": np.array(catalogue.scale, np.float64)}
+    for name, arrays in ((CATALOGUE, ids), (KNOWN, of_pairs)):
+        with replacing(directory / name) as aside, aside.open("wb") as file:
+            np.savez(file, **arrays)
 
 
 @full_precision()
@@ -272,15 +259,15 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
 
 def _check_sizes(record: RatingModel, config: Any, catalogue: Catalogue, known: KnownUsers, directory: Path) -> None:
     """Raise UserError unless catalogue and known ratings are of the users, items and scale that the Config says."""
+    do = "train the model again"
     if record.configure(catalogue, getattr(config, "mean", 0.0), vars(config)) != config:
         sizes = f"{catalogue.num_users} users, {catalogue.num_items} items, ratings of {catalogue.scale}"
-        what = f"the catalogue ({sizes}) is not that of the configuration"
-        raise UserError(what, directory / CATALOGUE, "train the model again")
+        raise UserError(f"the catalogue ({sizes}) is not that of the configuration", directory / CATALOGUE, do)
     for pairs in (known.ratings, known.rated):
         for index, number in ((pairs.user, catalogue.num_users), (pairs.item, catalogue.num_items)):
             if len(index) and not 0 <= index.min() <= index.max() < number:
                 what = "known ratings are of users or items that the catalogue does not have"
-                raise UserError(what, directory / KNOWN, "train the model again")
+                raise UserError(what, directory / KNOWN, do)
 
 
 def _arrays(path: Path, *names: str) -> Mapping[str, np.ndarray]:

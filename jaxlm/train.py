@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxfit.errors import UserError
 from jaxfit.run_dir import metadata
 from jaxfit.run_dir.run import Run, Trained
 from jaxlm import models

@@ -8,20 +8,10 @@ from typing import Any
 import numpy as np
 
 from jaxcf import metrics, ranking
-from jaxcf.cli.queries import (
-    Queried,
-    add_known,
-    add_model,
-    among,
-    opened,
-    queried,
-    say_known,
-    say_number,
-    say_unknown,
-)
+from jaxcf.cli.queries import Queried, add_known, add_model, opened, queried, reading_of, say_number, say_unknown
+from jaxcf.contract import Predictor
 from jaxcf.data import reading
-from jaxcf.data.ratings import Ratings, relabel, take
-from jaxcf.data.reading import Reading
+from jaxcf.data.ratings import Pairs, Ratings, pair_keys, relabel, take
 from jaxcf.recommender import Model
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser, print_json, required
@@ -54,14 +44,13 @@ def run_eval(args: argparse.Namespace) -> None:
     """Evaluate predictions on files of ratings."""
     if args.relevant is not None and args.top is None:
         raise UserError("--relevant needs --top", args.parser.prog, "give --top K")
-    model, how = opened(args), Reading(**options.given(args, Reading))
-    table = reading.read(
-        required(args, "ratings", "name the ratings to predict: --ratings FILE"), how, model.catalogue.scale
-    )
-    asked = queried(model, args, how)
+    model, files = opened(args), required(args, "ratings", "name the ratings to predict: --ratings FILE")
+    table = reading.read(files, reading_of(args), model.catalogue.scale)
+    asked = queried(model, args)
     ratings = _of_asked(model, args, relabel(table.ratings, table.catalogue, asked.ids), asked)
     began = time.perf_counter()
-    predicted = asked.predictor(False)(ratings.user, ratings.item)
+    predictor = asked.predictor(False)
+    predicted = predictor(ratings.user, ratings.item)
     seconds = time.perf_counter() - began
     result = metrics.evaluate(predicted, ratings.stars, model.catalogue.scale)
     record = {"command": "eval", "model": model.name, **result.record(), "seconds": seconds}
@@ -72,10 +61,12 @@ def run_eval(args: argparse.Namespace) -> None:
             f"{asked.ids.num_users:,} users given parameters of their own, {result.count:,} ratings predicted, "
             f"in {seconds:.2f} s"
         )
-    for more, line in (
-        *_exact(model, args, asked, ratings, predicted),
-        *_ranked(model, args, asked, ratings),
-    ):
+    if args.exact:
+        more, line = _exact(asked, ratings, predicted)
+        record |= more
+        lines.append(line)
+    if args.top is not None:
+        more, line = _ranked(args, asked, ratings, predictor)
         record |= more
         lines.append(line)
     if args.json:
@@ -101,21 +92,22 @@ def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, asked: Q
             raise UserError("no rating is of a user of --known", args.ratings[0], do)
         say_number(~mine, "ratings are of users without known ones: left out")
         ratings = take(ratings, mine)
-        say_unknown(model, ratings.item)
-    else:
-        say_unknown(model, ratings.item, ratings.user)
-    say_known(asked.users.ratings, ratings.user, ratings.item, model.catalogue.num_items)
+    say_unknown(model, ratings.item, None if args.known else ratings.user)
+    what = "of the ratings are known to the model: their errors are not those of predictions"
+    say_number(_among(ratings, asked.users.ratings, asked.ids.num_items), what)
     return ratings
 
 
-def _exact(
-    model: Model, args: argparse.Namespace, asked: Queried, ratings: Ratings, predicted: np.ndarray
-) -> list[tuple[dict[str, Any], str]]:
+def _among(ratings: Ratings, pairs: Ratings | Pairs, num_items: int) -> np.ndarray:
+    """Return which ratings are of one of the pairs; unknown users and items, -1, are in none."""
+    found = np.isin(pair_keys(ratings, num_items), pair_keys(pairs, num_items))
+    return (ratings.user >= 0) & (ratings.item >= 0) & found
+
+
+def _exact(asked: Queried, ratings: Ratings, predicted: np.ndarray) -> tuple[dict[str, Any], str]:
     """Evaluate the exact predictions of an RBM beside those by mean field: JSON fields and a line."""
-    if not args.exact:
-        return []
     exact = asked.predictor(True)(ratings.user, ratings.item)
-    result = metrics.evaluate(exact, ratings.stars, model.catalogue.scale)
+    result = metrics.evaluate(exact, ratings.stars, asked.ids.scale)
     apart = np.abs(exact - predicted)
     known = np.append(np.bincount(asked.users.ratings.user, minlength=asked.ids.num_users), 0)
     many = known[ratings.user] >= MANY
@@ -125,32 +117,24 @@ def _exact(
     line = f"exactly, by Eq. 5.9: {summary(result)}\nexact and mean-field predictions are {mean:.4f} stars apart"
     if many.any():
         line += f", {of_many:.4f} of users with {MANY} known ratings or more ({int(many.sum()):,} ratings)"
-    return [(record, line)]
+    return record, line
 
 
 def _ranked(
-    model: Model, args: argparse.Namespace, asked: Queried, ratings: Ratings
-) -> list[tuple[dict[str, Any], str]]:
+    args: argparse.Namespace, asked: Queried, ratings: Ratings, predictor: Predictor
+) -> tuple[dict[str, Any], str]:
     """Evaluate how all items are ranked for the users of the ratings: JSON fields and a line."""
-    if args.top is None:
-        return []
-    scale = model.catalogue.scale
-    relevant = ranking.threshold(scale) if args.relevant is None else args.relevant
+    scale, number = asked.ids.scale, asked.ids.num_items
+    relevant = scale.low + 0.75 * (scale.high - scale.low) if args.relevant is None else args.relevant
     if relevant > scale.high:
         raise UserError(f"no rating is of {relevant:g} stars", "--relevant", f"ratings are {scale}")
     known = (ratings.user >= 0) & (ratings.item >= 0)
     found = take(ratings, known)
     say_number(~known, "ratings of users or items that the model does not know are not ranked")
-    conditioned, rated = (
-        among(found.user, found.item, pairs, model.catalogue.num_items)
-        for pairs in (asked.users.rated, asked.users.ratings)
-    )
-    what = "of the ratings are of pairs that the model conditions on: it ranks knowing them rated"
-    say_number(conditioned & ~rated, what)
-    result = ranking.recommended(
-        asked.predictor(False), asked.users.ratings, found, asked.ids.num_users, model.catalogue.num_items,
-        args.top, relevant,
-    )  # fmt: skip
+    conditioned = _among(found, asked.users.rated, number) & ~_among(found, asked.users.ratings, number)
+    say_number(conditioned, "of the ratings are of pairs that the model conditions on: it ranks knowing them rated")
+    users = asked.ids.num_users
+    result = ranking.recommended(predictor, asked.users.ratings, found, users, number, args.top, relevant)
     if not result.users:
         what = f"no rating to rank is of {relevant:g} stars or more"
         raise UserError(what, args.ratings[0], "lower --relevant, or leave --top out")
@@ -159,4 +143,4 @@ def _ranked(
         f"{result.ndcg:.4f} of items of at least {relevant:g} stars, for {result.users:,} users, among all that they "
         "are not known to have rated with stars (measures that are not the thesis')"
     )
-    return [({**result.record(), "relevant_stars": relevant}, line)]
+    return {**result.record(), "relevant_stars": relevant}, line

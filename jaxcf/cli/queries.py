@@ -1,6 +1,7 @@
 """The users that commands ask a model about, and what is known of them: users of training, and new ones of files."""
 
 import argparse
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ import numpy as np
 
 from jaxcf.contract import KnownUsers, Predictor, UsesRatedItems
 from jaxcf.data import reading
-from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, Ratings, pair_keys, relabel, take, union
+from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, relabel, take, union
 from jaxcf.data.reading import PairTable, Reading
 from jaxcf.models import require
 from jaxcf.recommender import Model, load
@@ -35,6 +36,10 @@ def add_model(parser: Parser, run: Any, reads: bool = False) -> None:
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     if reads:
+        parser.add_argument(
+            "--new-items", nargs="+", metavar="FILE",
+            help="ratings of items that were not in training, by users that were, for models that take new items",
+        )  # fmt: skip
         options.add(parser.add_argument_group("reading"), Reading)
 
 
@@ -48,20 +53,16 @@ def add_known(parser: Parser) -> None:
     rated = parser.add_mutually_exclusive_group()
     rated.add_argument(
         "--rated", nargs="+", metavar="FILE", help="further pairs of user and item, for models that use rated items"
-    )  # fmt: skip
+    )
     rated.add_argument(
         "--only-rated", nargs="+", metavar="FILE",
         help="the pairs that models condition on, in place of all known ones and of the items of known ratings",
     )  # fmt: skip
-    add_new_items(parser)
 
 
-def add_new_items(parser: Parser) -> None:
-    """Add `--new-items`."""
-    parser.add_argument(
-        "--new-items", nargs="+", metavar="FILE",
-        help="ratings of items that were not in training, by users that were, for models that take new items",
-    )  # fmt: skip
+def reading_of(args: argparse.Namespace) -> Reading:
+    """Return how the command's files are read."""
+    return Reading(**options.given(args, Reading))
 
 
 def opened(args: argparse.Namespace) -> Model:
@@ -69,27 +70,23 @@ def opened(args: argparse.Namespace) -> Model:
     model = load(args.directory, unfinished=args.unfinished)
     if not getattr(args, "new_items", None):
         return model
-    table = reading.read(args.new_items, Reading(**options.given(args, Reading)), model.catalogue.scale)
+    table = reading.read(args.new_items, reading_of(args), model.catalogue.scale)
     extended = model.with_new_items(table.ratings, table.catalogue)
     unused = len(table.ratings.user) - (len(extended.known.ratings.user) - len(model.known.ratings.user))
     say_number(unused, "ratings of --new-items are by users or of items that cannot use them: left out")
     return extended
 
 
-def queried(model: Model, args: argparse.Namespace, how: Reading) -> Queried:
+def queried(model: Model, args: argparse.Namespace) -> Queried:
     """Select the users of training, or those of `--known`, with the pairs of `--rated` or `--only-rated`."""
-    only = bool(args.only_rated)
-    files = args.only_rated or args.rated
+    files, only, how = args.only_rated or args.rated, bool(args.only_rated), reading_of(args)
     if args.known:
         ids, users = new_users(model, args.known, files, how, only)
-        return Queried(ids, users, lambda exact: model.fold_in(users, exact))
+        return Queried(ids, users, functools.partial(model.fold_in, users))
     users = model.known
     if files:
         users = users.with_rated(_of_known(_pairs(model, files, how), model.catalogue), only)
-        return Queried(model.catalogue, users, lambda exact: model.predictor_given(users, exact))
-    return Queried(
-        model.catalogue, users, lambda exact: model.predictor_given(users, True) if exact else model.predictor
-    )
+    return Queried(model.catalogue, users, functools.partial(model.predictor_given, users))
 
 
 def new_users(
@@ -100,23 +97,20 @@ def new_users(
     rated: files of further pairs of theirs, and of other users, who are among them unless they were in training.
     """
     found = reading.read_either(files, how, model.catalogue.scale)
-    pairs = [_pairs(model, rated, how)] if rated else []
-    ids = [table.users[model.catalogue.user_index(table.users) < 0] for table in pairs]
+    tables = [_pairs(model, rated, how)] if rated else []
+    ids = [table.users[model.catalogue.user_index(table.users) < 0] for table in tables]
     if isinstance(found, PairTable):
         require(model.record, UsesRatedItems, "a file of pairs without ratings", files[0])
-        pairs, ratings = [*pairs, found], EMPTY
-        ids.append(found.users)
-    else:
-        ratings = found.ratings
-        ids.append(found.catalogue.users)
+        tables.append(found)
+    ids.append(found.users if isinstance(found, PairTable) else found.catalogue.users)
     catalogue = Catalogue(union(*ids), model.catalogue.items, model.catalogue.scale)
+    ratings = EMPTY
     if not isinstance(found, PairTable):
-        ratings = relabel(ratings, found.catalogue, catalogue)
-        known = ratings.item >= 0
-        say_number(~known, "ratings of items that were not in training are left out")
-        ratings = take(ratings, known)
+        ratings = relabel(found.ratings, found.catalogue, catalogue)
+        say_number(ratings.item < 0, "ratings of items that were not in training are left out")
+        ratings = take(ratings, ratings.item >= 0)
     users = KnownUsers(catalogue.num_users, ratings, rated_only=only)
-    for table in pairs:
+    for table in tables:
         users = users.with_rated(_of_known(table, catalogue))
     return catalogue, users
 
@@ -134,37 +128,19 @@ def _of_known(table: PairTable, catalogue: Catalogue) -> Pairs:
     return Pairs(pairs.user[known], pairs.item[known])
 
 
-def say_unknown(model: Model, item: np.ndarray, user: np.ndarray | None = None) -> None:
+def say_unknown(model: Model, item: np.ndarray, user: np.ndarray | None) -> None:
     """Say of how many pairs the model has not seen the item (or user) in training: it predicts them without it."""
-    known = model.known.ratings
-    for side, index, seen, number in (
-        ("users", user, known.user, model.catalogue.num_users),
-        ("items", item, known.item, model.catalogue.num_items),
-    ):
+    known, catalogue = model.known.ratings, model.catalogue
+    sides = [("items", item, known.item, catalogue.num_items)]
+    if user is not None:
+        sides.insert(0, ("users", user, known.user, catalogue.num_users))
+    for side, index, seen, number in sides:
         trained = np.append(np.bincount(seen, minlength=number) > 0, False)  # at -1: the unknown
-        unknown = 0 if index is None else ~trained[index]
-        say_number(unknown, f"pairs are of {side} without ratings in training: predicted without them")
-
-
-def say_known(known: Ratings, user: np.ndarray, item: np.ndarray, number: int) -> None:
-    """Say for how many pairs the model knows the stars that it is to predict."""
-    what = "of the ratings are known to the model: their errors are not those of predictions"
-    say_number(among(user, item, known, number), what)
-
-
-def among(user: np.ndarray, item: np.ndarray, pairs: Ratings | Pairs, number: int) -> np.ndarray:
-    """Return which users and items (-1: unknown), of `number` items, are among the pairs."""
-    found = np.isin(pair_keys(Pairs(user, item), number), pair_keys(pairs, number))
-    return (user >= 0) & (item >= 0) & found
+        say_number(~trained[index], f"pairs are of {side} without ratings in training: predicted without them")
 
 
 def say_number(which: np.ndarray | int, text: str) -> None:
-    """Say how many there are, and what is said of them, unless there are none."""
+    """Say on standard error how many there are, and what is said of them, unless there are none."""
     number = int(np.sum(which))
     if number:
-        say(f"{number:,} {text}")
-
-
-def say(text: str) -> None:
-    """Print a line for people, who may have redirected standard output to a file."""
-    print(text, file=sys.stderr)
+        print(f"{number:,} {text}", file=sys.stderr)

@@ -3,13 +3,13 @@
 import argparse
 import csv
 import io
+import sys
 from typing import Any
 
 import numpy as np
 
-from jaxcf.cli.queries import add_model, add_new_items, new_users, opened, say
+from jaxcf.cli.queries import add_model, new_users, opened, reading_of
 from jaxcf.data import file_layout as layout
-from jaxcf.data.reading import Reading
 from jaxcf.recommender import Answer
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser, print_json, required
@@ -31,7 +31,6 @@ def add_recommend(parser: Parser) -> None:
         help='somebody new: "item:stars,item,…", stars where they are known; with --users, files of further pairs of '
         "user and item, for models that use rated items",
     )  # fmt: skip
-    add_new_items(parser)
     _top(parser)
 
 
@@ -39,7 +38,6 @@ def add_similar(parser: Parser) -> None:
     """Give the parser of `jaxcf similar` its options."""
     add_model(parser, run_similar, reads=True)
     parser.add_argument("--item", metavar="ID", help="an item of the training ratings, or of --new-items")
-    add_new_items(parser)
     _top(parser)
 
 
@@ -63,8 +61,7 @@ def run_recommend(args: argparse.Namespace) -> None:
     if args.user is not None:
         answers[args.user] = model.recommend(args.user, top=args.top)
     elif args.users:
-        how = Reading(**options.given(args, Reading))
-        ids, users = new_users(model, args.users, args.rated, how)
+        ids, users = new_users(model, args.users, args.rated, reading_of(args))
         best = model.best(model.fold_in(users), users, range(users.number), args.top)
         answers = {str(name): found for name, found in zip(ids.users.tolist(), best, strict=True)}
     elif args.rated:
@@ -151,5 +148,5 @@ def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
     rows = (next(csv.reader([line], delimiter=sign)) if quoted else line.split(sign) for line in lines)
     titles = {row[0].strip(): row[1].strip() for row in rows if len(row) > 1}
     if titles.keys().isdisjoint(map(str, items.tolist())):
-        say(f"no id of {path} is of an item of the model: no titles")
+        print(f"no id of {path} is of an item of the model: no titles", file=sys.stderr)
     return titles

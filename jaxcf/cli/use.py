@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from jaxcf.cli.queries import add_known, add_model, opened, queried, say_number, say_unknown
+from jaxcf.cli.queries import add_known, add_model, opened, queried, reading_of, say_number, say_unknown
 from jaxcf.data import reading
 from jaxcf.data.ratings import Scale
-from jaxcf.data.reading import Reading
 from jaxcf.models import get
-from jaxfit.cli import options
 from jaxfit.cli.command import Parser, output, print_json, required
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.atomic import replacing
@@ -41,9 +39,9 @@ def add_export(parser: Parser) -> None:
 
 def run_predict(args: argparse.Namespace) -> None:
     """Print a line of user, item and stars for each pair, in their order."""
-    model, how = opened(args), Reading(**options.given(args, Reading))
-    table = reading.read_pairs(required(args, "pairs", "name the pairs to predict: --pairs FILE"), how)
-    asked = queried(model, args, how)
+    model, files = opened(args), required(args, "pairs", "name the pairs to predict: --pairs FILE")
+    table = reading.read_pairs(files, reading_of(args))
+    asked = queried(model, args)
     user, item = table.relabelled(asked.ids)
     say_unknown(model, item, None if args.known else user)
     if args.known:

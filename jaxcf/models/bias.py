@@ -60,9 +60,10 @@ def solve(ratings: Ratings, config: Config) -> Params:
         raise UserError("a prior cannot be negative", "--decay", "give 0 or more")
     user, item, stars = ratings[:3]
     centred = stars.astype(np.float64) - config.mean
-    b, c = np.zeros(config.num_users), np.zeros(config.num_items)
     B, y_b = _side(user, centred, config.num_users, config.decay_users, config.prior)
     C, y_c = _side(item, centred, config.num_items, config.decay_items, config.prior)
+    b = y_b / B if config.users else np.zeros(config.num_users)
+    c = y_c / C if config.items else np.zeros(config.num_items)
     if config.items and config.users:
         shape = (config.num_users, config.num_items)
         N = scipy.sparse.coo_array((np.ones(len(user)), (user, item)), shape=shape).tocsr()
@@ -79,10 +80,6 @@ def solve(ratings: Ratings, config: Config) -> Params:
             raise UserError("the biases do not settle", "--decay", "give a larger decay")
         c = half * z
         b = (y_b - N @ c) / B
-    elif config.items:
-        c = y_c / C
-    elif config.users:
-        b = y_b / B
     return Params(jnp.asarray(b, jnp.float32), jnp.asarray(c, jnp.float32))
 
 
@@ -129,16 +126,15 @@ RECIPES: dict[str, tuple[None, dict[str, Any]]] = {
 }
 
 
-def _model(name: str, about: str, **fixed: Any) -> RatingModel:
-    return RatingModel(
-        name=name, about=about, source="Mnih 2010, §5.4.5", config=Config, shapes=shapes,
-        recipes=RECIPES, fitting=(ClosedForm(solve),), fixed=fixed,
-        capabilities=(PredictsRatings(predictor), FoldsIn(fold_in)),
-    )  # fmt: skip
-
-
-USER_BIAS = _model("user-bias", "a bias for each user", users=True, items=False, decay_items=0.0)
-ITEM_BIAS = _model(
-    "item-bias", "a bias for each item (the thesis' movie-bias)", users=False, items=True, decay_users=0.0
+BIAS = RatingModel(
+    name="bias", about="a bias for each user and each item", source="Mnih 2010, §5.4.5", config=Config, shapes=shapes,
+    recipes=RECIPES, fitting=(ClosedForm(solve),), fixed={"users": True, "items": True},
+    capabilities=(PredictsRatings(predictor), FoldsIn(fold_in)),
+)  # fmt: skip
+USER_BIAS = replace(
+    BIAS, name="user-bias", about="a bias for each user", fixed={"users": True, "items": False, "decay_items": 0.0}
 )
-BIAS = _model("bias", "a bias for each user and each item", users=True, items=True)
+ITEM_BIAS = replace(
+    BIAS, name="item-bias", about="a bias for each item (the thesis' movie-bias)",
+    fixed={"users": False, "items": True, "decay_users": 0.0},
+)  # fmt: skip

@@ -1,7 +1,6 @@
 """What models share whose prediction for a user and an item depends on that pair alone."""
 
 import functools
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -13,8 +12,6 @@ from jaxcf.contract import Predictor
 
 PAIRS_AT_ONCE = 1 << 18  # predicted by one call of a compiled program, at most
 INDICES_AT_ONCE = 1 << 22
-# decay of new users and items where the recipe has none, so that their best vectors are determined
-FOLD_IN_DECAY = 1e-2
 
 
 @functools.partial(jax.jit, static_argnames=("predict", "config"))
@@ -50,16 +47,9 @@ def rows_or_zeros(table: jax.Array, index: jax.Array | np.ndarray) -> jax.Array:
 def zero_unrated(table: jax.Array, index: NDArray[np.int32]) -> jax.Array:
     """Set the rows that no rating uses, which training would never move, to the prior's mean, zeros.
 
-    Args:
-        table: [rows, …].
-        index: the row of each training rating, [N].
+    table: [rows, D]; index: the row of each training rating, [N].
     """
     used = np.zeros(table.shape[0], bool)
     for begin in range(0, len(index), INDICES_AT_ONCE):  # NumPy copies indices to 64 bits
         used[index[begin : begin + INDICES_AT_ONCE]] = True
     return jnp.where(jnp.asarray(used)[:, None], table, 0.0)
-
-
-def positive(decay: Mapping[str, float]) -> dict[str, float]:
-    """Return a decay above 0 for every parameter, under which new users and items are solved for."""
-    return {name: value or FOLD_IN_DECAY for name, value in decay.items()}

@@ -28,7 +28,7 @@ from jaxcf.contract import (
     TrainingSetup,
 )
 from jaxcf.data.ratings import Dataset, Pairs, Ratings
-from jaxcf.models.pairwise import by_pairs, positive, rows_or_zeros, zero_unrated
+from jaxcf.models.pairwise import by_pairs, rows_or_zeros, zero_unrated
 from jaxcf.solvers import als
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe, option
@@ -67,22 +67,16 @@ class Batch(NamedTuple):
     stars: Array
 
 
-class Data(NamedTuple):
-    """All ratings, the mean still on.
+def make_data(ratings: Ratings) -> Array:
+    """Put the ratings on the device, interleaved, as files are often in the order of users.
 
-    triples: int32[N, 3], user, item and the bits of the stars: a rating is read in one piece.
+    Returns int32[N, 3]: user, item and the bits of the stars, the mean still on; so a rating is read in one piece.
     """
-
-    triples: Array
-
-
-def make_data(ratings: Ratings) -> Data:
-    """Put the ratings on the device, interleaved, as files are often in the order of users."""
     stars = np.ascontiguousarray(ratings.stars, np.float32).view(np.int32)
     triples = np.empty((len(stars), 3), np.int32)
     for place, column in enumerate((ratings.user, ratings.item, stars)):
         triples[:, place] = interleaved(column)
-    return Data(jnp.asarray(triples))
+    return jnp.asarray(triples)
 
 
 def interleaved(column: np.ndarray) -> np.ndarray:
@@ -136,13 +130,9 @@ def batch_loss(
     return 0.5 * squares, {"RMSE": Mean(squares, jnp.sum(weight))}
 
 
-def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Params:
+def penalty(params: Gathered, batch: Any, weight: Array, config: Config) -> Params:
     """½|row|², summed over the ratings that use a row: the prior `per-rating`, as of an update per triple (§5.4.2)."""
-    return squared_norms(rows_of(params), weight, config)
-
-
-def squared_norms(read: Params, weight: Array, config: Config) -> Params:
-    """Return sums of weight * ½|row|² over the rows of each rating."""
+    read = rows_of(params)
 
     def vectors(rows: Array) -> Array:
         return 0.5 * jnp.sum(weight * jnp.sum(jnp.square(rows), axis=1))
@@ -173,14 +163,9 @@ def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, 
     )
 
 
-def num_ratings(data: Data) -> int:
-    """Count the ratings of the data."""
-    return data.triples.shape[0]
-
-
-def gather(data: Data, index: Array, capacity: int, config: Config) -> Batch:
+def gather(data: Array, index: Array, capacity: int, config: Config) -> Batch:
     """Gather the ratings `index` int32[B]."""
-    triples = data.triples.at[index].get(mode="clip")
+    triples = data.at[index].get(mode="clip")
     stars = jax.lax.bitcast_convert_type(triples[:, 2], jnp.float32)
     return Batch(triples[:, 0], triples[:, 1], stars - config.mean)
 
@@ -195,7 +180,7 @@ def program(config: Config) -> Program:
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,
-        size=num_ratings,
+        size=len,
         batch=gather,
         loss=batch_loss,
         score=score,
@@ -231,7 +216,7 @@ def predictor(params: Params, config: Config, users: KnownUsers) -> Predictor:
 
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
     """Fold in new users, each at its best vector and bias given the items' (a ridge regression)."""
-    U, b = als.fold_in_users(users.ratings, users.number, params, config, positive(decay))
+    U, b = als.fold_in_users(users.ratings, users.number, params, config, decay)
     return predictor(params._replace(U=U, b=b), config, users)
 
 
@@ -244,7 +229,7 @@ def with_new_items(
     decay: Mapping[str, float],
 ) -> tuple[Params, Config]:
     """Add items, each at its best vector and bias given the users' (`jaxcf.contract.TakesNewItems`)."""
-    V, c = als.fold_in_items(ratings, num_items, params, config, positive(decay))
+    V, c = als.fold_in_items(ratings, num_items, params, config, decay)
     # an item without new ratings is at zeros there, so the sum has the old items and the new ones
     extended = params._replace(V=V.at[place].add(params.V), c=c.at[place].add(params.c))
     return extended, replace(config, num_items=num_items)
@@ -294,20 +279,20 @@ SVD_RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def _model(name: str, about: str, source: str, recipes: Any, *solvers: BySweeps, **fixed: Any) -> RatingModel:
-    return RatingModel(
-        name=name, about=about, source=source, config=Config, shapes=shapes, recipes=recipes,
-        fixed=fixed, fitting=(BySGD(prepare), *solvers),
-        capabilities=(
-            PredictsRatings(predictor), FoldsIn(fold_in), TakesNewItems(with_new_items), SimilarItems(item_vectors),
-        ),
-    )  # fmt: skip
-
-
-ALS = BySweeps(
+BY_SGD = BySGD(prepare)
+BY_ALS = BySweeps(
     "als", "alternating exact solutions for users and items of the same objective", prepare_sweeps,
     uses=("decay", "epochs", "patience"),
 )  # fmt: skip
-SVD = _model("svd", "online SVD: PMF without priors and biases", "Mnih 2010, §5.4.5", SVD_RECIPES, biases=False)
-SVD_BIAS = _model("svd-bias", "online SVD with biases", "Mnih 2010, §5.4.5", SVD_RECIPES, biases=True)
-PMF = _model("pmf", "probabilistic matrix factorization", "Mnih 2010, §5.3.1", RECIPES, ALS)
+PMF = RatingModel(
+    name="pmf", about="probabilistic matrix factorization", source="Mnih 2010, §5.3.1", config=Config,
+    shapes=shapes, recipes=RECIPES, fitting=(BY_SGD, BY_ALS),
+    capabilities=(
+        PredictsRatings(predictor), FoldsIn(fold_in), TakesNewItems(with_new_items), SimilarItems(item_vectors),
+    ),
+)  # fmt: skip
+SVD_BIAS = replace(
+    PMF, name="svd-bias", about="online SVD with biases", source="Mnih 2010, §5.4.5", recipes=SVD_RECIPES,
+    fitting=(BY_SGD,), fixed={"biases": True},
+)  # fmt: skip
+SVD = replace(SVD_BIAS, name="svd", about="online SVD: PMF without priors and biases", fixed={"biases": False})

@@ -24,37 +24,25 @@ TILE = 32  # ratings
 CHUNK_TILES = 1024
 CHUNK_ROWS = 256
 BLOCK = 1 << 20  # ratings whose errors are summed at a time
+# decay of new users and items where the recipe has none, so that their best vectors are determined
+FOLD_IN_DECAY = 1e-2
 
 Config = Any  # `pmf.Config`: num_users, num_items, biases, mean and prior are read
 
 
 class Side(NamedTuple):
-    """The ratings of all users (or items), cut into tiles, in chunks.
+    """The ratings of all users (or items), cut into tiles, in chunks."""
 
-    row: int32[chunks, rows], the users of a chunk, past the end for padding; owner: int32[chunks, tiles], the place
-    in `row` that a tile belongs to; other: int32[chunks, tiles, TILE], the items rated, past the end for padding;
-    stars: float32[chunks, tiles, TILE].
-    """
-
-    row: Array
-    owner: Array
-    other: Array
-    stars: Array
+    row: Array  # int32[chunks, rows], the users of a chunk, past the end for padding
+    owner: Array  # int32[chunks, tiles], the place in `row` that a tile belongs to
+    other: Array  # int32[chunks, tiles, TILE], the items rated, past the end for padding
+    stars: Array  # float32[chunks, tiles, TILE]
 
 
-class Sides(NamedTuple):
-    """The same ratings user by user, and item by item."""
-
-    users: Side
-    items: Side
-
-
-def make_data(ratings: Ratings, config: Config) -> Sides:
-    """Put the ratings on the device, as the solver takes them."""
-    return Sides(
-        make_side(by_user(ratings, config.num_users), config.num_items),
-        make_side(by_item(ratings, config.num_items), config.num_users),
-    )
+def make_data(ratings: Ratings, config: Config) -> tuple[Side, Side]:
+    """Put the ratings on the device, user by user, and item by item."""
+    of_users = make_side(by_user(ratings, config.num_users), config.num_items)
+    return of_users, make_side(by_item(ratings, config.num_items), config.num_users)
 
 
 def make_side(vectors: Vectors, num_others: int) -> Side:
@@ -73,9 +61,8 @@ def make_side(vectors: Vectors, num_others: int) -> Side:
     row = np.full((chunks, CHUNK_ROWS), len(length), np.int32)
     row[chunk, place] = rows
     owner = np.full((chunks, most), CHUNK_ROWS, np.int32)
-    owner[np.repeat(chunk, tiles), np.arange(before[-1]) - np.repeat(before[starts[chunk]], tiles)] = np.repeat(
-        place, tiles
-    )
+    of_tile = np.arange(before[-1]) - np.repeat(before[starts[chunk]], tiles)
+    owner[np.repeat(chunk, tiles), of_tile] = np.repeat(place, tiles)
     within = np.arange(len(other)) - np.repeat(offsets[rows], length[rows])
     at = np.repeat((chunk * most + first) * TILE, length[rows]) + within
     others = np.full(chunks * most * TILE, num_others, np.int32)
@@ -134,15 +121,16 @@ def solve(
     return jax.lax.scan(chunk, start, side)[0]
 
 
-def sweep(params: Any, data: Sides, config: Config, decay: Mapping[str, float]) -> Any:
+def sweep(params: Any, data: tuple[Side, Side], config: Config, decay: Mapping[str, float]) -> Any:
     """Make one sweep: all users given the items, then all items given the users. The objective cannot rise.
 
     decay: λ of each parameter, as in a recipe. Raises UserError where one is not above 0: then a user's best vector
     is not determined by fewer ratings than features.
     """
     U, V, b, c = strengths(params, config, decay)
-    users, user_biases = solve(data.users, params.V, params.c, U, b, config.num_users, config)
-    items, item_biases = solve(data.items, users, user_biases, V, c, config.num_items, config)
+    of_users, of_items = data
+    users, user_biases = solve(of_users, params.V, params.c, U, b, config.num_users, config)
+    items, item_biases = solve(of_items, users, user_biases, V, c, config.num_items, config)
     return params._replace(U=users, V=items, b=user_biases, c=item_biases)
 
 
@@ -159,20 +147,21 @@ def sweeps(params: Any, ratings: Ratings, valid: Ratings, config: Config, decay:
 
 def strengths(params: Any, config: Config, decay: Mapping[str, float]) -> list[Array]:
     """Return the decay of each parameter, in their order; raises UserError where one is not above 0."""
-    values = per_parameter(named_arrays(params), decay, "--decay")
+    values = _values(params, decay)
     if min(values if config.biases else values[:2]) <= 0:
         raise UserError("exact solutions need a decay", "--decay", "give every parameter a decay above 0")
     return [jnp.float32(value) for value in values]
 
 
+def _values(params: Any, decay: Mapping[str, float]) -> list[float]:
+    return per_parameter(named_arrays(params), decay, "--decay")
+
+
 def fold_in_users(
     ratings: Ratings, number: int, params: Any, config: Config, decay: Mapping[str, float]
 ) -> tuple[Array, Array]:
-    """Return vectors [number, D] and biases [number] of new users from their ratings, all else as it was trained.
-
-    ratings: of users 0 … number - 1 and of items as the model numbers them.
-    """
-    U, _, b, _ = strengths(params, config, decay)
+    """Return vectors [number, D] and biases [number] of new users 0 … number - 1, all else as it was trained."""
+    U, _, b, _ = _above_zero(params, decay)
     side = make_side(by_user(ratings, number), config.num_items)
     return solve(side, params.V, params.c, U, b, number, config)
 
@@ -181,16 +170,20 @@ def fold_in_items(
     ratings: Ratings, number: int, params: Any, config: Config, decay: Mapping[str, float]
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new items: `fold_in_users` with users and items exchanged."""
-    _, V, _, c = strengths(params, config, decay)
+    _, V, _, c = _above_zero(params, decay)
     side = make_side(by_item(ratings, number), config.num_users)
     return solve(side, params.U, params.b, V, c, number, config)
+
+
+def _above_zero(params: Any, decay: Mapping[str, float]) -> list[Array]:
+    return [jnp.float32(value if value > 0 else FOLD_IN_DECAY) for value in _values(params, decay)]
 
 
 def objective(params: Any, ratings: Ratings, config: Config, decay: Mapping[str, float]) -> float:
     """Σ ½ e² + ½ Σ s λ |row|², in squared stars: what PMF minimises, under the prior of `config`."""
     total = 0.5 * squares(params, ratings, config)
     index = (ratings.user, ratings.item) * 2
-    for rows, of, strength in zip(params, index, per_parameter(named_arrays(params), decay, "--decay"), strict=True):
+    for rows, of, strength in zip(params, index, _values(params, decay), strict=True):
         square = np.square(np.asarray(rows, np.float64)).reshape(rows.shape[0], -1).sum(axis=1)
         uses = np.bincount(of, minlength=len(square)) if config.prior == "per-rating" else 1.0
         total += 0.5 * strength * float(np.sum(uses * square))

@@ -15,17 +15,11 @@ from jaxfit.errors import UserError
 
 
 class Fitted(NamedTuple):
-    """What a fit by sweeps came to.
+    """What a fit by sweeps came to."""
 
-    params: after the sweep with the lowest validation error, or the mean of the later sweeps' (`Sweeps.mean_after`);
-    score: their validation error (mean square, in stars²), infinite where none was finite;
-    history: one dict a sweep, as journaled; averaged: how many sweeps `params` are the mean of.
-    """
-
-    params: Any
-    score: float
-    history: list[dict[str, Any]]
-    averaged: int
+    params: Any  # after the sweep of lowest validation error, or the mean of later sweeps' (`Sweeps.mean_after`)
+    score: float  # their validation error (mean square, in stars²), infinite where none was finite
+    history: list[dict[str, Any]]  # one dict a sweep, as journaled
 
 
 def fit(
@@ -43,8 +37,8 @@ def fit(
     Raises:
         UserError: the objective is no longer finite.
     """
-    params, mean, history = fitting.params, fitting.params, []
-    result, lowest, waited = Fitted(params, math.inf, [], 0), math.inf, 0
+    params = mean = best = fitting.params
+    score, lowest, waited, history = math.inf, math.inf, 0, []
     for number in range(epochs):
         params = fitting.sweep(params, jax.random.fold_in(key, number))
         averaged = int(max(1, number + 1 - fitting.mean_after))
@@ -58,10 +52,10 @@ def fit(
         if line["valid"] < lowest:
             lowest, waited = line["valid"], 0
         if waited == 0 or number >= fitting.mean_after:
-            result = Fitted(mean, line["valid"], history, averaged)
+            best, score = mean, line["valid"]
         if waited >= patience:
             break
-    return result._replace(history=history)
+    return Fitted(best, score, history)
 
 
 @jax.jit

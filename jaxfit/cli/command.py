@@ -37,7 +37,9 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
     """Help whose text keeps its lines, with space for long options."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=min(110, max(60, shutil.get_terminal_size((100, 24)).columns)))
+        super().__init__(
+            prog, max_help_position=30, width=min(110, max(60, shutil.get_terminal_size((100, 24)).columns))
+        )
 
 
 class Parser(argparse.ArgumentParser):

@@ -61,7 +61,7 @@ def test_batched_losses_take_plain_batches():
     one = jax.vmap(lambda example: names["lbl"].loss(names["params"], example, None, names["config"]))
     np.testing.assert_allclose(names["total"], one(names["batch"]).sum(), rtol=1e-5)
     names = run(codes[1])
-    rows = names["data"].triples[:20]
+    rows = names["data"][:20]
     whole = names["params"]
     predicted = names["pmf"].predict(whole, rows[:, 0], rows[:, 1], names["config"])
     stars = jax.lax.bitcast_convert_type(rows[:, 2], np.float32)

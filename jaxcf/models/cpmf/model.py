@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from jaxcf.contract import (
     BySGD,
@@ -26,15 +27,16 @@ from jaxcf.contract import (
     TrainingSetup,
     UsesRatedItems,
 )
-from jaxcf.data.ratings import Dataset, Pairs
+from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_user, rated_sets, take
 from jaxcf.models import pmf
-from jaxcf.models.cpmf import visit as cpmf_visit
-from jaxcf.models.cpmf.batch import Batch, Rated, costs, gather, make_data, make_rated, num_ratings, num_users
-from jaxcf.models.pairwise import positive, zero_unrated
+from jaxcf.models.cpmf.visit import visit
+from jaxcf.models.pairwise import zero_unrated
 from jaxcf.solvers import als
+from jaxfit.bucketing import spread
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Ragged, Sparse, Visits
 from jaxfit.recipe import Recipe, option
-from jaxfit.tables import Gathered, require_whole, rows_of
+from jaxfit.shuffle import permutation
+from jaxfit.tables import Gathered, gathered, require_whole, rows_of
 
 PIECE = 4096  # entries of rated sets that are summed at a time, outside training
 
@@ -56,8 +58,81 @@ class Params(NamedTuple):
     c: Array
 
 
+class Rated(NamedTuple):
+    """Sets of items: user i has rated item[offsets[i]] … item[offsets[i+1]-1]; int32[users + 1], int32[entries]."""
+
+    offsets: Array
+    item: Array
+
+
+class Data(NamedTuple):
+    """Ratings user after user, and the rated sets that they are conditioned on."""
+
+    offsets: Array  # int32[users + 1]: user i has ratings offsets[i] … offsets[i+1]-1
+    item: Array  # int32[N]
+    stars: Array  # float32[N]
+    rated: Rated
+
+
+class Batch(NamedTuple):
+    """A minibatch of users, their ratings and rated sets end to end."""
+
+    user: Array  # int32[B]
+    owner: Array  # int32[n], which of them a rating belongs to
+    item: Array  # int32[n], past the end for padding
+    stars: Array  # float32[n], the mean taken off
+    whose: Array  # int32[m], which of them a rated item belongs to
+    rated: Array  # int32[m], past the end for padding
+    share: Array  # float32[m], 1 / the size of the set, 0 for padding
+
+
+def make_rated(*pairs: Ratings | Pairs, config: Config) -> Rated:
+    """Put the union of sets of rated pairs on the device; stars are not read."""
+    offsets, item = rated_sets(*pairs, num_users=config.num_users)
+    item = item if len(item) else np.array([config.num_items])  # nothing can be gathered from an empty array
+    return Rated(jnp.asarray(offsets), jnp.asarray(item, jnp.int32))
+
+
+def make_data(ratings: Ratings, rated: Rated, config: Config) -> Data:
+    """Put the ratings on the device, user after user, each user's in an order drawn once by a fixed key.
+
+    Blocks are cut from that order: in the order of files, which is often that of time, they would be less alike.
+    """
+    order = np.asarray(permutation(jax.random.key(0), len(ratings.user)))
+    offsets, item, stars = by_user(take(ratings, order), config.num_users)
+    at, ids = jnp.asarray(offsets, jnp.int32), jnp.asarray(item, jnp.int32)
+    return Data(at, ids, jnp.asarray(stars, jnp.float32), rated)
+
+
+def costs(data: Data) -> NDArray[np.int64]:
+    """Count the ratings, and the rated items, of each user: int[users, 2]."""
+    return np.stack([np.diff(np.asarray(x)) for x in (data.offsets, data.rated.offsets)], axis=1)
+
+
+def num_users(data: Data) -> int:
+    """Count the users of the data, with ratings or without."""
+    return data.offsets.shape[0] - 1
+
+
+def num_ratings(data: Data) -> int:
+    """Count the ratings of the data."""
+    return data.item.shape[0]
+
+
+def gather(data: Data, index: Array, capacity: tuple[int, int], config: Config) -> Batch:
+    """Gather the users `index` int32[B]; capacity: of their ratings, and of their rated sets."""
+    owner, at, real = spread(data.offsets, index, capacity[0])
+    item = jnp.where(real, data.item.at[at].get(mode="fill"), config.num_items)
+    stars = jnp.where(real, data.stars.at[at].get(mode="fill") - config.mean, 0.0)
+    whose, at, real = spread(data.rated.offsets, index, capacity[1])
+    rated = jnp.where(real, data.rated.item.at[at].get(mode="fill"), config.num_items)
+    size = data.rated.offsets[index + 1] - data.rated.offsets[index]
+    share = jnp.where(real, 1 / jnp.maximum(size, 1).at[whose].get(mode="clip"), 0.0)
+    return Batch(index, owner, item, stars, whose, rated, share)
+
+
 def init(key: Array, config: Config) -> Params:
-    """Parameters before training: PMF's, and conditioning vectors of 0."""
+    """Initialise as PMF, with conditioning vectors of 0."""
     U, V, b, c = pmf.init(key, config)
     return Params(U, V, jnp.zeros_like(V), b, c)
 
@@ -85,7 +160,7 @@ def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask:
 def rows_of_ratings(params: Params, condition: Array, batch: Batch, config: Config) -> tuple[pmf.Params, Array]:
     """Return PMF's rows of every rating of the minibatch, from the rows that `touched` names; and which are real, [n].
 
-    condition: [B, D], the mean of W over each user's rated set (Eq. 5.22).
+    condition: [B, D], added to the users' offsets.
     """
     U = (params.Y + condition).at[batch.owner].get(mode="clip")
     b = params.b.at[batch.owner].get(mode="clip") if config.biases else jnp.zeros(batch.item.shape)
@@ -93,15 +168,9 @@ def rows_of_ratings(params: Params, condition: Array, batch: Batch, config: Conf
 
 
 def squares(params: Params, condition: Array, batch: Batch, config: Config) -> Array:
-    """Return the squared errors of each rating of the minibatch, [n], 0 for padding."""
+    """Return the squared errors of each rating of the minibatch, [n], 0 for padding; condition: [B, D], Eq. 5.22."""
     rows, real = rows_of_ratings(params, condition, batch, config)
     return jnp.where(real, jnp.square(pmf.errors(rows, batch.stars, config)), 0.0)
-
-
-def condition_of(rows: Array, batch: Batch) -> Array:
-    """Return the mean of W over each user's rated set, [B, D], from the rows [m, D] that `touched` names (Eq. 5.22)."""
-    users = batch.user.shape[0]
-    return jax.ops.segment_sum(batch.share[:, None] * rows, batch.whose, users, indices_are_sorted=True)
 
 
 def batch_loss(
@@ -109,7 +178,9 @@ def batch_loss(
 ) -> tuple[Array, Metrics]:
     """Return the sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
     read, of_rating = rows_of(params), weight.at[batch.owner].get(mode="clip")
-    errors = jnp.sum(of_rating * squares(read, condition_of(read.W, batch), batch, config))
+    shares, users = batch.share[:, None] * read.W, batch.user.shape[0]
+    condition = jax.ops.segment_sum(shares, batch.whose, users, indices_are_sorted=True)  # Eq. 5.22
+    errors = jnp.sum(of_rating * squares(read, condition, batch, config))
     count = jnp.sum(jnp.where(batch.item < config.num_items, of_rating, 0.0))
     return 0.5 * errors, {"RMSE": Mean(errors, count)}
 
@@ -120,10 +191,9 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Pa
     W_j is used by an update for a user that has rated j, once, however many ratings are in the update.
     """
     given = rows_of(params)
-    rows, real = rows_of_ratings(given, jnp.zeros_like(given.Y), batch, config)
+    rows, real = rows_of_ratings(given, jnp.zeros_like(given.Y), batch, config)  # U_i is Y_i alone
     used = jnp.where(real, weight.at[batch.owner].get(mode="clip"), 0.0)
-    offsets = given.Y.at[batch.owner].get(mode="clip")
-    of_rating = pmf.squared_norms(rows._replace(U=offsets), used, config)
+    of_rating = pmf.penalty(Gathered(rows), batch, used, config)
     conditioned = jnp.where(batch.share > 0, weight.at[batch.whose].get(mode="clip"), 0.0)
     of_W = 0.5 * jnp.sum(conditioned * jnp.sum(jnp.square(given.W), axis=1))
     return Params(of_rating.U, of_rating.V, of_W, of_rating.b, of_rating.c)
@@ -154,21 +224,14 @@ def conditions(W: Array, rated: Rated) -> Array:
 
 
 def as_pmf(params: Params, rated: Rated) -> pmf.Params:
-    """Return the PMF model that this one is once the rated sets are given: U_i = Y_i + μ_i.
-
-    Predictions, recommendations and similar items are those of it (`pmf.predict`).
-    """
+    """Return the PMF model that this one is once the rated sets are given, which predicts: U_i = Y_i + μ_i."""
     return pmf.Params(params.Y + conditions(params.W, rated), params.V, params.b, params.c)
-
-
-def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, rated: Rated, config: Config) -> Array:
-    """Predict stars, [n], not clipped: `pmf.predict` given the rated sets."""
-    return pmf.predict(as_pmf(params, rated), user, item, config)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Return the squared errors, summed over the ratings of each user: [B]."""
-    ids, users = touched(batch, config), batch.user.shape[0]
+    ids: Any = touched(batch, config)
+    users = batch.user.shape[0]
 
     def piece(k: Array, sums: Array) -> Array:  # the rows of W of all rated sets would be large
         at = k * PIECE + jnp.arange(PIECE, dtype=jnp.int32)
@@ -177,8 +240,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
     zeros = jnp.zeros((users, params.W.shape[1]), params.W.dtype)
     condition = jax.lax.fori_loop(0, -(-batch.rated.shape[0] // PIECE), piece, zeros)
-    rows = [table.at[k].get(mode="clip") for table, k in zip(params, ids._replace(W=batch.user), strict=True)]
-    each = squares(Params._make(rows), condition, batch, config)
+    each = squares(gathered(params, ids._replace(W=None)).rows, condition, batch, config)
     return jax.ops.segment_sum(each, batch.owner, users, indices_are_sorted=True)
 
 
@@ -196,7 +258,7 @@ def program(config: Config) -> Program:
         sparse=Sparse(touched),
         ragged=Ragged(costs),
         decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
-        visits=Visits(cpmf_visit.visit) if config.block else None,
+        visits=Visits(visit) if config.block else None,
     )
 
 
@@ -226,9 +288,8 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
     expected = np.sum(np.asarray(means)[known.user] * np.asarray(params.V)[known.item], axis=1)
     rest = known._replace(stars=(known.stars - expected).astype(np.float32))
     plain = pmf.Params(means, params.V, jnp.zeros(users.number), params.c)
-    above_zero = positive({name: decay.get(name, decay.get("*", 0.0)) for name in ("Y", "V", "b", "c")})
-    above_zero["U"] = above_zero.pop("Y")
-    Y, b = als.fold_in_users(rest, users.number, plain, own, above_zero)
+    of_pmf = {"U" if name == "Y" else name: value for name, value in decay.items() if name != "W"}
+    Y, b = als.fold_in_users(rest, users.number, plain, own, of_pmf)
     return pmf.predictor(plain._replace(U=means + Y, b=b), config, users)
 
 

@@ -75,9 +75,5 @@ def visit(weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: A
 
     W = lax.fori_loop(0, pieces, write, W)
     values = Y.at[user].set(y / scale.Y), V, W, b.at[user].set(bias / scale.b), c
-    metrics = {"RMSE": Mean(2 * loss, count.astype(W.dtype))}
-    return (
-        loss,
-        metrics,
-        type(weights)._make(w._replace(value=x) for w, x in zip(weights, values, strict=True)),
-    )
+    after = type(weights)._make(w._replace(value=x) for w, x in zip(weights, values, strict=True))
+    return loss, {"RMSE": Mean(2 * loss, count.astype(W.dtype))}, after

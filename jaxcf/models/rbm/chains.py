@@ -1,35 +1,40 @@
 """The Gibbs chains of a minibatch of users, laid flat, and the gradient of CD from their states.
 
-Source: Mnih 2010, §5.2.1 (Eq. 5.4-5.8). `rbm` and `crbm` differ in the hidden units' biases alone.
+Source: Mnih 2010, §5.2.1 (Eq. 5.4-5.8), §5.2.2. `rbm` and `crbm` differ in the hidden units' biases alone.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
-from numpy.typing import NDArray
 
 from jaxcf.data.user_batches import Batch, Entries
-from jaxcf.models.rbm.config import Config
+from jaxcf.models.rbm.config import Config, covariance
 from jaxfit.bucketing import dots
 from jaxfit.program import Mean, Metrics
 from jaxfit.rbm import bernoulli, gibbs, multinomial
-from jaxfit.tables import Outer, Part, Rows, Weights, gather, zero_after
+from jaxfit.tables import Outer, Rows, Weights, gather, zero_after
 
 
 class Chain(NamedTuple):
-    """The states of the Gibbs chains of a minibatch.
+    """The states of the Gibbs chains of a minibatch."""
 
-    value: int32[n], the ratings; mean: [n], their expectation given the hidden units that they were drawn from;
-    p: [B, N_h], the hidden units' probabilities given the ratings.
+    value: Array  # int32[n], the ratings
+    mean: Array  # [n], their expectation given the hidden units that they were drawn from
+    p: Array  # [B, N_h], the hidden units' probabilities given the ratings
+
+
+def hidden_bias(read: Any, batch: Batch) -> Array:
+    """The hidden units' biases of each user, [B, N_h]: b_h; of the conditional RBM b_h + U f_v (Eq. 5.12).
+
+    read: parameters, of U the rows [n, N_h] of the movies of `batch.rated`, which is None for the plain RBM.
+    Differs: Eq. 5.14 lacks its sum over m, and names rows of U for what 5.12 makes columns.
     """
-
-    value: Array
-    mean: Array
-    p: Array
+    shared = jnp.broadcast_to(read.b_h[None], (batch.user.shape[0], read.b_h.shape[0]))
+    if batch.rated is None:
+        return shared
+    return shared + jax.ops.segment_sum(read.U, batch.rated.owner, shared.shape[0], indices_are_sorted=True)
 
 
 def hidden_input(W: Weights, bias: Array, owner: Array, rows: Array) -> Array:
@@ -74,41 +79,39 @@ def reconstruction_metrics(end: Chain, batch: Batch, weight: Array, step: float)
     return {"reconstruction RMSE": Mean(step**2 * error, jnp.sum(of_rating))}
 
 
-def contrast(
-    weights: Any,
-    batch: Batch,
-    weight: Array,
-    keys: Array,
-    bias: Callable[[Any, Batch], Array],
-    config: Config,
-    covariance: NDArray[np.float32] | None,
-) -> tuple[Metrics, Array, tuple[Part, ...], tuple[Part, ...]]:
-    """Compute the Metrics, and CD's gradient by the hidden biases of each user [B, N_h], by W, and by b_m.
+def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[None, Metrics, Any]:
+    """Compute the Metrics of `rbm.batch_loss` and its gradient, in parts: Eq. 5.4-5.6, and of U Eq. 5.15.
 
-    This is Eq. 5.4-5.6. Of a movie's K rows in W only two are written, of the rating and of its reconstruction,
-    where differentiation would write all K. With `covariance`, [K, K], the gradient by W is that in its metric, by
-    which all K are: multiplied by it from the left, for each movie.
+    Of a movie's K rows in W only two are written, of the rating and of its reconstruction, where differentiation would
+    write all K. With `smooth`, all are: then W_m = √P Θ_m for each movie, where P is `covariance`, and Θ has
+    independent weights. What is returned for W is P ∂loss/∂W, by which W moves when Θ descends its own gradient, by
+    SGD; decaying Θ decays W.
     """
-    (owner, item, value), K = batch.known, weights.b_m.value.shape[1]
+    (owner, item, value), K, P = batch.known, config.num_values, covariance(config)
     num_items, center = config.num_items, config.center
     read = open_tables(weights, batch)
-    start, end = chains(read, item, bias(read, batch), batch, keys, center)
+    start, end = chains(read, item, hidden_bias(read, batch), batch, keys, center)
     weight = weight + zero_after(end.p[0, 0] + end.mean[0])  # all that is read of tables has been read
     of_rating = of_entries(weight, batch.known)
     own = jnp.minimum(owner, weight.shape[0] - 1)
 
     def parts(value: Array, sign: float, p: Array) -> list[Outer]:
         shares: list[tuple[Any, Any]] = [(value, 1.0)]
-        if covariance is not None:
-            shares = [(k, jnp.asarray(covariance[k])[value]) for k in range(K)]
+        if P is not None:
+            shares = [(k, jnp.asarray(P[k])[value]) for k in range(K)]
         rows = [(jnp.where(item < num_items, item * K + k, num_items * K), share) for k, share in shares]
         return [Outer(ids, sign * share * of_rating, own, p - center) for ids, share in rows]
 
     of_W = (*parts(value, -1.0, start.p), *parts(end.value, 1.0, end.p))
     chosen, sampled = (jax.nn.one_hot(v, K, dtype=weight.dtype) for v in (value, end.value))
     of_b_m = (Rows(item, of_rating[:, None] * (sampled - chosen)),)
-    metrics = reconstruction_metrics(end, batch, weight, config.step)
-    return metrics, weight[:, None] * (end.p - start.p), of_W, of_b_m
+    by_bias = weight[:, None] * (end.p - start.p)  # of each user
+    found = weights._replace(W=of_W, b_m=of_b_m, b_h=jnp.sum(by_bias, axis=0))
+    if batch.rated is not None:
+        owner, item, _ = batch.rated
+        own = jnp.minimum(owner, by_bias.shape[0] - 1)
+        found = found._replace(U=(Outer(item, jnp.ones(item.shape, by_bias.dtype), own, by_bias),))
+    return None, reconstruction_metrics(end, batch, weight, config.step), found
 
 
 def open_tables(weights: Any, batch: Batch) -> Any:

@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from jax import Array
 from numpy.typing import NDArray
 
-from jaxcf.data.ratings import Scale
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 
@@ -21,7 +19,7 @@ class Config:
     smooth: s of the prior of W, under which the weights from a movie's ratings k and l to a hidden unit have the
     covariance exp(-(k-l)²/2s²) / decay, as neighbouring ratings mean nearly the same; in levels of the scale. With 0,
     as in the thesis, they are independent. The direction of descent is that in the metric of the prior
-    (`rbm.gradient`), which is exact for SGD; other optimizers take it for the gradient.
+    (`jaxcf.models.rbm.chains.gradient`), which is exact for SGD; other optimizers take it for the gradient.
     """
 
     num_items: int = option(help="movies", unit="items")
@@ -54,23 +52,13 @@ class Config:
 
 
 def covariance(config: Config) -> NDArray[np.float32] | None:
-    """P of `rbm.gradient`: [K, K]; None where ratings are independent."""
-    k = np.arange(config.num_values)
+    """P of `jaxcf.models.rbm.chains.gradient`: [K, K]; None where ratings are independent."""
     if not config.smooth:
         return None
+    k = np.arange(config.num_values)
     return np.exp(-0.5 * np.square((k[:, None] - k[None]) / config.smooth)).astype(np.float32)
-
-
-def scale(config: Config) -> Scale:
-    """Return the scale of ratings that the model is of."""
-    return Scale(config.low, config.low + config.step * (config.num_values - 1), config.step)
-
-
-def stars(value: Array, config: Config) -> Array:
-    """Convert ratings 0 … K-1, or expectations of them, to stars."""
-    return config.low + config.step * value
 
 
 def expected_stars(distribution: Any, config: Config) -> Any:
     """Return the mean of a distribution over ratings, in stars: [..., K] -> [...], of NumPy or JAX."""
-    return stars(distribution @ np.arange(config.num_values, dtype=np.float32), config)
+    return config.low + config.step * (distribution @ np.arange(config.num_values, dtype=np.float32))

@@ -1,49 +1,26 @@
 """The restricted Boltzmann machine for ratings: multinomial visible units, one for each movie that a user rated.
 
 Source: Mnih 2010, §5.2.1 (Eq. 5.1-5.11), §5.4.2. Every user has an RBM of its own, over the movies that it rated, and
-all share their weights; nothing is computed for a movie that a user did not rate. Functions take the hidden units'
-biases from `bias`, so that `jaxcf.models.crbm` is the same program with others.
+all share their weights; nothing is computed for a movie that a user did not rate. The conditional RBM
+(`jaxcf.models.crbm`) is the same program, where a minibatch has rated items.
 """
 
-from __future__ import annotations
-
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from jaxcf.contract import (
-    BySGD,
-    FoldsIn,
-    KnownUsers,
-    Predictor,
-    PredictsExactly,
-    PredictsRatings,
-    RatingModel,
-    SimilarItems,
-    TrainingSetup,
-)
+from jaxcf.contract import BySGD, FoldsIn, PredictsExactly, PredictsRatings, RatingModel, SimilarItems, TrainingSetup
 from jaxcf.data import user_batches as vectors
 from jaxcf.data.ratings import Dataset, Pairs, Ratings
 from jaxcf.data.user_batches import Batch, Data
-from jaxcf.models.rbm.by_users import distributions
-from jaxcf.models.rbm.chains import (
-    chains,
-    contrast,
-    hidden_input,
-    of_entries,
-    open_tables,
-    reconstruction_metrics,
-)
-from jaxcf.models.rbm.config import Config as Config
-from jaxcf.models.rbm.config import covariance, scale, stars
-from jaxcf.models.rbm.config import expected_stars as expected_stars
-from jaxfit.bucketing import dots
+from jaxcf.models.rbm.chains import chains, gradient, hidden_bias, hidden_input, of_entries, reconstruction_metrics
+from jaxcf.models.rbm.config import Config
+from jaxcf.models.rbm.prediction import exact_predictor, fold_in, predictor, score
 from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
 from jaxfit.recipe import Recipe
@@ -100,10 +77,7 @@ def loss(
     """
     require_whole(params)
     (item, value), K, c = example, config.num_values, config.center
-    tables = (
-        params.W.reshape(-1, K, params.W.shape[1]),
-        params.b_m,
-    )  # of which padding, past the end, reads zeros
+    tables = params.W.reshape(-1, K, params.W.shape[1]), params.b_m  # of which padding, past the end, reads zeros
     W, b_m = (table.at[item].get(mode="fill", fill_value=0) for table in tables)  # [n, K, N_h], [n, K]
     n = jnp.arange(item.shape[0])
     if mask is not None:
@@ -129,24 +103,14 @@ def loss(
     return contrastive_divergence(free_energy, value, gibbs(step, value, key[None], cd_steps))
 
 
-Bias = Callable[[Any, Batch], Array]
-
-
-def hidden_bias(read: Any, batch: Batch) -> Array:
-    """The hidden units' biases of each user, [B, N_h]: here those of all."""
-    return jnp.broadcast_to(read.b_h[None], (batch.user.shape[0], read.b_h.shape[0]))
-
-
-def batch_loss(
-    params: Gathered, batch: Batch, weight: Array, keys: Array, config: Config, bias: Bias = hidden_bias
-) -> tuple[Array, Metrics]:
+def batch_loss(params: Gathered, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics]:
     """Return the sum over the minibatch of weight * `loss`, from the rows that `touched` names.
 
     CD's own value says nothing about how good a model is: the metric is the reconstruction error.
     """
     read = rows_of(params)
     (owner, _, value), K = batch.known, config.num_values
-    at, biases = jnp.arange(owner.shape[0], dtype=jnp.int32), bias(read, batch)
+    at, biases = jnp.arange(owner.shape[0], dtype=jnp.int32), hidden_bias(read, batch)
     W = Weights(read.W, jnp.ones((), read.W.dtype), None, None)
     fixed, fixed_biases = lax.stop_gradient((read._replace(W=W), biases))
     _, end = chains(fixed, at, fixed_biases, batch, keys, config.center)
@@ -161,16 +125,6 @@ def batch_loss(
     return total, reconstruction_metrics(end, batch, weight, config.step)
 
 
-def gradient(weights: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[None, Metrics, Any]:
-    """Compute the Metrics of `batch_loss` and its gradient, in parts, by the fast way of `contrast`.
-
-    With `smooth` W_m = √P Θ_m for each movie, where P is `covariance`, and Θ has independent weights. What is
-    returned for W is P ∂loss/∂W, by which W moves when Θ descends its own gradient, by SGD; decaying Θ decays W.
-    """
-    metrics, by_bias, of_W, of_b_m = contrast(weights, batch, weight, keys, hidden_bias, config, covariance(config))
-    return None, metrics, Params(of_W, of_b_m, jnp.sum(by_bias, axis=0))  # type: ignore[arg-type]
-
-
 def touched(batch: Batch, config: Config) -> Params:
     """Return the rows of W and b_m that a minibatch reads; b_h has a dense use."""
     item, K = batch.known.item, config.num_values
@@ -178,54 +132,23 @@ def touched(batch: Batch, config: Config) -> Params:
     return Params(rows.reshape(-1), item, None)  # type: ignore[arg-type]
 
 
-def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Params:
+def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Any:
     """½|row|², summed over uses: the prior `per-rating`, as of an update for each user (§5.4.2).
 
     Differs: the thesis does not say what its online updates decay. Here a rating uses all weights and biases of its
-    movie, whichever the rating, and a user the hidden biases: decaying all movies at every user would leave nothing
-    of those that few users rated.
+    movie, whichever the rating, and a user the hidden biases and the rows of U of its rated items: decaying all movies
+    at every user would leave nothing of those that few users rated.
     """
     read, of_rating = rows_of(params), of_entries(weight, batch.known)
     of_W = jnp.sum(jnp.square(read.W.reshape(of_rating.shape[0], -1)), axis=1)
-    return Params(
-        0.5 * of_rating @ of_W,
-        0.5 * of_rating @ jnp.sum(jnp.square(read.b_m), axis=1),
-        0.5 * jnp.sum(weight) * jnp.sum(jnp.square(read.b_h)),
+    sums = read._replace(
+        W=0.5 * of_rating @ of_W,
+        b_m=0.5 * of_rating @ jnp.sum(jnp.square(read.b_m), axis=1),
+        b_h=0.5 * jnp.sum(weight) * jnp.sum(jnp.square(read.b_h)),
     )
-
-
-def distribution(params: Any, batch: Batch, config: Config, exact: bool = False, bias: Bias = hidden_bias) -> Array:
-    """P(rating k of the movie | the user's known ratings) for each wanted entry, [n, K].
-
-    By mean field, Eq. 5.10-5.11, or exactly, Eq. 5.9, each rating by itself; a wanted movie must not be among the
-    known. Differs: 5.9 lacks the index j on W_l. A movie that is not in training (any past the last) gets the average
-    biases.
-    """
-    assert batch.wanted is not None
-    one = jnp.ones((), params.b_h.dtype)
-    weights = type(params)._make([Weights(table, one, None, None) for table in params])
-    (owner, item, _), K = batch.wanted, config.num_values
-    read = open_tables(weights, batch)
-    known_rows = batch.known.item * K + batch.known.value
-    x = hidden_input(read.W, bias(read, batch), batch.known.owner, known_rows)
-    own = jnp.minimum(owner, x.shape[0] - 1)
-    rows = item[:, None] * K + jnp.arange(K, dtype=jnp.int32)[None]
-    if exact:
-        of_movie = gather(read.W, rows)
-        logits = -hidden_free_energy(x[own][:, None] + of_movie) - config.center * jnp.sum(of_movie, axis=2)
-    else:
-        logits = dots(read.W, rows, jax.nn.sigmoid(x) - config.center, own)
-    logits += params.b_m.at[item].get(mode="clip")
-    average = jnp.mean(params.b_m, axis=0)[None]
-    return jax.nn.softmax(jnp.where((item < config.num_items)[:, None], logits, average))
-
-
-def score(params: Any, batch: Batch, config: Config, bias: Bias = hidden_bias) -> Array:
-    """Return the squared error of the expected stars, by mean field, summed over each user's wanted ratings: [B]."""
-    assert batch.wanted is not None
-    predicted = expected_stars(distribution(params, batch, config, bias=bias), config)
-    error = jnp.square(predicted - stars(batch.wanted.value, config))
-    return jax.ops.segment_sum(error, batch.wanted.owner, batch.user.shape[0], indices_are_sorted=True)
+    if batch.rated is None:
+        return sums
+    return sums._replace(U=0.5 * (of_entries(weight, batch.rated) @ jnp.sum(jnp.square(read.U), axis=1)))
 
 
 def scheduled_steps(batch: Batch, key: Array, fraction: Array, config: Config) -> Batch:
@@ -240,8 +163,8 @@ def gather_users(data: Data, index: Array, capacity: tuple[int, ...], config: Co
     return vectors.gather(data, index, capacity, config.num_items, config.cd_steps[0])
 
 
-def program(config: Config) -> Program:
-    """Return the model as the engine sees it, over `Data`."""
+def program(config: Config, touched: Callable[[Batch, Config], Any] = touched) -> Program:
+    """Return the model as the engine sees it, over `Data`; touched: of the conditional model its own."""
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,
@@ -259,40 +182,10 @@ def program(config: Config) -> Program:
     )
 
 
-def predict(
-    params: Any,
-    data: Data,
-    user: ArrayLike,
-    item: ArrayLike,
-    config: Config,
-    exact: bool = False,
-    bias: Bias = hidden_bias,
-) -> NDArray[np.float32]:
-    """Return P(rating k | what `data` know of the user) for any pairs of user and item: int [n], [n] -> [n, K].
-
-    See `jaxcf.models.rbm.by_users`; `expected_stars` makes stars of it.
-    """
-    return distributions(distribution, params, data, user, item, config, exact, bias)
-
-
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """Set up what the engine trains."""
     params = init(key, config, data.train, data.catalogue.scale.level(data.train.stars))
     return TrainingSetup(program(config), params, *vectors.training_data(data))
-
-
-def predictor(params: Params, config: Config, users: KnownUsers, exact: bool = False) -> Predictor:
-    """Return the predictor for any users, of training or not, from their known ratings: by mean field, or exactly."""
-    known = vectors.make_data(users.ratings, users.number, scale(config))
-    return lambda user, item: expected_stars(predict(params, known, user, item, config, exact), config)
-
-
-exact_predictor = functools.partial(predictor, exact=True)
-
-
-def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
-    """Fold in new users: no parameter is a user's own."""
-    return predictor(params, config, users)
 
 
 def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from jaxcf.contract import BySweeps, FoldsIn, PredictsRatings, RatingModel, SweepRecipe, Sweeps
+from jaxcf.contract import BySweeps, FoldsIn, PredictsRatings, RatingModel, Sweeps
 from jaxcf.models import bias
 from jaxcf.models.bias import Params
+from jaxfit.recipe import option
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,12 @@ class Config:
     num_items: int
     mean: float
     precision: float = 4.0  # of the prior, in units of the noise's
+
+
+@dataclass(frozen=True)
+class SweepRecipe:
+    epochs: int = option(help="sweeps at most", unit="sweeps")
+    patience: int = option(help="sweeps without improvement before the end", unit="sweeps")
 
 
 def prepare(key, data, rated, config, recipe):

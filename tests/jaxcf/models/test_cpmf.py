@@ -11,7 +11,7 @@ import pytest
 from jaxcf.data.ratings import Pairs, Ratings
 from jaxcf.models import pmf
 from jaxcf.models.cpmf import model as cpmf
-from jaxcf.models.cpmf import visit as cpmf_visit
+from jaxcf.models.cpmf.visit import visit as visit_user
 from jaxfit import fit
 from jaxfit import tables as rows
 from jaxfit.errors import UserError
@@ -139,8 +139,6 @@ def test_without_rated_items_it_equals_pmf():
     nobody = cpmf.make_rated(config=config)
     plain = cpmf.as_pmf(params, nobody)
     np.testing.assert_array_equal(plain.U, params.Y)
-    found = cpmf.predict(params, data.user, data.item, nobody, config)
-    np.testing.assert_allclose(found, pmf.predict(plain, data.user, data.item, config), rtol=1e-6)
     # and one step of training: all users as one minibatch, all their ratings as another
     ends = []
     for model, start, device in (
@@ -159,7 +157,7 @@ def test_score_is_the_squared_error_given_any_rated_sets():
     for parts in ((data,), (data, EXTRA), ()):
         rated = cpmf.make_rated(*parts, config=config)
         scores = fit.scores(program, params, cpmf.make_data(data, rated, config))
-        error = np.asarray(cpmf.predict(params, data.user, data.item, rated, config)) - data.stars
+        error = np.asarray(pmf.predict(cpmf.as_pmf(params, rated), data.user, data.item, config)) - data.stars
         np.testing.assert_allclose(scores, np.bincount(data.user, error**2, minlength=USERS), rtol=1e-4)
 
 
@@ -171,7 +169,7 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
     data = cpmf.make_data(ratings(), rated, config)
     weights = cpmf.Params(*(rows.create(table / scale, transform("sgd"), by_rows=True) for table in params))
     weights = cpmf.Params(*(w._replace(scale=jnp.float32(scale)) for w in weights))
-    visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
+    visit = jax.jit(functools.partial(visit_user, config=config))
 
     Y, V, W, b, c = (np.array(table, np.float64) for table in params)
     who, offsets, losses, expected_losses = sets(ratings(), EXTRA), np.asarray(data.offsets), [], []
@@ -201,7 +199,7 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
 def test_the_rate_of_W_does_not_matter_to_users_without_rated_items():
     config, params = make(block=1)
     data = cpmf.make_data(ratings(), cpmf.make_rated(config=config), config)
-    visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
+    visit = jax.jit(functools.partial(visit_user, config=config))
     found = []
     for rate in (0.0, 5.0):
         weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
@@ -216,7 +214,7 @@ def test_a_visit_of_one_block_equals_a_gradient_step():
     config, params = make(block=100)
     data = cpmf.make_data(ratings(), cpmf.make_rated(EXTRA, config=config), config)
     weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
-    visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
+    visit = jax.jit(functools.partial(visit_user, config=config))
     *_, weights = visit(weights, data, jnp.int32(2), RATES, DECAYS)
     batch = jax.jit(cpmf.gather, static_argnums=(2, 3))(data, jnp.array([2], jnp.int32), (32, 32), config)
 
@@ -242,7 +240,7 @@ def test_training_visits_users_one_after_another(prior):
     order = permutation(jax.random.fold_in(jax.random.split(key)[0], 0), USERS)
 
     weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
-    visit = jax.jit(functools.partial(cpmf_visit.visit, config=config))
+    visit = jax.jit(functools.partial(visit_user, config=config))
     decay = DECAYS if prior == "per-rating" else cpmf.Params(0.0, 0.0, 0.0, 0.0, 0.0)
     total = 0.0
     for at in (0, 4):

@@ -11,6 +11,9 @@ from jaxcf.data import user_batches as vectors
 from jaxcf.data.ratings import EMPTY, Pairs, Ratings, Scale
 from jaxcf.models import crbm
 from jaxcf.models.rbm import model as rbm
+from jaxcf.models.rbm.chains import gradient
+from jaxcf.models.rbm.config import expected_stars
+from jaxcf.models.rbm.prediction import predict
 from jaxfit import fit
 from jaxfit.recipe import Recipe
 from jaxfit.tables import Gathered, Weights, add
@@ -62,7 +65,7 @@ def test_prediction_given_rated_items_equals_enumeration():
         for k in range(K):
             at = list(zip(movies, [*values, k], strict=True))
             p.append(np.sum(np.exp(sum(b_m[i, r] + hs @ W[i, r] for i, r in at) + hs @ bias)))
-        predicted = crbm.predict(PARAMS, data(), [u], [m], CONFIG, exact=True)
+        predicted = predict(PARAMS, data(), [u], [m], CONFIG, exact=True)
         np.testing.assert_allclose(predicted[0], np.array(p) / np.sum(p), rtol=1e-5)
 
 
@@ -78,10 +81,10 @@ def test_gradient_equals_Eq_5_15_and_differentiation():
 
     expected = jax.jit(jax.grad(specified))(PARAMS)
     weights = crbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
-    *_, parts = jax.jit(crbm.gradient, static_argnums=4)(weights, b, WEIGHT, KEYS, CONFIG)
+    *_, parts = jax.jit(gradient, static_argnums=4)(weights, b, WEIGHT, KEYS, CONFIG)
     ids = crbm.touched(b, CONFIG)
     read = crbm.program(CONFIG).gathered(PARAMS, b)
-    by_rows = jax.jit(jax.grad(crbm.batch_loss, has_aux=True), static_argnums=4)
+    by_rows = jax.jit(jax.grad(rbm.batch_loss, has_aux=True), static_argnums=4)
     rows = by_rows(read, b, WEIGHT, KEYS, CONFIG)[0].rows
     for x, k, want, g, part in zip(PARAMS, ids, expected, rows, parts, strict=True):
         by_rows = g if k is None else jnp.zeros_like(x).at[k].add(g, mode="drop")
@@ -101,17 +104,17 @@ def test_without_rated_items_it_equals_the_rbm():
     b = batch([[], [], []])
     without = b._replace(rated=None)
     weights = [Weights(x, jnp.ones(()), None, None) for x in PARAMS]
-    conditional, unconditional = (jax.jit(m.gradient, static_argnums=4) for m in (crbm, rbm))
-    _, error, grads = conditional(crbm.Params(*weights), b, WEIGHT, KEYS, CONFIG)
-    _, same_error, same = unconditional(rbm.Params(*weights[:3]), without, WEIGHT, KEYS, CONFIG)
+    jitted = jax.jit(gradient, static_argnums=4)
+    _, error, grads = jitted(crbm.Params(*weights), b, WEIGHT, KEYS, CONFIG)
+    _, same_error, same = jitted(rbm.Params(*weights[:3]), without, WEIGHT, KEYS, CONFIG)
     assert error == same_error
     for x, y in zip(jax.tree.leaves(grads[:3]), jax.tree.leaves(tuple(same)), strict=True):
         np.testing.assert_array_equal(x, y)
     assert not np.any(add(jnp.zeros_like(PARAMS.U), grads.U, jnp.ones(())))
     for exact in (False, True):
         np.testing.assert_array_equal(
-            crbm.predict(PARAMS, data([[], [], []]), [0, 1, 2], [1, 0, 3], CONFIG, exact),
-            rbm.predict(plain, data()._replace(rated=None), [0, 1, 2], [1, 0, 3], CONFIG, exact),
+            predict(PARAMS, data([[], [], []]), [0, 1, 2], [1, 0, 3], CONFIG, exact),
+            predict(plain, data()._replace(rated=None), [0, 1, 2], [1, 0, 3], CONFIG, exact),
         )
 
 
@@ -126,7 +129,7 @@ def test_per_rating_decay_counts_each_use():
     ids = crbm.touched(b, CONFIG).U
     by_U = jax.grad(
         lambda rows: (
-            crbm.penalty(
+            rbm.penalty(
                 Gathered(crbm.Params(jnp.zeros((8 * K, H)), jnp.zeros((8, K)), PARAMS.b_h, rows)),
                 b,
                 jnp.ones(U),
@@ -170,5 +173,5 @@ def test_rated_items_improve_predictions_from_few_ratings(telling):
     asked = np.array([0, 0]), np.array([0, 1])
     liked = Pairs(np.zeros(12, np.int32), np.arange(0, 24, 2, dtype=np.int32))
     rated = vectors.make_data(EMPTY, 1, SCALE, rated=(liked,))
-    stars = rbm.expected_stars(crbm.predict(fitted.params, rated, *asked, config), config)
+    stars = expected_stars(predict(fitted.params, rated, *asked, config), config)
     assert stars[0] > stars[1] + 0.3

@@ -143,7 +143,7 @@ def test_minibatches_of_the_thesis_recipe_match_updates_one_by_one():
 def test_interleaving_keeps_all_ratings_and_separates_those_of_a_user(number):
     users = np.repeat(np.arange(1000, dtype=np.int32), 1 + number // 200)[:number]  # user after user, as in a file
     data = Ratings(users, np.arange(number, dtype=np.int32), np.arange(number, dtype=np.float32))
-    triples = np.asarray(pmf.make_data(data).triples)
+    triples = np.asarray(pmf.make_data(data))
     plain = np.stack([data.user, data.item, data.stars.view(np.int32)], axis=1)
     np.testing.assert_array_equal(triples[np.argsort(triples[:, 1])], plain)
     for begin in range(0, number, pmf.GROUP_SIZE):

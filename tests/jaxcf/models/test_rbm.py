@@ -12,7 +12,9 @@ import pytest
 from jaxcf.data import user_batches as vectors
 from jaxcf.data.ratings import Ratings, Scale
 from jaxcf.models.rbm import model as rbm
-from jaxcf.models.rbm.chains import chains, open_tables
+from jaxcf.models.rbm.chains import chains, gradient, hidden_bias, open_tables
+from jaxcf.models.rbm.config import expected_stars
+from jaxcf.models.rbm.prediction import predict
 from jaxfit.errors import UserError
 from jaxfit.loop import differentiate
 from jaxfit.tables import Weights, add
@@ -92,7 +94,7 @@ def z(samples, expected):
 @CENTERS
 def test_exact_prediction_equals_enumeration_of_hidden_states_and_ratings(config):
     user, item = [3, 0, 0, 1, 2, 0], [1, 5, 1, 0, 2, 2]
-    predicted = rbm.predict(PARAMS, data(), user, item, config, exact=True)
+    predicted = predict(PARAMS, data(), user, item, config, exact=True)
     for p, u, m in zip(predicted, user, item, strict=True):
         movies, values = KNOWN[u]
         given = joint((*movies, m), config.center)[tuple(values)].sum(axis=-1)  # Eq. 5.3, over h
@@ -105,9 +107,9 @@ def test_mean_field_prediction_equals_Eq_5_10_and_5_11(config):
     for u, m in [(0, 1), (1, 5), (2, 0), (3, 3)]:
         p = 1 / (1 + np.exp(-(PARAMS.b_h + sum(W[i, k] for i, k in zip(*KNOWN[u], strict=True)))))
         q = np.exp(PARAMS.b_m[m] + W[m] @ (p - config.center))
-        predicted = rbm.predict(PARAMS, data(), [u], [m], config)
+        predicted = predict(PARAMS, data(), [u], [m], config)
         np.testing.assert_allclose(predicted[0], q / q.sum(), rtol=1e-5)
-        np.testing.assert_allclose(rbm.expected_stars(predicted, CONFIG)[0], q / q.sum() @ [1, 2, 3], rtol=1e-5)
+        np.testing.assert_allclose(expected_stars(predicted, CONFIG)[0], q / q.sum() @ [1, 2, 3], rtol=1e-5)
 
 
 def test_predictions_follow_the_order_of_pairs_and_accept_unknown_ids():
@@ -115,19 +117,19 @@ def test_predictions_follow_the_order_of_pairs_and_accept_unknown_ids():
     lists = [([u % I], [u % K]) for u in range(150)]  # several blocks
     user, item = rng.integers(0, 150, 400), rng.integers(0, I, 400)
     user[7], item[9] = -1, -1
-    every = rbm.predict(PARAMS, data(lists), user, item, CONFIG)
-    empty = rbm.predict(PARAMS, data([([], [])]), [0], [item[7]], CONFIG)[0]
+    every = predict(PARAMS, data(lists), user, item, CONFIG)
+    empty = predict(PARAMS, data([([], [])]), [0], [item[7]], CONFIG)[0]
     np.testing.assert_allclose(every[7], empty, rtol=1e-6)
     average = np.exp(np.mean(PARAMS.b_m, axis=0))
     np.testing.assert_allclose(every[9], average / average.sum(), rtol=1e-5)
     for j in (0, 100, 399):  # a new user's ratings are all that a prediction needs
-        alone = rbm.predict(PARAMS, data([lists[user[j]]]), [0], [item[j]], CONFIG)[0]
+        alone = predict(PARAMS, data([lists[user[j]]]), [0], [item[j]], CONFIG)[0]
         np.testing.assert_allclose(every[j], alone, rtol=1e-6)
 
 
 def test_hidden_conditionals_equal_enumeration():
     b = batch()
-    start, _ = chains(opened(PARAMS, b), b.known.item, rbm.hidden_bias(PARAMS, b), b, keys(), 0.0)
+    start, _ = chains(opened(PARAMS, b), b.known.item, hidden_bias(PARAMS, b), b, keys(), 0.0)
     hs = np.array(list(itertools.product([0.0, 1.0], repeat=H)))
     for u, (movies, values) in enumerate(KNOWN):
         given = joint(tuple(movies))[tuple(values)]
@@ -138,7 +140,7 @@ def test_hidden_conditionals_equal_enumeration():
 def test_reconstructions_have_the_distribution_of_the_sampler(config):
     movies, values = KNOWN[0]
     b = batch([0] * DRAWS, (3 * DRAWS,))
-    bias = rbm.hidden_bias(PARAMS, b)
+    bias = hidden_bias(PARAMS, b)
     _, end = jax.jit(lambda keys: chains(opened(PARAMS, b), b.known.item, bias, b, keys, config.center))(keys(DRAWS))
     table = joint(tuple(movies), config.center)
     of_h = table[tuple(values)] / table[tuple(values)].sum()  # P(h | r)
@@ -217,7 +219,7 @@ def test_batch_loss_and_both_gradients_equal_the_specification(cd_steps, config)
     # the scale of a table is 2 while it decays
     weights = rbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
     weights = weights._replace(W=Weights(PARAMS.W / 2, jnp.array(2.0), None, None))
-    _, also_shown, parts = jax.jit(functools.partial(rbm.gradient, config=config))(weights, b, WEIGHT, keys())
+    _, also_shown, parts = jax.jit(functools.partial(gradient, config=config))(weights, b, WEIGHT, keys())
     error, count = shown["reconstruction RMSE"]
     np.testing.assert_allclose((error, count), also_shown["reconstruction RMSE"], rtol=1e-5)
     assert count == sum(w * len(movies) for w, (movies, _) in zip(WEIGHT, KNOWN, strict=True))
@@ -234,7 +236,7 @@ def test_gradient_of_smooth_weights_equals_that_of_independent_ones():
     values, vectors = np.linalg.eigh(P)
     root = vectors @ np.diag(np.sqrt(values)) @ vectors.T
     weights = rbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
-    *_, parts = jax.jit(functools.partial(rbm.gradient, config=config))(weights, b, WEIGHT, keys())
+    *_, parts = jax.jit(functools.partial(gradient, config=config))(weights, b, WEIGHT, keys())
     by_W = np.asarray(SPECIFIED(PARAMS, 1)[1].W).reshape(I, K, H)
     by_Theta = np.einsum("kl,mkh->mlh", root, by_W)  # the chain rule
     moved = np.einsum("kl,mlh->mkh", root, by_Theta).reshape(I * K, H)
@@ -245,7 +247,7 @@ def test_gradient_of_smooth_weights_equals_that_of_independent_ones():
 
 def test_gradient_equals_Eq_5_4_to_5_6():
     b = batch()
-    start, end = chains(opened(PARAMS, b), b.known.item, rbm.hidden_bias(PARAMS, b), b, keys(), 0.0)
+    start, end = chains(opened(PARAMS, b), b.known.item, hidden_bias(PARAMS, b), b, keys(), 0.0)
     W, b_m, b_h = np.zeros((I, K, H)), np.zeros((I, K)), np.zeros(H)
     for j, (u, m, k) in enumerate(zip(*map(np.asarray, b.known), strict=True)):
         if u < U:
@@ -288,7 +290,7 @@ def test_unrated_movies_have_no_effect():
     for x, y in zip(read(PARAMS, b).rows, read(changed, b).rows, strict=True):
         np.testing.assert_array_equal(x[: 4 * K], y[: 4 * K])
     at = ([0, 1], [1, 0])
-    np.testing.assert_array_equal(rbm.predict(PARAMS, data(), *at, CONFIG), rbm.predict(changed, data(), *at, CONFIG))
+    np.testing.assert_array_equal(predict(PARAMS, data(), *at, CONFIG), predict(changed, data(), *at, CONFIG))
 
 
 def test_per_rating_decay_counts_each_use():
@@ -310,7 +312,7 @@ def test_per_rating_decay_counts_each_use():
 def test_initial_biases_predict_each_movies_own_frequencies():
     known = ratings([([0, 1], [2, 0])] * 60)
     p = rbm.init(jax.random.key(0), replace(CONFIG, init_scale=0.0), known, SCALE.level(known.stars))
-    predicted = rbm.predict(p, data(), [0, 0, 0], [0, 1, 2], CONFIG)
+    predicted = predict(p, data(), [0, 0, 0], [0, 1, 2], CONFIG)
     assert predicted[0, 2] > 0.95
     assert predicted[1, 0] > 0.95
     np.testing.assert_allclose(predicted[2], [61 / 123, 1 / 123, 61 / 123], rtol=1e-4)  # not rated: as all are

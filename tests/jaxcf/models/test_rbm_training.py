@@ -15,6 +15,8 @@ from jaxcf.data.ratings import Pairs, Ratings, Scale
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get
 from jaxcf.models.rbm import model as rbm
+from jaxcf.models.rbm.config import expected_stars
+from jaxcf.models.rbm.prediction import predict
 from jaxfit import fit, trainer
 from jaxfit.bucketing import buckets, plan
 from jaxfit.recipe import Recipe
@@ -120,7 +122,7 @@ def test_training_recovers_planted_tastes(tastes):
     best = np.sqrt(np.mean((held.stars - mean[held.user, held.item]) ** 2))
     first, last = fitted.history[0]["valid"] ** 0.5, fitted.score**0.5
     assert best < last < 1.03 * best < first
-    predicted = rbm.expected_stars(rbm.predict(fitted.params, train, held.user, held.item, config), config)
+    predicted = expected_stars(predict(fitted.params, train, held.user, held.item, config), config)
     np.testing.assert_allclose(np.sqrt(np.mean((predicted - held.stars) ** 2)), last, rtol=1e-4)
-    exact = rbm.predict(fitted.params, train, held.user, held.item, config, exact=True)
-    assert np.mean(np.abs(rbm.expected_stars(exact, config) - predicted)) < 0.05
+    exact = predict(fitted.params, train, held.user, held.item, config, exact=True)
+    assert np.mean(np.abs(expected_stars(exact, config) - predicted)) < 0.05

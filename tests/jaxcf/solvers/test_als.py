@@ -52,7 +52,7 @@ def test_solves_equal_ridge_regressions(prior, biases, monkeypatch):
     data = ratings()
     if biases:
         params = params._replace(c=params.c + np.linspace(-1, 1, ITEMS, dtype=np.float32))
-    side = als.make_data(data, config).users
+    side = als.make_data(data, config)[0]
     assert side.row.shape[0] > 3
     U, _, b, _ = als.strengths(params, config, DECAY)
     found, found_biases = als.solve(side, params.V, params.c, U, b, USERS, config)

@@ -1,0 +1,111 @@
+"""What an RBM predicts from users' known ratings, for a minibatch and for any number of pairs of user and item."""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import ArrayLike, NDArray
+
+from jaxcf.contract import KnownUsers, Predictor
+from jaxcf.data import user_batches
+from jaxcf.data.ratings import Scale
+from jaxcf.data.user_batches import Batch, Data
+from jaxcf.models.rbm.chains import hidden_bias, hidden_input, open_tables
+from jaxcf.models.rbm.config import Config, expected_stars
+from jaxfit.bucketing import capacity, dots
+from jaxfit.rbm import hidden_free_energy
+from jaxfit.tables import Weights, gather
+
+USERS_AT_ONCE = 64
+
+
+def distribution(params: Any, batch: Batch, config: Config, exact: bool = False) -> Array:
+    """P(rating k of the movie | the user's known ratings) for each wanted entry, [n, K].
+
+    By mean field, Eq. 5.10-5.11, or exactly, Eq. 5.9, each rating by itself; a wanted movie must not be among the
+    known. Differs: 5.9 lacks the index j on W_l. A movie that is not in training (any past the last) gets the average
+    biases.
+    """
+    assert batch.wanted is not None
+    one = jnp.ones((), params.b_h.dtype)
+    weights = type(params)._make([Weights(table, one, None, None) for table in params])
+    (owner, item, _), K = batch.wanted, config.num_values
+    read = open_tables(weights, batch)
+    known_rows = batch.known.item * K + batch.known.value
+    x = hidden_input(read.W, hidden_bias(read, batch), batch.known.owner, known_rows)
+    own = jnp.minimum(owner, x.shape[0] - 1)
+    rows = item[:, None] * K + jnp.arange(K, dtype=jnp.int32)[None]
+    if exact:
+        of_movie = gather(read.W, rows)
+        logits = -hidden_free_energy(x[own][:, None] + of_movie) - config.center * jnp.sum(of_movie, axis=2)
+    else:
+        logits = dots(read.W, rows, jax.nn.sigmoid(x) - config.center, own)
+    logits += params.b_m.at[item].get(mode="clip")
+    average = jnp.mean(params.b_m, axis=0)[None]
+    return jax.nn.softmax(jnp.where((item < config.num_items)[:, None], logits, average))
+
+
+def score(params: Any, batch: Batch, config: Config) -> Array:
+    """Return the squared error of the expected stars, by mean field, summed over each user's wanted ratings: [B]."""
+    assert batch.wanted is not None
+    stars = config.low + config.step * batch.wanted.value
+    error = jnp.square(expected_stars(distribution(params, batch, config), config) - stars)
+    return jax.ops.segment_sum(error, batch.wanted.owner, batch.user.shape[0], indices_are_sorted=True)
+
+
+def predict(
+    params: Any, data: Data, user: ArrayLike, item: ArrayLike, config: Config, exact: bool = False
+) -> NDArray[np.float32]:
+    """Return P(rating k | what `data` know of the user) for pairs of user and item: int [n], [n] -> [n, K].
+
+    `expected_stars` makes stars of it. Pairs go by blocks of users, whose known ratings are read once.
+
+    Args:
+        params: of the RBM, or of the conditional one, which also takes the rated items of `data`.
+        data: what is known of users, in training or not.
+        user: their places in `data`, -1 for a user of whom nothing is known.
+        item: -1 for one that is not in training.
+        config: the model's Config.
+        exact: by Eq. 5.9, in place of mean field.
+    """
+    wanted, order = user_batches.queries(user, item, user_batches.num_users(data), config.num_items)
+    data = user_batches.with_unknown_user(data)._replace(wanted=wanted)
+    number = np.diff(np.asarray(wanted.offsets))
+    asked = np.flatnonzero(number)
+    at_once = min(USERS_AT_ONCE, 1 << max(0, len(asked) - 1).bit_length())
+    visits = np.pad(asked, (0, -len(asked) % at_once), mode="edge") if len(asked) else asked
+    entries = capacity(user_batches.costs(data), visits, at_once) if len(asked) else ()
+    result = np.empty((len(order), config.num_values), np.float32)
+    done = 0
+    for block in visits.reshape(-1, at_once):
+        end = min(done + int(number[block].sum()), len(order))
+        answers = _of_block(params, data, jnp.asarray(block, jnp.int32), entries, config, exact)
+        result[order[done:end]] = np.asarray(answers)[: end - done]
+        done = end
+    return result
+
+
+@functools.partial(jax.jit, static_argnames=("entries", "config", "exact"))
+def _of_block(params: Any, data: Data, user: Array, entries: tuple[int, ...], config: Config, exact: bool) -> Array:
+    batch = user_batches.gather(data, user, entries, config.num_items, 1)
+    return distribution(params, batch, config, exact)
+
+
+def predictor(params: Any, config: Config, users: KnownUsers, exact: bool = False) -> Predictor:
+    """Return the predictor for any users, of training or not, from what is known of them."""
+    rated = users.rated_sets if hasattr(params, "U") else None  # the parameters of conditional models
+    scale = Scale(config.low, config.low + config.step * (config.num_values - 1), config.step)
+    known = user_batches.make_data(users.ratings, users.number, scale, rated=rated)
+    return lambda user, item: expected_stars(predict(params, known, user, item, config, exact), config)
+
+
+exact_predictor = functools.partial(predictor, exact=True)
+
+
+def fold_in(params: Any, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
+    """Fold in new users: no parameter is a user's own."""
+    return predictor(params, config, users)

@@ -43,18 +43,18 @@ def _files(path: Source) -> list[Source]:
 
 def _batches(files: list[Source]) -> Iterator[tuple[list[Source], bytes]]:
     """Yield some files at a time, and their lines."""
-    batch: list[Source] = []
-    contents: list[bytes] = []
+    contents: dict[Source, bytes] = {}
+    size = 0
     for file in files:
         with opened(file) as f:
-            contents.append(f.read().removeprefix(b"\xef\xbb\xbf"))
-        if not re.match(rb"\s*\d+:\s*\n", contents[-1]):
+            data = contents[file] = f.read().removeprefix(b"\xef\xbb\xbf")
+        if not re.match(rb"\s*\d+:\s*\n", data):
             do = "give a file in the format of the Netflix Prize, or leave --format auto"
             raise UserError("the file does not begin with a movie's number and a colon", f"{file}, line 1", do)
-        batch.append(file)
-        if file == files[-1] or sum(map(len, contents)) >= BATCH:
-            yield batch, b"\n".join(contents)
-            batch, contents = [], []
+        size += len(data)
+        if size >= BATCH or file == files[-1]:
+            yield list(contents), b"\n".join(contents.values())
+            contents, size = {}, 0
 
 
 def _parse(files: list[Source], data: bytes, pairs: bool) -> Columns:
@@ -63,7 +63,9 @@ def _parse(files: list[Source], data: bytes, pairs: bool) -> Columns:
     assert first is not None
     names = _WIDTHS.get(first[2].count(b",") + 1, _WIDTHS[3])
     layout = Layout(",", len(names), {name: i for i, name in enumerate(names)}, headings=True)
-    data = re.sub(rb":[^\S\n]*", b":" + b"," * (len(names) - 1), data)
+    data, number = re.subn(rb":[^\S\n]*$", b":" + b"," * (len(names) - 1), data, flags=re.MULTILINE)
+    if number < data.count(b":"):
+        check_lines(files, layout)
     table = parse(pa.BufferReader(data), layout, files, pairs)
     chunks = [pc.match_substring(chunk.dictionary, ":").take(chunk.indices) for chunk in table["user"].chunks]
     headings = pc.fill_null(pa.chunked_array(chunks, pa.bool_()), False)

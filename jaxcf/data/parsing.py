@@ -3,7 +3,9 @@
 Files are parsed by Arrow, column by column and in parallel; Python reads single lines only to find an invalid one.
 """
 
+import datetime
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import IO, Any, NamedTuple
 
@@ -13,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import scipy.io
 
-from jaxcf.data.file_layout import COLUMNS, Layout, Reading, layout_of, lines, opened
+from jaxcf.data.file_layout import COLUMNS, Layout, Reading, layout_of, lines, opened, to_number
 from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
 
@@ -117,13 +119,22 @@ def with_seconds(table: pa.Table, locate: Callable[[int], str]) -> Columns:
     elif pa.types.is_floating(kind) and pc.all(pc.is_finite(column)).as_py():
         column = pc.floor(column)
     elif not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
-        texts = column.cast(pa.utf8())
-        valid = pc.match_substring_regex(texts, r"^\s*([-+]?[0-9.e+]+|[0-9]{4}-[0-9]{2}-[0-9]{2}.*)\s*$")
-        row = max(0, pc.index(valid, False).as_py())
+        row = next((i for i, value in enumerate(column) if not _is_time(str(value.as_py()))), 0)
         do = "give seconds since 1970 or dates such as 2005-09-06, or leave the column out"
-        raise UserError(f"invalid time {texts[row].as_py()!r}", locate(row), do)
+        raise UserError(f"invalid time {column[row].as_py()!r}", locate(row), do)
     seconds = column.cast(pa.int64(), safe=False)
     return Columns(table.set_column(table.column_names.index("time"), "time", seconds), locate)
+
+
+def _is_time(text: str) -> bool:
+    number = to_number(text)
+    if number is not None:
+        return math.isfinite(number)
+    try:
+        datetime.datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
 
 
 def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:

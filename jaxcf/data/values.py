@@ -60,7 +60,8 @@ def indices(columns: Columns, name: str) -> tuple[np.ndarray, np.ndarray]:
     codes, texts = _codes(columns.table[name])
     used = np.zeros(len(texts), bool)  # a movie of the Netflix Prize may have an empty section
     used[codes] = True
-    missing = used & pc.equal(texts, "").to_numpy(zero_copy_only=False)
+    blank = pc.equal(pc.utf8_trim(texts, "\0"), "")  # NumPy's text cannot end with a zero byte
+    missing = used & blank.to_numpy(zero_copy_only=False)
     if missing.any():
         where = columns.locate(int(np.argmax(missing[codes])))
         raise UserError(f"the {name} is missing", where, "complete the line or remove it")

@@ -58,13 +58,13 @@ def _batches(files: list[Source]) -> Iterator[tuple[list[Source], bytes]]:
 
 
 def _parse(files: list[Source], data: bytes, pairs: bool) -> Columns:
-    """Parse headings as lines whose user ends with a colon and whose other columns are empty."""
-    first = re.match(rb"(\s*\d+:\s*\n)+(.*)", data)  # line of a user
+    """Parse the lines of some files: `17:` as `17:,,`, a line that has all columns, too."""
+    first = re.match(rb"(\s*\d+:\s*\n)+(.*)", data)  # the headings before the first rating, and its line
     assert first is not None
     names = _WIDTHS.get(first[2].count(b",") + 1, _WIDTHS[3])
     layout = Layout(",", len(names), {name: i for i, name in enumerate(names)}, headings=True)
     data, number = re.subn(rb":[^\S\n]*$", b":" + b"," * (len(names) - 1), data, flags=re.MULTILINE)
-    if number < data.count(b":"):
+    if number < data.count(b":"):  # a colon that ends no line
         check_lines(files, layout)
     table = parse(pa.BufferReader(data), layout, files, pairs)
     chunks = [pc.match_substring(chunk.dictionary, ":").take(chunk.indices) for chunk in table["user"].chunks]

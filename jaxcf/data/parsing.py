@@ -44,7 +44,7 @@ def join(parts: Sequence[Columns]) -> Columns:
 
 
 def delimited(path: Source, reading: Reading, pairs: bool = False) -> Columns:
-    """Parse a delimited file; with `pairs`, its users and items only. Raises UserError as what it calls."""
+    """Parse a delimited file; with `pairs`, its users and items only."""
     layout = layout_of(path, reading, pairs)
     with opened(path) as stream:
         table = parse(stream, layout, [path], pairs)

@@ -23,31 +23,24 @@ from jaxcf.data.ratings import Pairs, Ratings, Scale, by_user, rated_sets
 
 
 class Triples(NamedTuple):
-    """Ratings: user int32[N], item int32[N], stars float32[N], the mean taken off."""
+    """Ratings as PMF's losses take them."""
 
-    user: NDArray[np.int32]
-    item: NDArray[np.int32]
-    stars: NDArray[np.float32]
+    user: NDArray[np.int32]  # [N]
+    item: NDArray[np.int32]  # [N]
+    stars: NDArray[np.float32]  # [N], the mean taken off
 
 
 class PaddedUsers(NamedTuple):
-    """The ratings of each user in a row, padded to one width.
+    """The ratings of each user in a row, padded to one width."""
 
-    Attributes:
-        item: int32[users, width], `num_items` for padding, which losses leave out.
-        value: int32[users, width], the rating numbered from 0, 0 for padding.
-        mask: bool[users, width], False for padding.
-    """
-
-    item: NDArray[np.int32]
-    value: NDArray[np.int32]
-    mask: NDArray[np.bool_]
+    item: NDArray[np.int32]  # [users, width], `num_items` for padding, which losses leave out
+    value: NDArray[np.int32]  # [users, width], the rating numbered from 0, 0 for padding
+    mask: NDArray[np.bool_]  # [users, width], False for padding
 
 
 def triples(ratings: Ratings, mean: float) -> Triples:
-    """Return ratings as PMF's losses take them, in their order; mean: `pmf.Config.mean`, in stars."""
-    stars = np.asarray(ratings.stars, np.float32) - np.float32(mean)
-    return Triples(np.asarray(ratings.user, np.int32), np.asarray(ratings.item, np.int32), stars)
+    """Return ratings in their order; mean: `pmf.Config.mean`, in stars."""
+    return Triples(ratings.user, ratings.item, ratings.stars - np.float32(mean))
 
 
 def padded_users(
@@ -55,20 +48,12 @@ def padded_users(
 ) -> PaddedUsers:
     """Return the ratings of users 0 … num_users - 1 as RBMs' one-example losses take them.
 
-    Args:
-        ratings: of any users and items of these numbers.
-        num_users: rows of the result.
-        num_items: the item of padding.
-        scale: of ratings, with steps.
-        width: ratings of a user at most; by default as many as the user with the most has. Of longer lists the first
-            are taken.
+    The scale has steps. width: ratings of a user at most, of which the first are taken; by default as many as the user
+    with the most has.
     """
     offsets, item, stars = by_user(ratings, num_users)
-    at, mask = _places(offsets, width)
-    if not len(item):
-        return PaddedUsers(np.full(at.shape, num_items, np.int32), np.zeros(at.shape, np.int32), mask)
-    value = np.where(mask, scale.level(stars)[at], 0).astype(np.int32)
-    return PaddedUsers(np.where(mask, item[at], num_items).astype(np.int32), value, mask)
+    places, mask = _places(offsets, width)
+    return PaddedUsers(_padded(item, num_items)[places], _padded(scale.level(stars), 0)[places], mask)
 
 
 def padded_sets(*pairs: Ratings | Pairs, num_users: int, num_items: int, width: int | None = None) -> NDArray[np.int32]:
@@ -77,13 +62,17 @@ def padded_sets(*pairs: Ratings | Pairs, num_users: int, num_items: int, width: 
     `num_items` is padding; width: as in `padded_users`.
     """
     offsets, item = rated_sets(*pairs, num_users=num_users)
-    at, mask = _places(offsets, width)
-    return np.where(mask, item[at] if len(item) else 0, num_items).astype(np.int32)
+    return _padded(item, num_items)[_places(offsets, width)[0]]
 
 
 def _places(offsets: NDArray[np.int32], width: int | None) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return positions of each list's entries [lists, width], 0 for padding, and which are real."""
+    """Return positions of each list's entries [lists, width], -1 for padding, and which are real."""
     length = np.diff(offsets)
     place = np.arange(int(length.max(initial=0)) if width is None else width)
-    mask = place[None] < length[:, None]
-    return np.where(mask, offsets[:-1, None] + place[None], 0), mask
+    mask = place < length[:, None]
+    return np.where(mask, offsets[:-1, None] + place, -1), mask
+
+
+def _padded(entries: NDArray[np.int32], padding: int) -> NDArray[np.int32]:
+    """Append what is at position -1."""
+    return np.append(entries, np.int32(padding))

@@ -24,8 +24,8 @@ class Evaluation:
     """
 
     squared: float = 0.0
-    squared_clipped: float = 0.0
     absolute: float = 0.0
+    squared_clipped: float = 0.0
     absolute_clipped: float = 0.0
     count: int = 0
 
@@ -90,23 +90,21 @@ def by_group(predicted: ArrayLike, stars: ArrayLike, scale: Scale, group: ArrayL
     predicted, stars = np.asarray(predicted, np.float64), np.asarray(stars, np.float64)
     if predicted.shape != stars.shape or not np.isfinite(predicted).all():
         raise ValueError(f"predictions {predicted.shape} of {stars.shape} ratings, or some not finite")
-    group = np.asarray(group)
-    inside = group >= 0
+    inside = np.asarray(group) >= 0
+    group = np.asarray(group)[inside]
     sums = []
     for error in (predicted - stars, scale.clip(predicted) - stars):
         for size in (error**2, np.abs(error)):
-            sums.append(np.bincount(group[inside], size[inside], number).tolist())
-    squared, absolute, squared_clipped, absolute_clipped = sums
-    counts = np.bincount(group[inside], minlength=number).tolist()
-    columns = (squared, squared_clipped, absolute, absolute_clipped, counts)
-    return [Evaluation(*row) for row in zip(*columns, strict=True)]
+            sums.append(np.bincount(group, size[inside], number).tolist())
+    counts = np.bincount(group, minlength=number).tolist()
+    return [Evaluation(*row) for row in zip(*sums, counts, strict=True)]
 
 
 def bins(counts: ArrayLike, number: int = 10, least: int = 1) -> Bins:
-    """Put users into bins of equal size by their training ratings (Mnih 2010, §5.4.5, Figures 5.4-5.8).
+    """Put users into bins of equal size by their training ratings, [num_users] (Mnih 2010, §5.4.5, Figures 5.4-5.8).
 
     Sizes differ by at most one. Users with equally many ratings may come into neighbouring bins, in the order
-    of their indices. counts: training ratings of each user, [num_users]; users with fewer than `least` are in no bin.
+    of their indices; users with fewer than `least` are in no bin.
     """
     counts = np.asarray(counts)
     order = np.argsort(counts, kind="stable")

@@ -82,11 +82,11 @@ def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Rat
 
     key = jax.random.key(args.seed)
     if args.scheme == "kfold":
-        for i, (train, test) in enumerate(splits.kfold(key, ratings, args.folds), start=1):
-            yield from ((f"train{i}", train), (f"test{i}", test))
+        for i, fold in enumerate(splits.kfold(key, ratings, args.folds), start=1):
+            yield from zip((f"train{i}", f"test{i}"), fold, strict=True)
     elif args.scheme == "users":
         held = splits.users(key, ratings, args.users)
-        yield from (("train", held.train), ("known", held.known), ("queried", held.queried))
+        yield from zip(("train", "known", "queried"), held[:3], strict=True)
     elif args.scheme == "thesis":
         yield from splits.thesis(key, ratings)._asdict().items()
     else:

@@ -3,18 +3,14 @@
 import contextlib
 import csv
 import functools
-import gzip
 import io
 import itertools
-import os
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
-
-import pyarrow as pa
 
 from jaxfit.cli.input_files import Source, open_bytes, text_decoder
 from jaxfit.errors import UserError
@@ -55,21 +51,29 @@ class Reading:
 
 
 class Layout(NamedTuple):
-    """The layout of a delimited file."""
+    """The layout of a file of lines."""
 
-    delimiter: str  # one character …
-    repeat: int  # … repeated this many times
+    delimiter: str  # one character, or one repeated
     width: int  # number of columns
     columns: dict[str, int]  # column numbers, from 0, of user, item, stars, time
-    skip: int  # lines before the first rating
-    quoted: bool  # fields may be quoted
-    encoding: str
+    skip: int = 0  # lines before the first rating
+    quoted: bool = False  # fields may be quoted
+    headings: bool = False  # lines may be a movie's number and a colon, as the Netflix Prize's are
+    encoding: str = "utf-8"
 
     def split(self, line: str) -> list[str]:
         """Split a line into its fields."""
-        if self.quoted and '"' in line and self.repeat == 1:
-            return next(csv.reader([line], delimiter=self.delimiter), [])
-        return line.split(self.delimiter * self.repeat)
+        if self.quoted and '"' in line and len(self.delimiter) == 1:
+            return next(csv.reader([line.replace("\r", " ")], delimiter=self.delimiter), [])
+        return line.split(self.delimiter)
+
+    def fault(self, line: str) -> str | None:
+        """Return what is wrong with a line, if it is not laid out like this."""
+        if self.headings and ":" in line:
+            what = "the line has a colon, but is not a movie's number and a colon"
+            return None if re.fullmatch(r"\s*\d+:\s*", line) else what
+        found = len(self.split(line))
+        return None if found == self.width else f"the line has {found} column{'s' * (found != 1)}, not {self.width}"
 
 
 @functools.cache
@@ -83,16 +87,6 @@ def opened(path: Source) -> contextlib.AbstractContextManager[IO[bytes]]:
     return open_bytes(path, standard_input)
 
 
-@contextlib.contextmanager
-def arrow_stream(path: Source) -> Iterator[pa.NativeFile]:
-    """Open a file as `opened` does, for Arrow's parser."""
-    with opened(path) as f:
-        gzipped = isinstance(f, gzip.GzipFile)
-    source = pa.BufferReader(_standard_input()) if str(path) == "-" else pa.OSFile(os.fspath(path), "rb")
-    with source, pa.CompressedInputStream(source, "gzip") if gzipped else source as stream:
-        yield stream
-
-
 def lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:
     """Read the lines of a file, without line ends, numbered from 1; blank ones are skipped.
 
@@ -100,7 +94,10 @@ def lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:
         UserError: as `opened`; if the encoding is unknown or its line ends are not one byte, or a line is not
             valid in it.
     """
-    _check_encoding(encoding)
+    text_decoder(encoding)
+    if b"\n".decode(encoding, "replace") != "\n":  # a file is split into lines before it is decoded
+        what = f"in {encoding} the end of a line is not the single byte \\n"
+        raise UserError(what, "--encoding", "convert the file to utf-8 and leave --encoding out")
     with opened(path) as f:
         for number, line in enumerate(f, 1):
             try:
@@ -111,17 +108,6 @@ def lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:
             text = text.rstrip("\r\n")
             if text:
                 yield number, text
-
-
-def _check_encoding(encoding: str) -> None:
-    decoder = text_decoder(encoding)
-    try:
-        one_byte = decoder.decode(b"\n", final=True) == "\n"
-    except UnicodeError:
-        one_byte = False
-    if not one_byte:  # a file is split into lines before it is decoded
-        what = f"in {encoding} the end of a line is not the single byte \\n"
-        raise UserError(what, "--encoding", "convert the file to utf-8 and leave --encoding out")
 
 
 def format_of(path: Source, reading: Reading) -> str:
@@ -150,37 +136,30 @@ def layout_of(path: Source, reading: Reading, pairs: bool = False) -> Layout:
     start = list(itertools.islice(lines(path, reading.encoding), 2))
     if not start:
         raise UserError("the file holds blank lines only", path, "check the name")
-    number, line = start[0]
-    where = f"{path}, line {number}"
+    skip, line = start[0]
+    where = f"{path}, line {skip}"
     delimiter = _delimiter(line, reading.delimiter, where)
-    quoted = delimiter in (",", ";") or '"' in line
-    layout = Layout(delimiter[0], len(delimiter), 0, {}, 0, quoted, reading.encoding)
-    rows = [[text.strip() for text in layout.split(text)] for _, text in start]
-    fields, last = rows[0], rows[-1]  # the same if the file has a single line
-    requested = [part.strip() for part in reading.columns.split(",")] if reading.columns else None
+    layout = Layout(delimiter, 0, {}, quoted=delimiter in (",", ";") or '"' in line, encoding=reading.encoding)
+    fields, *second = [[field.strip() for field in layout.split(text)] for _, text in start]
     known = _known_columns(fields)
     named = {"user", "item"} <= known.keys()
-    if requested is not None:
+    columns = known if named else dict(zip(COLUMNS, range(len(fields)), strict=False))
+    if reading.columns:
+        requested = [part.strip() for part in reading.columns.split(",")]
         columns = _requested_columns(requested, fields, where, pairs)
         named = named or not all(part.isdecimal() for part in requested)
-    else:
-        columns = known if named else dict(zip(COLUMNS, range(len(fields)), strict=False))
-    words = not any(map(_is_number, fields))
-    header = named or (words and ("stars" in columns or all(map(_is_number, last))))
-    if requested is None and not named:
-        _check_unnamed(fields, header, delimiter, where)
-    return layout._replace(width=len(fields), columns=columns, skip=number if header else 0)
-
-
-def _check_unnamed(fields: list[str], header: bool, delimiter: str, where: str) -> None:
-    """Raise a UserError if columns without known names cannot be identified by their order."""
-    if delimiter == " " and "" in fields:
-        do = "squeeze the spaces: awk '{$1=$1} 1' FILE; or give --delimiter two spaces, if it is always two"
-        raise UserError("the columns are not separated by one space each", where, do)
-    pairs = len(fields) == 2 and _known_columns(fields).items() <= {"user": 0, "item": 1}.items()
-    if (header and not pairs) or not 2 <= len(fields) <= 4:
-        what = f"the columns cannot be identified: {', '.join(fields)}"
-        raise UserError(what, where, "identify them by name or number: --columns USER,ITEM,STARS")
+    words = all(to_number(field) is None for field in fields)
+    numbers_follow = bool(second) and all(to_number(field) is not None for field in second[0])
+    header = named or (words and ("stars" in columns or numbers_follow))
+    if not named and not reading.columns:
+        if delimiter == " " and "" in fields:
+            do = "squeeze the spaces: awk '{$1=$1} 1' FILE; or give --delimiter two spaces, if it is always two"
+            raise UserError("the columns are not separated by one space each", where, do)
+        pairs_in_order = len(fields) == 2 and known.items() <= columns.items()
+        if (header and not pairs_in_order) or not 2 <= len(fields) <= 4:
+            what = f"the columns cannot be identified: {', '.join(fields)}"
+            raise UserError(what, where, "identify them by name or number: --columns USER,ITEM,STARS")
+    return layout._replace(width=len(fields), columns=columns, skip=skip if header else 0)
 
 
 def _delimiter(line: str, given: str | None, where: str) -> str:
@@ -231,9 +210,9 @@ def _known_columns(fields: list[str]) -> dict[str, int]:
     return found
 
 
-def _is_number(text: str) -> bool:
+def to_number(text: str) -> float | None:
+    """Return the number that a text is, if it is one."""
     try:
-        float(text)
+        return float(text)
     except ValueError:
-        return False
-    return True
+        return None

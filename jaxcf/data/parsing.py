@@ -3,6 +3,9 @@
 Files are parsed by Arrow, column by column and in parallel; Python reads single lines only to find an invalid one.
 """
 
+import datetime
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import IO, Any, NamedTuple
 
@@ -12,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import scipy.io
 
-from jaxcf.data.file_layout import Layout, Reading, arrow_stream, layout_of, lines, opened
+from jaxcf.data.file_layout import COLUMNS, Layout, Reading, layout_of, lines, opened, to_number
 from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
 
@@ -21,114 +24,136 @@ TEXTS = pa.dictionary(pa.int32(), pa.utf8())
 
 
 class Columns(NamedTuple):
-    """The rows of files. Text columns are dictionary-encoded, null where a value is missing."""
+    """The rows of files: user, item and maybe stars as dictionary-encoded text, maybe time as int64."""
 
-    user: pa.ChunkedArray
-    item: pa.ChunkedArray
-    stars: pa.ChunkedArray | None  # None for pairs without ratings
-    time: np.ndarray | None  # int64
+    table: pa.Table
     locate: Callable[[int], str]  # returns file and line of a row
 
 
-def dictionary_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
-    """Return a column as int32 indices, -1 where a value is missing, and the texts they refer to."""
-    chunks = [chunk for chunk in column.unify_dictionaries().chunks if len(chunk)]
-    if not chunks:
-        return np.zeros(0, np.int32), pa.array([], pa.utf8())
-    codes = [pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False) for chunk in chunks]
-    return np.concatenate(codes, dtype=np.int32), chunks[-1].dictionary
-
-
 def join(parts: Sequence[Columns]) -> Columns:
-    """Concatenate the rows of files, with ratings and times if all files have them."""
-    if len(parts) == 1:
-        return parts[0]
-    ends = np.cumsum([len(part.user) for part in parts])
+    """Concatenate the rows of files, with ratings and times if all files that have rows have them."""
+    parts = [part for part in parts if part.table.num_rows] or parts
+    ends = np.cumsum([part.table.num_rows for part in parts])
 
     def locate(row: int) -> str:
-        part, row = part_of(ends, row)
-        return parts[part].locate(row)
+        which = int(np.searchsorted(ends, row, side="right"))
+        return parts[which].locate(row - int(ends[which]) + parts[which].table.num_rows)
 
-    def column(name: str) -> pa.ChunkedArray:
-        return pa.chunked_array([chunk for part in parts for chunk in getattr(part, name).chunks], TEXTS)
-
-    stars = column("stars") if all(part.stars is not None for part in parts) else None
-    times = [part.time for part in parts if part.time is not None]
-    time = np.concatenate(times) if len(times) == len(parts) else None
-    return Columns(column("user"), column("item"), stars, time, locate)
-
-
-def part_of(ends: np.ndarray, row: int) -> tuple[int, int]:
-    """Return which part holds a row, and the row's position in it; `ends` are cumulative sizes of parts."""
-    part = int(np.searchsorted(ends, row, side="right"))
-    return part, row - int(ends[part - 1] if part else 0)
+    common = [name for name in COLUMNS if all(name in part.table.column_names for part in parts)]
+    return Columns(pa.concat_tables([part.table.select(common) for part in parts]), locate)
 
 
 def delimited(path: Source, reading: Reading, pairs: bool = False) -> Columns:
-    """Parse a delimited file; with `pairs`, its users and items only.
-
-    Raises:
-        UserError: as `jaxcf.data.file_layout.layout_of`; if a line has other columns than the first or is not
-            valid in the encoding, or a time is invalid.
-    """
+    """Parse a delimited file; with `pairs`, its users and items only."""
     layout = layout_of(path, reading, pairs)
+    with opened(path) as stream:
+        table = parse(stream, layout, [path], pairs)
+    return with_seconds(table, line_locator([path], layout))
+
+
+def parse(stream: Any, layout: Layout, paths: Sequence[Source], pairs: bool) -> pa.Table:
+    """Parse lines of files as columns of text, but for times, which have the type that Arrow detects.
+
+    Raises UserError for a line that is not laid out like this, or not valid in the encoding.
+    """
     wanted = [name for name in layout.columns if not pairs or name in ("user", "item")]
     # for Arrow a delimiter of two characters is one character, with a column in between that must be empty
-    names = [str(i) for i in range((layout.width - 1) * layout.repeat + 1)]
-    own = {name: str(column * layout.repeat) for name, column in layout.columns.items()}
-    between = {name: pa.null() for i, name in enumerate(names) if i % layout.repeat}
-    types = between | {own[name]: TEXTS for name in wanted if name != "time"}
-    locate = _line_locator(path, layout)
+    repeat = len(layout.delimiter)
+    names = [str(i) for i in range((layout.width - 1) * repeat + 1)]
+    types = {name: pa.null() for i, name in enumerate(names) if i % repeat}
+    for name in wanted:
+        names[layout.columns[name] * repeat] = name
+    options = pcsv.ConvertOptions(
+        column_types=types | {name: TEXTS for name in wanted if name != "time"},
+        include_columns=[*wanted, *types],
+        strings_can_be_null=True,
+    )
     try:
-        with arrow_stream(path) as stream:
-            table = pcsv.read_csv(
-                stream,
-                pcsv.ReadOptions(
-                    block_size=BLOCK, skip_rows=layout.skip, column_names=names, encoding=layout.encoding
-                ),
-                pcsv.ParseOptions(
-                    delimiter=layout.delimiter, quote_char='"' if layout.quoted else False, double_quote=True
-                ),
-                pcsv.ConvertOptions(
-                    column_types=types,
-                    include_columns=[own[name] for name in wanted] + list(between),
-                    strings_can_be_null=True,
-                ),
-            )  # fmt: skip
-    except (pa.ArrowException, OSError) as error:
-        check_widths(path, layout.encoding, layout.width, lambda line: len(layout.split(line)))
+        return pcsv.read_csv(
+            stream,
+            pcsv.ReadOptions(block_size=BLOCK, skip_rows=layout.skip, column_names=names, encoding=layout.encoding),
+            pcsv.ParseOptions(delimiter=layout.delimiter[0], quote_char='"' if layout.quoted else False),
+            options,
+        ).select(wanted)
+    except (pa.ArrowException, UnicodeError) as error:
+        check_lines(paths, layout)
         what = str(error).splitlines()[0]
-        raise UserError(f"the file cannot be parsed: {what}", path, "check it") from None
-    time = seconds(table[own["time"]], locate) if "time" in wanted else None
-    stars = table[own["stars"]] if "stars" in wanted else None
-    return Columns(table[own["user"]], table[own["item"]], stars, time, locate)
+        raise UserError(f"the file cannot be parsed: {what}", paths[0], "check it") from None
+
+
+def check_lines(paths: Sequence[Source], layout: Layout) -> None:
+    """Raise a UserError for the first line of some files that is not laid out like this, if there is one."""
+    for path in paths:
+        for number, line in lines(path, layout.encoding):
+            fault = layout.fault(line)
+            if fault:
+                raise UserError(fault, f"{path}, line {number}", "correct the line, or the options for reading it")
+
+
+def line_locator(paths: Sequence[Source], layout: Layout) -> Callable[[int], str]:
+    """Return a function that returns file and line of a row of some files."""
+
+    def locate(row: int) -> str:
+        numbered = ((path, number) for path in paths for number, _ in lines(path, layout.encoding))
+        rows = (f"{path}, line {number}" for path, number in numbered if number > layout.skip)
+        return next(itertools.islice(rows, row, None), str(paths[0]))
+
+    return locate
+
+
+def with_seconds(table: pa.Table, locate: Callable[[int], str]) -> Columns:
+    """Return columns with times as int64: whole numbers as they are, dates in seconds since 1970.
+
+    Raises UserError for a missing or invalid time.
+    """
+    if "time" not in table.column_names:
+        return Columns(table, locate)
+    column = table["time"]
+    kind = column.type
+    if column.null_count:
+        row = pc.index(pc.is_null(column), True).as_py()
+        do = "complete the line, or leave the time out: --columns USER,ITEM,STARS"
+        raise UserError("the time is missing", locate(row), do)
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("s"), safe=False)
+    elif pa.types.is_floating(kind) and pc.all(pc.is_finite(column)).as_py():
+        column = pc.floor(column)
+    elif not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        row = next((i for i, value in enumerate(column) if not _is_time(str(value.as_py()))), 0)
+        do = "give seconds since 1970 or dates such as 2005-09-06, or leave the column out"
+        raise UserError(f"invalid time {column[row].as_py()!r}", locate(row), do)
+    seconds = column.cast(pa.int64(), safe=False)
+    return Columns(table.set_column(table.column_names.index("time"), "time", seconds), locate)
+
+
+def _is_time(text: str) -> bool:
+    number = to_number(text)
+    if number is not None:
+        return math.isfinite(number)
+    try:
+        datetime.datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
 
 
 def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
     """Read `moviedata.mat`, published with the code of Salakhutdinov and Mnih: rows of user, item, stars.
 
     `moviedata.mat:train_vec` and `moviedata.mat:probe_vec` name one of its arrays; without a name both are read.
-
-    Raises:
-        UserError: if the file cannot be read, or holds no such array.
+    Raises UserError if the file cannot be read, or holds no such array.
     """
     file, _colon, array_name = str(path).partition(".mat:")
     file += ".mat" if array_name else ""
     content = _matlab(file, scipy.io.loadmat)
-    names = [array_name] if array_name else [name for name in ("train_vec", "probe_vec") if name in content]
-    found = [content.get(name) for name in names]
-    if not found or not all(isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[1] == 3 for x in found):
+    found = {name: content.get(name) for name in ("train_vec", "probe_vec") if name in content}
+    if array_name:
+        found = {array_name: content.get(array_name)}
+    if not found or not all(isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[1] == 3 for x in found.values()):
         present = ", ".join(name for name in content if not name.startswith("__"))
         do = f"give a file with train_vec or probe_vec, of three columns; it holds {present}"
         raise UserError("the .mat file holds no ratings", path, do)
-    ends = np.cumsum([len(array) for array in found])
-
-    def locate(row: int) -> str:
-        which, row = part_of(ends, row)
-        return f"{file}, {names[which]}, row {row + 1}"
-
-    user, item, stars = (_texts(np.concatenate([array[:, i] for array in found])) for i in range(3))
-    return Columns(user, item, None if pairs else stars, None, locate)
+    return join([_of_array(array, f"{file}, {name}") for name, array in found.items()])
 
 
 def has_probe(path: Source) -> bool:
@@ -136,28 +161,6 @@ def has_probe(path: Source) -> bool:
     if ".mat:" in str(path):
         return False
     return {"train_vec", "probe_vec"} <= {name for name, *_ in _matlab(path, scipy.io.whosmat)}
-
-
-def seconds(column: pa.ChunkedArray, locate: Callable[[int], str]) -> np.ndarray:
-    """Return times as int64: whole numbers as they are, dates in seconds since 1970.
-
-    Raises:
-        UserError: if a time is missing or invalid.
-    """
-    kind = column.type
-    if column.null_count:
-        row = int(np.flatnonzero(pc.is_null(column).to_numpy())[0])
-        do = "complete the line, or leave the time out: --columns USER,ITEM,STARS"
-        raise UserError("the time is missing", locate(row), do)
-    if pa.types.is_integer(kind):
-        return column.to_numpy()
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return column.cast(pa.timestamp("s"), safe=False).cast(pa.int64()).to_numpy()
-    if pa.types.is_floating(kind) and pc.all(pc.is_finite(column)).as_py():
-        return np.floor(column.to_numpy()).astype(np.int64)
-    row = next((i for i, value in enumerate(column) if not _is_time(value.as_py())), 0)
-    do = "give seconds since 1970 or dates such as 2005-09-06, or leave the column out"
-    raise UserError(f"invalid time {column[row].as_py()!r}", locate(row), do)
 
 
 def _matlab(path: Source, read: Callable[[IO[bytes]], Any]) -> Any:
@@ -168,38 +171,11 @@ def _matlab(path: Source, read: Callable[[IO[bytes]], Any]) -> Any:
             raise UserError(f"the .mat file cannot be read: {error}", path, "save it as version 7") from None
 
 
-def _texts(values: np.ndarray) -> pa.ChunkedArray:
-    """Return the numbers of a MATLAB array, of any type, as a text column."""
-    distinct, codes = np.unique(values, return_inverse=True)
-    texts = [None if number != number else f"{number:.15g}" for number in distinct.tolist()]
-    chunk = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(texts, pa.utf8()))
-    return pa.chunked_array([chunk], TEXTS)
-
-
-def _line_locator(path: Source, layout: Layout) -> Callable[[int], str]:
-    def locate(row: int) -> str:
-        rows = (number for number, _ in lines(path, layout.encoding) if number > layout.skip)
-        number = next((number for i, number in enumerate(rows) if i == row), None)
-        return str(path) if number is None else f"{path}, line {number}"
-
-    return locate
-
-
-def check_widths(path: Source, encoding: str, width: int, num_columns: Callable[[str], int]) -> None:
-    """Raise a UserError for the first line that has not `width` columns, if there is one."""
-    for number, line in lines(path, encoding):
-        found = num_columns(line)
-        if found != width:
-            what = f"the line has {found} column{'s' * (found != 1)}, not {width}"
-            do = "correct the line, or the options for reading it"
-            raise UserError(what, f"{path}, line {number}", do)
-
-
-def _is_time(value: object) -> bool:
-    if isinstance(value, int | float):
-        return bool(np.isfinite(value))
-    try:
-        np.datetime64(str(value).strip())
-    except ValueError:
-        return str(value).strip().lstrip("+-").isdecimal()
-    return True
+def _of_array(array: np.ndarray, where: str) -> Columns:
+    """Return the numbers of a MATLAB array [N, 3], of any type, as columns of text."""
+    columns = {}
+    for name, numbers in zip(("user", "item", "stars"), array.T, strict=True):
+        distinct, codes = np.unique(numbers, return_inverse=True)
+        texts = [f"{number:.15g}" if number == number else "" for number in distinct.tolist()]
+        columns[name] = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(texts, pa.utf8()))
+    return Columns(pa.table(columns), lambda row: f"{where}, row {row + 1}")

@@ -9,10 +9,6 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
-# integers whose text is recovered when they are printed: no sign +, no leading zeros
-INTEGER = r"(0|-?[1-9][0-9]{0,18})"
-INT64 = np.iinfo(np.int64)
-
 
 class Scale(NamedTuple):
     """The possible ratings: low, low + step, …, high, in stars; with step 0 any value from low to high."""
@@ -94,7 +90,7 @@ class Catalogue:
         return find(self.users, ids)
 
     def item_index(self, ids: ArrayLike) -> NDArray[np.int32]:
-        """Look up items by their ids (integers or text): int32 of the same shape, -1 for unknown ids."""
+        """Look up items likewise."""
         return find(self.items, ids)
 
 
@@ -191,21 +187,15 @@ def find(known: np.ndarray, ids: ArrayLike) -> NDArray[np.int32]:
 
     Integers and text match if they are written alike: 7 matches `7`, but not `007`.
     """
-    wanted = np.asarray(ids)
-    flat = wanted.reshape(-1)
-    if known.dtype.kind == "i" and flat.dtype.kind == "i":
-        absent = np.zeros(flat.shape, bool)
-    elif known.dtype.kind == "i":
-        integers = [_integer(str(id_)) for id_ in flat.tolist()]
-        absent = np.array([id_ is None for id_ in integers], bool)
-        flat = np.array([id_ or 0 for id_ in integers], np.int64)
-    else:
-        flat, absent = flat.astype(np.str_), np.zeros(flat.shape, bool)
-    if len(known) == 0:
-        return np.full(wanted.shape, -1, np.int32)
-    position = np.minimum(np.searchsorted(known, flat), len(known) - 1)
-    found = (known[position] == flat) & ~absent
-    return np.where(found, position, -1).astype(np.int32).reshape(wanted.shape)
+    wanted, absent = np.asarray(ids), np.zeros((), bool)
+    if known.dtype.kind != "i":
+        wanted = wanted.astype(np.str_)
+    elif wanted.dtype.kind != "i":
+        integers = [_integer(str(id_)) for id_ in wanted.reshape(-1).tolist()]
+        absent = np.array([id_ is None for id_ in integers], bool).reshape(wanted.shape)
+        wanted = np.array([id_ or 0 for id_ in integers], np.int64).reshape(wanted.shape)
+    begin, end = np.searchsorted(known, wanted), np.searchsorted(known, wanted, "right")
+    return np.where((begin < end) & ~absent, begin, -1).astype(np.int32)
 
 
 def digest(train: Ratings, valid: Ratings, catalogue: Catalogue) -> str:
@@ -221,5 +211,6 @@ def digest(train: Ratings, valid: Ratings, catalogue: Catalogue) -> str:
 
 
 def _integer(text: str) -> int | None:
-    number = int(text) if re.fullmatch(INTEGER, text) else None
-    return number if number is None or INT64.min <= number <= INT64.max else None
+    """Return the integer of 64 bits that is printed as this text, if there is one: no sign +, no leading zeros."""
+    number = int(text) if re.fullmatch("0|-?[1-9][0-9]{0,18}", text) else None
+    return number if number is None or -(2**63) <= number < 2**63 else None

@@ -10,19 +10,7 @@ import pyarrow.csv as pcsv
 
 from jaxcf.data import netflix, parsing
 from jaxcf.data.file_layout import Reading, format_of
-from jaxcf.data.ratings import (
-    EMPTY,
-    Catalogue,
-    Dataset,
-    Pairs,
-    Ratings,
-    Scale,
-    digest,
-    pair_keys,
-    relabel,
-    take,
-    union,
-)
+from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, pair_keys, relabel, take, union
 from jaxcf.data.values import indices, parse_scale, scale_of, stars_of, without_duplicates
 from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
@@ -37,6 +25,7 @@ class Table(NamedTuple):
     ratings: Ratings
     catalogue: Catalogue
     notes: list[str]  # messages for the user
+    values: np.ndarray  # the distinct ratings, ascending, before duplicates are averaged
 
 
 class PairTable(NamedTuple):
@@ -58,14 +47,6 @@ class DatasetFiles(NamedTuple):
     dataset: Dataset
     rated: Pairs | None  # pairs of the `rated` files; None without such files
     notes: list[str]  # messages for the user
-
-
-class _Rows(NamedTuple):
-    ratings: Ratings
-    users: np.ndarray
-    items: np.ndarray
-    values: np.ndarray  # distinct ratings, before duplicates are averaged
-    notes: list[str]
 
 
 def read(paths: Source | Sequence[Source], reading: Reading | None = None, scale: Scale | None = None) -> Table:
@@ -91,7 +72,9 @@ def read_either(
     """Read ratings as `read` does, or pairs as `read_pairs` does if the files have no ratings."""
     reading = reading or Reading()
     columns = _columns(paths, reading)
-    return _pairs(columns, paths) if columns.stars is None else _table(columns, paths, reading, scale)
+    if "stars" in columns.table.column_names:
+        return _table(columns, paths, reading, scale)
+    return _pairs(columns, paths)
 
 
 def read_pairs(paths: Source | Sequence[Source], reading: Reading | None = None) -> PairTable:
@@ -125,40 +108,31 @@ def read_dataset(
         UserError: as `read`; if pairs to split off have no training rating.
     """
     reading = reading or Reading()
-    scale = _given_scale(reading)
-    train, valid, test, rated = map(_as_list, (train, valid, test, rated))
+    train = _as_list(train)
     if len(train) == 1 and not test and format_of(train[0], reading) == "mat" and parsing.has_probe(train[0]):
         train, test = [f"{train[0]}:train_vec"], [f"{train[0]}:probe_vec"]
-    tables = {"train": _rows(_columns(train, reading), train, reading, scale)}
-    listed = {}
+    tables, listed = {"train": read(train, reading)}, {}
+    scale = parse_scale(reading.scale)
     for name, files in (("valid", valid), ("test", test)):
-        columns = _columns(files, reading) if files else None
         if name == "test":  # its ratings must lie on the scale of the others
             scale = scale or scale_of(np.concatenate([table.values for table in tables.values()]))
-        if columns is not None and columns.stars is None:
-            listed[name] = _pairs(columns, files)
-        elif columns is not None:
-            tables[name] = _rows(columns, files, reading, scale)
-    known = read_pairs(rated, reading) if rated else None
-    users, items = [t.users for t in tables.values()], [t.items for t in tables.values()]
-    if known is not None:
-        users, items = [*users, known.users], [*items, known.items]
+        if files:
+            table = read_either(files, reading, scale)
+            if isinstance(table, Table):
+                tables[name] = table
+            else:
+                listed[name] = table
     assert scale is not None
-    catalogue = Catalogue(union(*users), union(*items), scale)
-    ratings = {
-        name: relabel(table.ratings, Catalogue(table.users, table.items, scale), catalogue)
-        for name, table in tables.items()
-    }
+    known = read_pairs(rated, reading) if rated else None
+    sources = [table.catalogue for table in tables.values()] + ([known] if known else [])
+    catalogue = Catalogue(union(*(s.users for s in sources)), union(*(s.items for s in sources)), scale)
+    ratings = {name: relabel(table.ratings, table.catalogue, catalogue) for name, table in tables.items()}
     for name, table in listed.items():
-        pairs = table.relabelled(catalogue)
-        ratings["train"], ratings[name] = _split_off(ratings["train"], pairs, catalogue, name)
-    notes = [note for table in tables.values() for note in table.notes]
-    notes += _overlaps(ratings, catalogue)
-    data = Dataset(
-        Path(train[0]).name, ratings["train"], ratings.get("valid", EMPTY), ratings.get("test"), catalogue, "",
-        ", ".join(map(str, train)),
-    )  # fmt: skip
-    data = data._replace(sha256=digest(data.train, data.valid, catalogue))
+        ratings["train"], ratings[name] = _split_off(ratings["train"], table.relabelled(catalogue), catalogue, name)
+    notes = [note for table in tables.values() for note in table.notes] + _overlaps(ratings, catalogue)
+    of_train, of_valid = ratings["train"], ratings.get("valid", EMPTY)
+    sha256, note = digest(of_train, of_valid, catalogue), ", ".join(map(str, train))
+    data = Dataset(Path(train[0]).name, of_train, of_valid, ratings.get("test"), catalogue, sha256, note)
     return DatasetFiles(data, known.relabelled(catalogue) if known else None, notes)
 
 
@@ -168,11 +142,7 @@ def write(path: Path, ratings: Ratings, catalogue: Catalogue) -> None:
     Raises:
         UserError: if the file cannot be written.
     """
-    columns = {
-        "user": catalogue.users[ratings.user],
-        "item": catalogue.items[ratings.item],
-        "stars": ratings.stars,
-    }
+    columns = {"user": catalogue.users[ratings.user], "item": catalogue.items[ratings.item], "stars": ratings.stars}
     if ratings.time is not None:
         columns["time"] = ratings.time
     with replacing(Path(path)) as temporary:
@@ -183,16 +153,12 @@ def _as_list(paths: Source | Sequence[Source]) -> list[Source]:
     return [paths] if isinstance(paths, str | Path) else list(paths)  # type: ignore[arg-type]
 
 
-def _given_scale(reading: Reading) -> Scale | None:
-    return parse_scale(reading.scale) if reading.scale else None
-
-
 def _columns(paths: Source | Sequence[Source], reading: Reading, pairs: bool = False) -> parsing.Columns:
     return parsing.join([_PARSERS[format_of(path, reading)](path, reading, pairs) for path in _as_list(paths)])
 
 
 def _pairs(columns: parsing.Columns, paths: Source | Sequence[Source]) -> PairTable:
-    if len(columns.user) == 0:
+    if columns.table.num_rows == 0:
         what = "pairs of user and item"
         raise UserError(f"the file holds no {what}", _as_list(paths)[0], f"give a file of {what}")
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
@@ -200,24 +166,19 @@ def _pairs(columns: parsing.Columns, paths: Source | Sequence[Source]) -> PairTa
 
 
 def _table(columns: parsing.Columns, paths: Source | Sequence[Source], reading: Reading, scale: Scale | None) -> Table:
-    scale = scale or _given_scale(reading)
-    rows = _rows(columns, paths, reading, scale)
-    catalogue = Catalogue(rows.users, rows.items, scale or scale_of(rows.values))
-    return Table(rows.ratings, catalogue, rows.notes)
-
-
-def _rows(columns: parsing.Columns, paths: Source | Sequence[Source], reading: Reading, scale: Scale | None) -> _Rows:
     """Convert columns to ratings; if a scale is given, ratings off it are errors."""
-    files = _as_list(paths)
-    if columns.stars is None:
+    names, file = columns.table.column_names, _as_list(paths)[0]
+    if columns.table.num_rows == 0:
+        raise UserError("the file holds no ratings", file, "give a file of ratings")
+    if "stars" not in names:
         do = "name the column of the ratings: --columns USER,ITEM,STARS"
-        raise UserError("the file holds pairs of user and item without ratings", files[0], do)
-    if len(columns.user) == 0:
-        raise UserError("the file holds no ratings", files[0], "give a file of ratings")
+        raise UserError("the file holds pairs of user and item without ratings", file, do)
+    scale = scale or parse_scale(reading.scale)
     stars, values = stars_of(columns, scale)
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
-    ratings, notes = without_duplicates(Ratings(user, item, stars, columns.time), users, items, columns.locate, reading)
-    return _Rows(ratings, users, items, values, notes)
+    time = columns.table["time"].to_numpy() if "time" in names else None
+    ratings, notes = without_duplicates(Ratings(user, item, stars, time), users, items, columns.locate, reading)
+    return Table(ratings, Catalogue(users, items, scale or scale_of(values)), notes, values)
 
 
 def _split_off(train: Ratings, listed: Pairs, catalogue: Catalogue, name: str) -> tuple[Ratings, Ratings]:

@@ -36,10 +36,15 @@ class HeldOut(NamedTuple):
 
 def random_parts(key: jax.Array, counts: Sequence[int]) -> NDArray[np.int32]:
     """Assign sum(counts) elements to parts at random: int32 part numbers, part i exactly counts[i] times."""
-    order = np.argsort(_bits(key, sum(counts)), kind="stable")
-    part = np.empty(len(order), np.int32)
-    part[order] = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    part = np.empty(sum(counts), np.int32)
+    order = np.argsort(np.asarray(jax.random.bits(key, part.shape)), kind="stable")
+    part[order] = np.repeat(np.arange(len(counts)), counts)
     return part
+
+
+def groups(key: jax.Array, total: int, number: int = 5) -> NDArray[np.int32]:
+    """Assign elements (users: Figure 5.5) to groups at random: int32 [total]; group sizes differ by at most one."""
+    return random_parts(key, [total // number + (i < total % number) for i in range(number)])
 
 
 def random(key: jax.Array, ratings: Ratings, valid: float = 0.0, test: float = 0.1) -> Split:
@@ -51,8 +56,7 @@ def random(key: jax.Array, ratings: Ratings, valid: float = 0.0, test: float = 0
     total = len(ratings.user)
     counts = [round(valid * total), round(test * total)]
     if valid < 0 or test < 0 or sum(counts) >= total:
-        shares = f"{valid:g} for validation and {test:g} for test"
-        what = f"{total} ratings cannot be split with shares of {shares}"
+        what = f"{total} ratings cannot be split with shares of {valid:g} for validation and {test:g} for test"
         raise UserError(what, None, "give non-negative shares that leave some ratings for training")
     part = random_parts(key, [total - sum(counts), *counts])
     return Split(*(take(ratings, part == i) for i in range(3)))
@@ -68,7 +72,7 @@ def kfold(key: jax.Array, ratings: Ratings, folds: int = 5) -> Iterator[tuple[Ra
     if not 2 <= folds <= total:
         what = f"{total} ratings cannot be split into {folds} folds"
         raise UserError(what, None, f"give 2 to {total} folds")
-    part = random_parts(key, _even(total, folds))
+    part = groups(key, total, folds)
     return ((take(ratings, part != i), take(ratings, part == i)) for i in range(folds))
 
 
@@ -85,13 +89,12 @@ def thesis(key: jax.Array, ratings: Ratings) -> Split:
         what = "the thesis' split holds out the latest ratings, but these ratings have no times"
         raise UserError(what, None, "give a file with time stamps, or split at random")
     order = np.lexsort((ratings.time, ratings.user))  # stable: ties in file order
-    counts = np.bincount(ratings.user)
-    from_end = np.cumsum(counts)[ratings.user[order]] - 1 - np.arange(len(order))
+    user, counts = ratings.user[order], np.bincount(ratings.user)
+    from_end = np.cumsum(counts)[user] - 1 - np.arange(len(order))
     out = np.zeros(len(order), bool)
-    out[order] = from_end < np.minimum(counts // 2, LATEST)[ratings.user[order]]
-    chosen = np.asarray(jax.random.randint(key, (int(out.sum()),), 0, 3)) == 0
+    out[order] = from_end < np.minimum(counts // 2, LATEST)[user]
     valid = np.zeros(len(order), bool)
-    valid[out] = chosen
+    valid[out] = np.asarray(jax.random.randint(key, (int(out.sum()),), 0, 3)) == 0
     return Split(take(ratings, ~out), take(ratings, valid), take(ratings, out & ~valid))
 
 
@@ -107,15 +110,14 @@ def users(key: jax.Array, ratings: Ratings, share: float = 0.1) -> HeldOut:
     counts = np.bincount(ratings.user)
     eligible = np.flatnonzero(counts >= 2)
     total = int(np.count_nonzero(counts))
-    number = round(share * total)
-    if not 0 < number <= min(len(eligible), total - 1):
+    number, most = round(share * total), min(len(eligible), total - 1)
+    if not 0 < number <= most:
         what = f"a share of {share:g} of the users is {number} of {total}"
-        do = f"give a share that holds out 1 to {min(len(eligible), total - 1)} of them"
-        raise UserError(what, None, do)
+        raise UserError(what, None, f"give a share that holds out 1 to {most} of them")
     held_out = eligible[random_parts(user_key, [len(eligible) - number, number]) == 1]
     out = np.isin(ratings.user, held_out)
     rows = np.flatnonzero(out)
-    order = np.lexsort((_bits(half_key, len(rows)), ratings.user[rows]))
+    order = np.lexsort((np.asarray(jax.random.bits(half_key, rows.shape)), ratings.user[rows]))
     user = ratings.user[rows[order]]
     first = np.searchsorted(user, user)  # position of the user's first rating
     queried = np.zeros(len(out), bool)
@@ -125,20 +127,7 @@ def users(key: jax.Array, ratings: Ratings, share: float = 0.1) -> HeldOut:
     )
 
 
-def groups(key: jax.Array, num_users: int, number: int = 5) -> NDArray[np.int32]:
-    """Assign users to groups at random (Figure 5.5): int32 [num_users]; group sizes differ by at most one."""
-    return random_parts(key, _even(num_users, number))
-
-
 def carve(key: jax.Array, data: Dataset, share: float = 0.05) -> Dataset:
     """Split a share of the training ratings off at random as validation ratings."""
     split = random(key, data.train, test=share)
     return data._replace(train=split.train, valid=split.test, sha256=digest(split.train, split.test, data.catalogue))
-
-
-def _bits(key: jax.Array, count: int) -> np.ndarray:
-    return np.asarray(jax.random.bits(key, (count,)))
-
-
-def _even(total: int, parts: int) -> list[int]:
-    return [total // parts + (i < total % parts) for i in range(parts)]

@@ -16,22 +16,9 @@ import numpy as np
 import scipy.sparse
 
 from jaxcf.data import splits
-from jaxcf.data.ratings import (
-    Catalogue,
-    Dataset,
-    Ratings,
-    Scale,
-    Vectors,
-    by_item,
-    by_user,
-    digest,
-    join,
-    take,
-)
-from jaxcf.metrics import Evaluation, evaluate
+from jaxcf.data.ratings import Catalogue, Dataset, Ratings, Scale, Vectors, by_item, by_user, digest, join, take
 
 CHUNK = 1 << 21  # pairs proposed at a time
-PIECES = 32  # number of arrays that are joined early: thousands of small ones would fragment memory
 
 
 @dataclass(frozen=True)
@@ -88,20 +75,20 @@ class Truth(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """The accuracy of predictions with some of the true parameters known.
+    """The RMSE, in stars, of predictions clipped to the scale with some of the true parameters known.
 
     A model that must learn all parameters has a somewhat larger error than the worse of `users` and `items`: the
     posterior mode by 1.5 to 2.5 % with the default sizes.
     """
 
-    truth: Evaluation  # all parameters are known
-    users: Evaluation  # parameters of movies are known, of users fitted by ridge regression to the training ratings
-    items: Evaluation  # parameters of users are known, of movies fitted by ridge regression
+    truth: float  # all parameters are known
+    users: float  # parameters of movies are known, of users fitted by ridge regression to the training ratings
+    items: float  # parameters of users are known, of movies fitted by ridge regression
 
     @property
     def rmse(self) -> float:
-        """Return the larger RMSE of `users` and `items`, in stars, with clipping: a reference for fitted models."""
-        return max(self.users.rmse, self.items.rmse)
+        """Return the larger of `users` and `items`: a reference for fitted models."""
+        return max(self.users, self.items)
 
 
 def planted(
@@ -114,28 +101,27 @@ def planted(
     """Draw a data set. The ids of users and movies are 1, 2, …; some may have no rating.
 
     Args:
-        key: a jax.random key.
+        key: of all draws.
         config: what to draw.
         valid: expected share of validation ratings; not used by the thesis' scheme.
         test: expected share of test ratings, likewise.
         scheme: how they are chosen: at random, or the latest ratings of each user (`jaxcf.data.splits.thesis`).
     """
     _, draw_key, split_key = jax.random.split(key, 3)
-    truth = true_model(key, config)
-    pieces: list[list[Ratings]] = [[], [], []]
-    for ratings, uniform in chunks(draw_key, truth):
-        if scheme == "thesis":
-            part = np.zeros(len(uniform), np.int8)
-        else:
-            part = (uniform >= 1 - valid - test).astype(np.int8) + (uniform >= 1 - test)
-        for i, of_part in enumerate(pieces):
-            of_part.append(take(ratings, part == i))
-            if len(of_part) == PIECES:
-                of_part[:] = [join(*of_part)]
-    train, validation, test_ratings = (join(*of_part) for of_part in pieces)
+    if scheme == "thesis":
+        valid = test = 0.0  # held out when all are drawn
+    parts: list[list[Ratings]] = [[], [], []]
+    for ratings, uniform in chunks(draw_key, true_model(key, config)):
+        part = (uniform >= 1 - valid - test).astype(np.int8) + (uniform >= 1 - test)
+        for i, pieces in enumerate(parts):
+            pieces.append(take(ratings, part == i))
+    train, validation, test_ratings = (join(*pieces) for pieces in parts)
     if scheme == "thesis":
         train, validation, test_ratings = splits.thesis(split_key, train)
-    scale = Scale(1.0, 5.0, 1.0) if config.rounded else _span(train, validation, test_ratings)
+    scale = Scale(1.0, 5.0, 1.0)
+    if not config.rounded:
+        stars = join(train, validation, test_ratings).stars
+        scale = Scale(float(stars.min()), float(stars.max()), 0.0)
     catalogue = Catalogue(np.arange(1, config.num_users + 1), np.arange(1, config.num_items + 1), scale)
     note = f"drawn from a planted PMF of {config.num_features} features, {config.num_users} users, "
     note += f"{config.num_items} movies" + (", rounded to whole stars" if config.rounded else "")
@@ -144,13 +130,8 @@ def planted(
 
 
 def true_model(key: jax.Array, config: Planted = Planted()) -> Truth:
-    """Return the model that `planted` draws from, given the same key and configuration."""
-    return draw_truth(jax.random.split(key, 3)[0], config)
-
-
-def draw_truth(key: jax.Array, config: Planted) -> Truth:
-    """Draw the planted model's parameters from their priors (Eq. 5.16-5.19)."""
-    keys = jax.random.split(key, 4)
+    """Draw the model that `planted` draws from, given the same key, from its priors (Eq. 5.16-5.19)."""
+    keys = jax.random.split(jax.random.split(key, 3)[0], 4)
     spread = np.float32(np.sqrt(config.feature_spread / np.sqrt(config.num_features)))
     U = spread * np.asarray(jax.random.normal(keys[0], (config.num_users, config.num_features)))
     V = spread * np.asarray(jax.random.normal(keys[1], (config.num_items, config.num_features)))
@@ -182,7 +163,8 @@ def chunks(key: jax.Array, truth: Truth) -> Iterator[tuple[Ratings, np.ndarray]]
         pair_key, star_key = jax.random.split(jax.random.fold_in(key, number))
         item, accepted = _propose(pair_key, _padded(owner, size), tables[0], tables[1], device_deck, config)
         chosen = np.asarray(accepted)[: len(owner)]
-        pairs = _distinct(owner[chosen].astype(np.int64) * config.num_items + np.asarray(item)[: len(owner)][chosen])
+        pairs = np.sort(owner[chosen].astype(np.int64) * config.num_items + np.asarray(item)[: len(owner)][chosen])
+        pairs = pairs[np.diff(pairs, prepend=-1) > 0]  # np.unique takes several times as long, since it hashes
         user, item = (x.astype(np.int32) for x in np.divmod(pairs, config.num_items))
         capacity = size if len(pairs) > size // 2 else size // 2  # most proposals are rejected or duplicates
         drawn = _rate(star_key, _padded(user, capacity), _padded(item, capacity), tables, config)
@@ -210,21 +192,12 @@ def reference(truth: Truth, train: Ratings, held: Ratings, scale: Scale) -> Refe
         noise / config.item_spread**2, noise / truth.feature_variance,
     )  # fmt: skip
     models = (truth, truth._replace(b=b, U=U), truth._replace(c=c, V=V))
-    return Reference(*(evaluate(model.predict(held.user, held.item), held.stars, scale) for model in models))
-
-
-def _span(*parts: Ratings) -> Scale:
-    stars = np.concatenate([part.stars for part in parts])
-    return Scale(float(stars.min()), float(stars.max()), 0.0)
+    errors = (scale.clip(model.predict(held.user, held.item).astype(np.float64)) - held.stars for model in models)
+    return Reference(*(float(np.sqrt(np.mean(error**2))) for error in errors))
 
 
 def _ridge(
-    vectors: Vectors,
-    features: np.ndarray,
-    offset: np.ndarray,
-    bias_penalty: float,
-    penalty: float,
-    block: int = 1 << 15,
+    vectors: Vectors, features: np.ndarray, offset: np.ndarray, bias_penalty: float, penalty: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return each row's bias and features w that minimise Σ (y - offset_j - w·(1, features_j))² + penalties·w².
 
@@ -233,20 +206,14 @@ def _ridge(
     X = np.concatenate([np.ones((len(features), 1)), features.astype(np.float64)], axis=1)
     width = X.shape[1]
     squares = (X[:, :, None] * X[:, None, :]).reshape(len(X), -1)
-    prior = np.diag([bias_penalty] + [penalty] * (width - 1))
-    fitted = []
-    for begin in range(0, len(vectors.offsets) - 1, block):
-        offsets = vectors.offsets[begin : begin + block + 1]
-        entries = slice(offsets[0], offsets[-1])
-        columns, target = vectors.item[entries], vectors.stars[entries] - offset[vectors.item[entries]]
-        shape = (len(offsets) - 1, len(X))
-        rated, residual = (
-            scipy.sparse.csr_array((values, columns, offsets - offsets[0]), shape=shape)
-            for values in (np.ones(len(columns)), target.astype(np.float64))
-        )
-        A = (rated @ squares).reshape(-1, width, width) + prior
-        fitted.append(np.linalg.solve(A, (residual @ X)[:, :, None])[:, :, 0])
-    w = np.concatenate(fitted)
+    target = (vectors.stars - offset[vectors.item]).astype(np.float64)
+    shape = (len(vectors.offsets) - 1, len(X))
+    rated, targets = (
+        scipy.sparse.csr_array((values, vectors.item, vectors.offsets), shape=shape)
+        for values in (np.ones(len(target)), target)
+    )
+    A = (rated @ squares).reshape(-1, width, width) + np.diag([bias_penalty] + [penalty] * (width - 1))
+    w = np.linalg.solve(A, (targets @ X)[:, :, None])[:, :, 0]
     return w[:, 0], w[:, 1:]
 
 
@@ -281,12 +248,6 @@ def _proposals(activity: np.ndarray, deck: np.ndarray, config: Planted) -> np.nd
         wanted = np.clip(middle * activity, 2, most)
         low, high = (middle, high) if wanted.sum() < config.num_ratings else (low, middle)
     return np.maximum(1, np.round(np.interp(wanted, expected, draws))).astype(np.int64)
-
-
-def _distinct(values: np.ndarray) -> np.ndarray:
-    """Return the distinct values, ascending; `np.unique` takes several times as long here, since it hashes."""
-    values = np.sort(values)
-    return values[np.concatenate([[True], values[1:] != values[:-1]])[: len(values)]]
 
 
 def _padded(values: np.ndarray, size: int) -> jax.Array:

@@ -12,56 +12,48 @@ from jaxfit.bucketing import spread
 
 
 class Lists(NamedTuple):
-    """One list of entries per user: user i has entries offsets[i] … offsets[i+1]-1.
+    """One list of entries per user: user i has entries offsets[i] … offsets[i+1]-1."""
 
-    offsets: int32 [num_users + 1]; item: int32 [capacity], at least the number of entries; value: rating levels
-        0 … K-1, int8 [capacity] (int32 for 128 levels or more), or empty if there are items only.
-    """
-
-    offsets: Array
-    item: Array
-    value: Array
+    offsets: Array  # int32 [num_users + 1]
+    item: Array  # int32 [capacity], at least the number of entries
+    value: Array  # levels 0 … K-1, int8 [capacity] (int32 for 128 levels or more), or empty if there are items only
 
 
 class Data(NamedTuple):
-    """Users' rating vectors, and what is predicted from them.
+    """Users' rating vectors, and what is predicted from them."""
 
-    known: each user's known ratings; wanted: the ratings to predict, None in training; rated: the items each user
-        rated, on which conditional models condition (f_v of §5.2.2), None for other models.
-    """
-
-    known: Lists
-    wanted: Lists | None
-    rated: Lists | None
+    known: Lists  # known ratings
+    wanted: Lists | None  # the ratings to predict, None in training
+    rated: Lists | None  # what conditional models condition on: the items each user rated (f_v of §5.2.2)
 
 
 class Entries(NamedTuple):
-    """The concatenated lists of a minibatch of B users.
+    """The concatenated lists of a minibatch of B users."""
 
-    owner: int32 [n], the entry's user within the minibatch, B for padding; item: int32 [n], the number of items for
-        padding; value: int32 [n], rating level 0 … K-1.
-    """
-
-    owner: Array
-    item: Array
-    value: Array
+    owner: Array  # int32 [n], the entry's user within the minibatch, B for padding
+    item: Array  # int32 [n], the number of items for padding
+    value: Array  # int32 [n], rating level 0 … K-1
 
 
 class Batch(NamedTuple):
-    """A minibatch of users: user: int32 [B]; cd_steps: int32 scalar, T of CD-T."""
+    """A minibatch of users, with the entries of `Data`."""
 
-    user: Array
+    user: Array  # int32 [B]
     known: Entries
     wanted: Entries | None
     rated: Entries | None
-    cd_steps: Array
+    cd_steps: Array  # int32 scalar, T of CD-T
 
 
 def lists(ratings: Ratings, num_users: int, scale: Scale) -> Lists:
     """Return the ratings of each user, as levels, on the device."""
     offsets, item, stars = by_user(ratings, num_users)
     level = scale.level(stars).astype(np.int8 if scale.levels < 128 else np.int32)
-    return Lists(jnp.asarray(offsets, jnp.int32), _padded(np.asarray(item, np.int32)), _padded(level))
+    return _items(offsets, item)._replace(value=_padded(level))
+
+
+def _items(offsets: NDArray[np.int32], item: NDArray[np.int32]) -> Lists:
+    return Lists(jnp.asarray(offsets), _padded(item), jnp.zeros(0, jnp.int8))
 
 
 def _padded(entries: NDArray[Any]) -> Array:
@@ -87,12 +79,11 @@ def make_data(
         rated: for conditional models, any number of sets of pairs whose union says which items a user rated; the
             stars of ratings among them are ignored.
     """
-    sets = None
-    if rated is not None:
-        offsets, item = rated_sets(*rated, num_users=num_users)
-        sets = Lists(jnp.asarray(offsets), _padded(item), jnp.zeros(0, jnp.int8))
-    to_predict = None if wanted is None else lists(wanted, num_users, scale)
-    return Data(lists(known, num_users, scale), to_predict, sets)
+    return Data(
+        lists(known, num_users, scale),
+        None if wanted is None else lists(wanted, num_users, scale),
+        None if rated is None else _items(*rated_sets(*rated, num_users=num_users)),
+    )
 
 
 def training_data(data: Dataset, rated: tuple[Ratings | Pairs, ...] | None = None) -> tuple[Data, Data]:
@@ -120,12 +111,10 @@ def num_events(data: Data) -> int:
 def with_unknown_user(data: Data) -> Data:
     """Append a user without ratings, and drop the ratings to predict."""
 
-    def appended(part: Lists | None) -> Lists | None:
-        return None if part is None else part._replace(offsets=jnp.append(part.offsets, part.offsets[-1]))
+    def appended(part: Lists) -> Lists:
+        return part._replace(offsets=jnp.append(part.offsets, part.offsets[-1]))
 
-    known = appended(data.known)
-    assert known is not None
-    return Data(known, None, appended(data.rated))
+    return Data(appended(data.known), None, None if data.rated is None else appended(data.rated))
 
 
 def queries(user: ArrayLike, item: ArrayLike, num_users: int, num_items: int) -> tuple[Lists, NDArray[np.int32]]:
@@ -134,10 +123,8 @@ def queries(user: ArrayLike, item: ArrayLike, num_users: int, num_items: int) ->
     User -1 becomes the user without ratings, item -1 the number of items.
     """
     user, item = np.asarray(user, np.int32), np.asarray(item, np.int32)
-    user = np.where(user < 0, num_users, user).astype(np.int32)
-    offsets, order = grouped(user, num_users + 1)
-    items = np.where(item < 0, num_items, item)[order].astype(np.int32)
-    return Lists(jnp.asarray(offsets, jnp.int32), _padded(items), jnp.zeros(0, jnp.int8)), order
+    offsets, order = grouped(np.where(user < 0, num_users, user), num_users + 1)
+    return _items(offsets, np.where(item < 0, num_items, item)[order]), order
 
 
 def gather(data: Data, index: Array, capacity: tuple[int, ...], num_items: int, cd_steps: int) -> Batch:

@@ -6,20 +6,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jaxcf.data.file_layout import Reading
-from jaxcf.data.parsing import Columns, dictionary_codes
-from jaxcf.data.ratings import INTEGER, Ratings, Scale, pair_keys, take
+from jaxcf.data.file_layout import Reading, to_number
+from jaxcf.data.parsing import Columns
+from jaxcf.data.ratings import Ratings, Scale, pair_keys, take
 from jaxfit.errors import UserError
 
 MAX_LEVELS = 1000  # a scale of more levels is taken as one without steps
 
 
-def parse_scale(text: str) -> Scale:
-    """Parse a scale given as LOW,HIGH,STEP, in stars; step 0 for any value in between.
-
-    Raises:
-        UserError: if it is not a scale.
-    """
+def parse_scale(text: str | None) -> Scale | None:
+    """Parse a scale given as LOW,HIGH,STEP, in stars; step 0 for any value in between; None if none is given."""
+    if not text:
+        return None
     try:
         low, high, step = (float(part) for part in text.split(","))
         steps = (high - low) / step if step else 1.0
@@ -50,108 +48,83 @@ def scale_of(values: np.ndarray) -> Scale:
     return Scale(low, high, step / 1e4)
 
 
-def indices(columns: Columns, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return a column of ids as int32 indices into its distinct ids, and these, ascending.
+def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
+    """Return a text column as int32 indices into the array of its texts, which ends with "" for missing ones."""
+    encoded = column.combine_chunks()
+    texts = pa.concat_arrays([pc.utf8_trim_whitespace(encoded.dictionary), pa.array([""])])
+    return pc.fill_null(encoded.indices, len(texts) - 1).to_numpy(), texts
 
-    Raises:
-        UserError: if an id is missing.
-    """
-    codes, texts = dictionary_codes(getattr(columns, name))
-    ids, index = _ids(pc.utf8_trim_whitespace(texts))
-    missing = (codes < 0) | (index[codes] < 0) if len(index) else codes < 0
+
+def indices(columns: Columns, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return a column of ids as int32 indices into the distinct ids, and these, ascending; a missing id is an error."""
+    codes, texts = _codes(columns.table[name])
+    used = np.zeros(len(texts), bool)  # a movie of the Netflix Prize may have an empty section
+    used[codes] = True
+    blank = pc.equal(pc.utf8_trim(texts, "\0"), "")  # NumPy's text cannot end with a zero byte
+    missing = used & blank.to_numpy(zero_copy_only=False)
     if missing.any():
-        where = columns.locate(int(np.argmax(missing)))
+        where = columns.locate(int(np.argmax(missing[codes])))
         raise UserError(f"the {name} is missing", where, "complete the line or remove it")
-    used = np.zeros(len(ids), bool)
-    used[index[codes]] = True
-    if not used.all():  # for example movies with an empty section in files of the Netflix Prize
-        index, ids = (np.cumsum(used) - 1).astype(np.int32)[index], ids[used]
+    ids, positions = np.unique(_ids(texts.filter(pa.array(used))), return_inverse=True)
+    index = np.zeros(len(texts), np.int32)
+    index[used] = positions
     return index[codes], ids
 
 
-def _ids(texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return distinct ids, ascending, as integers if all are; and the index of each text, -1 for an empty one."""
-    if len(texts) == 0:
-        return np.zeros(0, np.int64), np.zeros(0, np.int32)
-    values: np.ndarray
-    if pc.all(pc.match_substring_regex(texts, f"^{INTEGER}$")).as_py():
-        try:
-            values = texts.cast(pa.int64()).to_numpy()
-        except pa.ArrowInvalid:  # integers beyond 64 bits
-            values = np.array(texts.to_pylist(), np.str_)
-    else:
-        values = np.array(texts.to_pylist(), np.str_)
-    ids, index = np.unique(values, return_inverse=True)
-    index = index.astype(np.int32)
-    if ids.dtype.kind == "U" and ids[0] == "":
-        return ids[1:], index - 1
-    return ids, index
+def _ids(texts: pa.Array) -> np.ndarray:
+    """Return ids as integers of 64 bits, if these are written like all of them."""
+    try:
+        integers = texts.cast(pa.int64())
+    except pa.ArrowInvalid:
+        integers = None
+    if integers is not None and integers.cast(pa.utf8()).equals(texts):
+        return integers.to_numpy()
+    return np.array(texts.to_pylist(), np.str_)
 
 
 def stars_of(columns: Columns, scale: Scale | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return ratings as float32, and the distinct ones.
+    """Return ratings as float32, and the distinct ones, ascending.
 
-    Raises:
-        UserError: if a rating is missing, not a finite number, or off the given scale.
+    Raises UserError for a rating that is missing, not a finite number, or off the given scale.
     """
-    codes, texts = dictionary_codes(columns.stars)
-    # the last one is for code -1, a missing rating
-    numbers = np.array([_number(text) for text in texts.to_pylist()] + [np.nan])
+    codes, texts = _codes(columns.table["stars"])
+    numbers = np.array([to_number(text) for text in texts.to_pylist()], np.float64)
     bad = ~np.isfinite(numbers)
     if scale is not None:
         bad |= ~scale.contains(numbers)
     if bad[codes].any():
         row = int(np.argmax(bad[codes]))
-        text, where = texts[codes[row]].as_py() if codes[row] >= 0 else "", columns.locate(row)
-        if not text.strip():
+        text, where = texts[codes[row]].as_py(), columns.locate(row)
+        if not text:
             raise UserError("the rating is missing", where, "complete the line or remove it")
-        if scale is not None and np.isfinite(numbers[codes[row]]):
-            what = f"the rating {text} is off the scale of {scale}"
-            raise UserError(what, where, "correct it, or give --scale")
+        if np.isfinite(numbers[codes[row]]):
+            raise UserError(f"the rating {text} is off the scale of {scale}", where, "correct it, or give --scale")
         raise UserError(f"the rating {text!r} is not a finite number", where, "correct the line or remove it")
     return numbers.astype(np.float32)[codes], np.unique(numbers[:-1])
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return np.nan
 
 
 def without_duplicates(
     ratings: Ratings, users: np.ndarray, items: np.ndarray, locate: Callable[[int], str], reading: Reading
 ) -> tuple[Ratings, list[str]]:
-    """Resolve repeated ratings of an item by the same user as `reading.duplicates` says.
-
-    Returns:
-        the ratings without duplicates, and messages for the user.
-
-    Raises:
-        UserError: if there are duplicates and the option makes them errors.
-    """
+    """Resolve repeated ratings of an item by the same user as `reading.duplicates` says; also return messages."""
     keys = pair_keys(ratings, len(items))
     ordered = np.sort(keys)
     repeated = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
     if not repeated:
         return ratings, []
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
-    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-    last = np.append(starts[1:], len(keys)) - 1
+    _, first, pair, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     if reading.duplicates == "error":
         repeats = np.ones(len(keys), bool)
-        repeats[starts] = False
-        row = int(order[repeats].min())  # the first line that repeats an earlier one
+        repeats[first] = False
+        row = int(np.argmax(repeats))  # the first line that repeats an earlier one
         user, item = users[ratings.user[row]], items[ratings.item[row]]
         what = f"user {user} has already rated item {item}"
         do = f"remove one of the ratings ({repeated} are repeated), or give --duplicates last, first or mean"
         raise UserError(what, locate(row), do)
-    note = f"{repeated} repeated ratings of an item by the same user: --duplicates {reading.duplicates}"
     if reading.duplicates == "mean":
-        sums = np.add.reduceat(ratings.stars[order].astype(np.float64), starts)
-        stars = ratings.stars.copy()
-        stars[order[last]] = sums / (last - starts + 1)
-        ratings = ratings._replace(stars=stars)
-    chosen = order[starts if reading.duplicates == "first" else last]
-    return take(ratings, np.sort(chosen)), [note]
+        means = np.bincount(pair, ratings.stars) / counts
+        ratings = ratings._replace(stars=means.astype(np.float32)[pair])
+    last = np.zeros_like(first)
+    last[pair] = np.arange(len(keys))
+    note = f"{repeated} repeated ratings of an item by the same user: --duplicates {reading.duplicates}"
+    return take(ratings, np.sort(first if reading.duplicates == "first" else last)), [note]

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from jaxcf.data import netflix
-from jaxcf.data.reading import read, read_dataset, read_pairs
+from jaxcf.data.reading import Reading, read, read_dataset, read_pairs
 from jaxfit.errors import UserError
 from rating_files import rows, write_file
 
@@ -41,6 +41,8 @@ def test_combined_and_separate_files_hold_the_same_ratings(tmp_path, monkeypatch
         for name, body in files.items():
             write_file(tmp_path / folder, name, body)
         assert rows(read(tmp_path / folder.split("/")[0])) == NETFLIX
+    spaced = write_file(tmp_path, "spaced.txt", "\ufeff" + combined(COMBINED).replace("\n", "\n\n").replace(":", ": "))
+    assert rows(read(spaced, Reading(format="netflix"))) == NETFLIX
     gzipped = write_file(tmp_path, "c.txt.gz", gzip.compress(combined(COMBINED).replace("\n", "\r\n").encode()))
     assert rows(read(gzipped)) == NETFLIX
 

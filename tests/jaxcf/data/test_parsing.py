@@ -31,6 +31,9 @@ def test_moviedata_is_read_without_overflow(tmp_path, dtype):
         read(path)
     with pytest.raises(UserError, match=r"holds no ratings .* it holds train_vec, other"):
         read(f"{path}:probe_vec")
+    scipy.io.savemat(path, {"train_vec": np.array([[1, 2, 3], [4, np.nan, 5]])})
+    with pytest.raises(UserError, match=r"the item is missing \(.*moviedata.mat, train_vec, row 2\)"):
+        read(path)
 
 
 def test_many_blocks_equal_one(tmp_path, monkeypatch):

@@ -27,14 +27,21 @@ BAD = {
     "two signs": ("1::2::3\n1::3:x:4\n", "has 2 columns, not 3", 2),
     "blanks": ("1,2,3\n  \n1,3,4\n", "has 1 column, not 3", 2),
     "not utf-8": (b"1,2,3\n1,\xff,4\n", "not valid utf-8", 2),
+    "carriage return beside quotes": ('"1"\r,2,3,4,5\n', "columns cannot be identified", 1),
     "no time": ("1,2,3,4\n1,3,3,soon\n", "invalid time 'soon'", 2),
     "missing time": ("1,2,3,4\n1,3,3,\n", "the time is missing", 2),
     "duplicate": ("1,2,3\n4,2,3\n1,3,1\n4,2,5\n1,2,4\n", "user 4 has already rated item 2", 4),
     "unknown names": ("a,b,c\n1,2,3\n", "columns cannot be identified: a, b, c", 1),
     "many columns": ("1,2,3,4,5\n", "columns cannot be identified", 1),
     "no delimiter": ("123\n", "no known delimiter", 1),
-    "blank line in a Netflix file": ("1:\n2,3,2005-01-01\n\n3,3,2005-01-01\n", "blank lines among", None),
     "short line in a Netflix file": ("1:\n2,3,2005-01-01\n3:\n3,3\n", "has 2 columns, not 3", 4),
+    "no user in a Netflix file": ("1:\n2,3,2005-01-01\n\nnan,3,2005-01-01\n", "the user is missing", 4),
+    "heading without a number in a Netflix file": ("1:\n2,3,2005-01-01\nx:\n3,3,2005-01-01\n", "has a colon, but", 3),
+    "date beside a Netflix heading": ("1:\n2,2005-01-01\n7:2005-01-01\n3,2005-01-01\n", "has a colon, but", 3),
+    "rating beside the heading of a probe": ("1:\n2\n3: 4\n", "has a colon, but", 3),
+    "mixed times": ("1,2,3,2005-09-06\n1,3,3,9\n", "invalid time '2005-09-06'", 1),
+    "infinite time": ("1,2,3,4.5\n1,3,3,inf\n", "invalid time inf", 2),
+    "time not in utf-8": (b"1,2,3,x\n1,3,3,\xff\n", "not valid utf-8", 2),
     "rating in a Netflix file": ("1:\n2,3,2005-01-01\n7:\n\n3:\n3,x,2005-01-01\n", "'x' is not a finite", 6),
     "time of day in a Netflix file": ("1:\n2,3,2005-01-01\n3,3,2005-01-01 10:00:00\n", "has a colon, but", 3),
     "rating beside a Netflix heading": ("1:\n2,3,2005-01-01\n2: 3,3,2005-01-01\n", "has a colon, but", 3),
@@ -52,7 +59,7 @@ def test_errors_name_the_line(tmp_path, case, gzipped):
     with pytest.raises(UserError) as error:
         read(path, reading)
     assert what in error.value.what
-    assert error.value.where == (f"{path}, line {line}" if line else str(path))
+    assert error.value.where == f"{path}, line {line}"
     assert error.value.do
     assert "\n" not in str(error.value)
 
@@ -77,6 +84,8 @@ def test_files_without_ratings_are_refused(tmp_path):
         ("gzipped-empty", gzip.compress(b""), "blank lines only"),
         ("blank", b"\n\n\n", "blank lines only"),
         ("header", b"user,item,rating\n", "holds no ratings"),
+        ("header with a time", b"user,item,rating,time\n", "holds no ratings"),
+        ("headings", b"1:\n2:\n", "holds no ratings"),
         ("zip", archive.getvalue(), "zip archive"),
         ("truncated.gz", whole[:-12], "gzip file is damaged"),
         ("bad.gz", whole[:2] + b"\0" * 40, "gzip file is damaged"),

@@ -9,8 +9,8 @@ from safetensors.numpy import load_file
 import jaxlm
 from cases import assert_same, every, is_refused, succeeds
 from jaxfit.errors import UserError
+from jaxfit.recipe import named_arrays
 from jaxlm.contract import BySGD, Embeds, HasNGrams, HasTree, PredictsWords
-from jaxlm.trained_model import named_arrays
 
 CASES = [case for case in every() if case.package is jaxlm]
 PREDICTING, EMBEDDING, COUNTED, BY_SGD = (

@@ -19,7 +19,7 @@ from jaxcf.contract import (
 )  # fmt: skip
 from jaxcf.data.ratings import Ratings
 from jaxfit.errors import UserError
-from jaxlm.trained_model import named_arrays
+from jaxfit.recipe import named_arrays
 
 CASES = [case for case in every() if case.package is jaxcf]
 pytestmark = pytest.mark.parametrize("case", CASES, ids=str, scope="module")  # one case after another

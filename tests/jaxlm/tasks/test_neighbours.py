@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxlm.cli import words
+from jaxlm.cli import queries
 from jaxlm.cli.main import main
 from jaxlm.tasks.neighbours import nearest, unit_vectors
 
@@ -22,7 +22,7 @@ def test_nearest_equals_brute_force():
 
 def test_the_table_is_normalised_once_for_many_words(place, monkeypatch, capsys):
     calls = []
-    monkeypatch.setattr(words.neighbours, "unit_vectors", lambda table: calls.append(1) or unit_vectors(table))
+    monkeypatch.setattr(queries.neighbours, "unit_vectors", lambda table: calls.append(1) or unit_vectors(table))
     assert main(["neighbours", str(place / "lbl"), "he", "she", "tea", "--top", "2"]) == 0
     assert capsys.readouterr().out.count("\n") == 3
     assert len(calls) == 1

@@ -47,6 +47,7 @@ def closure(modules: Iterable[str], root: Path = ROOT) -> set[Path]:
     return known
 
 
+@cache
 def _file(module: str, root: Path) -> Path | None:
     """Return the file of a module of the project; None for anything else."""
     if module.partition(".")[0] not in PACKAGES:

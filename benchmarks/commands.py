@@ -1,4 +1,7 @@
-"""The commands of `python -m benchmarks`, each a function of its parsed options."""
+"""The commands of `python -m benchmarks`, each a function of its parsed options.
+
+Figures are to be equal, whatever a device's default: what is measured has matrix products of full precision.
+"""
 
 import argparse
 import shlex
@@ -17,6 +20,7 @@ from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
 from benchmarks.speed import run as speeds
 from jaxfit.cli import command
+from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError, suggestion
 
 
@@ -29,6 +33,7 @@ def list_all(args: argparse.Namespace) -> None:
     _print_rows(("model", "source", "what"), ((m.name, m.source, m.about) for m in models))
 
 
+@full_precision()
 def run(args: argparse.Namespace) -> None:
     """`run`: make tables, or project what they would cost."""
     tables = _chosen(args)
@@ -131,6 +136,7 @@ def _print_table(result: dict[str, Any]) -> None:
         print(f"{question}: {markdown.answer_text(answer)}")
 
 
+@full_precision()
 def speed(args: argparse.Namespace) -> None:
     """`speed`: measure how fast models train."""
     result = speeds.run(args.names or speeds.usual(), args.peers, args.out)
@@ -142,6 +148,7 @@ def speed(args: argparse.Namespace) -> None:
         command.print_json(result)
 
 
+@full_precision()
 def profile(args: argparse.Namespace) -> None:
     """`profile`: write a trace of some steps of a model's training."""
     kind = registry.engine_models()[args.name]

@@ -18,6 +18,8 @@ compilation_cache.enable()  # by the environment, before JAX reads it
 
 import jax  # noqa: E402
 
+MOST_BYTES = 3 << 29  # 1.5 GB
+
 jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -29,9 +31,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _release_memory() -> Iterator[None]:
-    """Drop compiled programs after each file: a worker that keeps all of them grows to 5 GB."""
+def _compiler(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compile as users do for whole models and commands, and quickly for all other tests.
+
+    LLVM's optimisations take half of the time of these, whose programs run for milliseconds.
+    """
+    whole = {"benchmarks", "conformance", "docs", "end_to_end"} & set(request.path.parts)
+    jax.config.update("jax_disable_most_optimizations", not whole)
     yield
+    _release_memory()
+
+
+@pytest.fixture(autouse=True)
+def _memory() -> Iterator[None]:
+    """Keep a worker, which holds all that it has compiled, from growing without bounds."""
+    yield
+    statm = Path("/proc/self/statm")
+    if statm.exists() and int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > MOST_BYTES:
+        _release_memory()
+
+
+def _release_memory() -> None:
     jax.clear_caches()
     gc.collect()
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-import jax
 import numpy as np
 
 from benchmarks.core import record, source
@@ -75,8 +74,6 @@ class Store(ABC):
         cls, scale: str, data: str | None, data_dir: Path | None, recipe: str, work: Path, show: bool = False
     ) -> "Store":
         """Load a data set (None: the scale's own) and open the store of its models."""
-        # figures are to be equal, whatever a device's default
-        jax.config.update("jax_default_matmul_precision", "highest")
         chosen = cls.scales[scale]
         return cls(cls.load(data or chosen.data, chosen, data_dir), chosen, recipe, work, show)
 

@@ -6,8 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jax
-
 from benchmarks import registry
 from benchmarks.core import record
 from benchmarks.core.store import Store
@@ -43,7 +41,6 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
             raise UserError(f"no speed is measured of {name!r}", do=suggestion(name, names()))
     path = out / "speed.json"
     result = record.read(path) or {"figures": {}, "environment": {}}
-    jax.config.update("jax_default_matmul_precision", "highest")  # as the commands that train have it
     with cold_compilation():
         for measured in _measured(chosen, peers):
             result["figures"] |= measured

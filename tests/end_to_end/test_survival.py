@@ -261,11 +261,11 @@ def test_another_training_is_refused_and_changes_nothing(tmp_path, small_chunks,
     ]:  # fmt: skip
         with pytest.raises(UserError, match=complaint):
             training(tmp_path, resume=True, **options)
-    with pytest.raises(UserError, match="a training is there already"):
+    with pytest.raises(UserError, match="a model is there already: hlbl"):
         training(tmp_path)
-    with pytest.raises(UserError, match="a model of kind hlbl is there"):
+    with pytest.raises(UserError, match="a model is there already: hlbl"):
         train("lbl", training_process.corpus(), tmp_path, recipe=training_process.RECIPE)
-    with pytest.raises(UserError, match="another model is there"):
+    with pytest.raises(UserError, match="a model is there already"):
         train("kn", training_process.corpus(), tmp_path)
     assert contents(tmp_path) == before
 

@@ -198,7 +198,7 @@ def test_unusable_data_are_refused(data, tmp_path):
     with pytest.raises(UserError, match="some are between"):
         fitted("rbm", between, tmp_path / "b")
     fitted("bias", data, tmp_path / "c")
-    with pytest.raises(UserError, match="another model is there"):
+    with pytest.raises(UserError, match="a model is there already"):
         fitted("bias", data, tmp_path / "c")
 
 

@@ -1,4 +1,4 @@
-"""What the record of any model says, and the registry of a package's models, imported only when they are asked for."""
+"""The record of a model, and the registry of a package's models, which imports a record only when it is asked for."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -42,11 +42,11 @@ class Record:
         return self.recipes[name]
 
 
-Model = TypeVar("Model", bound=Record)
+AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 @dataclass(frozen=True)
-class Registry(Generic[Model]):
+class Registry(Generic[AnyRecord]):
     """The models of a package.
 
     Attributes:
@@ -63,7 +63,7 @@ class Registry(Generic[Model]):
         """Return the names of all models."""
         return list(self.models)
 
-    def get(self, name: str, where: object | None = None) -> Model:
+    def get(self, name: str, where: object | None = None) -> AnyRecord:
         """Import the record of a model.
 
         Raises:

@@ -1,6 +1,6 @@
 """Models as other programs read them: word2vec text, safetensors, ARPA.
 
-A UserError says that a model does not have what a form of file needs, or that the file cannot be written.
+A UserError says that a model does not have what a file format needs, or that the file cannot be written.
 """
 
 import json

@@ -74,7 +74,8 @@ class Model:
     def log_prob(self, context: str | Sequence[str]) -> np.ndarray:
         """Return log-probabilities (nats) of every word of the vocabulary after `context`: float [N_w].
 
-        context: the last words before the next, on one line; before them the model sees a line end.
+        Args:
+            context: the last words before the next, on one line; before them the model sees a line end.
 
         Raises:
             UserError: an unknown word where the vocabulary has no <unk>; a model without a distribution.
@@ -86,8 +87,9 @@ class Model:
     def event_log_probs(self, ids: np.ndarray, fresh_lines: bool = False) -> np.ndarray:
         """Return log-probabilities (nats) of every event of a text, given those before it: float64 [events].
 
-        ids: int32 [events], the words of each line and then <eos>. fresh_lines: begin a neural model's context afresh
-        at each line, as an n-gram model's always does.
+        Args:
+            ids: int32 [events], the words of each line and then <eos>.
+            fresh_lines: begin a neural model's context afresh at each line, as an n-gram model's always does.
         """
         predicts = self.require(PredictsWords, "event_log_probs")
         with self._precision():
@@ -143,7 +145,9 @@ class Model:
 def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     """Read a trained model from the folder that `jaxlm train` wrote, or an n-gram model from an ARPA file.
 
-    unfinished: accept the best parameters so far of a training that was stopped before its end.
+    Args:
+        directory: the folder, or the file.
+        unfinished: accept the best parameters so far of a training that was stopped before its end.
 
     Raises:
         UserError: there is no model, or one of another package; it is damaged, or its files are of different models;

@@ -71,7 +71,12 @@ def add(
 ) -> None:
     """Add an option for each field of a model's Config and of its recipe, and, for training by the engine, of `Run`.
 
-    skip: fields of Config that are determined by its data; rename: option names that differ from their field's.
+    Args:
+        parser: of one model.
+        config: the model's Config.
+        recipes: as in `jaxfit.registry.Record`.
+        skip: fields of Config that are determined by its data.
+        rename: option names that differ from their field's.
     """
     shown = {field: _show(values) for field, values in _values(config, recipes).items()}
     options.add(parser.add_argument_group("model"), config, skip=skip, defaults=shown, rename=rename)

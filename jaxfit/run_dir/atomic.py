@@ -48,7 +48,7 @@ def replacing(path: Path) -> Iterator[Path]:
             _sync(file)
         if path.is_dir():
             if not new.is_dir():
-                raise IsADirectoryError(errno.EISDIR, "is a folder, not a file")
+                raise IsADirectoryError
             if not _exchange(new, path):
                 os.replace(path, old)
                 os.replace(new, path)
@@ -56,6 +56,8 @@ def replacing(path: Path) -> Iterator[Path]:
             os.replace(new, path)
         if os.name == "posix":  # elsewhere a folder cannot be opened
             _sync(path.parent)  # renames outlast a loss of power
+    except IsADirectoryError as error:
+        raise UserError("a directory was given instead of a file", path, "name a file") from error
     except OSError as error:
         raise UserError(
             f"cannot write: {error.strerror or error}", path, "free some space or choose another folder"

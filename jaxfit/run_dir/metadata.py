@@ -67,26 +67,22 @@ def write_manifest(directory: Path) -> None:
         json_text.write(aside, listed)
 
 
-def require_free(directory: Path, model: str, *, resume: bool, resumable: bool = True) -> dict[str, Any] | None:
-    """Return the `config.json` of a training that is to be resumed; None for a folder without a model.
+def require_free(directory: Path, model: str, *, resume: bool, resumable: bool = True) -> None:
+    """Raise a UserError where a folder holds a model, unless it is to be resumed.
 
     Args:
         directory: The model's folder.
         model: The name of the model that is to be trained there.
         resume: Whether to go on with what is there.
         resumable: Whether the engine trains the model.
-
-    Raises:
-        UserError: A model is there that may not be replaced.
     """
     if not (directory / CONFIG).exists():
-        return None
+        return
     found = read_info(directory)
     same = resumable and found["model"] == model and "solver" not in found
-    if same and resume:
-        return found
-    advice = "add --resume to go on with it, or choose another --out" if same else "choose another --out"
-    raise UserError(f"a model is there already: {found['model']}", directory, advice)
+    if not (same and resume):
+        advice = "add --resume to go on with it, or choose another --out" if same else "choose another --out"
+        raise UserError(f"a model is there already: {found['model']}", directory, advice)
 
 
 def earlier(directory: Path, known: dict[str, Any], resume: bool) -> dict[str, Any] | None:
@@ -95,11 +91,13 @@ def earlier(directory: Path, known: dict[str, Any], resume: bool) -> dict[str, A
     Raises:
         UserError: There is something, but of another training, or it is not to be resumed.
     """
-    found = require_free(directory, known["model"], resume=resume)
-    recover(directory / PARAMETERS)
-    # one that was killed early has left nothing to go on with
-    if found is None or not (checkpoint.every(directory) or (directory / PARAMETERS).is_dir()):
+    if not (directory / CONFIG).exists():
         return None
+    found = read_info(directory)
+    # without a recipe it was not trained step by step, and is complete; others may have been killed early
+    if "recipe" in found and not (checkpoint.every(directory) or (directory / PARAMETERS).is_dir()):
+        return None
+    require_free(directory, known["model"], resume=resume)
     checkpoint.require_same(found, known, directory)
     return found
 

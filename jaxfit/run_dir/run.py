@@ -1,4 +1,4 @@
-"""How a training is run, apart from what determines its result, and what a training came to."""
+"""How a training is run, apart from what determines its result, and the outcome of a training."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -8,7 +8,7 @@ from jaxfit.recipe import option
 if TYPE_CHECKING:
     from jaxfit.fit import Fitted
 
-Model = TypeVar("Model")
+AnyModel = TypeVar("AnyModel")
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Run:
     show: bool = option(False, "show progress on standard error")
 
 
-class Trained(NamedTuple, Generic[Model]):
+class Trained(NamedTuple, Generic[AnyModel]):
     """A trained model and how its training went.
 
     Attributes:
@@ -32,7 +32,7 @@ class Trained(NamedTuple, Generic[Model]):
         stopped: "done" or "max-minutes".
     """
 
-    model: Model
+    model: AnyModel
     fitted: "Fitted | None"
     seconds: dict[str, float]
     stopped: str = "done"

@@ -21,7 +21,7 @@ from jaxfit.run_dir import metadata as folder
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.provenance import environment
-from jaxfit.run_dir.run import Model, Run, Trained
+from jaxfit.run_dir.run import AnyModel, Run, Trained
 from jaxfit.trainer import check
 
 
@@ -37,8 +37,8 @@ def train(
     run: Run,
     unit: str,
     before: Callable[[], None],
-    model: Callable[[Any, dict[str, Any]], Model],
-) -> Trained[Model]:
+    model: Callable[[Any, dict[str, Any]], AnyModel],
+) -> Trained[AnyModel]:
     """Train a model in its folder, from the start or from where an earlier run stopped.
 
     Args:

@@ -77,7 +77,7 @@ def build(
         UserError: a file cannot be read as text, or has fewer than two distinct words.
     """
     table: defaultdict[bytes, int] = defaultdict(None, {EOS.encode(): 0})
-    table.default_factory = table.__len__
+    table.default_factory = table.__len__  # a new word gets the next id
     texts = (words for words, _, _ in tokens(files, reading or Reading()))
     pieces = (np.fromiter(map(table.__getitem__, words), np.int32, len(words)) for words in texts)
     temporary = None if out is None else Path(f"{os.fspath(out)}.part")

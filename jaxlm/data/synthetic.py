@@ -83,9 +83,6 @@ def planted(
     order = np.argsort(new_id)
     train, valid, test = new_id[train], new_id[valid], new_id[test]
     sha256 = hashlib.sha256(b"\0".join(x.astype("<i4").tobytes() for x in (train, valid, test))).hexdigest()
-    note = (
-        f"drawn from a planted LBL of {num_words} words, {num_features} features, context {context_size}; "
-        "true test perplexity known"
-    )
+    note = f"drawn from a planted LBL of {num_words} words, {num_features} features, context {context_size}"
     corpus = Corpus("planted", train, valid, test, vocabulary, sha256, note)
     return corpus, Language(model.R[order], model.C, model.b[order])

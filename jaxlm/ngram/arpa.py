@@ -6,7 +6,7 @@ Logarithms are to base 10. The line end `<eos>` is written as `</s>`. The unigra
 
 import gzip
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO
 
@@ -32,6 +32,8 @@ def write(model: NGram, words: Sequence[str], path: Path) -> None:
     Raises:
         UserError: an ARPA file cannot represent one of the words, or the file cannot be written.
     """
+    if len(words) != model.vocab_size:
+        raise ValueError(f"{len(words)} words for a model of {model.vocab_size}")
     for word in words:
         encoded = word.encode()
         if encoded in (BEGIN, END) or encoded.split() != [encoded]:
@@ -39,12 +41,11 @@ def write(model: NGram, words: Sequence[str], path: Path) -> None:
             raise UserError(what, path, "rename it in the training text")
     names = np.array([*words, BEGIN.decode()], object)
     names[model.eos] = END.decode()
-    with ExitStack() as stack:
-        temporary = stack.enter_context(replacing(path))
-        file: IO[bytes] | gzip.GzipFile = stack.enter_context(open(temporary, "wb"))
-        if path.suffix == ".gz":  # without name and time, so that equal models give equal bytes
-            file = stack.enter_context(gzip.GzipFile("", "wb", 6, file, mtime=0))
-        _write_sections(model, names, file)
+    with replacing(path) as temporary, open(temporary, "wb") as raw:
+        # without name and time, so that equal models give equal bytes
+        zipped = gzip.GzipFile("", "wb", 6, raw, mtime=0) if path.suffix == ".gz" else nullcontext(raw)
+        with zipped as file:
+            _write_sections(model, names, file)
 
 
 def _write_sections(model: NGram, names: NDArray[np.object_], file: IO[bytes] | gzip.GzipFile) -> None:

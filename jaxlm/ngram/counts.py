@@ -29,10 +29,19 @@ class Grams(NamedTuple):
 
 
 def count(ids: NDArray[np.int32], vocab_size: int, eos: int, order: int) -> list[Grams]:
-    """Count the n-grams of orders 1 to `order` of a text; element k - 1 holds the k-grams.
+    """Count the n-grams of orders 1 to `order`; element k - 1 holds the k-grams.
 
-    ids: the words of each line, then `eos`. The unigrams are all `vocab_size + 1` words, seen or not, so that their
-    ids are those of the words; their prefix and suffix are 0. Errors are those of `check`.
+    The unigrams are all `vocab_size + 1` words, seen or not, so that their ids are those of the words; their prefix
+    and suffix are 0.
+
+    Args:
+        ids: events: the words of each line, then `eos`.
+        vocab_size: N_w.
+        eos: id of the line end.
+        order: 1 to 9.
+
+    Raises:
+        UserError: as `check`.
     """
     check(ids, vocab_size, order)
     words, depth = with_begin_markers(ids, vocab_size, eos)

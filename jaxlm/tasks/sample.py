@@ -8,8 +8,14 @@ from jaxlm.trained_model import Model
 def sentence(model: Model, seed: int, line: int, longest: int = 100) -> tuple[list[str], bool]:
     """Draw the words of one line, each from P(w | words before), by the inverse of its distribution function.
 
-    Line k of a seed is the same however many are drawn. A line is cut after `longest` words; returns its words, and
-    whether it came to its end.
+    Args:
+        model: a model that predicts words.
+        seed: of all lines.
+        line: number of the line; line k of a seed is the same however many are drawn.
+        longest: number of words after which a line is cut.
+
+    Returns:
+        The words, and whether the line came to its end.
     """
     vocabulary, generator = model.vocabulary, np.random.default_rng([seed, line])
     words: list[str] = []

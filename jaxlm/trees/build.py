@@ -149,6 +149,8 @@ def build(
     """
     if kind not in get_args(Kind):
         raise UserError(f"unknown kind of tree {kind!r}", do=f"choose from {', '.join(get_args(Kind))}")
+    if copies < 1:
+        raise UserError(f"invalid number of copies {copies}", do="give at least 1")
 
     def one(copy_key: jax.Array) -> Tree:
         if kind == "random":
@@ -162,8 +164,12 @@ def build(
         return cluster(copy_key, features, kind, epsilon)
 
     if replicate or kind == "huffman":
-        return join([one(jax.random.fold_in(key, 0))] * copies)
-    return join([one(jax.random.fold_in(key, copy)) for copy in range(copies)])
+        trees = [one(jax.random.fold_in(key, 0))] * copies
+    else:
+        trees = [one(jax.random.fold_in(key, copy)) for copy in range(copies)]
+    if trees[0].num_words != num_words:
+        raise ValueError(f"features or counts of {trees[0].num_words} words for a vocabulary of {num_words}")
+    return join(trees)
 
 
 def _check_num_words(num_words: int) -> None:

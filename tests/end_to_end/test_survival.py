@@ -47,7 +47,7 @@ KILLS = [
 def process(folder, *moment):
     return subprocess.Popen(
         [sys.executable, training_process.__file__, folder, *map(str, moment)], text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 

@@ -192,6 +192,9 @@ def test_a_failed_swap_puts_the_old_back(tmp_path, monkeypatch):
 
 def test_a_file_does_not_take_a_folders_place(tmp_path):
     folder(tmp_path / "model", "old")
-    with pytest.raises(UserError, match="is a folder"), atomic.replacing(tmp_path / "model") as new:
+    with (
+        pytest.raises(UserError, match="a directory was given instead of a file"),
+        atomic.replacing(tmp_path / "model") as new,
+    ):
         new.write_text("a file")
     assert content(tmp_path / "model") == ["old", "old"]

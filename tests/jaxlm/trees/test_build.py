@@ -211,7 +211,7 @@ def test_copies_are_independent_unless_replicated():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"copies": 0}, "no trees to join - ask for at least one copy"),
+        ({"copies": 0}, "invalid number of copies 0"),
         ({"kind": "bushy"}, "unknown kind of tree"),
         ({"epsilon": 0.5}, "epsilon"),
         ({"epsilon": -0.1}, "epsilon"),

@@ -78,7 +78,7 @@ def test_failed_save_leaves_the_previous_file_unchanged(tmp_path):
     before = (tmp_path / "t.npz").read_bytes()
     with pytest.raises(UserError):
         tree_file.save(Tree(np.array([[-1, -1]], np.int32), 2), tmp_path / "t.npz")
-    with pytest.raises(UserError, match="is a folder, not a file"):
+    with pytest.raises(UserError, match="a directory was given instead of a file"):
         tree_file.save(make_tree(), tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot write"):

@@ -1,0 +1,39 @@
+"""What the train commands of both packages share: what is said after Ctrl-C, and at the end."""
+
+from pathlib import Path
+
+import pytest
+
+from jaxfit.cli.command import Stopped
+from jaxfit.cli.training_options import print_end, stoppable
+from jaxfit.errors import Interrupted
+from jaxfit.run_dir.run import Trained
+
+
+@pytest.mark.parametrize(
+    ("raised", "resumable", "said"),
+    [
+        (Interrupted, True, r"all is saved \(out\) - give the same command with --resume to go on$"),
+        (KeyboardInterrupt, True, r"\(out\) - give the same command with --resume to go on from what is saved"),
+        (KeyboardInterrupt, False, "give the same command again to begin anew"),
+    ],
+)
+def test_ctrl_c_says_how_to_go_on(raised, resumable, said):
+    with pytest.raises(Stopped, match=said), stoppable(Path("out"), resumable):
+        raise raised
+
+
+@pytest.mark.parametrize(
+    ("trained", "said"),
+    [
+        (Trained(None, None, {}), "its training had finished before\n"),
+        (Trained(None, None, {"estimate": 1.25}), "time: estimate 1.2 s\n"),
+        (
+            Trained(None, None, {"tree": 2.0}, "max-minutes"),
+            "stopped after --max-minutes: give the same command with --resume to go on\ntime: tree 2.0 s\n",
+        ),
+    ],
+)
+def test_the_end_of_a_training_is_printed(trained, said, capsys):
+    print_end(trained, "words")
+    assert capsys.readouterr().out == said

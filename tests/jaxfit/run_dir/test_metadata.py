@@ -1,0 +1,42 @@
+"""Whether a folder is free for a training, or holds an earlier run of it."""
+
+import pytest
+
+from jaxfit.errors import UserError
+from jaxfit.run_dir.metadata import FORMAT, PARAMETERS, earlier, require_free, write_info
+
+KNOWN = {"model": "lbl", "seed": 1, "recipe": {"epochs": 2}}
+
+
+def folder(place, begun=True, **more):
+    write_info(place, {"format": FORMAT, **KNOWN, "finished": False, **more})
+    if begun:
+        (place / PARAMETERS).mkdir()
+    return place
+
+
+def test_a_folder_without_a_model_is_free(tmp_path):
+    require_free(tmp_path, "lbl", resume=False)
+    assert earlier(tmp_path, KNOWN, resume=False) is None
+
+
+def test_a_training_that_was_killed_before_it_saved_anything_begins_anew(tmp_path):
+    assert earlier(folder(tmp_path, begun=False), {**KNOWN, "seed": 2}, resume=False) is None
+
+
+def test_a_training_is_resumed_only_if_asked_for_and_the_same(tmp_path):
+    found = earlier(folder(tmp_path), KNOWN, resume=True)
+    assert found is not None
+    assert found["seed"] == 1
+    with pytest.raises(UserError, match=r"a model is there already: lbl .* - add --resume"):
+        earlier(tmp_path, KNOWN, resume=False)
+    with pytest.raises(UserError, match="seed differs"):
+        earlier(tmp_path, {**KNOWN, "seed": 2}, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "resumable", "more"), [("kn", False, {}), ("nplm", True, {}), ("lbl", True, {"solver": "als"})]
+)
+def test_another_model_is_never_replaced(tmp_path, model, resumable, more):
+    with pytest.raises(UserError, match=r"a model is there already: lbl .* - choose another --out"):
+        require_free(folder(tmp_path, **more), model, resume=True, resumable=resumable)

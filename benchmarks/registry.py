@@ -1,4 +1,4 @@
-"""All that the benchmarks can make or measure: suites, tables, models."""
+"""All that the benchmarks can make or measure: tables and models."""
 
 from benchmarks.core.models import ListedModel
 from benchmarks.core.store import Store

@@ -1,4 +1,4 @@
-"""How large a benchmark is: what the scales of all suites share."""
+"""How large a benchmark is: what the scales of both packages' tables share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -96,7 +96,7 @@ def _of_block(params: Any, data: Data, user: Array, entries: tuple[int, ...], co
 
 
 def predictor(
-    params: Any, config: Config, users: KnownUsers, *, exact: bool = False, conditional: bool = False
+    params: Any, config: Config, users: KnownUsers, exact: bool = False, conditional: bool = False
 ) -> Predictor:
     """Return the predictor for any users, of training or not, from what is known of them.
 
@@ -112,7 +112,7 @@ exact_predictor = functools.partial(predictor, exact=True)
 
 
 def fold_in(
-    params: Any, config: Config, users: KnownUsers, decay: Mapping[str, float], *, conditional: bool = False
+    params: Any, config: Config, users: KnownUsers, decay: Mapping[str, float], conditional: bool = False
 ) -> Predictor:
     """Fold in new users: no parameter is a user's own. conditional: as in `predictor`."""
     return predictor(params, config, users, conditional=conditional)

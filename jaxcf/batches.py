@@ -27,7 +27,7 @@ class Triples(NamedTuple):
 
     user: NDArray[np.int32]  # [N]
     item: NDArray[np.int32]  # [N]
-    stars: NDArray[np.float32]  # [N], the mean taken off
+    stars: NDArray[np.float32]  # [N], mean subtracted
 
 
 class PaddedUsers(NamedTuple):
@@ -39,8 +39,14 @@ class PaddedUsers(NamedTuple):
 
 
 def triples(ratings: Ratings, mean: float) -> Triples:
-    """Return ratings in their order; mean: `pmf.Config.mean`, in stars."""
-    return Triples(ratings.user, ratings.item, ratings.stars - np.float32(mean))
+    """Return ratings as PMF's losses take them, in their order.
+
+    Args:
+        ratings: of any integer and float types.
+        mean: `pmf.Config.mean`, in stars.
+    """
+    stars = np.asarray(ratings.stars, np.float32) - np.float32(mean)
+    return Triples(np.asarray(ratings.user, np.int32), np.asarray(ratings.item, np.int32), stars)
 
 
 def padded_users(
@@ -48,8 +54,13 @@ def padded_users(
 ) -> PaddedUsers:
     """Return the ratings of users 0 … num_users - 1 as RBMs' one-example losses take them.
 
-    The scale has steps. width: ratings of a user at most, of which the first are taken; by default as many as the user
-    with the most has.
+    Args:
+        ratings: of any users and items of these numbers.
+        num_users: rows of the result.
+        num_items: the item of padding.
+        scale: of ratings, with steps.
+        width: ratings of a user at most, of which the first are taken; by default as many as the user with the most
+            has.
     """
     offsets, item, stars = by_user(ratings, num_users)
     places, mask = _places(offsets, width)
@@ -57,9 +68,16 @@ def padded_users(
 
 
 def padded_sets(*pairs: Ratings | Pairs, num_users: int, num_items: int, width: int | None = None) -> NDArray[np.int32]:
-    """Return the items that each user rated in any of some sets, as conditional models take them: int32[users, width].
+    """Return the items that each user rated in any of some sets, as conditional models take them.
 
-    `num_items` is padding; width: as in `padded_users`.
+    Args:
+        pairs: the sets, of ratings or of pairs.
+        num_users: rows of the result.
+        num_items: the item of padding.
+        width: as in `padded_users`.
+
+    Returns:
+        int32[users, width], ascending and distinct items of each user.
     """
     offsets, item = rated_sets(*pairs, num_users=num_users)
     return _padded(item, num_items)[_places(offsets, width)[0]]
@@ -74,5 +92,5 @@ def _places(offsets: NDArray[np.int32], width: int | None) -> tuple[NDArray[np.i
 
 
 def _padded(entries: NDArray[np.int32], padding: int) -> NDArray[np.int32]:
-    """Append what is at position -1."""
-    return np.append(entries, np.int32(padding))
+    """Append what is at position -1, as int32."""
+    return np.append(np.asarray(entries, np.int32), np.int32(padding))

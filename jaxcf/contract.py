@@ -116,7 +116,7 @@ Fitting = BySGD | ClosedForm | BySweeps
 
 @dataclass(frozen=True)
 class PredictsRatings:
-    """The model predicts stars for its training users, from what is known of them now: maybe more rated pairs."""
+    """The model predicts stars for its training users, from their known ratings and, where present, rated pairs."""
 
     offers: ClassVar[str] = "predictions"
     predictor: Callable[[Any, Any, KnownUsers], Predictor]  # (params, config, users) -> Predictor
@@ -196,7 +196,13 @@ class RatingModel(Record):
     def configure(self, catalogue: Catalogue, mean: float, chosen: Mapping[str, Any]) -> Any:
         """Return the Config of `chosen` fields, those that make it this model, and those that the data decide.
 
-        mean: of the training ratings, in stars. Raises UserError for a chosen field that the Config does not have.
+        Args:
+            catalogue: gives the numbers of users and items, and the scale.
+            mean: of the training ratings, in stars.
+            chosen: fields of Config by name.
+
+        Raises:
+            UserError: a chosen field is none of the Config.
         """
         known, scale = self.config.__dataclass_fields__, catalogue.scale
         require_fields(chosen, known)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxcf.data.ratings import Scale
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """Errors of predictions, summed over `count` ratings: squared (in stars²) and absolute (in stars).
 
@@ -24,13 +24,13 @@ class Evaluation:
     """
 
     squared: float = 0.0
-    absolute: float = 0.0
     squared_clipped: float = 0.0
+    absolute: float = 0.0
     absolute_clipped: float = 0.0
     count: int = 0
 
     def __add__(self, other: Evaluation) -> Evaluation:
-        return Evaluation(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return Evaluation(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
     @property
     def rmse(self) -> float:
@@ -92,12 +92,16 @@ def by_group(predicted: ArrayLike, stars: ArrayLike, scale: Scale, group: ArrayL
         raise ValueError(f"predictions {predicted.shape} of {stars.shape} ratings, or some not finite")
     inside = np.asarray(group) >= 0
     group = np.asarray(group)[inside]
-    sums = []
-    for error in (predicted - stars, scale.clip(predicted) - stars):
-        for size in (error**2, np.abs(error)):
-            sums.append(np.bincount(group, size[inside], number).tolist())
-    counts = np.bincount(group, minlength=number).tolist()
-    return [Evaluation(*row) for row in zip(*sums, counts, strict=True)]
+    error, clipped = predicted - stars, scale.clip(predicted) - stars
+    sizes = {
+        "squared": error**2,
+        "squared_clipped": clipped**2,
+        "absolute": np.abs(error),
+        "absolute_clipped": np.abs(clipped),
+    }
+    columns = {name: np.bincount(group, size[inside], number).tolist() for name, size in sizes.items()}
+    columns["count"] = np.bincount(group, minlength=number).tolist()
+    return [Evaluation(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
 
 
 def bins(counts: ArrayLike, number: int = 10, least: int = 1) -> Bins:

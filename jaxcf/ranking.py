@@ -117,10 +117,17 @@ def rank(query: ArrayLike, scores: ArrayLike, gains: ArrayLike, k: int = 10) -> 
 def unseen(
     users: NDArray[np.int32], seen: Vectors, test: Vectors, num_items: int, relevant: float
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-    """Return the pairs to rank: each of some users, [B], with every item that they have not rated in training.
+    """Return the pairs to rank: each user with every item that they have not rated in training.
 
-    seen, test: training and test ratings by user; relevant: test ratings of at least so many stars have gain 1,
-    everything else 0. Memory is B times num_items. Returns user int32 [N], item int32 [N], gain float32 [N].
+    Args:
+        users: some users, [B], so few that B times num_items pairs fit into memory.
+        seen: training ratings by user.
+        test: test ratings by user.
+        num_items: the number of items.
+        relevant: test ratings of at least so many stars have gain 1, everything else 0.
+
+    Returns:
+        user int32 [N], item int32 [N], gain float32 [N].
     """
     open_ = np.ones((len(users), num_items), bool)
     gain = np.zeros((len(users), num_items), np.float32)
@@ -137,7 +144,14 @@ def recommended(
 ) -> Ranking:
     """Rank, for each user with test ratings, all items that the user is not known to have rated.
 
-    seen: the users' known ratings; k, relevant: as in `rank` and `unseen`.
+    Args:
+        predictor: gives the stars that items are ranked by.
+        seen: the users' known ratings.
+        test: test ratings.
+        num_users: the number of users.
+        num_items: the number of items.
+        k: places, as in `rank`.
+        relevant: stars, as in `unseen`.
     """
     users, result = np.unique(test.user), Ranking(k)
     known, wanted = by_user(seen, num_users), by_user(test, num_users)

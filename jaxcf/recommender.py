@@ -40,18 +40,23 @@ CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
 
 
 class Answer(NamedTuple):
-    """A recommended or similar item: its id; stars (clipped) or cosine."""
+    """A recommended or similar item."""
 
-    item: Any
-    value: float
+    item: Any  # its id
+    value: float  # stars, clipped to the scale, or cosine
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
     """A trained model with the ids of its users and items and what it knows of its users.
 
-    info: what `config.json` holds; params, config: the Params and Config of its model file; known: the users of the
-    catalogue, with their training ratings.
+    Attributes:
+        record: what kind of model it is.
+        catalogue: the ids of users and items, and the scale of ratings.
+        info: what `config.json` holds.
+        params: the parameters, as its model file describes them.
+        config: its Config.
+        known: the users of the catalogue, with their training ratings.
     """
 
     record: RatingModel
@@ -72,10 +77,18 @@ class Model:
         return self.predictor_given(self.known)
 
     def predict(self, users: ArrayLike, items: ArrayLike, clip: bool = True) -> NDArray[np.float32]:
-        """Predict stars of pairs of ids, [n], clipped to the scale.
+        """Predict stars of pairs of a user and an item.
 
         An id that was not in training (`catalogue.user_index` gives -1) is predicted from what the model knows
         without it: the other's bias, or the mean.
+
+        Args:
+            users: ids, [n].
+            items: ids, [n].
+            clip: whether predictions are clipped to the scale.
+
+        Returns:
+            stars, float32 [n].
         """
         user, item = self.catalogue.user_index(users), self.catalogue.item_index(items)
         return self.stars(self.predictor, user, item, clip)
@@ -88,7 +101,12 @@ class Model:
     def fold_in(self, users: KnownUsers, exact: bool = False) -> Predictor:
         """Return the predictor for users that were not in training, given what is known of them; nothing is trained.
 
-        exact: as `predictor_given` says.
+        Args:
+            users: what is known of them.
+            exact: as in `predictor_given`.
+
+        Raises:
+            UserError: the model cannot fold users in, or has no exact predictions beside others.
         """
         if exact:
             return self._predictor(PredictsExactly, "--exact", users)
@@ -97,8 +115,13 @@ class Model:
     def predictor_given(self, users: KnownUsers, exact: bool = False) -> Predictor:
         """Return the predictor for the users of the catalogue when this is what is known of them.
 
-        `known.with_rated(pairs)` are the same users with more rated pairs, or with others. exact: RBMs by Eq. 5.9
-        instead of mean field, Eq. 5.10-5.11; raises UserError for models whose predictions are exact anyway.
+        Args:
+            users: what is known of them: `known.with_rated(pairs)` are the same users with more rated pairs, or with
+                others.
+            exact: RBMs by Eq. 5.9 instead of mean field, Eq. 5.10-5.11.
+
+        Raises:
+            UserError: exact predictions are asked of a model whose predictions are exact anyway.
         """
         if exact:
             return self._predictor(PredictsExactly, "--exact", users)
@@ -114,10 +137,13 @@ class Model:
 
     @full_precision()
     def with_new_items(self, ratings: Ratings, catalogue: Catalogue) -> "Model":
-        """Add items that were not in training, from what users of training rated them.
+        """Return a model that also has items that were not in training, from what users of training rated them.
 
-        Each is at its best vector given the users' (a ridge regression); nothing is trained. Ratings by other users,
-        and of items that were in training, are not read.
+        Each is at its best vector given the users' (a ridge regression); nothing is trained.
+
+        Args:
+            ratings: of the new items; those by other users, and of items that were in training, are not read.
+            catalogue: the ids of the users and items of `ratings`.
 
         Raises:
             UserError: no ratings are left, or the model takes no new items.
@@ -140,7 +166,11 @@ class Model:
         return Model(self.record, Catalogue(old.users, ids, old.scale), self.info, params, config, users)
 
     def new_user(self, ratings: Mapping[Any, float], rated: Iterable[Any] = ()) -> KnownUsers:
-        """Describe one new user by stars by item id, and items with unknown ratings.
+        """Return what is known of one new user.
+
+        Args:
+            ratings: item id -> stars.
+            rated: ids of items with unknown ratings.
 
         Raises:
             UserError: an item was not in training, stars are off the scale, or items without stars are of no use.
@@ -164,8 +194,14 @@ class Model:
     ) -> list[Answer]:
         """Return the items of highest expected stars that the user has not rated; equal ones in the order of their ids.
 
-        user: an id of the training ratings; or else ratings (item id -> stars) and rated (item ids) of anybody.
-        Raises UserError for a user that was not in training.
+        Args:
+            user: an id of the training ratings; not read if `ratings` are given.
+            ratings: of anybody else, item id -> stars.
+            rated: ids of further items that they rated, for models that use rated items.
+            top: how many items at most.
+
+        Raises:
+            UserError: the user was not in training; as `new_user`.
         """
         if ratings is not None or user is None:
             new = self.new_user(ratings or {}, rated)
@@ -176,7 +212,14 @@ class Model:
         return next(self.best(self.predictor, self.known, [int(index)], top))
 
     def best(self, predictor: Predictor, users: KnownUsers, chosen: Sequence[int], top: int) -> Iterator[list[Answer]]:
-        """Yield what `recommend` returns for each of the chosen users, by blocks of them."""
+        """Yield what `recommend` returns for each of the chosen users, by blocks of them.
+
+        Args:
+            predictor: of `users`.
+            users: their known ratings and rated items are not recommended.
+            chosen: which of `users`.
+            top: how many items at most.
+        """
         number = self.catalogue.num_items
         items = np.arange(number, dtype=np.int32)
         lists = [(part.item, *grouped(part.user, users.number)) for part in (users.ratings, users.rated)]
@@ -193,7 +236,12 @@ class Model:
     def similar(self, item: Any, top: int = 10) -> list[Answer]:
         """Return the items whose vectors are nearest by cosine.
 
-        Raises UserError for an unknown item, or if the model has no item vectors.
+        Args:
+            item: an id.
+            top: how many items at most.
+
+        Raises:
+            UserError: the item is unknown, or the model has no item vectors.
         """
         vectors = require(self.record, SimilarItems, "similar").vectors(self.params, self.config)
         (index,) = self.catalogue.item_index([item])
@@ -229,7 +277,9 @@ def save_known(directory: Path, catalogue: Catalogue, ratings: Ratings, rated: P
 def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     """Read a model from the folder that `jaxcf train` wrote.
 
-    unfinished: whether a model whose training has not finished is read, too, with the best parameters so far.
+    Args:
+        directory: the folder.
+        unfinished: whether a model whose training has not finished is read, too, with the best parameters so far.
 
     Raises:
         UserError: no model is there, it is of an unknown kind or damaged, its arrays do not fit its configuration, or

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxcf import metrics, ranking
-from jaxcf.cli.queries import Queried, add_known, add_model, opened, queried, reading_of, say_number, say_unknown
+from jaxcf.cli.queries import Queried, add_files, add_model, opened, queried, reading_of, say_number, say_unknown
 from jaxcf.contract import Predictor
 from jaxcf.data import reading
 from jaxcf.data.ratings import Pairs, Ratings, pair_keys, relabel, take
@@ -22,9 +22,8 @@ MANY = 100  # known ratings of a user, which nearly determine the hidden units o
 
 def add(parser: Parser) -> None:
     """Give the parser of `jaxcf eval` its options."""
-    add_model(parser, run_eval, reads=True)
+    add_model(parser, run_eval)
     parser.add_argument("--ratings", nargs="+", metavar="FILE", help="ratings to predict")
-    add_known(parser)
     parser.add_argument(
         "--exact", action="store_true",
         help="RBMs: predict also exactly, by Eq. 5.9, and say how far that is from mean field",
@@ -38,6 +37,7 @@ def add(parser: Parser) -> None:
         "--relevant", type=options.number("--relevant", float, low=-math.inf), metavar="STARS",
         help="with --top, the stars from which an item was worth finding (default: 3/4 up the scale, as 4 of 5)",
     )  # fmt: skip
+    add_files(parser, users=True)
 
 
 def run_eval(args: argparse.Namespace) -> None:

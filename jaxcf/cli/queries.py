@@ -26,8 +26,8 @@ class Queried(NamedTuple):
     predictor: Callable[[bool], Predictor]
 
 
-def add_model(parser: Parser, run: Any, reads: bool = False) -> None:
-    """Give a command that runs `run` a model's folder; `reads`: and files of ratings."""
+def add_model(parser: Parser, run: Any) -> None:
+    """Give a command that runs `run` a model's folder."""
     parser.set_defaults(run=run)
     parser.add_argument("directory", metavar="DIR", help="folder of a model")
     parser.add_argument(
@@ -35,29 +35,32 @@ def add_model(parser: Parser, run: Any, reads: bool = False) -> None:
         help="take also a model whose training has not finished, with its best parameters so far",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
-    if reads:
-        parser.add_argument(
-            "--new-items", nargs="+", metavar="FILE",
-            help="ratings of items that were not in training, by users that were, for models that take new items",
+
+
+def add_files(parser: Parser, users: bool = False) -> None:
+    """Add the options that name files of what is known of items, and with `users` of users, and of how to read them."""
+    known = parser.add_argument_group("known")
+    if users:
+        known.add_argument(
+            "--known", nargs="+", metavar="FILE",
+            help="ratings of users that were not in training (models that use rated items: also pairs without "
+            "ratings): these users, and new ones of --rated, are given parameters of their own, and only they are "
+            "predicted for",
         )  # fmt: skip
-        options.add(parser.add_argument_group("reading"), Reading)
-
-
-def add_known(parser: Parser) -> None:
-    """Add the options that name files of what is known of users."""
-    parser.add_argument(
-        "--known", nargs="+", metavar="FILE",
-        help="ratings of users that were not in training (models that use rated items: also pairs without ratings): "
-        "these users, and new ones of --rated, are given parameters of their own, and only they are predicted for",
+        rated = known.add_mutually_exclusive_group()
+        rated.add_argument(
+            "--rated", nargs="+", metavar="FILE",
+            help="further pairs of user and item, for models that use rated items",
+        )  # fmt: skip
+        rated.add_argument(
+            "--only-rated", nargs="+", metavar="FILE",
+            help="the pairs that models condition on, in place of all known ones and of the items of known ratings",
+        )  # fmt: skip
+    known.add_argument(
+        "--new-items", nargs="+", metavar="FILE",
+        help="ratings of items that were not in training, by users that were, for models that take new items",
     )  # fmt: skip
-    rated = parser.add_mutually_exclusive_group()
-    rated.add_argument(
-        "--rated", nargs="+", metavar="FILE", help="further pairs of user and item, for models that use rated items"
-    )
-    rated.add_argument(
-        "--only-rated", nargs="+", metavar="FILE",
-        help="the pairs that models condition on, in place of all known ones and of the items of known ratings",
-    )  # fmt: skip
+    options.add(parser.add_argument_group("reading"), Reading)
 
 
 def reading_of(args: argparse.Namespace) -> Reading:
@@ -140,7 +143,7 @@ def say_unknown(model: Model, item: np.ndarray, user: np.ndarray | None) -> None
 
 
 def say_number(which: np.ndarray | int, text: str) -> None:
-    """Say on standard error how many there are, and what is said of them, unless there are none."""
+    """Print the count and `text` on standard error, unless it is zero."""
     number = int(np.sum(which))
     if number:
         print(f"{number:,} {text}", file=sys.stderr)

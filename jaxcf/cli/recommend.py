@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxcf.cli.queries import add_model, new_users, opened, reading_of
+from jaxcf.cli.queries import add_files, add_model, new_users, opened, reading_of
 from jaxcf.data import file_layout as layout
 from jaxcf.recommender import Answer
 from jaxfit.cli import options
@@ -20,7 +20,7 @@ SEPARATORS = ("::", "\t", ",", ";", "|")  # what may separate an id and its titl
 
 def add_recommend(parser: Parser) -> None:
     """Give the parser of `jaxcf recommend` its options."""
-    add_model(parser, run_recommend, reads=True)
+    add_model(parser, run_recommend)
     parser.add_argument("--user", metavar="ID", help="a user of the training ratings")
     parser.add_argument(
         "--users", nargs="+", metavar="FILE",
@@ -32,13 +32,15 @@ def add_recommend(parser: Parser) -> None:
         "user and item, for models that use rated items",
     )  # fmt: skip
     _top(parser)
+    add_files(parser)
 
 
 def add_similar(parser: Parser) -> None:
     """Give the parser of `jaxcf similar` its options."""
-    add_model(parser, run_similar, reads=True)
+    add_model(parser, run_similar)
     parser.add_argument("--item", metavar="ID", help="an item of the training ratings, or of --new-items")
     _top(parser)
+    add_files(parser)
 
 
 def _top(parser: Parser) -> None:

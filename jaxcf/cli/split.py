@@ -75,18 +75,20 @@ def run(args: argparse.Namespace) -> None:
 
 
 def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Ratings]]:
-    """Return the parts of the scheme and their names."""
+    """Yield the names of the scheme's parts and the parts."""
     import jax  # here, so that wrong options are reported without waiting for it
 
     from jaxcf.data import splits
 
     key = jax.random.key(args.seed)
     if args.scheme == "kfold":
-        for i, fold in enumerate(splits.kfold(key, ratings, args.folds), start=1):
-            yield from zip((f"train{i}", f"test{i}"), fold, strict=True)
+        for i, (train, test) in enumerate(splits.kfold(key, ratings, args.folds), start=1):
+            yield f"train{i}", train
+            yield f"test{i}", test
     elif args.scheme == "users":
         held = splits.users(key, ratings, args.users)
-        yield from zip(("train", "known", "queried"), held[:3], strict=True)
+        for name in ("train", "known", "queried"):
+            yield name, getattr(held, name)
     elif args.scheme == "thesis":
         yield from splits.thesis(key, ratings)._asdict().items()
     else:

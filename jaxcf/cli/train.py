@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxcf import metrics, train
 from jaxcf.cli.evaluate import summary
+from jaxcf.cli.queries import reading_of
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, BySweeps, ClosedForm, RatingModel, UsesRatedItems
 from jaxcf.data import reading, splits, synthetic
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Scale
@@ -111,8 +112,7 @@ def _read(args: argparse.Namespace, seed: int, carve: bool) -> tuple[Dataset, Pa
     """Read the data set, further rated pairs to condition on, and notes for the user."""
     known, notes, more = NO_PAIRS, [], getattr(args, "rated", None) or ()
     if args.ratings:
-        how = Reading(**options.given(args, Reading))
-        files = reading.read_dataset(args.ratings, args.valid or (), args.test or (), more, how)
+        files = reading.read_dataset(args.ratings, args.valid or (), args.test or (), more, reading_of(args))
         data, notes, known = files.dataset, files.notes, files.rated or NO_PAIRS
     elif args.valid or args.test or more or options.given(args, Reading):
         what = "the default data has its own validation and test ratings"

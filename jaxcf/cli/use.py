@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from jaxcf.cli.queries import add_known, add_model, opened, queried, reading_of, say_number, say_unknown
+from jaxcf.cli.queries import add_files, add_model, opened, queried, reading_of, say_number, say_unknown
 from jaxcf.data import reading
 from jaxcf.data.ratings import Scale
 from jaxcf.models import get
@@ -19,9 +19,9 @@ from jaxfit.run_dir.metadata import read_info
 
 def add_predict(parser: Parser) -> None:
     """Give the parser of `jaxcf predict` its options."""
-    add_model(parser, run_predict, reads=True)
+    add_model(parser, run_predict)
     parser.add_argument("--pairs", nargs="+", metavar="FILE", help="users and items (other columns are not read)")
-    add_known(parser)
+    add_files(parser, users=True)
 
 
 def add_info(parser: Parser) -> None:

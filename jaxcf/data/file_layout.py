@@ -95,14 +95,18 @@ def lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:
             valid in it.
     """
     text_decoder(encoding)
-    if b"\n".decode(encoding, "replace") != "\n":  # a file is split into lines before it is decoded
+    try:
+        one_byte = b"\n".decode(encoding) == "\n"
+    except UnicodeError:
+        one_byte = False
+    if not one_byte:  # a file is split into lines before it is decoded
         what = f"in {encoding} the end of a line is not the single byte \\n"
         raise UserError(what, "--encoding", "convert the file to utf-8 and leave --encoding out")
     with opened(path) as f:
         for number, line in enumerate(f, 1):
             try:
                 text = line.decode("utf-8-sig" if number == 1 and encoding == "utf-8" else encoding)
-            except UnicodeDecodeError:
+            except UnicodeError:
                 do = "name the file's encoding, for example --encoding latin-1"
                 raise UserError(f"the line is not valid {encoding}", f"{path}, line {number}", do) from None
             text = text.rstrip("\r\n")

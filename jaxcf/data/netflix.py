@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jaxcf.data.file_layout import Layout, Reading, opened
-from jaxcf.data.parsing import Columns, check_lines, join, line_locator, parse, with_seconds
+from jaxcf.data.parsing import Columns, check_lines, join, line_locator, no_rows, parse, with_seconds
 from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
 
@@ -25,9 +25,12 @@ def netflix(path: Source, _: Reading, pairs: bool = False) -> Columns:
     """Read a file or a folder of the Netflix Prize; dates become seconds since 1970.
 
     A folder holds `mv_*.txt` (or has a folder `training_set` that does), or `combined_data_*.txt`. Raises UserError for
-    another folder, a file that cannot be opened, or a line with other columns than the first.
+    another folder, a file that cannot be opened, a line with other columns than the first, or headings only.
     """
-    return join([_parse(files, data, pairs) for files, data in _batches(_files(path))])
+    columns = join([_parse(files, data, pairs) for files, data in _batches(_files(path))])
+    if columns.table.num_rows == 0:
+        raise no_rows(path, pairs)
+    return columns
 
 
 def _files(path: Source) -> list[Source]:
@@ -58,23 +61,32 @@ def _batches(files: list[Source]) -> Iterator[tuple[list[Source], bytes]]:
 
 
 def _parse(files: list[Source], data: bytes, pairs: bool) -> Columns:
-    """Parse the lines of some files: `17:` as `17:,,`, a line that has all columns, too."""
+    """Parse the lines of some files.
+
+    A heading `17:` is completed to `17:,,`, so that every line has all columns; rows whose user contains a colon are
+    headings.
+    """
     first = re.match(rb"(\s*\d+:\s*\n)+(.*)", data)  # the headings before the first rating, and its line
     assert first is not None
     names = _WIDTHS.get(first[2].count(b",") + 1, _WIDTHS[3])
     layout = Layout(",", len(names), {name: i for i, name in enumerate(names)}, headings=True)
-    data, number = re.subn(rb":[^\S\n]*$", b":" + b"," * (len(names) - 1), data, flags=re.MULTILINE)
-    if number < data.count(b":"):  # a colon that ends no line
+    data, completed = re.subn(rb":[^\S\n]*$", b":" + b"," * (len(names) - 1), data, flags=re.MULTILINE)
+    if completed < data.count(b":"):  # a colon that ends no line
         check_lines(files, layout)
     table = parse(pa.BufferReader(data), layout, files, pairs)
-    chunks = [pc.match_substring(chunk.dictionary, ":").take(chunk.indices) for chunk in table["user"].chunks]
-    headings = pc.fill_null(pa.chunked_array(chunks, pa.bool_()), False)
-    movies = pc.utf8_trim_whitespace(table["user"].filter(headings).cast(pa.utf8()).combine_chunks())
-    if not pc.all(pc.match_substring_regex(movies, "^[0-9]+:$")).as_py():
+    is_heading, movies = _headings(table)
+    if not pc.all(pc.match_substring_regex(movies, "^[0-9]+$")).as_py():
         check_lines(files, layout)
-    is_heading = headings.to_numpy()
-    movie = np.cumsum(is_heading, dtype=np.int32)[~is_heading] - 1
-    item = pa.DictionaryArray.from_arrays(pa.array(movie), pc.utf8_rtrim(movies, ":"))
+    movie = np.cumsum(is_heading, dtype=np.int32)[~is_heading] - 1  # of each rating, its place in `movies`
+    item = pa.DictionaryArray.from_arrays(pa.array(movie), movies)
+    ratings = table.filter(pa.array(~is_heading)).append_column("item", item)
     locate = line_locator(files, layout)
-    rows = table.filter(pc.invert(headings)).append_column("item", item)
-    return with_seconds(rows, lambda row: locate(np.flatnonzero(~is_heading)[row]))
+    return with_seconds(ratings, lambda row: locate(np.flatnonzero(~is_heading)[row]))
+
+
+def _headings(table: pa.Table) -> tuple[np.ndarray, pa.Array]:
+    """Return which rows are headings, bool [rows], and the movie ids in these, text [headings]."""
+    chunks = [pc.match_substring(chunk.dictionary, ":").take(chunk.indices) for chunk in table["user"].chunks]
+    mask = pc.fill_null(pa.chunked_array(chunks, pa.bool_()), False)
+    headings = table["user"].filter(mask).cast(pa.utf8()).combine_chunks()
+    return mask.to_numpy(), pc.utf8_rtrim(pc.utf8_trim_whitespace(headings), ":")

@@ -7,7 +7,7 @@ import datetime
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ TEXTS = pa.dictionary(pa.int32(), pa.utf8())
 
 
 class Columns(NamedTuple):
-    """The rows of files: user, item and maybe stars as dictionary-encoded text, maybe time as int64."""
+    """The rows of files: user, item and, where present, stars as dictionary-encoded text, and time as int64."""
 
     table: pa.Table
     locate: Callable[[int], str]  # returns file and line of a row
@@ -41,6 +41,12 @@ def join(parts: Sequence[Columns]) -> Columns:
 
     common = [name for name in COLUMNS if all(name in part.table.column_names for part in parts)]
     return Columns(pa.concat_tables([part.table.select(common) for part in parts]), locate)
+
+
+def no_rows(path: Source, pairs: bool) -> UserError:
+    """Return the error of a file that holds no ratings, or with `pairs` no pairs."""
+    what = "pairs of user and item" if pairs else "ratings"
+    return UserError(f"the file holds no {what}", path, f"give a file of {what}")
 
 
 def delimited(path: Source, reading: Reading, pairs: bool = False) -> Columns:
@@ -104,7 +110,7 @@ def line_locator(paths: Sequence[Source], layout: Layout) -> Callable[[int], str
 def with_seconds(table: pa.Table, locate: Callable[[int], str]) -> Columns:
     """Return columns with times as int64: whole numbers as they are, dates in seconds since 1970.
 
-    Raises UserError for a missing or invalid time.
+    Raises UserError for a missing or invalid time, or if some are numbers and others dates.
     """
     if "time" not in table.column_names:
         return Columns(table, locate)
@@ -119,22 +125,31 @@ def with_seconds(table: pa.Table, locate: Callable[[int], str]) -> Columns:
     elif pa.types.is_floating(kind) and pc.all(pc.is_finite(column)).as_py():
         column = pc.floor(column)
     elif not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
-        row = next((i for i, value in enumerate(column) if not _is_time(str(value.as_py()))), 0)
-        do = "give seconds since 1970 or dates such as 2005-09-06, or leave the column out"
-        raise UserError(f"invalid time {column[row].as_py()!r}", locate(row), do)
+        raise _time_error(column, locate)
     seconds = column.cast(pa.int64(), safe=False)
     return Columns(table.set_column(table.column_names.index("time"), "time", seconds), locate)
 
 
-def _is_time(text: str) -> bool:
+def _time_error(column: pa.ChunkedArray, locate: Callable[[int], str]) -> UserError:
+    """Return the error of the first time that is invalid, or else of the first that is not of the first one's kind."""
+    kinds = [_kind_of_time(str(value.as_py())) for value in column]
+    others = (row for row, kind in enumerate(kinds) if kind != kinds[0])
+    row = kinds.index(None) if None in kinds else next(others, 0)
+    what = f"invalid time {column[row].as_py()!r}"
+    if {"number", "date"} == set(kinds):
+        what = "the times are partly numbers and partly dates"
+    return UserError(what, locate(row), "give seconds since 1970 or dates such as 2005-09-06, or leave the column out")
+
+
+def _kind_of_time(text: str) -> Literal["number", "date"] | None:
     number = to_number(text)
     if number is not None:
-        return math.isfinite(number)
+        return "number" if math.isfinite(number) else None
     try:
         datetime.datetime.fromisoformat(text.strip())
     except ValueError:
-        return False
-    return True
+        return None
+    return "date"
 
 
 def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
@@ -146,9 +161,8 @@ def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
     file, _colon, array_name = str(path).partition(".mat:")
     file += ".mat" if array_name else ""
     content = _matlab(file, scipy.io.loadmat)
-    found = {name: content.get(name) for name in ("train_vec", "probe_vec") if name in content}
-    if array_name:
-        found = {array_name: content.get(array_name)}
+    names = [array_name] if array_name else [name for name in ("train_vec", "probe_vec") if name in content]
+    found = {name: content.get(name) for name in names}
     if not found or not all(isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[1] == 3 for x in found.values()):
         present = ", ".join(name for name in content if not name.startswith("__"))
         do = f"give a file with train_vec or probe_vec, of three columns; it holds {present}"

@@ -90,7 +90,7 @@ class Catalogue:
         return find(self.users, ids)
 
     def item_index(self, ids: ArrayLike) -> NDArray[np.int32]:
-        """Look up items likewise."""
+        """Look up items by their ids (integers or text): int32 of the same shape, -1 for unknown ids."""
         return find(self.items, ids)
 
 
@@ -188,14 +188,17 @@ def find(known: np.ndarray, ids: ArrayLike) -> NDArray[np.int32]:
     Integers and text match if they are written alike: 7 matches `7`, but not `007`.
     """
     wanted, absent = np.asarray(ids), np.zeros((), bool)
+    if len(known) == 0:
+        return np.full(wanted.shape, -1, np.int32)
     if known.dtype.kind != "i":
         wanted = wanted.astype(np.str_)
     elif wanted.dtype.kind != "i":
         integers = [_integer(str(id_)) for id_ in wanted.reshape(-1).tolist()]
         absent = np.array([id_ is None for id_ in integers], bool).reshape(wanted.shape)
         wanted = np.array([id_ or 0 for id_ in integers], np.int64).reshape(wanted.shape)
-    begin, end = np.searchsorted(known, wanted), np.searchsorted(known, wanted, "right")
-    return np.where((begin < end) & ~absent, begin, -1).astype(np.int32)
+    position = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    found = (known[position] == wanted) & ~absent
+    return np.where(found, position, -1).astype(np.int32)
 
 
 def digest(train: Ratings, valid: Ratings, catalogue: Catalogue) -> str:

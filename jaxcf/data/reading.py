@@ -63,6 +63,7 @@ def read(paths: Source | Sequence[Source], reading: Reading | None = None, scale
             scale, or a duplicate where those are errors. It names the file and the line.
     """
     reading = reading or Reading()
+    scale = scale or parse_scale(reading.scale)
     return _table(_columns(paths, reading), paths, reading, scale)
 
 
@@ -71,6 +72,7 @@ def read_either(
 ) -> Table | PairTable:
     """Read ratings as `read` does, or pairs as `read_pairs` does if the files have no ratings."""
     reading = reading or Reading()
+    scale = scale or parse_scale(reading.scale)
     columns = _columns(paths, reading)
     if "stars" in columns.table.column_names:
         return _table(columns, paths, reading, scale)
@@ -108,11 +110,11 @@ def read_dataset(
         UserError: as `read`; if pairs to split off have no training rating.
     """
     reading = reading or Reading()
+    scale = parse_scale(reading.scale)
     train = _as_list(train)
     if len(train) == 1 and not test and format_of(train[0], reading) == "mat" and parsing.has_probe(train[0]):
         train, test = [f"{train[0]}:train_vec"], [f"{train[0]}:probe_vec"]
-    tables, listed = {"train": read(train, reading)}, {}
-    scale = parse_scale(reading.scale)
+    tables, listed = {"train": read(train, reading, scale)}, {}
     for name, files in (("valid", valid), ("test", test)):
         if name == "test":  # its ratings must lie on the scale of the others
             scale = scale or scale_of(np.concatenate([table.values for table in tables.values()]))
@@ -159,8 +161,7 @@ def _columns(paths: Source | Sequence[Source], reading: Reading, pairs: bool = F
 
 def _pairs(columns: parsing.Columns, paths: Source | Sequence[Source]) -> PairTable:
     if columns.table.num_rows == 0:
-        what = "pairs of user and item"
-        raise UserError(f"the file holds no {what}", _as_list(paths)[0], f"give a file of {what}")
+        raise parsing.no_rows(_as_list(paths)[0], pairs=True)
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
     return PairTable(Pairs(user, item), users, items)
 
@@ -169,11 +170,10 @@ def _table(columns: parsing.Columns, paths: Source | Sequence[Source], reading: 
     """Convert columns to ratings; if a scale is given, ratings off it are errors."""
     names, file = columns.table.column_names, _as_list(paths)[0]
     if columns.table.num_rows == 0:
-        raise UserError("the file holds no ratings", file, "give a file of ratings")
+        raise parsing.no_rows(file, pairs=False)
     if "stars" not in names:
         do = "name the column of the ratings: --columns USER,ITEM,STARS"
         raise UserError("the file holds pairs of user and item without ratings", file, do)
-    scale = scale or parse_scale(reading.scale)
     stars, values = stars_of(columns, scale)
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
     time = columns.table["time"].to_numpy() if "time" in names else None

@@ -43,7 +43,10 @@ def random_parts(key: jax.Array, counts: Sequence[int]) -> NDArray[np.int32]:
 
 
 def groups(key: jax.Array, total: int, number: int = 5) -> NDArray[np.int32]:
-    """Assign elements (users: Figure 5.5) to groups at random: int32 [total]; group sizes differ by at most one."""
+    """Assign `total` elements to groups at random: int32 [total]; group sizes differ by at most one.
+
+    The groups of users in Figure 5.5, and the folds of `kfold`.
+    """
     return random_parts(key, [total // number + (i < total % number) for i in range(number)])
 
 

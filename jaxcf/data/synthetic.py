@@ -19,6 +19,7 @@ from jaxcf.data import splits
 from jaxcf.data.ratings import Catalogue, Dataset, Ratings, Scale, Vectors, by_item, by_user, digest, join, take
 
 CHUNK = 1 << 21  # pairs proposed at a time
+BLOCK = 1 << 15  # users or movies whose parameters are fitted at a time
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def planted(
     """
     _, draw_key, split_key = jax.random.split(key, 3)
     if scheme == "thesis":
-        valid = test = 0.0  # held out when all are drawn
+        valid = test = 0.0  # all are drawn as training ratings, of which `splits.thesis` holds out the latest
     parts: list[list[Ratings]] = [[], [], []]
     for ratings, uniform in chunks(draw_key, true_model(key, config)):
         part = (uniform >= 1 - valid - test).astype(np.int8) + (uniform >= 1 - test)
@@ -201,7 +202,8 @@ def _ridge(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return each row's bias and features w that minimise Σ (y - offset_j - w·(1, features_j))² + penalties·w².
 
-    Products of features depend on the column only, so their sums over rows are a sparse matrix product.
+    Products of features depend on the column only, so their sums over rows are a sparse matrix product; this goes by
+    blocks of rows, as the sums of a row take (D + 1)² numbers.
     """
     X = np.concatenate([np.ones((len(features), 1)), features.astype(np.float64)], axis=1)
     width = X.shape[1]
@@ -212,8 +214,11 @@ def _ridge(
         scipy.sparse.csr_array((values, vectors.item, vectors.offsets), shape=shape)
         for values in (np.ones(len(target)), target)
     )
-    A = (rated @ squares).reshape(-1, width, width) + np.diag([bias_penalty] + [penalty] * (width - 1))
-    w = np.linalg.solve(A, (targets @ X)[:, :, None])[:, :, 0]
+    prior = np.diag([bias_penalty] + [penalty] * (width - 1))
+    w = np.empty((len(vectors.offsets) - 1, width))
+    for rows in (slice(at, at + BLOCK) for at in range(0, len(w), BLOCK)):
+        A = (rated[rows] @ squares).reshape(-1, width, width) + prior
+        w[rows] = np.linalg.solve(A, (targets[rows] @ X)[:, :, None])[:, :, 0]
     return w[:, 0], w[:, 1:]
 
 

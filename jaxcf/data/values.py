@@ -72,7 +72,7 @@ def indices(columns: Columns, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ids(texts: pa.Array) -> np.ndarray:
-    """Return ids as integers of 64 bits, if these are written like all of them."""
+    """Return ids as int64 if printing the integers gives back every id; otherwise as text."""
     try:
         integers = texts.cast(pa.int64())
     except pa.ArrowInvalid:

@@ -6,6 +6,7 @@ CRBM1), those of validation and test ratings as well (CRBM2), or any pairs of us
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,12 +15,13 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxcf.contract import BySGD, TrainingSetup, UsesRatedItems
+from jaxcf.contract import BySGD, FoldsIn, PredictsExactly, PredictsRatings, SimilarItems, TrainingSetup, UsesRatedItems
 from jaxcf.data import user_batches as vectors
 from jaxcf.data.ratings import Dataset, Pairs, Ratings
 from jaxcf.data.user_batches import Batch
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.config import Config
+from jaxcf.models.rbm.prediction import exact_predictor, fold_in, predictor
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.tables import require_whole
@@ -86,5 +88,12 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 
 CRBM = replace(
     rbm.RBM, name="crbm", about="conditional RBM, which knows what a user rated", source="Mnih 2010, §5.2.2",
-    shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),), capabilities=(*rbm.RBM.capabilities, UsesRatedItems()),
+    shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),),
+    capabilities=(
+        PredictsRatings(partial(predictor, conditional=True)),
+        PredictsExactly(partial(exact_predictor, conditional=True)),
+        FoldsIn(partial(fold_in, conditional=True)),
+        SimilarItems(rbm.item_vectors),
+        UsesRatedItems(),
+    ),
 )  # fmt: skip

@@ -60,7 +60,7 @@ class Params(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Ratings: user int32[...], item int32[...], stars float32[...], the mean taken off."""
+    """Ratings: user int32[...], item int32[...], stars float32[...], mean subtracted."""
 
     user: Array
     item: Array
@@ -70,7 +70,7 @@ class Batch(NamedTuple):
 def make_data(ratings: Ratings) -> Array:
     """Put the ratings on the device, interleaved, as files are often in the order of users.
 
-    Returns int32[N, 3]: user, item and the bits of the stars, the mean still on; so a rating is read in one piece.
+    Returns int32[N, 3]: user, item and the bits of the stars, mean not subtracted; so a rating is read in one piece.
     """
     stars = np.ascontiguousarray(ratings.stars, np.float32).view(np.int32)
     triples = np.empty((len(stars), 3), np.int32)
@@ -105,7 +105,7 @@ def loss(params: Params, rating: Batch, config: Config) -> Array:
     """½ (R_ij - U_i·V_j - b_i - c_j)², in squared stars, for ONE rating: the specification.
 
     It is -log P(R_ij) of Eq. 5.20 up to a constant, in units of 1/σ²; its gradient gives the thesis' update,
-    U_i <- U_i + η e V_j. Differs: the mean rating is taken off first, so that the priors of biases, which are
+    U_i <- U_i + η e V_j. Differs: the mean rating is subtracted first, so that the priors of biases, which are
     around 0, need not reach it.
     """
     require_whole(params)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from jaxcf.contract import Sweeps
 from jaxcf.data.ratings import Ratings, Vectors, by_item, by_user
@@ -145,23 +146,28 @@ def sweeps(params: Any, ratings: Ratings, valid: Ratings, config: Config, decay:
     )
 
 
-def strengths(params: Any, config: Config, decay: Mapping[str, float]) -> list[Array]:
-    """Return the decay of each parameter, in their order; raises UserError where one is not above 0."""
+def strengths(params: Any, config: Config, decay: Mapping[str, float], fallback: float | None = None) -> list[Array]:
+    """Return the decay of each parameter, in their order.
+
+    One that is not above 0 is replaced by `fallback`, or without it raises UserError.
+    """
     values = _values(params, decay)
-    if min(values if config.biases else values[:2]) <= 0:
+    if fallback is not None:
+        values = np.where(values > 0, values, fallback)
+    elif np.any(values[: 4 if config.biases else 2] <= 0):
         raise UserError("exact solutions need a decay", "--decay", "give every parameter a decay above 0")
     return [jnp.float32(value) for value in values]
 
 
-def _values(params: Any, decay: Mapping[str, float]) -> list[float]:
-    return per_parameter(named_arrays(params), decay, "--decay")
+def _values(params: Any, decay: Mapping[str, float]) -> NDArray[np.float64]:
+    return np.array(per_parameter(named_arrays(params), decay, "--decay"))
 
 
 def fold_in_users(
     ratings: Ratings, number: int, params: Any, config: Config, decay: Mapping[str, float]
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new users 0 … number - 1, all else as it was trained."""
-    U, _, b, _ = _above_zero(params, decay)
+    U, _, b, _ = strengths(params, config, decay, FOLD_IN_DECAY)
     side = make_side(by_user(ratings, number), config.num_items)
     return solve(side, params.V, params.c, U, b, number, config)
 
@@ -170,20 +176,16 @@ def fold_in_items(
     ratings: Ratings, number: int, params: Any, config: Config, decay: Mapping[str, float]
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new items: `fold_in_users` with users and items exchanged."""
-    _, V, _, c = _above_zero(params, decay)
+    _, V, _, c = strengths(params, config, decay, FOLD_IN_DECAY)
     side = make_side(by_item(ratings, number), config.num_users)
     return solve(side, params.U, params.b, V, c, number, config)
-
-
-def _above_zero(params: Any, decay: Mapping[str, float]) -> list[Array]:
-    return [jnp.float32(value if value > 0 else FOLD_IN_DECAY) for value in _values(params, decay)]
 
 
 def objective(params: Any, ratings: Ratings, config: Config, decay: Mapping[str, float]) -> float:
     """Σ ½ e² + ½ Σ s λ |row|², in squared stars: what PMF minimises, under the prior of `config`."""
     total = 0.5 * squares(params, ratings, config)
     index = (ratings.user, ratings.item) * 2
-    for rows, of, strength in zip(params, index, _values(params, decay), strict=True):
+    for rows, of, strength in zip(params, index, _values(params, decay).tolist(), strict=True):
         square = np.square(np.asarray(rows, np.float64)).reshape(rows.shape[0], -1).sum(axis=1)
         uses = np.bincount(of, minlength=len(square)) if config.prior == "per-rating" else 1.0
         total += 0.5 * strength * float(np.sum(uses * square))

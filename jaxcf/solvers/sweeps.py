@@ -15,7 +15,7 @@ from jaxfit.errors import UserError
 
 
 class Fitted(NamedTuple):
-    """What a fit by sweeps came to."""
+    """The result of a fit by sweeps."""
 
     params: Any  # after the sweep of lowest validation error, or the mean of later sweeps' (`Sweeps.mean_after`)
     score: float  # their validation error (mean square, in stars²), infinite where none was finite

@@ -99,6 +99,23 @@ def test_padding_does_not_count_in_the_loss_of_cpmf(width):
             jax.tree.map(lambda x, y, i=user: np.testing.assert_allclose(x[i], y, atol=1e-5), found, alone)
 
 
+def test_batches_have_their_declared_types_for_ratings_of_other_types():
+    wide = Ratings(*(column.astype(np.int64) for column in ratings()[:2]), ratings().stars.astype(np.float64) + 1e-9)
+    for narrow, found in (
+        (triples(ratings(), 3.6), triples(wide, 3.6)),
+        (padded_users(ratings(), USERS, ITEMS, SCALE), padded_users(wide, USERS, ITEMS, SCALE)),
+        (
+            [padded_sets(ratings(), num_users=USERS, num_items=ITEMS)],
+            [padded_sets(wide, num_users=USERS, num_items=ITEMS)],
+        ),
+    ):
+        for expected, array in zip(narrow, found, strict=True):
+            assert array.dtype == expected.dtype
+            np.testing.assert_array_equal(array, expected)
+    assert [array.dtype.name for array in triples(wide, 3.6)] == ["int32", "int32", "float32"]
+    assert [array.dtype.name for array in padded_users(wide, USERS, ITEMS, SCALE)] == ["int32", "int32", "bool"]
+
+
 def test_padded_users_hold_all_ratings_once():
     batch = padded_users(ratings(), USERS, ITEMS, SCALE)
     user = np.broadcast_to(np.arange(USERS)[:, None], batch.item.shape)

@@ -80,7 +80,7 @@ class Batch(NamedTuple):
     user: Array  # int32[B]
     owner: Array  # int32[n], which of them a rating belongs to
     item: Array  # int32[n], past the end for padding
-    stars: Array  # float32[n], the mean taken off
+    stars: Array  # float32[n], mean subtracted
     whose: Array  # int32[m], which of them a rated item belongs to
     rated: Array  # int32[m], past the end for padding
     share: Array  # float32[m], 1 / the size of the set, 0 for padding
@@ -140,11 +140,11 @@ def init(key: Array, config: Config) -> Params:
 def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask: Array | None = None) -> Array:
     """Σ_j ½ (R_ij - U_i·V_j - b_i - c_j)², in squared stars, for ONE user's vector of ratings: the specification.
 
-    ratings: user int32 scalar, item int32[n], stars float32[n], the mean taken off; rated: int32[m], the set that is
+    ratings: user int32 scalar, item int32[n], stars float32[n], mean subtracted; rated: int32[m], the set that is
     conditioned on; in both, items past the last are padding; mask: bool[n], False for further padding of the ratings.
     U_i = Y_i + Σ_{j in set} W_j / |set| (Eq. 5.22-5.23), or Y_i where the set is empty.
     Differs: U_i is written as its prior's mean plus an offset Y_i, which is the same posterior; the mean rating is
-    taken off first, as in `pmf.loss`.
+    subtracted first, as in `pmf.loss`.
     """
     require_whole(params)
     size = jnp.maximum(1, jnp.sum(rated < config.num_items))

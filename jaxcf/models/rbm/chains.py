@@ -108,9 +108,10 @@ def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Con
     by_bias = weight[:, None] * (end.p - start.p)  # of each user
     found = weights._replace(W=of_W, b_m=of_b_m, b_h=jnp.sum(by_bias, axis=0))
     if batch.rated is not None:
-        owner, item, _ = batch.rated
-        own = jnp.minimum(owner, by_bias.shape[0] - 1)
-        found = found._replace(U=(Outer(item, jnp.ones(item.shape, by_bias.dtype), own, by_bias),))
+        rated_owner, rated_item, _ = batch.rated
+        of_user = jnp.minimum(rated_owner, by_bias.shape[0] - 1)
+        ones = jnp.ones(rated_item.shape, by_bias.dtype)
+        found = found._replace(U=(Outer(rated_item, ones, of_user, by_bias),))
     return None, reconstruction_metrics(end, batch, weight, config.step), found
 
 

@@ -163,8 +163,8 @@ def gather_users(data: Data, index: Array, capacity: tuple[int, ...], config: Co
     return vectors.gather(data, index, capacity, config.num_items, config.cd_steps[0])
 
 
-def program(config: Config, touched: Callable[[Batch, Config], Any] = touched) -> Program:
-    """Return the model as the engine sees it, over `Data`; touched: of the conditional model its own."""
+def program(config: Config, rows: Callable[[Batch, Config], Any] = touched) -> Program:
+    """Return the model as the engine sees it, over `Data`; rows: as `touched`, of the conditional model its own."""
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,
@@ -176,7 +176,7 @@ def program(config: Config, touched: Callable[[Batch, Config], Any] = touched) -
         training_metrics=(Metric("reconstruction RMSE", np.sqrt),),
         events=vectors.num_events,
         at_step=scheduled_steps,
-        sparse=Sparse(touched, None if per_rating else gradient),
+        sparse=Sparse(rows, None if per_rating else gradient),
         ragged=Ragged(vectors.costs),
         decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
     )

@@ -95,9 +95,14 @@ def _of_block(params: Any, data: Data, user: Array, entries: tuple[int, ...], co
     return distribution(params, batch, config, exact)
 
 
-def predictor(params: Any, config: Config, users: KnownUsers, exact: bool = False) -> Predictor:
-    """Return the predictor for any users, of training or not, from what is known of them."""
-    rated = users.rated_sets if hasattr(params, "U") else None  # the parameters of conditional models
+def predictor(
+    params: Any, config: Config, users: KnownUsers, exact: bool = False, conditional: bool = False
+) -> Predictor:
+    """Return the predictor for any users, of training or not, from what is known of them.
+
+    conditional: whether it is of the conditional RBM, which also takes the users' rated items.
+    """
+    rated = users.rated_sets if conditional else None
     scale = Scale(config.low, config.low + config.step * (config.num_values - 1), config.step)
     known = user_batches.make_data(users.ratings, users.number, scale, rated=rated)
     return lambda user, item: expected_stars(predict(params, known, user, item, config, exact), config)
@@ -106,6 +111,8 @@ def predictor(params: Any, config: Config, users: KnownUsers, exact: bool = Fals
 exact_predictor = functools.partial(predictor, exact=True)
 
 
-def fold_in(params: Any, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Predictor:
-    """Fold in new users: no parameter is a user's own."""
-    return predictor(params, config, users)
+def fold_in(
+    params: Any, config: Config, users: KnownUsers, decay: Mapping[str, float], conditional: bool = False
+) -> Predictor:
+    """Fold in new users: no parameter is a user's own. conditional: as in `predictor`."""
+    return predictor(params, config, users, conditional=conditional)

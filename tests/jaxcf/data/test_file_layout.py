@@ -124,7 +124,7 @@ def test_columns_aligned_with_spaces_are_refused_with_advice(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "cp037"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "cp037", "punycode"])
 def test_encodings_with_other_line_ends_are_refused(tmp_path, encoding):
     path = write_file(tmp_path, "r.csv", "user,item,stars\n1,2,3\n2,2,4\n".encode(encoding))
     with pytest.raises(UserError, match=f"in {encoding} the end of a line is not") as error:
@@ -135,6 +135,10 @@ def test_encodings_with_other_line_ends_are_refused(tmp_path, encoding):
 def test_other_encodings_are_read(tmp_path):
     path = write_file(tmp_path, "r.csv", "Zoë,1,3\nAnna,2,4\n".encode("latin-1"))
     assert read(path, Reading(encoding="latin-1")).catalogue.users.tolist() == ["Anna", "Zoë"]
+    with pytest.raises(UserError, match=r"the line is not valid idna \(.*r.csv, line 1\)"):
+        read(path, Reading(encoding="idna"))
+    ascii_only = write_file(tmp_path, "ascii.csv", "Zoe,1,3\nAnna,2,4\n")
+    assert read(ascii_only, Reading(encoding="idna")).catalogue.users.tolist() == ["Anna", "Zoe"]
 
 
 @pytest.mark.parametrize("gzipped", [False, True])

@@ -39,7 +39,9 @@ BAD = {
     "heading without a number in a Netflix file": ("1:\n2,3,2005-01-01\nx:\n3,3,2005-01-01\n", "has a colon, but", 3),
     "date beside a Netflix heading": ("1:\n2,2005-01-01\n7:2005-01-01\n3,2005-01-01\n", "has a colon, but", 3),
     "rating beside the heading of a probe": ("1:\n2\n3: 4\n", "has a colon, but", 3),
-    "mixed times": ("1,2,3,2005-09-06\n1,3,3,9\n", "invalid time '2005-09-06'", 1),
+    "mixed times": ("1,2,3,2005-09-06\n1,3,3,9\n", "the times are partly numbers and partly dates", 2),
+    "dates below decimals": ("1,2,3,1.5\n1,3,3,7\n1,4,3,2005-09-06\n", "partly numbers and partly dates", 3),
+    "an invalid time below mixed ones": ("1,2,3,1.5\n1,3,3,2005-09-06\n1,4,3,soon\n", "invalid time 'soon'", 3),
     "infinite time": ("1,2,3,4.5\n1,3,3,inf\n", "invalid time inf", 2),
     "time not in utf-8": (b"1,2,3,x\n1,3,3,\xff\n", "not valid utf-8", 2),
     "rating in a Netflix file": ("1:\n2,3,2005-01-01\n7:\n\n3:\n3,x,2005-01-01\n", "'x' is not a finite", 6),
@@ -96,6 +98,10 @@ def test_files_without_ratings_are_refused(tmp_path):
             read(write_file(tmp_path, name, content))
         assert name in error.value.where
         assert "\n" not in str(error.value)
+    headings, good = tmp_path / "headings", write_file(tmp_path, "good", "1:\n2,3,2005-01-01\n")
+    for read_empty in (lambda: read([good, headings]), lambda: read_either(headings)):
+        with pytest.raises(UserError, match=r"the file holds no ratings \(.*headings\)"):
+            read_empty()
     (tmp_path / "folder").mkdir()
     with pytest.raises(UserError, match="a directory was given instead of a file of ratings"):
         read(tmp_path / "folder")
@@ -123,6 +129,12 @@ def test_files_without_ratings_are_refused(tmp_path):
 def test_options_that_do_not_fit_are_refused(tmp_path, reading, what):
     with pytest.raises(UserError, match=what):
         read(write_file(tmp_path, "r.csv", "1,2,3\n4,5,4\n"), reading)
+
+
+def test_an_invalid_scale_is_reported_before_files_are_opened(tmp_path):
+    for reader in (read, read_either, read_dataset):
+        with pytest.raises(UserError, match="invalid scale '5'"):
+            reader(tmp_path / "none.csv", reading=Reading(scale="5"))
 
 
 def test_pairs_keep_their_order_and_duplicates(tmp_path):

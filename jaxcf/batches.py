@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcf.data.ratings import Pairs, Ratings, Scale, by_user, rated_sets
+from jaxcf.data.ratings import Pairs, Ratings, RatingScale, by_user, rated_sets
 
 
 class Triples(NamedTuple):
@@ -50,7 +50,7 @@ def triples(ratings: Ratings, mean: float) -> Triples:
 
 
 def padded_users(
-    ratings: Ratings, num_users: int, num_items: int, scale: Scale, width: int | None = None
+    ratings: Ratings, num_users: int, num_items: int, scale: RatingScale, width: int | None = None
 ) -> PaddedUsers:
     """Return the ratings of users 0 … num_users - 1 as RBMs' one-example losses take them.
 

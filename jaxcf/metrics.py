@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcf.data.ratings import Scale
+from jaxcf.data.ratings import RatingScale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,12 +76,14 @@ class Bins(NamedTuple):
     most: NDArray[np.int64]
 
 
-def evaluate(predicted: ArrayLike, stars: ArrayLike, scale: Scale) -> Evaluation:
+def evaluate(predicted: ArrayLike, stars: ArrayLike, scale: RatingScale) -> Evaluation:
     """Sum the errors of predictions [N] of ratings [N], in float64."""
     return by_group(predicted, stars, scale, np.zeros(np.shape(stars), np.int32), 1)[0]
 
 
-def by_group(predicted: ArrayLike, stars: ArrayLike, scale: Scale, group: ArrayLike, number: int) -> list[Evaluation]:
+def by_group(
+    predicted: ArrayLike, stars: ArrayLike, scale: RatingScale, group: ArrayLike, number: int
+) -> list[Evaluation]:
     """Evaluate each of `number` groups of ratings; a rating whose group is negative is in none.
 
     Raises:

@@ -27,7 +27,7 @@ from jaxcf.contract import (
     TakesNewItems,
     UsesRatedItems,
 )
-from jaxcf.data.ratings import Catalogue, Pairs, Ratings, Scale, find, grouped, join, take, union
+from jaxcf.data.ratings import Catalogue, Pairs, Ratings, RatingScale, find, grouped, join, take, union
 from jaxcf.models import get, require
 from jaxcf.models.pairwise import PAIRS_AT_ONCE
 from jaxfit.devices.precision import full_precision
@@ -295,7 +295,7 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
         raise UserError("the model's training has not finished", directory, do)
     config = read_config(record.config, info, directory)
     saved = _arrays(directory / CATALOGUE, "users", "items", "scale")
-    catalogue = Catalogue(saved["users"], saved["items"], Scale(*map(float, saved["scale"])))
+    catalogue = Catalogue(saved["users"], saved["items"], RatingScale(*map(float, saved["scale"])))
     saved = _arrays(directory / KNOWN, "user", "item", "stars", "rated_user", "rated_item")
     known = KnownUsers(
         catalogue.num_users,

@@ -26,7 +26,7 @@ from jaxfit.trainer import Trainer
 DONE = "benchmark.json"
 
 
-class Fitted(NamedTuple):
+class Outcome(NamedTuple):
     """What training a model gave: seconds by what they went into, examples of an epoch, predictions by part."""
 
     seconds: Mapping[str, float]
@@ -114,7 +114,7 @@ class Store(ABC):
         """Return all that determines the trained model, apart from the source code."""
 
     @abstractmethod
-    def fit(self, spec: Any, directory: Path) -> Fitted:
+    def fit(self, spec: Any, directory: Path) -> Outcome:
         """Train a model, or go on with its training where a run was interrupted."""
 
     @abstractmethod

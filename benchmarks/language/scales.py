@@ -16,7 +16,7 @@ from jaxlm.data.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
-class Scale(core.Scale):
+class LanguageScale(core.Scale):
     """What shrinks from the thesis' setting: also repetitions, and, for the tests only, rows."""
 
     dimensions: tuple[int, int, int, int]  # features, for the thesis' 25, 50, 75 and 100
@@ -39,22 +39,22 @@ _THESIS = (25, 50, 75, 100)
 SCALES = {
     scale.name: scale
     for scale in (
-        Scale(
+        LanguageScale(
             "tiny", "a planted language, for the tests: seconds", "planted", (2, 2, 8, 8),  # sizes repeat: fewer models
             seeds=1, random_trees=2, contexts=(2, 5), subtrees=1, subsets=2, events=3000, epochs=2,
             tuned={"lbl": _QUICK, "hlbl": _QUICK},
         ),
-        Scale(
+        LanguageScale(
             "smoke", "65,000 words of CPython's own prose: minutes on two cores", "prose", (10, 20, 30, 40),
             random_trees=2, tuned={"lbl": _SMALL, "hlbl": _SMALL},
         ),
-        Scale("cpu", "the Penn Treebank, models of the thesis' size: hours on two cores", "ptb", _THESIS),
-        Scale("full", "14 million words, as in the thesis: for a GPU", "holmes", _THESIS),
+        LanguageScale("cpu", "the Penn Treebank, models of the thesis' size: hours on two cores", "ptb", _THESIS),
+        LanguageScale("full", "14 million words, as in the thesis: for a GPU", "holmes", _THESIS),
     )
 }  # fmt: skip
 
 
-def text(name: str, scale: Scale, data_dir: Path | None = None) -> Corpus:
+def text(name: str, scale: LanguageScale, data_dir: Path | None = None) -> Corpus:
     """Load a text at this scale: whole, or the beginning of each of its parts, cut at a line end."""
     if scale.events is None:
         return data.load(name, data_dir)

@@ -10,9 +10,9 @@ import jax
 import numpy as np
 
 from benchmarks.core.models import ListedModel, listed, size_field
-from benchmarks.core.store import Fitted, Store
+from benchmarks.core.store import Outcome, Store
 from benchmarks.data import sets
-from benchmarks.language.scales import SCALES, Scale, speed_text, text
+from benchmarks.language.scales import SCALES, LanguageScale, speed_text, text
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
 from jaxfit.trainer import Trainer
@@ -82,7 +82,7 @@ class LanguageStore(Store):
     load = staticmethod(text)
     speed_data = staticmethod(speed_text)
 
-    def __init__(self, corpus: Corpus, scale: Scale, recipe: str, work: Path, show: bool = False):
+    def __init__(self, corpus: Corpus, scale: LanguageScale, recipe: str, work: Path, show: bool = False):
         super().__init__(corpus, scale, recipe, work, show)
         self.corpus, self.name, self.num_valid = corpus, corpus.name, len(corpus.valid)
 
@@ -93,7 +93,7 @@ class LanguageStore(Store):
         return listed(registry, lambda record: isinstance(record.fitting, BySGD))
 
     @staticmethod
-    def example(model: str, scale: Scale) -> Spec:
+    def example(model: str, scale: LanguageScale) -> Spec:
         """Return a model in the size that is usual at a scale, over a random tree where it has a tree."""
         return Spec(model, tree=RANDOM if registry.get(model).capability(HasTree) else None)
 
@@ -146,7 +146,7 @@ class LanguageStore(Store):
         sized = {field: self.scale.num_features} if field else {}
         return self.scale.adapt(spec.model, self.recipe, recipe), {**config, **sized, **dict(spec.config)}
 
-    def fit(self, spec: Spec, directory: Path) -> Fitted:
+    def fit(self, spec: Spec, directory: Path) -> Outcome:
         """Train a model, or go on with its training where a run was interrupted."""
         corpus = self.corpus
         if spec.left_out is not None:
@@ -162,7 +162,7 @@ class LanguageStore(Store):
             trained = train(spec.model, corpus, directory, config=dict(spec.config))
         assert trained.model is not None
         predictions = {part: trained.model.event_log_probs(getattr(corpus, part)) for part in ("valid", "test")}
-        return Fitted(trained.seconds, len(corpus.train), predictions)
+        return Outcome(trained.seconds, len(corpus.train), predictions)
 
     def _structure(self, spec: Spec, directory: Path) -> Any:
         """Return the options of the structure that a model is trained with; None for models without one."""

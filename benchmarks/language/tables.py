@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.core.statistics import falls, paired
 from benchmarks.core.table import Column, Row, Table, seeded
 from benchmarks.language import measures
-from benchmarks.language.scales import Scale
+from benchmarks.language.scales import LanguageScale
 from benchmarks.language.store import RANDOM, LanguageStore, Spec
 
 PERPLEXITY = Column("perplexity", "perplexity")
@@ -55,7 +55,7 @@ def _changed(field: str, value: int, usual: int) -> tuple[tuple[str, int], ...]:
     return () if value == usual else ((field, value),)
 
 
-def _table_3_2(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_3_2(scale: LanguageScale, seeds: int | None) -> list[Row]:
     rows = []
     for size, published in {5: (117.0, 97.2, 96.9, 0.57), 10: (107.8, 92.2, 91.4, 0.62)}.items():
         lbl = Spec("lbl", config=_changed("context_size", size, 5))
@@ -65,7 +65,7 @@ def _table_3_2(scale: Scale, seeds: int | None) -> list[Row]:
     return rows + _kn_rows({3: 129.8, 5: 123.2, 6: 123.5, 9: 124.6}, interpolated=False)
 
 
-def _table_4_1(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_4_1(scale: LanguageScale, seeds: int | None) -> list[Row]:
     rows = []
     for copies, figure in {1: 151.0, 2: 140.3, 4: 132.8}.items():
         label = ("HLBL", f"RANDOM{f' ×{copies}' if copies > 1 else ''}")
@@ -75,7 +75,7 @@ def _table_4_1(scale: Scale, seeds: int | None) -> list[Row]:
     return [*rows, Row(("LBL", ""), seeded(seeds, Spec("lbl")), {"perplexity": 117.0}, measures.test_perplexity)]
 
 
-def _table_4_2(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_4_2(scale: LanguageScale, seeds: int | None) -> list[Row]:
     """The tree of all sizes is built from the random-tree model of most features."""
     figures = {
         25: (191.6, 162.4, 29.2), 50: (166.4, 141.7, 24.7), 75: (156.4, 134.8, 21.6), 100: (151.2, 131.3, 19.9),
@@ -91,7 +91,7 @@ def _table_4_2(scale: Scale, seeds: int | None) -> list[Row]:
     return rows
 
 
-def _table_4_3(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_4_3(scale: LanguageScale, seeds: int | None) -> list[Row]:
     figures = (
         (14.2, 1.0, 17963), (14.3, 1.0, 17963), (16.1, 1.0, 17963), (24.2, 1.3, 22995), (29.0, 1.7, 30296),
         (69.1, 3.4, 61014), (143.2, 6.8, 121980),
@@ -107,7 +107,7 @@ def _table_4_3(scale: Scale, seeds: int | None) -> list[Row]:
     ]
 
 
-def _table_4_4(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_4_4(scale: LanguageScale, seeds: int | None) -> list[Row]:
     figures = (
         (151.2, 107.2, 106.0, 0.34), (131.3, 99.9, 99.7, 0.43), (127.0, 98.3, 98.2, 0.45), (124.4, 97.5, 97.4, 0.47),
         (123.3, 97.2, 97.1, 0.47), (115.7, 95.3, 95.3, 0.52), (112.1, 94.4, 94.3, 0.54), (117.0, 94.0, 94.0, 0.50),
@@ -121,7 +121,7 @@ def _table_4_4(scale: Scale, seeds: int | None) -> list[Row]:
     return rows + _kn_rows({2: 174.2, 3: 125.6, 6: 119.2}, blanks=2)
 
 
-def _table_4_5(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_4_5(scale: LanguageScale, seeds: int | None) -> list[Row]:
     rows = [
         Row(("HLBL", label, title), seeded(seeds, Spec("hlbl", tree=tree)), {"minutes": published}, measures.minutes)
         for (label, title, tree), published in zip(TREES, (4, 4, 4, 6, 7, 16, 32), strict=True)
@@ -129,7 +129,7 @@ def _table_4_5(scale: Scale, seeds: int | None) -> list[Row]:
     return [*rows, Row(("LBL", "", ""), seeded(seeds, Spec("lbl")), {"minutes": 6420}, measures.minutes)]
 
 
-def _table_4_6(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_4_6(scale: LanguageScale, seeds: int | None) -> list[Row]:
     """Overcomplete trees of four replicas of one subtree, and of four different ones."""
     names = ("adaptive", "random", "noisy")
     models = [Spec("hlbl", tree=(kind, epsilon, 4)) for kind, epsilon in (
@@ -146,7 +146,7 @@ def _table_4_6(scale: Scale, seeds: int | None) -> list[Row]:
     return [*rows, Row(("S1+S2+S3+S4",), seeded(seeds, *models), thesis, partial(measures.each, names))]
 
 
-def _table_4_7(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_4_7(scale: LanguageScale, seeds: int | None) -> list[Row]:
     figures = {
         1: (170.5, 115.9, 112.8), 2: (128.7, 103.6, 103.4), 3: (119.4, 98.7, 98.7), 5: (112.1, 94.4, 94.3),
         10: (104.3, 89.6, 89.2), 20: (99.1, 86.3, 85.6),
@@ -166,12 +166,12 @@ def _t7(context_size: int = 5, left_out: tuple[int, int] | None = None) -> Spec:
     return replace(whole, config=_changed("context_size", context_size, 5), tree_of=whole, left_out=left_out)
 
 
-def _parts(scale: Scale) -> list[tuple[int, int]]:
+def _parts(scale: LanguageScale) -> list[tuple[int, int]]:
     """Return the parts of the text that models of Tables 4.8 and 4.9 are trained without."""
     return [(i, 8) for i in range(scale.subsets)]
 
 
-def _table_4_8(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_4_8(scale: LanguageScale, seeds: int | None) -> list[Row]:
     hlbl = seeded(seeds, *(_t7(left_out=part) for part in _parts(scale)))
     ngrams = (tuple(kn(6, left_out=part) for part in _parts(scale)),)
     return [
@@ -180,7 +180,7 @@ def _table_4_8(scale: Scale, seeds: int | None) -> list[Row]:
     ]
 
 
-def _table_4_9(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_4_9(scale: LanguageScale, seeds: int | None) -> list[Row]:
     figures = (
         (115.1, 124.7), (114.6, 123.5), (114.1, 122.8), (113.9, 122.7), (114.0, 122.8), (114.1, 123.2),
         (114.2, 122.5), (114.7, 122.3),
@@ -193,7 +193,7 @@ def _table_4_9(scale: Scale, seeds: int | None) -> list[Row]:
     return [*rows, Row(("combined",), seeded(seeds, *hlbls, *ngrams), {"hlbl": 102.4, "kn": 118.0}, measures.combined)]
 
 
-def _neural_models(scale: Scale, seeds: int | None) -> list[Row]:
+def _neural_models(scale: LanguageScale, seeds: int | None) -> list[Row]:
     return [
         Row((label,), seeded(seeds, Spec(model), kn(5)), {}, measures.mixed)
         for label, model in (("NPLM", "nplm"), ("LBL", "lbl"))

@@ -15,7 +15,7 @@ MOVIELENS_1M = Planted(num_users=6040, num_items=3706, num_ratings=1_000_209)
 
 
 @dataclass(frozen=True)
-class Scale(core.Scale):
+class RecommenderScale(core.Scale):
     """What shrinks from the thesis' setting: also repetitions, and in how many steps rated sets grow."""
 
     # the thesis' numbers of features, with 10, 50, 100 and 500 among them -> ours
@@ -34,19 +34,21 @@ _RBM = {"batch_size": 50, "rate": {"*": 0.02}, "decay": {"*": 0.0}, "epochs": 20
 SCALES = {
     scale.name: scale
     for scale in (
-        Scale(
+        RecommenderScale(
             "tiny", "a few planted ratings, for the tests: seconds", "planted",
             {10: 2, 50: 3, 100: 2, 500: 3}, {50: 3, 200: 5},  # sizes repeat: fewer models
             rated_sets=(1, 1), groups=2, splits=2,
             planted=Planted(num_users=120, num_items=40, num_ratings=2500), epochs=2,
         ),
-        Scale(
+        RecommenderScale(
             "smoke", "100,000 planted ratings, models of few features: minutes on two cores", "planted",
             {10: 3, 50: 8, 100: 15, 500: 30}, {25: 3, 50: 5, 100: 10, 200: 20}, rated_sets=(3, 2),
             tuned={"rbm": _RBM, "crbm": _RBM},
         ),
-        Scale("cpu", "MovieLens 1M, models of the thesis' sizes: hours on two cores", "ml-1m", _FEATURES, _HIDDEN),
-        Scale(
+        RecommenderScale(
+            "cpu", "MovieLens 1M, models of the thesis' sizes: hours on two cores", "ml-1m", _FEATURES, _HIDDEN
+        ),
+        RecommenderScale(
             "full", "as many ratings as the Netflix Prize (--data netflix), planted: for a GPU", "planted",
             _FEATURES, _HIDDEN, planted=NETFLIX, shares=NETFLIX_SHARES,
         ),
@@ -54,7 +56,7 @@ SCALES = {
 }  # fmt: skip
 
 
-def rating_set(name: str, scale: Scale, data_dir: Path | None = None) -> RatingSet:
+def rating_set(name: str, scale: RecommenderScale, data_dir: Path | None = None) -> RatingSet:
     """Load a data set of ratings, split."""
     if name == "planted":
         return drawn(scale.planted, scale.shares)

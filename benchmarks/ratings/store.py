@@ -11,10 +11,10 @@ import jax
 import numpy as np
 
 from benchmarks.core.models import ListedModel, listed, size_field
-from benchmarks.core.store import Fitted, Store
+from benchmarks.core.store import Outcome, Store
 from benchmarks.data import sets
 from benchmarks.data.rating_sets import RatingSet
-from benchmarks.ratings.scales import SCALES, Scale, rating_set, speed_ratings
+from benchmarks.ratings.scales import SCALES, RecommenderScale, rating_set, speed_ratings
 from jaxcf import models as registry
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, KnownUsers, TrainingSetup, UsesRatedItems
 from jaxcf.data import splits
@@ -91,7 +91,7 @@ class RatingStore(Store):
     load = staticmethod(rating_set)
     speed_data = staticmethod(speed_ratings)
 
-    def __init__(self, ratings: RatingSet, scale: Scale, recipe: str, work: Path, show: bool = False):
+    def __init__(self, ratings: RatingSet, scale: RecommenderScale, recipe: str, work: Path, show: bool = False):
         super().__init__(ratings.data, scale, recipe, work, show)
         self.held_out, self.name, self.num_valid = ratings.held_out, self.data.name, len(self.data.valid.user)
         self._splits = {0: ratings}
@@ -103,7 +103,7 @@ class RatingStore(Store):
         return listed(registry, lambda record: isinstance(record.solver(), BySGD))
 
     @staticmethod
-    def example(model: str, scale: Scale) -> Spec:
+    def example(model: str, scale: RecommenderScale) -> Spec:
         """Return a model in the size that is usual at a scale."""
         sizes = {"num_features": scale.features, "num_hidden": scale.hidden}
         field = size_field(registry.get(model).config)
@@ -194,7 +194,7 @@ class RatingStore(Store):
             data = _with(data, train, valid)
         return data, rated
 
-    def fit(self, spec: Spec, directory: Path) -> Fitted:
+    def fit(self, spec: Spec, directory: Path) -> Outcome:
         """Train a model, or go on with its training where a run was interrupted."""
         data, rated = self.training_data(spec)
         recipe, config = self._recipe(spec)
@@ -205,7 +205,7 @@ class RatingStore(Store):
         split = self.ratings(spec).data
         parts = {"valid": split.valid} | ({} if split.test is None else {"test": split.test})
         predictions = {part: self._stars(spec, trained.model, ratings) for part, ratings in parts.items()}
-        return Fitted(trained.seconds, len(data.train.user), predictions)
+        return Outcome(trained.seconds, len(data.train.user), predictions)
 
     def _stars(self, spec: Spec, model: Model, ratings: Ratings) -> np.ndarray:
         """Predictions of ratings; for users left out, from which movies these rated in all of training alone."""

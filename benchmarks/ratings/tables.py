@@ -9,7 +9,7 @@ from benchmarks.core.statistics import falls, wins
 from benchmarks.core.table import Column, Row, Table, seeded
 from benchmarks.ratings import figures
 from benchmarks.ratings.measures import BINS, errors, in_bin
-from benchmarks.ratings.scales import Scale
+from benchmarks.ratings.scales import RecommenderScale
 from benchmarks.ratings.store import NETFLIX_MILLIONS, RatingStore, Share, Spec
 
 VALID, TEST = Column("valid", "validation RMSE", 4), Column("test", "test RMSE", 4)
@@ -50,16 +50,16 @@ SHARES = {10: ({10: 0.9914, 20: 0.9646}, (0.9912, 0.9814)), 50: ({50: 0.9339}, (
 MODELS = {**RBMS, **PMFS}
 
 
-def _sizes(scale: Scale, model: str) -> dict[int, int]:
+def _sizes(scale: RecommenderScale, model: str) -> dict[int, int]:
     """Return the thesis' numbers of features or hidden units that this scale has, and what stands for them."""
     return scale.hidden if model in RBMS else scale.features
 
 
-def _sized(scale: Scale, model: str, theirs: int) -> Spec:
+def _sized(scale: RecommenderScale, model: str, theirs: int) -> Spec:
     return replace(MODELS[model][0], size=_sizes(scale, model)[theirs])
 
 
-def _sweep(scale: Scale, seeds: int | None, *models: str, parameters: bool = False) -> list[Row]:
+def _sweep(scale: RecommenderScale, seeds: int | None, *models: str, parameters: bool = False) -> list[Row]:
     rows = []
     for model in models:
         sizes = _sizes(scale, model)
@@ -72,24 +72,24 @@ def _sweep(scale: Scale, seeds: int | None, *models: str, parameters: bool = Fal
     return rows
 
 
-def _table_5_1(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_5_1(scale: RecommenderScale, seeds: int | None) -> list[Row]:
     return _sweep(scale, seeds, *RBMS)
 
 
-def _figure_5_3(scale: Scale, seeds: int | None) -> list[Row]:
+def _figure_5_3(scale: RecommenderScale, seeds: int | None) -> list[Row]:
     return _sweep(scale, seeds, *PMFS)
 
 
-def _table_5_2(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_5_2(scale: RecommenderScale, seeds: int | None) -> list[Row]:
     biases = [Row((title, ""), ((Spec(name),),), {"valid": rmse}, errors) for title, (name, rmse) in BIASES.items()]
     return _figure_5_3(scale, seeds) + biases
 
 
-def _table_5_3(scale: Scale, seeds: int | None) -> list[Row]:
+def _table_5_3(scale: RecommenderScale, seeds: int | None) -> list[Row]:
     return _sweep(scale, seeds, *PARAMETERS, parameters=True)
 
 
-def _random_splits(scale: Scale, seeds: int | None) -> list[Row]:
+def _random_splits(scale: RecommenderScale, seeds: int | None) -> list[Row]:
     """Models of one size over several splits, whatever the thesis' size: 50 features, 100 hidden units, or none."""
     units = 100 if 100 in scale.hidden else 50
     models = {
@@ -106,7 +106,7 @@ def _random_splits(scale: Scale, seeds: int | None) -> list[Row]:
     ]
 
 
-def _rated_sets(millions: int, scale: Scale, seeds: int | None) -> list[Row]:
+def _rated_sets(millions: int, scale: RecommenderScale, seeds: int | None) -> list[Row]:
     """Figures 5.1 and 5.2: an RBM of part of the ratings, and CRBMs that condition on more and more of the others."""
     plain, ends = SHARES[millions]
     sets, size = scale.rated_sets[list(SHARES).index(millions)], scale.hidden[50]
@@ -134,7 +134,7 @@ def _bin_rows(thesis: dict[str, float], draws: tuple[tuple[Spec, ...], ...]) -> 
     return [*rows, Row(("all users",), draws, thesis, partial(in_bin, BINS, names))]
 
 
-def _by_frequency(models: tuple[tuple[str, int], ...], scale: Scale, seeds: int | None) -> list[Row]:
+def _by_frequency(models: tuple[tuple[str, int], ...], scale: RecommenderScale, seeds: int | None) -> list[Row]:
     """Figures 5.4 and 5.6 to 5.8: models of the thesis' sizes."""
     thesis = {_column(model, size).name: MODELS[model][1][size] for model, size in models}
     return _bin_rows(thesis, seeded(seeds, *(_sized(scale, model, size) for model, size in models)))
@@ -145,7 +145,7 @@ def _column(model: str, size: int) -> Column:
     return Column(name, name, 4)
 
 
-def _figure_5_5(scale: Scale, seeds: int | None) -> list[Row]:
+def _figure_5_5(scale: RecommenderScale, seeds: int | None) -> list[Row]:
     """Users without known ratings, in groups, each left out of one training."""
     biases = [Spec("item-bias", group=group) for group in range(scale.groups)]
     conditional = [Spec("cpmf", scale.features[100], group=group) for group in range(scale.groups)]

@@ -12,7 +12,7 @@ from jaxcf.cli.evaluate import summary
 from jaxcf.cli.queries import reading_of
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, BySweeps, ClosedForm, RatingModel, UsesRatedItems
 from jaxcf.data import reading, splits, synthetic
-from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Scale
+from jaxcf.data.ratings import Catalogue, Dataset, Pairs, RatingScale
 from jaxcf.data.reading import Reading
 from jaxcf.models import REGISTRY
 from jaxcf.recommender import Model
@@ -96,7 +96,7 @@ def _parameters(args: argparse.Namespace, record: RatingModel) -> Collection[str
     """Return the names of the model's parameters, which do not depend on the data."""
     chosen = {**record.recipes[args.recipe][1], **options.given(args, record.config)}
     two = np.arange(2)
-    return named_arrays(record.shapes(record.configure(Catalogue(two, two, Scale(1, 5, 1)), 0.0, chosen)))
+    return named_arrays(record.shapes(record.configure(Catalogue(two, two, RatingScale(1, 5, 1)), 0.0, chosen)))
 
 
 def _check_used(args: argparse.Namespace, record: RatingModel, fitting: BySweeps) -> None:

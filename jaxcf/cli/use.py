@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 
 from jaxcf.cli.queries import add_files, add_model, opened, queried, reading_of, say_number, say_unknown
 from jaxcf.data import reading
-from jaxcf.data.ratings import Scale
+from jaxcf.data.ratings import RatingScale
 from jaxcf.models import get
 from jaxfit.cli.command import Parser, output, print_json, required
 from jaxfit.recipe import named_arrays
@@ -65,7 +65,7 @@ def run_info(args: argparse.Namespace) -> None:
     if not info["finished"]:
         print("its training has not finished: go on with it by --resume")
     print(f"{data['users']:,} users, {data['items']:,} items, {data['training ratings']:,} training ratings")
-    print(f"ratings: {Scale(*data['scale'])}")
+    print(f"ratings: {RatingScale(*data['scale'])}")
     for name in ("config", "recipe"):
         for key, value in (info.get(name) or {}).items():
             print(f"{name} {key}: {value}")

@@ -10,7 +10,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 
-class Scale(NamedTuple):
+class RatingScale(NamedTuple):
     """The possible ratings: low, low + step, …, high, in stars; with step 0 any value from low to high."""
 
     low: float
@@ -73,7 +73,7 @@ class Catalogue:
 
     users: np.ndarray  # ids, ascending: int64 if all are integers of 64 bits, otherwise str
     items: np.ndarray
-    scale: Scale
+    scale: RatingScale
 
     @property
     def num_users(self) -> int:

@@ -10,7 +10,19 @@ import pyarrow.csv as pcsv
 
 from jaxcf.data import netflix, parsing
 from jaxcf.data.file_layout import Reading, format_of
-from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, pair_keys, relabel, take, union
+from jaxcf.data.ratings import (
+    EMPTY,
+    Catalogue,
+    Dataset,
+    Pairs,
+    Ratings,
+    RatingScale,
+    digest,
+    pair_keys,
+    relabel,
+    take,
+    union,
+)
 from jaxcf.data.values import indices, parse_scale, scale_of, stars_of, without_duplicates
 from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
@@ -49,7 +61,7 @@ class DatasetFiles(NamedTuple):
     notes: list[str]  # messages for the user
 
 
-def read(paths: Source | Sequence[Source], reading: Reading | None = None, scale: Scale | None = None) -> Table:
+def read(paths: Source | Sequence[Source], reading: Reading | None = None, scale: RatingScale | None = None) -> Table:
     """Read ratings from files, in their order.
 
     Args:
@@ -68,7 +80,7 @@ def read(paths: Source | Sequence[Source], reading: Reading | None = None, scale
 
 
 def read_either(
-    paths: Source | Sequence[Source], reading: Reading | None = None, scale: Scale | None = None
+    paths: Source | Sequence[Source], reading: Reading | None = None, scale: RatingScale | None = None
 ) -> Table | PairTable:
     """Read ratings as `read` does, or pairs as `read_pairs` does if the files have no ratings."""
     reading = reading or Reading()
@@ -166,7 +178,9 @@ def _pairs(columns: parsing.Columns, paths: Source | Sequence[Source]) -> PairTa
     return PairTable(Pairs(user, item), users, items)
 
 
-def _table(columns: parsing.Columns, paths: Source | Sequence[Source], reading: Reading, scale: Scale | None) -> Table:
+def _table(
+    columns: parsing.Columns, paths: Source | Sequence[Source], reading: Reading, scale: RatingScale | None
+) -> Table:
     """Convert columns to ratings; if a scale is given, ratings off it are errors."""
     names, file = columns.table.column_names, _as_list(paths)[0]
     if columns.table.num_rows == 0:

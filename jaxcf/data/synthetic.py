@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse
 
 from jaxcf.data import splits
-from jaxcf.data.ratings import Catalogue, Dataset, Ratings, Scale, Vectors, by_item, by_user, digest, join, take
+from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale, Vectors, by_item, by_user, digest, join, take
 
 CHUNK = 1 << 21  # pairs proposed at a time
 BLOCK = 1 << 15  # users or movies whose parameters are fitted at a time
@@ -119,10 +119,10 @@ def planted(
     train, validation, test_ratings = (join(*pieces) for pieces in parts)
     if scheme == "thesis":
         train, validation, test_ratings = splits.thesis(split_key, train)
-    scale = Scale(1.0, 5.0, 1.0)
+    scale = RatingScale(1.0, 5.0, 1.0)
     if not config.rounded:
         stars = join(train, validation, test_ratings).stars
-        scale = Scale(float(stars.min()), float(stars.max()), 0.0)
+        scale = RatingScale(float(stars.min()), float(stars.max()), 0.0)
     catalogue = Catalogue(np.arange(1, config.num_users + 1), np.arange(1, config.num_items + 1), scale)
     note = f"drawn from a planted PMF of {config.num_features} features, {config.num_users} users, "
     note += f"{config.num_items} movies" + (", rounded to whole stars" if config.rounded else "")
@@ -175,7 +175,7 @@ def chunks(key: jax.Array, truth: Truth) -> Iterator[tuple[Ratings, np.ndarray]]
         begin, number = end, number + 1
 
 
-def reference(truth: Truth, train: Ratings, held: Ratings, scale: Scale) -> Reference:
+def reference(truth: Truth, train: Ratings, held: Ratings, scale: RatingScale) -> Reference:
     """Evaluate predictions of held-out ratings by the true model, and by models with half of its parameters.
 
     The other half is the posterior mean given the known half and the training ratings, a ridge regression in

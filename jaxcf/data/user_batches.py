@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcf.data.ratings import Dataset, Pairs, Ratings, Scale, by_user, grouped, rated_sets
+from jaxcf.data.ratings import Dataset, Pairs, Ratings, RatingScale, by_user, grouped, rated_sets
 from jaxfit.bucketing import spread
 
 
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
     cd_steps: Array  # int32 scalar, T of CD-T
 
 
-def lists(ratings: Ratings, num_users: int, scale: Scale) -> Lists:
+def lists(ratings: Ratings, num_users: int, scale: RatingScale) -> Lists:
     """Return the ratings of each user, as levels, on the device."""
     offsets, item, stars = by_user(ratings, num_users)
     level = scale.level(stars).astype(np.int8 if scale.levels < 128 else np.int32)
@@ -66,7 +66,7 @@ def _padded(entries: NDArray[Any]) -> Array:
 def make_data(
     known: Ratings,
     num_users: int,
-    scale: Scale,
+    scale: RatingScale,
     *,
     wanted: Ratings | None = None,
     rated: tuple[Ratings | Pairs, ...] | None = None,

@@ -8,13 +8,13 @@ import pyarrow.compute as pc
 
 from jaxcf.data.file_layout import Reading, to_number
 from jaxcf.data.parsing import Columns
-from jaxcf.data.ratings import Ratings, Scale, pair_keys, take
+from jaxcf.data.ratings import Ratings, RatingScale, pair_keys, take
 from jaxfit.errors import UserError
 
 MAX_LEVELS = 1000  # a scale of more levels is taken as one without steps
 
 
-def parse_scale(text: str | None) -> Scale | None:
+def parse_scale(text: str | None) -> RatingScale | None:
     """Parse a scale given as LOW,HIGH,STEP, in stars; step 0 for any value in between; None if none is given."""
     if not text:
         return None
@@ -25,10 +25,10 @@ def parse_scale(text: str | None) -> Scale | None:
         low = high = step = steps = np.nan
     if not (low < high < np.inf and step >= 0 and abs(steps - round(steps)) < 1e-4):
         raise UserError(f"invalid scale {text!r}", "--scale", "give LOW,HIGH,STEP, for example 0.5,5,0.5")
-    return Scale(low, high, step)
+    return RatingScale(low, high, step)
 
 
-def scale_of(values: np.ndarray) -> Scale:
+def scale_of(values: np.ndarray) -> RatingScale:
     """Return the scale from the lowest to the highest of some ratings, with the largest step that fits all of them.
 
     Scales of up to ten stars have steps of at most one star, since not every level need occur.
@@ -38,14 +38,14 @@ def scale_of(values: np.ndarray) -> Scale:
         raise ValueError("a scale needs at least one rating")
     low, high = float(values[0]), float(values[-1])
     if low == high:
-        return Scale(low, high, 0.0)
+        return RatingScale(low, high, 0.0)
     units = np.round((values - low) * 1e4).astype(np.int64)  # of a ten-thousandth, the smallest step detected
     step = int(np.gcd.reduce(units))
     if high - low <= 10:
         step = int(np.gcd(step, 10_000)) if step > 10_000 else step
     if np.abs(units / 1e4 - (values - low)).max() > 1e-6 or units[-1] // step >= MAX_LEVELS:
-        return Scale(low, high, 0.0)
-    return Scale(low, high, step / 1e4)
+        return RatingScale(low, high, 0.0)
+    return RatingScale(low, high, step / 1e4)
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
@@ -82,7 +82,7 @@ def _ids(texts: pa.Array) -> np.ndarray:
     return np.array(texts.to_pylist(), np.str_)
 
 
-def stars_of(columns: Columns, scale: Scale | None) -> tuple[np.ndarray, np.ndarray]:
+def stars_of(columns: Columns, scale: RatingScale | None) -> tuple[np.ndarray, np.ndarray]:
     """Return ratings as float32, and the distinct ones, ascending.
 
     Raises UserError for a rating that is missing, not a finite number, or off the given scale.

@@ -14,7 +14,7 @@ from jaxcf.contract import Sweeps
 from jaxfit.errors import UserError
 
 
-class Fitted(NamedTuple):
+class SweepsOutcome(NamedTuple):
     """The result of a fit by sweeps."""
 
     params: Any  # after the sweep of lowest validation error, or the mean of later sweeps' (`Sweeps.mean_after`)
@@ -29,7 +29,7 @@ def fit(
     epochs: int,
     patience: int,
     journal: Callable[[dict[str, Any]], None] = lambda line: None,
-) -> Fitted:
+) -> SweepsOutcome:
     """Sweep until validation has not improved for `patience` sweeps, `epochs` times at most.
 
     journal is called after each sweep with its number, the objective after it, and the validation error.
@@ -55,7 +55,7 @@ def fit(
             best, score = mean, line["valid"]
         if waited >= patience:
             break
-    return Fitted(best, score, history)
+    return SweepsOutcome(best, score, history)
 
 
 @jax.jit

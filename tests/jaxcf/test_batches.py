@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from jaxcf.batches import padded_sets, padded_users, triples
-from jaxcf.data.ratings import EMPTY, Pairs, Ratings, Scale
+from jaxcf.data.ratings import EMPTY, Pairs, Ratings, RatingScale
 from jaxcf.models import crbm, pmf
 from jaxcf.models.cpmf import model as cpmf
 from jaxcf.models.rbm import model as rbm
 
-USERS, ITEMS, SCALE = 5, 7, Scale(1, 5, 1)
+USERS, ITEMS, SCALE = 5, 7, RatingScale(1, 5, 1)
 
 
 def ratings():

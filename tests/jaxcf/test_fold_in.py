@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from jaxcf import train
 from jaxcf.contract import FoldsIn, KnownUsers
 from jaxcf.data import reading, splits
-from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, take
+from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, RatingScale, digest, take
 from jaxcf.data.reading import Reading
 from jaxcf.models import bias, get, pairwise, pmf
 from jaxcf.models.cpmf import model as cpmf
@@ -18,7 +18,7 @@ from jaxcf.recommender import Model
 from jaxfit.errors import UserError
 
 USERS, ITEMS, D = 7, 12, 3
-SCALE = Scale(1, 5, 1)
+SCALE = RatingScale(1, 5, 1)
 PRIORS = pytest.mark.parametrize("prior", ["per-rating", "per-row"])
 
 

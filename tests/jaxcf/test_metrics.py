@@ -8,9 +8,9 @@ import pytest
 
 from jaxcf import metrics as evaluate
 from jaxcf import ranking
-from jaxcf.data.ratings import Ratings, Scale, by_user
+from jaxcf.data.ratings import Ratings, RatingScale, by_user
 
-STARS = Scale(1, 5, 1)
+STARS = RatingScale(1, 5, 1)
 
 
 def test_errors_equal_a_loop():

@@ -11,7 +11,7 @@ from jaxcf import train
 from jaxcf.contract import NO_PAIRS, KnownUsers, SimilarItems
 from jaxcf.data import splits
 from jaxcf.data import synthetic as planted
-from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Scale, digest, take
+from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, RatingScale, digest, take
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get, names, pmf
 from jaxfit import loop
@@ -148,7 +148,7 @@ def test_a_checkerboard_recommends_the_withheld_item(tmp_path):
     stars = np.where((user + item) % 2 == 0, 5, 1).astype(np.float32)
     held = (user == 3) & (item == 5)
     other = np.random.default_rng(0).random(len(user)) < 0.1
-    catalogue = Catalogue(np.arange(12), np.arange(10), Scale(1, 5, 1))
+    catalogue = Catalogue(np.arange(12), np.arange(10), RatingScale(1, 5, 1))
     ratings = Ratings(user[~held], item[~held], stars[~held])
     valid = Ratings(user[other], item[other], stars[other])
     board = Dataset("board", ratings, valid, None, catalogue, digest(ratings, valid, catalogue), "")
@@ -191,7 +191,7 @@ def test_a_second_training_compiles_no_step_again(kind, data, tmp_path):
 def test_unusable_data_are_refused(data, tmp_path):
     with pytest.raises(UserError, match="no validation ratings"):
         fitted("pmf", data._replace(valid=EMPTY), tmp_path / "a")
-    smooth = dataclasses.replace(data.catalogue, scale=Scale(1, 5, 0))
+    smooth = dataclasses.replace(data.catalogue, scale=RatingScale(1, 5, 0))
     with pytest.raises(UserError, match="needs a scale"):
         fitted("rbm", data._replace(catalogue=smooth), tmp_path / "b")
     between = data._replace(train=data.train._replace(stars=data.train.stars - 0.5))

@@ -14,7 +14,7 @@ from jaxcf.cli import main as cli
 from jaxcf.contract import PredictsExactly
 from jaxcf.data import reading
 from jaxcf.data import synthetic as planted
-from jaxcf.data.ratings import Pairs, Scale, relabel
+from jaxcf.data.ratings import Pairs, RatingScale, relabel
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get
 
@@ -71,7 +71,7 @@ def models(files, tmp_path_factory):
 
 
 def indexed(path, model):
-    table = reading.read([path], scale=Scale(1, 5, 1))
+    table = reading.read([path], scale=RatingScale(1, 5, 1))
     return relabel(table.ratings, table.catalogue, model.catalogue)
 
 

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from jaxcf.data import file_layout
-from jaxcf.data.ratings import Scale
+from jaxcf.data.ratings import RatingScale
 from jaxcf.data.reading import Reading, read, read_either, read_pairs
 from jaxfit.errors import UserError
 from rating_files import rows, write_file
@@ -32,7 +32,7 @@ def test_published_layouts_are_detected(tmp_path, name, gzipped):
     assert rows(table) == ROWS
     assert table.catalogue.users.tolist() == [3, 7, 12]
     assert table.catalogue.items.tolist() == [2, 5, 10]
-    assert table.catalogue.scale == Scale(1, 5, 1)
+    assert table.catalogue.scale == RatingScale(1, 5, 1)
     assert table.notes == []
 
 

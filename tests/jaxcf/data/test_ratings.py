@@ -10,7 +10,7 @@ from jaxcf.data.ratings import (
     Catalogue,
     Pairs,
     Ratings,
-    Scale,
+    RatingScale,
     by_item,
     by_user,
     digest,
@@ -23,7 +23,7 @@ from jaxcf.data.ratings import (
     union,
 )
 
-STARS = Scale(1, 5, 1)
+STARS = RatingScale(1, 5, 1)
 
 
 def random_ratings(seed, rows=200, users=17, items=9):
@@ -102,9 +102,9 @@ def test_relabel_gives_minus_one_to_unknown_ids():
     ("scale", "good", "bad"),
     [
         (STARS, [1, 2, 5], [0, 6, 1.5, np.nan]),
-        (Scale(0.5, 5, 0.5), [0.5, 3, 4.5], [0, 5.5, 0.75]),
-        (Scale(0, 1, 0.1), np.float32([0.1, 0.3, 0.7, 1]), [0.15]),
-        (Scale(-10, 10, 0), [-10, 3.14159], [-10.1, 11]),
+        (RatingScale(0.5, 5, 0.5), [0.5, 3, 4.5], [0, 5.5, 0.75]),
+        (RatingScale(0, 1, 0.1), np.float32([0.1, 0.3, 0.7, 1]), [0.15]),
+        (RatingScale(-10, 10, 0), [-10, 3.14159], [-10.1, 11]),
     ],
 )
 def test_scale_contains_its_levels_only(scale, good, bad):
@@ -131,6 +131,7 @@ def test_digest_depends_on_ratings_catalogue_and_scale():
     train, valid = random_ratings(4), random_ratings(5)
     same = digest(train, valid, catalogue)
     assert same == digest(train._replace(time=None), valid, catalogue)
-    assert len({same, digest(valid, train, catalogue),
-                digest(train, valid, Catalogue(np.arange(1, 18), np.arange(9), STARS)),
-                digest(train, valid, Catalogue(np.arange(17), np.arange(9), Scale(0.5, 5, 0.5)))}) == 4  # fmt: skip
+    other_users = Catalogue(np.arange(1, 18), np.arange(9), STARS)
+    other_scale = Catalogue(np.arange(17), np.arange(9), RatingScale(0.5, 5, 0.5))
+    others = digest(valid, train, catalogue), digest(train, valid, other_users), digest(train, valid, other_scale)
+    assert len({same, *others}) == 4

@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from jaxcf.data.ratings import Catalogue, Ratings, Scale
+from jaxcf.data.ratings import Catalogue, Ratings, RatingScale
 from jaxcf.data.reading import Reading, read, read_dataset, read_either, read_pairs, write
 from jaxfit.errors import UserError
 from rating_files import write_file
@@ -176,7 +176,7 @@ def test_files_of_a_dataset_share_a_catalogue(tmp_path):
     data, rated, notes = read_dataset(train, valid, test)
     assert data.catalogue.users.tolist() == ["5", "9", "a"]
     assert data.catalogue.items.tolist() == [1, 2, 7]
-    assert data.catalogue.scale == Scale(2, 5, 1)  # test ratings decide nothing
+    assert data.catalogue.scale == RatingScale(2, 5, 1)  # test ratings decide nothing
     assert data.test.user.tolist() == [2, 0]
     assert data.test.item.tolist() == [2, 0]
     assert rated is None
@@ -195,7 +195,7 @@ def test_files_of_a_dataset_share_a_catalogue(tmp_path):
 @pytest.mark.parametrize("users", [np.array([3, 500]), np.array(["a,b", 'c"d'])])
 @pytest.mark.parametrize("timed", [True, False])
 def test_written_ratings_equal_those_read(tmp_path, users, timed):
-    catalogue = Catalogue(users, np.array([7, 9, 2**62]), Scale(0.5, 5, 0.5))
+    catalogue = Catalogue(users, np.array([7, 9, 2**62]), RatingScale(0.5, 5, 0.5))
     time = np.array([5, -6, 2**40]) if timed else None
     stars = np.array([0.5, 5, 3.5], np.float32)
     ratings = Ratings(np.array([1, 0, 1], np.int32), np.array([0, 1, 2], np.int32), stars, time)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxcf.data import splits
-from jaxcf.data.ratings import Catalogue, Dataset, Ratings, Scale, take
+from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale, take
 from jaxcf.data.reading import read
 from jaxfit.errors import UserError
 
@@ -129,7 +129,7 @@ def test_groups_are_of_nearly_equal_size():
 
 
 def test_carve_splits_validation_off_training(ratings):
-    catalogue = Catalogue(np.arange(41), np.arange(50), Scale(0, 820, 1))
+    catalogue = Catalogue(np.arange(41), np.arange(50), RatingScale(0, 820, 1))
     data = Dataset("d", ratings, take(ratings, np.zeros(820, bool)), None, catalogue, "", "")
     carved = splits.carve(KEY, data)
     assert_partition(ratings, [carved.train, carved.valid])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxcf.data.ratings import Scale
+from jaxcf.data.ratings import RatingScale
 from jaxcf.data.reading import Reading, read
 from jaxcf.data.values import parse_scale, scale_of
 from jaxfit.errors import UserError
@@ -56,9 +56,9 @@ def test_scale_is_detected(values, scale):
 
 def test_given_scale_replaces_the_detected_one(tmp_path):
     path = write_file(tmp_path, "r.csv", "1,1,2\n1,2,4\n")
-    assert read(path).catalogue.scale == Scale(2, 4, 1)
-    assert read(path, Reading(scale="0.5,5,0.5")).catalogue.scale == Scale(0.5, 5, 0.5)
-    assert read(path, scale=Scale(0, 10, 0)).catalogue.scale == Scale(0, 10, 0)
+    assert read(path).catalogue.scale == RatingScale(2, 4, 1)
+    assert read(path, Reading(scale="0.5,5,0.5")).catalogue.scale == RatingScale(0.5, 5, 0.5)
+    assert read(path, scale=RatingScale(0, 10, 0)).catalogue.scale == RatingScale(0, 10, 0)
     with pytest.raises(UserError, match=r"rating 4 is off the scale of 1 to 3 in steps of 1 \(.*r.csv, line 2\)"):
         read(path, Reading(scale="1,3,1"))
     for bad in ("1,5", "5,1,1", "1,5,3", "1,x,1", "1,5,-1", "1,inf,1", "nan,1,1"):
@@ -78,5 +78,5 @@ def test_duplicates_are_resolved_as_chosen(tmp_path, choice, expected):
     body = "4,2,3,9\n9,1,1,5\n9,2,4,1\n4,2,4,7\n4,2,5,8\n4,3,2,6\n9,2,1,2\n9,2,1,3\n"
     table = read(write_file(tmp_path, "r.csv", body), Reading(duplicates=choice))
     assert rows(table) == expected
-    assert table.catalogue.scale == Scale(1, 5, 1)
+    assert table.catalogue.scale == RatingScale(1, 5, 1)
     assert "4 repeated ratings of an item by the same user" in table.notes[0]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxcf.data import user_batches as vectors
-from jaxcf.data.ratings import EMPTY, Pairs, Ratings, Scale
+from jaxcf.data.ratings import EMPTY, Pairs, Ratings, RatingScale
 from jaxcf.models import crbm
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.chains import gradient
@@ -19,7 +19,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.tables import Gathered, Weights, add
 
 I, K, H = 5, 3, 2
-SCALE = Scale(1, 3, 1)
+SCALE = RatingScale(1, 3, 1)
 CONFIG = crbm.Config(num_items=I, num_values=K, num_hidden=H)
 KNOWN = [([0, 3], [2, 0]), ([1, 2, 4], [1, 1, 2]), ([], [])]
 RATED = [[0, 3, 4], [1, 2, 4], [2]]  # which items each user rated, with ratings known or not

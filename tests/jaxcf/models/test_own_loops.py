@@ -8,13 +8,13 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from jaxcf.data import user_batches as vectors
-from jaxcf.data.ratings import Pairs, Ratings, Scale
+from jaxcf.data.ratings import Pairs, Ratings, RatingScale
 from jaxcf.models import crbm, pmf
 from jaxcf.models.cpmf import model as cpmf
 from jaxcf.models.rbm import model as rbm
 from jaxfit.devices import sharding
 
-USERS, ITEMS, SCALE = 16, 12, Scale(1, 5, 1)
+USERS, ITEMS, SCALE = 16, 12, RatingScale(1, 5, 1)
 
 
 def ratings():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxcf.data import user_batches as vectors
-from jaxcf.data.ratings import Ratings, Scale
+from jaxcf.data.ratings import Ratings, RatingScale
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.chains import chains, gradient, hidden_bias, open_tables
 from jaxcf.models.rbm.config import expected_stars
@@ -20,7 +20,7 @@ from jaxfit.loop import differentiate
 from jaxfit.tables import Weights, add
 
 I, K, H = 6, 3, 2
-SCALE = Scale(1, 3, 1)
+SCALE = RatingScale(1, 3, 1)
 CONFIG = rbm.Config(num_items=I, num_values=K, num_hidden=H)
 CENTERED = replace(CONFIG, center=0.5)
 CENTERS = pytest.mark.parametrize("config", [CONFIG, CENTERED], ids=["thesis", "centered"])

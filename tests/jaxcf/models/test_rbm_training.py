@@ -11,7 +11,7 @@ from jaxcf import train
 from jaxcf.contract import NO_PAIRS
 from jaxcf.data import synthetic as planted
 from jaxcf.data import user_batches as vectors
-from jaxcf.data.ratings import Pairs, Ratings, Scale
+from jaxcf.data.ratings import Pairs, Ratings, RatingScale
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get
 from jaxcf.models.rbm import model as rbm
@@ -110,7 +110,7 @@ def tastes():
 
 
 def test_training_recovers_planted_tastes(tastes):
-    scale = Scale(1, 3, 1)
+    scale = RatingScale(1, 3, 1)
     (known, held), good = tastes
     config = rbm.Config(num_items=24, num_values=3, num_hidden=4, cd_steps=(1, 3))
     train, valid = (vectors.make_data(known, 200, scale, wanted=w) for w in (None, held))

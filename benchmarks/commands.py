@@ -136,7 +136,6 @@ def _print_table(result: dict[str, Any]) -> None:
         print(f"{question}: {markdown.answer_text(answer)}")
 
 
-@full_precision()
 def speed(args: argparse.Namespace) -> None:
     """`speed`: measure how fast models train."""
     result = speeds.run(args.names or speeds.usual(), args.peers, args.out)

@@ -11,6 +11,7 @@ from benchmarks.core import record
 from benchmarks.core.store import Store
 from benchmarks.core.timing import cold_compilation
 from benchmarks.speed import hlbl, lbl, netflix, recommenders, throughput
+from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError, suggestion
 
 # measured against other programs, if asked to; and against bare loops, or each other
@@ -34,6 +35,7 @@ def usual() -> list[str]:
     return [name for name in names() if name not in LONG]
 
 
+@full_precision()
 def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
     """Measure, and record in `speed.json`; what was recorded of others before stays."""
     for name in chosen:

@@ -39,7 +39,7 @@ def test_sums_of_predicted_vectors_equal_a_loop():
 def test_sums_of_predicted_vectors_compile_once_for_texts_of_about_the_same_length():
     config, params = make_params()
     compiled = predicted_sums._cache_size()
-    for seed, events in enumerate((2410, 2450, 2499)):
+    for seed, events in enumerate((2450, 2470, 2499)):
         ids = np.random.default_rng(seed).integers(0, V, events).astype(np.int32)
         predicted_sums(params.R, params.C, pad(ids, C, 0), config)
     assert predicted_sums._cache_size() <= compiled + 1

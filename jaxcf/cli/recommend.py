@@ -126,7 +126,7 @@ def _print(found: list[Answer], titles: dict[str, str] | None, before: str = "")
 def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
     """Read titles of items by their ids; None without a file; report it if none is of an item of the model.
 
-    A line is id and title, maybe more, separated by what ends the first line's id: ::, tab, comma, ; or |. The file is
+    A line is id and title, possibly more, separated by what ends the first line's id: ::, tab, comma, ; or |. The file is
     in UTF-8 or Latin-1, gzipped or not.
 
     Raises:

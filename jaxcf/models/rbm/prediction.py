@@ -67,7 +67,7 @@ def predict(
     Args:
         params: of the RBM, or of the conditional one, which also takes the rated items of `data`.
         data: what is known of users, in training or not.
-        user: their places in `data`, -1 for a user of whom nothing is known.
+        user: their places in `data`, -1 for a user without known ratings.
         item: -1 for one that is not in training.
         config: the model's Config.
         exact: by Eq. 5.9, in place of mean field.

@@ -4,9 +4,11 @@ Workers, and processes that tests start, share the persistent compilation cache 
 programs, too, which many test files compile.
 """
 
+import contextlib
+import ctypes
 import gc
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,7 @@ compilation_cache.enable()  # by the environment, before JAX reads it
 
 import jax  # noqa: E402
 
-MOST_BYTES = 1 << 29  # that a worker may grow by before it drops what it has compiled
-_least_bytes = 0
+MOST_BYTES = 1 << 30  # of a worker, at the end of a test file
 
 jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -32,31 +33,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _compiler(request: pytest.FixtureRequest) -> Iterator[None]:
+def _compiler(request: pytest.FixtureRequest) -> None:
     """Compile as users do for whole models and commands, and quickly for all other tests.
 
     LLVM's optimisations take a third of the time of these, whose programs run for milliseconds.
     """
-    whole = {"benchmarks", "conformance", "docs", "end_to_end"} & set(request.path.parts)
-    jax.config.update("jax_disable_most_optimizations", not whole)
-    os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "0" if whole else "1"  # for processes that tests start
-    yield
-    _release_memory()
+    quick = not {"conformance", "docs", "end_to_end"} & set(request.path.parts)
+    switch = "1" if quick else "0"
+    if os.environ.get("JAX_DISABLE_MOST_OPTIMIZATIONS") != switch or _resident_bytes() > MOST_BYTES:
+        _drop_compiled()
+        jax.config.update("jax_disable_most_optimizations", quick)
+        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = switch  # for processes that tests start
 
 
-@pytest.fixture(autouse=True)
-def _memory() -> Iterator[None]:
-    """Keep a worker, which holds all that it has compiled, from growing without bounds."""
-    yield
-    if _resident_bytes() > _least_bytes + MOST_BYTES:
-        _release_memory()
-
-
-def _release_memory() -> None:
-    global _least_bytes
+def _drop_compiled() -> None:
+    """Drop compiled programs, and give their memory back to the system: else a worker grows to several GB."""
     jax.clear_caches()
     gc.collect()
-    _least_bytes = _resident_bytes()
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # not the GNU C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _resident_bytes() -> int:

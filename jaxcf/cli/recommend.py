@@ -126,8 +126,8 @@ def _print(found: list[Answer], titles: dict[str, str] | None, before: str = "")
 def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
     """Read titles of items by their ids; None without a file; report it if none is of an item of the model.
 
-    A line is id and title, possibly more, separated by what ends the first line's id: ::, tab, comma, ; or |. The file is
-    in UTF-8 or Latin-1, gzipped or not.
+    A line has an id, a title and possibly more, separated by what ends the first line's id: ::, tab, comma, ; or |.
+    The file is in UTF-8 or Latin-1, gzipped or not.
 
     Raises:
         UserError: as `jaxcf.data.file_layout.opened`; no such line is the first.

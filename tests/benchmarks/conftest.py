@@ -1,7 +1,6 @@
 """Where tests of benchmarks run the command, and keep models and records."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,10 +19,8 @@ class Place:
 
     def start(self, *arguments: str, **options) -> subprocess.Popen:
         words = [sys.executable, "-m", "benchmarks", *arguments]
-        # of programs this small nearly all time goes into compiling them
-        env = os.environ | {"XLA_FLAGS": "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(words, cwd=ROOT, env=env, text=True, **pipes, **options)
+        return subprocess.Popen(words, cwd=ROOT, text=True, **pipes, **options)
 
     def run(self, *arguments: str, status: int = 0, seconds: float = 300) -> tuple[str, str]:
         process = self.start(*arguments)

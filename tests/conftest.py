@@ -34,9 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiler(request: pytest.FixtureRequest) -> None:
-    """Compile as users do for whole models and commands, and quickly for all other tests.
+    """Compile as users do in tests of conformance, of the documentation and from end to end; quickly in all others.
 
-    LLVM's optimisations take a third of the time of these, whose programs run for milliseconds.
+    LLVM's optimisations take a third of the time of the others, whose programs run for milliseconds.
     """
     quick = not {"conformance", "docs", "end_to_end"} & set(request.path.parts)
     switch = "1" if quick else "0"

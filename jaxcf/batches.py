@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcf.data.ratings import Pairs, Ratings, RatingScale, by_user, rated_sets
+from jaxcf.data.ratings import Pairs, Ratings, RatingScale, by_user, centred, rated_sets
 
 
 class Triples(NamedTuple):
@@ -45,8 +45,8 @@ def triples(ratings: Ratings, mean: float) -> Triples:
         ratings: of any integer and float types.
         mean: `pmf.Config.mean`, in stars.
     """
-    stars = np.asarray(ratings.stars, np.float32) - np.float32(mean)
-    return Triples(np.asarray(ratings.user, np.int32), np.asarray(ratings.item, np.int32), stars)
+    user, item, stars = centred(ratings, mean)[:3]
+    return Triples(np.asarray(user, np.int32), np.asarray(item, np.int32), stars)
 
 
 def padded_users(

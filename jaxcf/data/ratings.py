@@ -115,6 +115,11 @@ def take(ratings: Ratings, which: np.ndarray) -> Ratings:
     return Ratings(ratings.user[which], ratings.item[which], ratings.stars[which], time)
 
 
+def centred(ratings: Ratings, mean: float) -> Ratings:
+    """Return the ratings with a number of stars subtracted from each."""
+    return ratings._replace(stars=np.asarray(ratings.stars, np.float32) - np.float32(mean))
+
+
 def join(*parts: Ratings) -> Ratings:
     """Concatenate ratings, with times if all parts have them."""
     filled = [part for part in parts if len(part.user)] or [EMPTY]

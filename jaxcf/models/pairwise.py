@@ -1,6 +1,7 @@
 """What models share whose prediction for a user and an item depends on that pair alone."""
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -15,15 +16,18 @@ INDICES_AT_ONCE = 1 << 22
 
 
 @functools.partial(jax.jit, static_argnames=("predict", "config"))
-def _predict(predict: Any, params: Any, user: jax.Array, item: jax.Array, config: Any) -> jax.Array:
-    return predict(params, user, item, config)
+def _predict(predict: Any, params: Any, user: jax.Array, item: jax.Array, mean: jax.Array, config: Any) -> jax.Array:
+    return predict(params, user, item, replace(config, mean=mean))
 
 
 def by_pairs(predict: Any, params: Any, config: Any) -> Predictor:
     """Return the predictor of a model's `predict(params, user, item, config)`.
 
-    Models of equal configurations share a compiled program. Pairs go in blocks whose sizes are powers of two.
+    Models whose configurations differ in the mean alone share a compiled program. Pairs go in blocks whose sizes are
+    powers of two.
     """
+
+    mean, any_mean = jnp.float32(config.mean), replace(config, mean=0.0)
 
     def predictor(user: np.ndarray, item: np.ndarray) -> NDArray[np.float32]:
         number = len(user)
@@ -32,7 +36,7 @@ def by_pairs(predict: Any, params: Any, config: Any) -> Predictor:
             np.pad(np.asarray(ids, np.int32), (0, -number % size), constant_values=-1).reshape(-1, size)
             for ids in (user, item)
         ]
-        stars = [_predict(predict, params, *block, config) for block in zip(*blocks, strict=True)]
+        stars = [_predict(predict, params, *block, mean, any_mean) for block in zip(*blocks, strict=True)]
         return np.concatenate([*stars, np.zeros(0, np.float32)])[:number]
 
     return predictor

@@ -27,7 +27,7 @@ from jaxcf.contract import (
     TakesNewItems,
     TrainingSetup,
 )
-from jaxcf.data.ratings import Dataset, Pairs, Ratings
+from jaxcf.data.ratings import Dataset, Pairs, Ratings, centred
 from jaxcf.models.pairwise import by_pairs, rows_or_zeros, zero_unrated
 from jaxcf.solvers import als
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
@@ -67,14 +67,14 @@ class Batch(NamedTuple):
     stars: Array
 
 
-def make_data(ratings: Ratings) -> Array:
+def make_data(ratings: Ratings, config: Config) -> Array:
     """Put the ratings on the device, interleaved, as files are often in the order of users.
 
-    Returns int32[N, 3]: user, item and the bits of the stars, mean not subtracted; so a rating is read in one piece.
+    Returns int32[N, 3]: user, item and the bits of the stars, mean subtracted; so a rating is read in one piece.
     """
-    stars = np.ascontiguousarray(ratings.stars, np.float32).view(np.int32)
+    user, item, stars = centred(ratings, config.mean)[:3]
     triples = np.empty((len(stars), 3), np.int32)
-    for place, column in enumerate((ratings.user, ratings.item, stars)):
+    for place, column in enumerate((user, item, stars.view(np.int32))):
         triples[:, place] = interleaved(column)
     return jnp.asarray(triples)
 
@@ -167,7 +167,7 @@ def gather(data: Array, index: Array, capacity: int, config: Config) -> Batch:
     """Gather the ratings `index` int32[B]."""
     triples = data.at[index].get(mode="clip")
     stars = jax.lax.bitcast_convert_type(triples[:, 2], jnp.float32)
-    return Batch(triples[:, 0], triples[:, 1], stars - config.mean)
+    return Batch(triples[:, 0], triples[:, 1], stars)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
@@ -176,7 +176,8 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def program(config: Config) -> Program:
-    """The model as the engine sees it, over the ratings of `make_data`."""
+    """The model as the engine sees it, over the ratings of `make_data`; data of any mean share what is compiled."""
+    config = replace(config, mean=0.0)
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,
@@ -200,7 +201,7 @@ def starting_params(key: Array, data: Dataset, config: Config) -> Params:
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """Set up what the engine trains."""
-    train, valid = make_data(data.train), make_data(data.valid)
+    train, valid = make_data(data.train, config), make_data(data.valid, config)
     return TrainingSetup(program(config), starting_params(key, data, config), train, valid)
 
 

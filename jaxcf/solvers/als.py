@@ -8,6 +8,7 @@ a sweep goes through all chunks in one compiled loop, whose memory does not grow
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +18,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxcf.contract import Sweeps
-from jaxcf.data.ratings import Ratings, Vectors, by_item, by_user
+from jaxcf.data.ratings import Ratings, Vectors, by_item, by_user, centred
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays, per_parameter
 
@@ -37,17 +38,18 @@ class Side(NamedTuple):
     row: Array  # int32[chunks, rows], the users of a chunk, past the end for padding
     owner: Array  # int32[chunks, tiles], the place in `row` that a tile belongs to
     other: Array  # int32[chunks, tiles, TILE], the items rated, past the end for padding
-    stars: Array  # float32[chunks, tiles, TILE]
+    stars: Array  # float32[chunks, tiles, TILE], mean subtracted
 
 
 def make_data(ratings: Ratings, config: Config) -> tuple[Side, Side]:
     """Put the ratings on the device, user by user, and item by item."""
+    ratings = centred(ratings, config.mean)
     of_users = make_side(by_user(ratings, config.num_users), config.num_items)
     return of_users, make_side(by_item(ratings, config.num_items), config.num_users)
 
 
 def make_side(vectors: Vectors, num_others: int) -> Side:
-    """Cut each row's ratings into tiles, and the rows into chunks; rows without ratings are in none."""
+    """Cut each row's ratings, mean subtracted, into tiles, and the rows into chunks; rows without any are in none."""
     offsets, other, stars = vectors
     length = np.diff(offsets)
     rows = np.flatnonzero(length)
@@ -99,7 +101,7 @@ def solve(
     def chunk(tables: tuple[Array, Array], part: Side) -> tuple[tuple[Array, Array], None]:
         vectors = others.at[part.other].get(mode="fill", fill_value=0)
         real = (part.other < others.shape[0]).astype(vectors.dtype)[..., None]
-        target = part.stars - config.mean
+        target = part.stars
         if config.biases:
             target = target - biases.at[part.other].get(mode="fill", fill_value=0)
         ones = [real] if config.biases else []
@@ -130,6 +132,7 @@ def sweep(params: Any, data: tuple[Side, Side], config: Config, decay: Mapping[s
     """
     U, V, b, c = strengths(params, config, decay)
     of_users, of_items = data
+    config = replace(config, mean=0.0)  # data of any mean share what is compiled
     users, user_biases = solve(of_users, params.V, params.c, U, b, config.num_users, config)
     items, item_biases = solve(of_items, users, user_biases, V, c, config.num_items, config)
     return params._replace(U=users, V=items, b=user_biases, c=item_biases)
@@ -168,8 +171,8 @@ def fold_in_users(
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new users 0 … number - 1, all else as it was trained."""
     U, _, b, _ = strengths(params, config, decay, FOLD_IN_DECAY)
-    side = make_side(by_user(ratings, number), config.num_items)
-    return solve(side, params.V, params.c, U, b, number, config)
+    side = make_side(by_user(centred(ratings, config.mean), number), config.num_items)
+    return solve(side, params.V, params.c, U, b, number, replace(config, mean=0.0))
 
 
 def fold_in_items(
@@ -177,8 +180,8 @@ def fold_in_items(
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new items: `fold_in_users` with users and items exchanged."""
     _, V, _, c = strengths(params, config, decay, FOLD_IN_DECAY)
-    side = make_side(by_item(ratings, number), config.num_users)
-    return solve(side, params.U, params.b, V, c, number, config)
+    side = make_side(by_item(centred(ratings, config.mean), number), config.num_users)
+    return solve(side, params.U, params.b, V, c, number, replace(config, mean=0.0))
 
 
 def objective(params: Any, ratings: Ratings, config: Config, decay: Mapping[str, float]) -> float:

@@ -27,7 +27,7 @@ from jaxcf.contract import (
     TrainingSetup,
     UsesRatedItems,
 )
-from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_user, rated_sets, take
+from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_user, centred, rated_sets, take
 from jaxcf.models import pmf
 from jaxcf.models.cpmf.visit import visit
 from jaxcf.models.pairwise import zero_unrated
@@ -70,7 +70,7 @@ class Data(NamedTuple):
 
     offsets: Array  # int32[users + 1]: user i has ratings offsets[i] … offsets[i+1]-1
     item: Array  # int32[N]
-    stars: Array  # float32[N]
+    stars: Array  # float32[N], mean subtracted
     rated: Rated
 
 
@@ -99,7 +99,7 @@ def make_data(ratings: Ratings, rated: Rated, config: Config) -> Data:
     Blocks are cut from that order: in the order of files, which is often that of time, they would be less alike.
     """
     order = np.asarray(permutation(jax.random.key(0), len(ratings.user)))
-    offsets, item, stars = by_user(take(ratings, order), config.num_users)
+    offsets, item, stars = by_user(take(centred(ratings, config.mean), order), config.num_users)
     at, ids = jnp.asarray(offsets, jnp.int32), jnp.asarray(item, jnp.int32)
     return Data(at, ids, jnp.asarray(stars, jnp.float32), rated)
 
@@ -123,7 +123,7 @@ def gather(data: Data, index: Array, capacity: tuple[int, int], config: Config) 
     """Gather the users `index` int32[B]; capacity: of their ratings, and of their rated sets."""
     owner, at, real = spread(data.offsets, index, capacity[0])
     item = jnp.where(real, data.item.at[at].get(mode="fill"), config.num_items)
-    stars = jnp.where(real, data.stars.at[at].get(mode="fill") - config.mean, 0.0)
+    stars = jnp.where(real, data.stars.at[at].get(mode="fill"), 0.0)
     whose, at, real = spread(data.rated.offsets, index, capacity[1])
     rated = jnp.where(real, data.rated.item.at[at].get(mode="fill"), config.num_items)
     size = data.rated.offsets[index + 1] - data.rated.offsets[index]
@@ -246,6 +246,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 def program(config: Config) -> Program:
     """Return the model as the engine sees it, over `Data`: an example is a user, with all of its ratings."""
+    config = replace(config, mean=0.0)  # data of any mean share what is compiled
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,

@@ -23,7 +23,7 @@ def visit(weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: A
     block may be short, and blocks are in the order of the data. Work is linear in the user's ratings and rated set;
     nothing is padded to the largest.
     """
-    block, mean, biases = config.block, config.mean, config.biases
+    block, biases = config.block, config.biases
     Y, V, W, b, c = (w.value for w in weights)
     scale = type(weights)._make(w.scale for w in weights)
     no_item = V.shape[0]
@@ -49,7 +49,7 @@ def visit(weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: A
         real, at = (place < count).astype(W.dtype), begin + place
         item = jnp.where(place < count, data.item.at[at].get(mode="clip"), no_item)
         v, u, number = scale.V * V.at[item].get(mode="clip"), y + condition, jnp.sum(real)
-        error = data.stars.at[at].get(mode="clip") - mean - v @ u
+        error = data.stars.at[at].get(mode="clip") - v @ u
         if biases:
             offset = scale.c * c.at[item].get(mode="clip")
             error = real * (error - bias - offset)

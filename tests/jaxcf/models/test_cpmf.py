@@ -143,7 +143,7 @@ def test_without_rated_items_it_equals_pmf():
     ends = []
     for model, start, device in (
         (cpmf, params, cpmf.make_data(data, nobody, config)),
-        (pmf, plain, pmf.make_data(data)),
+        (pmf, plain, pmf.make_data(data, config)),
     ):
         recipe = replace(SGD, batch_size=model.program(config).size(device))
         ends.append(fit.fit(model.program(config), start, device, device, recipe=recipe, key=jax.random.key(3)).params)
@@ -182,7 +182,7 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
             block = slice(at, min(at + 2, offsets[i + 1]))
             items, stars = np.asarray(data.item[block]), np.asarray(data.stars[block], np.float64)
             u, v, number = Y[i] + W[who[i]].mean(axis=0), V[items].copy(), len(items)
-            error = stars - MEAN - v @ u - (b[i] + c[items] if biases else 0)
+            error = stars - v @ u - (b[i] + c[items] if biases else 0)
             pull = error @ v
             Y[i] += RATES.Y * (pull - DECAYS.Y * number * Y[i])
             V[items] += RATES.V * (np.outer(error, u) - DECAYS.V * v)

@@ -25,7 +25,7 @@ def ratings():
 
 def of_pmf():
     config = pmf.Config(USERS, ITEMS, num_features=3, mean=3.0)
-    return pmf, config, pmf.init(jax.random.key(0), config), pmf.make_data(ratings()), 0
+    return pmf, config, pmf.init(jax.random.key(0), config), pmf.make_data(ratings(), config), 0
 
 
 def of_cpmf():

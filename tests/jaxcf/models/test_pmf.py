@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxcf.data.ratings import Ratings
-from jaxcf.models import pmf
+from jaxcf.models import pairwise, pmf
 from jaxfit import fit, state
 from jaxfit.loop import make_run
 from jaxfit.recipe import Recipe, transform
@@ -53,7 +53,7 @@ def loop(params, data, config, decays):
 
 def one_step(config, params, data, recipe):
     """The parameters after one step over all the data as one minibatch."""
-    program, device = pmf.program(config), pmf.make_data(data)
+    program, device = pmf.program(config), pmf.make_data(data, config)
     began = state.start(params, program, transform(recipe.optimizer), device)
     run = make_run(program, transform(recipe.optimizer), recipe.batch_size, 0, mean=False)
     rates = state.Rates(
@@ -112,7 +112,7 @@ def test_gradients_of_a_repeated_user_add_up():
 def test_batch_loss_is_the_sum_of_the_specification():
     config, params = make()
     data = ratings()
-    batch = pmf.program(config).batch(pmf.make_data(data), jnp.arange(40, dtype=jnp.int32), 0, config)
+    batch = pmf.program(config).batch(pmf.make_data(data, config), jnp.arange(40, dtype=jnp.int32), 0, config)
     np.testing.assert_allclose(batch.stars, data.stars - 3.5)
     weight = jnp.linspace(0.0, 2.0, 40)
     each = jax.vmap(functools.partial(pmf.loss, config=config), (None, 0))(params, batch)
@@ -130,7 +130,7 @@ def test_minibatches_of_the_thesis_recipe_match_updates_one_by_one():
     ends = []
     for size in (recipe.batch_size, 1):
         one_pass = Recipe(**{**vars(recipe), "epochs": 3, "batch_size": size})
-        start, device = pmf.init(jax.random.key(0), config), pmf.make_data(data)
+        start, device = pmf.init(jax.random.key(0), config), pmf.make_data(data, config)
         same_order = dataclasses.replace(pmf.program(config), group_size=1)
         fitted = fit.fit(same_order, start, device, device, recipe=one_pass, key=jax.random.key(1))
         ends.append(np.asarray(pmf.predict(fitted.params, data.user, data.item, config)))
@@ -143,12 +143,22 @@ def test_minibatches_of_the_thesis_recipe_match_updates_one_by_one():
 def test_interleaving_keeps_all_ratings_and_separates_those_of_a_user(number):
     users = np.repeat(np.arange(1000, dtype=np.int32), 1 + number // 200)[:number]  # user after user, as in a file
     data = Ratings(users, np.arange(number, dtype=np.int32), np.arange(number, dtype=np.float32))
-    triples = np.asarray(pmf.make_data(data))
+    triples = np.asarray(pmf.make_data(data, pmf.Config(1000, number)))
     plain = np.stack([data.user, data.item, data.stars.view(np.int32)], axis=1)
     np.testing.assert_array_equal(triples[np.argsort(triples[:, 1])], plain)
     for begin in range(0, number, pmf.GROUP_SIZE):
         group = triples[begin : begin + pmf.GROUP_SIZE, 0]
         assert len(np.unique(group)) >= len(group) - 1  # one, where stretches are not quite equal
+
+
+def test_data_of_other_means_share_what_is_compiled():
+    config, params = make()
+    other = dataclasses.replace(config, mean=2.0)
+    assert pmf.program(config) == pmf.program(other)
+    before = pairwise._predict._cache_size()
+    ends = [pmf.predictor(params, each, None)(*ratings()[:2]) for each in (config, other)]
+    np.testing.assert_allclose(ends[0] - ends[1], 1.5, rtol=1e-6)
+    assert pairwise._predict._cache_size() <= before + 1
 
 
 def test_unknown_ids_are_predicted_from_the_rest():

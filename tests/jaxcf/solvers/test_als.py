@@ -102,7 +102,7 @@ def test_a_sweep_from_where_sgd_ends_gains_almost_nothing(prior):
         anneal=True,
         reduction="sum",
     )
-    end = to_the_end(pmf.program(config), params, pmf.make_data(data), recipe)
+    end = to_the_end(pmf.program(config), params, pmf.make_data(data, config), recipe)
     before = als.objective(end, data, config, decay)
     after = als.sweep(end, als.make_data(data, config), config, decay)
     gain = before - als.objective(after, data, config, decay)
@@ -142,7 +142,7 @@ def test_a_sweep_from_where_sgd_ends_gains_almost_nothing_on_movielens_100k(data
     recipe, _ = pmf.RECIPES["tuned"]
     recipe = dataclasses.replace(recipe, batch_size=100, epochs=300, rate={"*": 0.05})
     params = pmf.init(jax.random.key(0), config)
-    end = to_the_end(pmf.program(config), params, pmf.make_data(data), recipe)
+    end = to_the_end(pmf.program(config), params, pmf.make_data(data, config), recipe)
     before = als.objective(end, data, config, recipe.decay)
     after = als.sweep(end, als.make_data(data, config), config, recipe.decay)
     gain = before - als.objective(after, data, config, recipe.decay)

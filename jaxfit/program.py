@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+import jax
 import numpy as np
 from jax import Array
 
@@ -113,15 +114,25 @@ class Sequential:
     start: Callable[[Any], Any]
 
 
+def num_rows(data: Any) -> int:
+    """Return the length of the arrays of `data`."""
+    return len(jax.tree.leaves(data)[0])
+
+
+def take_rows(data: Any, index: Array, capacity: Any, config: Any) -> Any:
+    """Return the rows `index`, int32[B], of every array of `data`, the last one for indices past it."""
+    return jax.tree.map(lambda array: array.at[index].get(mode="clip"), data)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Program:
     """What a model gives the engine; `params` may be any pytree of arrays.
 
     Attributes:
         config: a frozen dataclass, the last argument of the functions below.
-        size: (data) -> int, the number of examples.
-        batch: (data, index: int32[B], capacity, config) -> batch: gathers a minibatch. capacity: the static number of
-            ragged entries, one for each column of `Ragged.costs` (0 without).
+        size: (data) -> int, the number of examples; by default data are arrays with a row for each.
+        batch: (data, index: int32[B], capacity, config) -> batch: gathers a minibatch, by default these rows. capacity:
+            the static number of ragged entries, one for each column of `Ragged.costs` (0 without).
         loss: (params, batch, weight: float32[B], keys: key[B], config) -> (scalar, Metrics): the SUM of weight * loss
             over the examples. Weight 0 is padding; there is one key for each example. A sparse program
             receives `tables.Gathered` rows in place of params.
@@ -142,10 +153,10 @@ class Program:
     """
 
     config: Any
-    size: Callable[[Any], int]
-    batch: Callable[[Any, Array, Any, Any], Any]
     loss: Callable[..., Any]
     score: Callable[[Any, Any, Any], Any]
+    size: Callable[[Any], int] = num_rows
+    batch: Callable[[Any, Array, Any, Any], Any] = take_rows
     metric: Metric = LOSS
     training_metrics: tuple[Metric, ...] = ()
     events: Callable[[Any], int] | None = None

@@ -181,7 +181,6 @@ def program(config: Config) -> Program:
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,
-        size=len,
         batch=gather,
         loss=batch_loss,
         score=score,

@@ -95,13 +95,7 @@ def test_params_may_be_those_of_a_flax_module():
         total = weight @ errors(params, batch)
         return total, {"loss": Mean(total, jnp.sum(weight))}
 
-    program = Program(
-        config=None,
-        size=toy.size,
-        batch=toy.batch,
-        loss=loss,
-        score=lambda params, batch, _: errors(params, batch),
-    )
+    program = Program(config=None, loss=loss, score=lambda params, batch, _: errors(params, batch))
     params = net.init(jax.random.key(0), data.x)
     fitted = run(program, params, data, rate={"*": 0.02, "params/Dense_1": 0.0}, decay={})
     assert fitted.history[-1]["train"] < fitted.history[0]["train"]
@@ -216,8 +210,6 @@ def recurrent(noise=0.0):
 
     return Program(
         config=None,
-        size=lambda data: data.x.shape[0],
-        batch=lambda data, index, capacity, config: Windows(data.x[index]),
         loss=loss,
         score=score,
         events=lambda data: data.x.size,

@@ -44,14 +44,6 @@ class Config(NamedTuple):
     noise: float
 
 
-def size(data):
-    return data.y.shape[0]
-
-
-def batch(data, index, capacity, config):
-    return jax.tree.map(lambda x: x[index], data)
-
-
 def loss(params, batch, weight, keys, config):
     given = rows_of(params) if config.by_rows else params
     rows = given.T if config.by_rows else given.T[batch.row]
@@ -75,6 +67,5 @@ METRIC = Metric("mean squared error", float)
 def program(by_rows, noise=0.0, **more):
     options = {"sparse": Sparse(touched) if by_rows else None, **more}
     return Program(
-        **{"config": Config(by_rows, noise), "size": size, "batch": batch, "loss": loss, "score": score,
-           "metric": METRIC, **options}
+        **{"config": Config(by_rows, noise), "loss": loss, "score": score, "metric": METRIC, **options}
     )  # fmt: skip

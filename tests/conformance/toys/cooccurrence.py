@@ -51,17 +51,9 @@ def batch_loss(params, batch, weight, keys, config):
     return total, {"root mean squared error": Mean(total, jnp.sum(weight))}
 
 
-def num_examples(data):
-    return len(data.log)
-
-
-def gather(data, index, capacity, config):
-    return jax.tree.map(lambda x: x[index], data)
-
-
 def program(config):
     metric = Metric("root mean squared error", np.sqrt)
-    return Program(config=config, size=num_examples, batch=gather, loss=batch_loss, score=score, metric=metric)
+    return Program(config=config, loss=batch_loss, score=score, metric=metric)
 
 
 RECIPE = Recipe(optimizer="adagrad", batch_size=16, epochs=5, rate={"*": 0.1}, decay={"*": 0.0})

@@ -58,13 +58,13 @@ def read(params, h, before, word, eos=-1):
     return jax.lax.scan(step, h, (before, word))
 
 
-def loss(params, example: Carried, key, config):
+def loss(params, example: Carried, config):
     h, nats = read(params, example.carry, *example.batch)
     return jnp.sum(nats), h
 
 
 def score(params, given, config):
-    return jax.vmap(lambda example: loss(params, example, None, config))(given)
+    return jax.vmap(loss, (None, 0, None))(params, given, config)
 
 
 def batch_loss(params, given, weight, keys, config):
@@ -73,16 +73,8 @@ def batch_loss(params, given, weight, keys, config):
     return weight @ nats, {"perplexity": Mean(weight @ nats, weight @ events)}, carry
 
 
-def num_windows(data):
-    return len(data.word)
-
-
 def num_events(data):
     return int(jnp.sum(data.word >= 0))
-
-
-def gather(data, index, capacity, config):
-    return jax.tree.map(lambda x: x[index], data)
 
 
 def start(config):
@@ -91,8 +83,8 @@ def start(config):
 
 def program(config):
     return Program(
-        config=config, size=num_windows, batch=gather, loss=batch_loss, score=score, events=num_events,
-        metric=Metric("perplexity", np.exp), sequential=Sequential(start),
+        config=config, loss=batch_loss, score=score, events=num_events, metric=Metric("perplexity", np.exp),
+        sequential=Sequential(start),
     )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def score(params, batch, config):
 
 def program(config):
     return Program(
-        config=config, size=len, batch=batch, loss=batch_loss, score=score, at_step=with_noise, sparse=Sparse(touched)
+        config=config, batch=batch, loss=batch_loss, score=score, at_step=with_noise, sparse=Sparse(touched)
     )  # fmt: skip
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
@@ -62,7 +61,7 @@ def scores(program: Program, params: Any, data: Any) -> np.ndarray:
     costs = program.ragged.costs(data) if program.ragged else None
     entries = capacity(costs, visits_in_order(size, batch_size), batch_size)
     run = make_scores(program, capacity_step(size), batch_size, entries)
-    return np.asarray(run(params, data, jnp.int32(size)))[:size]
+    return np.asarray(run(params, data, np.int32(size)))[:size]
 
 
 @full_precision()

@@ -228,7 +228,7 @@ def make_run(
 @lru_cache(maxsize=32)
 def make_scores(
     program: Program, most: int, batch_size: int, capacity: int | tuple[int, ...]
-) -> Callable[[Any, Any, Array], Array]:
+) -> Callable[[Any, Any, Any], Array]:
     """Compile `scores(params, data, size) -> float32[>= most]`: the scores of `size <= most` examples, in order.
 
     The examples of a sequential program are scored as `batch_size` streams.
@@ -253,7 +253,7 @@ def make_scores(
 @lru_cache(maxsize=32)
 def make_sums(
     program: Program, batch_size: int, capacity: int | tuple[int, ...], mesh: Mesh | None
-) -> Callable[[Any, Any, Array], Sum]:
+) -> Callable[[Any, Any, Any], Sum]:
     """Compile `sums(params, data, size) -> Sum` of [batch_size]: the summed scores of `size` examples.
 
     Each place in a minibatch (each stream of a sequential program) has a sum of its own, and sums are compensated, so

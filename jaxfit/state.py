@@ -55,8 +55,8 @@ class Rates(NamedTuple):
 
     rate: Any
     decay: Any
-    anneal: Array
-    total: Array
+    anneal: Any
+    total: Any
 
 
 def start(
@@ -92,10 +92,19 @@ def start(
             return tree.flatten_up_to(sparse.touched(batch, program.config))
 
         ids = jax.eval_shape(touched)
-    weights = [tables.create(x, transform, by_rows=k is not None) for x, k in zip(leaves, ids, strict=True)]
+    return _start(params, program, transform, tuple(k is not None for k in ids), batch_size)
+
+
+@partial(jax.jit, static_argnums=(1, 2, 3, 4))
+def _start(
+    params: Any, program: Program, transform: optax.GradientTransformation, by_rows: tuple[bool, ...], batch_size: int
+) -> State:
+    leaves, tree = tables.flatten(params)
+    weights = [tables.create(x, transform, rows) for x, rows in zip(leaves, by_rows, strict=True)]
     carry = None if program.sequential is None else streams(program, batch_size)
-    zero = jnp.zeros((), jnp.int32)
-    return State(tree.unflatten(weights), zero, no_metrics(program), zero - 1, carry)
+    zero = Sum(jnp.float32(0), jnp.float32(0))
+    metrics = {metric.name: Mean(zero, zero) for metric in program.loss_metrics}
+    return State(tree.unflatten(weights), jnp.int32(0), metrics, jnp.int32(-1), carry)
 
 
 def streams(program: Program, number: int) -> Any:
@@ -103,15 +112,6 @@ def streams(program: Program, number: int) -> Any:
     assert program.sequential is not None
     one = program.sequential.start(program.config)
     return jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x), (number, *jnp.shape(x))), one)
-
-
-def no_metrics(program: Program) -> dict[str, Mean]:
-    """Empty sums for each training metric."""
-
-    def zero() -> Sum:  # new arrays each time, as the state is donated
-        return Sum(jnp.zeros((), jnp.float32), jnp.zeros((), jnp.float32))
-
-    return {metric.name: Mean(zero(), zero()) for metric in program.loss_metrics}
 
 
 def add_metrics(sums: dict[str, Mean], step: Metrics, factor: Array | float) -> dict[str, Mean]:
@@ -133,6 +133,7 @@ def means(state: State) -> dict[str, float]:
     return {name: float(m.total) / max(float(m.count), 1e-30) for name, m in values.items()}
 
 
+@jax.jit
 def current(state: State) -> Any:
     """The parameters, scales applied."""
     return jax.tree.map(tables.whole, state.weights, is_leaf=tables.is_weights)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
@@ -50,7 +49,7 @@ class Validation:
 
     def mean(self, params: Any) -> float:
         """The mean score of an event under parameters that are on all devices."""
-        total = sharding.one_copy(self.run(params, self.data, jnp.int32(self.size)))
+        total = sharding.one_copy(self.run(params, self.data, np.int32(self.size)))
         return float(np.sum(np.asarray(total, np.float64)) / self.events)
 
 
@@ -108,10 +107,10 @@ class Trainer:
         factor = (1.0, *self.recipe.drops)[self.progress.phase]
         like = self.tree.unflatten
         return Rates(
-            rate=like([jnp.float32(factor * r) for r in self.rate]),
-            decay=like([jnp.float32(d) for d in self.decay]),
-            anneal=jnp.bool_(self.recipe.anneal),
-            total=jnp.float32(self.steps * self.recipe.epochs),
+            rate=like([np.float32(factor * r) for r in self.rate]),
+            decay=like([np.float32(d) for d in self.decay]),
+            anneal=np.bool_(self.recipe.anneal),
+            total=np.float32(self.steps * self.recipe.epochs),
         )
 
     def epoch_run(self) -> Callable[[int, int], None]:

@@ -154,8 +154,8 @@ def chunks(key: jax.Array, truth: Truth) -> Iterator[tuple[Ratings, np.ndarray]]
     proposals = _proposals(activity, deck, config)
     ends = np.cumsum(proposals)
     size = min(CHUNK, 1 << int(ends[-1] - 1).bit_length())
-    tables = tuple(map(jnp.asarray, truth[:4]))
-    device_deck = jnp.asarray(deck)
+    tables = jax.device_put(truth[:4])
+    device_deck = jax.device_put(deck)
     begin, number = 0, 0
     while begin < config.num_users:
         before = ends[begin - 1] if begin else 0
@@ -256,7 +256,7 @@ def _proposals(activity: np.ndarray, deck: np.ndarray, config: Planted) -> np.nd
 
 
 def _padded(values: np.ndarray, size: int) -> jax.Array:
-    return jnp.asarray(np.concatenate([values, np.zeros(size - len(values), values.dtype)]))
+    return jax.device_put(np.concatenate([values, np.zeros(size - len(values), values.dtype)]))
 
 
 @functools.partial(jax.jit, static_argnums=5)

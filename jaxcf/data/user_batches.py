@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -53,14 +54,14 @@ def lists(ratings: Ratings, num_users: int, scale: RatingScale) -> Lists:
 
 
 def _items(offsets: NDArray[np.int32], item: NDArray[np.int32]) -> Lists:
-    return Lists(jnp.asarray(offsets), _padded(item), jnp.zeros(0, jnp.int8))
+    return Lists(jax.device_put(offsets), _padded(item), jax.device_put(np.zeros(0, np.int8)))
 
 
 def _padded(entries: NDArray[Any]) -> Array:
     """Pad by up to an eighth, to one of a few capacities, so that data of similar size share a compiled program."""
     number = max(len(entries), 16)
     grain = 1 << (number.bit_length() - 4)
-    return jnp.asarray(np.pad(entries, (0, -(-number // grain) * grain - len(entries))))
+    return jax.device_put(np.pad(entries, (0, -(-number // grain) * grain - len(entries))))
 
 
 def make_data(

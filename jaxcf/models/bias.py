@@ -80,7 +80,7 @@ def solve(ratings: Ratings, config: Config) -> Params:
             raise UserError("the biases do not settle", "--decay", "give a larger decay")
         c = half * z
         b = (y_b - N @ c) / B
-    return Params(jnp.asarray(b, jnp.float32), jnp.asarray(c, jnp.float32))
+    return Params(*jax.device_put((b.astype(np.float32), c.astype(np.float32))))
 
 
 def _side(

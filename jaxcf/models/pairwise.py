@@ -56,4 +56,4 @@ def zero_unrated(table: jax.Array, index: NDArray[np.int32]) -> jax.Array:
     used = np.zeros(table.shape[0], bool)
     for begin in range(0, len(index), INDICES_AT_ONCE):  # NumPy copies indices to 64 bits
         used[index[begin : begin + INDICES_AT_ONCE]] = True
-    return jnp.where(jnp.asarray(used)[:, None], table, 0.0)
+    return jnp.where(used[:, None], table, 0.0)

@@ -76,7 +76,7 @@ def make_data(ratings: Ratings, config: Config) -> Array:
     triples = np.empty((len(stars), 3), np.int32)
     for place, column in enumerate((user, item, stars.view(np.int32))):
         triples[:, place] = interleaved(column)
-    return jnp.asarray(triples)
+    return jax.device_put(triples)
 
 
 def interleaved(column: np.ndarray) -> np.ndarray:

@@ -72,7 +72,7 @@ def make_side(vectors: Vectors, num_others: int) -> Side:
     values = np.zeros(chunks * most * TILE, np.float32)
     others[at], values[at] = other, stars
     shape = (chunks, most, TILE)
-    return Side(*map(jnp.asarray, (row, owner, others.reshape(shape), values.reshape(shape))))
+    return Side(*jax.device_put((row, owner, others.reshape(shape), values.reshape(shape))))
 
 
 def _chunk_starts(tiles: np.ndarray, most: int) -> np.ndarray:

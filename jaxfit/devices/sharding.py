@@ -80,7 +80,11 @@ def whole(tree: Any, mesh: Mesh | None) -> Any:
     """Invert `split`: put the whole arrays on every device."""
     if mesh is None or not jax.tree.leaves(tree):
         return tree
-    return jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, WHOLE))(tree)
+    return jax.jit(_same, out_shardings=NamedSharding(mesh, WHOLE))(tree)
+
+
+def _same(tree: Any) -> Any:
+    return tree
 
 
 def one_copy(tree: Any) -> Any:

@@ -28,7 +28,7 @@ def pad(ids: np.ndarray, context_size: int, eos: int) -> Text:
     """Precede a text, ids [events], by a context of line ends."""
     padded = np.full(context_size + capacity_step(len(ids)), eos, np.int32)
     padded[context_size : context_size + len(ids)] = ids
-    return Text(jnp.asarray(padded), np.int32(len(ids)), np.int32(eos))
+    return Text(jax.device_put(padded), np.int32(len(ids)), np.int32(eos))
 
 
 def gather_contexts(

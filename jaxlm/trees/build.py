@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -227,6 +226,9 @@ def _within(sizes: Ints, values: NDArray) -> Ints:
     return ranks
 
 
+_draw = jax.jit(jax.random.bits, static_argnums=1)
+
+
 def _bits(key: jax.Array, number: int) -> NDArray[np.uint32]:
     """Return random 32-bit integers, drawn in powers of two so that few shapes are compiled."""
-    return np.asarray(jax.random.bits(key, (1 << (number - 1).bit_length(),), jnp.uint32))[:number]
+    return np.asarray(_draw(key, (1 << (number - 1).bit_length(),)))[:number]

@@ -90,7 +90,7 @@ def make_rated(*pairs: Ratings | Pairs, config: Config) -> Rated:
     """Put the union of sets of rated pairs on the device; stars are not read."""
     offsets, item = rated_sets(*pairs, num_users=config.num_users)
     item = item if len(item) else np.array([config.num_items])  # nothing can be gathered from an empty array
-    return Rated(jnp.asarray(offsets), jnp.asarray(item, jnp.int32))
+    return Rated(*jax.device_put((offsets, item.astype(np.int32))))
 
 
 def make_data(ratings: Ratings, rated: Rated, config: Config) -> Data:
@@ -100,8 +100,8 @@ def make_data(ratings: Ratings, rated: Rated, config: Config) -> Data:
     """
     order = np.asarray(permutation(jax.random.key(0), len(ratings.user)))
     offsets, item, stars = by_user(take(centred(ratings, config.mean), order), config.num_users)
-    at, ids = jnp.asarray(offsets, jnp.int32), jnp.asarray(item, jnp.int32)
-    return Data(at, ids, jnp.asarray(stars, jnp.float32), rated)
+    at, ids, stars = jax.device_put((offsets, np.asarray(item, np.int32), stars))
+    return Data(at, ids, stars, rated)
 
 
 def costs(data: Data) -> NDArray[np.int64]:

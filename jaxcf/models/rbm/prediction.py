@@ -83,7 +83,7 @@ def predict(
     done = 0
     for block in visits.reshape(-1, at_once):
         end = min(done + int(number[block].sum()), len(order))
-        answers = _of_block(params, data, jnp.asarray(block, jnp.int32), entries, config, exact)
+        answers = _of_block(params, data, np.asarray(block, np.int32), entries, config, exact)
         result[order[done:end]] = np.asarray(answers)[: end - done]
         done = end
     return result

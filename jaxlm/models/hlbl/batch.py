@@ -81,7 +81,7 @@ def make_data(ids: np.ndarray, tree: Tree, config: Any, eos: int) -> Data:
     is_hot = every.nodes < config.num_hot
     hot, cold = tabulate(every, is_hot), tabulate(every, ~is_hot)
     text = pad(ids, config.context_size, eos)
-    return Data(text, jnp.asarray(every.word_codes), hot, cold, config.context_size)
+    return Data(text, jax.device_put(every.word_codes), hot, cold, config.context_size)
 
 
 def num_examples(data: Data) -> int:
@@ -105,7 +105,7 @@ def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
     local = np.arange(len(tiles)) - np.repeat(every.word_codes[:-1], codes)
     code = np.resize(np.repeat(local, tiles), size)
     start = first[every.word_codes]
-    on_device = [jnp.asarray(x, jnp.int32) for x in (start, turn.reshape(-1, TILE), code)]
+    on_device = [jax.device_put(x.astype(np.int32)) for x in (start, turn.reshape(-1, TILE), code)]
     return Table(on_device[0], on_device[1], on_device[2] if codes.max() > 1 else None)
 
 

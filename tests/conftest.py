@@ -16,11 +16,14 @@ import pytest
 from jaxfit.cli import compilation_cache
 
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+# XLA's newer emitters of fused loops take a third of the time of compilation; `XLA_FLAGS=` is as users compile
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 compilation_cache.enable()  # by the environment, before JAX reads it
 
 import jax  # noqa: E402
 
 MOST_BYTES = 1 << 30  # of a worker, at the end of a test file
+LAST_FILE = pytest.StashKey[Path]()  # that this worker ran tests of
 
 jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -32,13 +35,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--strict-data", action="store_true", help="a skipped test of real data is a failure")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _compiler(request: pytest.FixtureRequest) -> None:
-    """Compile as users do in tests of conformance, of the documentation and from end to end; quickly in all others.
+def pytest_collection_finish() -> None:
+    """Collect garbage seldom: looking through all of JAX' modules each time takes a tenth of the suite's time."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures of any scope
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Optimise as users do in tests of conformance, of the documentation and from end to end; hardly in all others.
 
     LLVM's optimisations take a third of the time of the others, whose programs run for milliseconds.
     """
-    quick = not {"conformance", "docs", "end_to_end"} & set(request.path.parts)
+    before, item.config.stash[LAST_FILE] = item.config.stash.get(LAST_FILE, None), item.path
+    if before == item.path:
+        return
+    quick = not {"conformance", "docs", "end_to_end"} & set(item.path.parts)
     switch = "1" if quick else "0"
     if os.environ.get("JAX_DISABLE_MOST_OPTIMIZATIONS") != switch or _resident_bytes() > MOST_BYTES:
         _drop_compiled()

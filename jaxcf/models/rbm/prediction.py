@@ -91,8 +91,7 @@ def predict(
 
 @functools.partial(jax.jit, static_argnames=("entries", "config", "exact"))
 def _of_block(params: Any, data: Data, user: Array, entries: tuple[int, ...], config: Config, exact: bool) -> Array:
-    batch = user_batches.gather(data, user, entries, config.num_items, 1)
-    return distribution(params, batch, config, exact)
+    return distribution(params, user_batches.gather(data, user, entries, config), config, exact)
 
 
 def predictor(

@@ -2,22 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from benchmarks.core.models import ListedModel, listed, size_field
-from benchmarks.core.store import Outcome, Store
+from benchmarks.core.store import Outcome, Store, size_field
 from benchmarks.data import sets
 from benchmarks.language.scales import SCALES, LanguageScale, speed_text, text
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
 from jaxfit.trainer import Trainer
 from jaxlm import models as registry
-from jaxlm.contract import BySGD, HasTree, structure_argument
+from jaxlm.contract import BySGD, HasTree, LanguageModel, structure_argument
 from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.train import train
@@ -72,6 +70,7 @@ class Spec:
 class LanguageStore(Store):
     """Language models; their predictions are log-probabilities (nats) of the events of a text, float64 [events]."""
 
+    registered = registry.REGISTRY
     chapters = "chapters 3, 4"
     scales = SCALES
     data_sets = (*sets.BUILT_IN, *sets.TEXTS)
@@ -87,10 +86,9 @@ class LanguageStore(Store):
         self.corpus, self.name, self.num_valid = corpus, corpus.name, len(corpus.valid)
 
     @staticmethod
-    @cache
-    def models() -> dict[str, ListedModel]:
-        """Return the registry."""
-        return listed(registry, lambda record: isinstance(record.fitting, BySGD))
+    def by_engine(model: LanguageModel) -> bool:
+        """Return whether a model is trained step by step."""
+        return isinstance(model.fitting, BySGD)
 
     @staticmethod
     def example(model: str, scale: LanguageScale) -> Spec:

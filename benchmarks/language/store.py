@@ -21,7 +21,7 @@ from jaxlm.data.corpus import Corpus
 from jaxlm.train import train
 from jaxlm.trees import build as trees
 from jaxlm.trees import file as tree_file
-from jaxlm.trees.paths import Tree
+from jaxlm.trees.paths import Tree, levels
 
 TreeSpec = tuple[str, float, int]  # kind, ε, copies
 RANDOM: TreeSpec = ("random", 0.0, 1)
@@ -222,12 +222,7 @@ def subtrees(tree: Tree) -> list[Tree]:
     roots = [grandchild for child in tree.children[0] for grandchild in tree.children[child]]
     parts = []
     for root in roots:
-        nodes, level = [], np.array([root])
-        while len(level):
-            nodes.append(level)
-            below = tree.children[level].ravel()
-            level = below[below >= 0]
-        kept = np.sort(np.concatenate(nodes))  # ids grow from parent to child
+        kept = np.sort(np.concatenate(levels(tree, root)))  # ids grow from parent to child
         children = tree.children[kept]
         numbered = np.where(children >= 0, np.searchsorted(kept, children), children)
         parts.append(Tree(numbered.astype(np.int32), tree.num_words))

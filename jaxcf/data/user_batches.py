@@ -8,7 +8,7 @@ from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, RatingScale, by_user, grouped, rated_sets
-from jaxfit.bucketing import spread
+from jaxfit.bucketing import capacity_step, spread
 
 
 class Lists(NamedTuple):
@@ -57,10 +57,8 @@ def on_device(offsets: NDArray[np.int32], item: NDArray[np.int32], value: NDArra
 
 
 def _padded(entries: NDArray[Any]) -> Array:
-    """Pad by up to an eighth, to one of a few capacities, so that data of similar size share a compiled program."""
-    number = max(len(entries), 16)
-    grain = 1 << (number.bit_length() - 4)
-    return jnp.asarray(np.pad(entries, (0, -(-number // grain) * grain - len(entries))))
+    """Pad to one of a few capacities, so that data of similar size share a compiled program."""
+    return jnp.asarray(np.pad(entries, (0, capacity_step(len(entries)) - len(entries))))
 
 
 def make_data(

@@ -101,7 +101,7 @@ def _of_model(name: str, store: type[Store]) -> Table:
     def rows(scale: Any, seeds: int | None) -> list[table.Row]:
         return [table.Row((name,), ((store.example(name, scale),),), {}, lambda store, specs: {})]
 
-    return Table(store, name, "", store.models()[name].about, ("model",), (), rows)
+    return Table(store, name, "", store.registered.get(name).about, ("model",), (), rows)
 
 
 def _open(args: argparse.Namespace, kind: type[Store]) -> Store:

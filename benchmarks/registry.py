@@ -1,21 +1,21 @@
 """All that the benchmarks can make or measure: tables and models."""
 
-from benchmarks.core.models import ListedModel
 from benchmarks.core.store import Store
 from benchmarks.language import tables as language
 from benchmarks.language.store import LanguageStore
 from benchmarks.ratings import tables as ratings
 from benchmarks.ratings.store import RatingStore
+from jaxfit.registry import Record
 
 STORES: tuple[type[Store], ...] = (LanguageStore, RatingStore)
 TABLES = {**language.TABLES, **ratings.TABLES}
 
 
-def models() -> dict[str, tuple[type[Store], ListedModel]]:
+def models() -> dict[str, tuple[type[Store], Record]]:
     """List the models of all registries."""
-    return {name: (store, model) for store in STORES for name, model in store.models().items()}
+    return {name: (store, store.registered.get(name)) for store in STORES for name in store.registered.names()}
 
 
 def engine_models() -> dict[str, type[Store]]:
     """List the models that are trained step by step, which can be projected, measured, traced; by store."""
-    return {name: store for name, (store, model) in models().items() if model.by_engine}
+    return {name: store for name, (store, model) in models().items() if store.by_engine(model)}

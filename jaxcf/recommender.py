@@ -37,6 +37,7 @@ from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import PARAMETERS, read_config, read_info
 
 CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
+ARRAYS = {CATALOGUE: ("users", "items", "scale"), KNOWN: ("user", "item", "stars", "rated_user", "rated_item")}
 
 
 class Answer(NamedTuple):
@@ -263,14 +264,13 @@ def _highest(scores: np.ndarray, top: int) -> np.ndarray:
     return order[np.isfinite(scores[order])]
 
 
-def save_known(directory: Path, catalogue: Catalogue, ratings: Ratings, rated: Pairs) -> None:
+def save_known(directory: Path, catalogue: Catalogue, users: KnownUsers) -> None:
     """Write what a model must remember of its users: ids, scale, training ratings, other rated pairs."""
-    of_pairs = {"user": ratings.user, "item": ratings.item, "stars": ratings.stars}
-    of_pairs |= {"rated_user": rated.user, "rated_item": rated.item}
-    ids = {"users": catalogue.users, "items": catalogue.items, "scale": np.array(catalogue.scale, np.float64)}
-    for name, arrays in ((CATALOGUE, ids), (KNOWN, of_pairs)):
+    ids = [catalogue.users, catalogue.items, np.array(catalogue.scale, np.float64)]
+    for name, arrays in ((CATALOGUE, ids), (KNOWN, [*users.ratings[:3], *users.rated])):
+        named: dict[str, Any] = dict(zip(ARRAYS[name], arrays, strict=True))
         with replacing(directory / name) as aside, aside.open("wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, **named)
 
 
 @full_precision()
@@ -294,14 +294,10 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
         do = "go on with it by --resume" + (", or add --unfinished (load: unfinished=True)" if there else "")
         raise UserError("the model's training has not finished", directory, do)
     config = read_config(record.config, info, directory)
-    saved = _arrays(directory / CATALOGUE, "users", "items", "scale")
-    catalogue = Catalogue(saved["users"], saved["items"], RatingScale(*map(float, saved["scale"])))
-    saved = _arrays(directory / KNOWN, "user", "item", "stars", "rated_user", "rated_item")
-    known = KnownUsers(
-        catalogue.num_users,
-        Ratings(saved["user"], saved["item"], saved["stars"]),
-        Pairs(saved["rated_user"], saved["rated_item"]),
-    )
+    users, items, scale = _arrays(directory / CATALOGUE)
+    catalogue = Catalogue(users, items, RatingScale(*map(float, scale)))
+    user, item, stars, *rated = _arrays(directory / KNOWN)
+    known = KnownUsers(catalogue.num_users, Ratings(user, item, stars), Pairs(*rated))
     _check_sizes(record, config, catalogue, known, directory)
     params = checkpoint.load_model(directory / PARAMETERS, record.shapes(config))
     return Model(record, catalogue, info, params, config, known)
@@ -320,11 +316,11 @@ def _check_sizes(record: RatingModel, config: Any, catalogue: Catalogue, known: 
                 raise UserError(what, directory / KNOWN, do)
 
 
-def _arrays(path: Path, *names: str) -> Mapping[str, np.ndarray]:
+def _arrays(path: Path) -> list[np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as file:
-            if missing := [name for name in names if name not in file]:
+            if missing := [name for name in ARRAYS[path.name] if name not in file]:
                 raise UserError(f"the model is damaged: it has no {missing[0]}", path, "train it again")
-            return dict(file)
+            return [file[name] for name in ARRAYS[path.name]]
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise UserError(f"the model is damaged: {error}", path, "train it again") from error

@@ -8,7 +8,7 @@ and rated pairs, which predictions start from) and what training writes. Everyth
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 from jaxcf import recommender
-from jaxcf.contract import NO_PAIRS, BySGD, BySweeps, ClosedForm, KnownUsers, RatingModel
+from jaxcf.contract import NO_PAIRS, BySGD, BySweeps, ClosedForm, KnownUsers, RatingModel, Sweeps
 from jaxcf.data.ratings import Dataset, Pairs
 from jaxcf.models import get
 from jaxcf.recommender import Model
@@ -66,7 +66,7 @@ def train(
     Raises:
         UserError: another training is in the folder or runs there now, or the model cannot be trained on the data.
     """
-    record, directory = get(name), Path(directory)
+    record, place = get(name), Path(directory)
     if isinstance(recipe, str):
         recipe, overrides = record.recipe(recipe)
         config = {**overrides, **(config or {})}
@@ -75,78 +75,54 @@ def train(
     mean = float(np.mean(data.train.stars, dtype=np.float64))
     full = record.configure(data.catalogue, mean, config or {})
     identity = {"model": name, "config": asdict(full), "seed": seed, "data": describe(data, rated)}
-    place = _Place(record, data, rated, full, directory, identity)
+    users = KnownUsers(data.catalogue.num_users, data.train, rated)
     key = jax.random.key(seed)
     init, draws = jax.random.fold_in(key, INIT), jax.random.fold_in(key, TRAIN)
-    with locked(directory):
-        if not isinstance(fitting, BySGD):
-            folder.require_free(directory, name, resume=False, resumable=False)
-        match fitting:
-            case ClosedForm():
-                began = time.perf_counter()
-                return place.write(fitting.solve(data.train, full), {}, began)
-            case BySweeps():
-                return _by_sweeps(fitting, place, recipe, init, draws)
-            case BySGD():
-                return _by_sgd(fitting, place, recipe, init, draws, run)
 
+    def write_known() -> None:
+        recommender.save_known(place, data.catalogue, users)
 
-@dataclass(frozen=True)
-class _Place:
-    """A model's folder, and what goes into it however the model is fitted."""
+    def model(params: Any, info: dict[str, Any]) -> Model:
+        return Model(record, data.catalogue, info, params, full, users)
 
-    record: RatingModel
-    data: Dataset
-    rated: Pairs
-    config: Any
-    directory: Path
-    identity: dict[str, Any]
-
-    def write_known(self) -> None:
-        recommender.save_known(self.directory, self.data.catalogue, self.data.train, self.rated)
-
-    def model(self, params: Any, info: dict[str, Any]) -> Model:
-        users = KnownUsers(self.data.catalogue.num_users, self.data.train, self.rated)
-        return Model(self.record, self.data.catalogue, info, params, self.config, users)
-
-    def write(self, params: Any, more: dict[str, Any], began: float) -> Trained[Model]:
-        """Write a model that was fitted at once, with `more` for `config.json`."""
-        info = {
-            "format": folder.FORMAT, **self.identity, **more, "finished": True, "environment": environment()
-        }  # fmt: skip
+    with locked(place):
+        if isinstance(fitting, BySGD):
+            setup = fitting.prepare(init, data, rated, full)
+            return training.train(
+                place, identity, setup.program, setup.params, lambda: (setup.train, setup.valid), recipe=recipe,
+                key=draws, run=run, unit="ratings", before=write_known, model=model,
+            )  # fmt: skip
+        folder.require_free(place, name, resume=False, resumable=False)
+        began, more = time.perf_counter(), dict[str, Any]()
+        if isinstance(fitting, ClosedForm):
+            params = fitting.solve(data.train, full)
+        else:
+            params, more = _swept(fitting, fitting.prepare(init, data, rated, full, recipe), recipe, draws, place)
         seconds = {"solve": time.perf_counter() - began}
-        self.write_known()
-        checkpoint.write(self.directory / folder.PARAMETERS, params, {})
-        folder.write_info(self.directory, info)
-        return Trained(self.model(params, info), None, seconds)
+        info = {"format": folder.FORMAT, **identity, **more, "finished": True, "environment": environment()}
+        write_known()
+        checkpoint.write(place / folder.PARAMETERS, params, {})
+        folder.write_info(place, info)
+        return Trained(model(params, info), None, seconds)
 
 
-def _by_sweeps(fitting: BySweeps, place: _Place, recipe: Any, init: jax.Array, draws: jax.Array) -> Trained[Model]:
-    began = time.perf_counter()
-    prepared = fitting.prepare(init, place.data, place.rated, place.config, recipe)
-    place.directory.mkdir(parents=True, exist_ok=True)
-    journal = Journal(place.directory)
+def _swept(
+    fitting: BySweeps, prepared: Sweeps, recipe: Any, key: jax.Array, directory: Path
+) -> tuple[Any, dict[str, Any]]:
+    """Fit by sweeps, which are journaled; return the parameters, and what `config.json` says of the sweeps."""
+    directory.mkdir(parents=True, exist_ok=True)
+    journal = Journal(directory)
     journal.cut(0)  # what a run that was killed wrote
     fitted = sweeps.fit(
-        prepared, draws, epochs=recipe.epochs, patience=recipe.patience,
-        journal=lambda line: journal.write(**line),
-    )  # fmt: skip
+        prepared, key, epochs=recipe.epochs, patience=recipe.patience, journal=lambda line: journal.write(**line)
+    )
     rmse = float(np.sqrt(fitted.score))
-    more = {
+    return fitted.params, {
         "solver": fitting.name,
         "recipe": {name: getattr(recipe, name) for name in fitting.uses},
         "validation RMSE": rmse if np.isfinite(rmse) else None,
         "epochs": len(fitted.history),
     }
-    return place.write(fitted.params, more, began)
-
-
-def _by_sgd(fitting: BySGD, place: _Place, recipe: Any, init: jax.Array, draws: jax.Array, run: Run) -> Trained[Model]:
-    setup = fitting.prepare(init, place.data, place.rated, place.config)
-    return training.train(
-        place.directory, place.identity, setup.program, setup.params, lambda: (setup.train, setup.valid),
-        recipe=recipe, key=draws, run=run, unit="ratings", before=place.write_known, model=place.model,
-    )  # fmt: skip
 
 
 def _check_data(record: RatingModel, data: Dataset, validated: bool) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 from jax import Array, lax
 
 from jaxfit.shuffle import permutation
-from jaxfit.tables import Weights
 
 LAYOUT = 3  # version of `plan`: a checkpoint within an epoch can be resumed only by the same one
 RUNS = 64  # of minibatches of one bucket, about so many in an epoch of several buckets
@@ -191,19 +190,18 @@ def spread(start: Array, which: Array, capacity: int) -> tuple[Array, Array, Arr
     return owner, jnp.where(real, place + (first - end + length)[at], 0), real
 
 
-def dots(table: Weights, ids: Array, vectors: Array, owner: Array) -> Array:
-    """table[ids[j, k]] · vectors[owner[j]]: int32 [n, K], [B, D], int32[n] -> [n, K].
+def dots(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
+    """table[ids[j, k]] · vectors[owner[j]]: [rows, D], int32 [n, K], [B, D], int32[n] -> [n, K].
 
     A sum along rows is written as some additions and a product with ones, as XLA does not vectorise plain sums on a
     CPU; no array of [n, K, D] is needed.
     """
     pieces = next(n for n in (4, 5, 3, 2, 1) if vectors.shape[1] % n == 0)
     width = vectors.shape[1] // pieces
-    value = table.value.reshape(-1, pieces, width)
-    vectors = (table.scale * vectors).reshape(-1, pieces, width)
+    table, vectors = table.reshape(-1, pieces, width), vectors.reshape(-1, pieces, width)
     row, column = ids.reshape(-1), jnp.repeat(owner, ids.shape[1])
-    partial = value.at[row, 0].get(mode="clip") * vectors.at[column, 0].get(mode="clip")
+    partial = table.at[row, 0].get(mode="clip") * vectors.at[column, 0].get(mode="clip")
     for j in range(1, pieces):
-        partial += value.at[row, j].get(mode="clip") * vectors.at[column, j].get(mode="clip")
+        partial += table.at[row, j].get(mode="clip") * vectors.at[column, j].get(mode="clip")
     partial = lax.optimization_barrier(partial)  # not to be fused into a product that could not be one
     return (partial @ jnp.ones((width, 1), partial.dtype)).reshape(ids.shape)

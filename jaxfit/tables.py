@@ -22,6 +22,7 @@ word's codes) can give its gradient in a cheaper form: a dense block of the rows
 that are multiples of few vectors. `add` then writes rows in chunks that fit into the cache.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -92,7 +93,8 @@ def row_ids(parts: tuple[Part, ...]) -> jax.Array:
     return jnp.concatenate(ids)
 
 
-@jax.tree_util.register_pytree_node_class
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
 class Gathered:
     """The rows that a minibatch reads, in place of whole tables: a pytree with one child, `rows`.
 
@@ -100,17 +102,7 @@ class Gathered:
         rows: like params; the touched rows, [k, …], of each table that has some, and other parameters whole.
     """
 
-    def __init__(self, rows: Any):
-        self.rows = rows
-
-    def tree_flatten(self) -> tuple[tuple[Any], None]:
-        """Flatten for JAX."""
-        return (self.rows,), None
-
-    @classmethod
-    def tree_unflatten(cls, _: None, children: tuple[Any]) -> "Gathered":
-        """Invert `tree_flatten`."""
-        return cls(*children)
+    rows: Any
 
 
 def zero_after(x: jax.Array) -> jax.Array:

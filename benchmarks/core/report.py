@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from benchmarks.core import record
-from benchmarks.core.models import ListedModel
 from benchmarks.core.table import Table
 from jaxfit.errors import UserError
+from jaxfit.registry import Record
 
 # columns by which tables are summed up, the first that a table has: the measure, and digits after the point
 BEST = {"perplexity": ("perplexity", 1), "test": ("test RMSE", 4), "valid": ("RMSE", 4)}
@@ -44,7 +44,7 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
     return path
 
 
-def readme(text: str, folder: Path, tables: Mapping[str, Table], models: Iterable[ListedModel]) -> str:
+def readme(text: str, folder: Path, tables: Mapping[str, Table], models: Iterable[Record]) -> str:
     """Return README.md with the map of tables and results, and the list of models, as they are now."""
     return fill(fill(text, RESULTS, results_map(folder, tables)), MODELS, list_of_models(models))
 
@@ -63,10 +63,13 @@ def fill(text: str, place: str, lines: Iterable[str]) -> str:
     return "\n".join([before + begin, "", *lines, "", end + after])
 
 
-def list_of_models(models: Iterable[ListedModel]) -> list[str]:
+def list_of_models(models: Iterable[Record]) -> list[str]:
     """List each model, where it is described, and the command that trains it."""
     lines = ["| model | what | described in | command |", "|---|---|---|---|"]
-    return lines + [f"| {m.name} | {m.about} | {m.source} | `{m.command}` |" for m in models]
+    for model in models:
+        program, _, _ = type(model).__module__.partition(".")
+        lines.append(f"| {model.name} | {model.about} | {model.source} | `{program} train {model.name}` |")
+    return lines
 
 
 def results_map(folder: Path, tables: Mapping[str, Table]) -> list[str]:

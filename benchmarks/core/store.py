@@ -9,15 +9,15 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from benchmarks.core import record, source
-from benchmarks.core.models import ListedModel
 from jaxfit.errors import UserError
+from jaxfit.registry import Registry
 from jaxfit.run_dir import json_text
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.journal import Journal
@@ -55,6 +55,7 @@ class Store(ABC):
     `with_seed(seed)`, and `label()`, a short name for people. With data, scale and recipe it determines the model.
     """
 
+    registered: ClassVar[Registry[Any]]  # the models
     chapters: ClassVar[str]
     scales: ClassVar[Mapping[str, Any]]
     data_sets: ClassVar[tuple[str, ...]]  # names, the built-in ones first
@@ -89,8 +90,8 @@ class Store(ABC):
 
     @staticmethod
     @abstractmethod
-    def models() -> Mapping[str, ListedModel]:
-        """Return the registry."""
+    def by_engine(model: Any) -> bool:
+        """Return whether a model, given by its record, is trained step by step: such trainings can be resumed."""
 
     @staticmethod
     @abstractmethod
@@ -131,7 +132,7 @@ class Store(ABC):
 
     def stepwise(self, spec: Any) -> bool:
         """Return whether it is trained step by step; other trainings start afresh when they were interrupted."""
-        return self.models()[spec.model].by_engine
+        return self.by_engine(self.registered.get(spec.model))
 
     def title(self, spec: Any) -> str:
         """Return the model's label without its seed."""
@@ -144,7 +145,8 @@ class Store(ABC):
 
     def source(self, spec: Any) -> str:
         """Return the fingerprint of the source code that determines the trained model."""
-        return source.fingerprint((self.models()[spec.model].module, *self.sources))[:8]
+        module, _, _ = self.registered.models[spec.model].partition(":")
+        return source.fingerprint((module, *self.sources))[:8]
 
     def directory(self, spec: Any) -> Path:
         """Return where the model is or will be."""
@@ -192,6 +194,11 @@ class Store(ABC):
         for line in said:
             print(f"  {label}: {line}", file=sys.stderr)
         print(f"  trained {label} in {seconds:.1f} s", file=sys.stderr, flush=True)
+
+
+def size_field(config: type) -> str | None:
+    """Return the field of a model's Config that says how large the model is."""
+    return next((f.name for f in fields(config) if f.name in ("num_features", "num_hidden")), None)
 
 
 def timing(lines: list[dict[str, Any]], examples: int) -> dict[str, float]:

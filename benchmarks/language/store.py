@@ -2,28 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from benchmarks.core.models import ListedModel, listed, size_field
-from benchmarks.core.store import Outcome, Store
+from benchmarks.core.store import Outcome, Store, size_field
 from benchmarks.data import sets
 from benchmarks.language.scales import SCALES, LanguageScale, speed_text, text
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
 from jaxfit.trainer import Trainer
 from jaxlm import models as registry
-from jaxlm.contract import BySGD, HasTree, structure_argument
+from jaxlm.contract import BySGD, HasTree, LanguageModel, structure_argument
 from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.train import train
 from jaxlm.trees import build as trees
 from jaxlm.trees import file as tree_file
-from jaxlm.trees.paths import Tree
+from jaxlm.trees.paths import Tree, levels
 
 TreeSpec = tuple[str, float, int]  # kind, ε, copies
 RANDOM: TreeSpec = ("random", 0.0, 1)
@@ -72,6 +70,7 @@ class Spec:
 class LanguageStore(Store):
     """Language models; their predictions are log-probabilities (nats) of the events of a text, float64 [events]."""
 
+    registered = registry.REGISTRY
     chapters = "chapters 3, 4"
     scales = SCALES
     data_sets = (*sets.BUILT_IN, *sets.TEXTS)
@@ -87,10 +86,9 @@ class LanguageStore(Store):
         self.corpus, self.name, self.num_valid = corpus, corpus.name, len(corpus.valid)
 
     @staticmethod
-    @cache
-    def models() -> dict[str, ListedModel]:
-        """Return the registry."""
-        return listed(registry, lambda record: isinstance(record.fitting, BySGD))
+    def by_engine(model: LanguageModel) -> bool:
+        """Return whether a model is trained step by step."""
+        return isinstance(model.fitting, BySGD)
 
     @staticmethod
     def example(model: str, scale: LanguageScale) -> Spec:
@@ -224,12 +222,7 @@ def subtrees(tree: Tree) -> list[Tree]:
     roots = [grandchild for child in tree.children[0] for grandchild in tree.children[child]]
     parts = []
     for root in roots:
-        nodes, level = [], np.array([root])
-        while len(level):
-            nodes.append(level)
-            below = tree.children[level].ravel()
-            level = below[below >= 0]
-        kept = np.sort(np.concatenate(nodes))  # ids grow from parent to child
+        kept = np.sort(np.concatenate(levels(tree, root)))  # ids grow from parent to child
         children = tree.children[kept]
         numbered = np.where(children >= 0, np.searchsorted(kept, children), children)
         parts.append(Tree(numbered.astype(np.int32), tree.num_words))

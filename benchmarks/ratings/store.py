@@ -3,20 +3,19 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 
-from benchmarks.core.models import ListedModel, listed, size_field
-from benchmarks.core.store import Outcome, Store
+from benchmarks.core.store import Outcome, Store, size_field
 from benchmarks.data import sets
 from benchmarks.data.rating_sets import RatingSet
 from benchmarks.ratings.scales import SCALES, RecommenderScale, rating_set, speed_ratings
 from jaxcf import models as registry
-from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, KnownUsers, TrainingSetup, UsesRatedItems
+from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, KnownUsers, RatingModel, TrainingSetup, UsesRatedItems
 from jaxcf.data import splits
 from jaxcf.data.ratings import EMPTY, Dataset, Pairs, Ratings, digest, take
 from jaxcf.recommender import Model
@@ -82,6 +81,7 @@ class RatingStore(Store):
     Those of a model that a group of users was left out of are of that group's ratings.
     """
 
+    registered = registry.REGISTRY
     chapters = "chapter 5"
     scales = SCALES
     data_sets = ("planted", *sets.RATINGS)
@@ -97,10 +97,9 @@ class RatingStore(Store):
         self._splits = {0: ratings}
 
     @staticmethod
-    @cache
-    def models() -> dict[str, ListedModel]:
-        """Return the registry."""
-        return listed(registry, lambda record: isinstance(record.solver(), BySGD))
+    def by_engine(model: RatingModel) -> bool:
+        """Return whether a model is trained step by step."""
+        return isinstance(model.solver(), BySGD)
 
     @staticmethod
     def example(model: str, scale: RecommenderScale) -> Spec:

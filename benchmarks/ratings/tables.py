@@ -1,5 +1,6 @@
 """Tables 5.1 to 5.3 and Figures 5.1 to 5.8 of the thesis: their rows, the models behind them, the thesis' figures."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -59,7 +60,8 @@ def _sized(scale: RecommenderScale, model: str, theirs: int) -> Spec:
     return replace(MODELS[model][0], size=_sizes(scale, model)[theirs])
 
 
-def _sweep(scale: RecommenderScale, seeds: int | None, *models: str, parameters: bool = False) -> list[Row]:
+def _sweep(models: Iterable[str], scale: RecommenderScale, seeds: int | None, parameters: bool = False) -> list[Row]:
+    """Make rows of models at all sizes; parameters: with the thesis' numbers of parameters."""
     rows = []
     for model in models:
         sizes = _sizes(scale, model)
@@ -72,21 +74,9 @@ def _sweep(scale: RecommenderScale, seeds: int | None, *models: str, parameters:
     return rows
 
 
-def _table_5_1(scale: RecommenderScale, seeds: int | None) -> list[Row]:
-    return _sweep(scale, seeds, *RBMS)
-
-
-def _figure_5_3(scale: RecommenderScale, seeds: int | None) -> list[Row]:
-    return _sweep(scale, seeds, *PMFS)
-
-
 def _table_5_2(scale: RecommenderScale, seeds: int | None) -> list[Row]:
     biases = [Row((title, ""), ((Spec(name),),), {"valid": rmse}, errors) for title, (name, rmse) in BIASES.items()]
-    return _figure_5_3(scale, seeds) + biases
-
-
-def _table_5_3(scale: RecommenderScale, seeds: int | None) -> list[Row]:
-    return _sweep(scale, seeds, *PARAMETERS, parameters=True)
+    return _sweep(PMFS, scale, seeds) + biases
 
 
 def _random_splits(scale: RecommenderScale, seeds: int | None) -> list[Row]:
@@ -244,7 +234,7 @@ TABLES = {
     for table in (
         _table(
             "table-5.1", "5.4.4", "RBMs with various numbers of hidden units", ("model", "hidden units"),
-            (VALID, TEST), _table_5_1,
+            (VALID, TEST), partial(_sweep, RBMS),
             f"CRBM1 conditions on the movies rated in training, CRBM2 also on those of validation and test. {_SCORES}",
             _of_rbms,
         ),
@@ -254,7 +244,8 @@ TABLES = {
         ),
         _table(
             "table-5.3", "5.4.6", "RBM and (conditional) PMF models", ("model", "hidden units or features"),
-            (Column("parameters", "parameters (millions)", 2), VALID, TEST), _table_5_3, _SCORES,
+            (Column("parameters", "parameters (millions)", 2), VALID, TEST),
+            partial(_sweep, PARAMETERS, parameters=True), _SCORES,
         ),
         *(
             _table(
@@ -270,7 +261,7 @@ TABLES = {
         ),
         _table(
             "figure-5.3", "5.4.5", "PMF and PMF-like models by number of features", ("model", "features"),
-            (VALID, TEST), _figure_5_3, "The models of Table 5.2.", _of_pmfs, figures.features,
+            (VALID, TEST), partial(_sweep, PMFS), "The models of Table 5.2.", _of_pmfs, figures.features,
         ),
         _bins(
             "5.4", "The thesis: CPMF is better by over 0.01 in bins 1 and 2; in the last by 0.026 at 10 features (as "

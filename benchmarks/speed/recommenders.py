@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from benchmarks.core.models import size_field
+from benchmarks.core.store import size_field
 from benchmarks.core.timing import copy_bandwidth
 from benchmarks.speed import time_to_error
 from benchmarks.speed.peers import missing

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from jaxcf import metrics, ranking
-from jaxcf.cli.queries import Queried, add_files, add_model, opened, queried, reading_of, say_number, say_unknown
+from jaxcf.cli.queries import Queried, add_files, opened, queried, reading_of, say_number, say_unknown
 from jaxcf.contract import Predictor
 from jaxcf.data import reading
 from jaxcf.data.ratings import Pairs, Ratings, pair_keys, relabel, take
 from jaxcf.recommender import Model
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, print_json, required
+from jaxfit.cli.command import Parser, add_model, print_json, required
 from jaxfit.errors import UserError
 
 MANY = 100  # known ratings of a user, which nearly determine the hidden units of an RBM

@@ -4,7 +4,7 @@ import argparse
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,17 +24,6 @@ class Queried(NamedTuple):
     ids: Catalogue
     users: KnownUsers
     predictor: Callable[[bool], Predictor]
-
-
-def add_model(parser: Parser, run: Any) -> None:
-    """Give a command that runs `run` a model's folder."""
-    parser.set_defaults(run=run)
-    parser.add_argument("directory", metavar="DIR", help="folder of a model")
-    parser.add_argument(
-        "--unfinished", action="store_true",
-        help="take also a model whose training has not finished, with its best parameters so far",
-    )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
 
 
 def add_files(parser: Parser, users: bool = False) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxcf.cli.queries import add_files, add_model, new_users, opened, reading_of
+from jaxcf.cli.queries import add_files, new_users, opened, reading_of
 from jaxcf.data import file_layout as layout
 from jaxcf.recommender import Answer
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, print_json, required
+from jaxfit.cli.command import Parser, add_model, print_json, required
 from jaxfit.errors import UserError
 
 SEPARATORS = ("::", "\t", ",", ";", "|")  # what may separate an id and its title

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from jaxcf.cli.queries import add_files, add_model, opened, queried, reading_of, say_number, say_unknown
+from jaxcf.cli.queries import add_files, opened, queried, reading_of, say_number, say_unknown
 from jaxcf.data import reading
 from jaxcf.data.ratings import RatingScale
 from jaxcf.models import get
-from jaxfit.cli.command import Parser, output, print_json, required
+from jaxfit.cli.command import Parser, add_model, output, print_json, required
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import read_info
@@ -26,9 +26,7 @@ def add_predict(parser: Parser) -> None:
 
 def add_info(parser: Parser) -> None:
     """Give the parser of `jaxcf info` its options."""
-    parser.set_defaults(run=run_info)
-    parser.add_argument("directory", metavar="DIR", help="folder of a model")
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    add_model(parser, run_info, unfinished=False)
 
 
 def add_export(parser: Parser) -> None:

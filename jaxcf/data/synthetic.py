@@ -13,13 +13,11 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse
 
 from jaxcf.data import splits
-from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale, Vectors, by_item, by_user, digest, join, take
+from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale, digest, join, take
 
 CHUNK = 1 << 21  # pairs proposed at a time
-BLOCK = 1 << 15  # users or movies whose parameters are fitted at a time
 
 
 @dataclass(frozen=True)
@@ -63,33 +61,6 @@ class Truth(NamedTuple):
         """Return the expected ratings of pairs before rounding, float32."""
         product = np.einsum("nd,nd->n", self.U[user], self.V[item])
         return self.mean + self.b[user] + self.c[item] + product
-
-    @property
-    def noise_variance(self) -> float:
-        """Return the variance of ratings about `predict`, in stars², including that of rounding, 1/12."""
-        return self.planted.noise**2 + (1 / 12 if self.planted.rounded else 0.0)
-
-    @property
-    def feature_variance(self) -> float:
-        """Return the prior variance of each feature of users and movies."""
-        return self.planted.feature_spread / np.sqrt(self.planted.num_features)
-
-
-class Reference(NamedTuple):
-    """The RMSE, in stars, of predictions clipped to the scale with some of the true parameters known.
-
-    A model that must learn all parameters has a somewhat larger error than the worse of `users` and `items`: the
-    posterior mode by 1.5 to 2.5 % with the default sizes.
-    """
-
-    truth: float  # all parameters are known
-    users: float  # parameters of movies are known, of users fitted by ridge regression to the training ratings
-    items: float  # parameters of users are known, of movies fitted by ridge regression
-
-    @property
-    def rmse(self) -> float:
-        """Return the larger of `users` and `items`: a reference for fitted models."""
-        return max(self.users, self.items)
 
 
 def planted(
@@ -173,53 +144,6 @@ def chunks(key: jax.Array, truth: Truth) -> Iterator[tuple[Ratings, np.ndarray]]
         times = time.astype(np.int64) + 946_684_800 if config.timed else None  # from the year 2000
         yield Ratings(user, item, stars, times), uniform
         begin, number = end, number + 1
-
-
-def reference(truth: Truth, train: Ratings, held: Ratings, scale: RatingScale) -> Reference:
-    """Evaluate predictions of held-out ratings by the true model, and by models with half of its parameters.
-
-    The other half is the posterior mean given the known half and the training ratings, a ridge regression in
-    closed form: of each user's b and U given c and V, or of each movie's c and V given b and U. Penalties are
-    the ratio of the variance of the noise to that of the prior. Clipping of ratings to the scale is ignored.
-    """
-    num_users, num_items = len(truth.b), len(truth.c)
-    config, noise = truth.planted, truth.noise_variance
-    b, U = _ridge(
-        by_user(train, num_users), truth.V, truth.mean + truth.c,
-        noise / config.user_spread**2, noise / truth.feature_variance,
-    )  # fmt: skip
-    c, V = _ridge(
-        by_item(train, num_items), truth.U, truth.mean + truth.b,
-        noise / config.item_spread**2, noise / truth.feature_variance,
-    )  # fmt: skip
-    models = (truth, truth._replace(b=b, U=U), truth._replace(c=c, V=V))
-    errors = (scale.clip(model.predict(held.user, held.item).astype(np.float64)) - held.stars for model in models)
-    return Reference(*(float(np.sqrt(np.mean(error**2))) for error in errors))
-
-
-def _ridge(
-    vectors: Vectors, features: np.ndarray, offset: np.ndarray, bias_penalty: float, penalty: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return each row's bias and features w that minimise Σ (y - offset_j - w·(1, features_j))² + penalties·w².
-
-    Products of features depend on the column only, so their sums over rows are a sparse matrix product; this goes by
-    blocks of rows, as the sums of a row take (D + 1)² numbers.
-    """
-    X = np.concatenate([np.ones((len(features), 1)), features.astype(np.float64)], axis=1)
-    width = X.shape[1]
-    squares = (X[:, :, None] * X[:, None, :]).reshape(len(X), -1)
-    target = (vectors.stars - offset[vectors.item]).astype(np.float64)
-    shape = (len(vectors.offsets) - 1, len(X))
-    rated, targets = (
-        scipy.sparse.csr_array((values, vectors.item, vectors.offsets), shape=shape)
-        for values in (np.ones(len(target)), target)
-    )
-    prior = np.diag([bias_penalty] + [penalty] * (width - 1))
-    w = np.empty((len(vectors.offsets) - 1, width))
-    for rows in (slice(at, at + BLOCK) for at in range(0, len(w), BLOCK)):
-        A = (rated[rows] @ squares).reshape(-1, width, width) + prior
-        w[rows] = np.linalg.solve(A, (targets[rows] @ X)[:, :, None])[:, :, 0]
-    return w[:, 0], w[:, 1:]
 
 
 def _deck(popularity: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, RatingScale, by_user, grouped, rated_sets
-from jaxfit.bucketing import spread
+from jaxfit.bucketing import capacity_step, spread
 
 
 class Lists(NamedTuple):
@@ -17,11 +17,11 @@ class Lists(NamedTuple):
 
     offsets: Array  # int32 [num_users + 1]
     item: Array  # int32 [capacity], at least the number of entries
-    value: Array  # levels 0 … K-1, int8 [capacity] (int32 for 128 levels or more), or empty if there are items only
+    value: Array  # of ratings, [capacity]: stars, or levels 0 … K-1 (int8 up to 128 of them); empty for items alone
 
 
 class Data(NamedTuple):
-    """Users' rating vectors, and what is predicted from them."""
+    """Users' ratings, and what is predicted from them."""
 
     known: Lists  # known ratings
     wanted: Lists | None  # the ratings to predict, None in training
@@ -33,7 +33,7 @@ class Entries(NamedTuple):
 
     owner: Array  # int32 [n], the entry's user within the minibatch, B for padding
     item: Array  # int32 [n], the number of items for padding
-    value: Array  # int32 [n], rating level 0 … K-1
+    value: Array  # [n], stars float32, or levels int32
 
 
 class Batch(NamedTuple):
@@ -43,25 +43,24 @@ class Batch(NamedTuple):
     known: Entries
     wanted: Entries | None
     rated: Entries | None
-    cd_steps: Array  # int32 scalar, T of CD-T
+    cd_steps: Array  # int32 scalar, T of CD-T, for models that are trained by it
 
 
 def lists(ratings: Ratings, num_users: int, scale: RatingScale) -> Lists:
     """Return the ratings of each user, as levels, on the device."""
     offsets, item, stars = by_user(ratings, num_users)
-    level = scale.level(stars).astype(np.int8 if scale.levels < 128 else np.int32)
-    return _items(offsets, item)._replace(value=_padded(level))
+    return on_device(offsets, item, scale.level(stars).astype(np.int8 if scale.levels < 128 else np.int32))
 
 
-def _items(offsets: NDArray[np.int32], item: NDArray[np.int32]) -> Lists:
-    return Lists(jax.device_put(offsets), _padded(item), jax.device_put(np.zeros(0, np.int8)))
+def on_device(offsets: NDArray[np.int32], item: NDArray[np.int32], value: NDArray[Any] | None = None) -> Lists:
+    """Put lists on the device, of items alone or with a value of each."""
+    padded = np.zeros(0, np.int8) if value is None else _padded(value)
+    return Lists(*jax.device_put((offsets, _padded(item), padded)))
 
 
-def _padded(entries: NDArray[Any]) -> Array:
-    """Pad by up to an eighth, to one of a few capacities, so that data of similar size share a compiled program."""
-    number = max(len(entries), 16)
-    grain = 1 << (number.bit_length() - 4)
-    return jax.device_put(np.pad(entries, (0, -(-number // grain) * grain - len(entries))))
+def _padded(entries: NDArray[Any]) -> NDArray[Any]:
+    """Pad to one of a few capacities, so that data of similar size share a compiled program."""
+    return np.pad(entries, (0, capacity_step(len(entries)) - len(entries)))
 
 
 def make_data(
@@ -83,7 +82,7 @@ def make_data(
     return Data(
         lists(known, num_users, scale),
         None if wanted is None else lists(wanted, num_users, scale),
-        None if rated is None else _items(*rated_sets(*rated, num_users=num_users)),
+        None if rated is None else on_device(*rated_sets(*rated, num_users=num_users)),
     )
 
 
@@ -125,22 +124,25 @@ def queries(user: ArrayLike, item: ArrayLike, num_users: int, num_items: int) ->
     """
     user, item = np.asarray(user, np.int32), np.asarray(item, np.int32)
     offsets, order = grouped(np.where(user < 0, num_users, user), num_users + 1)
-    return _items(offsets, np.where(item < 0, num_items, item)[order]), order
+    return on_device(offsets, np.where(item < 0, num_items, item)[order]), order
 
 
-def gather(data: Data, index: Array, capacity: tuple[int, ...], num_items: int, cd_steps: int) -> Batch:
-    """Gather the minibatch of users `index`, int32 [B]; `capacity` is the number of entries in each of its lists."""
+def gather(data: Data, index: Array, capacity: tuple[int, ...], config: Any, cd_steps: int = 1) -> Batch:
+    """Gather the minibatch of users `index`, int32 [B]; `capacity` is the number of entries in each of its lists.
+
+    config: of the model; `num_items` is read.
+    """
     capacities = iter(capacity)
 
     def entries(part: Lists | None) -> Entries | None:
         if part is None:
             return None
         owner, position, real = spread(part.offsets, index, next(capacities))
-        item = jnp.where(real, part.item.at[position].get(mode="fill"), num_items)
-        value = jnp.zeros_like(item)
-        if part.value.shape[0]:
-            value = jnp.where(real, part.value.at[position].get(mode="fill").astype(jnp.int32), 0)
-        return Entries(owner, item, value)
+        item = jnp.where(real, part.item.at[position].get(mode="fill"), config.num_items)
+        if not part.value.shape[0]:
+            return Entries(owner, item, jnp.zeros_like(item))
+        value = part.value.at[position].get(mode="fill")
+        return Entries(owner, item, jnp.where(real, value.astype(jnp.promote_types(value.dtype, jnp.int32)), 0))
 
     known, wanted, rated = map(entries, data)
     assert known is not None

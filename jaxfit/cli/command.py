@@ -106,6 +106,18 @@ def of_commands(program: str, about: str, commands: Mapping[str, tuple[str, str]
     return parser
 
 
+def add_model(
+    parser: Parser, run: Callable[[argparse.Namespace], None], about: str = "folder of a model", unfinished: bool = True
+) -> None:
+    """Give a parser the options of a command on a model; unfinished: whether it has that option."""
+    parser.set_defaults(run=run)
+    parser.add_argument("directory", metavar="DIR", help=about)
+    if unfinished:
+        so_far = "use the best parameters so far of a training that has not finished"
+        parser.add_argument("--unfinished", action="store_true", help=so_far)
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+
+
 def _call(place: str, parser: Parser) -> None:
     module, _, function = place.partition(":")
     getattr(importlib.import_module(module), function)(parser)

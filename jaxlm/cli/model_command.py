@@ -1,27 +1,14 @@
 """What the commands that use a trained model have in common: their arguments, and loading the model."""
 
 import argparse
-from collections.abc import Callable
+import functools
 
-from jaxfit.cli import options
+from jaxfit.cli import command, options
 from jaxfit.cli.command import Parser
 from jaxfit.registry import Capability
 from jaxlm.trained_model import Model, load
 
-
-def add(
-    parser: Parser,
-    run: Callable[[argparse.Namespace], None],
-    directory: str = "folder of a model, or an ARPA file",
-    unfinished: bool = True,
-) -> None:
-    """Give a parser the options of a command on a model; unfinished: whether it has that option."""
-    parser.set_defaults(run=run)
-    parser.add_argument("directory", metavar="DIR", help=directory)
-    if unfinished:
-        about = "use the best parameters so far of a training that has not finished"
-        parser.add_argument("--unfinished", action="store_true", help=about)
-    parser.add_argument("--json", action="store_true", help="print the result as one line of JSON")
+add = functools.partial(command.add_model, about="folder of a model, or an ARPA file")
 
 
 def add_top(parser: Parser) -> None:

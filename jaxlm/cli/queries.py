@@ -38,14 +38,14 @@ def add_sample(parser: Parser) -> None:
 
 def add_neighbours(parser: Parser) -> None:
     """Give the parser of `jaxlm neighbours` its options."""
-    model_command.add(parser, run_neighbours, "folder of a model")
+    model_command.add(parser, run_neighbours, about="folder of a model")
     parser.add_argument("words", nargs="+", metavar="WORD")
     model_command.add_top(parser)
 
 
 def add_tree(parser: Parser) -> None:
     """Give the parser of `jaxlm tree` its options."""
-    model_command.add(parser, run_tree, "folder of a model")
+    model_command.add(parser, run_tree, about="folder of a model")
     parser.add_argument(
         "--out", metavar="FILE",
         help="where to write it: as text, a line `word code` for each code (0 left, 1 right), if the name ends in "

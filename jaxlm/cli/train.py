@@ -76,17 +76,15 @@ def run(args: argparse.Namespace) -> None:
     with processes.folder(place) as out:
         require_free(out, model.name, resume=plan.run.resume, resumable=resumable)
         with locked(out):
-            try:
-                texts = _read(args, out, carve=resumable)
-                for note in texts.notes if processes.leads() else ():
-                    print(f"{args.model}: {note}", file=sys.stderr)
-                with training_options.stoppable(out, resumable):
-                    trained = train.train(
-                        args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
-                        seed=plan.seed, run=plan.run,
-                    )  # fmt: skip
-            finally:
-                (out / user_text.IDS).unlink(missing_ok=True)
+            out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only where folders can be locked
+            texts = _read(args, out, carve=resumable)
+            for note in texts.notes if processes.leads() else ():
+                print(f"{args.model}: {note}", file=sys.stderr)
+            with training_options.stoppable(out, resumable):
+                trained = train.train(
+                    args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
+                    seed=plan.seed, run=plan.run,
+                )  # fmt: skip
             results = _evaluate(trained, texts)
     if processes.leads():
         _report(args, trained, texts.corpus, results)

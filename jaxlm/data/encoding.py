@@ -5,10 +5,9 @@ text is read once; its ids are stored in memory or in a memory-mapped file.
 """
 
 import itertools
-import os
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -26,27 +25,29 @@ class Encoded(NamedTuple):
     unknown: int  # number of words outside the vocabulary (a literal `<unk>` is not one)
 
 
-def _store(pieces: Iterator[np.ndarray], path: Source | None, memory: int) -> np.ndarray:
-    """Collect ids in memory or, given a path, in a memory-mapped file of little-endian int32.
+def _store(pieces: Iterator[np.ndarray], directory: Source | None, memory: int) -> np.ndarray:
+    """Collect ids in memory or, where there are more than `memory` and a folder is given, in a memory-mapped file.
 
-    With a path, a text of at most `memory` events stays in memory; the length is known only once it is read.
+    The file, of little-endian int32, has no name: the system frees it once nothing uses it, or this process ends.
     """
     held, events = [np.zeros(0, np.int32)], 0
     for piece in pieces:
         held.append(piece)
         events += len(piece)
-        if path is not None and events > memory:
+        if directory is not None and events > memory:
             break
     else:
         return np.concatenate(held)
     try:
-        with open(path, "wb") as f:
+        with tempfile.TemporaryFile(dir=directory) as file:
             for piece in itertools.chain(held, pieces):
-                f.write(piece.astype("<i4", copy=False).data)
+                file.write(piece.astype("<i4", copy=False).data)
             held.clear()
-        return np.memmap(path, "<i4", "r+")
+            file.flush()
+            return np.memmap(file, "<i4", "r+")
     except OSError as error:
-        raise UserError(f"the ids cannot be written: {error.strerror or error}", path, "free some disk space") from None
+        what = f"the ids cannot be written: {error.strerror or error}"
+        raise UserError(what, directory, "free some disk space") from None
 
 
 def build(
@@ -55,7 +56,7 @@ def build(
     size: int | None = None,
     min_count: int = 1,
     vocabulary: Vocabulary | None = None,
-    out: Source | None = None,
+    directory: Source | None = None,
     memory: int = 0,
 ) -> tuple[Vocabulary, Encoded]:
     """Read a training text once: choose its vocabulary and encode it.
@@ -70,8 +71,8 @@ def build(
         min_count: minimum count of a word in the vocabulary.
         vocabulary: use these words instead, with counts and order from this text; `<unk>` is added where the
             text has other words.
-        out: file for the ids, to be memory-mapped; None keeps them in memory.
-        memory: with `out`, the number of events up to which ids still stay in memory.
+        directory: folder for the file of the ids, which is memory-mapped; None keeps them in memory.
+        memory: with `directory`, the number of events up to which ids still stay in memory.
 
     Raises:
         UserError: a file cannot be read as text, or has fewer than two distinct words.
@@ -80,30 +81,21 @@ def build(
     table.default_factory = table.__len__  # a new word gets the next id
     texts = (words for words, _, _ in tokens(files, reading or Reading()))
     pieces = (np.fromiter(map(table.__getitem__, words), np.int32, len(words)) for words in texts)
-    temporary = None if out is None else Path(f"{os.fspath(out)}.part")
-    try:
-        ids = _store(pieces, temporary, memory)
-        seen = np.zeros(len(table), np.int64)
-        for i in range(0, len(ids), CHUNK):
-            seen += np.bincount(ids[i : i + CHUNK], minlength=len(table))
-        counts = dict(zip((w.decode() for w in table), seen.tolist(), strict=True))
-        if vocabulary is None:
-            vocabulary = Vocabulary.from_counts(counts, size, min_count)
-        else:
-            vocabulary = Vocabulary.from_words(vocabulary.words, counts)
-        unk = -1 if vocabulary.unk is None else vocabulary.unk
-        final_id = np.array([vocabulary.ids.get(w, unk) for w in counts], np.int32)
-        for i in range(0, len(ids), CHUNK):
-            ids[i : i + CHUNK] = final_id[ids[i : i + CHUNK]]
-        unknown = sum(n for w, n in counts.items() if w not in vocabulary.ids)
-        if temporary is not None and out is not None and isinstance(ids, np.memmap):
-            ids.flush()
-            os.replace(temporary, out)  # no partial file ever has the final name
-            ids = np.memmap(out, "<i4", "r")
-        return vocabulary, Encoded(ids, unknown)
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+    ids = _store(pieces, directory, memory)
+    seen = np.zeros(len(table), np.int64)
+    for i in range(0, len(ids), CHUNK):
+        seen += np.bincount(ids[i : i + CHUNK], minlength=len(table))
+    counts = dict(zip((w.decode() for w in table), seen.tolist(), strict=True))
+    if vocabulary is None:
+        vocabulary = Vocabulary.from_counts(counts, size, min_count)
+    else:
+        vocabulary = Vocabulary.from_words(vocabulary.words, counts)
+    unk = -1 if vocabulary.unk is None else vocabulary.unk
+    final_id = np.array([vocabulary.ids.get(w, unk) for w in counts], np.int32)
+    for i in range(0, len(ids), CHUNK):
+        ids[i : i + CHUNK] = final_id[ids[i : i + CHUNK]]
+    unknown = sum(n for w, n in counts.items() if w not in vocabulary.ids)
+    return vocabulary, Encoded(ids, unknown)
 
 
 def encode(files: Sequence[Source], vocabulary: Vocabulary, reading: Reading | None = None) -> Encoded:

@@ -1,8 +1,7 @@
 """A `Corpus` of a user's files."""
 
-import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 
 LARGE = 1 << 26  # events; the ids of a longer training text are stored in a file, not in memory
-IDS = ".training-ids.bin"  # hidden: not a file of the model
 
 
 def from_files(
@@ -35,7 +33,7 @@ def from_files(
         train, valid, test: names of files.
         reading, vocabulary, size, min_count: as in `jaxlm.data.encoding.build`.
         carve: split validation text off the training text if no validation files are given.
-        directory: folder for the ids of a very large training text, which are then memory-mapped.
+        directory: an existing folder, for the ids of a very large training text, which are then memory-mapped.
 
     Raises:
         UserError: as `jaxlm.data.encoding.build`; standard input is named twice.
@@ -46,11 +44,8 @@ def from_files(
     for file in [*valid, *test]:  # before the training text is read, which may take long
         if file != "-" and not os.path.exists(file):
             raise UserError("there is no such file", file, "check the name")
-    with _ids_file(directory) as out:
-        words, encoded = build(train, reading, size, min_count, vocabulary, out, LARGE)
-        texts = {"train": encoded}
-        for name, files in (("valid", valid), ("test", test)):
-            texts[name] = encode(files, words, reading)
+    words, encoded = build(train, reading, size, min_count, vocabulary, directory, LARGE)
+    texts = {"train": encoded, "valid": encode(valid, words, reading), "test": encode(test, words, reading)}
     notes = []
     ids = {name: text.ids for name, text in texts.items()}
     unknown = {name: text.unknown for name, text in texts.items()}
@@ -85,22 +80,3 @@ def split_validation(ids: np.ndarray, eos: int, part: int = 20) -> tuple[np.ndar
         raise UserError("the training text has too few lines to take validation from", do="give --valid FILE")
     cut = ends[len(ends) - max(1, len(ends) // part) - 1]
     return ids[:cut], ids[cut:]
-
-
-@contextlib.contextmanager
-def _ids_file(directory: Path | None) -> Iterator[Path | None]:
-    """Name the file of ids in a folder; a new folder that stays empty is removed, and on failure the file too."""
-    if directory is None:
-        yield None
-        return
-    existed = directory.is_dir()
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        yield directory / IDS
-    except BaseException:
-        (directory / IDS).unlink(missing_ok=True)
-        raise
-    finally:
-        if not existed:
-            with contextlib.suppress(OSError):  # it is not empty: it holds the ids
-                directory.rmdir()

@@ -15,7 +15,8 @@ from jaxlm.trees.paths import Tree, levels, renumbered
 Ints = NDArray[np.integer]
 Rule = Literal["balanced", "adaptive", "noisy-adaptive"]
 Kind = Literal["random", "balanced", "adaptive", "noisy-adaptive", "huffman"]
-Split = Callable[[int, Ints, Ints, int], tuple[NDArray[np.bool_], NDArray[np.bool_]]]
+Sides = tuple[NDArray[np.bool_], NDArray[np.bool_]]  # which words go left and which right
+Split = Callable[[int, Ints, Ints, int], Sides]  # of `grow`
 
 MAX_UNBALANCED_DEPTH = 100  # deeper splits are balanced; only chains of outliers come so deep
 MAX_MEAN_CODES = 8  # with more codes per word, no word is put on both sides; ADAPTIVE(0.4) has 1.7
@@ -24,11 +25,11 @@ MAX_MEAN_CODES = 8  # with more codes per word, no word is put on both sides; AD
 def random_tree(key: jax.Array, num_words: int) -> Tree:
     """Build the tree RANDOM: permute the words, put the first half to the left, and recurse (Mnih 2010, §4.4)."""
 
-    def first_half(level: int, words: Ints, sizes: Ints, leaves: int) -> tuple:
-        left = _ranks(sizes) < spread((sizes + 1) // 2, sizes)
+    def first_half(level: int, words: Ints, sizes: Ints, leaves: int) -> Sides:
+        left = ranks(sizes) < spread((sizes + 1) // 2, sizes)
         return left, ~left
 
-    return _grow(np.asarray(jax.random.permutation(key, num_words)), first_half)
+    return grow(np.asarray(jax.random.permutation(key, num_words)), first_half)
 
 
 def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon: float = 0.0) -> Tree:
@@ -63,7 +64,7 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
     unit = (centred / (np.sqrt(np.mean(np.square(centred))) or 1)).astype(np.float32)
     band = np.log(0.5 + epsilon) - np.log(0.5 - epsilon)
 
-    def split(level: int, words: Ints, sizes: Ints, leaves: int) -> tuple:
+    def split(level: int, words: Ints, sizes: Ints, leaves: int) -> Sides:
         level_key = jax.random.fold_in(key, level)
         partition = _within(sizes, _bits(jax.random.fold_in(level_key, 0), len(words)))
         odds = log_odds(unit, words, sizes, partition)
@@ -79,12 +80,9 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
             left = odds > 0
         full = len(words) + leaves > MAX_MEAN_CODES * num_words
         both = (np.abs(odds) < band) & (not full)
-        left, right = left | both, ~left | both
-        on_left, on_right = (segment_sum(side.astype(np.int64), sizes) for side in (left, right))
-        shrinks = spread((on_left < sizes) & (on_right < sizes), sizes)
-        return np.where(shrinks, left, balanced), np.where(shrinks, right, ~balanced)
+        return shrinking(left | both, ~left | both, balanced, sizes)
 
-    return _grow(np.arange(num_words), split)
+    return grow(np.arange(num_words), split)
 
 
 def huffman(counts: Ints) -> Tree:
@@ -177,7 +175,7 @@ def _check_num_words(num_words: int) -> None:
         raise UserError(what, do="train on a larger text")
 
 
-def _grow(words: Ints, split: Split) -> Tree:
+def grow(words: Ints, split: Split) -> Tree:
     """Split sets of words, at first all words, level by level until each holds one word and becomes a leaf.
 
     `split(level, words, sizes, leaves)` is given all sets of a level, concatenated, and the number of leaves so far;
@@ -202,6 +200,13 @@ def _grow(words: Ints, split: Split) -> Tree:
     return Tree(np.concatenate(nodes), num_words)
 
 
+def shrinking(left: NDArray[np.bool_], right: NDArray[np.bool_], otherwise: NDArray[np.bool_], sizes: Ints) -> Sides:
+    """Return the sides of the words; in a set of which one side would be the whole, `otherwise` says who goes left."""
+    on_left, on_right = (segment_sum(side.astype(np.int64), sizes) for side in (left, right))
+    shrinks = spread((on_left < sizes) & (on_right < sizes), sizes)
+    return np.where(shrinks, left, otherwise), np.where(shrinks, right, ~otherwise)
+
+
 def _join(trees: list[Tree]) -> Tree:
     if len(trees) == 1:
         return trees[0]
@@ -213,7 +218,7 @@ def _join(trees: list[Tree]) -> Tree:
     return Tree(np.concatenate([root, left, right]), trees[0].num_words)
 
 
-def _ranks(sizes: Ints) -> Ints:
+def ranks(sizes: Ints) -> Ints:
     """Return 0, 1, … within each set."""
     return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
@@ -221,9 +226,9 @@ def _ranks(sizes: Ints) -> Ints:
 def _within(sizes: Ints, values: NDArray) -> Ints:
     """Return each member's rank in its own set, by ascending value; ties are in the given order."""
     order = np.lexsort((values, np.repeat(np.arange(len(sizes)), sizes)))
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = _ranks(sizes)
-    return ranks
+    within = np.empty(len(order), np.int64)
+    within[order] = ranks(sizes)
+    return within
 
 
 _draw = jax.jit(jax.random.bits, static_argnums=1)

@@ -44,9 +44,9 @@ class Statistics(NamedTuple):
     num_nodes: int  # non-leaf nodes, each of which has a feature vector
 
 
-def levels(tree: Tree) -> list[NDArray[np.int32]]:
-    """Return the ids of the nodes at depth 0, 1, …, each level from left to right."""
-    result = [np.zeros(1, np.int32)]
+def levels(tree: Tree, root: int = 0) -> list[NDArray[np.int32]]:
+    """Return the ids of a node, of those one level below it, and so on, each level from left to right."""
+    result = [np.array([root], np.int32)]
     while (children := tree.children[result[-1]].ravel()).max() >= 0:
         result.append(children[children >= 0])
     return result

@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
 
 from jaxcf.contract import (
     BySGD,
@@ -27,12 +26,13 @@ from jaxcf.contract import (
     TrainingSetup,
     UsesRatedItems,
 )
+from jaxcf.data import user_batches
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_user, centred, rated_sets, take
+from jaxcf.data.user_batches import Batch, Data, Entries, Lists
 from jaxcf.models import pmf
 from jaxcf.models.cpmf.visit import visit
 from jaxcf.models.pairwise import zero_unrated
 from jaxcf.solvers import als
-from jaxfit.bucketing import spread
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Ragged, Sparse, Visits
 from jaxfit.recipe import Recipe, option
 from jaxfit.shuffle import permutation
@@ -58,77 +58,19 @@ class Params(NamedTuple):
     c: Array
 
 
-class Rated(NamedTuple):
-    """Sets of items: user i has rated item[offsets[i]] … item[offsets[i+1]-1]; int32[users + 1], int32[entries]."""
-
-    offsets: Array
-    item: Array
-
-
-class Data(NamedTuple):
-    """Ratings user after user, and the rated sets that they are conditioned on."""
-
-    offsets: Array  # int32[users + 1]: user i has ratings offsets[i] … offsets[i+1]-1
-    item: Array  # int32[N]
-    stars: Array  # float32[N], mean subtracted
-    rated: Rated
-
-
-class Batch(NamedTuple):
-    """A minibatch of users, their ratings and rated sets end to end."""
-
-    user: Array  # int32[B]
-    owner: Array  # int32[n], which of them a rating belongs to
-    item: Array  # int32[n], past the end for padding
-    stars: Array  # float32[n], mean subtracted
-    whose: Array  # int32[m], which of them a rated item belongs to
-    rated: Array  # int32[m], past the end for padding
-    share: Array  # float32[m], 1 / the size of the set, 0 for padding
-
-
-def make_rated(*pairs: Ratings | Pairs, config: Config) -> Rated:
+def make_rated(*pairs: Ratings | Pairs, config: Config) -> Lists:
     """Put the union of sets of rated pairs on the device; stars are not read."""
-    offsets, item = rated_sets(*pairs, num_users=config.num_users)
-    item = item if len(item) else np.array([config.num_items])  # nothing can be gathered from an empty array
-    return Rated(*jax.device_put((offsets, item.astype(np.int32))))
+    return user_batches.on_device(*rated_sets(*pairs, num_users=config.num_users))
 
 
-def make_data(ratings: Ratings, rated: Rated, config: Config) -> Data:
-    """Put the ratings on the device, user after user, each user's in an order drawn once by a fixed key.
+def make_data(ratings: Ratings, rated: Lists, config: Config) -> Data:
+    """Put the stars, mean subtracted, on the device user by user, each user's in an order drawn once by a fixed key.
 
     Blocks are cut from that order: in the order of files, which is often that of time, they would be less alike.
     """
     order = np.asarray(permutation(jax.random.key(0), len(ratings.user)))
-    offsets, item, stars = by_user(take(centred(ratings, config.mean), order), config.num_users)
-    at, ids, stars = jax.device_put((offsets, np.asarray(item, np.int32), stars))
-    return Data(at, ids, stars, rated)
-
-
-def costs(data: Data) -> NDArray[np.int64]:
-    """Count the ratings, and the rated items, of each user: int[users, 2]."""
-    return np.stack([np.diff(np.asarray(x)) for x in (data.offsets, data.rated.offsets)], axis=1)
-
-
-def num_users(data: Data) -> int:
-    """Count the users of the data, with ratings or without."""
-    return data.offsets.shape[0] - 1
-
-
-def num_ratings(data: Data) -> int:
-    """Count the ratings of the data."""
-    return data.item.shape[0]
-
-
-def gather(data: Data, index: Array, capacity: tuple[int, int], config: Config) -> Batch:
-    """Gather the users `index` int32[B]; capacity: of their ratings, and of their rated sets."""
-    owner, at, real = spread(data.offsets, index, capacity[0])
-    item = jnp.where(real, data.item.at[at].get(mode="fill"), config.num_items)
-    stars = jnp.where(real, data.stars.at[at].get(mode="fill"), 0.0)
-    whose, at, real = spread(data.rated.offsets, index, capacity[1])
-    rated = jnp.where(real, data.rated.item.at[at].get(mode="fill"), config.num_items)
-    size = data.rated.offsets[index + 1] - data.rated.offsets[index]
-    share = jnp.where(real, 1 / jnp.maximum(size, 1).at[whose].get(mode="clip"), 0.0)
-    return Batch(index, owner, item, stars, whose, rated, share)
+    known = by_user(take(centred(ratings, config.mean), order), config.num_users)
+    return Data(user_batches.on_device(*known), None, rated)
 
 
 def init(key: Array, config: Config) -> Params:
@@ -162,26 +104,37 @@ def rows_of_ratings(params: Params, condition: Array, batch: Batch, config: Conf
 
     condition: [B, D], added to the users' offsets.
     """
-    U = (params.Y + condition).at[batch.owner].get(mode="clip")
-    b = params.b.at[batch.owner].get(mode="clip") if config.biases else jnp.zeros(batch.item.shape)
-    return pmf.Params(U, params.V, b, params.c), batch.item < config.num_items
+    owner, item, _ = batch.known
+    U = (params.Y + condition).at[owner].get(mode="clip")
+    b = params.b.at[owner].get(mode="clip") if config.biases else jnp.zeros(item.shape)
+    return pmf.Params(U, params.V, b, params.c), item < config.num_items
+
+
+def with_shares(batch: Batch, config: Config) -> Entries:
+    """Return the rated items of a minibatch of users, each with 1 / the size of its user's set, 0 for padding."""
+    assert batch.rated is not None
+    owner, item, _ = batch.rated
+    real, users = item < config.num_items, batch.user.shape[0]
+    size = jax.ops.segment_sum(real.astype(jnp.int32), owner, users, indices_are_sorted=True)
+    return Entries(owner, item, jnp.where(real, 1 / jnp.maximum(size, 1).at[owner].get(mode="clip"), 0.0))
 
 
 def squares(params: Params, condition: Array, batch: Batch, config: Config) -> Array:
     """Return the squared errors of each rating of the minibatch, [n], 0 for padding; condition: [B, D], Eq. 5.22."""
     rows, real = rows_of_ratings(params, condition, batch, config)
-    return jnp.where(real, jnp.square(pmf.errors(rows, batch.stars, config)), 0.0)
+    return jnp.where(real, jnp.square(pmf.errors(rows, batch.known.value, config)), 0.0)
 
 
 def batch_loss(
     params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
     """Return the sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
-    read, of_rating = rows_of(params), weight.at[batch.owner].get(mode="clip")
-    shares, users = batch.share[:, None] * read.W, batch.user.shape[0]
-    condition = jax.ops.segment_sum(shares, batch.whose, users, indices_are_sorted=True)  # Eq. 5.22
+    read, of_rating = rows_of(params), weight.at[batch.known.owner].get(mode="clip")
+    owner, _, share = with_shares(batch, config)
+    users = batch.user.shape[0]
+    condition = jax.ops.segment_sum(share[:, None] * read.W, owner, users, indices_are_sorted=True)  # Eq. 5.22
     errors = jnp.sum(of_rating * squares(read, condition, batch, config))
-    count = jnp.sum(jnp.where(batch.item < config.num_items, of_rating, 0.0))
+    count = jnp.sum(jnp.where(batch.known.item < config.num_items, of_rating, 0.0))
     return 0.5 * errors, {"RMSE": Mean(errors, count)}
 
 
@@ -192,23 +145,23 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Pa
     """
     given = rows_of(params)
     rows, real = rows_of_ratings(given, jnp.zeros_like(given.Y), batch, config)  # U_i is Y_i alone
-    used = jnp.where(real, weight.at[batch.owner].get(mode="clip"), 0.0)
+    used = jnp.where(real, weight.at[batch.known.owner].get(mode="clip"), 0.0)
     of_rating = pmf.penalty(Gathered(rows), batch, used, config)
-    conditioned = jnp.where(batch.share > 0, weight.at[batch.whose].get(mode="clip"), 0.0)
+    owner, _, share = with_shares(batch, config)
+    conditioned = jnp.where(share > 0, weight.at[owner].get(mode="clip"), 0.0)
     of_W = 0.5 * jnp.sum(conditioned * jnp.sum(jnp.square(given.W), axis=1))
     return Params(of_rating.U, of_rating.V, of_W, of_rating.b, of_rating.c)
 
 
 def touched(batch: Batch, config: Config) -> Params:
     """Return the rows that a minibatch reads; without biases, of them none (a row past the end)."""
-    if config.biases:
-        return Params(batch.user, batch.item, batch.rated, batch.user, batch.item)
-    none = jnp.full(1, max(config.num_users, config.num_items), jnp.int32)
-    return Params(batch.user, batch.item, batch.rated, none, none)
+    assert batch.rated is not None
+    ids = pmf.touched(pmf.Batch(batch.user, batch.known.item, batch.known.value), config)
+    return Params(ids.U, ids.V, batch.rated.item, ids.b, ids.c)
 
 
 @jax.jit
-def conditions(W: Array, rated: Rated) -> Array:
+def conditions(W: Array, rated: Lists) -> Array:
     """μ_i, [users, D]: the mean of W over each rated set (Eq. 5.22), 0 for an empty one."""
     users, entries = rated.offsets.shape[0] - 1, rated.offsets[-1]
     size = jnp.diff(rated.offsets)
@@ -223,7 +176,7 @@ def conditions(W: Array, rated: Rated) -> Array:
     return sums / jnp.maximum(size, 1)[:, None]
 
 
-def as_pmf(params: Params, rated: Rated) -> pmf.Params:
+def as_pmf(params: Params, rated: Lists) -> pmf.Params:
     """Return the PMF model that this one is once the rated sets are given, which predicts: U_i = Y_i + μ_i."""
     return pmf.Params(params.Y + conditions(params.W, rated), params.V, params.b, params.c)
 
@@ -231,17 +184,17 @@ def as_pmf(params: Params, rated: Rated) -> pmf.Params:
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Return the squared errors, summed over the ratings of each user: [B]."""
     ids: Any = touched(batch, config)
-    users = batch.user.shape[0]
+    users, rated_items = batch.user.shape[0], with_shares(batch, config)
 
     def piece(k: Array, sums: Array) -> Array:  # the rows of W of all rated sets would be large
         at = k * PIECE + jnp.arange(PIECE, dtype=jnp.int32)
-        whose, rated, share = (x.at[at].get(mode="fill", fill_value=0) for x in batch[4:])
+        whose, rated, share = (x.at[at].get(mode="fill", fill_value=0) for x in rated_items)
         return sums.at[whose].add(share[:, None] * params.W.at[rated].get(mode="clip"), mode="drop")
 
     zeros = jnp.zeros((users, params.W.shape[1]), params.W.dtype)
-    condition = jax.lax.fori_loop(0, -(-batch.rated.shape[0] // PIECE), piece, zeros)
+    condition = jax.lax.fori_loop(0, -(-rated_items.item.shape[0] // PIECE), piece, zeros)
     each = squares(gathered(params, ids._replace(W=None)).rows, condition, batch, config)
-    return jax.ops.segment_sum(each, batch.owner, users, indices_are_sorted=True)
+    return jax.ops.segment_sum(each, batch.known.owner, users, indices_are_sorted=True)
 
 
 def program(config: Config) -> Program:
@@ -250,14 +203,14 @@ def program(config: Config) -> Program:
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,
-        size=num_users,
-        batch=gather,
+        size=user_batches.num_users,
+        batch=user_batches.gather,
         loss=batch_loss,
         score=score,
         metric=Metric("RMSE", np.sqrt),
-        events=num_ratings,
+        events=user_batches.num_events,
         sparse=Sparse(touched),
-        ragged=Ragged(costs),
+        ragged=Ragged(user_batches.costs),
         decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
         visits=Visits(visit) if config.block else None,
     )

@@ -18,17 +18,17 @@ PIECE = 64  # rows of W that are read or written at a time
 def visit(weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: Any) -> tuple[Array, Metrics, Any]:
     """Return the sum of ½ e² over one user's ratings, in squared stars, its Metrics, and the weights after its blocks.
 
-    weights: `tables.Weights` of each of `cpmf.Params`; data: `cpmf.Data`; user: int32 scalar; rate, decay: η and λ of
-    each parameter; a row that a block uses decays once for each of its ratings, W_j once for a block. A user's last
-    block may be short, and blocks are in the order of the data. Work is linear in the user's ratings and rated set;
-    nothing is padded to the largest.
+    weights: `tables.Weights` of each of `cpmf.Params`; data: of `cpmf.make_data`; user: int32 scalar; rate, decay: η
+    and λ of each parameter; a row that a block uses decays once for each of its ratings, W_j once for a block. A user's
+    last block may be short, and blocks are in the order of the data. Work is linear in the user's ratings and rated
+    set; nothing is padded to the largest.
     """
     block, biases = config.block, config.biases
     Y, V, W, b, c = (w.value for w in weights)
     scale = type(weights)._make(w.scale for w in weights)
     no_item = V.shape[0]
     first, size = data.rated.offsets[user], data.rated.offsets[user + 1] - data.rated.offsets[user]
-    begin, count = data.offsets[user], data.offsets[user + 1] - data.offsets[user]
+    begin, count = data.known.offsets[user], data.known.offsets[user + 1] - data.known.offsets[user]
     share = jnp.where(size > 0, 1 / jnp.maximum(size, 1).astype(W.dtype), 0.0)  # an empty set stays at 0
     pieces, blocks = -(-size // PIECE), -(-count // block)
 
@@ -47,9 +47,9 @@ def visit(weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: A
         V, c, y, bias, condition, shrunk, moved, loss = carry
         place = k * block + jnp.arange(block, dtype=jnp.int32)
         real, at = (place < count).astype(W.dtype), begin + place
-        item = jnp.where(place < count, data.item.at[at].get(mode="clip"), no_item)
+        item = jnp.where(place < count, data.known.item.at[at].get(mode="clip"), no_item)
         v, u, number = scale.V * V.at[item].get(mode="clip"), y + condition, jnp.sum(real)
-        error = data.stars.at[at].get(mode="clip") - v @ u
+        error = data.known.value.at[at].get(mode="clip") - v @ u
         if biases:
             offset = scale.c * c.at[item].get(mode="clip")
             error = real * (error - bias - offset)

@@ -58,7 +58,9 @@ def chains(read: Any, at: Array, bias: Array, batch: Batch, keys: Array, center:
     def step(chain: Chain, keys: Array) -> Chain:
         for_hidden, for_ratings = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
         h = bernoulli(for_hidden, chain.p)  # Eq. 5.8
-        p = jax.nn.softmax(read.b_m + dots(read.W, at[:, None] * K + levels, h - center, own))  # Eq. 5.7
+        p = jax.nn.softmax(
+            read.b_m + dots(read.W.value, at[:, None] * K + levels, read.W.scale * (h - center), own)
+        )  # Eq. 5.7
         for_movie = jax.vmap(jax.random.fold_in)(for_ratings[own], item)
         value = multinomial(jax.vmap(jax.random.uniform)(for_movie), p)
         return state(value, jnp.sum(p * levels, axis=1))

@@ -43,7 +43,7 @@ def distribution(params: Any, batch: Batch, config: Config, exact: bool = False)
         of_movie = gather(read.W, rows)
         logits = -hidden_free_energy(x[own][:, None] + of_movie) - config.center * jnp.sum(of_movie, axis=2)
     else:
-        logits = dots(read.W, rows, jax.nn.sigmoid(x) - config.center, own)
+        logits = dots(read.W.value, rows, read.W.scale * (jax.nn.sigmoid(x) - config.center), own)
     logits += params.b_m.at[item].get(mode="clip")
     average = jnp.mean(params.b_m, axis=0)[None]
     return jax.nn.softmax(jnp.where((item < config.num_items)[:, None], logits, average))
@@ -91,8 +91,7 @@ def predict(
 
 @functools.partial(jax.jit, static_argnames=("entries", "config", "exact"))
 def _of_block(params: Any, data: Data, user: Array, entries: tuple[int, ...], config: Config, exact: bool) -> Array:
-    batch = user_batches.gather(data, user, entries, config.num_items, 1)
-    return distribution(params, batch, config, exact)
+    return distribution(params, user_batches.gather(data, user, entries, config), config, exact)
 
 
 def predictor(

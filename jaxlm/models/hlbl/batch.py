@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxfit.bucketing import spread
+from jaxfit.bucketing import capacity_step, spread
 from jaxlm.data.contexts import Text, gather_contexts, pad
 from jaxlm.trees.paths import Paths, Tree, paths
 
@@ -96,9 +96,8 @@ def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
     tiles = -(-length // TILE)
     first = np.concatenate([[0], np.cumsum(tiles)])
     place = np.arange(number[-1]) + np.repeat(first[:-1] * TILE - number[:-1], length)
-    # to a multiple of a 16th to an 8th of their number: trees that are nearly alike compile to the same program
-    grain = 1 << max(0, int(first[-1]).bit_length() - 4)
-    size = (first[-1] // grain + 1) * grain  # in tiles, at least the last of which is empty
+    # one of a few numbers of tiles, at least the last of which is empty: trees that are nearly alike share a program
+    size = capacity_step(first[-1] + 1)
     turn = np.zeros(size * TILE, np.int32)
     turn[place] = (every.nodes[chosen] + 1) * every.signs[chosen]
     codes = np.diff(every.word_codes)

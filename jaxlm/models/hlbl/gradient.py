@@ -13,6 +13,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxfit.bucketing import dots
 from jaxfit.tables import Head, Outer, Part, Rows, Weights, zero_after
 from jaxlm.models.hlbl.batch import TILE, Batch, Tiles
 
@@ -46,7 +47,7 @@ def forward(weights: Sequence[Weights], batch: Batch, mask: Array | None, num_ho
     # the decisions at all hot nodes, of which those on an example's paths are picked
     logits = Q.scale * (r_hat @ Q.value[:num_hot].T) + (b.scale * b.value[:num_hot])[None]
     hot = logits.reshape(-1).at[_flat(batch.hot, num_hot)].get(mode="clip")
-    cold = Q.scale * _dots(Q.value, r_hat, batch.cold)
+    cold = Q.scale * dots(Q.value, batch.cold.node, r_hat, batch.cold.owner)
     cold += b.scale * b.value.at[batch.cold.node].get(mode="clip")
     return Forward(*_decide(batch, hot, cold), read, r_hat)
 
@@ -114,19 +115,6 @@ def _decide(batch: Batch, hot: Array, cold: Array) -> tuple[Array, Array, Array]
         for tiles, slope in zip((batch.hot, batch.cold), slopes, strict=True)
     )
     return -most - jnp.log(total), hot_slope, cold_slope
-
-
-def _dots(Q: Array, r_hat: Array, cold: Tiles) -> Array:
-    """Compute r̂·q of each decision, [T, TILE]."""
-    blocks = next(n for n in (4, 5, 3, 2, 1) if Q.shape[1] % n == 0)
-    width = Q.shape[1] // blocks
-    Q, r_hat = Q.reshape(-1, blocks, width), r_hat.reshape(-1, blocks, width)
-    node, owner = cold.node.reshape(-1), jnp.repeat(cold.owner, TILE)
-    partial = Q.at[node, 0].get(mode="clip") * r_hat.at[owner, 0].get(mode="clip")
-    for j in range(1, blocks):
-        partial += Q.at[node, j].get(mode="clip") * r_hat.at[owner, j].get(mode="clip")
-    partial = lax.optimization_barrier(partial)  # not to be fused into a product that could not be one
-    return (partial @ jnp.ones((width, 1), Q.dtype)).reshape(cold.node.shape)
 
 
 def _weighted_rows(Q: Array, g: Array, cold: Tiles) -> Array:

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import registry
 from benchmarks.core import record, report
+from benchmarks.language.store import LanguageStore
 from benchmarks.language.tables import TABLES
 from jaxfit.errors import UserError
 
@@ -53,8 +54,9 @@ def test_the_readme_lists_every_model_of_the_registries_as_it_is() -> None:
     listed = [model for _, model in registry.models().values()]
     assert report.fill(text, report.MODELS, report.list_of_models(listed)) == text
     assert report.readme(text, record.RESULTS, registry.TABLES, listed), "the map of results has its place, too"
-    for model in listed:
-        assert f"| {model.name} | {model.about} | {model.source} | `{model.command}` |" in text
+    for store, model in registry.models().values():
+        command = f"{'jaxlm' if store is LanguageStore else 'jaxcf'} train {model.name}"
+        assert f"| {model.name} | {model.about} | {model.source} | `{command}` |" in text
 
 
 def test_a_record_holds_no_infinity(tmp_path: Path) -> None:

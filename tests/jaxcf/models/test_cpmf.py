@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxcf.data import user_batches
 from jaxcf.data.ratings import Pairs, Ratings
 from jaxcf.models import pmf
 from jaxcf.models.cpmf import model as cpmf
@@ -55,7 +56,7 @@ def means(W, rated):
 
 def everybody(config, data):
     """All users as one minibatch, with some padding."""
-    gather = jax.jit(cpmf.gather, static_argnums=(2, 3))
+    gather = jax.jit(user_batches.gather, static_argnums=(2, 3))
     return gather(data, jnp.arange(USERS, dtype=jnp.int32), (48, 56), config)
 
 
@@ -172,7 +173,7 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
     visit = jax.jit(functools.partial(visit_user, config=config))
 
     Y, V, W, b, c = (np.array(table, np.float64) for table in params)
-    who, offsets, losses, expected_losses = sets(ratings(), EXTRA), np.asarray(data.offsets), [], []
+    who, offsets, losses, expected_losses = sets(ratings(), EXTRA), np.asarray(data.known.offsets), [], []
     for i in (2, 0, 5, 2):
         loss, metrics, weights = visit(weights, data, jnp.int32(i), RATES, DECAYS)
         np.testing.assert_allclose(metrics["RMSE"], (2 * loss, offsets[i + 1] - offsets[i]))
@@ -180,7 +181,7 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
         expected_losses.append(0.0)
         for at in range(offsets[i], offsets[i + 1], 2):
             block = slice(at, min(at + 2, offsets[i + 1]))
-            items, stars = np.asarray(data.item[block]), np.asarray(data.stars[block], np.float64)
+            items, stars = np.asarray(data.known.item[block]), np.asarray(data.known.value[block], np.float64)
             u, v, number = Y[i] + W[who[i]].mean(axis=0), V[items].copy(), len(items)
             error = stars - v @ u - (b[i] + c[items] if biases else 0)
             pull = error @ v
@@ -216,7 +217,7 @@ def test_a_visit_of_one_block_equals_a_gradient_step():
     weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
     visit = jax.jit(functools.partial(visit_user, config=config))
     *_, weights = visit(weights, data, jnp.int32(2), RATES, DECAYS)
-    batch = jax.jit(cpmf.gather, static_argnums=(2, 3))(data, jnp.array([2], jnp.int32), (32, 32), config)
+    batch = jax.jit(user_batches.gather, static_argnums=(2, 3))(data, jnp.array([2], jnp.int32), (32, 32), config)
 
     def objective(read):
         loss, _ = cpmf.batch_loss(read, batch, jnp.ones(1), None, config)

@@ -52,7 +52,7 @@ def data(rated=RATED):
 
 
 def batch(rated=RATED):
-    return vectors.gather(data(rated), jnp.arange(U, dtype=jnp.int32), (8, 16), I, 1)
+    return vectors.gather(data(rated), jnp.arange(U, dtype=jnp.int32), (8, 16), CONFIG)
 
 
 def test_prediction_given_rated_items_equals_enumeration():

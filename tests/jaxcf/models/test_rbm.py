@@ -56,7 +56,7 @@ def data(lists=KNOWN, wanted=None):
 
 def batch(index=range(U), capacity=CAPACITY, lists=KNOWN, cd_steps=1):
     index = jnp.asarray(list(index), jnp.int32)
-    return vectors.gather(data(lists), index, capacity, I, 1)._replace(cd_steps=jnp.int32(cd_steps))
+    return vectors.gather(data(lists), index, capacity, CONFIG)._replace(cd_steps=jnp.int32(cd_steps))
 
 
 def keys(n=U, seed=5):

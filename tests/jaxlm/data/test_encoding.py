@@ -55,17 +55,14 @@ def test_events_do_not_depend_on_pieces_gzip_or_destination(tmp_path, out, gzipp
     expected = []
     for content in (first + "\n", second.removeprefix("\ufeff").replace("of\u00a0times", "of_times")):
         expected += split_by_hand(content)
-    path = tmp_path / "ids" if out else None
-    vocabulary, (ids, _) = build(paths, out=path)
+    vocabulary, (ids, _) = build(paths, directory=tmp_path if out else None)
     words = [vocabulary.words[i].replace("\u00a0", "_") for i in ids]
     assert words == expected
     assert (encode(paths, vocabulary).ids == ids).all()
     assert isinstance(ids, np.memmap) == out
     counts = collections.Counter(expected)
     assert [counts[w.replace("\u00a0", "_")] for w in vocabulary.words] == vocabulary.counts.tolist()
-    if out:
-        assert np.fromfile(path, "<i4").tolist() == ids.tolist()
-        assert not list(tmp_path.glob("*.part"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["1", "2"]
 
 
 def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
@@ -75,7 +72,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
     for repeats in (5, 1, 8):  # the first run warms up
         path = write(tmp_path / "t", "".join(f"word{i % 999} and more\n" for i in range(repeats * 5_000)))
         tracemalloc.start()
-        _, (ids, _) = build([path], out=tmp_path / "ids")
+        _, (ids, _) = build([path], directory=tmp_path)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert len(ids) == repeats * 20_000
@@ -183,16 +180,14 @@ def test_invalid_vocabulary_files_are_refused(tmp_path, content, part):
 )
 @pytest.mark.parametrize("out", [False, True])
 def test_invalid_texts_are_refused(tmp_path, content, part, out):
-    """The message is one line with what, where and what to do; an earlier file of ids is unchanged."""
+    """The message is one line with what, where and what to do; nothing is left behind."""
     path = write(tmp_path / "t", content)
-    ids = write(tmp_path / "ids", b"earlier")
     with pytest.raises(UserError) as error:
-        build([path], out=ids if out else None)
+        build([path], directory=tmp_path if out else None)
     assert part.replace("FILE", str(path)) in str(error.value)
     assert error.value.do
     assert "\n" not in str(error.value)
-    assert ids.read_bytes() == b"earlier"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["ids", "t"]
+    assert [p.name for p in tmp_path.iterdir()] == ["t"]
 
 
 def test_invalid_file_names_encodings_and_sizes_are_refused(tmp_path):
@@ -211,15 +206,15 @@ def test_invalid_file_names_encodings_and_sizes_are_refused(tmp_path):
     with pytest.raises(UserError, match="no word is left"):
         build([good], min_count=2)
     with pytest.raises(UserError, match="cannot be written"):
-        build([good], out=tmp_path / "none" / "ids")
+        build([good], directory=tmp_path / "none")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/dev/full exists on Linux only")
-def test_full_disk_is_a_user_error(tmp_path):
-    (tmp_path / "ids.part").symlink_to("/dev/full")
+def test_full_disk_is_a_user_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(encoding.tempfile, "TemporaryFile", lambda dir: io.FileIO("/dev/full", "r+"))
     path = write(tmp_path / "t", "a b c\n")
     with pytest.raises(UserError, match=r"the ids cannot be written: No space left .* - free some disk space"):
-        build([path], out=tmp_path / "ids")
+        build([path], directory=tmp_path)
 
 
 @pytest.mark.usefixtures("small_pieces")

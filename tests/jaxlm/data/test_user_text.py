@@ -67,25 +67,24 @@ def test_large_text_on_disk_equals_text_in_memory(files, monkeypatch, name):
     text = (files / "train.txt").read_bytes()
     (files / "train.txt.gz").write_bytes(gzip.compress(text))
     source = name if name == "-" else files / name
-    small = user_text.from_files([files / "train.txt"], directory=files / "out")
-    assert not (files / "out").exists()
+    small = user_text.from_files([files / "train.txt"], directory=files)
     monkeypatch.setattr(user_text, "LARGE", 5)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text))))
-    large = user_text.from_files([source], directory=files / "out")
+    large = user_text.from_files([source], directory=files)
     assert isinstance(large.corpus.train, np.memmap)
     np.testing.assert_array_equal(large.corpus.train, small.corpus.train)
     assert large.corpus.sha256 == small.corpus.sha256
 
 
-def test_invalid_large_text_leaves_no_folder(files, monkeypatch):
+def test_invalid_large_text_leaves_no_file(files, monkeypatch):
     monkeypatch.setattr(user_text, "LARGE", 0)
     (files / "bad.txt").write_bytes(b"a b\n\xff\n")
+    before = sorted(files.iterdir())
     with pytest.raises(UserError, match="byte offset 4"):
-        user_text.from_files([files / "bad.txt"], directory=files / "out")
-    assert not (files / "out").exists()
+        user_text.from_files([files / "bad.txt"], directory=files)
     with pytest.raises(UserError, match="byte offset 4"):
-        user_text.from_files([files / "train.txt"], [files / "bad.txt"], directory=files / "out")
-    assert not (files / "out").exists()
+        user_text.from_files([files / "train.txt"], [files / "bad.txt"], directory=files)
+    assert sorted(files.iterdir()) == before
 
 
 def test_sha256_does_not_depend_on_the_test_text(files):

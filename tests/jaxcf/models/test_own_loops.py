@@ -52,8 +52,9 @@ def of_crbm():
 def test_losses_work_in_a_users_own_loop(make):
     model, config, params, data, capacity = make()
     program, B = model.program(config), USERS
-    index, keys, weight = jnp.arange(B, dtype=jnp.int32), jax.random.split(jax.random.key(2), B), jnp.ones(B)
+    index, keys, weight = np.arange(B, dtype=np.int32), jax.random.split(jax.random.key(2), B), np.ones(B, np.float32)
 
+    @jax.jit
     def loss(params, index, weight, keys):
         batch = program.batch(data, index, capacity, config)
         total, metrics = program.loss(program.gathered(params, batch), batch, weight, keys, config)
@@ -72,7 +73,7 @@ def test_losses_work_in_a_users_own_loop(make):
     np.testing.assert_allclose(other_error, error, rtol=1e-4)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-4), other, grads)
 
-    two = jax.tree.map(lambda x: jnp.stack([x, 2 * x]), params)
+    two = jax.tree.map(lambda x: np.stack([x, 2 * x]), jax.device_get(params))
     values, _ = jax.jit(jax.vmap(loss, (0, None, None, None)))(two, index, weight, keys)
     np.testing.assert_allclose(values[0], value, rtol=1e-4, atol=1e-4)
 

@@ -52,6 +52,12 @@ def specification(program, seen):
     return lambda params, example, key: one(params, example, *[key][: len(names) - 3], program.config)
 
 
+def normal(seed, leaves):
+    """Standard normal arrays of the shapes of others."""
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=x.shape).astype(np.float32) for x in leaves]
+
+
 def validated_alike(program):
     """Whether training reports what validation does."""
     return program.loss_metrics == (program.metric,) and program.at_step is None
@@ -141,14 +147,12 @@ def computed(place):
         if program.sequential:  # what streams carry after a minibatch
             carry = loss(params, batch_of(index, 0, None, False), WEIGHT, None, start)[2]
         # away from the start, where much is zero; what has no gradient, by any of its ways, is of no use to this model
-        first, (leaves, tree) = at(params), jax.tree.flatten(params)
+        first, (leaves, tree) = at(params), jax.tree.flatten(jax.device_get(params))
         ways = [first["grads"], *first.get("specification", ())[1:], *first.get("own gradient", ())[:1]]
         ways += first.get("visit", ())[:1]
-        used = [any(np.any(x != 0) for x in each) for each in zip(*map(jax.tree.leaves, ways), strict=True)]
-        noise = jax.random.split(jax.random.key(4), len(leaves))
-        params = tree.unflatten([
-            x + 0.1 * jax.random.normal(k, x.shape) if u else x for x, u, k in zip(leaves, used, noise, strict=True)
-        ])  # fmt: skip
+        used = [any(np.any(x) for x in each) for each in zip(*map(jax.tree.leaves, jax.device_get(ways)), strict=True)]
+        noise = normal(4, leaves)
+        params = tree.unflatten([x + 0.1 * n if u else x for x, u, n in zip(leaves, used, noise, strict=True)])
         return SimpleNamespace(program=program, params=params, at=at, found=at(params))
 
     return of
@@ -178,16 +182,14 @@ def test_gradient_is_that_of_the_loss(case, computed):
     """By finite differences, unless samples depend on the parameters; also the program's own, and that of visits."""
     it = computed(case)
     draws = it.at(it.params, seed=7)["loss"] != it.found["loss"]
-    leaves, tree = jax.tree.flatten(it.params)
+    leaves, tree = jax.tree.flatten(jax.device_get(it.params))
     for seed in range(0 if draws else 3):
-        keys = jax.random.split(jax.random.key(seed), len(leaves))
-        unit = [jax.random.normal(k, x.shape) for k, x in zip(keys, leaves, strict=True)]
-        unit = [u / jnp.linalg.norm(u) for u in unit]
+        unit = [u / np.linalg.norm(u) for u in normal(seed, leaves)]
         ahead, behind = (
             float(it.at(tree.unflatten([x + s * u for x, u in zip(leaves, unit, strict=True)]))["loss"])
             for s in (STEP, -STEP)
         )
-        slope = sum(jnp.vdot(u, g) for u, g in zip(unit, jax.tree.leaves(it.found["grads"]), strict=True))
+        slope = sum(np.vdot(u, g) for u, g in zip(unit, jax.tree.leaves(it.found["grads"]), strict=True))
         np.testing.assert_allclose((ahead - behind) / (2 * STEP), slope, rtol=0.01, atol=0.01)
     if "own gradient" in it.found:
         close(it.found["own gradient"], (it.found["grads"], it.found["metrics"]))

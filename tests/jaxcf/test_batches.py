@@ -25,16 +25,17 @@ def config(**changes):
     return rbm.Config(ITEMS, num_hidden=3, center=0.5, **changes)
 
 
-def params(kind):
-    keys = jax.random.split(jax.random.key(0), 4)
-    shapes = kind.shapes(config())
-    return type(shapes)._make(jax.random.normal(k, s.shape) for k, s in zip(keys[: len(shapes)], shapes, strict=True))
+def normal(shapes):
+    """Random parameters."""
+    rng = np.random.default_rng(0)
+    return jax.tree.map(lambda s: rng.normal(size=s.shape).astype(np.float32), shapes)
 
 
 def test_triples_train_pmf_under_jit_vmap_and_grad():
     settings = pmf.Config(USERS, ITEMS, num_features=2, mean=3.0)
     start, batch = pmf.init(jax.random.key(0), settings), triples(ratings(), settings.mean)
 
+    @jax.jit
     def mean_loss(params):
         return jnp.mean(jax.vmap(pmf.loss, (None, 0, None))(params, batch, settings))
 
@@ -53,20 +54,22 @@ def test_padded_users_give_the_losses_and_gradients_of_each_user_alone(kind, wid
     batch = padded_users(ratings(), USERS, ITEMS, SCALE, width)
     rated = padded_sets(ratings(), Pairs(*np.array([[4, 0], [2, 6]], np.int32)), num_users=USERS, num_items=ITEMS)
     keys = jax.random.split(jax.random.key(1), USERS)
-    whole = params(kind)
+    whole = normal(kind.shapes(config()))
 
+    @jax.jit
+    @jax.value_and_grad
     def one(params, item, value, rated, key):
         example = item, value
         if kind is crbm:
             return crbm.loss(params, example, rated, key, 2, config())
         return rbm.loss(params, example, key, 2, params.b_h, config())
 
-    each = jax.jit(jax.vmap(jax.value_and_grad(one), (None, 0, 0, 0, 0)))
+    each = jax.jit(jax.vmap(one, (None, 0, 0, 0, 0)))
     losses, grads = each(whole, batch.item, batch.value, rated, keys)
     assert np.any(~batch.mask)
     for user in range(USERS):
         real, mine = batch.mask[user], rated[user][rated[user] < ITEMS]
-        loss, grad = jax.value_and_grad(one)(whole, batch.item[user][real], batch.value[user][real], mine, keys[user])
+        loss, grad = one(whole, batch.item[user][real], batch.value[user][real], mine, keys[user])
         np.testing.assert_allclose(losses[user], loss, atol=1e-5)
         for a, b in zip(grads, grad, strict=True):
             np.testing.assert_allclose(a[user], b, atol=1e-5)
@@ -76,16 +79,14 @@ def test_padded_users_give_the_losses_and_gradients_of_each_user_alone(kind, wid
 @pytest.mark.parametrize("width", [None, 6])
 def test_padding_does_not_count_in_the_loss_of_cpmf(width):
     settings = cpmf.Config(USERS, ITEMS, num_features=2, mean=3.0)
-    keys = iter(jax.random.split(jax.random.key(0), 5))
-    start = cpmf.init(jax.random.key(0), settings)
-    start = cpmf.Params(*(jax.random.normal(next(keys), table.shape) for table in start))
+    start = normal(cpmf.shapes(settings))
     batch = padded_users(ratings(), USERS, ITEMS, SCALE, width)
     extra = Pairs(*np.array([[3, 0], [2, 6]], np.int32))  # the last user has an empty set
     rated = padded_sets(ratings(), extra, num_users=USERS, num_items=ITEMS, width=width)
     examples = pmf.Batch(np.arange(USERS), batch.item, 1.0 + batch.value - settings.mean)
     real_item = np.where(batch.mask, batch.item, 2), examples.stars + 7.0 * ~batch.mask
     masked = pmf.Batch(examples.user, *real_item)  # padding that only the mask tells from ratings
-    one = jax.value_and_grad(cpmf.loss)
+    one = jax.jit(jax.value_and_grad(cpmf.loss), static_argnums=3)
     each = jax.jit(jax.vmap(one, (None, 0, 0, None, None)), static_argnums=3)
     with_mask = jax.jit(jax.vmap(one, (None, 0, 0, None, 0)), static_argnums=3)
     for found in (

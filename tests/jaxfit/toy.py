@@ -1,5 +1,6 @@
 """A model small enough to check by hand: predict y from a table row and a dense vector, by least squares."""
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -22,10 +23,12 @@ class Data(NamedTuple):
     y: jax.Array
 
 
+@jax.jit
 def init(key):
     return Params(0.1 * jax.random.normal(key, (NUM_ROWS, NUM_FEATURES)), jnp.full(NUM_FEATURES, 0.5))
 
 
+@functools.partial(jax.jit, static_argnames="n")
 def data(key, n=NUM_EXAMPLES):
     k = jax.random.split(key, 4)
     # few distinct rows, so that a minibatch reads the same row several times

@@ -39,8 +39,12 @@ def prepare(key, data, rated, config, recipe):
         b = draw(keys[0], user, centred - params.c[item], config.num_users)
         return Params(b, draw(keys[1], item, centred - b[user], config.num_items))
 
+    @jax.jit
+    def mean_square(params, user, item, stars):
+        return jnp.mean((stars - bias.predict(params, user, item, config)) ** 2)
+
     def error(params, ratings=data.valid):
-        return float(jnp.mean((ratings.stars - bias.predict(params, ratings.user, ratings.item, config)) ** 2))
+        return float(mean_square(params, *ratings[:3]))
 
     start = Params(jnp.zeros(config.num_users), jnp.zeros(config.num_items))
     return Sweeps(start, sweep, lambda params: error(params, data.train), error, mean_after=recipe.epochs // 8)

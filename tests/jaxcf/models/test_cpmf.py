@@ -38,9 +38,8 @@ EXTRA = Pairs(np.array([0, 2, 5, 5, 0], np.int32), np.array([0, 0, 0, 3, 0], np.
 
 def make(**changes):
     config = cpmf.Config(USERS, ITEMS, num_features=D, mean=MEAN, **changes)
-    keys = iter(jax.random.split(jax.random.key(1), 5))
-    params = cpmf.init(jax.random.key(0), config)
-    return config, cpmf.Params(*(0.4 * jax.random.normal(next(keys), table.shape) for table in params))
+    rng = np.random.default_rng(1)
+    return config, jax.tree.map(lambda x: (0.4 * rng.normal(size=x.shape)).astype(np.float32), cpmf.shapes(config))
 
 
 def sets(*parts):
@@ -54,14 +53,23 @@ def means(W, rated):
     return np.stack([W[list(items)].mean(axis=0) if items else np.zeros(D) for items in rated])
 
 
+gather = jax.jit(user_batches.gather, static_argnums=(2, 3))
+
+
 def everybody(config, data):
     """All users as one minibatch, with some padding."""
-    gather = jax.jit(user_batches.gather, static_argnums=(2, 3))
-    return gather(data, jnp.arange(USERS, dtype=jnp.int32), (48, 56), config)
+    return gather(data, np.arange(USERS, dtype=np.int32), (48, 56), config)
 
 
+@functools.partial(jax.jit, static_argnums=2)
 def view(params, batch, config):
     return cpmf.program(config).gathered(params, batch)
+
+
+@jax.jit
+def stored(params):
+    """The parameters as the engine stores them for visits."""
+    return cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
 
 
 def test_rated_sets_are_unions():
@@ -95,7 +103,8 @@ def test_gradient_equals_loop_over_ratings(biases):
     grads, loss = gradient(read)
     grads = grads.rows
     found = {}
-    for name, ids, table in zip(params._fields, cpmf.touched(batch, config), params, strict=True):
+    touched = jax.jit(cpmf.touched, static_argnums=1)(batch, config)
+    for name, ids, table in zip(params._fields, touched, params, strict=True):
         found[name] = np.zeros(table.shape)
         real = np.asarray(ids) < table.shape[0]
         np.add.at(found[name], np.asarray(ids)[real], np.asarray(getattr(grads, name))[real])
@@ -125,11 +134,12 @@ def test_batch_loss_is_the_sum_of_the_specification():
     config, params = make()
     data = ratings()
     batch = everybody(config, cpmf.make_data(data, cpmf.make_rated(EXTRA, config=config), config))
-    weight, who, total = jnp.array([0.0, 0.0, 2.0, 0.0, 0.5, 0.0]), sets(EXTRA), 0.0
+    weight, who, total = np.array([0.0, 0.0, 2.0, 0.0, 0.5, 0.0], np.float32), sets(EXTRA), 0.0
+    one = jax.jit(cpmf.loss, static_argnums=3)
     for i in (2, 4):  # one of which has a rated set
         mine = data.user == i
-        own = pmf.Batch(jnp.int32(i), jnp.asarray(data.item[mine]), jnp.asarray(data.stars[mine] - MEAN))
-        total += weight[i] * cpmf.loss(params, own, jnp.array(who[i], jnp.int32), config)
+        own = pmf.Batch(np.int32(i), data.item[mine], data.stars[mine] - np.float32(MEAN))
+        total += weight[i] * float(one(params, own, np.array(who[i], np.int32), config))
     found, _ = jax.jit(cpmf.batch_loss, static_argnums=4)(view(params, batch, config), batch, weight, None, config)
     np.testing.assert_allclose(found, total, rtol=1e-5)
 
@@ -155,10 +165,11 @@ def test_without_rated_items_it_equals_pmf():
 def test_score_is_the_squared_error_given_any_rated_sets():
     config, params = make()
     data, program = ratings(), cpmf.program(config)
+    predict = jax.jit(pmf.predict, static_argnums=3)
     for parts in ((data,), (data, EXTRA), ()):
         rated = cpmf.make_rated(*parts, config=config)
         scores = fit.scores(program, params, cpmf.make_data(data, rated, config))
-        error = np.asarray(pmf.predict(cpmf.as_pmf(params, rated), data.user, data.item, config)) - data.stars
+        error = np.asarray(predict(cpmf.as_pmf(params, rated), data.user, data.item, config)) - data.stars
         np.testing.assert_allclose(scores, np.bincount(data.user, error**2, minlength=USERS), rtol=1e-4)
 
 
@@ -168,7 +179,7 @@ def test_visit_equals_updates_of_all_rows_block_after_block(biases, scale):
     config, params = make(biases=biases, block=2)
     rated = cpmf.make_rated(ratings(), EXTRA, config=config)
     data = cpmf.make_data(ratings(), rated, config)
-    weights = cpmf.Params(*(rows.create(table / scale, transform("sgd"), by_rows=True) for table in params))
+    weights = stored(jax.tree.map(lambda x: x / scale, params))
     weights = cpmf.Params(*(w._replace(scale=jnp.float32(scale)) for w in weights))
     visit = jax.jit(functools.partial(visit_user, config=config))
 
@@ -203,7 +214,7 @@ def test_the_rate_of_W_does_not_matter_to_users_without_rated_items():
     visit = jax.jit(functools.partial(visit_user, config=config))
     found = []
     for rate in (0.0, 5.0):
-        weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
+        weights = stored(params)
         for i in range(USERS):
             *_, weights = visit(weights, data, jnp.int32(i), RATES._replace(W=rate), DECAYS)
         found.append([rows.whole(w) for w in weights])
@@ -214,10 +225,9 @@ def test_the_rate_of_W_does_not_matter_to_users_without_rated_items():
 def test_a_visit_of_one_block_equals_a_gradient_step():
     config, params = make(block=100)
     data = cpmf.make_data(ratings(), cpmf.make_rated(EXTRA, config=config), config)
-    weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
     visit = jax.jit(functools.partial(visit_user, config=config))
-    *_, weights = visit(weights, data, jnp.int32(2), RATES, DECAYS)
-    batch = jax.jit(user_batches.gather, static_argnums=(2, 3))(data, jnp.array([2], jnp.int32), (32, 32), config)
+    *_, weights = visit(stored(params), data, jnp.int32(2), RATES, DECAYS)
+    batch = gather(data, np.array([2], np.int32), (32, 32), config)
 
     def objective(read):
         loss, _ = cpmf.batch_loss(read, batch, jnp.ones(1), None, config)
@@ -225,8 +235,11 @@ def test_a_visit_of_one_block_equals_a_gradient_step():
         return loss + sum(d * p for d, p in zip(DECAYS, penalties, strict=True))
 
     grads = jax.jit(jax.grad(objective))(view(params, batch, config)).rows
-    for name, ids, before, grad in zip(params._fields, cpmf.touched(batch, config), params, grads, strict=True):
-        expected = before.at[ids].add(-getattr(RATES, name) * grad, mode="drop")
+    touched = jax.jit(cpmf.touched, static_argnums=1)(batch, config)
+    for name, ids, before, grad in zip(params._fields, touched, params, grads, strict=True):
+        real = np.asarray(ids) < len(before)
+        expected = before.copy()
+        np.add.at(expected, np.asarray(ids)[real], -getattr(RATES, name) * np.asarray(grad)[real])
         found = rows.whole(getattr(weights, name))
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6, err_msg=name)
 
@@ -240,7 +253,7 @@ def test_training_visits_users_one_after_another(prior):
     fitted = fit.fit(cpmf.program(config), params, data, data, recipe=recipe, key=key)
     order = permutation(jax.random.fold_in(jax.random.split(key)[0], 0), USERS)
 
-    weights = cpmf.Params(*(rows.create(table, transform("sgd"), by_rows=True) for table in params))
+    weights = stored(params)
     visit = jax.jit(functools.partial(visit_user, config=config))
     decay = DECAYS if prior == "per-rating" else cpmf.Params(0.0, 0.0, 0.0, 0.0, 0.0)
     total = 0.0

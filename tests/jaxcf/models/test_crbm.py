@@ -25,7 +25,7 @@ KNOWN = [([0, 3], [2, 0]), ([1, 2, 4], [1, 1, 2]), ([], [])]
 RATED = [[0, 3, 4], [1, 2, 4], [2]]  # which items each user rated, with ratings known or not
 U = len(KNOWN)
 KEYS = jax.random.split(jax.random.key(5), U)
-WEIGHT = jnp.array([1.0, 2.0, 0.5])
+WEIGHT = np.array([1.0, 2.0, 0.5], np.float32)
 
 
 def params():
@@ -34,7 +34,12 @@ def params():
     return crbm.Params(*[0.8 * jax.random.normal(key, shape) for key, shape in zip(k, shapes, strict=True)])
 
 
-PARAMS = params()
+PARAMS = jax.device_get(params())
+
+
+def stored(p):
+    """The parameters as the engine stores them."""
+    return type(p)._make([Weights(x, np.float32(1), None, None) for x in p])
 
 
 def pairs(lists):
@@ -51,13 +56,16 @@ def data(rated=RATED):
     return vectors.make_data(known(), U, SCALE, rated=(pairs(rated),))
 
 
+gather = jax.jit(vectors.gather, static_argnums=(2, 3))
+
+
 def batch(rated=RATED):
-    return vectors.gather(data(rated), jnp.arange(U, dtype=jnp.int32), (8, 16), CONFIG)
+    return gather(data(rated), np.arange(U, dtype=np.int32), (8, 16), CONFIG)
 
 
 def test_prediction_given_rated_items_equals_enumeration():
     hs = np.array(list(itertools.product([0.0, 1.0], repeat=H)))
-    W, b_m = np.asarray(PARAMS.W).reshape(I, K, H), np.asarray(PARAMS.b_m)
+    W, b_m = PARAMS.W.reshape(I, K, H), PARAMS.b_m
     for u, m in [(0, 1), (1, 0), (2, 3)]:
         bias = PARAMS.b_h + sum(PARAMS.U[j] for j in RATED[u])  # Eq. 5.12
         movies, values = [*KNOWN[u][0], m], KNOWN[u][1]
@@ -75,27 +83,31 @@ def test_gradient_equals_Eq_5_15_and_differentiation():
     def specified(p):
         total = 0.0
         for u, (movies, values) in enumerate(KNOWN):
-            example = jnp.array(movies, jnp.int32), jnp.array(values, jnp.int32)
-            total += WEIGHT[u] * crbm.loss(p, example, jnp.array(RATED[u]), KEYS[u], 1, CONFIG)
+            example = np.array(movies, np.int32), np.array(values, np.int32)
+            total += WEIGHT[u] * crbm.loss(p, example, np.array(RATED[u]), KEYS[u], 1, CONFIG)
         return total
 
     expected = jax.jit(jax.grad(specified))(PARAMS)
-    weights = crbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
-    *_, parts = jax.jit(gradient, static_argnums=4)(weights, b, WEIGHT, KEYS, CONFIG)
-    ids = crbm.touched(b, CONFIG)
-    read = crbm.program(CONFIG).gathered(PARAMS, b)
-    by_rows = jax.jit(jax.grad(rbm.batch_loss, has_aux=True), static_argnums=4)
-    rows = by_rows(read, b, WEIGHT, KEYS, CONFIG)[0].rows
-    for x, k, want, g, part in zip(PARAMS, ids, expected, rows, parts, strict=True):
-        by_rows = g if k is None else jnp.zeros_like(x).at[k].add(g, mode="drop")
-        by_groups = add(jnp.zeros_like(x), part, jnp.ones(())) if isinstance(part, tuple) else part
+
+    @jax.jit
+    def found(p, weight):
+        """The gradient by rows and by groups, as arrays."""
+        *_, parts = gradient(stored(p), b, weight, KEYS, CONFIG)
+        read = crbm.program(CONFIG).gathered(p, b)
+        rows = jax.grad(rbm.batch_loss, has_aux=True)(read, b, weight, KEYS, CONFIG)[0].rows
+        both = []
+        for x, k, g, part in zip(p, crbm.touched(b, CONFIG), rows, parts, strict=True):
+            by_rows = g if k is None else jnp.zeros_like(x).at[k].add(g, mode="drop")
+            by_groups = add(jnp.zeros_like(x), part, jnp.ones(())) if isinstance(part, tuple) else part
+            both.append((by_rows, by_groups))
+        return both
+
+    for (by_rows, by_groups), want in zip(found(PARAMS, WEIGHT), expected, strict=True):
         np.testing.assert_allclose(by_rows, want, atol=1e-5)
         np.testing.assert_allclose(by_groups, want, atol=1e-5)
     # ΔU = E_D[h f'] - E_T[h f']: what a user's hidden units change by, in the rows of all that it rated
-    of_bias = jax.jit(
-        jax.grad(lambda bias: rbm.loss(PARAMS, tuple(map(jnp.array, KNOWN[0])), KEYS[0], 1, bias, CONFIG))
-    )
-    by_bias = of_bias(PARAMS.b_h + jnp.sum(PARAMS.U[jnp.array(RATED[0])], axis=0))
+    of_bias = jax.jit(jax.grad(lambda bias, p: rbm.loss(p, tuple(map(np.array, KNOWN[0])), KEYS[0], 1, bias, CONFIG)))
+    by_bias = of_bias(PARAMS.b_h + PARAMS.U[RATED[0]].sum(axis=0), PARAMS)
     np.testing.assert_allclose(expected.U[3], by_bias, atol=1e-5)
 
 
@@ -103,14 +115,13 @@ def test_without_rated_items_it_equals_the_rbm():
     plain = rbm.Params(*PARAMS[:3])
     b = batch([[], [], []])
     without = b._replace(rated=None)
-    weights = [Weights(x, jnp.ones(()), None, None) for x in PARAMS]
     jitted = jax.jit(gradient, static_argnums=4)
-    _, error, grads = jitted(crbm.Params(*weights), b, WEIGHT, KEYS, CONFIG)
-    _, same_error, same = jitted(rbm.Params(*weights[:3]), without, WEIGHT, KEYS, CONFIG)
+    _, error, grads = jitted(stored(PARAMS), b, WEIGHT, KEYS, CONFIG)
+    _, same_error, same = jitted(stored(plain), without, WEIGHT, KEYS, CONFIG)
     assert error == same_error
     for x, y in zip(jax.tree.leaves(grads[:3]), jax.tree.leaves(tuple(same)), strict=True):
         np.testing.assert_array_equal(x, y)
-    assert not np.any(add(jnp.zeros_like(PARAMS.U), grads.U, jnp.ones(())))
+    assert not np.any(jax.jit(add)(np.zeros_like(PARAMS.U), grads.U, np.float32(1)))
     for exact in (False, True):
         np.testing.assert_array_equal(
             predict(PARAMS, data([[], [], []]), [0, 1, 2], [1, 0, 3], CONFIG, exact),
@@ -126,20 +137,19 @@ def test_rated_items_are_the_union_of_sets():
 
 def test_per_rating_decay_counts_each_use():
     b = batch()
-    ids = crbm.touched(b, CONFIG).U
-    by_U = jax.grad(
-        lambda rows: (
-            rbm.penalty(
-                Gathered(crbm.Params(jnp.zeros((8 * K, H)), jnp.zeros((8, K)), PARAMS.b_h, rows)),
-                b,
-                jnp.ones(U),
-                CONFIG,
-            ).U
-        )
-    )(PARAMS.U.at[ids].get(mode="clip"))
+
+    @jax.jit
+    def decayed(U_):
+        ids = crbm.touched(b, CONFIG).U
+
+        def penalty(rows):
+            others = jnp.zeros((8 * K, H)), jnp.zeros((8, K)), jnp.asarray(PARAMS.b_h)
+            return rbm.penalty(Gathered(crbm.Params(*others, rows)), b, jnp.ones(U), CONFIG).U
+
+        return jnp.zeros_like(U_).at[ids].add(jax.grad(penalty)(U_.at[ids].get(mode="clip")), mode="drop")
+
     uses = np.bincount(np.concatenate(RATED), minlength=I)
-    decayed = jnp.zeros_like(PARAMS.U).at[ids].add(by_U, mode="drop")
-    np.testing.assert_allclose(decayed, uses[:, None] * PARAMS.U, rtol=1e-5)
+    np.testing.assert_allclose(decayed(PARAMS.U), uses[:, None] * PARAMS.U, rtol=1e-5)
 
 
 @pytest.fixture(scope="module")

@@ -52,8 +52,9 @@ def of_crbm():
 def test_losses_work_in_a_users_own_loop(make):
     model, config, params, data, capacity = make()
     program, B = model.program(config), USERS
-    index, keys, weight = jnp.arange(B, dtype=jnp.int32), jax.random.split(jax.random.key(2), B), jnp.ones(B)
+    index, keys, weight = np.arange(B, dtype=np.int32), jax.random.split(jax.random.key(2), B), np.ones(B, np.float32)
 
+    @jax.jit
     def loss(params, index, weight, keys):
         batch = program.batch(data, index, capacity, config)
         total, metrics = program.loss(program.gathered(params, batch), batch, weight, keys, config)
@@ -72,16 +73,20 @@ def test_losses_work_in_a_users_own_loop(make):
     np.testing.assert_allclose(other_error, error, rtol=1e-4)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-4), other, grads)
 
-    two = jax.tree.map(lambda x: jnp.stack([x, 2 * x]), params)
+    two = jax.tree.map(lambda x: np.stack([x, 2 * x]), jax.device_get(params))
     values, _ = jax.jit(jax.vmap(loss, (0, None, None, None)))(two, index, weight, keys)
     np.testing.assert_allclose(values[0], value, rtol=1e-4, atol=1e-4)
 
     optimizer = optax.adam(0.1)
     state, now = optimizer.init(params), params
-    step = jax.jit(jax.grad(loss, has_aux=True))
+
+    @jax.jit
+    def step(now, state):
+        updates, state = optimizer.update(jax.grad(loss, has_aux=True)(now, index, weight, keys)[0], state)
+        return optax.apply_updates(now, updates), state
+
     for _ in range(50):
-        updates, state = optimizer.update(step(now, index, weight, keys)[0], state)
-        now = optax.apply_updates(now, updates)
+        now, state = step(now, state)
     assert loss(now, index, weight, keys)[1] < 0.95 * error
 
 
@@ -90,10 +95,10 @@ def test_losses_refuse_gathered_rows_for_whole_tables_and_the_reverse(make):
     """Also where there are as many users as examples, so that shapes agree."""
     model, config, params, data, capacity = make()
     program = model.program(config)
-    batch = program.batch(data, jnp.arange(USERS, dtype=jnp.int32), capacity, config)
+    batch = jax.jit(lambda index: program.batch(data, index, capacity, config))(np.arange(USERS, dtype=np.int32))
     with pytest.raises(TypeError, match=r"call it with program.gathered\(params, batch\)"):
         program.loss(params, batch, jnp.ones(USERS), jax.random.split(jax.random.key(0), USERS), config)
-    rows = program.gathered(params, batch)
+    rows = jax.jit(program.gathered)(params, batch)
     one = {
         pmf: lambda: pmf.loss(rows, pmf.Batch(0, 0, 1.0), config),
         cpmf: lambda: cpmf.loss(rows, pmf.Batch(0, jnp.zeros(1, int), jnp.ones(1)), jnp.zeros(1, int), config),
@@ -107,7 +112,7 @@ def test_losses_refuse_gathered_rows_for_whole_tables_and_the_reverse(make):
 @pytest.mark.parametrize("model", [rbm, crbm], ids=["rbm", "crbm"])
 def test_padding_of_a_users_ratings_is_not_counted(model):
     _, config, params, _, _ = of_rbm() if model is rbm else of_crbm()
-    item, value = jnp.array([3, 7, 1]), jnp.array([4, 0, 2])
+    item, value = np.array([3, 7, 1]), np.array([4, 0, 2])
 
     def loss(params, example, mask=None):
         own = params.b_h if model is rbm else jnp.array([3, 7, 1] + [ITEMS] * (len(example[0]) - 3))
@@ -116,7 +121,8 @@ def test_padding_of_a_users_ratings_is_not_counted(model):
             return rbm.loss(params, example, jax.random.key(1), *args)
         return crbm.loss(params, example, own, jax.random.key(1), 2, config, mask)
 
-    plain = jax.value_and_grad(loss)(params, (item, value))
-    padded = jnp.pad(item, (0, 5), constant_values=7), jnp.pad(value, (0, 5), constant_values=1)
-    masked = jax.value_and_grad(loss)(params, padded, jnp.arange(8) < 3)
+    value_and_grad = jax.jit(jax.value_and_grad(loss))
+    plain = value_and_grad(params, (item, value))
+    padded = np.pad(item, (0, 5), constant_values=7), np.pad(value, (0, 5), constant_values=1)
+    masked = value_and_grad(params, padded, np.arange(8) < 3)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5), masked, plain)

@@ -31,6 +31,7 @@ Z = 4.0  # |z| of any one test stays below with p = 1 - 6e-5
 DRAWS = 20_000
 
 
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def params(seed=0, scale=0.8):
     k = jax.random.split(jax.random.key(seed), 3)
     return rbm.Params(
@@ -40,7 +41,7 @@ def params(seed=0, scale=0.8):
     )
 
 
-PARAMS = params()
+PARAMS = jax.device_get(params())
 
 
 def ratings(lists):
@@ -54,9 +55,11 @@ def data(lists=KNOWN, wanted=None):
     return vectors.make_data(ratings(lists), len(lists), SCALE, wanted=wanted)
 
 
+gather = jax.jit(vectors.gather, static_argnums=(2, 3))
+
+
 def batch(index=range(U), capacity=CAPACITY, lists=KNOWN, cd_steps=1):
-    index = jnp.asarray(list(index), jnp.int32)
-    return vectors.gather(data(lists), index, capacity, CONFIG)._replace(cd_steps=jnp.int32(cd_steps))
+    return gather(data(lists), np.array(index, np.int32), capacity, CONFIG, cd_steps)
 
 
 def keys(n=U, seed=5):
@@ -65,28 +68,34 @@ def keys(n=U, seed=5):
 
 def energy(p, item, value, h, c):
     """E of Eq. 5.1, with hidden units counted from c."""
-    W = np.asarray(p.W).reshape(I, K, H)
-    return -sum(W[m, k] @ (h - c) + p.b_m[m, k] for m, k in zip(item, value, strict=True)) - np.asarray(p.b_h) @ h
+    W = p.W.reshape(I, K, H)
+    return -sum(W[m, k] @ (h - c) + p.b_m[m, k] for m, k in zip(item, value, strict=True)) - p.b_h @ h
 
 
 @functools.cache
 def joint(item, c=0.0):
     """P(r, h) over the movies `item` (Eq. 5.2): [K, …, K, 2^H]."""
-    p = jax.tree.map(np.asarray, PARAMS)
-    hs = list(itertools.product([0.0, 1.0], repeat=H))
+    hs = [np.array(h) for h in itertools.product([0.0, 1.0], repeat=H)]
     table = [
-        [np.exp(-energy(p, item, r, np.array(h), c)) for h in hs] for r in itertools.product(range(K), repeat=len(item))
+        [np.exp(-energy(PARAMS, item, r, h, c)) for h in hs] for r in itertools.product(range(K), repeat=len(item))
     ]
     table = np.array(table).reshape(*[K] * len(item), 2**H)
     return table / table.sum()
 
 
-def opened(p, b):
-    weights = rbm.Params._make([Weights(x, jnp.ones(()), None, None) for x in p])
-    return open_tables(weights, b)
+def stored(p):
+    """The parameters as the engine stores them."""
+    return rbm.Params._make([Weights(x, np.float32(1), None, None) for x in p])
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def ends(p, b, keys, center):
+    """The first and last states of the chains."""
+    return chains(open_tables(stored(p), b), b.known.item, hidden_bias(p, b), b, keys, center)
 
 
 def z(samples, expected):
+    samples = np.asarray(samples, np.float64)
     error = np.std(samples, axis=0) / len(samples) ** 0.5
     return np.abs(np.mean(samples, axis=0) - expected) / np.maximum(error, 1e-9)
 
@@ -103,7 +112,7 @@ def test_exact_prediction_equals_enumeration_of_hidden_states_and_ratings(config
 
 @CENTERS
 def test_mean_field_prediction_equals_Eq_5_10_and_5_11(config):
-    W = np.asarray(PARAMS.W).reshape(I, K, H)
+    W = PARAMS.W.reshape(I, K, H)
     for u, m in [(0, 1), (1, 5), (2, 0), (3, 3)]:
         p = 1 / (1 + np.exp(-(PARAMS.b_h + sum(W[i, k] for i, k in zip(*KNOWN[u], strict=True)))))
         q = np.exp(PARAMS.b_m[m] + W[m] @ (p - config.center))
@@ -128,8 +137,7 @@ def test_predictions_follow_the_order_of_pairs_and_accept_unknown_ids():
 
 
 def test_hidden_conditionals_equal_enumeration():
-    b = batch()
-    start, _ = chains(opened(PARAMS, b), b.known.item, hidden_bias(PARAMS, b), b, keys(), 0.0)
+    start, _ = jax.device_get(ends(PARAMS, batch(), keys(), 0.0))
     hs = np.array(list(itertools.product([0.0, 1.0], repeat=H)))
     for u, (movies, values) in enumerate(KNOWN):
         given = joint(tuple(movies))[tuple(values)]
@@ -139,9 +147,7 @@ def test_hidden_conditionals_equal_enumeration():
 @CENTERS
 def test_reconstructions_have_the_distribution_of_the_sampler(config):
     movies, values = KNOWN[0]
-    b = batch([0] * DRAWS, (3 * DRAWS,))
-    bias = hidden_bias(PARAMS, b)
-    _, end = jax.jit(lambda keys: chains(opened(PARAMS, b), b.known.item, bias, b, keys, config.center))(keys(DRAWS))
+    _, end = ends(PARAMS, batch([0] * DRAWS, (3 * DRAWS,)), keys(DRAWS), config.center)
     table = joint(tuple(movies), config.center)
     of_h = table[tuple(values)] / table[tuple(values)].sum()  # P(h | r)
     to = (table / table.sum(axis=(0, 1, 2)) @ of_h).reshape(-1)  # Σ_h P(r' | h) P(h | r), Eq. 5.7
@@ -153,7 +159,7 @@ def test_reconstructions_have_the_distribution_of_the_sampler(config):
 
 
 def test_cd_approaches_the_likelihood_gradient_as_T_grows():
-    movies, values = jnp.array(KNOWN[0][0]), jnp.array(KNOWN[0][1])
+    movies, values = np.array(KNOWN[0], np.int32)
     p = params(3, scale=1.5)
 
     def minus_log_likelihood(p):
@@ -166,7 +172,7 @@ def test_cd_approaches_the_likelihood_gradient_as_T_grows():
 
         return free_energy(values) + jax.nn.logsumexp(-jax.vmap(free_energy)(every))
 
-    exact = jax.grad(minus_log_likelihood)(p)
+    exact = jax.device_get(jax.jit(jax.grad(minus_log_likelihood))(p))
     one = jax.grad(lambda p, key, steps: rbm.loss(p, (movies, values), key, steps, p.b_h, CONFIG))
     run = jax.jit(jax.vmap(one, (None, 0, None)))
     many, few = run(p, keys(DRAWS), 80), run(p, keys(DRAWS), 1)
@@ -177,31 +183,31 @@ def test_cd_approaches_the_likelihood_gradient_as_T_grows():
     assert np.all(np.asarray(many.W).reshape(-1, I, K, H)[:, untouched] == 0)
 
 
-WEIGHT = jnp.array([1.0, 0.5, 2.0, 1.5])
+WEIGHT = np.array([1.0, 0.5, 2.0, 1.5], np.float32)
 
 
 def specified(p, cd_steps, config=CONFIG):
     """Σ weight * loss, one user at a time."""
     total = 0.0
     for u, (movies, values) in enumerate(KNOWN):
-        example = jnp.array(movies, jnp.int32), jnp.array(values, jnp.int32)
+        example = np.array(movies, np.int32), np.array(values, np.int32)
         total += WEIGHT[u] * rbm.loss(p, example, keys()[u], cd_steps, p.b_h, config)
     return total
 
 
 SPECIFIED = jax.jit(jax.value_and_grad(specified), static_argnums=2)
-BY_ROWS = jax.jit(jax.value_and_grad(rbm.batch_loss, has_aux=True), static_argnums=4)
 
 
+@jax.jit
 def read(p, b):
     return rbm.program(CONFIG).gathered(p, b)
 
 
-def dense(p, b, grads):
-    """The gradient as arrays like p: of parts, or of gathered rows."""
+def dense(b, grads):
+    """The gradient as arrays like the parameters: of parts, or of gathered rows."""
     ids = rbm.touched(b, CONFIG)
     out = []
-    for x, k, g in zip(p, ids, grads, strict=True):
+    for x, k, g in zip(PARAMS, ids, grads, strict=True):
         if isinstance(g, tuple):
             out.append(add(jnp.zeros_like(x), g, jnp.ones(())))
         else:
@@ -209,45 +215,56 @@ def dense(p, b, grads):
     return rbm.Params(*out)
 
 
+@functools.partial(jax.jit, static_argnums=3)
+def by_rows(b, weight, keys, config):
+    """Loss, metrics and gradient by differentiation."""
+    loss = jax.value_and_grad(rbm.batch_loss, has_aux=True)
+    (total, metrics), grads = loss(read(PARAMS, b), b, weight, keys, config)
+    return total, metrics, dense(b, grads.rows)
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def by_parts(weights, b, keys, config):
+    """Metrics and gradient by the rules."""
+    _, metrics, parts = gradient(weights, b, WEIGHT, keys, config)
+    return metrics, dense(b, parts)
+
+
 @pytest.mark.parametrize(("cd_steps", "config"), [(1, CONFIG), (3, CENTERED)], ids=["CD-1", "centered, CD-3"])
 def test_batch_loss_and_both_gradients_equal_the_specification(cd_steps, config):
     b = batch(cd_steps=cd_steps)
-    (total, shown), grads = BY_ROWS(read(PARAMS, b), b, WEIGHT, keys(), config)
+    total, shown, grads = by_rows(b, WEIGHT, keys(), config)
     one_by_one, by_hand = SPECIFIED(PARAMS, cd_steps, config)
     np.testing.assert_allclose(total, one_by_one, rtol=1e-5)
 
     # the scale of a table is 2 while it decays
-    weights = rbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
-    weights = weights._replace(W=Weights(PARAMS.W / 2, jnp.array(2.0), None, None))
-    _, also_shown, parts = jax.jit(functools.partial(gradient, config=config))(weights, b, WEIGHT, keys())
+    weights = stored(PARAMS)._replace(W=Weights(PARAMS.W / 2, np.float32(2), None, None))
+    also_shown, also_grads = by_parts(weights, b, keys(), config)
     error, count = shown["reconstruction RMSE"]
     np.testing.assert_allclose((error, count), also_shown["reconstruction RMSE"], rtol=1e-5)
     assert count == sum(w * len(movies) for w, (movies, _) in zip(WEIGHT, KNOWN, strict=True))
     for name in rbm.Params._fields:
         expected = getattr(by_hand, name)
-        np.testing.assert_allclose(getattr(dense(PARAMS, b, grads.rows), name), expected, atol=1e-5)
-        np.testing.assert_allclose(getattr(dense(PARAMS, b, parts), name), expected, atol=1e-5)
+        np.testing.assert_allclose(getattr(grads, name), expected, atol=1e-5)
+        np.testing.assert_allclose(getattr(also_grads, name), expected, atol=1e-5)
 
 
 def test_gradient_of_smooth_weights_equals_that_of_independent_ones():
     """Descending Θ of W = √P Θ, by hand, moves W as descending W in the metric of P does."""
-    config, b = replace(CONFIG, smooth=0.8), batch()
     P = np.array([[np.exp(-((k - l) ** 2) / (2 * 0.8**2)) for l in range(K)] for k in range(K)])
     values, vectors = np.linalg.eigh(P)
     root = vectors @ np.diag(np.sqrt(values)) @ vectors.T
-    weights = rbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
-    *_, parts = jax.jit(functools.partial(gradient, config=config))(weights, b, WEIGHT, keys())
+    _, grads = by_parts(stored(PARAMS), batch(), keys(), replace(CONFIG, smooth=0.8))
     by_W = np.asarray(SPECIFIED(PARAMS, 1)[1].W).reshape(I, K, H)
     by_Theta = np.einsum("kl,mkh->mlh", root, by_W)  # the chain rule
     moved = np.einsum("kl,mlh->mkh", root, by_Theta).reshape(I * K, H)
-    grads = dense(PARAMS, b, parts)
     np.testing.assert_allclose(grads.W, moved, atol=1e-5)
     np.testing.assert_allclose(grads.b_m, SPECIFIED(PARAMS, 1)[1].b_m, atol=1e-5)
 
 
 def test_gradient_equals_Eq_5_4_to_5_6():
     b = batch()
-    start, end = chains(opened(PARAMS, b), b.known.item, hidden_bias(PARAMS, b), b, keys(), 0.0)
+    start, end = jax.device_get(ends(PARAMS, b, keys(), 0.0))
     W, b_m, b_h = np.zeros((I, K, H)), np.zeros((I, K)), np.zeros(H)
     for j, (u, m, k) in enumerate(zip(*map(np.asarray, b.known), strict=True)):
         if u < U:
@@ -264,8 +281,8 @@ def test_gradient_equals_Eq_5_4_to_5_6():
 
 def test_gradient_does_not_depend_on_order_padding_or_other_users():
     def of(b, weight, keys):
-        (_, metrics), grads = BY_ROWS(read(PARAMS, b), b, weight, keys, CONFIG)
-        return metrics["reconstruction RMSE"], dense(PARAMS, b, grads.rows)
+        _, metrics, grads = by_rows(b, weight, keys, CONFIG)
+        return metrics["reconstruction RMSE"], grads
 
     shown, grads = of(batch(), WEIGHT, keys())
     shuffled = [(m[::-1], v[::-1]) for m, v in KNOWN]
@@ -273,9 +290,9 @@ def test_gradient_does_not_depend_on_order_padding_or_other_users():
     cases = [
         (batch(lists=shuffled), WEIGHT, keys()),
         (batch(capacity=(32,)), WEIGHT, keys()),
-        (batch(order), WEIGHT[jnp.array(order)], keys()[jnp.array(order)]),
+        (batch(order), WEIGHT[order], keys()[np.array(order)]),
         # the last minibatch is filled up with users of no weight
-        (batch([*range(U), 0], (32,)), jnp.append(WEIGHT, 0.0), jnp.append(keys(), keys(1, seed=9))),
+        (batch([*range(U), 0], (32,)), np.append(WEIGHT, np.float32(0)), jnp.append(keys(), keys(1, seed=9))),
     ]
     for case in cases:
         also_shown, also = of(*case)
@@ -285,9 +302,10 @@ def test_gradient_does_not_depend_on_order_padding_or_other_users():
 
 
 def test_unrated_movies_have_no_effect():
-    changed = PARAMS._replace(W=PARAMS.W.at[6:9].set(7.0), b_m=PARAMS.b_m.at[2].set(-5.0))  # movie 2
+    changed = PARAMS._replace(W=PARAMS.W.copy(), b_m=PARAMS.b_m.copy())
+    changed.W[6:9], changed.b_m[2] = 7.0, -5.0  # movie 2
     b = batch([0, 1])
-    for x, y in zip(read(PARAMS, b).rows, read(changed, b).rows, strict=True):
+    for x, y in zip(jax.device_get(read(PARAMS, b).rows), jax.device_get(read(changed, b).rows), strict=True):
         np.testing.assert_array_equal(x[: 4 * K], y[: 4 * K])
     at = ([0, 1], [1, 0])
     np.testing.assert_array_equal(predict(PARAMS, data(), *at, CONFIG), predict(changed, data(), *at, CONFIG))
@@ -297,12 +315,13 @@ def test_per_rating_decay_counts_each_use():
     """λ w once for each rating of the movie (W, b_m) and each user (b_h), as in an update for each user."""
     config = replace(CONFIG, prior="per-rating")
     program, decay = rbm.program(config), rbm.Params(0.3, 0.2, 0.1)
-    b, ones = batch(), jnp.ones(U)
-    weights = rbm.Params(*[Weights(x, jnp.ones(()), None, None) for x in PARAMS])
-    none = rbm.Params(0.0, 0.0, 0.0)
-    with_decay = differentiate(program, weights, b, ones, keys(), decay)[2]
-    without = differentiate(program, weights, b, ones, keys(), none)[2]
-    more = jax.tree.map(jnp.subtract, dense(PARAMS, b, with_decay), dense(PARAMS, b, without))
+    b = batch()
+
+    @jax.jit
+    def gradient_of(p, decay):
+        return dense(b, differentiate(program, stored(p), b, jnp.ones(U), keys(), decay)[2])
+
+    more = jax.tree.map(np.subtract, gradient_of(PARAMS, decay), gradient_of(PARAMS, rbm.Params(0.0, 0.0, 0.0)))
     uses = np.bincount(np.concatenate([m for m, _ in KNOWN]).astype(int), minlength=I)
     np.testing.assert_allclose(more.W, 0.3 * np.repeat(uses, K)[:, None] * PARAMS.W, atol=1e-5)
     np.testing.assert_allclose(more.b_m, 0.2 * uses[:, None] * PARAMS.b_m, atol=1e-5)
@@ -319,11 +338,9 @@ def test_initial_biases_predict_each_movies_own_frequencies():
 
 
 def test_T_follows_its_schedule():
-    key = jax.random.key(0)
-    steps = [
-        int(rbm.scheduled_steps(batch(), key, jnp.float32(f), replace(CONFIG, cd_steps=(1, 3, 5))).cd_steps)
-        for f in (0.0, 0.3, 0.34, 0.66, 0.67, 1.0)
-    ]
+    b, config = batch(), replace(CONFIG, cd_steps=(1, 3, 5))
+    scheduled = jax.jit(lambda fraction: rbm.scheduled_steps(b, jax.random.key(0), fraction, config).cd_steps)
+    steps = [int(scheduled(np.float32(f))) for f in (0.0, 0.3, 0.34, 0.66, 0.67, 1.0)]
     assert steps == [1, 1, 3, 3, 5, 5]
 
 

@@ -1,5 +1,6 @@
 """The log-bilinear model against brute force, the thesis' closed-form gradients and its own specification."""
 
+import functools
 import itertools
 
 import jax
@@ -13,6 +14,11 @@ from jaxlm.objectives import softmax
 
 N_W, D, C = 7, 4, 3
 
+log_prob = jax.jit(lbl.log_prob)
+score = jax.jit(lbl.score, static_argnums=2)
+batch_loss = jax.jit(lbl.batch_loss, static_argnums=4)
+gradient = jax.jit(jax.grad(lbl.batch_loss, has_aux=True), static_argnums=4)
+
 
 @pytest.fixture
 def float64():
@@ -20,22 +26,20 @@ def float64():
         yield
 
 
-def random_params(config, seed=0, dtype=None):
+def random_params(config, seed=0):
     """Parameters large enough that every probability matters."""
-    p = lbl.init(jax.random.key(seed), config, np.arange(1, config.num_words + 1))
-    keys = jax.random.split(jax.random.key(seed + 1), 3)
-    return lbl.Params(*(0.7 * jax.random.normal(k, x.shape, dtype or x.dtype) for k, x in zip(keys, p, strict=True)))
+    rng = np.random.default_rng(seed)
+    shapes = jax.eval_shape(lambda key: lbl.init(key, config, np.ones(config.num_words)), jax.random.key(0))
+    return jax.tree.map(lambda x: 0.7 * rng.normal(size=x.shape), shapes)
 
 
 def config(**options):
     return lbl.Config(**{"num_words": N_W, "num_features": D, "context_size": C, **options})
 
 
-def random_batch(B, seed=3, num_words=N_W, context_size=C):
-    k1, k2 = jax.random.split(jax.random.key(seed))
-    return lbl.Batch(
-        jax.random.randint(k1, (B, context_size), 0, num_words), jax.random.randint(k2, (B,), 0, num_words)
-    )
+def random_batch(B, seed=3):
+    rng = np.random.default_rng(seed)
+    return lbl.Batch(rng.integers(0, N_W, (B, C)), rng.integers(0, N_W, B))
 
 
 def numpy_probabilities(p, context):
@@ -48,17 +52,18 @@ def numpy_probabilities(p, context):
 
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_log_prob_equals_brute_force_and_sums_to_one(float64, diagonal):
-    p = random_params(config(diagonal=diagonal), dtype=jnp.float64)
+    p = random_params(config(diagonal=diagonal))
     for context in itertools.islice(itertools.product(range(N_W), repeat=C), 0, None, 17):
-        ours = np.exp(lbl.log_prob(p, jnp.array(context)))
+        ours = np.exp(log_prob(p, np.array(context)))
         np.testing.assert_allclose(ours, numpy_probabilities(p, context), rtol=1e-12)
         assert abs(ours.sum() - 1) < 1e-12
 
 
 def test_gradients_equal_the_thesis_closed_forms(float64):
     """Eq. 3.24-3.25, with C_i transposed where 3.16 calls for it, as sums over words and positions."""
-    p = random_params(config(), dtype=jnp.float64)
-    R, C_, _ = (np.asarray(x) for x in p)
+    p = random_params(config())
+    R, C_, _ = p
+    gradient_of_one = jax.jit(jax.grad(lbl.loss), static_argnums=3)
     for context, target in (((0, 3, 5), 2), ((4, 4, 1), 4), ((6, 6, 6), 6)):
         P = numpy_probabilities(p, context)
         dR, dC, db = np.zeros_like(R), np.zeros_like(C_), np.zeros(N_W)
@@ -70,7 +75,7 @@ def test_gradients_equal_the_thesis_closed_forms(float64):
                 dC[i] += a * np.outer(R[w], R[w_i])  # Eq. 3.24
                 dR[w] += a * (C_[i] @ R[w_i])  # Eq. 3.25: the predicted word's share
                 dR[w_i] += a * (C_[i].T @ R[w])  # and the context word's
-        grads = jax.grad(lbl.loss)(p, lbl.Batch(jnp.array(context), jnp.array(target)), None, config())
+        grads = gradient_of_one(p, lbl.Batch(np.array(context), np.array(target)), None, config())
         for ours, closed in zip(grads, (dR, dC, db), strict=True):
             np.testing.assert_allclose(ours, -closed, rtol=1e-10, atol=1e-12)
 
@@ -78,16 +83,20 @@ def test_gradients_equal_the_thesis_closed_forms(float64):
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_minibatch_gradient_equals_finite_differences(float64, diagonal):
     cfg, batch = config(diagonal=diagonal), random_batch(5)
-    p, weight = random_params(cfg, dtype=jnp.float64), jnp.array([1.0, 1, 0, 2, 1])
-
-    def f(p):
-        return lbl.batch_loss(p, batch, weight, None, cfg)[0]
-
-    direction = random_params(cfg, seed=9, dtype=jnp.float64)
-    slope = sum(jnp.vdot(g, d) for g, d in zip(jax.grad(f)(p), direction, strict=True))
+    p, weight = random_params(cfg), np.array([1.0, 1, 0, 2, 1])
+    grads, _ = gradient(p, batch, weight, None, cfg)
+    direction = random_params(cfg, seed=9)
+    slope = sum(np.vdot(g, d) for g, d in zip(grads, direction, strict=True))
     h = 1e-5
-    ahead, behind = (f(jax.tree.map(lambda x, d, s=s: x + s * h * d, p, direction)) for s in (1, -1))
+    shifted = (jax.tree.map(lambda x, d, s=s: x + s * h * d, p, direction) for s in (1, -1))
+    ahead, behind = (float(batch_loss(q, batch, weight, None, cfg)[0]) for q in shifted)
     np.testing.assert_allclose(slope, (ahead - behind) / (2 * h), rtol=1e-8)
+
+
+@functools.partial(jax.jit, static_argnums=4)
+@jax.value_and_grad
+def specification(p, batch, weight, keys, cfg):
+    return jnp.vdot(weight, jax.vmap(lambda e, k: lbl.loss(p, e, k, cfg))(batch, keys))
 
 
 @pytest.mark.parametrize("entries", [3, 20, 31, 10**6], ids=lambda n: f"{n}-entries-a-block")
@@ -99,37 +108,37 @@ def test_batch_loss_equals_the_sum_of_the_specification(monkeypatch, entries, dr
     cfg, B = config(dropout=dropout, diagonal=diagonal), 10
     p, batch = random_params(cfg), random_batch(B)
     keys = jax.random.split(jax.random.key(5), B)
-    weight = jnp.array([1.0] * 6 + [0.5, 2, 0, 0])
+    weight = np.array([1.0] * 6 + [0.5, 2, 0, 0])
 
+    @jax.jit  # here, since it reads CACHE_ENTRIES when it is traced
+    @jax.value_and_grad
     def fast(p):
         return lbl.batch_loss(p, batch, weight, keys, cfg)[0]
 
-    def specification(p):
-        return jnp.vdot(weight, jax.vmap(lambda e, k: lbl.loss(p, e, k, cfg))(batch, keys))
-
-    ours, theirs = jax.value_and_grad(fast)(p), jax.value_and_grad(specification)(p)
+    ours, theirs = fast(p), specification(p, batch, weight, keys, cfg)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-6), ours, theirs)
 
 
 def test_padding_does_not_reach_the_gradient_even_where_it_is_extreme():
     cfg, p = config(), random_params(config())
-    huge = p._replace(R=p.R.at[0].set(1e4))  # a word of padding only, except as one of those predicted
-    batch = lbl.Batch(jnp.array([[1, 2, 3], [0, 0, 0]]), jnp.array([4, 0]))
-    grads, _ = jax.grad(lbl.batch_loss, has_aux=True)(huge, batch, jnp.array([1.0, 0.0]), None, cfg)
-    assert all(bool(jnp.isfinite(g).all()) for g in grads)
+    p.R[0] = 1e4  # a word of padding only, except as one of those predicted
+    batch = lbl.Batch(np.array([[1, 2, 3], [0, 0, 0]]), np.array([4, 0]))
+    grads, _ = gradient(p, batch, np.array([1.0, 0.0]), None, cfg)
+    assert all(np.isfinite(g).all() for g in grads)
 
 
 def test_score_is_minus_log_prob_of_the_word(monkeypatch):
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", 3 * N_W)
     p, batch = random_params(config(dropout=0.5)), random_batch(11)
-    expected = [-lbl.log_prob(p, c)[w] for c, w in zip(*batch, strict=True)]
-    np.testing.assert_allclose(lbl.score(p, batch, config()), jnp.stack(expected), rtol=1e-5)
+    expected = [-np.asarray(log_prob(p, c))[w] for c, w in zip(*batch, strict=True)]
+    np.testing.assert_allclose(jax.jit(lambda p: lbl.score(p, batch, config()))(p), expected, rtol=1e-5)
 
 
 def test_normaliser_survives_logits_that_overflow_exp():
-    R = jnp.array([[300.0], [-300.0], [0.0]])
-    x = jnp.array([[1.0], [-1.0]])
-    value, grads = jax.value_and_grad(softmax.sum_log_normalizer, (0, 1, 2, 3))(R, jnp.zeros(3), x, jnp.ones(2))
+    R = np.array([[300.0], [-300.0], [0.0]])
+    x = np.array([[1.0], [-1.0]])
+    value_and_grads = jax.jit(jax.value_and_grad(softmax.sum_log_normalizer, (0, 1, 2, 3)))
+    value, grads = value_and_grads(R, np.zeros(3), x, np.ones(2))
     assert value == 600.0
     np.testing.assert_array_equal(grads[0], [[1.0], [-1.0], [0.0]])
     np.testing.assert_array_equal(grads[1], [1.0, 1.0, 0.0])
@@ -140,20 +149,20 @@ def test_normaliser_survives_logits_that_overflow_exp():
 def test_diagonal_equals_full_with_diagonal_matrices():
     diagonal, full = config(diagonal=True), config()
     p = random_params(diagonal)
-    q = p._replace(C=jax.vmap(jnp.diag)(p.C))
-    batch, weight = random_batch(6), jnp.ones(6)
-    np.testing.assert_allclose(lbl.score(p, batch, diagonal), lbl.score(q, batch, full), rtol=1e-6)
-    g, _ = jax.grad(lbl.batch_loss, has_aux=True)(p, batch, weight, None, diagonal)
-    h, _ = jax.grad(lbl.batch_loss, has_aux=True)(q, batch, weight, None, full)
+    q = p._replace(C=np.stack([np.diag(c) for c in p.C]))
+    batch, weight = random_batch(6), np.ones(6)
+    np.testing.assert_allclose(score(p, batch, diagonal), score(q, batch, full), rtol=1e-6)
+    g, _ = gradient(p, batch, weight, None, diagonal)
+    h, _ = gradient(q, batch, weight, None, full)
     np.testing.assert_allclose(g.R, h.R, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(g.C, jax.vmap(jnp.diag)(h.C), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(g.C, [np.diag(c) for c in np.asarray(h.C)], rtol=1e-4, atol=1e-5)
 
 
 def test_untrained_biases_give_the_base_rates():
     counts = np.array([5, 3, 2, 1, 1, 1, 0])
     p = lbl.init(jax.random.key(0), config(), counts)
-    p = p._replace(R=jnp.zeros_like(p.R), C=jnp.zeros_like(p.C))
-    np.testing.assert_allclose(np.exp(lbl.log_prob(p, jnp.zeros(C, jnp.int32))), np.maximum(counts, 1) / 14, rtol=1e-6)
+    p = p._replace(R=np.zeros((N_W, D)), C=np.zeros((C, D, D)))
+    np.testing.assert_allclose(np.exp(log_prob(p, np.zeros(C, int))), np.maximum(counts, 1) / 14, rtol=1e-6)
 
 
 @pytest.mark.parametrize("across_lines", [True, False])
@@ -162,7 +171,7 @@ def test_program_reads_contexts_from_text(across_lines):
     data = examples.pad(np.array([3, 4, 0, 5, 6, 0]), C, eos)
     program = lbl.program(cfg := config(across_lines=across_lines))
     assert program.size(data) == 6
-    batch = program.batch(data, jnp.array([0, 4]), 0, cfg)
+    batch = jax.jit(program.batch, static_argnums=(2, 3))(data, np.array([0, 4]), 0, cfg)
     np.testing.assert_array_equal(batch.context, [[0, 0, 0], [4 if across_lines else 0, 0, 5]])
     np.testing.assert_array_equal(batch.word, [3, 6])
 
@@ -171,7 +180,7 @@ def test_a_planted_model_is_recovered():
     """Trained on text drawn from an LBL, the fitted one comes within 2 % of the planted one's perplexity."""
     cfg = config(num_words=12, num_features=3, context_size=2)
     planted = random_params(cfg, seed=4)
-    planted = planted._replace(R=1.5 * planted.R)
+    planted = jax.tree.map(jnp.asarray, planted._replace(R=1.5 * planted.R))
 
     def draw(context, key):
         word = jax.random.categorical(key, lbl.log_prob(planted, context))
@@ -196,7 +205,10 @@ def test_a_planted_model_is_recovered():
 
         return jax.lax.fori_loop(0, 600, step, (params, jax.tree.map(jnp.zeros_like, params)))[0]
 
-    batch = program.batch(test, jnp.arange(2_000), 0, cfg)
-    before, after, best = (float(program.score(p, batch, cfg).mean()) for p in (params, fit(params), planted))
+    @jax.jit
+    def mean_score(params):
+        return program.score(params, program.batch(test, jnp.arange(2_000), 0, cfg), cfg).mean()
+
+    before, after, best = (float(mean_score(p)) for p in (params, fit(params), planted))
     assert best < before - 0.3  # there was something to learn
     assert after < best + 0.02

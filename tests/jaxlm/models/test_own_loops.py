@@ -55,7 +55,7 @@ def losses(model, config, params, batch):
 def test_losses_of_plain_batches_are_those_of_the_distribution(case):
     model, config, params, batch, distribution = case
     found = jax.jit(lambda p, b: losses(model, config, p, b))(params, batch)
-    log_p = jax.vmap(lambda context: distribution(params, context))(batch.context)
+    log_p = np.asarray(jax.jit(jax.vmap(distribution, (None, 0)))(params, batch.context))
     np.testing.assert_allclose(found, -log_p[np.arange(len(IDS)), IDS], rtol=1e-4)
 
 
@@ -130,8 +130,9 @@ def of_hlbl():
 @pytest.mark.parametrize("make", [of_lbl, of_hlbl], ids=["lbl", "hlbl"])
 def test_losses_work_under_other_transformations(make):
     config, program, params, data, capacity = make()
-    index, keys, weight = jnp.arange(B, dtype=jnp.int32), jax.random.split(jax.random.key(2), B), jnp.ones(B)
+    index, keys, weight = np.arange(B, dtype=np.int32), jax.random.split(jax.random.key(2), B), np.ones(B, np.float32)
 
+    @jax.jit
     def loss(params, index, weight, keys):
         batch = program.batch(data, index, capacity, config)
         return program.loss(program.gathered(params, batch), batch, weight, keys, config)[0]
@@ -154,23 +155,27 @@ def test_losses_work_under_other_transformations(make):
         jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5), other, grads)
 
     # several models at once
-    two = jax.tree.map(lambda x: jnp.stack([x, 2 * x]), params)
+    two = jax.tree.map(lambda x: np.stack([x, 2 * x]), jax.device_get(params))
     values = jax.jit(jax.vmap(loss, (0, None, None, None)))(two, index, weight, keys)
-    twice = loss(jax.tree.map(lambda x: 2 * x, params), index, weight, keys)
+    twice = loss(jax.tree.map(lambda x: x[1], two), index, weight, keys)
     np.testing.assert_allclose(values, [value, twice], rtol=1e-5)
 
     optimizer = optax.adam(0.05)
     state, now = optimizer.init(params), params
-    step = jax.jit(jax.grad(loss))
+
+    @jax.jit
+    def step(now, state):
+        updates, state = optimizer.update(jax.grad(loss)(now, index, weight, keys), state)
+        return optax.apply_updates(now, updates), state
+
     for _ in range(20):
-        updates, state = optimizer.update(step(now, index, weight, keys), state)
-        now = optax.apply_updates(now, updates)
+        now, state = step(now, state)
     assert loss(now, index, weight, keys) < 0.9 * value
 
 
 def test_gathered_rows_and_whole_tables_are_not_confused():
     config, program, params, data, capacity = of_hlbl()
-    batch = program.batch(data, jnp.arange(B, dtype=jnp.int32), capacity, config)
+    batch = jax.jit(lambda index: program.batch(data, index, capacity, config))(np.arange(B, dtype=np.int32))
     with pytest.raises(TypeError, match=r"call it with program.gathered\(params, batch\)"):
         hlbl.batch_loss(params, batch, jnp.ones(B), None, config)
     with pytest.raises(TypeError, match="reads whole tables"):

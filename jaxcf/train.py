@@ -93,7 +93,8 @@ def train(
                 key=draws, run=run, unit="ratings", before=write_known, model=model,
             )  # fmt: skip
         folder.require_free(place, name, resume=False, resumable=False)
-        began, more = time.perf_counter(), dict[str, Any]()
+        began = time.perf_counter()
+        more: dict[str, Any] = {}
         if isinstance(fitting, ClosedForm):
             params = fitting.solve(data.train, full)
         else:

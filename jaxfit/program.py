@@ -115,7 +115,7 @@ class Sequential:
 
 
 def num_rows(data: Any) -> int:
-    """Return the length of the arrays of `data`."""
+    """Return the number of examples: the length of the first axis of the arrays."""
     return len(jax.tree.leaves(data)[0])
 
 

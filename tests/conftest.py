@@ -16,7 +16,7 @@ import pytest
 from jaxfit.cli import compilation_cache
 
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-# XLA's newer emitters of fused loops take a third of the time of compilation; `XLA_FLAGS=` is as users compile
+# XLA's newer emitters of fused loops take a third of the time of compilation; set `XLA_FLAGS=` to compile with them
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 compilation_cache.enable()  # by the environment, before JAX reads it
 
@@ -36,16 +36,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage seldom: looking through all of JAX' modules each time takes a tenth of the suite's time."""
+    """Collect garbage seldom: looking through all of JAX's modules each time takes a tenth of the suite's time."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.hookimpl(tryfirst=True)  # before fixtures of any scope
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Optimise as users do in tests of conformance, of the documentation and from end to end; hardly in all others.
+    """Let LLVM optimise in tests of conformance, of the documentation and from end to end, and not in all others.
 
-    LLVM's optimisations take a third of the time of the others, whose programs run for milliseconds.
+    It takes a third of the time of the others, whose programs run for milliseconds. With `XLA_FLAGS=`, as in the second
+    part of `.ci/run`, the former compile as users do.
     """
     before, item.config.stash[LAST_FILE] = item.config.stash.get(LAST_FILE, None), item.path
     if before == item.path:

@@ -71,6 +71,8 @@ def planted_problem(drawn: Dataset, shape: Planted) -> Problem:
     valid, truth = drawn.valid, true_model(jax.random.key(0), shape)
     known = evaluate(truth.predict(valid.user, valid.item), valid.stars, drawn.catalogue.scale).rmse
     about = f"{drawn.note}, {len(drawn.train.user):,} training ratings"
+    # 6 % and 3 % above what ridge regressions reach that are given half of the true parameters: at this shape, 1.5 %
+    # above the true model
     return Problem(drawn, about, tuple(round(share * known, 3) for share in (1.076, 1.046)))
 
 

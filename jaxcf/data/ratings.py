@@ -116,7 +116,7 @@ def take(ratings: Ratings, which: np.ndarray) -> Ratings:
 
 
 def centred(ratings: Ratings, mean: float) -> Ratings:
-    """Return the ratings with a number of stars subtracted from each."""
+    """Return the ratings with `mean`, in stars, subtracted from each, as float32."""
     return ratings._replace(stars=np.asarray(ratings.stars, np.float32) - np.float32(mean))
 
 

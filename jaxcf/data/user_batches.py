@@ -23,8 +23,8 @@ class Lists(NamedTuple):
 class Data(NamedTuple):
     """Users' ratings, and what is predicted from them."""
 
-    known: Lists  # known ratings
-    wanted: Lists | None  # the ratings to predict, None in training
+    known: Lists  # the ratings; with `wanted`, those that are given
+    wanted: Lists | None  # the ratings to predict from them
     rated: Lists | None  # what conditional models condition on: the items each user rated (f_v of §5.2.2)
 
 
@@ -43,7 +43,7 @@ class Batch(NamedTuple):
     known: Entries
     wanted: Entries | None
     rated: Entries | None
-    cd_steps: Array  # int32 scalar, T of CD-T, for models that are trained by it
+    cd_steps: Any = None  # int32 scalar, T of CD-T, for models that are trained by it
 
 
 def lists(ratings: Ratings, num_users: int, scale: RatingScale) -> Lists:
@@ -53,7 +53,7 @@ def lists(ratings: Ratings, num_users: int, scale: RatingScale) -> Lists:
 
 
 def on_device(offsets: NDArray[np.int32], item: NDArray[np.int32], value: NDArray[Any] | None = None) -> Lists:
-    """Put lists on the device, of items alone or with a value of each."""
+    """Put lists of items on the device, with a value for each item, or without."""
     padded = np.zeros(0, np.int8) if value is None else _padded(value)
     return Lists(*jax.device_put((offsets, _padded(item), padded)))
 
@@ -127,7 +127,7 @@ def queries(user: ArrayLike, item: ArrayLike, num_users: int, num_items: int) ->
     return on_device(offsets, np.where(item < 0, num_items, item)[order]), order
 
 
-def gather(data: Data, index: Array, capacity: tuple[int, ...], config: Any, cd_steps: int = 1) -> Batch:
+def gather(data: Data, index: Array, capacity: tuple[int, ...], config: Any) -> Batch:
     """Gather the minibatch of users `index`, int32 [B]; `capacity` is the number of entries in each of its lists.
 
     config: of the model; `num_items` is read.
@@ -142,8 +142,9 @@ def gather(data: Data, index: Array, capacity: tuple[int, ...], config: Any, cd_
         if not part.value.shape[0]:
             return Entries(owner, item, jnp.zeros_like(item))
         value = part.value.at[position].get(mode="fill")
-        return Entries(owner, item, jnp.where(real, value.astype(jnp.promote_types(value.dtype, jnp.int32)), 0))
+        value = value if jnp.issubdtype(value.dtype, jnp.floating) else value.astype(jnp.int32)
+        return Entries(owner, item, jnp.where(real, value, 0))
 
     known, wanted, rated = map(entries, data)
     assert known is not None
-    return Batch(index, known, wanted, rated, jnp.int32(cd_steps))
+    return Batch(index, known, wanted, rated)

@@ -16,7 +16,7 @@ INDICES_AT_ONCE = 1 << 22
 
 
 @functools.partial(jax.jit, static_argnames=("predict", "config"))
-def _predict(predict: Any, params: Any, user: jax.Array, item: jax.Array, mean: jax.Array, config: Any) -> jax.Array:
+def _predict(predict: Any, params: Any, user: jax.Array, item: jax.Array, mean: Any, config: Any) -> jax.Array:
     return predict(params, user, item, replace(config, mean=mean))
 
 
@@ -27,7 +27,7 @@ def by_pairs(predict: Any, params: Any, config: Any) -> Predictor:
     powers of two.
     """
 
-    mean, any_mean = jnp.float32(config.mean), replace(config, mean=0.0)
+    mean, any_mean = np.float32(config.mean), replace(config, mean=0.0)
 
     def predictor(user: np.ndarray, item: np.ndarray) -> NDArray[np.float32]:
         number = len(user)

@@ -176,7 +176,10 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def program(config: Config) -> Program:
-    """The model as the engine sees it, over the ratings of `make_data`; data of any mean share what is compiled."""
+    """The model as the engine sees it, over the ratings of `make_data`.
+
+    Its config has the mean 0, so that data with different means share a compiled program: predict with `config`.
+    """
     config = replace(config, mean=0.0)
     per_rating = config.prior == "per-rating"
     return Program(

@@ -49,7 +49,7 @@ def make_data(ratings: Ratings, config: Config) -> tuple[Side, Side]:
 
 
 def make_side(vectors: Vectors, num_others: int) -> Side:
-    """Cut each row's ratings, mean subtracted, into tiles, and the rows into chunks; rows without any are in none."""
+    """Cut the rows of `centred` ratings into tiles, and put rows into chunks; rows without ratings are in none."""
     offsets, other, stars = vectors
     length = np.diff(offsets)
     rows = np.flatnonzero(length)
@@ -91,7 +91,7 @@ def solve(
 ) -> tuple[Array, Array]:
     """Return the vectors [num_rows, D] and biases [num_rows] that minimise the objective, those of the others given.
 
-    For users: the minimum of Σ_j ½ (R_ij - mean - c_j - U_i·V_j - b_i)² + ½ s λ_U |U_i|² + ½ s λ_b b_i² over U_i and
+    For users: the minimum of Σ_j ½ (R_ij - c_j - U_i·V_j - b_i)² + ½ s λ_U |U_i|² + ½ s λ_b b_i² over U_i and
     b_i jointly, with s the number of the user's ratings (prior `per-rating`) or 1 (`per-row`), from its normal
     equations by Cholesky's decomposition. Rows without ratings are at the prior's mean, 0.
     """
@@ -132,7 +132,7 @@ def sweep(params: Any, data: tuple[Side, Side], config: Config, decay: Mapping[s
     """
     U, V, b, c = strengths(params, config, decay)
     of_users, of_items = data
-    config = replace(config, mean=0.0)  # data of any mean share what is compiled
+    config = replace(config, mean=0.0)  # so that data with different means share a compiled program
     users, user_biases = solve(of_users, params.V, params.c, U, b, config.num_users, config)
     items, item_biases = solve(of_items, users, user_biases, V, c, config.num_items, config)
     return params._replace(U=users, V=items, b=user_biases, c=item_biases)

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
     with processes.folder(place) as out:
         require_free(out, model.name, resume=plan.run.resume, resumable=resumable)
         with locked(out):
-            out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only where folders can be locked
+            out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
             texts = _read(args, out, carve=resumable)
             for note in texts.notes if processes.leads() else ():
                 print(f"{args.model}: {note}", file=sys.stderr)

@@ -1,5 +1,6 @@
 """Construction of trees over words: random, by clustering features, Huffman, overcomplete (Mnih 2010, §4.4)."""
 
+import functools
 import heapq
 from collections.abc import Callable, Sequence
 from typing import Literal, get_args
@@ -80,7 +81,7 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
             left = odds > 0
         full = len(words) + leaves > MAX_MEAN_CODES * num_words
         both = (np.abs(odds) < band) & (not full)
-        return shrinking(left | both, ~left | both, balanced, sizes)
+        return proper_sides(left | both, ~left | both, balanced, sizes)
 
     return grow(np.arange(num_words), split)
 
@@ -200,8 +201,8 @@ def grow(words: Ints, split: Split) -> Tree:
     return Tree(np.concatenate(nodes), num_words)
 
 
-def shrinking(left: NDArray[np.bool_], right: NDArray[np.bool_], otherwise: NDArray[np.bool_], sizes: Ints) -> Sides:
-    """Return the sides of the words; in a set of which one side would be the whole, `otherwise` says who goes left."""
+def proper_sides(left: NDArray[np.bool_], right: NDArray[np.bool_], otherwise: NDArray[np.bool_], sizes: Ints) -> Sides:
+    """Return the sides of the words; where one side would be the whole set, `otherwise` says which words go left."""
     on_left, on_right = (segment_sum(side.astype(np.int64), sizes) for side in (left, right))
     shrinks = spread((on_left < sizes) & (on_right < sizes), sizes)
     return np.where(shrinks, left, otherwise), np.where(shrinks, right, ~otherwise)
@@ -231,7 +232,7 @@ def _within(sizes: Ints, values: NDArray) -> Ints:
     return within
 
 
-_draw = jax.jit(jax.random.bits, static_argnums=1)
+_draw = jax.jit(functools.partial(jax.random.bits, dtype=np.uint32), static_argnums=1)
 
 
 def _bits(key: jax.Array, number: int) -> NDArray[np.uint32]:

@@ -27,7 +27,7 @@ def test_two_processes_train_a_model_over_a_learned_tree_as_one_does(tmp_path, c
     both = [
         subprocess.Popen(
             [sys.executable, "-m", "jaxlm.cli.main", *command, "--out", two, *meet, me],
-            env={**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": ""}, text=True,
+            env={**os.environ, "JAX_PLATFORMS": "cpu"}, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
         for me in ("0", "1")

@@ -28,7 +28,7 @@ from jaxcf.contract import (
 )
 from jaxcf.data import user_batches
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_user, centred, rated_sets, take
-from jaxcf.data.user_batches import Batch, Data, Entries, Lists
+from jaxcf.data.user_batches import Batch, Data, Lists
 from jaxcf.models import pmf
 from jaxcf.models.cpmf.visit import visit
 from jaxcf.models.pairwise import zero_unrated
@@ -110,13 +110,13 @@ def rows_of_ratings(params: Params, condition: Array, batch: Batch, config: Conf
     return pmf.Params(U, params.V, b, params.c), item < config.num_items
 
 
-def with_shares(batch: Batch, config: Config) -> Entries:
-    """Return the rated items of a minibatch of users, each with 1 / the size of its user's set, 0 for padding."""
+def shares(batch: Batch, config: Config) -> Array:
+    """Return, for each rated item of a minibatch of users, 1 / the size of its user's set, 0 for padding: [m]."""
     assert batch.rated is not None
     owner, item, _ = batch.rated
     real, users = item < config.num_items, batch.user.shape[0]
     size = jax.ops.segment_sum(real.astype(jnp.int32), owner, users, indices_are_sorted=True)
-    return Entries(owner, item, jnp.where(real, 1 / jnp.maximum(size, 1).at[owner].get(mode="clip"), 0.0))
+    return jnp.where(real, 1 / jnp.maximum(size, 1).at[owner].get(mode="clip"), 0.0)
 
 
 def squares(params: Params, condition: Array, batch: Batch, config: Config) -> Array:
@@ -130,9 +130,9 @@ def batch_loss(
 ) -> tuple[Array, Metrics]:
     """Return the sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
     read, of_rating = rows_of(params), weight.at[batch.known.owner].get(mode="clip")
-    owner, _, share = with_shares(batch, config)
-    users = batch.user.shape[0]
-    condition = jax.ops.segment_sum(share[:, None] * read.W, owner, users, indices_are_sorted=True)  # Eq. 5.22
+    assert batch.rated is not None
+    shared, users = shares(batch, config)[:, None] * read.W, batch.user.shape[0]
+    condition = jax.ops.segment_sum(shared, batch.rated.owner, users, indices_are_sorted=True)  # Eq. 5.22
     errors = jnp.sum(of_rating * squares(read, condition, batch, config))
     count = jnp.sum(jnp.where(batch.known.item < config.num_items, of_rating, 0.0))
     return 0.5 * errors, {"RMSE": Mean(errors, count)}
@@ -147,8 +147,9 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Pa
     rows, real = rows_of_ratings(given, jnp.zeros_like(given.Y), batch, config)  # U_i is Y_i alone
     used = jnp.where(real, weight.at[batch.known.owner].get(mode="clip"), 0.0)
     of_rating = pmf.penalty(Gathered(rows), batch, used, config)
-    owner, _, share = with_shares(batch, config)
-    conditioned = jnp.where(share > 0, weight.at[owner].get(mode="clip"), 0.0)
+    assert batch.rated is not None
+    owner, item, _ = batch.rated
+    conditioned = jnp.where(item < config.num_items, weight.at[owner].get(mode="clip"), 0.0)
     of_W = 0.5 * jnp.sum(conditioned * jnp.sum(jnp.square(given.W), axis=1))
     return Params(of_rating.U, of_rating.V, of_W, of_rating.b, of_rating.c)
 
@@ -183,8 +184,9 @@ def as_pmf(params: Params, rated: Lists) -> pmf.Params:
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Return the squared errors, summed over the ratings of each user: [B]."""
+    assert batch.rated is not None
     ids: Any = touched(batch, config)
-    users, rated_items = batch.user.shape[0], with_shares(batch, config)
+    users, rated_items = batch.user.shape[0], batch.rated._replace(value=shares(batch, config))
 
     def piece(k: Array, sums: Array) -> Array:  # the rows of W of all rated sets would be large
         at = k * PIECE + jnp.arange(PIECE, dtype=jnp.int32)
@@ -199,7 +201,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 def program(config: Config) -> Program:
     """Return the model as the engine sees it, over `Data`: an example is a user, with all of its ratings."""
-    config = replace(config, mean=0.0)  # data of any mean share what is compiled
+    config = replace(config, mean=0.0)  # as in PMF
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,

@@ -160,7 +160,7 @@ def scheduled_steps(batch: Batch, key: Array, fraction: Array, config: Config) -
 
 def gather_users(data: Data, index: Array, capacity: tuple[int, ...], config: Config) -> Batch:
     """Gather the users `index` int32[B], with the first T of the schedule."""
-    return vectors.gather(data, index, capacity, config, config.cd_steps[0])
+    return vectors.gather(data, index, capacity, config)._replace(cd_steps=jnp.int32(config.cd_steps[0]))
 
 
 def program(config: Config, rows: Callable[[Batch, Config], Any] = touched) -> Program:

@@ -60,7 +60,7 @@ gather = jax.jit(vectors.gather, static_argnums=(2, 3))
 
 
 def batch(rated=RATED):
-    return gather(data(rated), np.arange(U, dtype=np.int32), (8, 16), CONFIG)
+    return gather(data(rated), np.arange(U, dtype=np.int32), (8, 16), CONFIG)._replace(cd_steps=jnp.int32(1))
 
 
 def test_prediction_given_rated_items_equals_enumeration():

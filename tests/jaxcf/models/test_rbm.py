@@ -59,7 +59,8 @@ gather = jax.jit(vectors.gather, static_argnums=(2, 3))
 
 
 def batch(index=range(U), capacity=CAPACITY, lists=KNOWN, cd_steps=1):
-    return gather(data(lists), np.array(index, np.int32), capacity, CONFIG, cd_steps)
+    made = gather(data(lists), np.array(index, np.int32), capacity, CONFIG)
+    return made._replace(cd_steps=jnp.int32(cd_steps))
 
 
 def keys(n=U, seed=5):

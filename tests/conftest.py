@@ -22,8 +22,7 @@ compilation_cache.enable()  # by the environment, before JAX reads it
 
 import jax  # noqa: E402
 
-MOST_BYTES = 1 << 30  # of a worker, at the end of a test file
-LAST_FILE = pytest.StashKey[Path]()  # that this worker ran tests of
+MOST_BYTES = 1 << 30  # of a worker, at the end of a test
 
 jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -43,15 +42,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before fixtures of any scope
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let LLVM optimise in tests of conformance, of the documentation and from end to end, and not in all others.
+    """Let LLVM optimise in tests of conformance, of documents, from end to end and on real data, and not in all others.
 
     It takes a third of the time of the others, whose programs run for milliseconds. With `XLA_FLAGS=`, as in the second
     part of `.ci/run`, the former compile as users do.
     """
-    before, item.config.stash[LAST_FILE] = item.config.stash.get(LAST_FILE, None), item.path
-    if before == item.path:
-        return
-    quick = not {"conformance", "docs", "end_to_end"} & set(item.path.parts)
+    optimised = {"conformance", "docs", "end_to_end"} & set(item.path.parts) or "data_dir" in item.fixturenames
+    quick = not optimised
     switch = "1" if quick else "0"
     if os.environ.get("JAX_DISABLE_MOST_OPTIMIZATIONS") != switch or _resident_bytes() > MOST_BYTES:
         _drop_compiled()

@@ -22,7 +22,7 @@ compilation_cache.enable()  # by the environment, before JAX reads it
 
 import jax  # noqa: E402
 
-MOST_BYTES = 1 << 30  # of a worker, at the end of a test
+MOST_BYTES = 3 << 29  # of a worker, at the end of a test
 
 jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")

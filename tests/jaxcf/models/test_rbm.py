@@ -15,7 +15,6 @@ from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.chains import chains, gradient, hidden_bias, open_tables
 from jaxcf.models.rbm.config import expected_stars
 from jaxcf.models.rbm.prediction import predict
-from jaxfit.errors import UserError
 from jaxfit.loop import differentiate
 from jaxfit.tables import Weights, add
 
@@ -343,11 +342,3 @@ def test_T_follows_its_schedule():
     scheduled = jax.jit(lambda fraction: rbm.scheduled_steps(b, jax.random.key(0), fraction, config).cd_steps)
     steps = [int(scheduled(np.float32(f))) for f in (0.0, 0.3, 0.34, 0.66, 0.67, 1.0)]
     assert steps == [1, 1, 3, 3, 5, 5]
-
-
-def test_invalid_configurations_are_refused():
-    with pytest.raises(UserError, match="fixed values"):
-        rbm.Config(num_items=I, num_values=0)
-    with pytest.raises(UserError, match="at least one step"):
-        rbm.Config(num_items=I, cd_steps=(1, 0))
-    assert rbm.Config(num_items=I, cd_steps=[1, 3]) == rbm.Config(num_items=I, cd_steps=(1, 3))

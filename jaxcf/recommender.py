@@ -249,7 +249,7 @@ class Model:
         if index < 0:
             raise UserError(f"no item {item!r} was in training", do="name another")
         length = np.linalg.norm(vectors, axis=1)
-        cosine = vectors @ vectors[index] / np.maximum(length * length[index], 1e-30)
+        cosine = np.einsum("nd,d->n", vectors, vectors[index]) / np.maximum(length * length[index], 1e-30)
         cosine[index] = -np.inf
         places = _highest(cosine, top)
         return self._answers(places, cosine[places])

@@ -15,7 +15,7 @@ def unit_vectors(vectors: ArrayLike) -> NDArray[np.float64]:
 
 def nearest(units: NDArray[np.float64], word: int, top: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Return the `top` words nearest to `word`, itself left out, and their cosines; units: of `unit_vectors`."""
-    cosines = units @ units[word]
+    cosines = np.einsum("nd,d->n", units, units[word])
     cosines[word] = -np.inf
     ids = np.argsort(-cosines, kind="stable")[: min(top, len(units) - 1)]
     return ids, cosines[ids]

@@ -61,4 +61,6 @@ def covariance(config: Config) -> NDArray[np.float32] | None:
 
 def expected_stars(distribution: Any, config: Config) -> Any:
     """Return the mean of a distribution over ratings, in stars: [..., K] -> [...], of NumPy or JAX."""
-    return config.low + config.step * (distribution @ np.arange(config.num_values, dtype=np.float32))
+    level = np.arange(config.num_values, dtype=np.float32)[(None,) * (distribution.ndim - 1)]
+    # not by @: some of the BLAS routines behind it flag NaN for finite numbers, which NumPy turns into a warning
+    return config.low + config.step * (distribution * level).sum(axis=-1)

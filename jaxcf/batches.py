@@ -2,14 +2,15 @@
 
 The models' `loss` of one example takes them under `jax.vmap`, `jax.grad` and `jax.jit`:
 
-    batch = triples(ratings, config.mean)                          # PMF: an example is a rating
+    batch = triples(ratings, config.units)                         # PMF: an example is a rating
     jax.vmap(pmf.loss, (None, 0, None))(params, batch, config)
 
     users = padded_users(ratings, num_users, num_items, scale)     # RBMs: an example is a user
     each = jax.vmap(rbm.loss, (None, 0, 0, None, None, None))
     each(params, (users.item, users.value), keys, 1, params.b_h, config)
 
-    one = pmf.Batch(number, users.item, scale.low + scale.step * users.value - config.mean)
+    stars = (scale.low + scale.step * users.value - config.mean) / config.unit
+    one = pmf.Batch(number, users.item, stars)
     rated = padded_sets(ratings, num_users=num_users, num_items=num_items)         # CPMF: likewise, with a rated set
     jax.vmap(cpmf.loss, (None, 0, 0, None))(params, one, rated, config)            # number: 0 … num_users - 1
 """
@@ -19,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcf.data.ratings import Pairs, Ratings, RatingScale, by_user, centred, rated_sets
+from jaxcf.data.ratings import Pairs, Ratings, RatingScale, Units, by_user, rated_sets, standardized
 
 
 class Triples(NamedTuple):
@@ -27,7 +28,7 @@ class Triples(NamedTuple):
 
     user: NDArray[np.int32]  # [N]
     item: NDArray[np.int32]  # [N]
-    stars: NDArray[np.float32]  # [N], mean subtracted
+    stars: NDArray[np.float32]  # [N], standardized
 
 
 class PaddedUsers(NamedTuple):
@@ -38,14 +39,14 @@ class PaddedUsers(NamedTuple):
     mask: NDArray[np.bool_]  # [users, width], False for padding
 
 
-def triples(ratings: Ratings, mean: float) -> Triples:
+def triples(ratings: Ratings, units: Units) -> Triples:
     """Return ratings as PMF's losses take them, in their order.
 
     Args:
         ratings: of any integer and float types.
-        mean: `pmf.Config.mean`, in stars.
+        units: of `pmf.Config.units`.
     """
-    user, item, stars = centred(ratings, mean)[:3]
+    user, item, stars = standardized(ratings, units)[:3]
     return Triples(np.asarray(user, np.int32), np.asarray(item, np.int32), stars)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings
+from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings, Units
 from jaxfit.errors import UserError, require_fields
 from jaxfit.registry import Record
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import jax
 
 # fields of a Config, where it has them, that the data decide
-FROM_DATA = ("num_users", "num_items", "mean", "num_values", "low", "step")
+FROM_DATA = ("num_users", "num_items", "mean", "unit", "num_values", "low", "step")
 NO_PAIRS = Pairs(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 # Users and items as indices, int32[n] each, -1 for an unknown one -> expected stars, float32[n], not clipped.
@@ -193,19 +193,22 @@ class RatingModel(Record):
         """Whether ratings must be of a few fixed values."""
         return "num_values" in self.config.__dataclass_fields__
 
-    def configure(self, catalogue: Catalogue, mean: float, chosen: Mapping[str, Any]) -> Any:
+    def configure(self, catalogue: Catalogue, units: Units, chosen: Mapping[str, Any]) -> Any:
         """Return the Config of `chosen` fields, those that make it this model, and those that the data decide.
 
         Args:
             catalogue: gives the numbers of users and items, and the scale.
-            mean: of the training ratings, in stars.
-            chosen: fields of Config by name.
+            units: of the training ratings.
+            chosen: fields of Config by name. `num_values`, for models that need levels, are levels at equal distances
+                from the lowest rating to the highest; without it they are those of the scale.
 
         Raises:
             UserError: a chosen field is none of the Config.
         """
         known, scale = self.config.__dataclass_fields__, catalogue.scale
         require_fields(chosen, known)
-        sizes = (catalogue.num_users, catalogue.num_items, mean, scale.levels, scale.low, scale.step)
+        levels = chosen.get("num_values", scale.levels)
+        step = scale.step if levels == scale.levels else (scale.high - scale.low) / max(1, levels - 1)
+        sizes = (catalogue.num_users, catalogue.num_items, *units, levels, scale.low, step)
         decided = {name: value for name, value in zip(FROM_DATA, sizes, strict=True) if name in known}
         return self.config(**{**chosen, **self.fixed, **decided})

@@ -27,7 +27,7 @@ from jaxcf.contract import (
     TakesNewItems,
     UsesRatedItems,
 )
-from jaxcf.data.ratings import Catalogue, Pairs, Ratings, RatingScale, find, grouped, join, take, union
+from jaxcf.data.ratings import Catalogue, Pairs, Ratings, RatingScale, Units, find, grouped, join, take, union
 from jaxcf.models import get, require
 from jaxcf.models.pairwise import PAIRS_AT_ONCE
 from jaxfit.devices.precision import full_precision
@@ -306,7 +306,10 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
 def _check_sizes(record: RatingModel, config: Any, catalogue: Catalogue, known: KnownUsers, directory: Path) -> None:
     """Raise UserError unless catalogue and known ratings are of the users, items and scale that the Config says."""
     do = "train the model again"
-    if record.configure(catalogue, getattr(config, "mean", 0.0), vars(config)) != config:
+    if (
+        record.configure(catalogue, Units(*(getattr(config, name, 1.0) for name in Units._fields)), vars(config))
+        != config
+    ):
         sizes = f"{catalogue.num_users} users, {catalogue.num_items} items, ratings of {catalogue.scale}"
         raise UserError(f"the catalogue ({sizes}) is not that of the configuration", directory / CATALOGUE, do)
     for pairs in (known.ratings, known.rated):

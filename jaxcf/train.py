@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxcf import recommender
 from jaxcf.contract import NO_PAIRS, BySGD, BySweeps, ClosedForm, KnownUsers, RatingModel, Sweeps
-from jaxcf.data.ratings import Dataset, Pairs
+from jaxcf.data.ratings import Dataset, Pairs, Units
 from jaxcf.models import get
 from jaxcf.recommender import Model
 from jaxcf.solvers import sweeps
@@ -71,9 +71,8 @@ def train(
         recipe, overrides = record.recipe(recipe)
         config = {**overrides, **(config or {})}
     fitting = record.solver(solver)
-    _check_data(record, data, validated=not isinstance(fitting, ClosedForm))
-    mean = float(np.mean(data.train.stars, dtype=np.float64))
-    full = record.configure(data.catalogue, mean, config or {})
+    _check_data(record, data, "num_values" in (config or {}), validated=not isinstance(fitting, ClosedForm))
+    full = record.configure(data.catalogue, Units.of(data.train.stars, data.catalogue.scale), config or {})
     identity = {"model": name, "config": asdict(full), "seed": seed, "data": describe(data, rated)}
     users = KnownUsers(data.catalogue.num_users, data.train, rated)
     key = jax.random.key(seed)
@@ -126,18 +125,23 @@ def _swept(
     }
 
 
-def _check_data(record: RatingModel, data: Dataset, validated: bool) -> None:
-    """Raise UserError where a model cannot be trained on some data; validated: whether it needs validation ratings."""
+def _check_data(record: RatingModel, data: Dataset, rounded: bool, validated: bool) -> None:
+    """Raise UserError where a model cannot be trained on some data.
+
+    rounded: whether ratings are rounded to levels that were chosen; validated: whether it needs validation ratings.
+    """
     if len(data.train.user) == 0:
         raise UserError("there are no training ratings", data.name, "give more ratings")
-    if record.needs_levels:
-        scale = data.catalogue.scale
+    scale = data.catalogue.scale
+    if record.needs_levels and (scale.low == scale.high or not rounded):
         if scale.levels < 2:
             what = f"{record.name} needs a scale of a few fixed ratings"
-            raise UserError(what, data.name, "give --scale LOW,HIGH,STEP with a step")
+            raise UserError(what, data.name, "give --scale LOW,HIGH,STEP with a step, or --levels 10 to round them")
         if not scale.contains(np.concatenate([data.train.stars, data.valid.stars])).all():
             what = f"{record.name} needs ratings on the scale, {scale}; some are between"
-            raise UserError(what, data.name, "choose --duplicates last or first, or another model")
+            raise UserError(
+                what, data.name, "choose --duplicates last or first, --levels N to round them, or another model"
+            )
     if validated and len(data.valid.user) == 0:
         raise UserError("there are no validation ratings", data.name, "give --valid FILE")
 

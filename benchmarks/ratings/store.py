@@ -17,7 +17,7 @@ from benchmarks.ratings.scales import SCALES, RecommenderScale, rating_set, spee
 from jaxcf import models as registry
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, KnownUsers, RatingModel, TrainingSetup, UsesRatedItems
 from jaxcf.data import splits
-from jaxcf.data.ratings import EMPTY, Dataset, Pairs, Ratings, digest, take
+from jaxcf.data.ratings import EMPTY, Dataset, Pairs, Ratings, Units, digest, take
 from jaxcf.recommender import Model
 from jaxcf.train import train
 from jaxfit.errors import UserError
@@ -229,7 +229,7 @@ class RatingStore(Store):
     def num_parameters(self, spec: Spec) -> int:
         """Return how many numbers a model learns."""
         record, (_, config) = registry.get(spec.model), self._recipe(spec)
-        shapes = record.shapes(record.configure(self.ratings(spec).data.catalogue, 0.0, config))
+        shapes = record.shapes(record.configure(self.ratings(spec).data.catalogue, Units(), config))
         return sum(int(np.prod(array.shape)) for array in jax.tree.leaves(shapes))
 
 
@@ -254,7 +254,7 @@ def configured(model: str, recipe: str, size: int | None = None) -> tuple[Recipe
 def setup(model: str, data: Dataset, config: Mapping[str, Any], rated: Pairs = NO_PAIRS) -> tuple[TrainingSetup, Any]:
     """Return what the engine trains, and the whole Config."""
     record = registry.get(model)
-    full = record.configure(data.catalogue, float(np.mean(data.train.stars, dtype=np.float64)), config)
+    full = record.configure(data.catalogue, Units.of(data.train.stars, data.catalogue.scale), config)
     fitting = record.solver()
     assert isinstance(fitting, BySGD)
     return fitting.prepare(jax.random.key(0), data, rated, full), full

@@ -12,7 +12,7 @@ from jaxcf.cli.evaluate import summary
 from jaxcf.cli.queries import reading_of
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, BySweeps, ClosedForm, RatingModel, UsesRatedItems
 from jaxcf.data import reading, splits, synthetic
-from jaxcf.data.ratings import Catalogue, Dataset, Pairs, RatingScale
+from jaxcf.data.ratings import Catalogue, Dataset, Pairs, RatingScale, Units
 from jaxcf.data.reading import Reading
 from jaxcf.models import REGISTRY
 from jaxcf.recommender import Model
@@ -66,6 +66,11 @@ def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
             "--condition", nargs="+", choices=SETS, default=["train"], metavar="SET",
             help="sets whose rated items the model conditions on: train, valid, test (default: train), besides --rated",
         )  # fmt: skip
+    if record.needs_levels:
+        data.add_argument(
+            "--levels", dest="num_values", type=options.number("--levels", low=2), default=argparse.SUPPRESS,
+            metavar="N", help="round ratings to so many levels of the scale (default: each rating is its own level)",
+        )  # fmt: skip
     options.add(parser.add_argument_group("reading"), Reading)
 
 
@@ -96,7 +101,7 @@ def _parameters(args: argparse.Namespace, record: RatingModel) -> Collection[str
     """Return the names of the model's parameters, which do not depend on the data."""
     chosen = {**record.recipes[args.recipe][1], **options.given(args, record.config)}
     two = np.arange(2)
-    return named_arrays(record.shapes(record.configure(Catalogue(two, two, RatingScale(1, 5, 1)), 0.0, chosen)))
+    return named_arrays(record.shapes(record.configure(Catalogue(two, two, RatingScale(1, 5, 1)), Units(), chosen)))
 
 
 def _check_used(args: argparse.Namespace, record: RatingModel, fitting: BySweeps) -> None:

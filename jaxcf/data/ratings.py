@@ -115,9 +115,27 @@ def take(ratings: Ratings, which: np.ndarray) -> Ratings:
     return Ratings(ratings.user[which], ratings.item[which], ratings.stars[which], time)
 
 
-def centred(ratings: Ratings, mean: float) -> Ratings:
-    """Return the ratings with `mean`, in stars, subtracted from each, as float32."""
-    return ratings._replace(stars=np.asarray(ratings.stars, np.float32) - np.float32(mean))
+class Units(NamedTuple):
+    """How ratings are standardized for models that depend on their units: (stars - mean) / unit."""
+
+    mean: float = 0.0
+    unit: float = 1.0
+
+    @classmethod
+    def of(cls, stars: NDArray[np.float32], scale: RatingScale) -> "Units":
+        """Return the units of training ratings.
+
+        The unit is a quarter of the scale, which is a star for 1 to 5 stars; or, if that is less, twice the standard
+        deviation, as for counts, most of which are far below the highest.
+        """
+        unit = min((scale.high - scale.low) / 4, 2 * float(np.std(stars, dtype=np.float64)))
+        return cls(float(np.mean(stars, dtype=np.float64)), unit or 1.0)
+
+
+def standardized(ratings: Ratings, units: Units) -> Ratings:
+    """Return the ratings in these units, as float32."""
+    stars = np.asarray(ratings.stars, np.float32) - np.float32(units.mean)
+    return ratings._replace(stars=stars / np.float32(units.unit))
 
 
 def join(*parts: Ratings) -> Ratings:

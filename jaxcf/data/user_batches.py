@@ -74,7 +74,8 @@ def make_data(
     """Lay out users' rating vectors on the device.
 
     Args:
-        known: the known ratings, on `scale`.
+        known: the known ratings.
+        scale: the ratings to which others are rounded.
         wanted: ratings to predict, for validation.
         rated: for conditional models, any number of sets of pairs whose union says which items a user rated; the
             stars of ratings among them are ignored.
@@ -86,9 +87,11 @@ def make_data(
     )
 
 
-def training_data(data: Dataset, rated: tuple[Ratings | Pairs, ...] | None = None) -> tuple[Data, Data]:
-    """Return training and validation data of a data set's users; rated: as in `make_data`."""
-    scale, users = data.catalogue.scale, data.catalogue.num_users
+def training_data(
+    data: Dataset, scale: RatingScale, rated: tuple[Ratings | Pairs, ...] | None = None
+) -> tuple[Data, Data]:
+    """Return training and validation data of a data set's users; scale, rated: as in `make_data`."""
+    users = data.catalogue.num_users
     known = make_data(data.train, users, scale, rated=rated)
     return known, known._replace(wanted=lists(data.valid, users, scale))
 

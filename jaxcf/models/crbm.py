@@ -69,8 +69,8 @@ def program(config: Config) -> Program:
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """Set up what the engine trains, conditioned on the items of the training ratings and on `rated`."""
-    params = init(key, config, data.train, data.catalogue.scale.level(data.train.stars))
-    return TrainingSetup(program(config), params, *vectors.training_data(data, (data.train, rated)))
+    params = init(key, config, data.train, config.scale.level(data.train.stars))
+    return TrainingSetup(program(config), params, *vectors.training_data(data, config.scale, (data.train, rated)))
 
 
 def shapes(config: Config) -> Params:

@@ -27,7 +27,7 @@ from jaxcf.contract import (
     TakesNewItems,
     TrainingSetup,
 )
-from jaxcf.data.ratings import Dataset, Pairs, Ratings, centred
+from jaxcf.data.ratings import Dataset, Pairs, Ratings, Units, standardized
 from jaxcf.models.pairwise import by_pairs, rows_or_zeros, zero_unrated
 from jaxcf.solvers import als
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
@@ -46,8 +46,14 @@ class Config:
     num_features: int = option(10, "feature vector dimensionality", "features")
     biases: bool = option(True, "a bias for each user and each item")
     mean: float = option(0.0, "what every prediction starts from", "stars")
+    unit: float = option(1.0, "what a number of the parameters' units is", "stars")
     prior: Literal["per-rating", "per-row"] = option("per-rating", "apply decay once per rating, or once per row")
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
+
+    @property
+    def units(self) -> Units:
+        """The units of the parameters, in which rates, priors and losses are."""
+        return Units(self.mean, self.unit)
 
 
 class Params(NamedTuple):
@@ -60,7 +66,7 @@ class Params(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Ratings: user int32[...], item int32[...], stars float32[...], mean subtracted."""
+    """Ratings: user int32[...], item int32[...], stars float32[...], standardized."""
 
     user: Array
     item: Array
@@ -70,9 +76,9 @@ class Batch(NamedTuple):
 def make_data(ratings: Ratings, config: Config) -> Array:
     """Put the ratings on the device, interleaved, as files are often in the order of users.
 
-    Returns int32[N, 3]: user, item and the bits of the stars, mean subtracted; so a rating is read in one piece.
+    Returns int32[N, 3]: user, item and the bits of the standardized stars; so a rating is read in one piece.
     """
-    user, item, stars = centred(ratings, config.mean)[:3]
+    user, item, stars = standardized(ratings, config.units)[:3]
     triples = np.empty((len(stars), 3), np.int32)
     for place, column in enumerate((user, item, stars.view(np.int32))):
         triples[:, place] = interleaved(column)
@@ -102,11 +108,11 @@ def init(key: Array, config: Config) -> Params:
 
 
 def loss(params: Params, rating: Batch, config: Config) -> Array:
-    """½ (R_ij - U_i·V_j - b_i - c_j)², in squared stars, for ONE rating: the specification.
+    """½ (R_ij - U_i·V_j - b_i - c_j)², in squared units of `config`, for ONE rating: the specification.
 
     It is -log P(R_ij) of Eq. 5.20 up to a constant, in units of 1/σ²; its gradient gives the thesis' update,
-    U_i <- U_i + η e V_j. Differs: the mean rating is subtracted first, so that the priors of biases, which are
-    around 0, need not reach it.
+    U_i <- U_i + η e V_j. Differs: ratings are standardized first: without their mean the priors of biases, which are
+    around 0, need not reach it; and rates and priors hold for any scale. On 1 to 5 stars the unit is a star.
     """
     require_whole(params)
     i, j, stars = rating
@@ -117,7 +123,7 @@ def loss(params: Params, rating: Batch, config: Config) -> Array:
 
 
 def errors(read: Params, stars: Array, config: Config) -> Array:
-    """R_ij less its prediction, [B], from the rows that `touched` names."""
+    """R_ij less its prediction, [B], both standardized, from the rows that `touched` names."""
     error = stars - jnp.sum(read.U * read.V, axis=1)
     return error - read.b - read.c if config.biases else error
 
@@ -125,9 +131,9 @@ def errors(read: Params, stars: Array, config: Config) -> Array:
 def batch_loss(
     params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
-    """Return the sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
+    """Return the sum over the minibatch of weight * `loss`, from the rows of `touched`; the RMSE is in stars."""
     squares = jnp.sum(weight * jnp.square(errors(rows_of(params), batch.stars, config)))
-    return 0.5 * squares, {"RMSE": Mean(squares, jnp.sum(weight))}
+    return 0.5 * squares, {"RMSE": Mean(config.unit**2 * squares, jnp.sum(weight))}
 
 
 def penalty(params: Gathered, batch: Any, weight: Array, config: Config) -> Params:
@@ -156,11 +162,9 @@ def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, 
 
     user, item: int32[n].
     """
-    return (
-        config.mean
-        + jnp.sum(rows_or_zeros(params.U, user) * rows_or_zeros(params.V, item), axis=1)
-        + (rows_or_zeros(params.b, user) + rows_or_zeros(params.c, item))
-    )
+    product = jnp.sum(rows_or_zeros(params.U, user) * rows_or_zeros(params.V, item), axis=1)
+    biases = rows_or_zeros(params.b, user) + rows_or_zeros(params.c, item)
+    return config.mean + config.unit * product + config.unit * biases
 
 
 def gather(data: Array, index: Array, capacity: int, config: Config) -> Batch:
@@ -172,7 +176,8 @@ def gather(data: Array, index: Array, capacity: int, config: Config) -> Batch:
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Return the squared errors, [B], in squared stars."""
-    return jnp.square(predict(params, batch.user, batch.item, replace(config, mean=0.0)) - batch.stars)
+    predicted = predict(params, batch.user, batch.item, replace(config, mean=0.0))
+    return jnp.square(predicted - config.unit * batch.stars)
 
 
 def program(config: Config) -> Program:

@@ -18,7 +18,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxcf.contract import Sweeps
-from jaxcf.data.ratings import Ratings, Vectors, by_item, by_user, centred
+from jaxcf.data.ratings import Ratings, Vectors, by_item, by_user, standardized
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays, per_parameter
 
@@ -29,7 +29,7 @@ BLOCK = 1 << 20  # ratings whose errors are summed at a time
 # decay of new users and items where the recipe has none, so that their best vectors are determined
 FOLD_IN_DECAY = 1e-2
 
-Config = Any  # `pmf.Config`: num_users, num_items, biases, mean and prior are read
+Config = Any  # `pmf.Config`: num_users, num_items, biases, mean, unit and prior are read
 
 
 class Side(NamedTuple):
@@ -38,18 +38,18 @@ class Side(NamedTuple):
     row: Array  # int32[chunks, rows], the users of a chunk, past the end for padding
     owner: Array  # int32[chunks, tiles], the place in `row` that a tile belongs to
     other: Array  # int32[chunks, tiles, TILE], the items rated, past the end for padding
-    stars: Array  # float32[chunks, tiles, TILE], mean subtracted
+    stars: Array  # float32[chunks, tiles, TILE], standardized
 
 
 def make_data(ratings: Ratings, config: Config) -> tuple[Side, Side]:
     """Put the ratings on the device, user by user, and item by item."""
-    ratings = centred(ratings, config.mean)
+    ratings = standardized(ratings, config.units)
     of_users = make_side(by_user(ratings, config.num_users), config.num_items)
     return of_users, make_side(by_item(ratings, config.num_items), config.num_users)
 
 
 def make_side(vectors: Vectors, num_others: int) -> Side:
-    """Cut the rows of `centred` ratings into tiles, and put rows into chunks; rows without ratings are in none."""
+    """Cut the rows of `standardized` ratings into tiles, and put rows into chunks; rows without ratings are in none."""
     offsets, other, stars = vectors
     length = np.diff(offsets)
     rows = np.flatnonzero(length)
@@ -132,7 +132,7 @@ def sweep(params: Any, data: tuple[Side, Side], config: Config, decay: Mapping[s
     """
     U, V, b, c = strengths(params, config, decay)
     of_users, of_items = data
-    config = replace(config, mean=0.0)  # so that data with different means share a compiled program
+    config = replace(config, mean=0.0, unit=1.0)  # so that data of different units share a compiled program
     users, user_biases = solve(of_users, params.V, params.c, U, b, config.num_users, config)
     items, item_biases = solve(of_items, users, user_biases, V, c, config.num_items, config)
     return params._replace(U=users, V=items, b=user_biases, c=item_biases)
@@ -171,8 +171,8 @@ def fold_in_users(
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new users 0 … number - 1, all else as it was trained."""
     U, _, b, _ = strengths(params, config, decay, FOLD_IN_DECAY)
-    side = make_side(by_user(centred(ratings, config.mean), number), config.num_items)
-    return solve(side, params.V, params.c, U, b, number, replace(config, mean=0.0))
+    side = make_side(by_user(standardized(ratings, config.units), number), config.num_items)
+    return solve(side, params.V, params.c, U, b, number, replace(config, mean=0.0, unit=1.0))
 
 
 def fold_in_items(
@@ -180,13 +180,13 @@ def fold_in_items(
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new items: `fold_in_users` with users and items exchanged."""
     _, V, _, c = strengths(params, config, decay, FOLD_IN_DECAY)
-    side = make_side(by_item(centred(ratings, config.mean), number), config.num_users)
-    return solve(side, params.U, params.b, V, c, number, replace(config, mean=0.0))
+    side = make_side(by_item(standardized(ratings, config.units), number), config.num_users)
+    return solve(side, params.U, params.b, V, c, number, replace(config, mean=0.0, unit=1.0))
 
 
 def objective(params: Any, ratings: Ratings, config: Config, decay: Mapping[str, float]) -> float:
-    """Σ ½ e² + ½ Σ s λ |row|², in squared stars: what PMF minimises, under the prior of `config`."""
-    total = 0.5 * squares(params, ratings, config)
+    """Σ ½ e² + ½ Σ s λ |row|², in squared units of `config`: what PMF minimises, under the prior of `config`."""
+    total = 0.5 * squares(params, ratings, config) / config.unit**2
     index = (ratings.user, ratings.item) * 2
     for rows, of, strength in zip(params, index, _values(params, decay).tolist(), strict=True):
         square = np.square(np.asarray(rows, np.float64)).reshape(rows.shape[0], -1).sum(axis=1)
@@ -200,8 +200,8 @@ def squares(params: Any, ratings: Ratings, config: Config) -> float:
     total = 0.0
     for at in range(0, len(ratings.user), BLOCK):
         user, item, stars = (x[at : at + BLOCK] for x in ratings[:3])
-        predicted = config.mean + jnp.sum(params.U[user] * params.V[item], axis=1)
+        predicted = config.mean + config.unit * jnp.sum(params.U[user] * params.V[item], axis=1)
         if config.biases:
-            predicted += params.b[user] + params.c[item]
+            predicted += config.unit * (params.b[user] + params.c[item])
         total += float(np.sum(np.square(np.asarray(stars - predicted, np.float64))))
     return total

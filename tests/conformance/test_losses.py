@@ -14,6 +14,7 @@ import pytest
 import jaxlm
 from cases import assert_same, every
 from jaxcf.contract import NO_PAIRS
+from jaxcf.data.ratings import Units
 from jaxfit import tables
 from jaxfit.bucketing import capacity
 from jaxfit.program import Carried
@@ -30,7 +31,7 @@ def setup(case, place):
     key, fields = jax.random.key(3), case.fields({})
     if case.package is not jaxlm:
         data = place.dataset
-        config = case.record.configure(data.catalogue, float(np.mean(data.train.stars)), fields)
+        config = case.record.configure(data.catalogue, Units.of(data.train.stars, data.catalogue.scale), fields)
         return case.fitting.prepare(key, data, NO_PAIRS, config)[:3]
     words, structure, fitting = place.corpus.vocabulary, case.record.structure, case.fitting
     counts = place.corpus.word_counts()

@@ -1,6 +1,7 @@
 """Every rating model of the registry, by each of its ways of fitting: its folder, its predictions, its commands."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from jaxcf.contract import (
     TakesNewItems,
     UsesRatedItems,
 )  # fmt: skip
-from jaxcf.data.ratings import Ratings
+from jaxcf.data.ratings import Ratings, RatingScale
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 
@@ -61,6 +62,22 @@ def test_users_are_folded_in_each_by_itself(case, trained):
         found = alone(np.zeros(6, np.int32), items + 6)
         assert np.all(np.isfinite(found))
         np.testing.assert_allclose(both(np.full(6, number, np.int32), items + 6), found, rtol=1e-4, atol=1e-4)
+
+
+def test_predictions_are_in_the_units_of_the_ratings(case, place, trained, tmp_path):
+    stars, data = case.load(trained(case)), place.dataset
+    train, valid = (part._replace(stars=20 * part.stars + 7) for part in (data.train, data.valid))
+    catalogue = replace(data.catalogue, scale=RatingScale(27, 107, 20))
+    other = place._replace(dataset=data._replace(train=train, valid=valid, catalogue=catalogue))
+    points = case.train(other, tmp_path / "points").model
+    pairs = np.append(valid.user, -1), np.append(valid.item, 3)
+    np.testing.assert_allclose(points.predictor(*pairs), 20 * stars.predictor(*pairs) + 7, rtol=1e-4)
+    if case.record.capability(FoldsIn):
+        of_new = [
+            model.fold_in(model.new_user({i + 1: model.catalogue.scale.low for i in range(6)}))(*np.int32([[0], [8]]))
+            for model in (points, stars)
+        ]
+        np.testing.assert_allclose(of_new[0], 20 * of_new[1] + 7, rtol=1e-4)
 
 
 def test_exported_arrays_are_the_parameters(case, trained, tmp_path):

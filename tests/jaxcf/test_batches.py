@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxcf.batches import padded_sets, padded_users, triples
-from jaxcf.data.ratings import EMPTY, Pairs, Ratings, RatingScale
+from jaxcf.data.ratings import EMPTY, Pairs, Ratings, RatingScale, Units
 from jaxcf.models import crbm, pmf
 from jaxcf.models.cpmf import model as cpmf
 from jaxcf.models.rbm import model as rbm
@@ -33,7 +33,7 @@ def normal(shapes):
 
 def test_triples_train_pmf_under_jit_vmap_and_grad():
     settings = pmf.Config(USERS, ITEMS, num_features=2, mean=3.0)
-    start, batch = pmf.init(jax.random.key(0), settings), triples(ratings(), settings.mean)
+    start, batch = pmf.init(jax.random.key(0), settings), triples(ratings(), settings.units)
 
     @jax.jit
     def mean_loss(params):
@@ -103,7 +103,7 @@ def test_padding_does_not_count_in_the_loss_of_cpmf(width):
 def test_batches_have_their_declared_types_for_ratings_of_other_types():
     wide = Ratings(*(column.astype(np.int64) for column in ratings()[:2]), ratings().stars.astype(np.float64) + 1e-9)
     for narrow, found in (
-        (triples(ratings(), 3.6), triples(wide, 3.6)),
+        (triples(ratings(), Units(3.6)), triples(wide, Units(3.6))),
         (padded_users(ratings(), USERS, ITEMS, SCALE), padded_users(wide, USERS, ITEMS, SCALE)),
         (
             [padded_sets(ratings(), num_users=USERS, num_items=ITEMS)],
@@ -113,7 +113,7 @@ def test_batches_have_their_declared_types_for_ratings_of_other_types():
         for expected, array in zip(narrow, found, strict=True):
             assert array.dtype == expected.dtype
             np.testing.assert_array_equal(array, expected)
-    assert [array.dtype.name for array in triples(wide, 3.6)] == ["int32", "int32", "float32"]
+    assert [array.dtype.name for array in triples(wide, Units(3.6))] == ["int32", "int32", "float32"]
     assert [array.dtype.name for array in padded_users(wide, USERS, ITEMS, SCALE)] == ["int32", "int32", "bool"]
 
 

@@ -27,7 +27,7 @@ from jaxcf.contract import (
     UsesRatedItems,
 )
 from jaxcf.data import user_batches
-from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_user, centred, rated_sets, take
+from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_user, rated_sets, standardized, take
 from jaxcf.data.user_batches import Batch, Data, Lists
 from jaxcf.models import pmf
 from jaxcf.models.cpmf.visit import visit
@@ -64,12 +64,12 @@ def make_rated(*pairs: Ratings | Pairs, config: Config) -> Lists:
 
 
 def make_data(ratings: Ratings, rated: Lists, config: Config) -> Data:
-    """Put the stars, mean subtracted, on the device user by user, each user's in an order drawn once by a fixed key.
+    """Put the stars, standardized, on the device user by user, each user's in an order drawn once by a fixed key.
 
     Blocks are cut from that order: in the order of files, which is often that of time, they would be less alike.
     """
     order = np.asarray(permutation(jax.random.key(0), len(ratings.user)))
-    known = by_user(take(centred(ratings, config.mean), order), config.num_users)
+    known = by_user(take(standardized(ratings, config.units), order), config.num_users)
     return Data(user_batches.on_device(*known), None, rated)
 
 
@@ -80,13 +80,13 @@ def init(key: Array, config: Config) -> Params:
 
 
 def loss(params: Params, ratings: pmf.Batch, rated: Array, config: Config, mask: Array | None = None) -> Array:
-    """Σ_j ½ (R_ij - U_i·V_j - b_i - c_j)², in squared stars, for ONE user's vector of ratings: the specification.
+    """Σ_j ½ (R_ij - U_i·V_j - b_i - c_j)², as in `pmf.loss`, for ONE user's vector of ratings: the specification.
 
-    ratings: user int32 scalar, item int32[n], stars float32[n], mean subtracted; rated: int32[m], the set that is
+    ratings: user int32 scalar, item int32[n], stars float32[n], standardized; rated: int32[m], the set that is
     conditioned on; in both, items past the last are padding; mask: bool[n], False for further padding of the ratings.
     U_i = Y_i + Σ_{j in set} W_j / |set| (Eq. 5.22-5.23), or Y_i where the set is empty.
-    Differs: U_i is written as its prior's mean plus an offset Y_i, which is the same posterior; the mean rating is
-    subtracted first, as in `pmf.loss`.
+    Differs: U_i is written as its prior's mean plus an offset Y_i, which is the same posterior; ratings are
+    standardized first, as in `pmf.loss`.
     """
     require_whole(params)
     size = jnp.maximum(1, jnp.sum(rated < config.num_items))
@@ -120,7 +120,7 @@ def shares(batch: Batch, config: Config) -> Array:
 
 
 def squares(params: Params, condition: Array, batch: Batch, config: Config) -> Array:
-    """Return the squared errors of each rating of the minibatch, [n], 0 for padding; condition: [B, D], Eq. 5.22."""
+    """Return the squared errors of each standardized rating, [n], 0 for padding; condition: [B, D], Eq. 5.22."""
     rows, real = rows_of_ratings(params, condition, batch, config)
     return jnp.where(real, jnp.square(pmf.errors(rows, batch.known.value, config)), 0.0)
 
@@ -128,14 +128,14 @@ def squares(params: Params, condition: Array, batch: Batch, config: Config) -> A
 def batch_loss(
     params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
-    """Return the sum over the minibatch of weight * `loss`, in squared stars, from the rows that `touched` names."""
+    """Return the sum over the minibatch of weight * `loss`, from the rows of `touched`; the RMSE is in stars."""
     read, of_rating = rows_of(params), weight.at[batch.known.owner].get(mode="clip")
     assert batch.rated is not None
     shared, users = shares(batch, config)[:, None] * read.W, batch.user.shape[0]
     condition = jax.ops.segment_sum(shared, batch.rated.owner, users, indices_are_sorted=True)  # Eq. 5.22
     errors = jnp.sum(of_rating * squares(read, condition, batch, config))
     count = jnp.sum(jnp.where(batch.known.item < config.num_items, of_rating, 0.0))
-    return 0.5 * errors, {"RMSE": Mean(errors, count)}
+    return 0.5 * errors, {"RMSE": Mean(config.unit**2 * errors, count)}
 
 
 def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> Params:
@@ -183,7 +183,7 @@ def as_pmf(params: Params, rated: Lists) -> pmf.Params:
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
-    """Return the squared errors, summed over the ratings of each user: [B]."""
+    """Return the squared errors, in squared stars, summed over the ratings of each user: [B]."""
     assert batch.rated is not None
     ids: Any = touched(batch, config)
     users, rated_items = batch.user.shape[0], batch.rated._replace(value=shares(batch, config))
@@ -196,7 +196,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
     zeros = jnp.zeros((users, params.W.shape[1]), params.W.dtype)
     condition = jax.lax.fori_loop(0, -(-rated_items.item.shape[0] // PIECE), piece, zeros)
     each = squares(gathered(params, ids._replace(W=None)).rows, condition, batch, config)
-    return jax.ops.segment_sum(each, batch.known.owner, users, indices_are_sorted=True)
+    return config.unit**2 * jax.ops.segment_sum(each, batch.known.owner, users, indices_are_sorted=True)
 
 
 def program(config: Config) -> Program:
@@ -242,7 +242,7 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
     means = conditions(params.W, make_rated(*users.rated_sets, config=own))
     known = users.ratings
     expected = np.sum(np.asarray(means)[known.user] * np.asarray(params.V)[known.item], axis=1)
-    rest = known._replace(stars=(known.stars - expected).astype(np.float32))
+    rest = known._replace(stars=(known.stars - config.unit * expected).astype(np.float32))
     plain = pmf.Params(means, params.V, jnp.zeros(users.number), params.c)
     of_pmf = {"U" if name == "Y" else name: value for name, value in decay.items() if name != "W"}
     Y, b = als.fold_in_users(rest, users.number, plain, own, of_pmf)

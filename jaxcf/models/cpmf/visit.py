@@ -16,7 +16,7 @@ PIECE = 64  # rows of W that are read or written at a time
 
 
 def visit(weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: Any) -> tuple[Array, Metrics, Any]:
-    """Return the sum of ½ e² over one user's ratings, in squared stars, its Metrics, and the weights after its blocks.
+    """Return the sum of ½ e² over one user's standardized ratings, its Metrics, and the weights after its blocks.
 
     weights: `tables.Weights` of each of `cpmf.Params`; data: of `cpmf.make_data`; user: int32 scalar; rate, decay: η
     and λ of each parameter; a row that a block uses decays once for each of its ratings, W_j once for a block. A user's
@@ -76,4 +76,4 @@ def visit(weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: A
     W = lax.fori_loop(0, pieces, write, W)
     values = Y.at[user].set(y / scale.Y), V, W, b.at[user].set(bias / scale.b), c
     after = type(weights)._make(w._replace(value=x) for w, x in zip(weights, values, strict=True))
-    return loss, {"RMSE": Mean(2 * loss, count.astype(W.dtype))}, after
+    return loss, {"RMSE": Mean(2 * config.unit**2 * loss, count.astype(W.dtype))}, after

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 
@@ -49,6 +50,11 @@ class Config:
         if not self.cd_steps or min(self.cd_steps) < 1:
             raise UserError("CD-T takes at least one step", "--cd-steps", "give 1, or 1,1,3 for a schedule")
         object.__setattr__(self, "cd_steps", tuple(self.cd_steps))  # a list where it was read from JSON
+
+    @property
+    def scale(self) -> RatingScale:
+        """The ratings that the model knows; others are rounded to them."""
+        return RatingScale(self.low, self.low + self.step * (self.num_values - 1), self.step)
 
 
 def covariance(config: Config) -> NDArray[np.float32] | None:

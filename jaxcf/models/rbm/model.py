@@ -184,8 +184,8 @@ def program(config: Config, rows: Callable[[Batch, Config], Any] = touched) -> P
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """Set up what the engine trains."""
-    params = init(key, config, data.train, data.catalogue.scale.level(data.train.stars))
-    return TrainingSetup(program(config), params, *vectors.training_data(data))
+    params = init(key, config, data.train, config.scale.level(data.train.stars))
+    return TrainingSetup(program(config), params, *vectors.training_data(data, config.scale))
 
 
 def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:

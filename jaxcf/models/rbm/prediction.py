@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxcf.contract import KnownUsers, Predictor
 from jaxcf.data import user_batches
-from jaxcf.data.ratings import RatingScale
 from jaxcf.data.user_batches import Batch, Data
 from jaxcf.models.rbm.chains import hidden_bias, hidden_input, open_tables
 from jaxcf.models.rbm.config import Config, expected_stars
@@ -102,8 +101,7 @@ def predictor(
     conditional: whether it is of the conditional RBM, which also takes the users' rated items.
     """
     rated = users.rated_sets if conditional else None
-    scale = RatingScale(config.low, config.low + config.step * (config.num_values - 1), config.step)
-    known = user_batches.make_data(users.ratings, users.number, scale, rated=rated)
+    known = user_batches.make_data(users.ratings, users.number, config.scale, rated=rated)
     return lambda user, item: expected_stars(predict(params, known, user, item, config, exact), config)
 
 

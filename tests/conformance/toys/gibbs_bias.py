@@ -16,6 +16,7 @@ class Config:
     num_users: int
     num_items: int
     mean: float
+    unit: float  # of the noise's standard deviation
     precision: float = 4.0  # of the prior, in units of the noise's
 
 
@@ -32,7 +33,7 @@ def prepare(key, data, rated, config, recipe):
     def sweep(params, key):
         def draw(key, index, rest, number):
             precision = config.precision + jnp.zeros(number).at[index].add(1.0)
-            noise = jax.random.normal(key, (number,)) / jnp.sqrt(precision)
+            noise = config.unit * jax.random.normal(key, (number,)) / jnp.sqrt(precision)
             return jnp.zeros(number).at[index].add(rest) / precision + noise
 
         keys, centred = jax.random.split(key), stars - config.mean

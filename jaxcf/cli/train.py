@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import jax
 import numpy as np
@@ -27,6 +28,7 @@ from jaxfit.run_dir.run import Run, Trained
 
 VALID = 2  # for `fold_in` of the seed's key (see `jaxcf.train`)
 SETS = ("train", "valid", "test")
+MANY_LEVELS = 20  # of which the cost is said
 
 
 def add(parser: Parser) -> None:
@@ -86,6 +88,7 @@ def run(args: argparse.Namespace) -> None:
         require_free(out, record.name, resume=plan.run.resume, resumable=resumable)
         with locked(out):
             data, rated, notes = _read(args, plan.seed, carve=not isinstance(fitting, ClosedForm))
+            notes += _cost_of_levels(record, data, plan.config)
             for note in notes if processes.leads() else ():
                 print(f"{args.model}: {note}", file=sys.stderr)
             with training_options.stoppable(out, resumable):
@@ -95,6 +98,18 @@ def run(args: argparse.Namespace) -> None:
                 )  # fmt: skip
             if processes.leads():
                 _report(args, trained, data)
+
+
+def _cost_of_levels(record: RatingModel, data: Dataset, chosen: Mapping[str, Any]) -> list[str]:
+    """Say what a model of many levels costs, before it is compiled."""
+    if not record.needs_levels or chosen.get("num_values", data.catalogue.scale.levels) <= MANY_LEVELS:
+        return []
+    config = record.configure(data.catalogue, Units(), chosen)
+    size = sum(int(np.prod(array.shape)) for array in jax.tree.leaves(record.shapes(config)))
+    return [
+        f"{config.num_values} levels of ratings are {size:,} parameters ({4e-6 * size:,.0f} MB, several times over in "
+        f"training); memory and time are about {config.num_values / 5:.0f} times those of 5 levels - fewer: --levels 10"
+    ]
 
 
 def _parameters(args: argparse.Namespace, record: RatingModel) -> Collection[str]:

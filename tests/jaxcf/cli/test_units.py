@@ -1,0 +1,75 @@
+"""Recommenders on other scales than stars: the same model in the user's units, and RBMs of many levels."""
+
+import json
+
+import numpy as np
+import pytest
+
+import jaxcf
+from jaxcf.cli import main as cli
+from jaxcf.data import reading
+from jaxcf.data.ratings import Units
+from jaxcf.data.values import scale_of
+
+
+def train(capsys, *argv):
+    """Train by the command: its JSON, and what it said before."""
+    assert cli.main(["train", *map(str, argv), "--json"]) == 0
+    out, err = capsys.readouterr()
+    return json.loads(out.splitlines()[-1]), err
+
+
+def test_movielens_on_another_scale_has_the_same_error(data_dir, tmp_path, capsys):
+    table = reading.read(data_dir / "ml-100k" / "u.data")
+    errors = []
+    for factor, offset in ((1, 0), (20, 7)):
+        ratings = table.ratings._replace(stars=factor * table.ratings.stars + offset)
+        reading.write(tmp_path / "ratings.csv", ratings, table.catalogue)
+        argv = ["--ratings", tmp_path / "ratings.csv", "--epochs", 3, "--out", tmp_path / str(factor)]
+        found, _ = train(capsys, "pmf", *argv)
+        errors.append(found["valid"]["rmse_clipped"] / factor)
+    assert errors[1] == pytest.approx(errors[0], rel=1e-4)
+
+
+def test_the_unit_is_a_star_on_stars_and_follows_counts():
+    stars = np.float32([1, 2, 4, 5, 5])
+    assert Units.of(stars, scale_of(stars)) == Units(pytest.approx(3.4), 1.0)
+    counts = np.append(np.tile(np.float32([1, 2, 3]), 1000), 5000)
+    assert Units.of(counts, scale_of(counts)).unit == pytest.approx(2 * np.std(counts), rel=1e-5)
+    same = np.float32([3, 3])
+    assert Units.of(same, scale_of(same)) == Units(3.0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def percent(tmp_path_factory):
+    """Ratings from 0 to 100, of 20 users and 15 items."""
+    draws, file = np.random.default_rng(0), tmp_path_factory.mktemp("percent") / "ratings.csv"
+    rows = [f"u{u},i{i},{draws.integers(0, 101)}" for u in range(20) for i in range(15)]
+    file.write_text("user,item,rating\n" + "\n".join([*rows, "u0,new,0", "u1,new,100"]) + "\n")
+    return file
+
+
+def test_an_rbm_of_many_levels_says_what_it_costs_and_offers_fewer(percent, tmp_path, capsys):
+    argv = ["rbm", "--ratings", percent, "--epochs", 1, "--num-hidden", 3]
+    found, said = train(capsys, *argv, "--out", tmp_path / "all")
+    assert found["config"]["num_values"] == 101
+    size = 16 * 101 * 4 + 3
+    assert found["parameters"] == size
+    assert f"101 levels of ratings are {size:,} parameters" in said
+    assert "--levels 10" in said
+    found, said = train(capsys, *argv, "--levels", 5, "--out", tmp_path / "five")
+    assert (found["config"]["num_values"], found["config"]["step"]) == (5, 25.0)
+    assert "levels of ratings are" not in said
+    model = jaxcf.load(tmp_path / "five")
+    assert model.catalogue.scale == (0, 100, 1)
+    assert 0 <= model.predict(["u3"], ["i3"])[0] <= 100
+    assert len(model.recommend(ratings={"i1": 93, "i2": 7})) == 10
+
+
+def test_levels_are_chosen_for_a_scale_without_steps(percent, tmp_path, capsys):
+    file = tmp_path / "any.csv"
+    file.write_text(percent.read_text().replace("u0,new,0", "u0,new,0.12345"))
+    argv = ["train", "rbm", "--ratings", str(file), "--epochs", "1", "--num-hidden", "3", "--out", str(tmp_path / "m")]
+    assert cli.main(argv) == 2
+    assert "--levels 10" in capsys.readouterr().err
+    assert cli.main([*argv, "--levels", "10"]) == 0

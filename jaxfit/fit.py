@@ -32,6 +32,7 @@ from jaxfit.stopping import Progress, after_epoch, is_best
 from jaxfit.trainer import Trainer, Validation, visits_in_order
 
 CHUNK_SECONDS = 2.0
+SAVING_SHARE = 0.05  # of the time, at most, goes into saving best epochs
 
 
 class Fitted(NamedTuple):
@@ -100,7 +101,8 @@ def fit(
         resume: continue from the newest intact checkpoint, or start if there is none.
         mesh: devices; None for one.
         max_minutes: stop after this time; None: never.
-        checkpoint_minutes: time between checkpoints within an epoch.
+        checkpoint_minutes: time between checkpoints. There are more at best epochs, unless they would take more than
+            a twentieth of the time.
         title: name of the training, in progress messages.
         unit: of events, in progress messages.
         show: whether progress is shown on standard error.
@@ -121,20 +123,26 @@ def fit(
         journal.Journal(directory).cut(trainer.progress.journal)
     bar = journal.Bar(title, unit, recipe.epochs, show and processes.leads())
     began = saved = time.monotonic()
+    saving = 0.0  # seconds for the last checkpoint
     train_seconds, events, stopped = 0.0, 0, "done"
     chunk = 1  # steps
     history = log.lines() if log else []
 
     def save() -> None:
-        nonlocal saved
+        nonlocal saved, saving
         if directory and log:
+            before = time.monotonic()
             trainer.progress = trainer.progress._replace(journal=log.size())
             progress = trainer.progress._asdict()
             checkpoint.save(directory, trainer.arrays(), {"progress": progress, "identity": known})
             saved = time.monotonic()
+            saving = saved - before
 
     def is_due() -> bool:
         return time.monotonic() - saved > 60 * checkpoint_minutes
+
+    def is_cheap() -> bool:
+        return time.monotonic() - saved > saving / SAVING_SHARE
 
     def out_of_time() -> bool:
         return processes.agreed(max_minutes is not None and time.monotonic() - began > 60 * max_minutes)
@@ -181,7 +189,7 @@ def fit(
                     compile_seconds=trainer.compile_seconds,
                 )
             progress, stop = trainer.progress, interrupted()
-            if stop or progress.done or is_best(progress) or is_due():
+            if stop or progress.done or is_due() or (is_best(progress) and is_cheap()):
                 save()
             if stop:
                 raise Interrupted

@@ -23,12 +23,12 @@ from jaxfit.bucketing import LAYOUT, capacity, capacity_step
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
 from jaxfit.devices.precision import full_precision
-from jaxfit.errors import Interrupted, UserError
+from jaxfit.errors import Diverged, Interrupted, UserError
 from jaxfit.loop import make_scores
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
-from jaxfit.run_dir import checkpoint, journal
-from jaxfit.stopping import Progress, after_epoch, is_best
+from jaxfit.run_dir import checkpoint, journal, metadata
+from jaxfit.stopping import Progress, after_epoch, go_on, is_best
 from jaxfit.trainer import Trainer, Validation, visits_in_order
 
 CHUNK_SECONDS = 2.0
@@ -106,7 +106,8 @@ def fit(
         show: whether progress is shown on standard error.
 
     Raises:
-        UserError: the checkpoint is of another configuration, the disk is full, or the loss is not finite.
+        UserError: the checkpoint is of another configuration, or the disk is full.
+        Diverged: the loss is not finite.
         Interrupted: after Ctrl-C, with the state saved.
     """
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
@@ -237,7 +238,7 @@ def _check_finite(trainer: Trainer, directory: Path | None) -> None:
 def _stop(what: str, directory: Path | None) -> NoReturn:
     good = checkpoint.latest(directory) if directory else None
     last = f"the last good checkpoint is {good}" if good else "there is no checkpoint yet"
-    raise UserError(f"{what}; {last}", "training", "train with a lower --rate")
+    raise Diverged(f"{what}; {last}", "training", "give the same command with a lower --rate to begin anew")
 
 
 def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> None:
@@ -250,10 +251,12 @@ def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume:
         advice = "add --resume to go on with it, or choose another --out"
         raise UserError("a training is there already", directory, advice)
     stored = checkpoint.state(found)
-    checkpoint.require_same(stored["identity"], identity, found)
-    trainer.restore(checkpoint.arrays(found, trainer.arrays()))
     best = stored["progress"]["best"]
-    trainer.progress = Progress(**{**stored["progress"], "best": float("inf") if best is None else best})
+    progress = Progress(**{**stored["progress"], "best": float("inf") if best is None else best})
+    before = stored["identity"]
+    checkpoint.require_same(before, metadata.with_epochs_of(before, identity, progress.epoch, directory), found)
+    trainer.restore(checkpoint.arrays(found, trainer.arrays()))
+    trainer.progress = go_on(progress, trainer.recipe)
     checkpoint.drop_after(found)
 
 

@@ -1,7 +1,6 @@
 """`jaxcf train MODEL`: the ratings, the training, and what came of it."""
 
 import argparse
-import sys
 from collections.abc import Collection
 
 import jax
@@ -21,8 +20,6 @@ from jaxfit.cli.command import Parser, output, print_json
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, named_arrays
-from jaxfit.run_dir.lock import locked
-from jaxfit.run_dir.metadata import require_free
 from jaxfit.run_dir.run import Run, Trained
 
 VALID = 2  # for `fold_in` of the seed's key (see `jaxcf.train`)
@@ -53,17 +50,29 @@ def _add_options(parser: Parser, record: RatingModel) -> None:
 def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
     data = parser.add_argument_group("ratings (of any layout, gzipped or not; - is standard input)")
     data.add_argument(
-        "--ratings", nargs="+", metavar="FILE", help="training ratings (default: drawn from a planted model)"
+        "--ratings",
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="training ratings (default: drawn from a planted model)",
     )
     data.add_argument(
-        "--valid", nargs="+", metavar="FILE",
+        "--valid", nargs="+", action="extend", metavar="FILE",
         help="validation ratings" + (" (default: 5 %% of the training ratings)" if validated else ""),
     )  # fmt: skip
-    data.add_argument("--test", nargs="+", metavar="FILE", help="ratings to evaluate the finished model on")
+    data.add_argument(
+        "--test", nargs="+", action="extend", metavar="FILE", help="ratings to evaluate the finished model on"
+    )
     if record.capability(UsesRatedItems):
-        data.add_argument("--rated", nargs="+", metavar="FILE", help="further pairs of user and item, without ratings")
         data.add_argument(
-            "--condition", nargs="+", choices=SETS, default=["train"], metavar="SET",
+            "--rated",
+            nargs="+",
+            action="extend",
+            metavar="FILE",
+            help="further pairs of user and item, without ratings",
+        )
+        data.add_argument(
+            "--condition", nargs="+", action="extend", choices=SETS, default=["train"], metavar="SET",
             help="sets whose rated items the model conditions on: train, valid, test (default: train), besides --rated",
         )  # fmt: skip
     options.add(parser.add_argument_group("reading"), Reading)
@@ -77,19 +86,17 @@ def run(args: argparse.Namespace) -> None:
     if isinstance(fitting, BySweeps):
         _check_used(args, record, fitting)
     resumable = isinstance(fitting, BySGD)
-    with processes.folder(place) as out:
-        require_free(out, record.name, resume=plan.run.resume, resumable=resumable)
-        with locked(out):
-            data, rated, notes = _read(args, plan.seed, carve=not isinstance(fitting, ClosedForm))
-            for note in notes if processes.leads() else ():
-                print(f"{args.model}: {note}", file=sys.stderr)
-            with training_options.stoppable(out, resumable):
-                trained = train.train(
-                    args.model, data, out, recipe=plan.recipe, config=plan.config, rated=rated, seed=plan.seed,
-                    run=plan.run, solver=fitting.name,
-                )  # fmt: skip
-            if processes.leads():
-                _report(args, trained, data)
+    with training_options.folder(args, place, record.name, resume=plan.run.resume, resumable=resumable) as out:
+        data, rated, notes = _read(args, plan.seed, carve=not isinstance(fitting, ClosedForm))
+        for note in notes:
+            training_options.note(args, note)
+        with training_options.stoppable(out, resumable):
+            trained = train.train(
+                args.model, data, out, recipe=plan.recipe, config=plan.config, rated=rated, seed=plan.seed,
+                run=plan.run, solver=fitting.name,
+            )  # fmt: skip
+        if processes.leads():
+            _report(args, trained, data)
 
 
 def _parameters(args: argparse.Namespace, record: RatingModel) -> Collection[str]:

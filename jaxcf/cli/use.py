@@ -20,7 +20,9 @@ from jaxfit.run_dir.metadata import read_info
 def add_predict(parser: Parser) -> None:
     """Give the parser of `jaxcf predict` its options."""
     add_model(parser, run_predict)
-    parser.add_argument("--pairs", nargs="+", metavar="FILE", help="users and items (other columns are not read)")
+    parser.add_argument(
+        "--pairs", nargs="+", action="extend", metavar="FILE", help="users and items (other columns are not read)"
+    )
     add_files(parser, users=True)
 
 

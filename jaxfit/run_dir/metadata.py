@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxfit.errors import UserError
+from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, json_text, manifest
 from jaxfit.run_dir.atomic import recover, replacing
 
@@ -81,7 +82,8 @@ def require_free(directory: Path, model: str, *, resume: bool, resumable: bool =
     found = read_info(directory)
     same = resumable and found["model"] == model and "solver" not in found
     if not (same and resume):
-        advice = "add --resume to go on with it, or choose another --out" if same else "choose another --out"
+        advice = "choose another --out, or replace it by --overwrite"
+        advice = f"add --resume to go on with it, {advice}" if same else advice
         raise UserError(f"a model is there already: {found['model']}", directory, advice)
 
 
@@ -95,14 +97,47 @@ def earlier(directory: Path, known: dict[str, Any], resume: bool) -> dict[str, A
         return None
     found = read_info(directory)
     # without a recipe it was not trained step by step, and is complete; others may have been killed early
-    if "recipe" in found and not (checkpoint.every(directory) or (directory / PARAMETERS).is_dir()):
+    if "recipe" in found and not has_saved(directory):
         return None
     require_free(directory, known["model"], resume=resume)
-    checkpoint.require_same(found, known, directory)
+    checkpoint.require_same(found, with_epochs_of(found, known, found.get("epochs", 0), directory), directory)
     return found
 
 
+def has_saved(directory: Path) -> bool:
+    """Whether a training has saved parameters there."""
+    return bool(checkpoint.every(directory)) or (directory / PARAMETERS).is_dir()
+
+
+def with_epochs_of(stored: dict[str, Any], known: dict[str, Any], done: int, where: Path) -> dict[str, Any]:
+    """Return an identity with the number of epochs of a stored one, of which `done`: a training may go on for more.
+
+    Raises:
+        UserError: It may not, as its rate depends on their number, or more are done already.
+    """
+    if not (isinstance(stored.get("recipe"), dict) and "recipe" in known):
+        return known
+    was, now = stored["recipe"].get("epochs"), known["recipe"].get("epochs")
+    if was == now:
+        return known
+    if stored["recipe"].get("anneal"):
+        what = f"its rate falls as a cosine over {was} epochs, and would have been another with {now} from the start"
+        raise UserError(what, where, f"give --epochs {was}, or choose another --out")
+    if done > now:
+        raise UserError(f"{done} epochs are trained already", where, f"give --epochs {done} or more")
+    return {**known, "recipe": {**known["recipe"], "epochs": was}}
+
+
+def more_epochs(directory: Path, found: dict[str, Any], recipe: Recipe) -> bool:
+    """Whether a training that has finished can go on, and is to."""
+    return recipe.epochs > found["recipe"]["epochs"] and bool(checkpoint.every(directory))
+
+
 def drop_checkpoints(directory: Path) -> None:
-    """Remove the checkpoints, of no use once training is done."""
-    for path in checkpoint.every(directory):
+    """Remove the checkpoints of a finished training, but for the newest one where more epochs may follow."""
+    info = read_info(directory)
+    recipe = info["recipe"]
+    goes_on = not recipe["anneal"] and info.get("epochs") == recipe["epochs"]
+    found = checkpoint.every(directory)
+    for path in found[:-1] if goes_on else found:
         shutil.rmtree(path)

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from jaxfit.devices import sharding as mesh
+from jaxfit.errors import Diverged
 from jaxfit.fit import fit
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
@@ -69,7 +70,7 @@ def train(
             "environment": environment(),
         }
         found = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, run.resume)
-        if found is not None and found["finished"]:
+        if found is not None and found["finished"] and not folder.more_epochs(directory, found, recipe):
             if not (directory / manifest.NAME).exists():  # killed just before
                 folder.write_manifest(directory)
             folder.drop_checkpoints(directory)
@@ -77,11 +78,16 @@ def train(
         if found is None:
             before()
             folder.write_info(directory, info)
-        fitted = fit(
-            program, params, *data(), recipe=recipe, key=key, directory=directory, identity=identity,
-            resume=run.resume, mesh=where, max_minutes=run.max_minutes,
-            checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
-        )  # fmt: skip
+        try:
+            fitted = fit(
+                program, params, *data(), recipe=recipe, key=key, directory=directory, identity=identity,
+                resume=run.resume, mesh=where, max_minutes=run.max_minutes,
+                checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
+            )  # fmt: skip
+        except Diverged as error:
+            if found is None or not found["finished"]:  # else the model of fewer epochs stays
+                folder.write_info(directory, info | {"diverged": error.what})
+            raise
         checkpoint.write(directory / folder.PARAMETERS, fitted.params, {"score": fitted.score})
         info |= {
             "finished": fitted.stopped == "done",

@@ -2,7 +2,6 @@
 
 import argparse
 import math
-import sys
 from pathlib import Path
 
 from jaxfit.cli import options, training_options
@@ -10,8 +9,6 @@ from jaxfit.cli.command import Parser, output, print_json
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
-from jaxfit.run_dir.lock import locked
-from jaxfit.run_dir.metadata import require_free
 from jaxfit.run_dir.run import Trained
 from jaxlm import models, train
 from jaxlm.contract import BySGD, LanguageModel, PredictsWords
@@ -43,13 +40,19 @@ def _add_text(parser: Parser, carves: bool) -> None:
     """Add the text and its vocabulary; carves: takes validation from training text."""
     text = parser.add_argument_group("text (plain, one sentence a line, gzipped or not; - is standard input)")
     text.add_argument(
-        "--train", nargs="+", metavar="FILE", help="training text (default: prose that comes with Python)"
+        "--train",
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="training text (default: prose that comes with Python)",
     )
     text.add_argument(
-        "--valid", nargs="+", metavar="FILE",
+        "--valid", nargs="+", action="extend", metavar="FILE",
         help="validation text" + (" (default: the last 5 %% of the training text)" if carves else ""),
     )  # fmt: skip
-    text.add_argument("--test", nargs="+", metavar="FILE", help="text to evaluate the finished model on")
+    text.add_argument(
+        "--test", nargs="+", action="extend", metavar="FILE", help="text to evaluate the finished model on"
+    )
     words = parser.add_argument_group("vocabulary").add_mutually_exclusive_group()
     words.add_argument("--vocab", metavar="FILE", help="a list of words, one a line")
     words.add_argument(
@@ -73,19 +76,17 @@ def run(args: argparse.Namespace) -> None:
         model.structure.check(structure)
     plan = training_options.plan(args, model.config, model.recipes, names)
     resumable = isinstance(plan.recipe, Recipe)
-    with processes.folder(place) as out:
-        require_free(out, model.name, resume=plan.run.resume, resumable=resumable)
-        with locked(out):
-            out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
-            texts = _read(args, out, carve=resumable)
-            for note in texts.notes if processes.leads() else ():
-                print(f"{args.model}: {note}", file=sys.stderr)
-            with training_options.stoppable(out, resumable):
-                trained = train.train(
-                    args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
-                    seed=plan.seed, run=plan.run,
-                )  # fmt: skip
-            results = _evaluate(trained, texts)
+    with training_options.folder(args, place, model.name, resume=plan.run.resume, resumable=resumable) as out:
+        out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
+        texts = _read(args, out, carve=resumable)
+        for note in texts.notes:
+            training_options.note(args, note)
+        with training_options.stoppable(out, resumable):
+            trained = train.train(
+                args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
+                seed=plan.seed, run=plan.run,
+            )  # fmt: skip
+        results = _evaluate(trained, texts)
     if processes.leads():
         _report(args, trained, texts.corpus, results)
 

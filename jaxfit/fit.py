@@ -29,7 +29,7 @@ from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, journal, metadata
 from jaxfit.stopping import Progress, after_epoch, go_on, is_best
-from jaxfit.trainer import Trainer, Validation, visits_in_order
+from jaxfit.trainer import Trainer, Validation, schedule, visits_in_order
 
 CHUNK_SECONDS = 2.0
 
@@ -254,7 +254,8 @@ def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume:
     best = stored["progress"]["best"]
     progress = Progress(**{**stored["progress"], "best": float("inf") if best is None else best})
     before = stored["identity"]
-    checkpoint.require_same(before, metadata.with_epochs_of(before, identity, progress.epoch, directory), found)
+    fixed = schedule(trainer.program, trainer.recipe)
+    checkpoint.require_same(before, metadata.with_epochs_of(before, identity, progress.epoch, fixed, directory), found)
     trainer.restore(checkpoint.arrays(found, trainer.arrays()))
     trainer.progress = go_on(progress, trainer.recipe)
     checkpoint.drop_after(found)

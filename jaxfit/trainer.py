@@ -35,6 +35,13 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
         raise UserError(what, "--devices", "leave it out")
 
 
+def schedule(program: Program, recipe: Recipe) -> str | None:
+    """What of a training depends on the number of all epochs, in words; None where nothing does."""
+    if recipe.anneal:
+        return "its rate falls as a cosine"
+    return None if program.at_step is None else "what its steps do is scheduled"
+
+
 class Validation:
     """The mean score of parameters on a data set, computed on all devices."""
 

@@ -87,8 +87,14 @@ def require_free(directory: Path, model: str, *, resume: bool, resumable: bool =
         raise UserError(f"a model is there already: {found['model']}", directory, advice)
 
 
-def earlier(directory: Path, known: dict[str, Any], resume: bool) -> dict[str, Any] | None:
+def earlier(directory: Path, known: dict[str, Any], resume: bool, fixed: str | None = None) -> dict[str, Any] | None:
     """The `config.json` of an earlier run of this training; None where there is nothing to go on with.
+
+    Args:
+        directory: The model's folder.
+        known: The training's identity.
+        resume: Whether to go on with what is there.
+        fixed: What depends on the number of epochs, which therefore cannot change; None where nothing does.
 
     Raises:
         UserError: There is something, but of another training, or it is not to be resumed.
@@ -100,7 +106,7 @@ def earlier(directory: Path, known: dict[str, Any], resume: bool) -> dict[str, A
     if "recipe" in found and not has_saved(directory):
         return None
     require_free(directory, known["model"], resume=resume)
-    checkpoint.require_same(found, with_epochs_of(found, known, found.get("epochs", 0), directory), directory)
+    checkpoint.require_same(found, with_epochs_of(found, known, found.get("epochs", 0), fixed, directory), directory)
     return found
 
 
@@ -109,19 +115,21 @@ def has_saved(directory: Path) -> bool:
     return bool(checkpoint.every(directory)) or (directory / PARAMETERS).is_dir()
 
 
-def with_epochs_of(stored: dict[str, Any], known: dict[str, Any], done: int, where: Path) -> dict[str, Any]:
-    """Return an identity with the number of epochs of a stored one, of which `done`: a training may go on for more.
+def with_epochs_of(
+    stored: dict[str, Any], known: dict[str, Any], done: int, fixed: str | None, where: Path
+) -> dict[str, Any]:
+    """Return an identity with the number of epochs of a stored one, of which `done`: it alone may change.
 
     Raises:
-        UserError: It may not, as its rate depends on their number, or more are done already.
+        UserError: It may not, as `fixed` depends on it, or more epochs are done already.
     """
     if not (isinstance(stored.get("recipe"), dict) and "recipe" in known):
         return known
     was, now = stored["recipe"].get("epochs"), known["recipe"].get("epochs")
     if was == now:
         return known
-    if stored["recipe"].get("anneal"):
-        what = f"its rate falls as a cosine over {was} epochs, and would have been another with {now} from the start"
+    if fixed:
+        what = f"{fixed} over all epochs, {was} there and {now} here: it would have been another from the start"
         raise UserError(what, where, f"give --epochs {was}, or choose another --out")
     if done > now:
         raise UserError(f"{done} epochs are trained already", where, f"give --epochs {done} or more")
@@ -134,10 +142,12 @@ def more_epochs(directory: Path, found: dict[str, Any], recipe: Recipe) -> bool:
 
 
 def drop_checkpoints(directory: Path) -> None:
-    """Remove the checkpoints of a finished training, but for the newest one where more epochs may follow."""
-    info = read_info(directory)
-    recipe = info["recipe"]
-    goes_on = not recipe["anneal"] and info.get("epochs") == recipe["epochs"]
-    found = checkpoint.every(directory)
-    for path in found[:-1] if goes_on else found:
+    """Remove the checkpoints, of no use once training is done."""
+    for path in checkpoint.every(directory):
+        shutil.rmtree(path)
+
+
+def drop_old_checkpoints(directory: Path) -> None:
+    """Remove all checkpoints but the newest, from which a training can go on for more epochs."""
+    for path in checkpoint.every(directory)[:-1]:
         shutil.rmtree(path)

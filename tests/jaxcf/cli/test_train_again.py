@@ -21,8 +21,8 @@ def train(tmp_path, monkeypatch, capsys):
         (tmp_path / f"{name}.csv").write_text("".join(["user,item,rating\n", *part]))
     monkeypatch.chdir(tmp_path)
 
-    def run(*options, out="pmf"):
-        argv = ["train", "pmf", "--ratings", "one.csv", "--valid", "two.csv", "--out", out, "--batch-size", "50"]
+    def run(*options, out="model", model="pmf"):
+        argv = ["train", model, "--ratings", "one.csv", "--valid", "two.csv", "--out", out, "--batch-size", "50"]
         status = cli.main([*argv, *map(str, options)])
         return status, *capsys.readouterr()
 
@@ -59,22 +59,22 @@ def test_a_training_that_diverged_can_begin_anew(train, tmp_path, monkeypatch):
 
 def test_a_replaced_model_stays_until_the_new_one_is_trained(train, tmp_path):
     assert train("--epochs", 1)[0] == 0
-    before = (tmp_path / "pmf" / "config.json").read_bytes()
+    before = (tmp_path / "model" / "config.json").read_bytes()
     for options in (("--rate", 1e30), ("--scale", "1,2,1"), ("--max-minutes", 0)):
         train("--overwrite", *options)
-        assert (tmp_path / "pmf" / "config.json").read_bytes() == before
+        assert (tmp_path / "model" / "config.json").read_bytes() == before
     assert train("--overwrite", "--resume")[0] == 0  # goes on with the last
-    assert len(journal(tmp_path / "pmf")) == 25
+    assert len(journal(tmp_path / "model")) == 25
     status, _, err = train("--overwrite", "--epochs", 2)
     assert status == 0
-    assert "pmf: pmf stays as it is until its new model has been trained" in err
-    assert len(journal(tmp_path / "pmf")) == 2
-    assert {path.name for path in tmp_path.iterdir()} == {"one.csv", "two.csv", "pmf"}
+    assert "pmf: model stays as it is until its new model has been trained" in err
+    assert len(journal(tmp_path / "model")) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"one.csv", "two.csv", "model"}
 
 
 def test_files_that_are_named_one_by_one_add_up(train, tmp_path):
     assert train("--epochs", 1, "--ratings", "two.csv", "--valid", "one.csv", "--duplicates", "mean")[0] == 0
-    described = jaxcf.load("pmf").info["data"]
+    described = jaxcf.load("model").info["data"]
     assert (described["training ratings"], described["validation ratings"]) == (320, 320)
 
 
@@ -94,9 +94,16 @@ def test_more_epochs_equal_as_many_at_once(train, tmp_path):
     assert "5 epochs are trained already (one) - give --epochs 5 or more" in err
 
 
+def test_the_steps_of_an_rbm_do_not_go_on_for_more_epochs(train, tmp_path):
+    assert train("--epochs", 1, *CONSTANT, model="rbm")[0] == 0
+    status, _, err = train("--epochs", 2, *CONSTANT, "--resume", model="rbm")
+    assert status == 2
+    assert "what its steps do is scheduled over all epochs, 1 there and 2 here" in err
+
+
 def test_a_cosine_does_not_go_on_for_more_epochs(train, tmp_path):
     assert train("--epochs", 2)[0] == 0
-    assert not checkpoint.every(tmp_path / "pmf")
+    assert not checkpoint.every(tmp_path / "model")
     status, _, err = train("--epochs", 3, "--resume")
     assert status == 2
-    assert "its rate falls as a cosine over 2 epochs, and would have been another with 3 from the start" in err
+    assert "its rate falls as a cosine over all epochs, 2 there and 3 here" in err

@@ -53,6 +53,6 @@ def test_only_the_number_of_epochs_of_a_constant_rate_may_change(tmp_path):
         earlier(tmp_path, known(1), resume=True)
     with pytest.raises(UserError, match=r"recipe differs in rate \(None there, 1 here\)"):
         earlier(tmp_path, known(5, rate=1), resume=True)
-    write_info(tmp_path, {"format": FORMAT, **known(2, anneal=True), "finished": False})
-    with pytest.raises(UserError, match=r"falls as a cosine over 2 epochs, and would have been another with 5"):
-        earlier(tmp_path, known(5, anneal=True), resume=True)
+    write_info(tmp_path, {"format": FORMAT, **known(2), "finished": False})
+    with pytest.raises(UserError, match=r"the rate falls over all epochs, 2 there and 5 here: .* - give --epochs 2"):
+        earlier(tmp_path, known(5), resume=True, fixed="the rate falls")

@@ -29,6 +29,13 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C in training, after the state was saved."""
 
 
+def missing_package(error: ModuleNotFoundError, where: object) -> UserError:
+    """The error for a package that is not installed, as it belongs to an extra of this project."""
+    return UserError(
+        f"{error.name} is not installed", where, f"pip install {error.name}, or '.[benchmarks]' of this project"
+    )
+
+
 def suggestion(given: str, known: Iterable[str]) -> str:
     """What to do about a name that is not known: the most similar one, or all of them."""
     import difflib  # here: Ctrl-C ends in one line once the package is imported

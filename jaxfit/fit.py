@@ -122,6 +122,7 @@ def fit(
         journal.Journal(directory).cut(trainer.progress.journal)
     bar = journal.Bar(title, unit, recipe.epochs, show and processes.leads())
     began = saved = time.monotonic()
+    start, first = time.perf_counter(), trainer.progress.epoch
     train_seconds, events, stopped = 0.0, 0, "done"
     chunk = 1  # steps
     history = log.lines() if log else []
@@ -170,7 +171,9 @@ def fit(
             before = time.perf_counter()
             line = _end_epoch(trainer, validation, directory)
             history.append(line)
-            bar.line(_described(line, program))
+            elapsed, epochs = time.perf_counter() - start, trainer.progress.epoch - first
+            left = (elapsed - trainer.compile_seconds) / epochs * (recipe.epochs - trainer.progress.epoch)
+            bar.line(_described(line, program, recipe), elapsed, left, at_most=not recipe.anneal)
             if log:
                 log.write(**line)
                 log.time(
@@ -203,29 +206,32 @@ def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None)
     if not np.isfinite(score):  # no loss has been computed since the last step
         _stop(f"the validation score is not finite after step {int(trainer.state.step) - 1}", directory)
     first, *others = (metric.name for metric in program.loss_metrics)
-    line = {
+    line: dict[str, Any] = {
         "epoch": progress.epoch,
         "step": int(trainer.state.step),
         "train": means[first],
         **{f"train {name}": means[name] for name in others},
         "valid": score,
-        "rate": (1.0, *recipe.drops)[progress.phase] * trainer.rate[0],
+        "rate": trainer.last_rate(),
+        "shown": {},
     }
+    for metric in program.loss_metrics:
+        name = f"train {metric.name}" if metric.name in others else "train"
+        line["shown"][f"training {metric.name}"] = float(metric.read(line[name]))
+    line["shown"][f"validation {program.metric.name}"] = float(program.metric.read(score))
     trainer.progress = after_epoch(progress, score, recipe)
     if is_best(trainer.progress):
         trainer.best = state.current(trainer.one_copy())
     return line
 
 
-def _described(line: dict[str, Any], program: Program) -> str:
+def _described(line: dict[str, Any], program: Program, recipe: Recipe) -> str:
     """The line that is printed after an epoch."""
     first, *others = program.loss_metrics
-    training = [(first, line["train"]), *((metric, line[f"train {metric.name}"]) for metric in others)]
-    said = ", ".join(f"{metric.name} {metric.read(value):.2f}" for metric, value in training)
-    metric = program.metric
+    training = [first.show(line["train"]), *(metric.show(line[f"train {metric.name}"]) for metric in others)]
     return (
-        f"epoch {line['epoch'] + 1}, {said} on training, {metric.name} {metric.read(line['valid']):.2f} on "
-        f"validation, rate {line['rate']:g}"
+        f"epoch {line['epoch'] + 1} of {recipe.epochs}, {', '.join(training)} on training, "
+        f"{program.metric.show(line['valid'])} on validation, rate {line['rate']:.3g}"
     )
 
 

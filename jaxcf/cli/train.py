@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Collection
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -20,10 +21,12 @@ from jaxfit.cli.command import Parser, output, print_json
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, named_arrays
+from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Run, Trained
 
 VALID = 2  # for `fold_in` of the seed's key (see `jaxcf.train`)
 SETS = ("train", "valid", "test")
+NAMES = {"valid": "validation", "test": "test"}
 
 
 def add(parser: Parser) -> None:
@@ -96,7 +99,9 @@ def run(args: argparse.Namespace) -> None:
                 run=plan.run, solver=fitting.name,
             )  # fmt: skip
         if processes.leads():
-            _report(args, trained, data)
+            results = _evaluate(trained.model, data)
+            _report(args, trained, data, results)
+            _write_card(trained, out, place, results)
 
 
 def _parameters(args: argparse.Namespace, record: RatingModel) -> Collection[str]:
@@ -141,13 +146,33 @@ def _read(args: argparse.Namespace, seed: int, carve: bool) -> tuple[Dataset, Pa
     return data, pairs, notes
 
 
-def _report(args: argparse.Namespace, trained: Trained[Model], data: Dataset) -> None:
-    model = trained.model
+def _evaluate(model: Model, data: Dataset) -> dict[str, metrics.Evaluation]:
+    """Evaluate the model on validation and test ratings, where there are any."""
     results = {}
     for name, part in (("valid", data.valid), ("test", data.test)):
         if part is not None and len(part.user):
             predicted = model.predictor(part.user, part.item)
             results[name] = metrics.evaluate(predicted, part.stars, data.catalogue.scale)
+    return results
+
+
+def _write_card(trained: Trained[Model], out: Path, place: Path, results: dict[str, metrics.Evaluation]) -> None:
+    """Write the model card into the folder `out` of a model that is used in `place`."""
+    model = trained.model
+    if not training_options.wants_card(trained, out, model.info):
+        return
+    user, item = str(model.catalogue.users[0]), str(model.catalogue.items[0])
+    shell = [f"jaxcf eval {place} --ratings test.csv", f"jaxcf recommend {place} --user {user}"]
+    python = ["import jaxcf", "", f'model = jaxcf.load("{place}")', f'model.predict(["{user}"], ["{item}"])  # stars']
+    sizes = {name: np.shape(array) for name, array in named_arrays(model.params).items()}
+    scores = {NAMES[name]: result.record() for name, result in results.items()}
+    card.write(out, model.record, model.info, sizes, scores, shell, python)
+
+
+def _report(
+    args: argparse.Namespace, trained: Trained[Model], data: Dataset, results: dict[str, metrics.Evaluation]
+) -> None:
+    model = trained.model
     parameters = sum(int(np.size(array)) for array in jax.tree.leaves(model.params))
     if args.json:
         print_json(
@@ -165,7 +190,7 @@ def _report(args: argparse.Namespace, trained: Trained[Model], data: Dataset) ->
         f"{args.model}: {data.catalogue.num_users:,} users, {data.catalogue.num_items:,} items, "
         f"{parameters:,} parameters, in {args.out}"
     )
-    for name, title in (("valid", "validation"), ("test", "test")):
+    for name, title in NAMES.items():
         if name in results:
             print(f"{title} {summary(results[name])}")
     training_options.print_end(trained, "ratings")

@@ -15,7 +15,7 @@ from jaxfit.devices import distributed as processes
 from jaxfit.errors import Interrupted, UserError
 from jaxfit.recipe import Recipe, per_parameter
 from jaxfit.registry import Registry
-from jaxfit.run_dir import replacement
+from jaxfit.run_dir import manifest, replacement
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.metadata import read_info, require_free
 from jaxfit.run_dir.run import Run, Trained
@@ -205,6 +205,12 @@ def note(args: argparse.Namespace, text: str) -> None:
     """Print what a user should know of a training on standard error, unless it is to be quiet."""
     if processes.leads() and not args.quiet:
         print(f"{args.model}: {text}", file=sys.stderr)
+
+
+def wants_card(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> bool:
+    """Whether a model is to have a new card: once it has been trained, and if a finished one has none."""
+    new = bool(trained.seconds) or not (out / manifest.CARD).exists()
+    return processes.leads() and info.get("finished", True) and new
 
 
 @contextmanager

@@ -9,9 +9,10 @@ from jaxfit.cli.command import Parser, output, print_json
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
+from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Trained
 from jaxlm import models, train
-from jaxlm.contract import BySGD, LanguageModel, PredictsWords
+from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
 from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import Corpus, Texts
 from jaxlm.data.files import Reading
@@ -19,6 +20,7 @@ from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks.evaluate import Evaluation, evaluate
 from jaxlm.trained_model import Model
 
+NAMES = {"valid": "validation", "test": "test"}
 RENAMED = {"across_lines": "context-across-lines"}
 
 
@@ -87,6 +89,7 @@ def run(args: argparse.Namespace) -> None:
                 seed=plan.seed, run=plan.run,
             )  # fmt: skip
         results = _evaluate(trained, texts)
+        _write_card(trained, out, place, results)
     if processes.leads():
         _report(args, trained, texts.corpus, results)
 
@@ -137,6 +140,22 @@ def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:
     )  # fmt: skip
 
 
+def _write_card(trained: Trained[Model | None], out: Path, place: Path, results: dict[str, Evaluation]) -> None:
+    """Write the model card into the folder `out` of a model that is used in `place`."""
+    model = trained.model
+    if model is None or not training_options.wants_card(trained, out, model.info):
+        return
+    shell, python = [f"jaxlm info {place}"], ["import jaxlm", "", f'model = jaxlm.load("{place}")']
+    if model.record.capability(PredictsWords):
+        shell += [f"jaxlm eval {place} --text test.txt", f'jaxlm next {place} "the first words"']
+        python += ['model.score("a sentence")  # its log-probability, to base 10']
+    if model.record.capability(Embeds):
+        shell += [f"jaxlm neighbours {place} {model.vocabulary.words[-1]}"]
+        python += ["model.vectors()  # a row for each of model.vocabulary.words"]
+    scores = {NAMES[name]: result.record() for name, result in results.items()}
+    card.write(out, model.record, model.info, model.sizes(), scores, shell, python)
+
+
 def _report(
     args: argparse.Namespace, trained: Trained[Model | None], data: Corpus, results: dict[str, Evaluation]
 ) -> None:
@@ -161,7 +180,7 @@ def _report(
         unit = "parameters" if isinstance(model.record.fitting, BySGD) else "n-grams"
         print(f"{args.model}: {words}, {model.num_parameters():,} {unit}, in {args.out}")
     so_far = "" if trained.stopped == "done" else " so far"
-    for name, title in (("valid", "validation"), ("test", "test")):
+    for name, title in NAMES.items():
         if name in results:
             result = results[name]
             print(

@@ -182,7 +182,7 @@ def program(config: Config) -> Program:
     """Return the model as the engine sees it, over `Data`."""
     return Program(
         config=config, size=num_examples, batch=gather, loss=batch_loss, score=score,
-        metric=Metric("perplexity", np.exp), sparse=Sparse(touched, gradient), ragged=Ragged(costs),
+        metric=Metric("perplexity", np.exp, 2), sparse=Sparse(touched, gradient), ragged=Ragged(costs),
     )  # fmt: skip
 
 

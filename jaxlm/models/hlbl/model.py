@@ -35,8 +35,8 @@ class Config:
 
     num_words: int = option(help="vocabulary size", unit="words")
     num_nodes: int = option(help="internal nodes of the tree", unit="nodes")
-    num_features: int = option(100, "feature vector dimensionality", "features")
-    context_size: int = option(5, "context words that predict the next", "words")
+    num_features: int = option(100, "feature vector dimensionality", "features", first=True)
+    context_size: int = option(5, "context words that predict the next", "words", first=True)
     dropout: float = option(0.0, "share of the predicted vector that is dropped", below=1)
     init_scale: float = option(0.01, "standard deviation of initial weights")
     across_lines: bool = option(True, "contexts run on across line ends")

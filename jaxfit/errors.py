@@ -1,6 +1,5 @@
 """Exceptions that a command reports in one line: a mistake of the user, Ctrl-C; bugs stay tracebacks."""
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -22,12 +21,25 @@ class UserError(Exception):
         return f"{self.what}{where}" + (f" - {self.do}" if self.do else "")
 
 
+class Diverged(UserError):
+    """A loss or validation score of a training that is not finite."""
+
+
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C in training, after the state was saved."""
 
 
+def missing_package(error: ModuleNotFoundError, where: object) -> UserError:
+    """The error for a package that is not installed, as it belongs to an extra of this project."""
+    return UserError(
+        f"{error.name} is not installed", where, f"pip install {error.name}, or '.[benchmarks]' of this project"
+    )
+
+
 def suggestion(given: str, known: Iterable[str]) -> str:
     """What to do about a name that is not known: the most similar one, or all of them."""
+    import difflib  # here: Ctrl-C ends in one line once the package is imported
+
     known = list(known)
     close = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
     return f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"

@@ -23,13 +23,13 @@ from jaxfit.bucketing import LAYOUT, capacity, capacity_step
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
 from jaxfit.devices.precision import full_precision
-from jaxfit.errors import Interrupted, UserError
+from jaxfit.errors import Diverged, Interrupted, UserError
 from jaxfit.loop import make_scores
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
-from jaxfit.run_dir import checkpoint, journal
-from jaxfit.stopping import Progress, after_epoch, is_best
-from jaxfit.trainer import Trainer, Validation, visits_in_order
+from jaxfit.run_dir import checkpoint, journal, metadata
+from jaxfit.stopping import Progress, after_epoch, go_on, is_best
+from jaxfit.trainer import Trainer, Validation, schedule, visits_in_order
 
 CHUNK_SECONDS = 2.0
 SAVING_SHARE = 0.05  # of the time, at most, goes into saving best epochs
@@ -108,7 +108,8 @@ def fit(
         show: whether progress is shown on standard error.
 
     Raises:
-        UserError: the checkpoint is of another configuration, the disk is full, or the loss is not finite.
+        UserError: the checkpoint is of another configuration, or the disk is full.
+        Diverged: the loss is not finite.
         Interrupted: after Ctrl-C, with the state saved.
     """
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
@@ -124,6 +125,7 @@ def fit(
     bar = journal.Bar(title, unit, recipe.epochs, show and processes.leads())
     began = saved = time.monotonic()
     saving = 0.0  # seconds for the last checkpoint
+    start, first = time.perf_counter(), trainer.progress.epoch
     train_seconds, events, stopped = 0.0, 0, "done"
     chunk = 1  # steps
     history = log.lines() if log else []
@@ -177,7 +179,9 @@ def fit(
             before = time.perf_counter()
             line = _end_epoch(trainer, validation, directory)
             history.append(line)
-            bar.line(_described(line, program))
+            elapsed, epochs = time.perf_counter() - start, trainer.progress.epoch - first
+            left = (elapsed - trainer.compile_seconds) / epochs * (recipe.epochs - trainer.progress.epoch)
+            bar.line(_described(line, program, recipe), elapsed, left, at_most=not recipe.anneal)
             if log:
                 log.write(**line)
                 log.time(
@@ -210,29 +214,32 @@ def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None)
     if not np.isfinite(score):  # no loss has been computed since the last step
         _stop(f"the validation score is not finite after step {int(trainer.state.step) - 1}", directory)
     first, *others = (metric.name for metric in program.loss_metrics)
-    line = {
+    line: dict[str, Any] = {
         "epoch": progress.epoch,
         "step": int(trainer.state.step),
         "train": means[first],
         **{f"train {name}": means[name] for name in others},
         "valid": score,
-        "rate": (1.0, *recipe.drops)[progress.phase] * trainer.rate[0],
+        "rate": trainer.last_rate(),
+        "shown": {},
     }
+    for metric in program.loss_metrics:
+        name = f"train {metric.name}" if metric.name in others else "train"
+        line["shown"][f"training {metric.name}"] = float(metric.read(line[name]))
+    line["shown"][f"validation {program.metric.name}"] = float(program.metric.read(score))
     trainer.progress = after_epoch(progress, score, recipe)
     if is_best(trainer.progress):
         trainer.best = state.current(trainer.one_copy())
     return line
 
 
-def _described(line: dict[str, Any], program: Program) -> str:
+def _described(line: dict[str, Any], program: Program, recipe: Recipe) -> str:
     """The line that is printed after an epoch."""
     first, *others = program.loss_metrics
-    training = [(first, line["train"]), *((metric, line[f"train {metric.name}"]) for metric in others)]
-    said = ", ".join(f"{metric.name} {metric.read(value):.2f}" for metric, value in training)
-    metric = program.metric
+    training = [first.show(line["train"]), *(metric.show(line[f"train {metric.name}"]) for metric in others)]
     return (
-        f"epoch {line['epoch'] + 1}, {said} on training, {metric.name} {metric.read(line['valid']):.2f} on "
-        f"validation, rate {line['rate']:g}"
+        f"epoch {line['epoch'] + 1} of {recipe.epochs}, {', '.join(training)} on training, "
+        f"{program.metric.show(line['valid'])} on validation, rate {line['rate']:.3g}"
     )
 
 
@@ -245,7 +252,7 @@ def _check_finite(trainer: Trainer, directory: Path | None) -> None:
 def _stop(what: str, directory: Path | None) -> NoReturn:
     good = checkpoint.latest(directory) if directory else None
     last = f"the last good checkpoint is {good}" if good else "there is no checkpoint yet"
-    raise UserError(f"{what}; {last}", "training", "train with a lower --rate")
+    raise Diverged(f"{what}; {last}", "training", "give the same command with a lower --rate to begin anew")
 
 
 def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> None:
@@ -258,10 +265,13 @@ def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume:
         advice = "add --resume to go on with it, or choose another --out"
         raise UserError("a training is there already", directory, advice)
     stored = checkpoint.state(found)
-    checkpoint.require_same(stored["identity"], identity, found)
-    trainer.restore(checkpoint.arrays(found, trainer.arrays()))
     best = stored["progress"]["best"]
-    trainer.progress = Progress(**{**stored["progress"], "best": float("inf") if best is None else best})
+    progress = Progress(**{**stored["progress"], "best": float("inf") if best is None else best})
+    before = stored["identity"]
+    fixed = schedule(trainer.program, trainer.recipe)
+    checkpoint.require_same(before, metadata.with_epochs_of(before, identity, progress.epoch, fixed, directory), found)
+    trainer.restore(checkpoint.arrays(found, trainer.arrays()))
+    trainer.progress = go_on(progress, trainer.recipe)
     checkpoint.drop_after(found)
 
 

@@ -25,10 +25,15 @@ class Mean(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """How a mean is shown: its name, and the function that is applied to it, as ("perplexity", np.exp) to nats."""
+    """How a mean is shown: its name, the function that is applied to it, as np.exp to nats, and the decimals."""
 
     name: str
     read: Callable[[float], float]
+    decimals: int = 4
+
+    def show(self, mean: float) -> str:
+        """Return the mean as people read it: "RMSE 0.9123"."""
+        return f"{self.name} {self.read(mean):.{self.decimals}f}"
 
 
 LOSS = Metric("loss", float)

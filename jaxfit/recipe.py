@@ -19,7 +19,8 @@ def option(default: Any = MISSING, help: str = "", unit: str = "", **more: Any) 
         help: what it means, in a command's help.
         unit: what it is counted in, for the help.
         **more: `low`, `high` and `below` bound a number (`below` itself is out of bounds; without `low`, whole numbers
-            start at 1 and others at 0); `metavar` is the help's placeholder for a text.
+            start at 1 and others at 0); `metavar` is the help's placeholder for a text; `first`: whether --help shows
+            it, and not only --help-all.
     """
     return field(default=default, metadata={"help": help, "unit": unit, **more})
 
@@ -35,8 +36,8 @@ class Recipe:
 
     optimizer: Literal["sgd", "adagrad", "adam"] = option(help="update rule")
     batch_size: int = option(help="minibatch", unit="examples")
-    epochs: int = option(help="passes over the data at most", unit="epochs")
-    rate: Mapping[str, float] = option(help="learning rate: 0.01, or 0.01,b=0.1 per parameter")
+    epochs: int = option(help="passes over the data at most", unit="epochs", first=True)
+    rate: Mapping[str, float] = option(help="learning rate: 0.01, or 0.01,b=0.1 per parameter", first=True)
     decay: Mapping[str, float] = option(
         help="weight decay λ; the model says when it is applied: 1e-5, or 1e-5,b=0 per parameter"
     )

@@ -31,12 +31,15 @@ def after_epoch(progress: Progress, score: float, recipe: Recipe) -> Progress:
         progress = progress._replace(best=score, best_epoch=progress.epoch)
     waited = 0 if improved else progress.waited + 1
     progress = progress._replace(epoch=progress.epoch + 1, at=0, waited=waited)
-    if not recipe.anneal and waited >= recipe.patience:
-        if progress.phase < len(recipe.drops):
-            progress = progress._replace(phase=progress.phase + 1, waited=0)
-        else:
-            progress = progress._replace(done=True)
-    return progress._replace(done=progress.done or progress.epoch >= recipe.epochs)
+    if not recipe.anneal and waited >= recipe.patience and progress.phase < len(recipe.drops):
+        progress = progress._replace(phase=progress.phase + 1, waited=0)
+    return go_on(progress, recipe)
+
+
+def go_on(progress: Progress, recipe: Recipe) -> Progress:
+    """Return the progress with `done` as the recipe says, whose number of epochs may differ from before."""
+    ended = not recipe.anneal and progress.waited >= recipe.patience  # with a drop left, `waited` is 0 again
+    return progress._replace(done=ended or progress.epoch >= recipe.epochs)
 
 
 def is_best(progress: Progress) -> bool:

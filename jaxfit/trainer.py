@@ -1,6 +1,7 @@
 """One training: its program, data and compiled loops, and its state, progress and best parameters so far."""
 
 import itertools
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,13 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
     if program.visits and shards > 1:
         what = "this model visits its examples one after another: each device would do the work of all"
         raise UserError(what, "--devices", "leave it out")
+
+
+def schedule(program: Program, recipe: Recipe) -> str | None:
+    """What of a training depends on the number of all epochs, in words; None where nothing does."""
+    if recipe.anneal:
+        return "its rate falls as a cosine"
+    return None if program.at_step is None else "what its steps do is scheduled"
 
 
 class Validation:
@@ -113,6 +121,12 @@ class Trainer:
             total=np.float32(self.steps * self.recipe.epochs),
         )
 
+    def last_rate(self) -> float:
+        """The rate of the first array of the parameters, in the last step."""
+        rate = (1.0, *self.recipe.drops)[self.progress.phase] * self.rate[0]
+        done = (int(self.state.step) - 1) / (self.steps * self.recipe.epochs)
+        return rate * 0.5 * (1 + math.cos(math.pi * min(done, 1.0))) if self.recipe.anneal else rate
+
     def epoch_run(self) -> Callable[[int, int], None]:
         """Return the current epoch's compiled loop: run(begin, end) takes the steps begin <= i < end."""
         if self.program.redraw is not None:
@@ -158,7 +172,7 @@ class Trainer:
     def read_means(self) -> str:
         """The training metrics of the epoch so far, for the progress bar."""
         means = state.means(self.state)
-        return ", ".join(f"{m.name} {m.read(means[m.name]):.4f}" for m in self.program.loss_metrics)
+        return ", ".join(metric.show(means[metric.name]) for metric in self.program.loss_metrics)
 
     def one_copy(self) -> State:
         """The state on this process' first device, including the carry of all streams."""

@@ -44,7 +44,7 @@ def context_program(config: Any, batch_loss: Callable[..., Any], score: Callable
     """Return the program of a model without sparse or ragged parts, over a `Text`, from its losses over a `Batch`."""
     return Program(
         config=config, size=num_examples, batch=gather, loss=batch_loss, score=score,
-        metric=Metric("perplexity", np.exp),
+        metric=Metric("perplexity", np.exp, 2),
     )  # fmt: skip
 
 

@@ -66,6 +66,7 @@ class _Training:
         structure.check(options)
         first = structure.first_stage(options)
         if first is not None:
+            self.require_epochs(directory / FIRST_STAGE, structure)
             self.say(run, f"stage 1 of 3, the model that its {structure.name} is built from")
             done = self.stages(directory / FIRST_STAGE, structure, first, run)
             seconds[FIRST_STAGE] = sum(done.seconds.values())
@@ -91,6 +92,13 @@ class _Training:
             run = replace(run, max_minutes=run.max_minutes - (time.monotonic() - began) / 60)
         trained = self.fit(directory, made, known | {structure.name: structure.sha256(made)}, run)
         return trained._replace(seconds=seconds | trained.seconds) if trained.seconds else trained
+
+    def require_epochs(self, first: Path, structure: Structure) -> None:
+        """Raise a UserError where the first stage was of another number of epochs, which the structure depends on."""
+        was = metadata.read_info(first)["recipe"]["epochs"] if (first / metadata.CONFIG).exists() else None
+        if was not in (None, self.recipe.epochs):
+            what = f"its {structure.name} is built from a model of {was} epochs, not of {self.recipe.epochs}"
+            raise UserError(what, first, f"give --epochs {was}, or choose another --out")
 
     def earlier(self, directory: Path, structure: Structure, known: dict[str, Any]) -> Any:
         """Return the structure that an earlier run of the same training built; None if it is missing or damaged."""

@@ -7,8 +7,6 @@ jaxcf recommend pmf --user 196
 import sys
 from collections.abc import Sequence
 
-from jaxfit.cli import command
-
 ABOUT = """Train and use recommenders: bias models, online SVD, PMF, RBMs and their conditional forms.
 
   jaxcf split ratings.csv --scheme random --out parts   training, validation and test files
@@ -34,7 +32,12 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status (see `jaxfit.cli.command`)."""
-    return command.run("jaxcf", lambda: command.of_commands("jaxcf", ABOUT, COMMANDS), argv, cached=True)
+    from jaxfit.cli import interrupts  # here and below: Ctrl-C while Python imports ends in one line
+
+    with interrupts.one_line("jaxcf", argv is None):
+        from jaxfit.cli import command
+
+        return command.run("jaxcf", lambda: command.of_commands("jaxcf", ABOUT, COMMANDS), argv, cached=True)
 
 
 if __name__ == "__main__":

@@ -23,11 +23,11 @@ def add_recommend(parser: Parser) -> None:
     add_model(parser, run_recommend)
     parser.add_argument("--user", metavar="ID", help="a user of the training ratings")
     parser.add_argument(
-        "--users", nargs="+", metavar="FILE",
+        "--users", nargs="+", action="extend", metavar="FILE",
         help="ratings of new users, to recommend to each (models that use rated items: also pairs without ratings)",
     )  # fmt: skip
     parser.add_argument(
-        "--rated", nargs="+", metavar="ITEMS|FILE",
+        "--rated", nargs="+", action="extend", metavar="ITEMS|FILE",
         help='somebody new: "item:stars,item,…", stars where they are known; with --users, files of further pairs of '
         "user and item, for models that use rated items",
     )  # fmt: skip

@@ -1,8 +1,8 @@
 """`jaxcf train MODEL`: the ratings, the training, and what came of it."""
 
 import argparse
-import sys
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,13 +22,13 @@ from jaxfit.cli.command import Parser, output, print_json
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, named_arrays
-from jaxfit.run_dir.lock import locked
-from jaxfit.run_dir.metadata import require_free
+from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Run, Trained
 
 VALID = 2  # for `fold_in` of the seed's key (see `jaxcf.train`)
 SETS = ("train", "valid", "test")
 MANY_LEVELS = 20  # of which the cost is said
+NAMES = {"valid": "validation", "test": "test"}
 
 
 def add(parser: Parser) -> None:
@@ -55,17 +55,29 @@ def _add_options(parser: Parser, record: RatingModel) -> None:
 def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
     data = parser.add_argument_group("ratings (of any layout, gzipped or not; - is standard input)")
     data.add_argument(
-        "--ratings", nargs="+", metavar="FILE", help="training ratings (default: drawn from a planted model)"
+        "--ratings",
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="training ratings (default: drawn from a planted model)",
     )
     data.add_argument(
-        "--valid", nargs="+", metavar="FILE",
+        "--valid", nargs="+", action="extend", metavar="FILE",
         help="validation ratings" + (" (default: 5 %% of the training ratings)" if validated else ""),
     )  # fmt: skip
-    data.add_argument("--test", nargs="+", metavar="FILE", help="ratings to evaluate the finished model on")
+    data.add_argument(
+        "--test", nargs="+", action="extend", metavar="FILE", help="ratings to evaluate the finished model on"
+    )
     if record.capability(UsesRatedItems):
-        data.add_argument("--rated", nargs="+", metavar="FILE", help="further pairs of user and item, without ratings")
         data.add_argument(
-            "--condition", nargs="+", choices=SETS, default=["train"], metavar="SET",
+            "--rated",
+            nargs="+",
+            action="extend",
+            metavar="FILE",
+            help="further pairs of user and item, without ratings",
+        )
+        data.add_argument(
+            "--condition", nargs="+", action="extend", choices=SETS, default=["train"], metavar="SET",
             help="sets whose rated items the model conditions on: train, valid, test (default: train), besides --rated",
         )  # fmt: skip
     if record.needs_levels:
@@ -84,20 +96,19 @@ def run(args: argparse.Namespace) -> None:
     if isinstance(fitting, BySweeps):
         _check_used(args, record, fitting)
     resumable = isinstance(fitting, BySGD)
-    with processes.folder(place) as out:
-        require_free(out, record.name, resume=plan.run.resume, resumable=resumable)
-        with locked(out):
-            data, rated, notes = _read(args, plan.seed, carve=not isinstance(fitting, ClosedForm))
-            notes += _cost_of_levels(record, data, plan.config)
-            for note in notes if processes.leads() else ():
-                print(f"{args.model}: {note}", file=sys.stderr)
-            with training_options.stoppable(out, resumable):
-                trained = train.train(
-                    args.model, data, out, recipe=plan.recipe, config=plan.config, rated=rated, seed=plan.seed,
-                    run=plan.run, solver=fitting.name,
-                )  # fmt: skip
-            if processes.leads():
-                _report(args, trained, data)
+    with training_options.folder(args, place, record.name, resume=plan.run.resume, resumable=resumable) as out:
+        data, rated, notes = _read(args, plan.seed, carve=not isinstance(fitting, ClosedForm))
+        for note in [*notes, *_cost_of_levels(record, data, plan.config)]:
+            training_options.note(args, note)
+        with training_options.stoppable(out, resumable):
+            trained = train.train(
+                args.model, data, out, recipe=plan.recipe, config=plan.config, rated=rated, seed=plan.seed,
+                run=plan.run, solver=fitting.name,
+            )  # fmt: skip
+        if processes.leads():
+            results = _evaluate(trained.model, data)
+            _report(args, trained, data, results)
+            _write_card(trained, out, place, results)
 
 
 def _cost_of_levels(record: RatingModel, data: Dataset, chosen: Mapping[str, Any]) -> list[str]:
@@ -154,13 +165,33 @@ def _read(args: argparse.Namespace, seed: int, carve: bool) -> tuple[Dataset, Pa
     return data, pairs, notes
 
 
-def _report(args: argparse.Namespace, trained: Trained[Model], data: Dataset) -> None:
-    model = trained.model
+def _evaluate(model: Model, data: Dataset) -> dict[str, metrics.Evaluation]:
+    """Evaluate the model on validation and test ratings, where there are any."""
     results = {}
     for name, part in (("valid", data.valid), ("test", data.test)):
         if part is not None and len(part.user):
             predicted = model.predictor(part.user, part.item)
             results[name] = metrics.evaluate(predicted, part.stars, data.catalogue.scale)
+    return results
+
+
+def _write_card(trained: Trained[Model], out: Path, place: Path, results: dict[str, metrics.Evaluation]) -> None:
+    """Write the model card into the folder `out` of a model that is used in `place`."""
+    model = trained.model
+    if not training_options.wants_card(trained, out, model.info):
+        return
+    user, item = str(model.catalogue.users[0]), str(model.catalogue.items[0])
+    shell = [f"jaxcf eval {place} --ratings test.csv", f"jaxcf recommend {place} --user {user}"]
+    python = ["import jaxcf", "", f'model = jaxcf.load("{place}")', f'model.predict(["{user}"], ["{item}"])  # stars']
+    sizes = {name: np.shape(array) for name, array in named_arrays(model.params).items()}
+    scores = {NAMES[name]: result.record() for name, result in results.items()}
+    card.write(out, model.record, model.info, sizes, scores, shell, python)
+
+
+def _report(
+    args: argparse.Namespace, trained: Trained[Model], data: Dataset, results: dict[str, metrics.Evaluation]
+) -> None:
+    model = trained.model
     parameters = sum(int(np.size(array)) for array in jax.tree.leaves(model.params))
     if args.json:
         print_json(
@@ -178,7 +209,7 @@ def _report(args: argparse.Namespace, trained: Trained[Model], data: Dataset) ->
         f"{args.model}: {data.catalogue.num_users:,} users, {data.catalogue.num_items:,} items, "
         f"{parameters:,} parameters, in {args.out}"
     )
-    for name, title in (("valid", "validation"), ("test", "test")):
+    for name, title in NAMES.items():
         if name in results:
             print(f"{title} {summary(results[name])}")
     training_options.print_end(trained, "ratings")

@@ -11,22 +11,27 @@ from jaxcf.cli.queries import add_files, opened, queried, reading_of, say_number
 from jaxcf.data import reading
 from jaxcf.data.ratings import RatingScale
 from jaxcf.models import get
+from jaxfit.cli import learning_curve
 from jaxfit.cli.command import Parser, add_model, output, print_json, required
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import read_info
 
 
 def add_predict(parser: Parser) -> None:
     """Give the parser of `jaxcf predict` its options."""
     add_model(parser, run_predict)
-    parser.add_argument("--pairs", nargs="+", metavar="FILE", help="users and items (other columns are not read)")
+    parser.add_argument(
+        "--pairs", nargs="+", action="extend", metavar="FILE", help="users and items (other columns are not read)"
+    )
     add_files(parser, users=True)
 
 
 def add_info(parser: Parser) -> None:
     """Give the parser of `jaxcf info` its options."""
     add_model(parser, run_info, unfinished=False)
+    learning_curve.add(parser)
 
 
 def add_export(parser: Parser) -> None:
@@ -55,13 +60,16 @@ def run_info(args: argparse.Namespace) -> None:
     """Print what a model is and how it was trained, or how far its training has come."""
     info = read_info(Path(args.directory))
     record = get(info["model"], args.directory)
+    history = Journal(Path(args.directory)).lines()
+    if args.plot:
+        learning_curve.draw(history, f"{record.name} ({Path(args.directory).name})", args.plot, args.directory)
     if args.json:
-        print_json({"command": "info", "directory": args.directory, **info})
+        print_json({"command": "info", "directory": args.directory, **info, "history": history})
         return
     data = info["data"]
     print(f"{record.name}: {record.about} ({record.source})")
     if not info["finished"]:
-        print("its training has not finished: go on with it by --resume")
+        print(info.get("diverged") or "its training has not finished: go on with it by --resume")
     print(f"{data['users']:,} users, {data['items']:,} items, {data['training ratings']:,} training ratings")
     print(f"ratings: {RatingScale(*data['scale'])}")
     for name in ("config", "recipe"):

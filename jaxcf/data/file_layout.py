@@ -41,9 +41,11 @@ class Reading:
         "item are used",
     )
     delimiter: str | None = option(
-        None, "what separates columns: tab, comma, space, or the characters themselves, e.g. ::"
+        None, "what separates columns: tab, comma, space, or the characters themselves, e.g. ::", metavar="CHARACTERS"
     )
-    scale: str | None = option(None, "the possible ratings, as LOW,HIGH,STEP; step 0 for any value in between")
+    scale: str | None = option(
+        None, "the possible ratings, as LOW,HIGH,STEP; step 0 for any value in between", metavar="LOW,HIGH,STEP"
+    )
     duplicates: Literal["error", "last", "first", "mean"] = option(
         "error", "what to do if a user has rated an item more than once"
     )

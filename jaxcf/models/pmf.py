@@ -43,7 +43,7 @@ class Config:
 
     num_users: int = option(help="users", unit="users")
     num_items: int = option(help="items", unit="items")
-    num_features: int = option(10, "feature vector dimensionality", "features")
+    num_features: int = option(10, "feature vector dimensionality", "features", first=True)
     biases: bool = option(True, "a bias for each user and each item")
     mean: float = option(0.0, "what every prediction starts from", "stars")
     unit: float = option(1.0, "what a number of the parameters' units is", "stars")

@@ -43,7 +43,8 @@ def fit(
         params = fitting.sweep(params, jax.random.fold_in(key, number))
         averaged = int(max(1, number + 1 - fitting.mean_after))
         mean = params if averaged == 1 else _next_mean(mean, params, jnp.float32(averaged))
-        line = {"epoch": number, "objective": fitting.objective(params), "valid": fitting.error(mean)}
+        line: dict[str, Any] = {"epoch": number, "objective": fitting.objective(params), "valid": fitting.error(mean)}
+        line["shown"] = {"validation RMSE": math.sqrt(line["valid"])}
         if not math.isfinite(line["objective"]):
             raise UserError(f"sweep {number + 1} is not finite", "--solver", "give a larger --decay")
         journal(line)

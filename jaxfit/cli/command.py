@@ -5,6 +5,7 @@ Exit status 0: done; 2: a mistake of the user's, in one line on standard error, 
 """
 
 import argparse
+import codecs
 import difflib
 import errno
 import functools
@@ -25,6 +26,8 @@ from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError, suggestion
 from jaxfit.run_dir import json_text
 
+# What the help has beyond ASCII.
+ASCII = str.maketrans({"…": "...", "§": "section ", "λ": "lambda", "²": "^2", "×": "x", "–": "-", "−": "-"})
 # A disk that is full or may not be written is not a bug.
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO}
 
@@ -33,13 +36,41 @@ class Stopped(KeyboardInterrupt):
     """Ctrl-C, with a line that says what was saved and how to go on."""
 
 
+class Rare(str):
+    """The help of an option that is shown by --help-all only."""
+
+
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help whose text keeps its lines, with space for long options."""
+    """Help whose text keeps its lines, with space for long options; rare: whether rare options are shown, too."""
+
+    rare = False
 
     def __init__(self, prog: str) -> None:
         super().__init__(
             prog, max_help_position=30, width=min(110, max(60, shutil.get_terminal_size((100, 24)).columns))
         )
+
+    def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: Any = None) -> None:
+        """Add the usage, of the options that are shown."""
+        super().add_usage(usage, [action for action in actions if self._shows(action)], groups, prefix)
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Add an option, if it is shown."""
+        if self._shows(action):
+            super().add_argument(action)
+
+    def _shows(self, action: argparse.Action) -> bool:
+        return self.rare or not isinstance(action.help, Rare)
+
+
+class HelpAll(argparse.Action):
+    """Print the help with rare options, and exit."""
+
+    def __call__(self, parser: Any, *_: Any) -> None:
+        """Print and exit."""
+        parser.shows_rare = True
+        parser.print_help()
+        parser.exit()
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,10 +80,12 @@ class Parser(argparse.ArgumentParser):
     """
 
     add_options: Callable[["Parser"], None] | None = None
+    shows_rare = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"formatter_class": Formatter, "allow_abbrev": False, **kwargs})
         self._positionals.title = "arguments"
+        self.add_argument("--help-all", action=HelpAll, nargs=0, help=argparse.SUPPRESS)
         self.set_defaults(parser=self)  # the innermost one that was chosen
 
     def error(self, message: str) -> NoReturn:
@@ -82,7 +115,24 @@ class Parser(argparse.ArgumentParser):
             for command in action._get_subactions() if isinstance(action, argparse._SubParsersAction) else ():
                 if callable(command.help):
                     command.help = command.help()
-        return super().format_help()
+        rare = sum(isinstance(action.help, Rare) for action in self._actions)
+        more = f"\n{self.prog} --help-all shows {rare} more options\n" if rare and not self.shows_rare else ""
+        return super().format_help() + more
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        formatter = super()._get_formatter()
+        if isinstance(formatter, Formatter):
+            formatter.rare = self.shows_rare
+        return formatter
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print the help, in ASCII where the terminal has no more."""
+        file = file or sys.stderr
+        try:
+            message.encode(getattr(file, "encoding", None) or "utf-8")
+        except UnicodeEncodeError:
+            message = message.translate(ASCII).encode("ascii", "replace").decode()
+        super()._print_message(message, file)
 
     def options(self) -> list[str]:
         """All option names."""
@@ -194,6 +244,12 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
             sys.stdout.flush()
         except UserError as error:
             _say(f"{program}: {error}")
+            return 2
+        except UnicodeEncodeError as error:
+            if codecs.lookup(error.encoding) != codecs.lookup(sys.stdout.encoding):
+                raise
+            what = f"{error.object[error.start]!a} cannot be printed in {error.encoding}"
+            _say(f"{program}: {what} (standard output) - set PYTHONIOENCODING=utf-8")
             return 2
         except BrokenPipeError:
             _abandon_output()

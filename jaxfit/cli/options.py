@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from jaxfit.cli.command import Rare
 from jaxfit.errors import UserError, suggestion
 from jaxfit.recipe import parse_per_parameter
 
@@ -26,6 +27,8 @@ def add(
     switches: bool = False,
 ) -> None:
     """Add an option for each field of a dataclass to an argument parser or a group of one.
+
+    Those that people use first, of `option(…, first=True)`, are shown by --help, the others by --help-all.
 
     skip: fields without an option; defaults: what to show as a field's default, where that is not the field's
     own; rename: option names that differ from their field's; switches: a bool that is false can only be set.
@@ -42,14 +45,15 @@ def add(
         switch = hint is bool and switches and not field.default
         if shown and not switch:
             notes.append(f"default: {shown}")
+        kind = str if field.metadata.get("first") else Rare
         text = field.metadata.get("help", "") + (f" ({'; '.join(notes)})" if notes else "")
         common: dict[str, Any] = {
-            "dest": field.name, "default": argparse.SUPPRESS, "help": text.replace("%", "%%")
+            "dest": field.name, "default": argparse.SUPPRESS, "help": kind(text.replace("%", "%%"))
         }  # fmt: skip
         if hint is bool and "opposite" in field.metadata:
             pair = group.add_mutually_exclusive_group()
             pair.add_argument(option, action="store_true", **common)
-            opposite, common["help"] = f"--{field.metadata['opposite']}", field.metadata["opposite_help"]
+            opposite, common["help"] = f"--{field.metadata['opposite']}", kind(field.metadata["opposite_help"])
             pair.add_argument(opposite, action="store_false", **common)
         elif hint is bool:
             action = "store_true" if switch else argparse.BooleanOptionalAction

@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import os
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,9 @@ from jaxfit.devices import distributed as processes
 from jaxfit.errors import Interrupted, UserError
 from jaxfit.recipe import Recipe, per_parameter
 from jaxfit.registry import Registry
+from jaxfit.run_dir import manifest, replacement
+from jaxfit.run_dir.lock import locked
+from jaxfit.run_dir.metadata import read_info, require_free
 from jaxfit.run_dir.run import Run, Trained
 
 Recipes = Mapping[str, tuple[Any, dict[str, Any]]]  # name -> recipe, None without one; overrides of Config
@@ -58,7 +62,12 @@ def add_result(parser: Parser) -> None:
     """Add where the model is written, and how its results are printed."""
     out = parser.add_argument_group("result")
     out.add_argument("--out", metavar="DIR", help="folder for the model")
-    out.add_argument("--json", action="store_true", help="print the result as one line of JSON")
+    out.add_argument(
+        "--overwrite", action="store_true",
+        help="replace the model in that folder, and all of its files; it stays until the new one has been trained",
+    )  # fmt: skip
+    out.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    out.add_argument("--quiet", action="store_true", help="print results, warnings and errors only")
 
 
 def add(
@@ -150,7 +159,7 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: Collec
     if recipe.batch_size % shards:
         what = f"{recipe.batch_size} examples do not divide among {shards} devices"
         raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
-    return Plan(fields, recipe, args.seed, dataclasses.replace(run, show=processes.leads()))
+    return Plan(fields, recipe, args.seed, dataclasses.replace(run, show=processes.leads() and not args.quiet))
 
 
 def _simulate_devices(number: int) -> None:
@@ -162,6 +171,46 @@ def _simulate_devices(number: int) -> None:
             jax.config.update("jax_num_cpu_devices", number)
         except RuntimeError:  # JAX has begun, with the devices it has
             return
+
+
+@contextmanager
+def folder(args: argparse.Namespace, place: Path, model: str, *, resume: bool, resumable: bool) -> Iterator[Path]:
+    """Yield the folder to train in: `place`, or one beside it that takes its place once the model has been trained.
+
+    Args:
+        args: Of the command.
+        place: The folder of `--out`.
+        model: The name of the model.
+        resume: Whether to go on with what is there.
+        resumable: Whether the engine trains the model.
+
+    Raises:
+        UserError: There is a model that is neither to be resumed nor to be replaced, or another training runs there.
+    """
+    new = replacement.choose(place, overwrite=args.overwrite, resume=resume) if processes.leads() else place
+    with processes.folder(new) as out:
+        require_free(out, model, resume=resume, resumable=resumable)
+        if new == place:
+            with locked(out):
+                yield out
+            return
+        note(args, f"{place} stays as it is until its new model has been trained")
+        with locked(place), locked(out):
+            yield out
+            if read_info(out).get("finished", True):
+                replacement.put(out, place)
+
+
+def note(args: argparse.Namespace, text: str) -> None:
+    """Print what a user should know of a training on standard error, unless it is to be quiet."""
+    if processes.leads() and not args.quiet:
+        print(f"{args.model}: {text}", file=sys.stderr)
+
+
+def wants_card(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> bool:
+    """Whether a model is to have a new card: once it has been trained, and if a finished one has none."""
+    new = bool(trained.seconds) or not (out / manifest.CARD).exists()
+    return processes.leads() and info.get("finished", True) and new
 
 
 @contextmanager

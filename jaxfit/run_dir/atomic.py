@@ -49,7 +49,7 @@ def replacing(path: Path) -> Iterator[Path]:
         if path.is_dir():
             if not new.is_dir():
                 raise IsADirectoryError
-            if not _exchange(new, path):
+            if not exchange(new, path):
                 os.replace(path, old)
                 os.replace(new, path)
         else:
@@ -92,7 +92,7 @@ def recover(path: Path) -> None:
         time.sleep(0.01)
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def exchange(one: Path, other: Path) -> bool:
     """Exchange two names at once, where the system and the file system can."""
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2

@@ -67,6 +67,13 @@ def _append(path: Path, record: dict[str, Any]) -> None:
         ) from error
 
 
+def _clock(seconds: float) -> str:
+    """Seconds as people read them: 2:07, 1:02:07."""
+    minutes, seconds = divmod(round(max(seconds, 0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
 class Bar:
     """A progress bar on standard error; where that is no terminal, one line an epoch."""
 
@@ -82,11 +89,13 @@ class Bar:
     def update(self, done: float, means: str, per_second: float) -> None:
         """Training is `done` epochs in, with this epoch's metrics so far and speed."""
         now = f"{means}  {per_second:,.0f} {self.unit}/s"
-        self.progress.update(self.task, completed=done, now=now)
+        title = f"{self.title} {min(int(done) + 1, self.epochs)}/{self.epochs}"
+        self.progress.update(self.task, completed=done, description=title, now=now)
 
-    def line(self, text: str) -> None:
-        """A line that stays."""
-        self.console.print(f"{self.title}: {text}", markup=False)
+    def line(self, text: str, elapsed: float, left: float, at_most: bool) -> None:
+        """A line that stays, with the seconds since the beginning and those left, or at most left."""
+        times = f"{_clock(elapsed)} elapsed, {'at most ' if at_most and left else ''}{_clock(left)} left"
+        self.console.print(f"{self.title}: {text}, {times}", markup=False, soft_wrap=True)
 
     def close(self) -> None:
         """Take the bar off the screen."""

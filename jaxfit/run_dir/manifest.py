@@ -2,7 +2,8 @@
 
 `manifest.json` of a checkpoint or of parameters lists all files below it. That of a finished model lists the files of
 the model's folder and, for `parameters/`, the manifest there, which lists the rest. What a training writes for
-itself (journals, checkpoints, the model it started from) and names that begin with a dot belong to neither.
+itself (journals, checkpoints, the model it started from), the model card and names that begin with a dot belong to
+neither.
 """
 
 import hashlib
@@ -16,7 +17,8 @@ from jaxfit.run_dir import json_text
 
 FORMAT = 1
 NAME = "manifest.json"
-JOURNALS = ("journal.jsonl", "timing.jsonl")
+CARD = "README.md"
+UNLISTED = ("journal.jsonl", "timing.jsonl", CARD)  # people may change the model card
 
 
 def write(directory: Path) -> None:
@@ -27,7 +29,7 @@ def write(directory: Path) -> None:
 
 def of_model(directory: Path, folders: Iterable[str]) -> dict[str, Any]:
     """Return the manifest of a model's folder; folders: those below it that have a manifest and belong to the model."""
-    own = (p for p in directory.iterdir() if p.is_file() and not p.name.startswith(".") and p.name not in JOURNALS)
+    own = (p for p in directory.iterdir() if p.is_file() and not p.name.startswith(".") and p.name not in UNLISTED)
     below = (directory / name / NAME for name in folders)
     return _manifest(directory, [*(p for p in own if p.name != NAME), *(p for p in below if p.is_file())])
 
@@ -50,6 +52,14 @@ def damage(directory: Path) -> str | None:
         except OSError:
             return f"{name} is missing or changed"
     return None
+
+
+def listed(directory: Path) -> set[str]:
+    """The names of files in a folder's manifest; none where it is missing or malformed."""
+    try:
+        return set(json.loads((directory / NAME).read_text(encoding="utf-8"))["sha256"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return set()
 
 
 def require_whole(directory: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxfit.errors import UserError
+from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, json_text, manifest
 from jaxfit.run_dir.atomic import recover, replacing
 
@@ -81,12 +82,19 @@ def require_free(directory: Path, model: str, *, resume: bool, resumable: bool =
     found = read_info(directory)
     same = resumable and found["model"] == model and "solver" not in found
     if not (same and resume):
-        advice = "add --resume to go on with it, or choose another --out" if same else "choose another --out"
+        advice = "choose another --out, or replace it by --overwrite"
+        advice = f"add --resume to go on with it, {advice}" if same else advice
         raise UserError(f"a model is there already: {found['model']}", directory, advice)
 
 
-def earlier(directory: Path, known: dict[str, Any], resume: bool) -> dict[str, Any] | None:
+def earlier(directory: Path, known: dict[str, Any], resume: bool, fixed: str | None = None) -> dict[str, Any] | None:
     """The `config.json` of an earlier run of this training; None where there is nothing to go on with.
+
+    Args:
+        directory: The model's folder.
+        known: The training's identity.
+        resume: Whether to go on with what is there.
+        fixed: What depends on the number of epochs, which therefore cannot change; None where nothing does.
 
     Raises:
         UserError: There is something, but of another training, or it is not to be resumed.
@@ -95,14 +103,51 @@ def earlier(directory: Path, known: dict[str, Any], resume: bool) -> dict[str, A
         return None
     found = read_info(directory)
     # without a recipe it was not trained step by step, and is complete; others may have been killed early
-    if "recipe" in found and not (checkpoint.every(directory) or (directory / PARAMETERS).is_dir()):
+    if "recipe" in found and not has_saved(directory):
         return None
     require_free(directory, known["model"], resume=resume)
-    checkpoint.require_same(found, known, directory)
+    checkpoint.require_same(found, with_epochs_of(found, known, found.get("epochs", 0), fixed, directory), directory)
     return found
+
+
+def has_saved(directory: Path) -> bool:
+    """Whether a training has saved parameters there."""
+    return bool(checkpoint.every(directory)) or (directory / PARAMETERS).is_dir()
+
+
+def with_epochs_of(
+    stored: dict[str, Any], known: dict[str, Any], done: int, fixed: str | None, where: Path
+) -> dict[str, Any]:
+    """Return an identity with the number of epochs of a stored one, of which `done`: it alone may change.
+
+    Raises:
+        UserError: It may not, as `fixed` depends on it, or more epochs are done already.
+    """
+    if not (isinstance(stored.get("recipe"), dict) and "recipe" in known):
+        return known
+    was, now = stored["recipe"].get("epochs"), known["recipe"].get("epochs")
+    if was == now:
+        return known
+    if fixed:
+        what = f"{fixed} over all epochs, {was} there and {now} here: it would have been another from the start"
+        raise UserError(what, where, f"give --epochs {was}, or choose another --out")
+    if done > now:
+        raise UserError(f"{done} epochs are trained already", where, f"give --epochs {done} or more")
+    return {**known, "recipe": {**known["recipe"], "epochs": was}}
+
+
+def more_epochs(directory: Path, found: dict[str, Any], recipe: Recipe) -> bool:
+    """Whether a training that has finished can go on, and is to."""
+    return recipe.epochs > found["recipe"]["epochs"] and bool(checkpoint.every(directory))
 
 
 def drop_checkpoints(directory: Path) -> None:
     """Remove the checkpoints, of no use once training is done."""
     for path in checkpoint.every(directory):
+        shutil.rmtree(path)
+
+
+def drop_old_checkpoints(directory: Path) -> None:
+    """Remove all checkpoints but the newest, from which a training can go on for more epochs."""
+    for path in checkpoint.every(directory)[:-1]:
         shutil.rmtree(path)

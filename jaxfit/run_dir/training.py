@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from jaxfit.devices import sharding as mesh
+from jaxfit.errors import Diverged
 from jaxfit.fit import fit
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
@@ -22,7 +23,7 @@ from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.provenance import environment
 from jaxfit.run_dir.run import AnyModel, Run, Trained
-from jaxfit.trainer import check
+from jaxfit.trainer import check, schedule
 
 
 def train(
@@ -58,7 +59,7 @@ def train(
         UserError: Another training is in the folder, or this one and `run.resume` is not set, or another process is
             training there now.
     """
-    where = mesh.make(run.devices)
+    where, fixed = mesh.make(run.devices), schedule(program, recipe)
     check(program, recipe, where)
     with locked(directory):
         info = {
@@ -68,20 +69,25 @@ def train(
             "finished": False,
             "environment": environment(),
         }
-        found = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, run.resume)
-        if found is not None and found["finished"]:
+        found = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, run.resume, fixed)
+        if found is not None and found["finished"] and not folder.more_epochs(directory, found, recipe):
             if not (directory / manifest.NAME).exists():  # killed just before
                 folder.write_manifest(directory)
-            folder.drop_checkpoints(directory)
+            _tidy(directory, found, fixed)
             return Trained(model(checkpoint.load_model(directory / folder.PARAMETERS, params), found), None, {})
         if found is None:
             before()
             folder.write_info(directory, info)
-        fitted = fit(
-            program, params, *data(), recipe=recipe, key=key, directory=directory, identity=identity,
-            resume=run.resume, mesh=where, max_minutes=run.max_minutes,
-            checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
-        )  # fmt: skip
+        try:
+            fitted = fit(
+                program, params, *data(), recipe=recipe, key=key, directory=directory, identity=identity,
+                resume=run.resume, mesh=where, max_minutes=run.max_minutes,
+                checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
+            )  # fmt: skip
+        except Diverged as error:
+            if found is None or not found["finished"]:  # else the model of fewer epochs stays
+                folder.write_info(directory, info | {"diverged": error.what})
+            raise
         checkpoint.write(directory / folder.PARAMETERS, fitted.params, {"score": fitted.score})
         info |= {
             "finished": fitted.stopped == "done",
@@ -92,7 +98,13 @@ def train(
         }
         folder.write_info(directory, info)
         if info["finished"]:
-            folder.drop_checkpoints(directory)
+            _tidy(directory, info, fixed)
         train_seconds = sum(line["train_seconds"] for line in Journal(directory).times())
         seconds = {"compile": fitted.compile_seconds, "train": train_seconds}
         return Trained(model(fitted.params, info), fitted, seconds, fitted.stopped)
+
+
+def _tidy(directory: Path, info: dict[str, Any], fixed: str | None) -> None:
+    """Remove the checkpoints of a finished training that no more epochs can follow, and all but one of another."""
+    ended_early = info["epochs"] < info["recipe"]["epochs"]
+    (folder.drop_checkpoints if fixed or ended_early else folder.drop_old_checkpoints)(directory)

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from jaxfit.cli import options
+from jaxfit.cli import learning_curve, options
 from jaxfit.cli.command import Parser, output, print_json, required
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import CONFIG
@@ -16,6 +16,7 @@ from jaxlm.trained_model import load
 def add_info(parser: Parser) -> None:
     """Give the parser of `jaxlm info` its options."""
     model_command.add(parser, run_info, unfinished=False)
+    learning_curve.add(parser)
 
 
 def add_export(parser: Parser) -> None:
@@ -31,12 +32,13 @@ def run_info(args: argparse.Namespace) -> None:
     """Print what the model is, its sizes, and how its training went."""
     directory = Path(args.directory)
     model = load(directory, unfinished=True)  # it says whether it is
-    shown = {name: "x".join(map(str, shape)) for name, shape in model.sizes().items()}
     history = Journal(directory).lines() if (directory / CONFIG).exists() else []
+    if args.plot:
+        learning_curve.draw(history, f"{model.name} ({directory.name})", args.plot, directory)
     if args.json:
         print_json({
             "command": "info", "directory": args.directory, "model": model.name, **model.info,
-            "words": len(model.vocabulary), "sizes": shown, "history": history,
+            "words": len(model.vocabulary), "sizes": model.sizes(), "history": history,
         })  # fmt: skip
         return
     print(f"model         {model.name}, {len(model.vocabulary):,} words")
@@ -46,15 +48,16 @@ def run_info(args: argparse.Namespace) -> None:
     data = model.info.get("corpus")
     if data:
         print(f"trained on    {data['name']}, {data['training events']:,} events")
-    print("sizes         " + ", ".join(f"{name} {size}" for name, size in shown.items()))
+    sizes = {name: "x".join(map(str, shape)) for name, shape in model.sizes().items()}
+    print("sizes         " + ", ".join(f"{name} {size}" for name, size in sizes.items()))
     if history:
         best = min(history, key=lambda line: line["valid"])
         assert isinstance(model.record.fitting, BySGD)
         metric = model.record.fitting.program(model.config).metric
-        value = f"{metric.name} {metric.read(best['valid']):.{2 if metric.name == 'perplexity' else 4}f}"
+        value = metric.show(best["valid"])
         print(
             f"training      {len(history)} epochs, best validation {value} after epoch {best['epoch'] + 1}"
-            + ("" if model.info.get("finished") else ", not finished")
+            + ("" if model.info.get("finished") else f", {model.info.get('diverged', 'not finished')}")
         )
 
 

@@ -21,14 +21,18 @@ from jaxlm.trained_model import Model, load
 def add_eval(parser: Parser) -> None:
     """Give the parser of `jaxlm eval` its options."""
     model_command.add(parser, run_eval)
-    parser.add_argument("--text", nargs="+", metavar="FILE", help="text to evaluate on (- is standard input)")
+    parser.add_argument(
+        "--text", nargs="+", action="extend", metavar="FILE", help="text to evaluate on (- is standard input)"
+    )
     parser.add_argument("--mix", metavar="DIR2", help="a second model over the same vocabulary, to be mixed in")
     weight = parser.add_mutually_exclusive_group()
     weight.add_argument(
         "--weight", type=options.number("--weight", float, high=1), metavar="A",
         help="share of DIR in the mixture (0 to 1; default: 0.5)",
     )  # fmt: skip
-    weight.add_argument("--fit-weight-on", nargs="+", metavar="FILE", help="validation text to choose the share by")
+    weight.add_argument(
+        "--fit-weight-on", nargs="+", action="extend", metavar="FILE", help="validation text to choose the share by"
+    )
 
 
 def add_score(parser: Parser) -> None:

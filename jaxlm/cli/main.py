@@ -7,8 +7,6 @@ jaxlm eval lbl --text test.txt
 import sys
 from collections.abc import Sequence
 
-from jaxfit.cli import command
-
 ABOUT = """Train and use neural and n-gram language models.
 
   jaxlm train kn --train train.txt --out kn5            an n-gram model in seconds
@@ -35,7 +33,12 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status (see `jaxfit.cli.command`)."""
-    return command.run("jaxlm", lambda: command.of_commands("jaxlm", ABOUT, COMMANDS), argv, cached=True)
+    from jaxfit.cli import interrupts  # here and below: Ctrl-C while Python imports ends in one line
+
+    with interrupts.one_line("jaxlm", argv is None):
+        from jaxfit.cli import command
+
+        return command.run("jaxlm", lambda: command.of_commands("jaxlm", ABOUT, COMMANDS), argv, cached=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import argparse
 import math
-import sys
 from pathlib import Path
 
 from jaxfit.cli import options, training_options
@@ -10,11 +9,10 @@ from jaxfit.cli.command import Parser, output, print_json
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
-from jaxfit.run_dir.lock import locked
-from jaxfit.run_dir.metadata import require_free
+from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Trained
 from jaxlm import models, train
-from jaxlm.contract import BySGD, LanguageModel, PredictsWords
+from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
 from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import Corpus, Texts
 from jaxlm.data.files import Reading
@@ -22,6 +20,7 @@ from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks.evaluate import Evaluation, evaluate
 from jaxlm.trained_model import Model
 
+NAMES = {"valid": "validation", "test": "test"}
 RENAMED = {"across_lines": "context-across-lines"}
 
 
@@ -43,13 +42,19 @@ def _add_text(parser: Parser, carves: bool) -> None:
     """Add the text and its vocabulary; carves: takes validation from training text."""
     text = parser.add_argument_group("text (plain, one sentence a line, gzipped or not; - is standard input)")
     text.add_argument(
-        "--train", nargs="+", metavar="FILE", help="training text (default: prose that comes with Python)"
+        "--train",
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="training text (default: prose that comes with Python)",
     )
     text.add_argument(
-        "--valid", nargs="+", metavar="FILE",
+        "--valid", nargs="+", action="extend", metavar="FILE",
         help="validation text" + (" (default: the last 5 %% of the training text)" if carves else ""),
     )  # fmt: skip
-    text.add_argument("--test", nargs="+", metavar="FILE", help="text to evaluate the finished model on")
+    text.add_argument(
+        "--test", nargs="+", action="extend", metavar="FILE", help="text to evaluate the finished model on"
+    )
     words = parser.add_argument_group("vocabulary").add_mutually_exclusive_group()
     words.add_argument("--vocab", metavar="FILE", help="a list of words, one a line")
     words.add_argument(
@@ -73,19 +78,18 @@ def run(args: argparse.Namespace) -> None:
         model.structure.check(structure)
     plan = training_options.plan(args, model.config, model.recipes, names)
     resumable = isinstance(plan.recipe, Recipe)
-    with processes.folder(place) as out:
-        require_free(out, model.name, resume=plan.run.resume, resumable=resumable)
-        with locked(out):
-            out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
-            texts = _read(args, out, carve=resumable)
-            for note in texts.notes if processes.leads() else ():
-                print(f"{args.model}: {note}", file=sys.stderr)
-            with training_options.stoppable(out, resumable):
-                trained = train.train(
-                    args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
-                    seed=plan.seed, run=plan.run,
-                )  # fmt: skip
-            results = _evaluate(trained, texts)
+    with training_options.folder(args, place, model.name, resume=plan.run.resume, resumable=resumable) as out:
+        out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
+        texts = _read(args, out, carve=resumable)
+        for note in texts.notes:
+            training_options.note(args, note)
+        with training_options.stoppable(out, resumable):
+            trained = train.train(
+                args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
+                seed=plan.seed, run=plan.run,
+            )  # fmt: skip
+        results = _evaluate(trained, texts)
+        _write_card(trained, out, place, results)
     if processes.leads():
         _report(args, trained, texts.corpus, results)
 
@@ -136,6 +140,22 @@ def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:
     )  # fmt: skip
 
 
+def _write_card(trained: Trained[Model | None], out: Path, place: Path, results: dict[str, Evaluation]) -> None:
+    """Write the model card into the folder `out` of a model that is used in `place`."""
+    model = trained.model
+    if model is None or not training_options.wants_card(trained, out, model.info):
+        return
+    shell, python = [f"jaxlm info {place}"], ["import jaxlm", "", f'model = jaxlm.load("{place}")']
+    if model.record.capability(PredictsWords):
+        shell += [f"jaxlm eval {place} --text test.txt", f'jaxlm next {place} "the first words"']
+        python += ['model.score("a sentence")  # its log-probability, to base 10']
+    if model.record.capability(Embeds):
+        shell += [f"jaxlm neighbours {place} {model.vocabulary.words[-1]}"]
+        python += ["model.vectors()  # a row for each of model.vocabulary.words"]
+    scores = {NAMES[name]: result.record() for name, result in results.items()}
+    card.write(out, model.record, model.info, model.sizes(), scores, shell, python)
+
+
 def _report(
     args: argparse.Namespace, trained: Trained[Model | None], data: Corpus, results: dict[str, Evaluation]
 ) -> None:
@@ -160,7 +180,7 @@ def _report(
         unit = "parameters" if isinstance(model.record.fitting, BySGD) else "n-grams"
         print(f"{args.model}: {words}, {model.num_parameters():,} {unit}, in {args.out}")
     so_far = "" if trained.stopped == "done" else " so far"
-    for name, title in (("valid", "validation"), ("test", "test")):
+    for name, title in NAMES.items():
         if name in results:
             result = results[name]
             print(

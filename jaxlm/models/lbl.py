@@ -25,8 +25,8 @@ class Config:
     """What shapes the program."""
 
     num_words: int = option(help="vocabulary size", unit="words")
-    num_features: int = option(100, "feature vector dimensionality", "features")
-    context_size: int = option(5, "context words that predict the next", "words")
+    num_features: int = option(100, "feature vector dimensionality", "features", first=True)
+    context_size: int = option(5, "context words that predict the next", "words", first=True)
     diagonal: bool = option(False, "diagonal context matrices: N_f weights a position, not N_f²")
     dropout: float = option(0.0, "share of the predicted vector that is dropped in training", below=1)
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")

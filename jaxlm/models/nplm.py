@@ -28,9 +28,9 @@ class Config:
     """What shapes the program."""
 
     num_words: int = option(help="vocabulary size", unit="words")
-    num_features: int = option(100, "feature vector dimensionality", "features")
-    context_size: int = option(5, "context words that predict the next", "words")
-    num_hidden: int = option(100, "size of the tanh layer", "units")
+    num_features: int = option(100, "feature vector dimensionality", "features", first=True)
+    context_size: int = option(5, "context words that predict the next", "words", first=True)
+    num_hidden: int = option(100, "size of the tanh layer", "units", first=True)
     direct: bool = option(False, "connect the features to the output directly, too")
     dropout: float = option(0.0, "share of the hidden units that is dropped in training", below=1)
     feature_dropout: float = option(0.0, "share of the context's features that is dropped in training", below=1)

@@ -172,7 +172,7 @@ class OrderConfig:
     """What shapes a model of n-grams."""
 
     order: int = option(
-        5, "length of the longest n-grams", f"words, 1 to {counts.MAX_ORDER}", high=counts.MAX_ORDER
+        5, "length of the longest n-grams", f"words, 1 to {counts.MAX_ORDER}", high=counts.MAX_ORDER, first=True
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ class Config:
     num_values: int = option(5, "ratings there can be (K)", "values")
     low: float = option(1.0, "the lowest rating", "stars")
     step: float = option(1.0, "from one rating to the next", "stars")
-    num_hidden: int = option(100, "hidden units", "units")
+    num_hidden: int = option(100, "hidden units", "units", first=True)
     center: float = option(0.0, "what hidden units are counted from: 0, or 0.5 to learn faster")
     smooth: float = option(0.0, "range over which neighbouring ratings have similar weights; 0: independent", "levels")
     cd_steps: tuple[int, ...] = option(

@@ -35,8 +35,8 @@ class Config:
 
     num_words: int = option(help="vocabulary size", unit="words")
     num_nodes: int = option(help="internal nodes of the tree", unit="nodes")
-    num_features: int = option(100, "feature vector dimensionality", "features")
-    context_size: int = option(5, "context words that predict the next", "words")
+    num_features: int = option(100, "feature vector dimensionality", "features", first=True)
+    context_size: int = option(5, "context words that predict the next", "words", first=True)
     dropout: float = option(0.0, "share of the predicted vector that is dropped", below=1)
     init_scale: float = option(0.01, "standard deviation of initial weights")
     across_lines: bool = option(True, "contexts run on across line ends")
@@ -182,7 +182,7 @@ def program(config: Config) -> Program:
     """Return the model as the engine sees it, over `Data`."""
     return Program(
         config=config, size=num_examples, batch=gather, loss=batch_loss, score=score,
-        metric=Metric("perplexity", np.exp), sparse=Sparse(touched, gradient), ragged=Ragged(costs),
+        metric=Metric("perplexity", np.exp, 2), sparse=Sparse(touched, gradient), ragged=Ragged(costs),
     )  # fmt: skip
 
 

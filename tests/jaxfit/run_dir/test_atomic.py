@@ -29,13 +29,13 @@ def replace(a, b):
     if moment == f"after {len(calls)}":
         now()
 os.replace = replace
-swap = atomic._exchange
+swap = atomic.exchange
 def exchanged(a, b):
     done = swap(a, b) if exchange else False
     if done and moment == "exchanged":
         now()
     return done
-atomic._exchange = exchanged
+atomic.exchange = exchanged
 with atomic.replacing(path) as new:
     new.mkdir()
     (new / "a").write_text("new")
@@ -59,7 +59,7 @@ def exchanges(folder):
     one, other = folder / "one", folder / "other"
     one.mkdir()
     other.mkdir()
-    done = atomic._exchange(one, other)
+    done = atomic.exchange(one, other)
     one.rmdir()
     other.rmdir()
     return done
@@ -160,7 +160,7 @@ def test_leftovers_without_a_lock_go_when_they_are_old(tmp_path, monkeypatch):
 
 def test_without_locks_a_folder_is_replaced_all_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(atomic, "_lock", lambda path, create: None)
-    monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
+    monkeypatch.setattr(atomic, "exchange", lambda one, other: False)
     monkeypatch.setattr(atomic, "SWAP_SECONDS", 0.05)
     path = tmp_path / "model"
     folder(path, "old")
@@ -182,7 +182,7 @@ def test_a_failed_swap_puts_the_old_back(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
         real(a, b)
 
-    monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
+    monkeypatch.setattr(atomic, "exchange", lambda one, other: False)
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(UserError, match="No space left on device"), atomic.replacing(path) as new:
         folder(new, "new")

@@ -38,5 +38,21 @@ def test_a_training_is_resumed_only_if_asked_for_and_the_same(tmp_path):
     ("model", "resumable", "more"), [("kn", False, {}), ("nplm", True, {}), ("lbl", True, {"solver": "als"})]
 )
 def test_another_model_is_never_replaced(tmp_path, model, resumable, more):
-    with pytest.raises(UserError, match=r"a model is there already: lbl .* - choose another --out"):
+    with pytest.raises(UserError, match=r"a model is there already: lbl .* - choose another --out, or replace it"):
         require_free(folder(tmp_path, **more), model, resume=True, resumable=resumable)
+
+
+def test_only_the_number_of_epochs_of_a_constant_rate_may_change(tmp_path):
+    def known(epochs, **recipe):
+        return {**KNOWN, "recipe": {"epochs": epochs, "anneal": False, **recipe}}
+
+    folder(tmp_path, **known(2), epochs=2)
+    for epochs in (2, 5):
+        assert earlier(tmp_path, known(epochs), resume=True)["recipe"]["epochs"] == 2
+    with pytest.raises(UserError, match=r"2 epochs are trained already .* - give --epochs 2 or more"):
+        earlier(tmp_path, known(1), resume=True)
+    with pytest.raises(UserError, match=r"recipe differs in rate \(None there, 1 here\)"):
+        earlier(tmp_path, known(5, rate=1), resume=True)
+    write_info(tmp_path, {"format": FORMAT, **known(2), "finished": False})
+    with pytest.raises(UserError, match=r"the rate falls over all epochs, 2 there and 5 here: .* - give --epochs 2"):
+        earlier(tmp_path, known(5), resume=True, fixed="the rate falls")

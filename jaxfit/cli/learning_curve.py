@@ -1,0 +1,60 @@
+"""`info DIR --plot FILE`: the learning curve of a training, from its journal."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxfit.cli.command import Parser
+from jaxfit.errors import UserError, missing_package
+from jaxfit.run_dir.atomic import replacing
+
+FORMATS = ("png", "svg", "pdf")
+
+
+def add(parser: Parser) -> None:
+    """Add the option that names the file."""
+    parser.add_argument("--plot", metavar="FILE", help=f"draw the learning curve: .{', .'.join(FORMATS)}")
+
+
+def draw(history: Sequence[Mapping[str, Any]], title: str, out: Path | str, where: object) -> None:
+    """Draw how metrics went from epoch to epoch, and the best epoch on validation.
+
+    Args:
+        history: The lines of the journal.
+        title: Of the figure.
+        out: The file; its suffix says in which format.
+        where: The model's folder, for messages.
+
+    Raises:
+        UserError: There is nothing to draw, no such format, or no matplotlib.
+    """
+    out = Path(out)
+    if out.suffix[1:] not in FORMATS:
+        raise UserError("a figure has no such format", out, f"name a file that ends in .{', .'.join(FORMATS)}")
+    if not history:
+        raise UserError("there is no learning curve: no epoch of a training is recorded", where)
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
+    except ModuleNotFoundError as error:
+        raise missing_package(error, "--plot") from None
+
+    epochs = [line["epoch"] + 1 for line in history]
+    best = min(range(len(history)), key=lambda i: history[i]["valid"])
+    figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = figure.subplots()
+    shown = [_shown(line) for line in history]
+    for name in shown[-1]:
+        axes.plot(epochs, [values.get(name, math.nan) for values in shown], marker="o", markersize=3, label=name)
+    axes.axvline(epochs[best], color="grey", linestyle=":", label=f"best epoch: {epochs[best]}")
+    axes.set(title=title, xlabel="epoch")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend()
+    with replacing(out) as aside:
+        figure.savefig(aside, format=out.suffix[1:], dpi=150)
+
+
+def _shown(line: Mapping[str, Any]) -> Mapping[str, float]:
+    """What a line of the journal says as people read it; earlier versions wrote the means alone."""
+    return line.get("shown") or {name: line[name] for name in ("train", "valid") if name in line}

@@ -1,0 +1,109 @@
+"""`jaxcf train` in a folder that holds a model: after a divergence, for more epochs, in place of another model."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import jaxcf
+from jaxcf.cli import main as cli
+from jaxfit import trainer
+from jaxfit.run_dir import checkpoint
+
+
+@pytest.fixture
+def train(tmp_path, monkeypatch, capsys):
+    """Train pmf on ratings of 40 users and 20 items; its exit status, standard output and standard error."""
+    draws = np.random.default_rng(0)
+    rows = [f"{user},{item},{draws.integers(1, 6)}\n" for user in range(40) for item in draws.permutation(20)[:8]]
+    for name, part in (("one", rows[::2]), ("two", rows[1::2])):
+        (tmp_path / f"{name}.csv").write_text("".join(["user,item,rating\n", *part]))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*options, out="model", model="pmf"):
+        argv = ["train", model, "--ratings", "one.csv", "--valid", "two.csv", "--out", out, "--batch-size", "50"]
+        status = cli.main([*argv, *map(str, options)])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+CONSTANT = ("--no-anneal", "--patience", 9)
+
+
+def journal(out):
+    return [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
+
+
+def test_a_training_that_diverged_can_begin_anew(train, tmp_path, monkeypatch):
+    status, _, err = train("--rate", 1e30)
+    assert status == 2
+    assert err.splitlines()[-1].endswith("give the same command with a lower --rate to begin anew")
+    assert train("--epochs", 1)[0] == 0
+    # after an epoch, whose parameters are kept until others are there
+    scores = iter([1.0, np.nan])
+    monkeypatch.setattr(trainer.Validation, "mean", lambda self, params: next(scores))
+    status, _, err = train(*CONSTANT, out="late")
+    assert status == 2
+    assert "not finite after step" in err
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert checkpoint.every(tmp_path / "late")
+    assert train("--rate", 1e30, out="late")[0] == 2
+    assert checkpoint.every(tmp_path / "late")
+    assert train("--epochs", 1, out="late")[0] == 0
+    assert jaxcf.load("late").info["recipe"]["rate"] == {"*": 0.03}
+    assert not (tmp_path / ".late.next").exists()
+
+
+def test_a_replaced_model_stays_until_the_new_one_is_trained(train, tmp_path):
+    assert train("--epochs", 1)[0] == 0
+    before = (tmp_path / "model" / "config.json").read_bytes()
+    for options in (("--rate", 1e30), ("--scale", "1,2,1"), ("--max-minutes", 0)):
+        train("--overwrite", *options)
+        assert (tmp_path / "model" / "config.json").read_bytes() == before
+    assert train("--overwrite", "--resume")[0] == 0  # goes on with the last
+    assert len(journal(tmp_path / "model")) == 25
+    status, _, err = train("--overwrite", "--epochs", 2)
+    assert status == 0
+    assert "pmf: model stays as it is until its new model has been trained" in err
+    assert len(journal(tmp_path / "model")) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"one.csv", "two.csv", "model"}
+
+
+def test_files_that_are_named_one_by_one_add_up(train, tmp_path):
+    assert train("--epochs", 1, "--ratings", "two.csv", "--valid", "one.csv", "--duplicates", "mean")[0] == 0
+    described = jaxcf.load("model").info["data"]
+    assert (described["training ratings"], described["validation ratings"]) == (320, 320)
+
+
+def test_more_epochs_equal_as_many_at_once(train, tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    assert train("--epochs", 3, *CONSTANT, out="one")[0] == 0
+    assert len(checkpoint.every(one)) == 1
+    for epochs in (5, 5):
+        assert train("--epochs", epochs, *CONSTANT, "--resume", out="one")[0] == 0
+    assert train("--epochs", 5, *CONSTANT, out="other")[0] == 0
+    for name in ("config.json", "journal.jsonl", "known.npz", "catalogue.npz"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+    for a, b in zip(*(jax.tree.leaves(jaxcf.load(out).params) for out in (one, other)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    status, _, err = train("--epochs", 4, *CONSTANT, "--resume", out="one")
+    assert status == 2
+    assert "5 epochs are trained already (one) - give --epochs 5 or more" in err
+
+
+def test_the_steps_of_an_rbm_do_not_go_on_for_more_epochs(train, tmp_path):
+    assert train("--epochs", 1, *CONSTANT, model="rbm")[0] == 0
+    status, _, err = train("--epochs", 2, *CONSTANT, "--resume", model="rbm")
+    assert status == 2
+    assert "what its steps do is scheduled over all epochs, 1 there and 2 here" in err
+
+
+def test_a_cosine_does_not_go_on_for_more_epochs(train, tmp_path):
+    assert train("--epochs", 2)[0] == 0
+    assert not checkpoint.every(tmp_path / "model")
+    status, _, err = train("--epochs", 3, "--resume")
+    assert status == 2
+    assert "its rate falls as a cosine over all epochs, 2 there and 3 here" in err

@@ -5,6 +5,7 @@ A line ends with a line feed and nothing else: the line separator U+2028 and its
 pieces of a few megabytes, so that memory depends neither on its size nor on the length of its lines.
 """
 
+import codecs
 import dataclasses
 import re
 from collections.abc import Iterator, Sequence
@@ -70,6 +71,8 @@ def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Ite
         rest += decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         where = f"{path}, byte offset {read - pending + error.start}"
+        if read == pending and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            advice = advice.replace("latin-1", "utf-16")
         raise UserError(f"the text is not valid {reading.encoding}", where, advice) from None
     if read == 0:
         raise UserError("the file is empty", path, "give a text of one sentence per line")

@@ -87,6 +87,8 @@ def _describe_left_out(vocabulary: Vocabulary, text: Encoded) -> str:
     share = 100 * left_out.occurrences / (len(text.ids) - counts[vocabulary.eos])
     advice = " - --min-count 1 keeps them" if left_out.rule == "seen once" else ""
     what = f"{left_out.words:,} words {left_out.rule} become {UNK}"
+    if left_out.words == 1:
+        what = f"1 word {left_out.rule} becomes {UNK}"
     return f"{what} ({share:.1f} % of the words of the training text){advice}"
 
 

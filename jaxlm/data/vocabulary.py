@@ -104,7 +104,7 @@ class Vocabulary:
         if outside:
             entries[UNK] = entries.get(UNK, 0) + int(sum(outside))
         words = tuple(sorted(entries, key=lambda w: (-entries[w], w)))
-        left_out = LeftOut(len(outside), int(sum(outside)), rule)
+        left_out = LeftOut(len(outside), int(sum(outside)), rule if outside else "none")
         return cls(words, np.array([entries[w] for w in words], np.int64), left_out)
 
     def save(self, path: Source) -> None:

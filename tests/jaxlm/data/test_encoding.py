@@ -166,6 +166,10 @@ def test_invalid_vocabulary_files_are_refused(tmp_path, content, part):
             b"one word\nor tw\xe9, or three\n",
             "not valid utf-8 (FILE, byte offset 14) - name the file's encoding",
         ),
+        (
+            "caf\u00e9 noir\n".encode("utf-16"),
+            "byte offset 0) - name the file's encoding, for example --encoding utf-16",
+        ),
         ("123456\u00e9".encode()[:-1], "not valid utf-8 (FILE, byte offset 6)"),  # ends within a character
         ("12345\u00e9".encode()[:-1] + b" x", "not valid utf-8 (FILE, byte offset 5)"),  # across two pieces
         (b"\n\n\n", "fewer than two different words"),

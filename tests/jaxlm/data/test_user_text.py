@@ -49,7 +49,7 @@ def test_all_texts_share_the_training_vocabulary(files):
     assert words(data.vocabulary.words, data.valid) == "a <unk> <eos> <unk> <eos>"
     assert texts.unknown == {"train": 1, "valid": 1, "test": 0}  # a literal <unk> is not unknown
     assert texts.notes == [
-        "1 words seen once become <unk> (11.1 % of the words of the training text) - --min-count 1 keeps them",
+        "1 word seen once becomes <unk> (11.1 % of the words of the training text) - --min-count 1 keeps them",
         "validation text: 66.7 % of its 3 words are in the vocabulary",
     ]
     assert data.describe()["left out of the vocabulary"] == {"words": 1, "occurrences": 1, "rule": "seen once"}
@@ -114,12 +114,12 @@ def test_given_vocabulary_replaces_the_training_texts_own(files):
 
 WORDS = {
     "own": ("a <unk> b\n", {}, "the training text has its own <unk>: all its other words are kept"),
-    "seen once": ("a a b\n", {}, "1 words seen once become <unk> (33.3 % of"),
-    "seen less often": ("a a a b b\n", {"min_count": 3}, "1 words seen less than 3 times become <unk> (40.0 % of"),
+    "seen once": ("a a b\n", {}, "1 word seen once becomes <unk> (33.3 % of"),
+    "seen less often": ("a a a b b\n", {"min_count": 3}, "1 word seen less than 3 times becomes <unk> (40.0 % of"),
     "none seen once": ("a a b b\n", {}, "all words of the training text are kept; <unk> stands for those that other"),
     "every word seen once": ("a b\n", {}, "all words of the training text are kept"),
     "all kept": ("a a b\n", {"min_count": 1}, "all words of the training text are kept"),
-    "size": ("a a b b c c c\n", {"size": 4}, "1 words besides the 2 most frequent become <unk> (28.6 % of"),
+    "size": ("a a b b c c c\n", {"size": 4}, "1 word besides the 2 most frequent becomes <unk> (28.6 % of"),
     "closed": ("a a b\n", {"closed": True}, "closed vocabulary: without <unk>, only texts of these 3 words can"),
 }
 

@@ -1,53 +1,90 @@
-"""Opening the files that a user names: gzip, standard input, and errors that say what to do. Free of JAX."""
+"""Opening the files that a user names: compression, standard input, and errors that say what to do. Free of JAX."""
 
+import bz2
 import codecs
 import contextlib
 import gzip
 import io
+import lzma
 import os
 import sys
+import zipfile
 import zlib
-from collections.abc import Iterator
-from typing import IO, cast
+from collections.abc import Callable, Iterator
+from typing import IO, Any, cast
 
 from jaxfit.errors import UserError
 
 Source = str | os.PathLike[str]
 
+# how files begin that are not plain text
+COMPRESSED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
+    b"\x1f\x8b": ("gzip", gzip.open),
+    b"BZh": ("bzip2", bz2.open),
+    b"\xfd7zXZ\x00": ("xz", lzma.open),
+}
+KINDS = {
+    b"PAR1": "a parquet file",
+    b"%PDF-": "a PDF file",
+    b"\xd0\xcf\x11\xe0": "an old Office file (doc, xls)",
+    b"\x28\xb5\x2f\xfd": "a zstd file",
+    b"7z\xbc\xaf": "a 7z archive",
+}
+ZIP = b"PK\x03\x04"
+OFFICE = {"word/": "a Word document", "xl/": "an Excel workbook", "ppt/": "a PowerPoint file"}
+
 
 @contextlib.contextmanager
 def open_bytes(path: Source, standard_input: IO[bytes] | None = None) -> Iterator[IO[bytes]]:
-    """Open a file, or standard input (`-`), for reading bytes; gzip is recognised and decompressed.
+    """Open a file, or standard input (`-`), for reading bytes; gzip, bzip2 and xz are recognised and decompressed.
 
     Args:
         path: the file.
         standard_input: a buffered stream to read instead of `sys.stdin` if `path` is `-`.
 
     Raises:
-        UserError: if the file is missing, a directory, empty, a zip archive or a damaged gzip file, or cannot
-            be read; also for such errors that occur while the caller reads.
+        UserError: if the file is missing, a directory, empty, an archive or a document, damaged, or cannot be read;
+            also for such errors that occur while the caller reads.
     """
+    compression = ""
     try:
         with contextlib.ExitStack() as stack:
             if str(path) == "-":
                 raw = cast(io.BufferedReader, standard_input or sys.stdin.buffer)
             else:
                 raw = stack.enter_context(open(path, "rb"))
-            start = raw.peek(4)[:4]
+            start = raw.peek(6)[:6]
             if not start:
                 raise UserError("the file is empty", path, "check the name")
-            if start == b"PK\x03\x04":
-                raise UserError("the file is a zip archive", path, "unpack it and name the file inside")
-            gzipped = start[:2] == b"\x1f\x8b"
-            yield cast(IO[bytes], stack.enter_context(gzip.open(raw))) if gzipped else raw
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"the gzip file is damaged: {error}", path, "fetch or compress it again") from None
+            _require_text(start, path)
+            found = next((known for magic, known in COMPRESSED.items() if start.startswith(magic)), None)
+            if found is None:
+                yield raw
+            else:
+                compression, decompress = found
+                yield cast(IO[bytes], stack.enter_context(decompress(raw)))
+    except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
+        raise UserError(f"the {compression} file is damaged: {error}", path, "fetch or compress it again") from None
     except IsADirectoryError:
         raise UserError("a directory was given instead of a file", path, "name a file inside it") from None
     except FileNotFoundError:
         raise UserError("there is no such file", path, "check the name") from None
     except OSError as error:
         raise UserError(f"the file cannot be read: {error.strerror or error}", path, "check it") from None
+
+
+def _require_text(start: bytes, path: Source) -> None:
+    """Raise a UserError for a file that begins as a known kind that holds no plain text."""
+    for magic, kind in KINDS.items():
+        if start.startswith(magic):
+            raise UserError(f"the file is {kind}", path, "save its content as plain text, and name that file")
+    if not start.startswith(ZIP):
+        return
+    with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        for folder, kind in OFFICE.items():
+            if any(name.startswith(folder) for name in archive.namelist()):
+                raise UserError(f"the file is {kind}", path, "save its content as plain text, and name that file")
+    raise UserError("the file is a zip archive", path, "unpack it and name the file inside")
 
 
 def text_decoder(encoding: str) -> codecs.IncrementalDecoder:

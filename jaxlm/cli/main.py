@@ -21,7 +21,10 @@ A model is a folder; eval, score, next and sample also take an ARPA file in its 
 COMMANDS = {
     "train": ("train a model on text files", "jaxlm.cli.train:add"),
     "eval": ("perplexity of a text, also under two models mixed", "jaxlm.cli.evaluate:add_eval"),
-    "score": ("base-10 log-probability of each line, its end included", "jaxlm.cli.evaluate:add_score"),
+    "score": (
+        "base-10 log-probability of each line, its end included, or of each word",
+        "jaxlm.cli.evaluate:add_score",
+    ),
     "next": ("the most probable next words after a context", "jaxlm.cli.queries:add_next"),
     "sample": ("sentences drawn from a model", "jaxlm.cli.queries:add_sample"),
     "neighbours": ("words with the most similar feature vectors", "jaxlm.cli.queries:add_neighbours"),

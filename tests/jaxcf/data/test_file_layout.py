@@ -24,6 +24,18 @@ BODIES = {
 }
 
 
+IN_ORDER = "columns 1, 2, 3, 4 as user, item, stars, time ("
+TAKEN = {
+    "u.data": f"{IN_ORDER}in the order of MovieLens' u.data)",
+    "ratings.dat": f"{IN_ORDER}in the order of MovieLens' ratings.dat)",
+    "ratings.csv": "columns userId, movieId, rating, timestamp as user, item, stars, time (by the header)",
+    "quoted.csv": "columns User-ID, ISBN, Book-Rating, ts as user, item, stars, time (by the header)",
+    "windows.csv": f"{IN_ORDER}in this order: no header names them)",
+    "noend.txt": f"{IN_ORDER}in this order: no header names them)",
+    "spaces.csv": "columns user, item, stars, time (by the header)",
+}
+
+
 @pytest.mark.parametrize("gzipped", [False, True])
 @pytest.mark.parametrize("name", BODIES)
 def test_published_layouts_are_detected(tmp_path, name, gzipped):
@@ -33,7 +45,9 @@ def test_published_layouts_are_detected(tmp_path, name, gzipped):
     assert table.catalogue.users.tolist() == [3, 7, 12]
     assert table.catalogue.items.tolist() == [2, 5, 10]
     assert table.catalogue.scale == RatingScale(1, 5, 1)
-    assert table.notes == []
+    assert table.notes == [
+        f"{tmp_path / name}: {TAKEN[name]}; 5 ratings of 3 items by 3 users, 1 to 5 in steps of 1 (as found)"
+    ]
 
 
 def test_times_are_optional(tmp_path):

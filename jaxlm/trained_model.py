@@ -34,7 +34,7 @@ from jaxlm.contract import (
     PredictsWords,
     structure_argument,
 )
-from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.data.vocabulary import CLOSED_ADVICE, Vocabulary
 from jaxlm.ngram import arpa
 
 VOCABULARY = "vocabulary.txt"
@@ -138,7 +138,7 @@ class Model:
         ids = [vocabulary.ids.get(word, vocabulary.unk) for word in words]
         if None in ids:
             unknown = words[ids.index(None)]
-            raise UserError(f"unknown word {unknown!r}", do="this model's vocabulary has no <unk>: use its words")
+            raise UserError(f"unknown word {unknown!r}", do=CLOSED_ADVICE)
         return np.array(ids + [vocabulary.eos] * end, np.int32)
 
 

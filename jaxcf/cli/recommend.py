@@ -136,6 +136,8 @@ def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
         return None
     with layout.opened(path) as f:
         raw = f.read()
+    if raw.startswith(layout.PARQUET):
+        raise UserError("the file is a parquet file", path, "write the ids and titles as CSV")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:

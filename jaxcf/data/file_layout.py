@@ -28,6 +28,7 @@ _NAMES = {
     "stars": {"stars", "star", "rating", "ratings", "r", "rate", "score", "value", "overall", "bookrating"},
     "time": {"time", "timestamp", "ts", "t", "date", "datetime", "unixreviewtime"},
 }  # fmt: skip
+PARQUET = b"PAR1"  # how such a file begins
 _DELIMITERS = ("::", "\t", ",", ";", "|", " ")
 _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "space": " ", "semicolon": ";", "pipe": "|"}
 
@@ -91,9 +92,9 @@ def _standard_input() -> bytes:
 
 
 def opened(path: Source) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """Open a file as `jaxfit.cli.input_files.open_bytes` does; standard input can be opened several times."""
+    """Open a file as `jaxfit.cli.input_files.open_bytes` does, also Parquet; standard input several times."""
     standard_input = io.BufferedReader(io.BytesIO(_standard_input())) if str(path) == "-" else None
-    return open_bytes(path, standard_input)
+    return open_bytes(path, standard_input, readable=[PARQUET])
 
 
 def lines(path: Source, encoding: str, strict: bool = True) -> Iterator[tuple[int, str]]:
@@ -136,7 +137,7 @@ def format_of(path: Source, reading: Reading) -> str:
         start = f.read(64)
     if start.startswith((b"MATLAB", b"\x89HDF")):
         return "mat"
-    if start.startswith(b"PAR1"):
+    if start.startswith(PARQUET):
         return "parquet"
     if re.match(rb"(\xef\xbb\xbf)?\s*(\[\s*)?\{", start):
         return "json"

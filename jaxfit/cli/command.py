@@ -74,7 +74,30 @@ class Parser(argparse.ArgumentParser):
         if self.add_options is not None:
             add_options, self.add_options = self.add_options, None
             add_options(self)
-        return super().parse_known_args(*args, **kwargs)
+        try:
+            return super().parse_known_args(*args, **kwargs)
+        except UserError as error:
+            argv = self._folder_first(args[0], error) if args and args[0] else None
+            if argv is None:
+                raise
+            return super().parse_known_args(argv, *args[1:], **kwargs)
+
+    def _folder_first(self, argv: Sequence[str], error: UserError) -> list[str] | None:
+        """The arguments in the order that was meant, where an option of several files took the folder as its last."""
+        if self._subparsers is not None and argv[0].startswith("--"):
+            name = self._subparsers._group_actions[0].metavar
+            raise UserError(f"{argv[0]} is before {name}", self.prog, f"write {name} first") from None
+        lists = {name for action in self._actions if action.nargs == "+" for name in action.option_strings}
+        starts = [i for i, word in enumerate(argv) if word.startswith("--")]
+        if not error.what.endswith(" is missing"):
+            return None
+        for start, end in zip(starts, [*starts[1:], len(argv)], strict=True):
+            if argv[start] in lists and end - start > 2:
+                if os.path.isdir(argv[end - 1]):
+                    return [argv[end - 1], *argv[: end - 1], *argv[end:]]
+                advice = f"{argv[start]} takes all names after it: write the other one before it"
+                raise UserError(error.what, error.where, advice) from None
+        return None
 
     def format_help(self) -> str:
         """Write the help; the line of a command that is given as a function is asked for only now."""

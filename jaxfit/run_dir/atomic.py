@@ -10,6 +10,7 @@ import errno
 import glob
 import os
 import shutil
+import stat
 import time
 import uuid
 from collections.abc import Iterator
@@ -29,7 +30,8 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a name beside `path` to write a file or a folder under; put it in place of `path` when all went well.
 
     A reader finds what was at `path` before or what is written, at any moment. What killed writers of the same
-    `path` left next to it is removed.
+    `path` left next to it is removed. Files get the permissions that the umask grants, also those that a library made
+    readable by their owner only.
 
     Raises:
         UserError: The disk is full or may not be written; what was at `path` before is then untouched.
@@ -45,6 +47,8 @@ def replacing(path: Path) -> Iterator[Path]:
         descriptor = _lock(lock, create=True)
         yield new
         for file in [new] if new.is_file() else [p for p in new.rglob("*") if p.is_file()]:
+            if descriptor is not None:  # the lock was made with the umask
+                file.chmod(stat.S_IMODE(os.fstat(descriptor).st_mode))
             _sync(file)
         if path.is_dir():
             if not new.is_dir():

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ from jaxfit.cli import options
 from jaxfit.cli.command import Parser, print_json, required
 from jaxfit.errors import UserError
 from jaxlm.cli import model_command
-from jaxlm.contract import PredictsWords
-from jaxlm.data.corpus import reading_of
-from jaxlm.data.encoding import Encoded, encode
+from jaxlm.contract import HasNGrams, PredictsWords
+from jaxlm.data.encoding import encode, encode_pieces
+from jaxlm.data.files import tokens
 from jaxlm.tasks import mixture
 from jaxlm.tasks.evaluate import LN10, evaluate, line_log_probs
 from jaxlm.trained_model import Model, load
@@ -29,12 +30,18 @@ def add_eval(parser: Parser) -> None:
         help="share of DIR in the mixture (0 to 1; default: 0.5)",
     )  # fmt: skip
     weight.add_argument("--fit-weight-on", nargs="+", metavar="FILE", help="validation text to choose the share by")
+    model_command.add_encoding(parser)
 
 
 def add_score(parser: Parser) -> None:
     """Give the parser of `jaxlm score` its options."""
     model_command.add(parser, run_score)
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="sentences (default: standard input)")
+    parser.add_argument(
+        "--words", action="store_true",
+        help="print each word, its log10 probability and, for n-grams, the order of the n-gram used",
+    )  # fmt: skip
+    model_command.add_encoding(parser)
 
 
 def run_eval(args: argparse.Namespace) -> None:
@@ -44,7 +51,8 @@ def run_eval(args: argparse.Namespace) -> None:
         raise UserError("there is no second model to mix", "--weight, --fit-weight-on", "name it: --mix DIR2")
     model = model_command.model_of(args, PredictsWords)
     texts = [files] + ([args.fit_weight_on] if args.fit_weight_on else [])
-    encoded = [_encode(model, files) for files in texts]
+    reading = model_command.reading(args, model)
+    encoded = [encode(files, model.vocabulary, reading) for files in texts]
     log_probs = [model.event_log_probs(text.ids) for text in encoded]
     result: dict[str, Any] = {"command": "eval", "model": args.directory, "text": files}
     if args.mix:
@@ -57,12 +65,14 @@ def run_eval(args: argparse.Namespace) -> None:
         singles = [evaluate(values[0]).perplexity for values in (log_probs, others)]
         log_probs = [mixture.mix(log_probs[0], others[0], weight)]
         result |= {"mix": args.mix, "weight": weight, "perplexities": singles}
-    evaluation = evaluate(log_probs[0], encoded[0].unknown)
+    evaluation = evaluate(log_probs[0], encoded[0].unknown, encoded[0].ids != model.vocabulary.unk)
+    assert evaluation.known is not None
     result |= evaluation.record()
     if args.json:
         print_json(result)
         return
     print(f"perplexity       {evaluation.perplexity:.2f}")
+    print(f"  without <unk>  {evaluation.known.perplexity:.2f} (of {evaluation.known.events:,} events)")
     if args.mix:
         (first, second_alone), how = singles, "fitted" if args.fit_weight_on else "given"
         print(f"  mixture        {weight:.4f} of {args.directory} and {1 - weight:.4f} of {args.mix} ({how})")
@@ -74,18 +84,44 @@ def run_eval(args: argparse.Namespace) -> None:
 
 
 def run_score(args: argparse.Namespace) -> None:
-    """Print one log10 probability a line."""
+    """Print one log10 probability a line, or a word and its log10 probability a line."""
     model = model_command.model_of(args, PredictsWords)
-    ids = _encode(model, [args.file]).ids
-    log_probs = model.event_log_probs(ids, fresh_lines=True)
-    scores = line_log_probs(log_probs, ids, model.vocabulary.eos) / LN10
-    sys.stdout.writelines(f"{score:.6f}\n" for score in scores)
+    words: list[bytes] = []
+    seen: dict[bytes, None] = {}
+
+    def pieces() -> Iterator[tuple[list[bytes], str, int]]:
+        for piece, file, lines in tokens([args.file], model_command.reading(args, model)):
+            seen.update(dict.fromkeys(piece))
+            words.extend(piece if args.words else ())
+            yield piece, file, lines
+
+    ids = encode_pieces(pieces(), model.vocabulary).ids
+    model_command.note_unknown(args, model, (word.decode() for word in seen))
+    log_probs = model.event_log_probs(ids, fresh_lines=True) / LN10
+    scores = line_log_probs(log_probs, ids, model.vocabulary.eos)
+    rows = _rows(model, words, ids, log_probs) if args.words else []
     if args.json:
-        print_json({"command": "score", "model": args.directory, "lines": len(scores), "log10": scores.tolist()})
+        result = {"command": "score", "model": args.directory, "lines": len(scores), "log10": scores.tolist()}
+        print_json(result | ({"words": rows} if args.words else {}))
+    elif args.words:
+        for row in rows:
+            order = f"\t{row['order']}" if "order" in row else ""
+            print(f"{row['word']}\t{row['log10']:.6f}{order}" + ("\tunknown" if row["unknown"] else ""))
+    else:
+        sys.stdout.writelines(f"{score:.6f}\n" for score in scores)
 
 
-def _encode(model: Model, files: list[str]) -> Encoded:
-    return encode(files, model.vocabulary, reading_of(model.info))
+def _rows(model: Model, words: list[bytes], ids: np.ndarray, log_probs: np.ndarray) -> list[dict[str, Any]]:
+    """Return what is known of each word and line end: its log10 probability, for n-grams the order used."""
+    known = model.vocabulary.ids
+    rows = [
+        {"word": word.decode(), "log10": float(p), "unknown": word.decode() not in known}
+        for word, p in zip(words, log_probs, strict=True)
+    ]
+    if model.record.capability(HasNGrams):
+        for row, order in zip(rows, model.params.score_events(ids)[1], strict=True):
+            row["order"] = int(order)
+    return rows
 
 
 def _exchange(ids: np.ndarray, model: Model, second: Model, args: argparse.Namespace) -> np.ndarray:

@@ -1,13 +1,20 @@
 """What the commands that use a trained model have in common: their arguments, and loading the model."""
 
 import argparse
+import dataclasses
 import functools
+import sys
+from collections.abc import Iterable
 
 from jaxfit.cli import command, options
 from jaxfit.cli.command import Parser
 from jaxfit.registry import Capability
+from jaxlm.data.corpus import reading_of
+from jaxlm.data.files import Reading
+from jaxlm.data.vocabulary import UNK
 from jaxlm.trained_model import Model, load
 
+SHOWN = 10  # unknown words that are named
 add = functools.partial(command.add_model, about="folder of a model, or an ARPA file")
 
 
@@ -16,6 +23,29 @@ def add_top(parser: Parser) -> None:
     parser.add_argument(
         "--top", type=options.number("--top"), default=10, metavar="N", help="how many words (default: 10)"
     )
+
+
+def add_encoding(parser: Parser) -> None:
+    """Add the encoding of the text that a command reads."""
+    parser.add_argument("--encoding", metavar="NAME", help="of the text (default: that of the training text)")
+
+
+def reading(args: argparse.Namespace, model: Model) -> Reading:
+    """Return how a command reads its text: as the training text was read, in the encoding that is given."""
+    known = reading_of(model.info)
+    given = getattr(args, "encoding", None)
+    return known if given is None else dataclasses.replace(known, encoding=given)
+
+
+def note_unknown(args: argparse.Namespace, model: Model, words: Iterable[str]) -> None:
+    """Say which of the words are read as `<unk>`."""
+    if model.vocabulary.unk is None:  # they are an error
+        return
+    unknown = [word for word in dict.fromkeys(words) if word not in model.vocabulary.ids]
+    if unknown:
+        shown = ", ".join(map(repr, unknown[:SHOWN])) + (f" and {len(unknown) - SHOWN:,} more" * (len(unknown) > SHOWN))
+        what = "an unknown word, read" if len(unknown) == 1 else "unknown words, read"
+        print(f"{args.command}: {what} as {UNK}: {shown}", file=sys.stderr)
 
 
 def model_of(args: argparse.Namespace, needed: type[Capability] | None = None) -> Model:

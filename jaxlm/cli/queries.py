@@ -8,10 +8,11 @@ import numpy as np
 
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser, output, print_json
+from jaxfit.errors import UserError
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.cli import model_command
 from jaxlm.contract import Embeds, HasTree, PredictsWords
-from jaxlm.data.corpus import reading_of
+from jaxlm.data.files import Reading, chunks
 from jaxlm.tasks import neighbours, sample
 from jaxlm.trees.file import save as save_tree
 from jaxlm.trees.paths import Tree, paths, statistics
@@ -21,9 +22,11 @@ def add_next(parser: Parser) -> None:
     """Give the parser of `jaxlm next` its options."""
     model_command.add(parser, run_next)
     parser.add_argument(
-        "context", metavar="CONTEXT", help='words of a line so far, such as "he has joined the rolling"'
-    )
+        "context", metavar="CONTEXT",
+        help='words of a line so far, such as "he has joined the rolling" (- is standard input)',
+    )  # fmt: skip
     model_command.add_top(parser)
+    model_command.add_encoding(parser)
 
 
 def add_sample(parser: Parser) -> None:
@@ -33,6 +36,15 @@ def add_sample(parser: Parser) -> None:
     parser.add_argument(
         "--seed", type=options.number("--seed", low=0), default=1, metavar="N",
         help="of the draws (default: 1)",
+    )  # fmt: skip
+    parser.add_argument("--prefix", default="", metavar="TEXT", help="the first words of each sentence")
+    parser.add_argument(
+        "--length", type=options.number("--length"), default=100, metavar="N",
+        help="words after which a sentence is cut, those of the prefix included (default: 100)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--temperature", type=options.number("--temperature", float, low=0.01), default=1.0, metavar="T",
+        help="below 1, probable words become more probable; above 1, less (default: 1)",
     )  # fmt: skip
 
 
@@ -56,26 +68,42 @@ def add_tree(parser: Parser) -> None:
 def run_next(args: argparse.Namespace) -> None:
     """Print the most probable next words."""
     model = model_command.model_of(args, PredictsWords)
-    log_p = model.log_prob(reading_of(model.info).prepare(args.context))
+    context = _context(args, model_command.reading(args, model))
+    model_command.note_unknown(args, model, context)
+    log_p = model.log_prob(context)
     best = np.argsort(-log_p, kind="stable")[: args.top]
     words = [(model.vocabulary.words[i], float(np.exp(log_p[i]))) for i in best]
     if args.json:
         rows = [{"word": word, "probability": p} for word, p in words]
-        print_json({"command": "next", "model": args.directory, "context": args.context, "words": rows})
+        given = " ".join(context) if args.context == "-" else args.context
+        print_json({"command": "next", "model": args.directory, "context": given, "words": rows})
         return
     width = max(len(word) for word, _ in words)
     for rank, (word, p) in enumerate(words, 1):
         print(f"{rank:3d}  {word:{width}}  {p:.5f}")
 
 
+def _context(args: argparse.Namespace, reading: Reading) -> list[str]:
+    """Return the words of the context, which may be the one line of standard input."""
+    if args.context != "-":
+        return reading.prepare(args.context).split()
+    lines = [line for line in "".join(chunks("-", reading)).split("\n") if line.strip()]
+    if len(lines) != 1:
+        raise UserError(f"standard input has {len(lines):,} lines", "-", "give one line, the words of a line so far")
+    return lines[0].split()
+
+
 def run_sample(args: argparse.Namespace) -> None:
     """Print sentences drawn from the model."""
     model = model_command.model_of(args, PredictsWords)
+    prefix = model_command.reading(args, model).prepare(args.prefix).split()
+    model_command.note_unknown(args, model, prefix)
     lines = []
     for number in range(args.lines):
-        words, ended = sample.sentence(model, args.seed, number)
+        words, ended = sample.sentence(model, args.seed, number, args.length, prefix, args.temperature)
         lines.append(" ".join(words) + ("" if ended else " …"))
-        print(lines[-1], flush=True)
+        if not args.json:
+            print(lines[-1], flush=True)
     if args.json:
         print_json({"command": "sample", "model": args.directory, "seed": args.seed, "lines": lines})
 
@@ -85,8 +113,10 @@ def run_neighbours(args: argparse.Namespace) -> None:
     model = model_command.model_of(args)
     units = neighbours.unit_vectors(model.require(Embeds, "neighbours", args.directory).vectors(model.params))
     result: dict[str, Any] = {}
+    reading = model_command.reading(args, model)
     for word in args.words:
-        ids, cosines = neighbours.nearest(units, neighbours.find(model.vocabulary, word), args.top)
+        prepared = reading.prepare(word).strip()  # as in the training text: lower case, numbers as N
+        ids, cosines = neighbours.nearest(units, neighbours.find(model.vocabulary, prepared), args.top)
         result[word] = [
             {"word": model.vocabulary.words[i], "cosine": float(c)} for i, c in zip(ids, cosines, strict=True)
         ]

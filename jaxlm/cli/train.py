@@ -41,7 +41,7 @@ def _add_options(parser: Parser, model: LanguageModel) -> None:
 
 def _add_text(parser: Parser, carves: bool) -> None:
     """Add the text and its vocabulary; carves: takes validation from training text."""
-    text = parser.add_argument_group("text (plain, one sentence a line, gzipped or not; - is standard input)")
+    text = parser.add_argument_group("text (plain, one sentence a line, also gz, bz2, xz; - is standard input)")
     text.add_argument(
         "--train", nargs="+", metavar="FILE", help="training text (default: prose that comes with Python)"
     )
@@ -51,15 +51,18 @@ def _add_text(parser: Parser, carves: bool) -> None:
     )  # fmt: skip
     text.add_argument("--test", nargs="+", metavar="FILE", help="text to evaluate the finished model on")
     words = parser.add_argument_group("vocabulary").add_mutually_exclusive_group()
-    words.add_argument("--vocab", metavar="FILE", help="a list of words, one a line")
+    words.add_argument("--vocab", metavar="FILE", help="a list of words, one a line, to which <unk> is added")
     words.add_argument(
         "--vocab-size", type=options.number("--vocab-size", low=3), metavar="N",
         help="the most frequent words; the others become <unk> (words, with <eos> and <unk>)",
     )  # fmt: skip
     words.add_argument(
         "--min-count", type=options.number("--min-count"), metavar="N",
-        help="words seen less often become <unk> (default: 1; for the default data 2)",
+        help="words seen less often become <unk> (default: 2; 1 for a text that has <unk> itself)",
     )  # fmt: skip
+    words.add_argument(
+        "--closed-vocabulary", action="store_true", help="keep all words and make no <unk>: other words are errors"
+    )
     options.add(parser.add_argument_group("reading"), Reading, switches=True)
 
 
@@ -104,7 +107,8 @@ def _evaluate(trained: Trained[Model | None], texts: Texts) -> dict[str, Evaluat
         if name == "valid" and known is not None:
             results[name] = Evaluation(-known * len(ids), len(ids), unknown)
         elif len(ids):
-            results[name] = evaluate(trained.model.event_log_probs(ids), unknown)
+            known = ids != texts.corpus.vocabulary.unk
+            results[name] = evaluate(trained.model.event_log_probs(ids), unknown, known)
     return results
 
 
@@ -124,15 +128,15 @@ def _known_score(trained: Trained[Model | None]) -> float | None:
 def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:
     valid, test = args.valid or (), args.test or ()
     if not args.train:
-        if args.vocab or args.vocab_size or options.given(args, Reading):
-            given = "--vocab, --vocab-size, --lower, …"
+        if args.vocab or args.vocab_size or args.closed_vocabulary or options.given(args, Reading):
+            given = "--vocab, --vocab-size, --closed-vocabulary, --lower, …"
             raise UserError("the default data is read in one way only", given, "give --train FILE")
         return default_text.default(valid, test, args.min_count or 2)
     return user_text.from_files(
         args.train, valid, test,
         reading=Reading(**options.given(args, Reading)),
         vocabulary=Vocabulary.load(args.vocab) if args.vocab else None,
-        size=args.vocab_size, min_count=args.min_count or 1, carve=carve, directory=out,
+        size=args.vocab_size, min_count=args.min_count, closed=args.closed_vocabulary, carve=carve, directory=out,
     )  # fmt: skip
 
 

@@ -32,11 +32,13 @@ class Corpus(NamedTuple):
 
     def describe(self) -> dict[str, Any]:
         """Return what `config.json` holds of it, and a resumed training must find again."""
+        left_out = self.vocabulary.left_out
         return {
             "name": self.name,
             "source sha256": self.sha256,
             "sha256": content_sha256(self.train, self.valid, self.vocabulary),
             "words": len(self.vocabulary),
+            **({} if left_out is None else {"left out of the vocabulary": left_out._asdict()}),
             "training events": len(self.train),
             "validation events": len(self.valid),
             "reading": dataclasses.asdict(self.reading),
@@ -49,6 +51,13 @@ class Texts(NamedTuple):
     corpus: Corpus
     unknown: dict[str, int]  # number of unknown words in "train", "valid" and "test"
     notes: list[str]  # messages for the user
+
+
+def coverage_note(ids: np.ndarray, vocabulary: Vocabulary, unknown: int) -> str:
+    """Say how many words of a validation text, ids [events], are in the vocabulary."""
+    words = int(np.count_nonzero(ids != vocabulary.eos))
+    share = 100 * (1 - unknown / max(words, 1))
+    return f"validation text: {share:.1f} % of its {words:,} words are in the vocabulary"
 
 
 def content_sha256(train: np.ndarray, valid: np.ndarray, vocabulary: Vocabulary) -> str:

@@ -13,7 +13,7 @@ from pydoc_data.topics import topics
 
 import numpy as np
 
-from jaxlm.data.corpus import Corpus, Texts
+from jaxlm.data.corpus import Corpus, Texts, coverage_note
 from jaxlm.data.encoding import encode, encode_text
 from jaxlm.data.files import EOS, Reading
 from jaxlm.data.vocabulary import Vocabulary
@@ -87,4 +87,6 @@ def default(valid: Sequence[str] = (), test: Sequence[str] = (), min_count: int 
         if files:
             ids, unknown[name] = encode(files, corpus.vocabulary, corpus.reading)
             corpus = corpus._replace(**{name: ids})  # type: ignore[arg-type]
+            if name == "valid":
+                notes.append(coverage_note(ids, corpus.vocabulary, unknown[name]))
     return Texts(corpus, unknown, notes)

@@ -6,8 +6,9 @@ text is read once; its ids are stored in memory or in a memory-mapped file.
 
 import itertools
 import tempfile
+import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
 from jaxlm.data.files import CHUNK, EOS, Reading, split, tokens
-from jaxlm.data.vocabulary import UNK, Vocabulary
+from jaxlm.data.vocabulary import CLOSED_ADVICE, UNK, Vocabulary
 
 
 class Encoded(NamedTuple):
@@ -54,10 +55,11 @@ def build(
     files: Sequence[Source],
     reading: Reading | None = None,
     size: int | None = None,
-    min_count: int = 1,
+    min_count: int | None = None,
     vocabulary: Vocabulary | None = None,
     directory: Source | None = None,
     memory: int = 0,
+    closed: bool = False,
 ) -> tuple[Vocabulary, Encoded]:
     """Read a training text once: choose its vocabulary and encode it.
 
@@ -65,17 +67,18 @@ def build(
     So standard input can be the training text, and memory holds one piece and the distinct words only.
 
     Args:
-        files: names of files, `-` for standard input; gzip is recognised.
+        files: names of files, `-` for standard input; compressed ones are recognised.
         reading: encoding and preprocessing.
-        size: size of the vocabulary, `<eos>` and `<unk>` included.
-        min_count: minimum count of a word in the vocabulary.
-        vocabulary: use these words instead, with counts and order from this text; `<unk>` is added where the
-            text has other words.
+        size, min_count, closed: as in `jaxlm.data.vocabulary.Vocabulary.from_counts`.
+        vocabulary: use these words and `<unk>` instead, with counts and order from this text.
         directory: folder for the file of the ids, which is memory-mapped; None keeps them in memory.
         memory: with `directory`, the number of events up to which ids still stay in memory.
 
     Raises:
-        UserError: a file cannot be read as text, or has fewer than two distinct words.
+        UserError: a file cannot be read as text; as `Vocabulary.from_counts`.
+
+    Warns:
+        UserWarning: the text is not divided into words.
     """
     table: defaultdict[bytes, int] = defaultdict(None, {EOS.encode(): 0})
     table.default_factory = table.__len__  # a new word gets the next id
@@ -86,16 +89,32 @@ def build(
     for i in range(0, len(ids), CHUNK):
         seen += np.bincount(ids[i : i + CHUNK], minlength=len(table))
     counts = dict(zip((w.decode() for w in table), seen.tolist(), strict=True))
+    _warn_unsegmented(counts)
     if vocabulary is None:
-        vocabulary = Vocabulary.from_counts(counts, size, min_count)
+        vocabulary = Vocabulary.from_counts(counts, size, min_count, closed)
     else:
-        vocabulary = Vocabulary.from_words(vocabulary.words, counts)
+        vocabulary = Vocabulary.from_words([*vocabulary.words, UNK], counts, "besides the given ones")
     unk = -1 if vocabulary.unk is None else vocabulary.unk
     final_id = np.array([vocabulary.ids.get(w, unk) for w in counts], np.int32)
     for i in range(0, len(ids), CHUNK):
         ids[i : i + CHUNK] = final_id[ids[i : i + CHUNK]]
-    unknown = sum(n for w, n in counts.items() if w not in vocabulary.ids)
-    return vocabulary, Encoded(ids, unknown)
+    assert vocabulary.left_out is not None
+    return vocabulary, Encoded(ids, vocabulary.left_out.occurrences)
+
+
+def _warn_unsegmented(counts: Mapping[str, int]) -> None:
+    """Warn of a text whose lines are a long word each, such as Chinese without blanks between words."""
+    words = sum(counts.values()) - counts[EOS]
+    letters = sum(n * len(w) for w, n in counts.items() if w != EOS)
+    if words <= 1.5 * counts[EOS] and letters >= 4 * words:
+        longest = max((w for w in counts if w != EOS), key=len)
+        shown = longest if len(longest) <= 20 else f"{longest[:20]}…"
+        warnings.warn(
+            f"the lines of the training text have {words / counts[EOS]:.1f} words on average, such as {shown!r} - if "
+            "they are sentences, separate their words by blanks (a segmenter does), or their characters "
+            "(sed 's/./& /g')",
+            stacklevel=3,
+        )
 
 
 def encode(files: Sequence[Source], vocabulary: Vocabulary, reading: Reading | None = None) -> Encoded:
@@ -105,17 +124,17 @@ def encode(files: Sequence[Source], vocabulary: Vocabulary, reading: Reading | N
         UserError: a word is outside a vocabulary without `<unk>` (it can be given no probability), or a file cannot be
             read as text.
     """
-    return _encode(tokens(files, reading or Reading()), vocabulary)
+    return encode_pieces(tokens(files, reading or Reading()), vocabulary)
 
 
 def encode_text(text: str, vocabulary: Vocabulary) -> Encoded:
     """Encode a string of lines, as `encode` does a file; the last line end may be missing."""
     words = split(text if text.endswith("\n") or not text else f"{text}\n")
-    return _encode([(words, "the text", 0)], vocabulary)
+    return encode_pieces([(words, "the text", 0)], vocabulary)
 
 
-def _encode(pieces: Iterable[tuple[list[bytes], str, int]], vocabulary: Vocabulary) -> Encoded:
-    """Encode pieces of texts as `jaxlm.data.files.tokens` yields them."""
+def encode_pieces(pieces: Iterable[tuple[list[bytes], str, int]], vocabulary: Vocabulary) -> Encoded:
+    """Encode pieces of texts as `jaxlm.data.files.tokens` yields them; raises as `encode`."""
     table = {w.encode(): i for w, i in vocabulary.ids.items()}
     encoded, unknown = [np.zeros(0, np.int32)], 0
     for words, path, lines in pieces:
@@ -125,8 +144,7 @@ def _encode(pieces: Iterable[tuple[list[bytes], str, int]], vocabulary: Vocabula
             if vocabulary.unk is None:
                 first = outside[0]
                 line = lines + words[:first].count(EOS.encode()) + 1
-                do = f"train with --min-count 2 or --vocab-size, so that the model has {UNK}"
-                raise UserError(f"unknown word {words[first].decode()!r}", f"{path}, line {line}", do)
+                raise UserError(f"unknown word {words[first].decode()!r}", f"{path}, line {line}", CLOSED_ADVICE)
             ids[outside] = vocabulary.unk
         encoded.append(ids)
         unknown += len(outside)

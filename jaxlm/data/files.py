@@ -1,7 +1,8 @@
-"""Text files as a stream of words: encodings, gzip, standard input, and the thesis' preprocessing.
+"""Text files as a stream of words: encodings, compression, standard input, and the thesis' preprocessing.
 
-A text has one sentence per line; words are separated by ASCII white space. It is read in pieces of a few
-megabytes, so that memory depends neither on its size nor on the length of its lines.
+A text has one sentence per line; words are separated by white space, also by that of Unicode (U+3000, no-break space).
+A line ends with a line feed and nothing else: the line separator U+2028 and its like separate words. A text is read in
+pieces of a few megabytes, so that memory depends neither on its size nor on the length of its lines.
 """
 
 import dataclasses
@@ -17,7 +18,9 @@ CHUNK = 1 << 22  # bytes read at a time: about a million words, 100 MB of workin
 # Punctuation becomes a word of its own, except inside a word (don't, well-known) or a number (3.14, 1,000).
 # Runs of one mark (--, ...) are one word, and so are bracketed words such as <unk>.
 _PUNCTUATION = re.compile(r"<\w+>|--+|\.\.+|(?<!\w)['’&-]|['’&-](?!\w)|[.,:/](?!\d)|(?<!\d)[.,:/]|[^\w\s'’&.,:/-]")
-_NUMBER = re.compile(r"(?<![^ \t\n\r\x0b\x0c])[+-]?\d+(?:[.,:/-]\d+)*(?![^ \t\n\r\x0b\x0c])")
+_BLANKS = "\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # Unicode's white space besides ASCII's
+_BLANK = re.compile(f"[{_BLANKS}]")
+_NUMBER = re.compile(rf"(?<![^ \t\n\r\x0b\x0c{_BLANKS}])[+-]?\d+(?:[.,:/-]\d+)*(?![^ \t\n\r\x0b\x0c{_BLANKS}])")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,8 +41,13 @@ class Reading:
         return _NUMBER.sub("N", text) if self.numbers else text
 
 
-def chunks(path: Source, reading: Reading) -> Iterator[str]:
+ENCODING_ADVICE = "name the file's encoding, for example --encoding latin-1"
+
+
+def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Iterator[str]:
     """Read a file as preprocessed text, in pieces cut between words; a missing last line end is added.
+
+    advice: what to do about a text that is not valid in its encoding.
 
     Raises:
         UserError: as `jaxfit.cli.input_files.open_bytes`; the encoding is unknown, or the text is not valid in it.
@@ -62,8 +70,7 @@ def chunks(path: Source, reading: Reading) -> Iterator[str]:
         rest += decoder.decode(b"", final=True)
     except UnicodeDecodeError as error:
         where = f"{path}, byte offset {read - pending + error.start}"
-        do = "name the file's encoding, for example --encoding latin-1"
-        raise UserError(f"the text is not valid {reading.encoding}", where, do) from None
+        raise UserError(f"the text is not valid {reading.encoding}", where, advice) from None
     if read == 0:
         raise UserError("the file is empty", path, "give a text of one sentence per line")
     if rest or last != "\n":
@@ -72,6 +79,8 @@ def chunks(path: Source, reading: Reading) -> Iterator[str]:
 
 def split(text: str) -> list[bytes]:
     """Split text into words, with `<eos>` for each line end."""
+    if not text.isascii():
+        text = _BLANK.sub(" ", text)
     return text.encode().replace(b"\n", b" <eos> ").split()
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from jaxfit.errors import UserError
-from jaxlm.data.corpus import Corpus, Texts, content_sha256
-from jaxlm.data.encoding import build, encode
+from jaxlm.data.corpus import Corpus, Texts, content_sha256, coverage_note
+from jaxlm.data.encoding import Encoded, build, encode
 from jaxlm.data.files import Reading
-from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.data.vocabulary import UNK, Vocabulary
 
 LARGE = 1 << 26  # events; the ids of a longer training text are stored in a file, not in memory
 
@@ -23,7 +23,8 @@ def from_files(
     reading: Reading | None = None,
     vocabulary: Vocabulary | None = None,
     size: int | None = None,
-    min_count: int = 1,
+    min_count: int | None = None,
+    closed: bool = False,
     carve: bool = True,
     directory: Path | None = None,
 ) -> Texts:
@@ -31,7 +32,9 @@ def from_files(
 
     Args:
         train, valid, test: names of files.
-        reading, vocabulary, size, min_count: as in `jaxlm.data.encoding.build`.
+        reading, vocabulary: as in `jaxlm.data.encoding.build`.
+        size, min_count, closed: as in `jaxlm.data.vocabulary.Vocabulary.from_counts`: without them, words seen once
+            become `<unk>`, unless the training text has `<unk>` itself.
         carve: split validation text off the training text if no validation files are given.
         directory: an existing folder, for the ids of a very large training text, which are then memory-mapped.
 
@@ -44,9 +47,11 @@ def from_files(
     for file in [*valid, *test]:  # before the training text is read, which may take long
         if file != "-" and not os.path.exists(file):
             raise UserError("there is no such file", file, "check the name")
-    words, encoded = build(train, reading, size, min_count, vocabulary, directory, LARGE)
+    words, encoded = build(train, reading, size, min_count, vocabulary, directory, LARGE, closed)
     texts = {"train": encoded, "valid": encode(valid, words, reading), "test": encode(test, words, reading)}
-    notes = []
+    notes = [_describe_left_out(words, encoded)]
+    if vocabulary is not None and vocabulary.unk is None:
+        notes.append(f"the given vocabulary has no {UNK}: it is added")
     ids = {name: text.ids for name, text in texts.items()}
     unknown = {name: text.unknown for name, text in texts.items()}
     if carve and not valid:
@@ -57,13 +62,32 @@ def from_files(
             f"{len(encoded.ids):,} events) are used for validation"
         )
         # a literal <unk> of the text is counted too: the ids do not tell them apart
-        unknown["valid"] = int(np.count_nonzero(ids["valid"] == words.unk))
+        unknown["valid"] = int(np.count_nonzero(ids["valid"] == words.unk)) if encoded.unknown else 0
+    if len(ids["valid"]):
+        notes.append(coverage_note(ids["valid"], words, unknown["valid"]))
     name = "standard input" if train[0] == "-" else Path(train[0]).name
     digest = content_sha256(ids["train"], ids["valid"], words)
     corpus = Corpus(
         name, **ids, vocabulary=words, sha256=digest, note=", ".join(map(str, train)), reading=reading
     )  # fmt: skip
     return Texts(corpus, unknown, notes)
+
+
+def _describe_left_out(vocabulary: Vocabulary, text: Encoded) -> str:
+    """Say which words of the training text have become `<unk>`."""
+    left_out, counts = vocabulary.left_out, vocabulary.counts
+    assert left_out is not None
+    assert counts is not None
+    if vocabulary.unk is None:
+        return f"closed vocabulary: without {UNK}, only texts of these {len(vocabulary):,} words can be evaluated"
+    if left_out.words == 0 and counts[vocabulary.unk]:
+        return f"the training text has its own {UNK}: all its other words are kept"
+    if left_out.words == 0:
+        return f"all words of the training text are kept; {UNK} stands for those that other texts add"
+    share = 100 * left_out.occurrences / (len(text.ids) - counts[vocabulary.eos])
+    advice = " - --min-count 1 keeps them" if left_out.rule == "seen once" else ""
+    what = f"{left_out.words:,} words {left_out.rule} become {UNK}"
+    return f"{what} ({share:.1f} % of the words of the training text){advice}"
 
 
 def split_validation(ids: np.ndarray, eos: int, part: int = 20) -> tuple[np.ndarray, np.ndarray]:

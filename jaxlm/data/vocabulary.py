@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,17 +11,28 @@ from jaxfit.errors import UserError
 from jaxlm.data.files import EOS, Reading, chunks
 
 UNK = "<unk>"
+CLOSED_ADVICE = f"the vocabulary has no {UNK}: use its words only, or train without --closed-vocabulary"
+
+
+class LeftOut(NamedTuple):
+    """The words of a training text that its vocabulary leaves out: they are `<unk>`."""
+
+    words: int  # different ones
+    occurrences: int
+    rule: str  # which words these are, as in "seen once"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Vocabulary:
     """The words a model knows, in the order of their ids: by decreasing training count, then by name.
 
-    `<eos>` is an entry like any other, and so is `<unk>` if the training text has words outside the vocabulary.
+    `<eos>` is an entry like any other, and so is `<unk>`, which a closed vocabulary lacks unless it is a word of the
+    training text.
     """
 
     words: tuple[str, ...]
     counts: np.ndarray | None = None  # int64 [N_w]: training counts; `<eos>` occurs once per line
+    left_out: LeftOut | None = None  # None where the training text is not known
     ids: dict[str, int] = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -45,38 +57,55 @@ class Vocabulary:
         return self.ids.get(UNK)
 
     @classmethod
-    def from_counts(cls, counts: Mapping[str, int], size: int | None = None, min_count: int = 1) -> "Vocabulary":
-        """Choose the vocabulary: the `size` most frequent words that occur at least `min_count` times.
+    def from_counts(
+        cls, counts: Mapping[str, int], size: int | None = None, min_count: int | None = None, closed: bool = False
+    ) -> "Vocabulary":
+        """Choose the vocabulary: the `size` most frequent words that occur at least `min_count` times, and `<unk>`.
 
-        `size` includes `<eos>` and `<unk>`. Words that are left out count as `<unk>`; if there are none, `<unk>` is
-        an entry only if it is a word of the text.
+        Args:
+            counts: of the words of the training text and of `<eos>`. All words that are left out count as `<unk>`.
+            size: with `<eos>` and `<unk>`.
+            min_count: of all words but `<eos>` and `<unk>`. None: 2, but 1 for a text that has `<unk>` itself, with
+                `size`, and where all words occur once.
+            closed: take all words of the text and add no `<unk>`.
 
         Raises:
-            UserError: the text has fewer than two different words, or the vocabulary would have no word besides
-                `<eos>` and `<unk>`.
+            UserError: the text has fewer than two different words; the vocabulary would have no word besides `<eos>`
+                and `<unk>`; a closed vocabulary is to leave out words.
         """
         if len(counts) - (EOS in counts) < 2:
             raise UserError("the text has fewer than two different words", do="train on a larger text")
         if size is not None and size < 3:
             do = f"give at least 3: {EOS} and {UNK} are included"
             raise UserError(f"a vocabulary of size {size} is too small", do=do)
-        order = sorted((w for w in counts if w != EOS), key=lambda w: (-counts[w], w))
-        chosen = [w for w in order if counts[w] >= min_count or w == UNK]
-        if size is not None and len(chosen) + (UNK not in chosen and len(chosen) < len(order)) + 1 > size:
-            chosen = [w for w in chosen if w != UNK][: size - 2]
-        if not chosen or chosen == [UNK]:
+        if closed and (size, min_count) != (None, None):
+            raise UserError("a closed vocabulary has all words of the text", do="give it no size and no minimum count")
+        order = sorted((w for w in counts if w not in (EOS, UNK)), key=lambda w: (-counts[w], w))
+        if min_count is None:
+            keeps_all = closed or UNK in counts or size is not None or counts[order[0]] == 1
+            min_count = 1 if keeps_all else 2
+        chosen = [w for w in order if counts[w] >= min_count]
+        rule = "seen once" if min_count == 2 else f"seen less than {min_count} times"
+        if size is not None:
+            rule = f"besides the {size - 2:,} most frequent" if len(chosen) > size - 2 else rule
+            chosen = chosen[: size - 2]
+        if not chosen:
             raise UserError("no word is left in the vocabulary", f"minimum count {min_count}", "lower it")
-        return cls.from_words(chosen, counts)
+        return cls.from_words(chosen if closed and UNK not in counts else [*chosen, UNK], counts, rule)
 
     @classmethod
-    def from_words(cls, chosen: Iterable[str], counts: Mapping[str, int]) -> "Vocabulary":
-        """Order the chosen words and `<eos>` by their counts; all other words of `counts` count as `<unk>`."""
+    def from_words(cls, chosen: Iterable[str], counts: Mapping[str, int], rule: str = "") -> "Vocabulary":
+        """Order the chosen words and `<eos>` by their counts; all other words of `counts` count as `<unk>`.
+
+        rule: which words these others are.
+        """
         entries = {w: int(counts.get(w, 0)) for w in (*chosen, EOS)}
         outside = [n for w, n in counts.items() if w not in entries]
         if outside:
             entries[UNK] = entries.get(UNK, 0) + int(sum(outside))
         words = tuple(sorted(entries, key=lambda w: (-entries[w], w)))
-        return cls(words, np.array([entries[w] for w in words], np.int64))
+        left_out = LeftOut(len(outside), int(sum(outside)), rule)
+        return cls(words, np.array([entries[w] for w in words], np.int64), left_out)
 
     def save(self, path: Source) -> None:
         """Write one line per entry, in the order of ids: the word and, after a tab, its count if known."""
@@ -89,12 +118,13 @@ class Vocabulary:
         """Read a file written by `save`, or a user's list of words, one per line, with or without counts.
 
         Raises:
-            UserError: the file is empty or lacks `<eos>`, a word is a duplicate or contains white space, or a count
-                is not a whole number or missing while other words have one.
+            UserError: the file is empty, is not UTF-8 or lacks `<eos>`, a word is a duplicate or contains white space,
+                or a count is not a whole number or missing while other words have one.
         """
         words: dict[str, int] = {}
         counts: list[int] = []
-        lines = "".join(chunks(path, Reading())).split("\n")[:-1]
+        advice = "write the vocabulary in utf-8"
+        lines = "".join(chunks(path, Reading(), advice)).split("\n")[:-1]
         for number, line in enumerate(lines, 1):
             word, tab, count = line.rstrip("\r").partition("\t")
             where = f"{path}, line {number}"

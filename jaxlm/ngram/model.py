@@ -59,21 +59,26 @@ class NGram:
 
         ids: the words of each line, then `eos`. The history of a line's first word is `<s>`.
         """
+        return self.score_events(ids)[0]
+
+    def score_events(self, ids: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return what `event_log_probs` does, and the order of the n-gram that each is of, 1 to n, both [events]."""
         ids = np.asarray(ids)
         if len(ids) == 0:
-            return np.zeros(0)
+            return np.zeros(0), np.zeros(0, np.int64)
         counts.check_ids(ids, self.vocab_size)
         words, depth = counts.with_begin_markers(ids, self.vocab_size, self.eos)
         events = np.flatnonzero(depth > 1)
-        log_prob = self.tables[0].log_prob[words]
+        log_prob, order = self.tables[0].log_prob[words], np.ones(len(words), np.int64)
         histories: NDArray[np.integer] = words
-        for table, longer, ends in zip(self.tables, self.tables[1:], self._ends(words, depth), strict=False):
+        levels = zip(self.tables, self.tables[1:], self._ends(words, depth), strict=False)
+        for k, (table, longer, ends) in enumerate(levels, start=2):
             known = events[histories[events - 1] >= 0]
             log_prob[known] += table.log_backoff[histories[known - 1]]
             found = np.flatnonzero(ends >= 0)
-            log_prob[found] = longer.log_prob[ends[found]]
+            log_prob[found], order[found] = longer.log_prob[ends[found]], k
             histories = ends
-        return log_prob[events]
+        return log_prob[events], order[events]
 
     def log_prob(self, context: ArrayLike) -> NDArray[np.float64]:
         """Return the distribution log P(w | context) over all words, [N_w], in nats.

@@ -15,11 +15,15 @@ class Evaluation:
 
     An event is a word or a line end. Unknown words are those outside the vocabulary; they are events too,
     predicted as `<unk>`.
+
+    known: the same without the events that are `<unk>`, unknown words or a literal `<unk>` of the text; None where
+        these are not told apart.
     """
 
     log_prob: float
     events: int
     unknown: int = 0
+    known: "Evaluation | None" = None
 
     @property
     def perplexity(self) -> float:
@@ -31,15 +35,22 @@ class Evaluation:
 
     def record(self) -> dict[str, float]:
         """Return what records and JSON hold of it."""
-        return {
+        record: dict[str, float] = {
             "perplexity": self.perplexity, "events": self.events, "unknown": self.unknown, "log_prob": self.log_prob
         }  # fmt: skip
+        if self.known is not None:
+            record |= {"perplexity_without_unk": self.known.perplexity, "events_without_unk": self.known.events}
+        return record
 
 
-def evaluate(log_probs: ArrayLike, unknown: int = 0) -> Evaluation:
-    """Sum up a text's event log-probabilities [events], in nats, of which `unknown` are unknown words."""
+def evaluate(log_probs: ArrayLike, unknown: int = 0, known: NDArray[np.bool_] | None = None) -> Evaluation:
+    """Sum up a text's event log-probabilities [events], in nats, of which `unknown` are unknown words.
+
+    known: [events], false for those that are `<unk>`.
+    """
     values = np.asarray(log_probs, np.float64)
-    return Evaluation(float(values.sum()), len(values), unknown)
+    without = None if known is None else evaluate(values[known])
+    return Evaluation(float(values.sum()), len(values), unknown, without)
 
 
 def line_log_probs(log_probs: NDArray[np.float64], ids: NDArray[np.int32], eos: int) -> NDArray[np.float64]:

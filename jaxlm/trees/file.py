@@ -1,5 +1,6 @@
 """Tree files: .npz files of plain arrays with a format version, validated when read."""
 
+import re
 import zipfile
 from operator import index
 from pathlib import Path
@@ -41,7 +42,10 @@ def load(path: str | Path, num_words: int | None = None) -> Tree:
     except FileNotFoundError as error:
         raise UserError("no such file", path) from error
     except (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        raise UserError("not a tree file, or a damaged one", path, "create it again") from error
+        do = "create one: jaxlm tree DIR --out tree.npz"
+        if _is_text(path):
+            raise UserError("a tree as text, which is for reading and not for training", path, do) from error
+        raise UserError("not a tree file, or a damaged one", path, do) from error
     if version != VERSION:
         raise UserError(f"tree file of version {version}, not {VERSION}", path, "create it again")
     check(tree, path)
@@ -49,6 +53,15 @@ def load(path: str | Path, num_words: int | None = None) -> Tree:
         what = f"tree over {tree.num_words} words for a vocabulary of {num_words}"
         raise UserError(what, path, "use the vocabulary the tree was built for")
     return tree
+
+
+def _is_text(path: str | Path) -> bool:
+    """Whether a file begins as `jaxlm tree` writes a tree as text: a word, a tab and its code."""
+    try:
+        with Path(path).open("rb") as file:
+            return re.match(rb"\S+\t[01]+\r?\n", file.readline(1 << 16)) is not None
+    except OSError:
+        return False
 
 
 def check(tree: Tree, where: object | None = None) -> None:

@@ -154,7 +154,7 @@ def layout_of(path: Source, reading: Reading, pairs: bool = False) -> Layout:
     Raises:
         UserError: as `lines`; if columns or the delimiter are missing or cannot be detected.
     """
-    start = list(itertools.islice(lines(path, reading.encoding), 2))
+    start = list(itertools.islice(lines(path, reading.encoding, strict=not reading.skip_bad), 2))
     if not start:
         raise UserError("the file holds blank lines only", path, "check the name")
     skip, line = start[0]

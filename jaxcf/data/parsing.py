@@ -126,7 +126,7 @@ def with_seconds(table: pa.Table, locate: Callable[[int], str]) -> Columns:
     """
     if "time" not in table.column_names:
         return Columns(table, locate)
-    column = table["time"]
+    column = table["time"] if table.num_rows else pa.chunked_array([], pa.int64())
     kind = column.type
     if column.null_count:
         row = pc.index(pc.is_null(column), True).as_py()

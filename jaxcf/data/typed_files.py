@@ -31,7 +31,7 @@ def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
             fields = file.schema_arrow.names
             columns, taken = columns_by_name(fields, reading, str(path), pairs)
             table = file.read(columns=[fields[column] for column in columns.values()])
-        except pa.ArrowException as error:
+        except (pa.ArrowException, OSError) as error:
             what = f"the Parquet file cannot be read: {str(error).splitlines()[0]}"
             raise UserError(what, path, "fetch or write it again") from None
 

@@ -88,10 +88,10 @@ class Parser(argparse.ArgumentParser):
             name = self._subparsers._group_actions[0].metavar
             raise UserError(f"{argv[0]} is before {name}", self.prog, f"write {name} first") from None
         lists = {name for action in self._actions if action.nargs == "+" for name in action.option_strings}
-        starts = [i for i, word in enumerate(argv) if word.startswith("--")]
         if not error.what.endswith(" is missing"):
             return None
-        for start, end in zip(starts, [*starts[1:], len(argv)], strict=True):
+        starts = [i for i, word in enumerate(argv) if word.startswith("--")]
+        for start, end in zip(starts, [*starts[1:], len(argv)], strict=False):
             if argv[start] in lists and end - start > 2:
                 if os.path.isdir(argv[end - 1]):
                     return [argv[end - 1], *argv[: end - 1], *argv[end:]]

@@ -89,11 +89,11 @@ def build(
     for i in range(0, len(ids), CHUNK):
         seen += np.bincount(ids[i : i + CHUNK], minlength=len(table))
     counts = dict(zip((w.decode() for w in table), seen.tolist(), strict=True))
-    _warn_unsegmented(counts)
     if vocabulary is None:
         vocabulary = Vocabulary.from_counts(counts, size, min_count, closed)
     else:
         vocabulary = Vocabulary.from_words([*vocabulary.words, UNK], counts, "besides the given ones")
+    _warn_unsegmented(counts)
     unk = -1 if vocabulary.unk is None else vocabulary.unk
     final_id = np.array([vocabulary.ids.get(w, unk) for w in counts], np.int32)
     for i in range(0, len(ids), CHUNK):
@@ -106,7 +106,7 @@ def _warn_unsegmented(counts: Mapping[str, int]) -> None:
     """Warn of a text whose lines are a long word each, such as Chinese without blanks between words."""
     words = sum(counts.values()) - counts[EOS]
     letters = sum(n * len(w) for w, n in counts.items() if w != EOS)
-    if words <= 1.5 * counts[EOS] and letters >= 4 * words:
+    if 0 < words < 1.5 * counts[EOS] and letters >= 4 * words:
         longest = max((w for w in counts if w != EOS), key=len)
         shown = longest if len(longest) <= 20 else f"{longest[:20]}…"
         warnings.warn(

@@ -121,3 +121,15 @@ def test_bad_options_of_the_model_are_one_line(case, place, tmp_path):
             assert option in is_refused(jaxlm, *argv, option, "many")
             assert option in is_refused(jaxlm, *argv, option, "-1")
     assert not (tmp_path / "out").exists()
+
+
+@of(PREDICTING)
+def test_a_word_that_training_lacks_has_a_probability(case, place, trained, tmp_path):
+    """No word of the training text is rare: `<unk>` never occurred."""
+    vocabulary = place.corpus.vocabulary
+    assert vocabulary.counts[vocabulary.unk] == 0
+    (tmp_path / "t.txt").write_text("he zebra tea\n")
+    model = case.load(trained(case))
+    log_p = model.event_log_probs(model.encode(["he", "zebra", "tea"], end=True), fresh_lines=True)
+    assert np.all(log_p > np.log(1e-7))
+    assert "unknown words    1 (25.0 %)" in succeeds(jaxlm, "eval", trained(case), "--text", tmp_path / "t.txt")

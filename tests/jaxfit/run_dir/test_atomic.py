@@ -198,3 +198,20 @@ def test_a_file_does_not_take_a_folders_place(tmp_path):
     ):
         new.write_text("a file")
     assert content(tmp_path / "model") == ["old", "old"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_files_get_the_permissions_of_the_umask(tmp_path, mask):
+    """Also those that a library makes for their owner only, as safetensors does."""
+    before = os.umask(mask)
+    try:
+        with atomic.replacing(tmp_path / "f") as aside:
+            os.close(os.open(aside, os.O_CREAT | os.O_WRONLY, 0o600))
+        with atomic.replacing(tmp_path / "d") as aside:
+            aside.mkdir()
+            os.close(os.open(aside / "f", os.O_CREAT | os.O_WRONLY, 0o600))
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "f", tmp_path / "d" / "f"):
+        assert path.stat().st_mode & 0o777 == 0o666 & ~mask

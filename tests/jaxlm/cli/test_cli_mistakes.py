@@ -20,7 +20,7 @@ from small_models import SMALL
 
 @pytest.fixture
 def complaint(capsys):
-    """Run a command line that must fail as a user's mistake; its one line."""
+    """Run a command line that must fail as a user's mistake; its one line, the last, after notes on the text."""
 
     def run(*argv):
         capsys.readouterr()
@@ -28,9 +28,10 @@ def complaint(capsys):
         out, err = capsys.readouterr()
         assert status == 2, err
         assert out == ""
-        assert err.startswith("jaxlm: ")
-        assert err.count("\n") == 1
-        return err.rstrip("\n")
+        *notes, line = err.splitlines()
+        assert all("<unk>" in note or "validation text: " in note for note in notes), err
+        assert line.startswith("jaxlm: ")
+        return line
 
     return run
 
@@ -40,6 +41,7 @@ def bad_files(folder):
     (folder / "empty.txt").write_text("")
     (folder / "latin.txt").write_bytes("The he saw it\ncaf\xe9\n".encode("latin-1"))
     (folder / "one.txt").write_text("word word\nword\n")
+    (folder / "codes.txt").write_text("The\t01\nhe\t00\nsaw\t1\n")
     (folder / "twice.txt").write_text("The\n<eos>\nThe\n")
     (folder / "damaged.gz").write_bytes(gzip.compress(b"The he saw it\n" * 100)[:-20])
     return folder
@@ -65,6 +67,9 @@ TRAIN_MISTAKES = {
     "unknown model": ("knn --train {ok}", "there is no model 'knn' (jaxlm train) - did you mean kn?"),
     "unknown encoding": ("kn --train {ok} --encoding klingon", "unknown encoding 'klingon'"),
     "unknown tree": ("hlbl --train {ok} --tree balancd", "did you mean balanced?"),
+    "a tree as text": ("hlbl --train {ok} --valid {ok} --tree {bad}/codes.txt", "a tree as text, which is for reading"),
+    "closed vocabulary": ("kn --train {ok} --valid {bad}/one.txt --closed-vocabulary", "unknown word 'word'"),
+    "closed vocabulary of a size": ("kn --train {ok} --closed-vocabulary --vocab-size 9", "not allowed with"),
     "no tree in the file": ("hlbl --train {ok} --valid {ok} --tree {ok}", "not a tree file"),
     "tree options for a tree file": ("hlbl --train {ok} --tree {ok} --copies 2", "--copies"),
     "bootstrap of another model": ("hlbl --train {ok} --valid {ok} --bootstrap {place}/kn", "not an hlbl"),
@@ -96,7 +101,9 @@ MISTAKES = {
     "train kn --train {place}/train.txt --out {place}/kn": "a model is there already: kn",
     "train kn --train {place}/train.txt --out {place}/lbl": "a model is there already: lbl",
     "train lbl --train {place}/train.txt --out {place}/lbl": "add --resume to go on",
+    "train --train {place}/train.txt kn": "--train is before MODEL (jaxlm train) - write MODEL first",
     "eval {place}/kn": "--text is missing",
+    "eval --text {place}/test.txt {place}/kn.arpa": "DIR is missing (jaxlm eval) - --text takes all names after it",
     "eval {place}/nothing --text {place}/test.txt": "no model here",
     "eval {place} --text {place}/test.txt": "no model here",
     "eval {place}/kn --text {place}/nothing.txt": "there is no such file",
@@ -191,7 +198,8 @@ def test_warnings_are_one_line(tmp_path, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert main(["train", "kn", "--train", str(tmp_path / "tiny.txt"), "--out", str(tmp_path / "kn")]) == 0
-    lines = capsys.readouterr().err.splitlines()
+    note, *lines = capsys.readouterr().err.splitlines()
+    assert note.startswith("kn: all words of the training text are kept")
     assert lines
     assert all(line.startswith("jaxlm: warning: ") for line in lines)
 

@@ -32,7 +32,7 @@ def small_pieces(monkeypatch):
 
 
 def test_words_are_ordered_by_count_then_name(tmp_path):
-    vocabulary, (ids, unknown) = build([write(tmp_path / "t", "b a b\n\n a c a b \n")])
+    vocabulary, (ids, unknown) = build([write(tmp_path / "t", "b a b\n\n a c a b \n")], closed=True)
     assert vocabulary.words == ("<eos>", "a", "b", "c")  # three of each of the first three
     assert vocabulary.counts.tolist() == [3, 3, 3, 1]
     assert (vocabulary.eos, vocabulary.unk, len(vocabulary), unknown) == (0, None, 4, 0)
@@ -53,15 +53,15 @@ def test_events_do_not_depend_on_pieces_gzip_or_destination(tmp_path, out, gzipp
         write(tmp_path / "2", compress(second.encode())),
     ]
     expected = []
-    for content in (first + "\n", second.removeprefix("\ufeff").replace("of\u00a0times", "of_times")):
+    for content in (first + "\n", second.removeprefix("\ufeff")):
         expected += split_by_hand(content)
     vocabulary, (ids, _) = build(paths, directory=tmp_path if out else None)
-    words = [vocabulary.words[i].replace("\u00a0", "_") for i in ids]
+    words = [vocabulary.words[i] for i in ids]
     assert words == expected
     assert (encode(paths, vocabulary).ids == ids).all()
     assert isinstance(ids, np.memmap) == out
     counts = collections.Counter(expected)
-    assert [counts[w.replace("\u00a0", "_")] for w in vocabulary.words] == vocabulary.counts.tolist()
+    assert [counts[w] for w in vocabulary.words] == vocabulary.counts.tolist()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["1", "2"]
 
 
@@ -90,7 +90,7 @@ def test_standard_input_is_read_once_for_vocabulary_and_ids(monkeypatch):
     for content in (b"a b\nb\n", gzip.compress(b"a b\nb\n")):
         stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(content)))
         monkeypatch.setattr(sys, "stdin", stdin)
-        vocabulary, (ids, _) = build(["-"])
+        vocabulary, (ids, _) = build(["-"], min_count=1)
         assert [vocabulary.words[i] for i in ids] == ["a", "b", "<eos>", "b", "<eos>"]
         assert not stdin.closed
 
@@ -102,7 +102,8 @@ def test_size_includes_eos_and_unk(tmp_path):
     assert vocabulary.counts.tolist() == [4, 3, 3, 1]
     assert encoded.unknown == 3
     assert [vocabulary.words[i] for i in encoded.ids[7:]] == ["<unk>", "<unk>", "<unk>", "<eos>"]
-    assert build([path], size=5)[0].words == ("a", "b", "c", "<eos>", "d")  # all fit: no <unk>
+    assert build([path], size=5)[0].words == ("a", "b", "c", "<eos>", "<unk>")
+    assert build([path], size=6)[0].words == ("a", "b", "c", "<eos>", "d", "<unk>")  # all fit
     assert build([path], min_count=2)[0].words == ("a", "b", "c", "<eos>", "<unk>")
     assert build([path], size=4, min_count=2)[0].words == ("a", "<unk>", "b", "<eos>")
 
@@ -219,7 +220,7 @@ def test_full_disk_is_a_user_error(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("small_pieces")
 def test_unknown_word_is_refused_by_a_closed_vocabulary(tmp_path):
-    vocabulary, _ = build([write(tmp_path / "t", "a b c\n")])
+    vocabulary, _ = build([write(tmp_path / "t", "a b c\n")], closed=True)
     path = write(tmp_path / "u", "a b c a b c a b c\n\na zebra b\n")
     with pytest.raises(UserError) as error:
         encode([path], vocabulary)
@@ -237,6 +238,21 @@ def test_preprocessing_splits_punctuation_and_replaces_numbers():
     assert prepare(text).split() == expected.split()
     assert Reading(numbers=True).prepare("-3 +4.5 5, a7 8\n9") == "N N 5, a7 N\nN"
     assert Reading().prepare(text) == text
+
+
+@pytest.mark.parametrize("blank", ["\u3000", "\xa0", "\u2028", "\u2029", "\x85", "\u202f", "\t", " \r"])
+def test_unicode_white_space_separates_words_and_ends_no_line(tmp_path, blank):
+    path = write(tmp_path / "t", f"un{blank}mot 12{blank}mots\nun{blank}\r\n")
+    vocabulary, (ids, _) = build([path], Reading(numbers=True), closed=True)
+    assert [vocabulary.words[i] for i in ids] == ["un", "mot", "N", "mots", "<eos>", "un", "<eos>"]
+
+
+def test_a_text_without_blanks_between_words_is_warned_of(tmp_path):
+    lines = ["今天天气很好我们去公园", "明天下雨在家看书学习", "", "他说我们明天再去公园"]
+    with pytest.warns(UserWarning, match=r"0\.8 words on average, such as '今天天气很好我们去公园' - .* separate"):
+        build([write(tmp_path / "t", "\n".join(lines))])
+    build([write(tmp_path / "u", "\n".join(" ".join(line) for line in lines))])  # warnings are errors here
+    build([write(tmp_path / "v", "yes\nno\nwell\n")])
 
 
 def test_penn_treebank_has_its_published_sizes(data_dir):

@@ -48,7 +48,11 @@ def test_all_texts_share_the_training_vocabulary(files):
     assert words(data.vocabulary.words, data.train) == "a b c <eos> a b <eos> a <unk> <eos> b c <eos>"
     assert words(data.vocabulary.words, data.valid) == "a <unk> <eos> <unk> <eos>"
     assert texts.unknown == {"train": 1, "valid": 1, "test": 0}  # a literal <unk> is not unknown
-    assert texts.notes == []
+    assert texts.notes == [
+        "1 words seen once become <unk> (11.1 % of the words of the training text) - --min-count 1 keeps them",
+        "validation text: 66.7 % of its 3 words are in the vocabulary",
+    ]
+    assert data.describe()["left out of the vocabulary"] == {"words": 1, "occurrences": 1, "rule": "seen once"}
     assert data.name == "train.txt"
 
 
@@ -56,9 +60,11 @@ def test_validation_is_the_end_of_the_training_text_if_requested(files):
     texts = user_text.from_files([files / "train.txt"], min_count=2)
     assert words(texts.corpus.vocabulary.words, texts.corpus.valid) == "b c <eos>"
     assert len(texts.corpus.train) == 10
-    assert "the last 1 lines" in texts.notes[0]
+    assert "the last 1 lines" in texts.notes[1]
+    assert texts.notes[2] == "validation text: 100.0 % of its 2 words are in the vocabulary"
     whole = user_text.from_files([files / "train.txt"], min_count=2, carve=False)
-    assert (len(whole.corpus.train), len(whole.corpus.valid), whole.notes) == (13, 0, [])
+    assert (len(whole.corpus.train), len(whole.corpus.valid), len(whole.notes)) == (13, 0, 1)
+    assert whole.corpus.vocabulary.words == texts.corpus.vocabulary.words
 
 
 @pytest.mark.parametrize("name", ["train.txt", "train.txt.gz", "-"])
@@ -97,9 +103,42 @@ def test_sha256_does_not_depend_on_the_test_text(files):
 
 def test_given_vocabulary_replaces_the_training_texts_own(files):
     vocabulary = Vocabulary(("<eos>", "b", "q"))
-    data = user_text.from_files([files / "train.txt"], vocabulary=vocabulary, carve=False).corpus
+    data, _, notes = user_text.from_files([files / "train.txt"], vocabulary=vocabulary, carve=False)
+    assert notes == [
+        "3 words besides the given ones become <unk> (66.7 % of the words of the training text)",
+        "the given vocabulary has no <unk>: it is added",
+    ]
     assert set(data.vocabulary.words) == {"<eos>", "b", "q", "<unk>"}
     assert words(data.vocabulary.words, data.train[:4]) == "<unk> b <unk> <eos>"
+
+
+WORDS = {
+    "own": ("a <unk> b\n", {}, "the training text has its own <unk>: all its other words are kept"),
+    "seen once": ("a a b\n", {}, "1 words seen once become <unk> (33.3 % of"),
+    "seen less often": ("a a a b b\n", {"min_count": 3}, "1 words seen less than 3 times become <unk> (40.0 % of"),
+    "none seen once": ("a a b b\n", {}, "all words of the training text are kept; <unk> stands for those that other"),
+    "every word seen once": ("a b\n", {}, "all words of the training text are kept"),
+    "all kept": ("a a b\n", {"min_count": 1}, "all words of the training text are kept"),
+    "size": ("a a b b c c c\n", {"size": 4}, "1 words besides the 2 most frequent become <unk> (28.6 % of"),
+    "closed": ("a a b\n", {"closed": True}, "closed vocabulary: without <unk>, only texts of these 3 words can"),
+}
+
+
+@pytest.mark.parametrize("case", WORDS)
+def test_which_words_become_unk_is_said(tmp_path, case):
+    text, options, note = WORDS[case]
+    (tmp_path / "t").write_text(text)
+    corpus, unknown, notes = user_text.from_files([tmp_path / "t"], carve=False, **options)
+    assert notes[0].startswith(note)
+    assert (corpus.vocabulary.unk is None) == (case == "closed")
+    assert corpus.vocabulary.left_out.occurrences == unknown["train"]
+
+
+def test_a_closed_vocabulary_leaves_out_no_word(files):
+    with pytest.raises(UserError, match="a closed vocabulary has all words of the text - give it no size"):
+        user_text.from_files([files / "train.txt"], min_count=2, closed=True)
+    with pytest.raises(UserError, match=r"unknown word 'z' .* or train without --closed-vocabulary"):
+        user_text.from_files([files / "train.txt"], [files / "valid.txt"], closed=True)
 
 
 def test_standard_input_cannot_be_named_twice(files):

@@ -36,3 +36,10 @@ def test_lines_are_summed_with_their_ends():
     np.testing.assert_array_equal(line_log_probs(log_probs, ids, eos=0), [-7, -8, -48])
     with pytest.raises(ValueError, match="line end"):
         line_log_probs(log_probs[:2], ids[:2], eos=0)
+
+
+def test_events_that_are_unk_can_be_left_out():
+    result = evaluate(np.log([0.5, 0.1, 0.25]), 1, np.array([True, False, True]))
+    assert result.record()["perplexity_without_unk"] == pytest.approx(8**0.5)
+    assert result.record()["events_without_unk"] == 2
+    assert "perplexity_without_unk" not in evaluate([-1.0]).record()

@@ -48,3 +48,20 @@ def test_a_line_depends_on_seed_and_number_alone(place, name):
     assert lines[4] == sentence(model, 5, 4)[0]
     assert len({" ".join(line) for line in lines}) > 1
     assert lines != [sentence(model, 6, k)[0] for k in range(6)]
+
+
+def test_a_prefix_begins_each_line_and_counts_to_its_length():
+    words, ended = sentence(unigram(np.array([0.5, 0.0, 0.5, 0.0])), 0, 0, longest=5, prefix=["b", "never"])
+    assert (words[:2], len(words), ended) == (["b", "never"], 5, False)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_temperature_raises_probabilities_to_its_inverse(temperature):
+    """Chi-squared test at p = 0.001."""
+    counts = dict.fromkeys(WORDS, 0)
+    for line in range(2000):
+        for word in [*sentence(unigram(), 0, line, temperature=temperature)[0], "<eos>"]:
+            counts[word] += 1
+    expected = P[:3] ** (1 / temperature)
+    observed = [counts[word] for word in WORDS[:3]]
+    assert chisquare(observed, sum(observed) * expected / expected.sum()).pvalue > 0.001

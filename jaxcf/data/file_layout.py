@@ -1,5 +1,6 @@
 """The layout of a file of ratings: how it is opened, its format, delimiter, columns, whether it has a header."""
 
+import codecs
 import contextlib
 import csv
 import datetime
@@ -121,6 +122,8 @@ def lines(path: Source, encoding: str, strict: bool = True) -> Iterator[tuple[in
                 text = line.decode(codec, "strict" if strict else "surrogateescape")
             except UnicodeError:
                 do = "name the file's encoding, for example --encoding latin-1"
+                if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                    do = "it is in UTF-16: convert it, iconv -f utf-16 -t utf-8"
                 raise UserError(f"the line is not valid {encoding}", f"{path}, line {number}", do) from None
             text = text.rstrip("\r\n")
             if text:

@@ -25,6 +25,7 @@ COMPRESSED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
 }
 KINDS = {
     b"PAR1": "a parquet file",
+    b"ARROW1": "an Arrow (Feather) file",
     b"%PDF-": "a PDF file",
     b"\xd0\xcf\x11\xe0": "an old Office file (doc, xls)",
     b"\x28\xb5\x2f\xfd": "a zstd file",

@@ -90,7 +90,16 @@ class Model:
 
         Returns:
             stars, float32 [n].
+
+        Raises:
+            UserError: users and items are not two lists of ids of the same length.
         """
+        shapes = [np.shape(ids) for ids in (users, items)]
+        if any(len(shape) != 1 for shape in shapes):
+            raise UserError("users and items are not lists", do='give lists of ids: predict(["196"], ["242"])')
+        if shapes[0] != shapes[1]:
+            what = f"there are {shapes[0][0]} users and {shapes[1][0]} items"
+            raise UserError(what, do="give one item for each user")
         user, item = self.catalogue.user_index(users), self.catalogue.item_index(items)
         return self.stars(self.predictor, user, item, clip)
 

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from jaxcf import metrics, ranking
-from jaxcf.cli.queries import Queried, add_files, opened, queried, reading_of, say_number, say_unknown
+from jaxcf.cli.queries import (
+    Queried,
+    add_files,
+    opened,
+    queried,
+    reading_of,
+    say,
+    say_number,
+    say_unknown,
+    warn_unknown,
+)
 from jaxcf.contract import Predictor
 from jaxcf.data import reading
 from jaxcf.data.ratings import Pairs, Ratings, pair_keys, relabel, take
@@ -46,6 +56,8 @@ def run_eval(args: argparse.Namespace) -> None:
         raise UserError("--relevant needs --top", args.parser.prog, "give --top K")
     model, files = opened(args), required(args, "ratings", "name the ratings to predict: --ratings FILE")
     table = reading.read(files, reading_of(args), model.catalogue.scale)
+    say(table.notes)
+    warn_unknown(model, files, table, users=not args.known)
     asked = queried(model, args)
     ratings = _of_asked(model, args, relabel(table.ratings, table.catalogue, asked.ids), asked)
     began = time.perf_counter()

@@ -3,15 +3,15 @@
 import argparse
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxcf.contract import KnownUsers, Predictor, UsesRatedItems
-from jaxcf.data import reading
+from jaxcf.data import checks, reading
 from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, relabel, take, union
-from jaxcf.data.reading import PairTable, Reading
+from jaxcf.data.reading import PairTable, Reading, Table
 from jaxcf.models import require
 from jaxcf.recommender import Model, load
 from jaxfit.cli import options
@@ -63,6 +63,7 @@ def opened(args: argparse.Namespace) -> Model:
     if not getattr(args, "new_items", None):
         return model
     table = reading.read(args.new_items, reading_of(args), model.catalogue.scale)
+    say(table.notes)
     extended = model.with_new_items(table.ratings, table.catalogue)
     unused = len(table.ratings.user) - (len(extended.known.ratings.user) - len(model.known.ratings.user))
     say_number(unused, "ratings of --new-items are by users or of items that cannot use them: left out")
@@ -77,7 +78,7 @@ def queried(model: Model, args: argparse.Namespace) -> Queried:
         return Queried(ids, users, functools.partial(model.fold_in, users))
     users = model.known
     if files:
-        users = users.with_rated(_of_known(_pairs(model, files, how), model.catalogue), only)
+        users = users.with_rated(_of_known(_pairs(model, files, how, new=False), model.catalogue), only)
     return Queried(model.catalogue, users, functools.partial(model.predictor_given, users))
 
 
@@ -89,7 +90,8 @@ def new_users(
     rated: files of further pairs of theirs, and of other users, who are among them unless they were in training.
     """
     found = reading.read_either(files, how, model.catalogue.scale)
-    tables = [_pairs(model, rated, how)] if rated else []
+    say(found.notes)
+    tables = [_pairs(model, rated, how, new=True)] if rated else []
     ids = [table.users[model.catalogue.user_index(table.users) < 0] for table in tables]
     if isinstance(found, PairTable):
         require(model.record, UsesRatedItems, "a file of pairs without ratings", files[0])
@@ -97,6 +99,7 @@ def new_users(
     ids.append(found.users if isinstance(found, PairTable) else found.catalogue.users)
     catalogue = Catalogue(union(*ids), model.catalogue.items, model.catalogue.scale)
     ratings = EMPTY
+    warn_unknown(model, files, found, users=False)
     if not isinstance(found, PairTable):
         ratings = relabel(found.ratings, found.catalogue, catalogue)
         say_number(ratings.item < 0, "ratings of items that were not in training are left out")
@@ -107,9 +110,13 @@ def new_users(
     return catalogue, users
 
 
-def _pairs(model: Model, files: list[str], how: Reading) -> PairTable:
+def _pairs(model: Model, files: list[str], how: Reading, new: bool) -> PairTable:
+    """Read pairs of users of training, or of new ones."""
     require(model.record, UsesRatedItems, "--rated")
-    return reading.read_pairs(files, how)
+    table = reading.read_pairs(files, how)
+    say(table.notes)
+    warn_unknown(model, files, table, users=not new)
+    return table
 
 
 def _of_known(table: PairTable, catalogue: Catalogue) -> Pairs:
@@ -118,6 +125,21 @@ def _of_known(table: PairTable, catalogue: Catalogue) -> Pairs:
     known = (pairs.user >= 0) & (pairs.item >= 0)
     say_number(~known, "pairs are of users or items that the model does not know: left out")
     return Pairs(pairs.user[known], pairs.item[known])
+
+
+def warn_unknown(model: Model, files: list[str], table: Table | PairTable, users: bool) -> None:
+    """Warn if none of the items (or users) of some files is one of the model's."""
+    read, catalogue = table if isinstance(table, PairTable) else table.catalogue, model.catalogue
+    ids, known = {"item": read.items}, {"item": catalogue.items}
+    if users:
+        ids, known = {"user": read.users, **ids}, {"user": catalogue.users, **known}
+    checks.warn_apart(", ".join(files), ids, known, "training")
+
+
+def say(notes: Iterable[str]) -> None:
+    """Print messages on standard error."""
+    for note in notes:
+        print(note, file=sys.stderr)
 
 
 def say_unknown(model: Model, item: np.ndarray, user: np.ndarray | None) -> None:

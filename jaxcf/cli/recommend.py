@@ -3,7 +3,7 @@
 import argparse
 import csv
 import io
-import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -124,7 +124,7 @@ def _print(found: list[Answer], titles: dict[str, str] | None, before: str = "")
 
 
 def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
-    """Read titles of items by their ids; None without a file; report it if none is of an item of the model.
+    """Read titles of items by their ids; None without a file; warn if none is of an item of the model.
 
     A line has an id, a title and possibly more, separated by what ends the first line's id: ::, tab, comma, ; or |.
     The file is in UTF-8 or Latin-1, gzipped or not.
@@ -136,6 +136,8 @@ def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
         return None
     with layout.opened(path) as f:
         raw = f.read()
+    if raw.startswith(layout.PARQUET):
+        raise UserError("the file is a parquet file", path, "write the ids and titles as CSV")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -150,5 +152,6 @@ def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
     rows = (next(csv.reader([line], delimiter=sign)) if quoted else line.split(sign) for line in lines)
     titles = {row[0].strip(): row[1].strip() for row in rows if len(row) > 1}
     if titles.keys().isdisjoint(map(str, items.tolist())):
-        print(f"no id of {path} is of an item of the model: no titles", file=sys.stderr)
+        example = f"{next(reversed(titles), '')} there, {items[0]} in the model"
+        warnings.warn(f"no id of {path} is of an item of the model ({example}): no titles", stacklevel=2)
     return titles

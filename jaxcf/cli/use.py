@@ -7,16 +7,19 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from jaxcf.cli.queries import add_files, opened, queried, reading_of, say_number, say_unknown
+from jaxcf.cli.queries import add_files, opened, queried, reading_of, say, say_number, say_unknown, warn_unknown
 from jaxcf.data import reading
 from jaxcf.data.ratings import RatingScale
 from jaxcf.models import get
 from jaxfit.cli import learning_curve
 from jaxfit.cli.command import Parser, add_model, output, print_json, required
+from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import read_info
+
+SUFFIX = ".safetensors"
 
 
 def add_predict(parser: Parser) -> None:
@@ -44,16 +47,21 @@ def run_predict(args: argparse.Namespace) -> None:
     """Print a line of user, item and stars for each pair, in their order."""
     model, files = opened(args), required(args, "pairs", "name the pairs to predict: --pairs FILE")
     table = reading.read_pairs(files, reading_of(args))
+    say(table.notes)
+    warn_unknown(model, files, table, users=not args.known)
     asked = queried(model, args)
     user, item = table.relabelled(asked.ids)
     say_unknown(model, item, None if args.known else user)
     if args.known:
         say_number(user < 0, "pairs are of users without known ratings: predicted without them")
     stars = model.stars(asked.predictor(False), user, item)
-    ids = zip(table.users[table.pairs.user].tolist(), table.items[table.pairs.item].tolist(), stars, strict=True)
-    sys.stdout.writelines(f"{u}\t{i}\t{s:.4f}\n" for u, i, s in ids)
+    users, items = table.users[table.pairs.user].tolist(), table.items[table.pairs.item].tolist()
+    predicted = zip(users, items, stars.tolist(), strict=True)
     if args.json:
-        print_json({"command": "predict", "model": model.name, "pairs": len(stars)})
+        listed = [{"user": u, "item": i, "stars": s} for u, i, s in predicted]
+        print_json({"command": "predict", "model": model.name, "pairs": len(stars), "predicted": listed})
+    else:
+        sys.stdout.writelines(f"{u}\t{i}\t{s:.4f}\n" for u, i, s in predicted)
 
 
 def run_info(args: argparse.Namespace) -> None:
@@ -81,7 +89,11 @@ def run_info(args: argparse.Namespace) -> None:
 
 def run_export(args: argparse.Namespace) -> None:
     """Write the parameters as safetensors, and the ids of their rows as text files beside them."""
-    model, out = opened(args), output(args)
+    out = output(args)
+    if out.suffix not in ("", SUFFIX):
+        do = f"name a {SUFFIX} file: --out {out.with_suffix(SUFFIX)}"
+        raise UserError(f"the factors are written as safetensors, not as {out.suffix}", out, do)
+    model = opened(args)
     arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
     with replacing(out) as aside:
         save_file(arrays, aside, metadata={"model": model.name, "mean": str(model.info["config"].get("mean", ""))})

@@ -1,13 +1,16 @@
-"""The layout of a file of ratings: how it is opened, its delimiter, its columns, whether it has a header."""
+"""The layout of a file of ratings: how it is opened, its format, delimiter, columns, whether it has a header."""
 
+import codecs
 import contextlib
 import csv
+import datetime
 import functools
 import io
 import itertools
+import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
@@ -19,12 +22,14 @@ from jaxfit.recipe import option
 COLUMNS = ("user", "item", "stars", "time")
 # names that publishers and programs use for these columns, in lower case and without punctuation
 _NAMES = {
-    "user": {"user", "userid", "uid", "u", "customer", "customerid", "member", "memberid", "reviewer", "reviewerid"},
+    "user": {"user", "userid", "uid", "u", "username", "customer", "customerid", "member", "memberid", "reader",
+             "readerid", "reviewer", "reviewerid"},
     "item": {"item", "itemid", "iid", "i", "movie", "movieid", "mid", "film", "filmid", "product", "productid",
              "book", "bookid", "isbn", "asin", "song", "songid", "business", "businessid"},
-    "stars": {"stars", "star", "rating", "ratings", "score", "value", "overall", "bookrating"},
-    "time": {"time", "timestamp", "ts", "date", "datetime", "unixreviewtime"},
+    "stars": {"stars", "star", "rating", "ratings", "r", "rate", "score", "value", "overall", "bookrating"},
+    "time": {"time", "timestamp", "ts", "t", "date", "datetime", "unixreviewtime"},
 }  # fmt: skip
+PARQUET = b"PAR1"  # how such a file begins
 _DELIMITERS = ("::", "\t", ",", ";", "|", " ")
 _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "space": " ", "semicolon": ";", "pipe": "|"}
 
@@ -33,7 +38,9 @@ _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "space": " ", "semic
 class Reading:
     """How files of ratings are read; what is not given is detected from the file."""
 
-    format: Literal["auto", "delimited", "netflix", "mat"] = option("auto", "layout of the ratings files")
+    format: Literal["auto", "delimited", "json", "parquet", "netflix", "mat"] = option(
+        "auto", "layout of the ratings files; json: an object in each line"
+    )
     columns: str | None = option(
         None,
         "the columns of user, item, stars and time (the last one or two are optional), by "
@@ -50,6 +57,8 @@ class Reading:
         "error", "what to do if a user has rated an item more than once"
     )
     encoding: str = option("utf-8", "encoding of the ratings files")
+    decimal: Literal[".", ","] = option(".", "decimal sign of the ratings, as in 3.5 or 3,5")
+    skip_bad: int = option(0, "leave up to N lines of each file out that cannot be read, and say so", low=0)
 
 
 class Layout(NamedTuple):
@@ -62,6 +71,8 @@ class Layout(NamedTuple):
     quoted: bool = False  # fields may be quoted
     headings: bool = False  # lines may be a movie's number and a colon, as the Netflix Prize's are
     encoding: str = "utf-8"
+    taken: str = ""  # which columns were taken as what, and by which rule
+    guessed: bool = False  # neither a header nor `--columns` says what the columns are
 
     def split(self, line: str) -> list[str]:
         """Split a line into its fields."""
@@ -84,13 +95,15 @@ def _standard_input() -> bytes:
 
 
 def opened(path: Source) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """Open a file as `jaxfit.cli.input_files.open_bytes` does; standard input can be opened several times."""
+    """Open a file as `jaxfit.cli.input_files.open_bytes` does, also Parquet; standard input several times."""
     standard_input = io.BufferedReader(io.BytesIO(_standard_input())) if str(path) == "-" else None
-    return open_bytes(path, standard_input)
+    return open_bytes(path, standard_input, readable=[PARQUET])
 
 
-def lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:
+def lines(path: Source, encoding: str, strict: bool = True) -> Iterator[tuple[int, str]]:
     """Read the lines of a file, without line ends, numbered from 1; blank ones are skipped.
+
+    strict: whether a line that is not valid in the encoding is an error; else such bytes become U+DC80 to U+DCFF.
 
     Raises:
         UserError: as `opened`; if the encoding is unknown or its line ends are not one byte, or a line is not
@@ -106,10 +119,13 @@ def lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:
         raise UserError(what, "--encoding", "convert the file to utf-8 and leave --encoding out")
     with opened(path) as f:
         for number, line in enumerate(f, 1):
+            codec = "utf-8-sig" if number == 1 and encoding == "utf-8" else encoding
             try:
-                text = line.decode("utf-8-sig" if number == 1 and encoding == "utf-8" else encoding)
+                text = line.decode(codec, "strict" if strict else "surrogateescape")
             except UnicodeError:
                 do = "name the file's encoding, for example --encoding latin-1"
+                if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                    do = "it is in UTF-16: convert it, iconv -f utf-16 -t utf-8"
                 raise UserError(f"the line is not valid {encoding}", f"{path}, line {number}", do) from None
             text = text.rstrip("\r\n")
             if text:
@@ -117,7 +133,7 @@ def lines(path: Source, encoding: str) -> Iterator[tuple[int, str]]:
 
 
 def format_of(path: Source, reading: Reading) -> str:
-    """Return the format of a file: `netflix`, `mat` or `delimited`."""
+    """Return the format of a file: `netflix`, `mat`, `parquet`, `json` or `delimited`."""
     if reading.format != "auto":
         return reading.format
     if Path(path).is_dir() or re.fullmatch(r".*\.mat:\w+", str(path)):
@@ -126,6 +142,10 @@ def format_of(path: Source, reading: Reading) -> str:
         start = f.read(64)
     if start.startswith((b"MATLAB", b"\x89HDF")):
         return "mat"
+    if start.startswith(PARQUET):
+        return "parquet"
+    if re.match(rb"(\xef\xbb\xbf)?\s*(\[\s*)?\{", start):
+        return "json"
     return "netflix" if re.match(rb"(\xef\xbb\xbf)?\s*\d+:\r?\n", start) else "delimited"
 
 
@@ -139,16 +159,16 @@ def layout_of(path: Source, reading: Reading, pairs: bool = False) -> Layout:
     Raises:
         UserError: as `lines`; if columns or the delimiter are missing or cannot be detected.
     """
-    start = list(itertools.islice(lines(path, reading.encoding), 2))
+    start = list(itertools.islice(lines(path, reading.encoding, strict=not reading.skip_bad), 2))
     if not start:
         raise UserError("the file holds blank lines only", path, "check the name")
     skip, line = start[0]
     where = f"{path}, line {skip}"
-    delimiter = _delimiter(line, reading.delimiter, where)
+    delimiter = _delimiter(line, reading, where)
     layout = Layout(delimiter, 0, {}, quoted=delimiter in (",", ";") or '"' in line, encoding=reading.encoding)
     fields, *second = [[field.strip() for field in layout.split(text)] for _, text in start]
     known = _known_columns(fields)
-    named = {"user", "item"} <= known.keys()
+    in_header = named = {"user", "item"} <= known.keys()
     columns = known if named else dict(zip(COLUMNS, range(len(fields)), strict=False))
     if reading.columns:
         requested = [part.strip() for part in reading.columns.split(",")]
@@ -163,14 +183,58 @@ def layout_of(path: Source, reading: Reading, pairs: bool = False) -> Layout:
             raise UserError("the columns are not separated by one space each", where, do)
         pairs_in_order = len(fields) == 2 and known.items() <= columns.items()
         if (header and not pairs_in_order) or not 2 <= len(fields) <= 4:
-            what = f"the columns cannot be identified: {', '.join(fields)}"
-            raise UserError(what, where, "identify them by name or number: --columns USER,ITEM,STARS")
-    return layout._replace(width=len(fields), columns=columns, skip=skip if header else 0)
+            raise unidentified(fields, where)
+    rule = "by --columns" if reading.columns else "by the header" if in_header else _order(delimiter, len(fields))
+    return layout._replace(
+        width=len(fields),
+        columns=columns,
+        skip=skip if header else 0,
+        taken=taken(columns, fields if header else range(1, len(fields) + 1), rule, pairs),
+        guessed=not (reading.columns or in_header),
+    )
 
 
-def _delimiter(line: str, given: str | None, where: str) -> str:
+def columns_by_name(fields: list[str], reading: Reading, where: str, pairs: bool) -> tuple[dict[str, int], str]:
+    """Find the columns of a file whose columns have names; also return `Layout.taken`.
+
+    Raises:
+        UserError: if columns are missing or cannot be identified.
+    """
+    columns, rule = _known_columns(fields), "by their names"
+    if reading.columns:
+        requested = [part.strip() for part in reading.columns.split(",")]
+        columns, rule = _requested_columns(requested, fields, where, pairs), "by --columns"
+    elif not {"user", "item"} <= columns.keys():
+        raise unidentified(fields, where)
+    return columns, taken(columns, fields, rule, pairs)
+
+
+def taken(columns: dict[str, int], names: Sequence[str | int], rule: str, pairs: bool) -> str:
+    """Say which columns were taken as what: "columns 2, 1, 3 as user, item, stars (by --columns)"."""
+    chosen = [name for name in COLUMNS if name in columns and not (pairs and name not in ("user", "item"))]
+    called = [str(names[columns[name]]) for name in chosen]
+    return f"columns {', '.join(called)}" + (f" as {', '.join(chosen)}" if called != chosen else "") + f" ({rule})"
+
+
+def unidentified(fields: list[str], where: str) -> UserError:
+    """Return the error of a file whose columns are not known by their names."""
+    example = ",".join(fields if len(fields) in (3, 4) else ["USER", "ITEM", "STARS"])
+    do = f"name those of user, item and stars, or number them: --columns {example}"
+    return UserError(f"the columns cannot be identified: {', '.join(fields)}", where, do)
+
+
+def _order(delimiter: str, width: int) -> str:
+    """The rule for columns that nothing names: they are taken in order."""
+    known = {"::": "in the order of MovieLens' ratings.dat", "\t": "in the order of MovieLens' u.data"}
+    return known[delimiter] if delimiter in known and width == 4 else "in this order: no header names them"
+
+
+def _delimiter(line: str, reading: Reading, where: str) -> str:
+    given = reading.delimiter
     if given is None:
         found = next((delimiter for delimiter in _DELIMITERS if delimiter in line), None)
+        if found == "," and (reading.decimal == "," or line.count(";") > line.count(",")):
+            found = ";" if ";" in line else found
         if found is None:
             advice = "give what separates columns: --delimiter"
             raise UserError("the line has no known delimiter", where, advice)
@@ -214,6 +278,18 @@ def _known_columns(fields: list[str]) -> dict[str, int]:
         if len(matching) == 1:
             found[name] = matching[0]
     return found
+
+
+def kind_of_time(text: str) -> Literal["number", "date"] | None:
+    """Return what a text is as a time, if it is one."""
+    number = to_number(text)
+    if number is not None:
+        return "number" if math.isfinite(number) else None
+    try:
+        datetime.datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return "date"
 
 
 def to_number(text: str) -> float | None:

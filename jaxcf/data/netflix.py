@@ -28,6 +28,7 @@ def netflix(path: Source, _: Reading, pairs: bool = False) -> Columns:
     another folder, a file that cannot be opened, a line with other columns than the first, or headings only.
     """
     columns = join([_parse(files, data, pairs) for files, data in _batches(_files(path))])
+    columns = columns._replace(taken=((str(path), "the layout of the Netflix Prize"),))
     if columns.table.num_rows == 0:
         raise no_rows(path, pairs)
     return columns

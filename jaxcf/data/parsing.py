@@ -3,11 +3,9 @@
 Files are parsed by Arrow, column by column and in parallel; Python reads single lines only to find an invalid one.
 """
 
-import datetime
 import itertools
-import math
 from collections.abc import Callable, Sequence
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import scipy.io
 
-from jaxcf.data.file_layout import COLUMNS, Layout, Reading, layout_of, lines, opened, to_number
+from jaxcf.data import bad_lines
+from jaxcf.data.file_layout import COLUMNS, Layout, Reading, kind_of_time, layout_of, lines, opened
 from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
 
@@ -28,11 +27,14 @@ class Columns(NamedTuple):
 
     table: pa.Table
     locate: Callable[[int], str]  # returns file and line of a row
+    taken: tuple[tuple[str, str], ...] = ()  # files, and which of their columns were taken as what, by which rule
+    guessed: bool = False  # nothing in some file says what its columns are
+    notes: tuple[str, ...] = ()  # messages for the user
 
 
 def join(parts: Sequence[Columns]) -> Columns:
     """Concatenate the rows of files, with ratings and times if all files that have rows have them."""
-    parts = [part for part in parts if part.table.num_rows] or parts
+    parts = [part for part in parts if part.table.num_rows] or list(parts)
     ends = np.cumsum([part.table.num_rows for part in parts])
 
     def locate(row: int) -> str:
@@ -40,7 +42,9 @@ def join(parts: Sequence[Columns]) -> Columns:
         return parts[which].locate(row - int(ends[which]) + parts[which].table.num_rows)
 
     common = [name for name in COLUMNS if all(name in part.table.column_names for part in parts)]
-    return Columns(pa.concat_tables([part.table.select(common) for part in parts]), locate)
+    table = pa.concat_tables([part.table.select(common) for part in parts])
+    taken, notes = (tuple(itertools.chain(*said)) for said in zip(*((p.taken, p.notes) for p in parts), strict=True))
+    return Columns(table, locate, taken, any(part.guessed for part in parts), notes)
 
 
 def no_rows(path: Source, pairs: bool) -> UserError:
@@ -52,9 +56,15 @@ def no_rows(path: Source, pairs: bool) -> UserError:
 def delimited(path: Source, reading: Reading, pairs: bool = False) -> Columns:
     """Parse a delimited file; with `pairs`, its users and items only."""
     layout = layout_of(path, reading, pairs)
-    with opened(path) as stream:
-        table = parse(stream, layout, [path], pairs)
-    return with_seconds(table, line_locator([path], layout))
+    if reading.skip_bad:
+        kept = bad_lines.kept(path, layout.skip, reading, bad_lines.of_delimited(layout, reading, pairs))
+        table = parse(kept.stream(), layout._replace(skip=0, encoding="utf-8"), [path], pairs)
+        columns = with_seconds(table, kept.locate)._replace(notes=kept.notes)
+    else:
+        with opened(path) as stream:
+            table = parse(stream, layout, [path], pairs)
+        columns = with_seconds(table, line_locator([path], layout))
+    return columns._replace(taken=((str(path), layout.taken),), guessed=layout.guessed)
 
 
 def parse(stream: Any, layout: Layout, paths: Sequence[Source], pairs: bool) -> pa.Table:
@@ -93,7 +103,9 @@ def check_lines(paths: Sequence[Source], layout: Layout) -> None:
         for number, line in lines(path, layout.encoding):
             fault = layout.fault(line)
             if fault:
-                raise UserError(fault, f"{path}, line {number}", "correct the line, or the options for reading it")
+                do = "correct the line, or the options for reading it"
+                do += "" if layout.headings else "; --skip-bad N leaves up to N such lines out"
+                raise UserError(fault, f"{path}, line {number}", do)
 
 
 def line_locator(paths: Sequence[Source], layout: Layout) -> Callable[[int], str]:
@@ -114,7 +126,7 @@ def with_seconds(table: pa.Table, locate: Callable[[int], str]) -> Columns:
     """
     if "time" not in table.column_names:
         return Columns(table, locate)
-    column = table["time"]
+    column = table["time"] if table.num_rows else pa.chunked_array([], pa.int64())
     kind = column.type
     if column.null_count:
         row = pc.index(pc.is_null(column), True).as_py()
@@ -132,24 +144,13 @@ def with_seconds(table: pa.Table, locate: Callable[[int], str]) -> Columns:
 
 def _time_error(column: pa.ChunkedArray, locate: Callable[[int], str]) -> UserError:
     """Return the error of the first time that is invalid, or else of the first that is not of the first one's kind."""
-    kinds = [_kind_of_time(str(value.as_py())) for value in column]
+    kinds = [kind_of_time(str(value.as_py())) for value in column]
     others = (row for row, kind in enumerate(kinds) if kind != kinds[0])
     row = kinds.index(None) if None in kinds else next(others, 0)
     what = f"invalid time {column[row].as_py()!r}"
     if {"number", "date"} == set(kinds):
         what = "the times are partly numbers and partly dates"
     return UserError(what, locate(row), "give seconds since 1970 or dates such as 2005-09-06, or leave the column out")
-
-
-def _kind_of_time(text: str) -> Literal["number", "date"] | None:
-    number = to_number(text)
-    if number is not None:
-        return "number" if math.isfinite(number) else None
-    try:
-        datetime.datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    return "date"
 
 
 def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
@@ -167,7 +168,8 @@ def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
         present = ", ".join(name for name in content if not name.startswith("__"))
         do = f"give a file with train_vec or probe_vec, of three columns; it holds {present}"
         raise UserError("the .mat file holds no ratings", path, do)
-    return join([_of_array(array, f"{file}, {name}") for name, array in found.items()])
+    columns = join([_of_array(array, f"{file}, {name}") for name, array in found.items()])
+    return columns._replace(taken=((str(path), f"arrays of user, item, stars ({', '.join(found)})"),))
 
 
 def has_probe(path: Source) -> bool:

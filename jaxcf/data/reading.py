@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from jaxcf.data import netflix, parsing
+from jaxcf.data import checks, netflix, parsing, typed_files
 from jaxcf.data.file_layout import Reading, format_of
 from jaxcf.data.ratings import (
     EMPTY,
@@ -28,7 +28,14 @@ from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
 from jaxfit.run_dir.atomic import replacing
 
-_PARSERS = {"delimited": parsing.delimited, "netflix": netflix.netflix, "mat": parsing.mat}
+_PARSERS = {
+    "delimited": parsing.delimited,
+    "json": typed_files.json_lines,
+    "parquet": typed_files.parquet,
+    "netflix": netflix.netflix,
+    "mat": parsing.mat,
+}
+SHOWN = 3  # files that are named in a message
 
 
 class Table(NamedTuple):
@@ -36,7 +43,7 @@ class Table(NamedTuple):
 
     ratings: Ratings
     catalogue: Catalogue
-    notes: list[str]  # messages for the user
+    notes: list[str]  # messages for the user: first what was read, and how
     values: np.ndarray  # the distinct ratings, ascending, before duplicates are averaged
 
 
@@ -46,6 +53,7 @@ class PairTable(NamedTuple):
     pairs: Pairs
     users: np.ndarray
     items: np.ndarray
+    notes: list[str]  # messages for the user: first what was read, and how
 
     def relabelled(self, catalogue: Catalogue) -> Pairs:
         """Return the pairs with the indices of a catalogue, -1 for users and items that it lacks."""
@@ -138,12 +146,15 @@ def read_dataset(
                 listed[name] = table
     assert scale is not None
     known = read_pairs(rated, reading) if rated else None
-    sources = [table.catalogue for table in tables.values()] + ([known] if known else [])
-    catalogue = Catalogue(union(*(s.users for s in sources)), union(*(s.items for s in sources)), scale)
+    ids = [table.catalogue for table in tables.values()] + ([known] if known else [])
+    catalogue = Catalogue(union(*(s.users for s in ids)), union(*(s.items for s in ids)), scale)
     ratings = {name: relabel(table.ratings, table.catalogue, catalogue) for name, table in tables.items()}
     for name, table in listed.items():
         ratings["train"], ratings[name] = _split_off(ratings["train"], table.relabelled(catalogue), catalogue, name)
-    notes = [note for table in tables.values() for note in table.notes] + _overlaps(ratings, catalogue)
+    sources: list[Table | PairTable] = [*tables.values(), *listed.values(), *([known] if known else [])]
+    notes = [note for source in sources for note in source.notes] + _overlaps(ratings, catalogue)
+    checks.warn_equal(tables["train"].values, len(ratings["train"].user))
+    _warn_apart(ratings, catalogue, known)
     of_train, of_valid = ratings["train"], ratings.get("valid", EMPTY)
     sha256, note = digest(of_train, of_valid, catalogue), ", ".join(map(str, train))
     data = Dataset(Path(train[0]).name, of_train, of_valid, ratings.get("test"), catalogue, sha256, note)
@@ -175,7 +186,21 @@ def _pairs(columns: parsing.Columns, paths: Source | Sequence[Source]) -> PairTa
     if columns.table.num_rows == 0:
         raise parsing.no_rows(_as_list(paths)[0], pairs=True)
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
-    return PairTable(Pairs(user, item), users, items)
+    sizes = f"{len(user):,} pairs of {len(users):,} users and {len(items):,} items"
+    return PairTable(Pairs(user, item), users, items, [f"{_said(columns)}; {sizes}", *columns.notes])
+
+
+def _said(columns: parsing.Columns) -> str:
+    """Say which columns of which files were taken as what."""
+    files: dict[str, list[str]] = {}
+    for file, taken in columns.taken:
+        files.setdefault(taken, []).append(file)
+    return "; ".join(f"{_named(names)}: {taken}" for taken, names in files.items())
+
+
+def _named(files: list[str]) -> str:
+    more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
+    return ", ".join(files[:SHOWN]) + more
 
 
 def _table(
@@ -188,11 +213,19 @@ def _table(
     if "stars" not in names:
         do = "name the column of the ratings: --columns USER,ITEM,STARS"
         raise UserError("the file holds pairs of user and item without ratings", file, do)
-    stars, values = stars_of(columns, scale)
+    stars, values = stars_of(columns, scale, reading.decimal)
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
     time = columns.table["time"].to_numpy() if "time" in names else None
     ratings, notes = without_duplicates(Ratings(user, item, stars, time), users, items, columns.locate, reading)
-    return Table(ratings, Catalogue(users, items, scale or scale_of(values)), notes, values)
+    if columns.guessed:
+        checks.warn_swapped(ratings, _named([str(path) for path in _as_list(paths)]))
+    catalogue = Catalogue(users, items, scale or scale_of(values))
+    known = "by --scale" if scale == parse_scale(reading.scale) else "as in training"
+    said = (
+        f"{_said(columns)}; {len(user):,} ratings of {len(items):,} items by {len(users):,} users, "
+        f"{catalogue.scale} ({known if scale else 'as found'})"
+    )
+    return Table(ratings, catalogue, [said, *columns.notes, *notes], values)
 
 
 def _split_off(train: Ratings, listed: Pairs, catalogue: Catalogue, name: str) -> tuple[Ratings, Ratings]:
@@ -205,6 +238,20 @@ def _split_off(train: Ratings, listed: Pairs, catalogue: Catalogue, name: str) -
         what = f"{missing} pairs of the {name} file have no rating in the training file"
         raise UserError(what, f"--{name}", "give a file with ratings, or pairs of the training file")
     return take(train, ~out), take(train, out)
+
+
+def _warn_apart(ratings: dict[str, Ratings], catalogue: Catalogue, known: PairTable | None) -> None:
+    """Warn if validation, test or additional pairs share no user or no item with training."""
+    ids = {name: _ids(part, catalogue) for name, part in ratings.items()}
+    if known:
+        ids["rated"] = {"user": known.users, "item": known.items}
+    for name, title in (("valid", "the validation ratings"), ("test", "the test ratings"), ("rated", "--rated")):
+        if name in ids:
+            checks.warn_apart(title, ids[name], ids["train"], "training")
+
+
+def _ids(part: Ratings, catalogue: Catalogue) -> dict[str, np.ndarray]:
+    return {"user": catalogue.users[np.unique(part.user)], "item": catalogue.items[np.unique(part.item)]}
 
 
 def _overlaps(ratings: dict[str, Ratings], catalogue: Catalogue) -> list[str]:

@@ -1,5 +1,6 @@
 """The values in columns of files: ids, ratings and their scale, duplicates."""
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -82,13 +83,13 @@ def _ids(texts: pa.Array) -> np.ndarray:
     return np.array(texts.to_pylist(), np.str_)
 
 
-def stars_of(columns: Columns, scale: RatingScale | None) -> tuple[np.ndarray, np.ndarray]:
+def stars_of(columns: Columns, scale: RatingScale | None, decimal: str = ".") -> tuple[np.ndarray, np.ndarray]:
     """Return ratings as float32, and the distinct ones, ascending.
 
     Raises UserError for a rating that is missing, not a finite number, or off the given scale.
     """
     codes, texts = _codes(columns.table["stars"])
-    numbers = np.array([to_number(text) for text in texts.to_pylist()], np.float64)
+    numbers = np.array([to_number(text.replace(decimal, ".")) for text in texts.to_pylist()], np.float64)
     bad = ~np.isfinite(numbers)
     if scale is not None:
         bad |= ~scale.contains(numbers)
@@ -99,7 +100,9 @@ def stars_of(columns: Columns, scale: RatingScale | None) -> tuple[np.ndarray, n
             raise UserError("the rating is missing", where, "complete the line or remove it")
         if np.isfinite(numbers[codes[row]]):
             raise UserError(f"the rating {text} is off the scale of {scale}", where, "correct it, or give --scale")
-        raise UserError(f"the rating {text!r} is not a finite number", where, "correct the line or remove it")
+        comma = re.fullmatch(r"[+-]?\d*,\d+", text)
+        do = "if its comma is the decimal sign, give --decimal ," if comma else "correct the line or remove it"
+        raise UserError(f"the rating {text!r} is not a finite number", where, do)
     return numbers.astype(np.float32)[codes], np.unique(numbers[:-1])
 
 

@@ -10,7 +10,7 @@ import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import IO, Any, cast
 
 from jaxfit.errors import UserError
@@ -25,6 +25,7 @@ COMPRESSED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
 }
 KINDS = {
     b"PAR1": "a parquet file",
+    b"ARROW1": "an Arrow (Feather) file",
     b"%PDF-": "a PDF file",
     b"\xd0\xcf\x11\xe0": "an old Office file (doc, xls)",
     b"\x28\xb5\x2f\xfd": "a zstd file",
@@ -35,12 +36,15 @@ OFFICE = {"word/": "a Word document", "xl/": "an Excel workbook", "ppt/": "a Pow
 
 
 @contextlib.contextmanager
-def open_bytes(path: Source, standard_input: IO[bytes] | None = None) -> Iterator[IO[bytes]]:
+def open_bytes(
+    path: Source, standard_input: IO[bytes] | None = None, readable: Collection[bytes] = ()
+) -> Iterator[IO[bytes]]:
     """Open a file, or standard input (`-`), for reading bytes; gzip, bzip2 and xz are recognised and decompressed.
 
     Args:
         path: the file.
         standard_input: a buffered stream to read instead of `sys.stdin` if `path` is `-`.
+        readable: how files begin (as in `KINDS`) that the caller reads although they are no plain text.
 
     Raises:
         UserError: if the file is missing, a directory, empty, an archive or a document, damaged, or cannot be read;
@@ -56,7 +60,8 @@ def open_bytes(path: Source, standard_input: IO[bytes] | None = None) -> Iterato
             start = raw.peek(6)[:6]
             if not start:
                 raise UserError("the file is empty", path, "check the name")
-            _require_text(start, path)
+            if start[:4] not in readable:
+                _require_text(start, path)
             found = next((known for magic, known in COMPRESSED.items() if start.startswith(magic)), None)
             if found is None:
                 yield raw

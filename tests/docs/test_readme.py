@@ -53,8 +53,7 @@ def test_python_programs_run(small, capsys, number, said):
     codes = [code for section, code in blocks_of("README.md", "python") if section == "From Python"]
     exec(compile(codes[number], "README.md", "exec"), {})
     printed = capsys.readouterr().out
-    if number == 0:  # the model's folder is there the second time
-        exec(compile(codes[number], "README.md", "exec"), {})
-        assert capsys.readouterr().out == printed
+    exec(compile(codes[number], "README.md", "exec"), {})  # the model's folder is there the second time
+    assert capsys.readouterr().out == printed
     assert said in printed
     assert "nan" not in printed

@@ -89,6 +89,20 @@ def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
         model.recommend("nobody")
 
 
+@pytest.mark.parametrize(
+    ("users", "items", "said"),
+    [
+        (["1", "2"], ["1"], "there are 2 users and 1 items - give one item for each user"),
+        ("1", "1", r"users and items are not lists - give lists of ids: predict\(\["),
+        ("1", ["1"], "users and items are not lists"),
+        (1, 2, "users and items are not lists"),
+    ],
+)
+def test_predict_takes_two_lists_of_one_length(trained, users, items, said):
+    with pytest.raises(UserError, match=said):
+        trained[0].predict(users, items)
+
+
 def test_similar_items_are_nearest_by_cosine(trained, data):
     model, _ = trained
     item = data.catalogue.items[5].item()

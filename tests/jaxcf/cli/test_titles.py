@@ -54,10 +54,16 @@ def test_titles_of_u_item_with_a_comma_in_the_first(tmp_path):
     assert titles == {"2": TITLES["2"], "1": TITLES["1"]}
 
 
-def test_titles_of_other_items_are_reported(tmp_path, capsys):
+def test_titles_of_other_items_are_warned_of(tmp_path):
     path = str(write_file(tmp_path, "movies.csv", "a,Toy Story\nb,Heat\n"))
-    read_titles(path, ITEMS)
-    assert capsys.readouterr().err == f"no id of {path} is of an item of the model: no titles\n"
+    said = r"movies.csv is of an item of the model \(b there, 1 in the model\): no titles"
+    with pytest.warns(UserWarning, match=said):
+        read_titles(path, ITEMS)
+
+
+def test_titles_in_parquet_are_refused(tmp_path):
+    with pytest.raises(UserError, match=r"the file is a parquet file .* - write the ids and titles as CSV"):
+        read_titles(str(write_file(tmp_path, "movies.parquet", b"PAR1, PAR1")), ITEMS)
 
 
 def test_files_without_titles_are_refused(tmp_path):

@@ -24,6 +24,37 @@ BODIES = {
 }
 
 
+IN_ORDER = "columns 1, 2, 3, 4 as user, item, stars, time ("
+TAKEN = {
+    "u.data": f"{IN_ORDER}in the order of MovieLens' u.data)",
+    "ratings.dat": f"{IN_ORDER}in the order of MovieLens' ratings.dat)",
+    "ratings.csv": "columns userId, movieId, rating, timestamp as user, item, stars, time (by the header)",
+    "quoted.csv": "columns User-ID, ISBN, Book-Rating, ts as user, item, stars, time (by the header)",
+    "windows.csv": f"{IN_ORDER}in this order: no header names them)",
+    "noend.txt": f"{IN_ORDER}in this order: no header names them)",
+    "spaces.csv": "columns user, item, stars, time (by the header)",
+}
+
+
+@pytest.mark.parametrize(
+    "header", ["u,i,r,t", "reader,book,rate,date", "USER_ID;film-id;Score;ts", "uid\tiid\tvalue\ttimestamp"]
+)
+def test_short_and_other_names_are_recognised(tmp_path, header):
+    delimiter = next(sign for sign in ",;\t" if sign in header)
+    body = "".join(delimiter.join(f"{value:g}" for value in row) + "\n" for row in ROWS)
+    path = write_file(tmp_path, "r", f"{header}\n{body}")
+    assert rows(read(path)) == ROWS
+    with pytest.raises(UserError, match="the file holds no ratings"):
+        read(write_file(tmp_path, "r", f"{header}\n"))
+
+
+def test_unknown_names_are_refused_with_advice(tmp_path):
+    path = write_file(tmp_path, "r", "Benutzer,Artikel,Bewertung\nanna,x,3\n")
+    with pytest.raises(UserError, match=r"Bewertung .*: --columns Benutzer,Artikel,Bewertung$"):
+        read(path)
+    assert rows(read(path, Reading(columns="Benutzer,Artikel,Bewertung", scale="1,5,1"))) == [("anna", "x", 3)]
+
+
 @pytest.mark.parametrize("gzipped", [False, True])
 @pytest.mark.parametrize("name", BODIES)
 def test_published_layouts_are_detected(tmp_path, name, gzipped):
@@ -33,7 +64,9 @@ def test_published_layouts_are_detected(tmp_path, name, gzipped):
     assert table.catalogue.users.tolist() == [3, 7, 12]
     assert table.catalogue.items.tolist() == [2, 5, 10]
     assert table.catalogue.scale == RatingScale(1, 5, 1)
-    assert table.notes == []
+    assert table.notes == [
+        f"{tmp_path / name}: {TAKEN[name]}; 5 ratings of 3 items by 3 users, 1 to 5 in steps of 1 (as found)"
+    ]
 
 
 def test_times_are_optional(tmp_path):
@@ -130,6 +163,12 @@ def test_encodings_with_other_line_ends_are_refused(tmp_path, encoding):
     with pytest.raises(UserError, match=f"in {encoding} the end of a line is not") as error:
         read(path, Reading(encoding=encoding))
     assert error.value.do == "convert the file to utf-8 and leave --encoding out"
+
+
+def test_utf_16_is_recognised(tmp_path):
+    path = write_file(tmp_path, "r.csv", "user,item,stars\n1,2,3\n".encode("utf-16"))
+    with pytest.raises(UserError, match=r"not valid utf-8 .* - it is in UTF-16: convert it, iconv"):
+        read(path)
 
 
 def test_other_encodings_are_read(tmp_path):

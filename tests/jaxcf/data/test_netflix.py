@@ -61,7 +61,12 @@ def test_probe_pairs_are_split_off_the_training_ratings(tmp_path):
     assert data.train.stars.tolist() == [4, 1]
     assert data.valid.stars.tolist() == [2, 5]
     assert (rated.user.tolist(), rated.item.tolist()) == ([3, 2], [0, 3])
-    assert (data.test, notes) == (None, [])
+    assert data.test is None
+    assert [note.split(": ", 1)[1] for note in notes] == [
+        "the layout of the Netflix Prize; 4 ratings of 3 items by 3 users, 1 to 5 in steps of 1 (as found)",
+        "the layout of the Netflix Prize; 2 pairs of 2 users and 2 items",
+        "the layout of the Netflix Prize; 2 pairs of 2 users and 2 items",
+    ]
     write_file(tmp_path, "probe.txt", "1:\n3\n12\n9:\n7\n")
     with pytest.raises(UserError, match="2 pairs of the valid file have no rating in the training file"):
         read_dataset(train, probe)

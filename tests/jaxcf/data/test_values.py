@@ -79,4 +79,4 @@ def test_duplicates_are_resolved_as_chosen(tmp_path, choice, expected):
     table = read(write_file(tmp_path, "r.csv", body), Reading(duplicates=choice))
     assert rows(table) == expected
     assert table.catalogue.scale == RatingScale(1, 5, 1)
-    assert "4 repeated ratings of an item by the same user" in table.notes[0]
+    assert "4 repeated ratings of an item by the same user" in table.notes[1]

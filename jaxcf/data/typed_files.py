@@ -1,0 +1,157 @@
+"""Files of ratings whose columns have names and types: Parquet, and JSON lines (an object in each line)."""
+
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pjson
+import pyarrow.parquet as pq
+
+from jaxcf.data import bad_lines
+from jaxcf.data.file_layout import Reading, columns_by_name, lines, opened
+from jaxcf.data.parsing import TEXTS, Columns, with_seconds
+from jaxfit.cli.input_files import Source
+from jaxfit.errors import UserError
+
+KINDS = {str: pa.utf8(), int: pa.int64(), float: pa.float64()}  # of JSON, for Arrow
+
+
+def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
+    """Read a Parquet file; with `pairs`, its users and items only.
+
+    Raises:
+        UserError: if the file is damaged, its columns cannot be identified or hold no ids, ratings or times.
+    """
+    with opened(path) as stream:
+        try:
+            file = pq.ParquetFile(stream)
+            fields = file.schema_arrow.names
+            columns, taken = columns_by_name(fields, reading, str(path), pairs)
+            table = file.read(columns=[fields[column] for column in columns.values()])
+        except (pa.ArrowException, OSError) as error:
+            what = f"the Parquet file cannot be read: {str(error).splitlines()[0]}"
+            raise UserError(what, path, "fetch or write it again") from None
+
+    def locate(row: int) -> str:
+        return f"{path}, row {row + 1}"
+
+    return _columns(table, {name: fields[column] for name, column in columns.items()}, path, locate, taken, pairs)
+
+
+def json_lines(path: Source, reading: Reading, pairs: bool = False) -> Columns:
+    """Read a file with a JSON object in each line; with `pairs`, its users and items only.
+
+    The first line says which columns there are and which of them are text.
+
+    Raises:
+        UserError: if a line is no object, columns cannot be identified, or a value is of another type than the first.
+    """
+    number, text = next(iter(lines(path, reading.encoding)))
+    where = f"{path}, line {number}"
+    record = _object(text)
+    if record is None:
+        do = "write one object in each line: jq -c . FILE, or jq -c '.[]' FILE for a list"
+        raise UserError("the line is not one JSON object", where, do)
+    fields = list(record)
+    columns, taken = columns_by_name(fields, reading, where, pairs)
+    names = {name: fields[column] for name, column in columns.items()}
+    wanted = [name for name in names if not pairs or name in ("user", "item")]
+    schema = pa.schema([(names[name], KINDS.get(type(record[names[name]]), pa.utf8())) for name in wanted])
+    fault = _fault(reading, {name: names[name] for name in wanted}, record)
+    options = pjson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    notes: tuple[str, ...] = ()
+    if reading.skip_bad or reading.encoding != "utf-8" or number > 1:
+        kept = bad_lines.kept(path, 0, reading, fault)
+        table, locate, notes = pjson.read_json(kept.stream(), parse_options=options), kept.locate, kept.notes
+    else:
+        with opened(path) as stream:
+            try:
+                table = pjson.read_json(stream, parse_options=options)
+            except pa.ArrowException as error:
+                bad_lines.kept(path, 0, reading, fault)
+                what = f"the file cannot be parsed: {str(error).splitlines()[0]}"
+                raise UserError(what, path, "check it") from None
+
+        def locate(row: int) -> str:
+            numbered = (number for number, _ in lines(path, reading.encoding))
+            return f"{path}, line {next(itertools.islice(numbered, row, None), '?')}"
+
+    return _columns(table, names, path, locate, taken, pairs)._replace(notes=notes)
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a line is, if it is one."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _fault(reading: Reading, names: dict[str, str], first: dict[str, Any]) -> bad_lines.Fault:
+    """Return what finds the fault of a line; names: of the columns in the file; first: the first line's object."""
+    of_values = bad_lines.of_values_in(reading, list(names))
+
+    def fault(line: str) -> str | None:
+        record = _object(line)
+        if record is None:
+            return "the line is not one JSON object"
+        values = {name: record.get(field) for name, field in names.items()}
+        texts = {name: "" if value is None else str(value) for name, value in values.items()}
+        if wrong := of_values(texts):
+            return wrong
+        for name, value in values.items():
+            kinds = [_kind(found) for found in (value, first[names[name]])]
+            if kinds[0] != kinds[1]:
+                return f"the {name} is {kinds[0]}, and {kinds[1]} in the first line"
+        return None
+
+    return fault
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    known = {str: "text", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return known.get(type(value), "missing")
+
+
+def _columns(
+    table: pa.Table, names: dict[str, str], path: Source, locate: Callable[[int], str], taken: str, pairs: bool
+) -> Columns:
+    """Convert the columns of a table; names: what they are called in the file."""
+    found = {}
+    for name, field in names.items():
+        if not pairs or name in ("user", "item"):
+            convert = _times if name == "time" else _texts
+            try:
+                found[name] = convert(table[field])
+            except pa.ArrowException:
+                what = f"the column {field!r} cannot be the {name}: it holds {table[field].type}"
+                raise UserError(what, path, "name another column: --columns USER,ITEM,STARS") from None
+    return with_seconds(pa.table(found), locate)._replace(taken=((str(path), taken),))
+
+
+def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return ids or ratings as text; a column of floats that are all whole has whole numbers."""
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), None, column)  # as pandas writes a missing value
+        if pc.all(pc.equal(pc.floor(column), column)).as_py() and (pc.max(pc.abs(column)).as_py() or 0) < 2**53:
+            column = column.cast(pa.int64())
+    return column.cast(pa.utf8()).cast(TEXTS)
+
+
+def _times(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return times that are text as numbers or dates, where all of them are."""
+    if pa.types.is_dictionary(column.type) or pa.types.is_large_string(column.type):
+        column = column.cast(pa.utf8())
+    for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        if pa.types.is_string(column.type):
+            try:
+                return column.cast(kind)
+            except pa.ArrowInvalid:
+                continue
+    return column

@@ -1,9 +1,9 @@
-"""README.md: its Python programs run, and its commands have the options that it gives them."""
+"""README.md: its commands and its Python programs run as printed."""
 
 import shlex
+import shutil
 from functools import partial
 
-import numpy as np
 import pytest
 
 import benchmarks.__main__
@@ -11,20 +11,29 @@ import jaxcf.cli.main
 import jaxlm.cli.main
 from blocks import blocks_of
 from jaxfit.cli import command
-from small_models import write_text
+from readme_files import write_files
 
 PARSERS = {
     "jaxlm": partial(command.of_commands, "jaxlm", "", jaxlm.cli.main.COMMANDS),
     "jaxcf": partial(command.of_commands, "jaxcf", "", jaxcf.cli.main.COMMANDS),
     "python -m benchmarks": benchmarks.__main__.parser,
 }
+LINES = [
+    line for _, code in blocks_of("README.md", "sh") for line in code.splitlines()
+]  # fmt: skip
 COMMANDS = [
     (name, command.strip().removeprefix(name))
-    for _, code in blocks_of("README.md", "sh")
-    for line in code.splitlines()
+    for line in LINES
     for command in line.split("&&")
     for name in PARSERS
     if command.strip().startswith(name + " ")
+]
+# what is not executed here: the set-up, which `.ci/run` does; this suite; and the training on two machines, which
+# tests/end_to_end/test_train_processes.py does with two processes of one machine
+ELSEWHERE = [
+    "python3 -m venv ",
+    "python -m pytest ",
+    "jaxlm train hlbl --train train.txt --out runs/hlbl --coordinator ",
 ]
 
 
@@ -37,23 +46,32 @@ def test_commands_have_these_options(name, options):
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """The files that the programs name."""
-    write_text(tmp_path / "train.txt", 0, lines=60)
-    write_text(tmp_path / "valid.txt", 1, lines=20)
-    seen = np.random.default_rng(0).permutation(200 * 320)[:8000]
-    lines = [f"{pair // 320 + 1},{pair % 320 + 1},{pair % 5 + 1}\n" for pair in seen]
-    (tmp_path / "parts").mkdir()
-    for name, part in (("train", lines[400:]), ("valid", lines[:400])):
-        (tmp_path / "parts" / f"{name}.csv").write_text("".join(["user,item,stars\n", *part]))
+    """A folder with the files that commands and programs name."""
+    write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.parametrize("main", [jaxlm.cli.main.main, jaxcf.cli.main.main], ids=["jaxlm", "jaxcf"])
+def test_commands_run_as_printed(small, capsys, main):
+    shutil.rmtree("parts")  # the first command of jaxcf writes it
+    program = main.__module__.partition(".")[0]
+    for line in LINES:
+        if line.startswith(f"{program} ") and not line.startswith(tuple(ELSEWHERE)):
+            assert main(shlex.split(line, comments=True)[1:]) == 0, f"{line}: {capsys.readouterr().err}"
+            assert capsys.readouterr().out, line
+
+
+def test_every_command_is_run():
+    others = [line for line in LINES if not line.startswith(("jaxlm ", "jaxcf ", *ELSEWHERE))]
+    assert not others
+    assert all(any(line.startswith(start) for line in LINES) for start in ELSEWHERE)
+
+
 @pytest.mark.parametrize(("number", "said"), [(0, ", 50)"), (1, "Answer(item=")], ids=["jaxlm", "jaxcf"])
-def test_python_programs_run(small, capsys, number, said):
+def test_python_programs_run_twice(small, capsys, number, said):
     codes = [code for section, code in blocks_of("README.md", "python") if section == "From Python"]
-    exec(compile(codes[number], "README.md", "exec"), {})
-    printed = capsys.readouterr().out
-    exec(compile(codes[number], "README.md", "exec"), {})  # the model's folder is there the second time
-    assert capsys.readouterr().out == printed
-    assert said in printed
-    assert "nan" not in printed
+    for _ in range(2):
+        exec(compile(codes[number], "README.md", "exec"), {})
+        printed = capsys.readouterr().out
+        assert said in printed
+        assert "nan" not in printed

@@ -6,7 +6,7 @@ USERS, ITEMS, RATINGS = 200, 320, 8000
 WORDS = (
     ["he", "she", "nobody", "the chairman", "the meeting"],
     ["has joined", "saw", "liked", "opened", "missed"],
-    ["the rolling stones", "the meeting of the board", "one line of text", "tea on monday", "bread on friday"],
+    ["the rolling stones", "the meeting of the board", "one line of text", "tea in time", "bread on friday"],
 )
 
 

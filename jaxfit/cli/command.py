@@ -117,7 +117,8 @@ class Parser(argparse.ArgumentParser):
 
     def _folder_first(self, argv: Sequence[str], error: UserError) -> list[str] | None:
         """The arguments in the order that was meant, where an option of several files took the folder as its last."""
-        if self._subparsers is not None and argv[0].startswith("--"):
+        words = [word for word in argv if not word.startswith("-")]
+        if self._subparsers is not None and argv[0].startswith("--") and words:
             name = self._subparsers._group_actions[0].metavar
             raise UserError(f"{argv[0]} is before {name}", self.prog, f"write {name} first") from None
         lists = {name for action in self._actions if action.nargs == "+" for name in action.option_strings}

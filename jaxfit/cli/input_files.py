@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import sys
 import zipfile
 import zlib
@@ -17,11 +18,11 @@ from jaxfit.errors import UserError
 
 Source = str | os.PathLike[str]
 
-# how files begin that are not plain text
+# how files begin that are not plain text; of compressed ones a pattern
 COMPRESSED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
-    b"\x1f\x8b": ("gzip", gzip.open),
-    b"BZh": ("bzip2", bz2.open),
-    b"\xfd7zXZ\x00": ("xz", lzma.open),
+    rb"\x1f\x8b": ("gzip", gzip.open),
+    rb"BZh[1-9](1A|\x17r)": ("bzip2", bz2.open),
+    rb"\xfd7zXZ\x00": ("xz", lzma.open),
 }
 KINDS = {
     b"PAR1": "a parquet file",
@@ -62,7 +63,7 @@ def open_bytes(
                 raise UserError("the file is empty", path, "check the name")
             if start[:4] not in readable:
                 _require_text(start, path)
-            found = next((known for magic, known in COMPRESSED.items() if start.startswith(magic)), None)
+            found = next((known for magic, known in COMPRESSED.items() if re.match(magic, start)), None)
             if found is None:
                 yield raw
             else:

@@ -91,6 +91,8 @@ def build(
     counts = dict(zip((w.decode() for w in table), seen.tolist(), strict=True))
     if vocabulary is None:
         vocabulary = Vocabulary.from_counts(counts, size, min_count, closed)
+    elif closed:
+        raise UserError("a closed vocabulary has all words of the text", do="give it no other vocabulary")
     else:
         vocabulary = Vocabulary.from_words([*vocabulary.words, UNK], counts, "besides the given ones")
     _warn_unsegmented(counts)

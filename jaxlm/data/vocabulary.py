@@ -64,7 +64,7 @@ class Vocabulary:
 
         Args:
             counts: of the words of the training text and of `<eos>`. All words that are left out count as `<unk>`.
-            size: with `<eos>` and `<unk>`.
+            size: number of entries, `<eos>` and `<unk>` included.
             min_count: of all words but `<eos>` and `<unk>`. None: 2, but 1 for a text that has `<unk>` itself, with
                 `size`, and where all words occur once.
             closed: take all words of the text and add no `<unk>`.

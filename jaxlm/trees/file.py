@@ -42,10 +42,10 @@ def load(path: str | Path, num_words: int | None = None) -> Tree:
     except FileNotFoundError as error:
         raise UserError("no such file", path) from error
     except (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        do = "create one: jaxlm tree DIR --out tree.npz"
+        what, do = "not a tree file, or a damaged one", "create one: jaxlm tree DIR --out tree.npz"
         if _is_text(path):
-            raise UserError("a tree as text, which is for reading and not for training", path, do) from error
-        raise UserError("not a tree file, or a damaged one", path, do) from error
+            what, do = "a tree written as text, for people", "write it as a file: jaxlm tree DIR --out tree.npz"
+        raise UserError(what, path, do) from error
     if version != VERSION:
         raise UserError(f"tree file of version {version}, not {VERSION}", path, "create it again")
     check(tree, path)

@@ -27,6 +27,13 @@ def test_compressed_files_are_read(tmp_path, monkeypatch, name, piped):
         assert file.read() == TEXT
 
 
+@pytest.mark.parametrize("content", [b"BZhang went home\n", b"B", b"7zwei\n", b"PARIS\n"])
+def test_text_that_begins_like_another_kind_is_text(tmp_path, content):
+    (tmp_path / "t").write_bytes(content)
+    with open_bytes(tmp_path / "t") as file:
+        assert file.read() == content
+
+
 @pytest.mark.parametrize("name", COMPRESS)
 def test_a_torn_compressed_file_is_damaged(tmp_path, name):
     (tmp_path / "t").write_bytes(COMPRESS[name](TEXT)[:-9])

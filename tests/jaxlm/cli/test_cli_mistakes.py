@@ -67,7 +67,7 @@ TRAIN_MISTAKES = {
     "unknown model": ("knn --train {ok}", "there is no model 'knn' (jaxlm train) - did you mean kn?"),
     "unknown encoding": ("kn --train {ok} --encoding klingon", "unknown encoding 'klingon'"),
     "unknown tree": ("hlbl --train {ok} --tree balancd", "did you mean balanced?"),
-    "a tree as text": ("hlbl --train {ok} --valid {ok} --tree {bad}/codes.txt", "a tree as text, which is for reading"),
+    "a tree as text": ("hlbl --train {ok} --valid {ok} --tree {bad}/codes.txt", "a tree written as text, for people"),
     "closed vocabulary": ("kn --train {ok} --valid {bad}/one.txt --closed-vocabulary", "unknown word 'word'"),
     "closed vocabulary of a size": ("kn --train {ok} --closed-vocabulary --vocab-size 9", "not allowed with"),
     "no tree in the file": ("hlbl --train {ok} --valid {ok} --tree {ok}", "not a tree file"),

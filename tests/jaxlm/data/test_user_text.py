@@ -137,6 +137,8 @@ def test_which_words_become_unk_is_said(tmp_path, case):
 def test_a_closed_vocabulary_leaves_out_no_word(files):
     with pytest.raises(UserError, match="a closed vocabulary has all words of the text - give it no size"):
         user_text.from_files([files / "train.txt"], min_count=2, closed=True)
+    with pytest.raises(UserError, match="a closed vocabulary has all words of the text - give it no other"):
+        user_text.from_files([files / "train.txt"], vocabulary=Vocabulary(("<eos>", "b")), closed=True)
     with pytest.raises(UserError, match=r"unknown word 'z' .* or train without --closed-vocabulary"):
         user_text.from_files([files / "train.txt"], [files / "valid.txt"], closed=True)
 

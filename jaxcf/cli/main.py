@@ -15,7 +15,8 @@ ABOUT = """Train and use recommenders: bias models, online SVD, PMF, RBMs and th
   jaxcf recommend pmf --user 196                        what they have not rated and may like
   jaxcf recommend pmf --rated "50:5,172:4"              for somebody who is new
 
-Ratings are files of any layout with users, items and stars: MovieLens, the Netflix Prize, CSV."""
+Ratings are files of any layout with users, items and stars: MovieLens, the Netflix Prize, CSV, Parquet,
+JSON lines."""
 
 # command -> its line of help, and the function that gives its parser options and what to run
 COMMANDS = {

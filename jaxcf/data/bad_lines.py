@@ -1,5 +1,6 @@
 """Lines of files of ratings that cannot be read: what is wrong with one, and files without them (`--skip-bad`)."""
 
+import functools
 import io
 import math
 import re
@@ -79,24 +80,26 @@ def of_delimited(layout: Layout, reading: Reading, pairs: bool) -> Fault:
 
 def of_values_in(reading: Reading, names: list[str]) -> Callable[[dict[str, str]], str | None]:
     """Return what finds the fault of a line's values: column name -> text."""
-    times: list[str] = []  # of which kind the first one is
+    first: list[str | None] = []  # of which kind the first time is
+
+    @functools.lru_cache(maxsize=1 << 16)
+    def fault_of(name: str, text: str) -> str | None:
+        if text in MISSING or not text.strip().strip("\0"):
+            return f"the {'rating' if name == 'stars' else name} is missing"
+        if name == "stars":
+            stars = to_number(text.replace(reading.decimal, "."))
+            return None if stars is not None and math.isfinite(stars) else f"the rating {text!r} is not a finite number"
+        return f"invalid time {text!r}" if name == "time" and kind_of_time(text) is None else None
 
     def fault(texts: dict[str, str]) -> str | None:
         for name in names:
-            text = texts[name]
-            if text in MISSING or not text.strip().strip("\0"):
-                return f"the {'rating' if name == 'stars' else name} is missing"
-            if name == "stars":
-                stars = to_number(text.replace(reading.decimal, "."))
-                if stars is None or not math.isfinite(stars):
-                    return f"the rating {text!r} is not a finite number"
-            elif name == "time":
-                kind = kind_of_time(text)
-                if kind is None:
-                    return f"invalid time {text!r}"
-                if kind != (times or [kind])[0]:
-                    return f"the time {text!r} is a {kind}, other than the first one"
-                times[:] = [kind]
+            if wrong := fault_of(name, texts[name]):
+                return wrong
+        if "time" in names:
+            kind = kind_of_time(texts["time"])
+            if kind != (first or [kind])[0]:
+                return f"the time {texts['time']!r} is a {kind}, other than the first one"
+            first[:] = [kind]
         return None
 
     return fault

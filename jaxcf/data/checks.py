@@ -40,7 +40,7 @@ def warn_swapped(ratings: Ratings, files: str) -> None:
     if look_swapped(ratings.user, ratings.item):
         warnings.warn(
             f"{files}: the columns of users and items look swapped: many of the first have few ratings, and none of "
-            "the second - if so, give --columns 2,1,3",
+            f"the second - if so, give --columns 2,1,3{'' if ratings.time is None else ',4'}",
             stacklevel=2,
         )
 

@@ -31,7 +31,8 @@ def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
             fields = file.schema_arrow.names
             columns, taken = columns_by_name(fields, reading, str(path), pairs)
             table = file.read(columns=[fields[column] for column in columns.values()])
-        except (pa.ArrowException, OSError) as error:
+            table.validate(full=True)  # texts are valid
+        except (pa.ArrowException, OSError, UnicodeError) as error:
             what = f"the Parquet file cannot be read: {str(error).splitlines()[0]}"
             raise UserError(what, path, "fetch or write it again") from None
 
@@ -59,33 +60,39 @@ def json_lines(path: Source, reading: Reading, pairs: bool = False) -> Columns:
     columns, taken = columns_by_name(fields, reading, where, pairs)
     names = {name: fields[column] for name, column in columns.items()}
     wanted = [name for name in names if not pairs or name in ("user", "item")]
-    schema = pa.schema([(names[name], KINDS.get(type(record[names[name]]), pa.utf8())) for name in wanted])
+    kinds = {**KINDS, int: pa.float64()}  # of ratings: 4 may stand above 4.5
+    schema = pa.schema(
+        (names[name], (kinds if name == "stars" else KINDS).get(type(record[names[name]]), pa.utf8()))
+        for name in wanted
+    )
     fault = _fault(reading, {name: names[name] for name in wanted}, record)
-    options = pjson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    notes: tuple[str, ...] = ()
-    if reading.skip_bad or reading.encoding != "utf-8" or number > 1:
-        kept = bad_lines.kept(path, 0, reading, fault)
-        table, locate, notes = pjson.read_json(kept.stream(), parse_options=options), kept.locate, kept.notes
-    else:
-        with opened(path) as stream:
-            try:
-                table = pjson.read_json(stream, parse_options=options)
-            except pa.ArrowException as error:
-                bad_lines.kept(path, 0, reading, fault)
-                what = f"the file cannot be parsed: {str(error).splitlines()[0]}"
-                raise UserError(what, path, "check it") from None
+    plain = not reading.skip_bad and reading.encoding == "utf-8" and number == 1
+    kept = None if plain else bad_lines.kept(path, 0, reading, fault)
+    try:
+        with opened(path) if kept is None else kept.stream() as stream:
+            options = pjson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+            table = pjson.read_json(stream, parse_options=options)
+            table.validate(full=True)  # texts are valid
+    except pa.ArrowException as error:
+        if kept is None:
+            bad_lines.kept(path, 0, reading, fault)
+        what = f"the file cannot be parsed: {str(error).splitlines()[0]}"
+        raise UserError(what, path, "check it") from None
 
-        def locate(row: int) -> str:
-            numbered = (number for number, _ in lines(path, reading.encoding))
-            return f"{path}, line {next(itertools.islice(numbered, row, None), '?')}"
+    def locate(row: int) -> str:
+        numbered = (number for number, _ in lines(path, reading.encoding))
+        return f"{path}, line {next(itertools.islice(numbered, row, None), '?')}"
 
-    return _columns(table, names, path, locate, taken, pairs)._replace(notes=notes)
+    columns_read = _columns(table, names, path, kept.locate if kept else locate, taken, pairs)
+    return columns_read._replace(notes=kept.notes if kept else ())
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object that a line is, if it is one."""
+    """Return the JSON object that a line is, if it is one, of valid text."""
     try:
         found = json.loads(text)
+        if "\\u" in text:
+            json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

@@ -101,6 +101,7 @@ def test_times_are_numbers_or_dates(tmp_path, times):
         assert read(write_file(tmp_path, "r", body)).ratings.time.tolist() == [100, 86_400]
 
 
+ANN = b'{"user": "ann", "item": 2, "stars": 3}'
 BAD_JSON = {
     "no object": ([b'{"user": 1, "item": 2, "stars": 3}', b"7"], "the line is not one JSON object", 2),
     "cut": ([b'{"user": 1, "item": 2, "stars": 3}', b'{"user": 1'], "the line is not one JSON object", 2),
@@ -115,6 +116,9 @@ BAD_JSON = {
         [b'{"user": 1, "item": 2, "stars": "3"}', b'{"user": 2, "item": 2, "stars": "good"}'],
         "the rating 'good' is not a finite number", 2,
     ),
+    "no text": ([ANN, b'{"user": "\\ud800", "item": 2, "stars": 3}'], "the line is not one JSON object", 2),
+    "not utf-8": ([ANN, b'{"user": "\xa8", "item": 2, "stars": 3}'], "the line is not valid utf-8", 2),
+    "a large number": ([b'{"user": 1e400, "item": 3, "stars": 3}'], "the file cannot be parsed", None),
     "nested": ([b'{"user": 1, "item": {"id": 2}, "stars": 3}'], "the file cannot be parsed", None),
     "no time": (
         [b'{"user": 1, "item": 2, "stars": 3, "time": "soon"}', b'{"user": 2, "item": 2, "stars": 3, "time": "x"}'],
@@ -160,6 +164,11 @@ def test_a_damaged_parquet_file_is_refused(tmp_path):
     for damaged in (body[:-20], b"PAR1", body[:40] + bytes(30) + body[70:]):
         with pytest.raises(UserError, match="the Parquet file cannot be read: "):
             read(write_file(tmp_path, "r.parquet", damaged))
+
+
+def test_whole_ratings_may_stand_above_others(tmp_path):
+    body = '{"user": 1, "item": 2, "stars": 4}\n{"user": 1, "item": 3, "stars": 4.5}\n'
+    assert rows(read(write_file(tmp_path, "r.jsonl", body))) == [(1, 2, 4), (1, 3, 4.5)]
 
 
 def test_json_in_other_encodings_is_read(tmp_path):

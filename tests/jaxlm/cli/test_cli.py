@@ -227,7 +227,7 @@ def test_standard_input_is_a_training_text(place, call_json, monkeypatch, tmp_pa
 @pytest.mark.parametrize("model", ["lbl", "hlbl"])
 def test_help_shows_meaning_default_and_unit(model, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["train", model, "--help"])
+        main(["train", model, "--help-all"])
     assert ended.value.code == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "--num-features N feature vector dimensionality (features; default: 100)" in text

@@ -1,6 +1,7 @@
 """`python -m benchmarks`: the thesis' tables and figures, speed, and the data they are made on."""
 
 import argparse
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -10,12 +11,19 @@ from benchmarks.core.scale import RECIPES
 from benchmarks.data import sets as data
 from benchmarks.speed import run as speed
 from jaxfit.cli import command
+from jaxfit.errors import missing_package
 
 WORK = Path(".cache/benchmarks")
 
 
+NEEDED = ("matplotlib", "pooch")  # of the extra `benchmarks`
+
+
 def parser() -> command.Parser:
-    """Build the command line."""
+    """Build the command line; raises UserError where a package is missing, before hours of training."""
+    for name in NEEDED:
+        if importlib.util.find_spec(name) is None:
+            raise missing_package(name, "python -m benchmarks")
     top = command.Parser(prog="python -m benchmarks", description=__doc__)
     parsers = top.add_subparsers(required=True, metavar="COMMAND")
     parsers.add_parser("list", help="what can be run").set_defaults(run=commands.list_all)

@@ -29,11 +29,9 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C in training, after the state was saved."""
 
 
-def missing_package(error: ModuleNotFoundError, where: object) -> UserError:
-    """The error for a package that is not installed, as it belongs to an extra of this project."""
-    return UserError(
-        f"{error.name} is not installed", where, f"pip install {error.name}, or '.[benchmarks]' of this project"
-    )
+def missing_package(name: str, where: object) -> UserError:
+    """The error for a package of the extra `benchmarks` that is not installed."""
+    return UserError(f"{name} is not installed", where, "pip install -e '.[benchmarks]'")
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:

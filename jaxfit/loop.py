@@ -7,11 +7,10 @@ chunks gives the same bits. The order of examples is a function of (seed, epoch)
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax import Array, lax
 from jax.sharding import Mesh
 
@@ -20,6 +19,9 @@ from jaxfit.devices import sharding
 from jaxfit.program import Carried, Program
 from jaxfit.state import Rates, State, Sum, add_metrics, rescaled, streams
 from jaxfit.tables import Gathered, Rows
+
+if TYPE_CHECKING:
+    import optax
 
 RESCALE_STEPS = 4096  # after so many steps, scales are applied before they could underflow:
 LARGEST_DECAY = 0.02  # (1 - LARGEST_DECAY) ** RESCALE_STEPS is 1e-36
@@ -88,7 +90,7 @@ def updated(
     rates: Rates,
     factor: Array,
     every: Any,
-    transform: optax.GradientTransformation,
+    transform: "optax.GradientTransformation",
     local: int,
     mesh: Mesh | None,
 ) -> Any:
@@ -123,7 +125,7 @@ def updated(
 @lru_cache(maxsize=64)
 def make_run(
     program: Program,
-    transform: optax.GradientTransformation,
+    transform: "optax.GradientTransformation",
     batch_size: int,
     capacity: int | tuple[int, ...],
     mean: bool,

@@ -1,15 +1,17 @@
 """The arrays that change in training, and its metrics."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax import Array
 
 from jaxfit import tables
 from jaxfit.program import Mean, Metrics, Program
+
+if TYPE_CHECKING:
+    import optax
 
 
 class Sum(NamedTuple):
@@ -62,7 +64,7 @@ class Rates(NamedTuple):
 def start(
     params: Any,
     program: Program,
-    transform: optax.GradientTransformation,
+    transform: "optax.GradientTransformation",
     data: Any,
     lists: int | None = None,
     batch_size: int = 1,
@@ -97,7 +99,7 @@ def start(
 
 @partial(jax.jit, static_argnums=(1, 2, 3, 4))
 def _start(
-    params: Any, program: Program, transform: optax.GradientTransformation, by_rows: tuple[bool, ...], batch_size: int
+    params: Any, program: Program, transform: "optax.GradientTransformation", by_rows: tuple[bool, ...], batch_size: int
 ) -> State:
     leaves, tree = tables.flatten(params)
     weights = [tables.create(x, transform, rows) for x, rows in zip(leaves, by_rows, strict=True)]

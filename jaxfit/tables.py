@@ -23,12 +23,14 @@ that are multiples of few vectors. `add` then writes rows in chunks that fit int
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax import lax
+
+if TYPE_CHECKING:
+    import optax
 
 BLOCK = 1024  # rows of an optimizer's memory that are updated at a time
 CHUNK = 4096  # rows that are added at a time on a CPU
@@ -170,12 +172,12 @@ class Weights(NamedTuple):
     scratch: Scratch | None
 
 
-def _has_memory(transform: optax.GradientTransformation) -> bool:
+def _has_memory(transform: "optax.GradientTransformation") -> bool:
     state = jax.eval_shape(transform.init, jax.ShapeDtypeStruct((1,), jnp.float32))
     return bool(jax.tree.leaves(state))
 
 
-def create(value: jax.Array, transform: optax.GradientTransformation, by_rows: bool) -> Weights:
+def create(value: jax.Array, transform: "optax.GradientTransformation", by_rows: bool) -> Weights:
     """Return the training state of an initial parameter, which is copied, as the state is donated."""
     value = jnp.array(value, value.dtype)  # strongly typed, so that the second chunk does not compile again
     scratch = None
@@ -209,7 +211,7 @@ def update_whole(
     grad: jax.Array,
     rate: jax.Array,
     decay: jax.Array,
-    transform: optax.GradientTransformation,
+    transform: "optax.GradientTransformation",
 ) -> Weights:
     """w <- w (1 - rate·decay) - rate·u, where u is the optimizer's direction."""
     u, memory = transform.update(grad, weights.memory)
@@ -222,7 +224,7 @@ def update_rows(
     parts: tuple[Part, ...],
     rate: jax.Array,
     decay: jax.Array | None,
-    transform: optax.GradientTransformation,
+    transform: "optax.GradientTransformation",
 ) -> Weights:
     """The same update for a gradient given in parts; decay reaches every row through the scale.
 

@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-import pooch
 import rich.progress
 
 from benchmarks.data import sets as data
@@ -100,6 +99,8 @@ class _Bar:
 
 
 def _download(url: str, folder: Path) -> Path:
+    import pooch  # here: without it, a command says what to install (`benchmarks.__main__`)
+
     name = url.rpartition("/")[2]
     bar = _Bar(name)
     pooch.get_logger().setLevel("WARNING")

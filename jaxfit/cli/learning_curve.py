@@ -37,8 +37,8 @@ def draw(history: Sequence[Mapping[str, Any]], title: str, out: Path | str, wher
     try:
         from matplotlib.figure import Figure
         from matplotlib.ticker import MaxNLocator
-    except ModuleNotFoundError as error:
-        raise missing_package(error, "--plot") from None
+    except ModuleNotFoundError:
+        raise missing_package("matplotlib", "--plot") from None
 
     epochs = [line["epoch"] + 1 for line in history]
     best = min(range(len(history)), key=lambda i: history[i]["valid"])

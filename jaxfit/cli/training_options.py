@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, Stopped
+from jaxfit.cli.command import Parser, Rare, Stopped
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import Interrupted, UserError
 from jaxfit.recipe import Recipe, per_parameter
@@ -102,7 +102,7 @@ def add(
     options.add(training, type(recipe), defaults=shown)
     training.add_argument(
         "--seed", type=options.number("--seed", low=0), default=1, metavar="N",
-        help="of all random draws (default: 1)",
+        help=Rare("of all random draws (default: 1)"),
     )  # fmt: skip
     if isinstance(recipe, Recipe):
         options.add(training, Run, skip=["show"], switches=True)

@@ -41,7 +41,8 @@ def choose(directory: Path, *, overwrite: bool, resume: bool) -> Path:
 
 
 def put(new: Path, directory: Path) -> None:
-    """Put a folder in the place of another, which is removed."""
+    """Put a folder in the place of another, which is removed; a link to that stays."""
+    directory = directory.resolve()
     if not directory.exists():
         os.replace(new, directory)
         return

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 
 from jaxfit.cli import options, training_options
-from jaxfit.cli.command import Parser, output, print_json
+from jaxfit.cli.command import Parser, Rare, output, print_json
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
@@ -56,7 +56,7 @@ def _add_text(parser: Parser, carves: bool) -> None:
         "--test", nargs="+", action="extend", metavar="FILE", help="text to evaluate the finished model on"
     )
     words = parser.add_argument_group("vocabulary").add_mutually_exclusive_group()
-    words.add_argument("--vocab", metavar="FILE", help="a list of words, one a line, to which <unk> is added")
+    words.add_argument("--vocab", metavar="FILE", help=Rare("a list of words, one a line, to which <unk> is added"))
     words.add_argument(
         "--vocab-size", type=options.number("--vocab-size", low=3), metavar="N",
         help="the most frequent words; the others become <unk> (words, with <eos> and <unk>)",

@@ -1,5 +1,6 @@
 """The commands beside making tables: lists, pages, projections and traces of models, mistakes."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -94,3 +95,17 @@ def test_mistakes_are_one_line(place, capsys: pytest.CaptureFixture, arguments: 
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines()[-1].startswith(line)
+
+
+def test_a_missing_package_is_said_before_anything_is_done(monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert __main__.main(["list"]) == 2
+    expected = "benchmarks: matplotlib is not installed (python -m benchmarks) - pip install -e '.[benchmarks]'\n"
+    assert capsys.readouterr() == ("", expected)
+
+
+def test_an_unknown_data_set_is_one_line_with_those_known(capsys, tmp_path):
+    assert __main__.main(["data", "nosuch", "--data-dir", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("benchmarks: no data set 'nosuch' to fetch - choose one of ptb, wikitext-2, brown")
+    assert said.count("\n") == 1

@@ -1,6 +1,8 @@
-"""`jaxcf train` in a folder that holds a model: after a divergence, for more epochs, in place of another model."""
+"""`jaxcf train`: what it prints and writes; in a folder that holds a model, after a divergence, for more epochs."""
 
 import json
+import re
+import sys
 
 import jax
 import numpy as np
@@ -107,3 +109,72 @@ def test_a_cosine_does_not_go_on_for_more_epochs(train, tmp_path):
     status, _, err = train("--epochs", 3, "--resume")
     assert status == 2
     assert "its rate falls as a cosine over all epochs, 2 there and 3 here" in err
+
+
+def test_a_log_says_metrics_rate_and_times(train):
+    status, out, err = train("--epochs", 2)
+    assert status == 0
+    number = r"\d\.\d{4}"
+    said = rf"pmf: epoch 2 of 2, RMSE {number} on training, RMSE {number} on validation, rate 0\.00114, "
+    assert re.fullmatch(said + r"\d:\d\d elapsed, 0:00 left", err.splitlines()[-1])
+    assert "at most 0:0" in train("--epochs", 2, *CONSTANT, "--overwrite")[2]
+    again = train("--epochs", 2, "--quiet", "--overwrite")
+    assert again[::2] == (0, "")
+    assert again[1].splitlines()[:2] == out.splitlines()[:2]  # results, but for their times
+
+
+def test_with_json_standard_output_is_one_object(train, capsys):
+    status, out, err = train("--epochs", 2, "--json")
+    assert status == 0
+    assert json.loads(out)["epochs"] == 2
+    assert "epoch 2" in err
+    assert cli.main(["info", "model", "--json", "--plot", "curve.svg"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    shown = [line["shown"]["validation RMSE"] for line in found["history"]]
+    assert min(shown) == pytest.approx(found["validation RMSE"])
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+def test_a_learning_curve_is_drawn(train, tmp_path, capsys, suffix):
+    assert train("--epochs", 2)[0] == 0
+    assert cli.main(["info", "model", "--plot", f"curve.{suffix}"]) == 0
+    beginning = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
+    assert (tmp_path / f"curve.{suffix}").read_bytes().startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [("curve.gif", "name a file that ends in .png, .svg, .pdf"), ("curve.png", "pip install -e '.[benchmarks]'")],
+)
+def test_what_keeps_a_curve_from_being_drawn_is_one_line(train, capsys, monkeypatch, out, said):
+    assert train("--epochs", 1)[0] == 0
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert cli.main(["info", "model", "--plot", out]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "said"),
+    [
+        ("pmf", ["--epochs", "1"], ["| recipe: epochs | 1 |", "| jaxlib | ", "| seed | 1 |"]),
+        ("pmf", ["--solver", "als", "--epochs", "1"], ["| solver | als |"]),
+        ("bias", [], ["| sha256 | "]),
+    ],
+)
+def test_a_model_card_says_what_a_model_is(train, tmp_path, capsys, model, options, said):
+    argv = ["train", model, "--ratings", "one.csv", "--test", "two.csv", "--out", "model", *options]
+    assert cli.main(argv) == 0
+    text = (tmp_path / "model" / "README.md").read_text()
+    for part in (f"# {model}: ", 'jaxcf.load("model")', "| training ratings | ", "| rmse_clipped | ", *said):
+        assert part in text
+    (tmp_path / "model" / "README.md").write_text("mine")
+    python = text.partition("```python")[2].partition("```")[0]
+    exec(python, {})  # a changed card is no damage
+
+
+def test_a_card_is_not_written_over_by_a_training_that_had_finished(train, tmp_path):
+    assert train("--epochs", 1)[0] == 0
+    card = tmp_path / "model" / "README.md"
+    card.write_text("mine")
+    assert train("--epochs", 1, "--resume")[0] == 0
+    assert card.read_text() == "mine"

@@ -46,7 +46,7 @@ class Config: ...
 recipe = Recipe(optimizer="sgd", batch_size=1, epochs=1, rate={"*": 0.1}, decay={})
 parser = command.Parser("tool")
 training_options.add(parser, Config, {"tuned": (recipe, {})})
-assert "--max-minutes" in parser.format_help()
+assert "--epochs" in parser.format_help()
 command.parse(parser, ["--rate", "0.1,b=1", "--devices", "2"])
 """
     assert imported(code) == []

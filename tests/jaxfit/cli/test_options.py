@@ -1,6 +1,8 @@
 """Options from dataclasses, and the one-line complaints of a command."""
 
 import argparse
+import io
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +16,7 @@ from jaxfit.recipe import option
 
 @dataclass(frozen=True)
 class Settings:
-    size: int = option(100, "how large", "features")
+    size: int = option(100, "how large", "features", first=True)
     share: float = option(0.1, "how much, in %", below=1)
     wide: bool = option(False, "all of it")
     rule: Literal["sgd", "adam"] = option("sgd", "which")
@@ -77,11 +79,43 @@ def test_values_out_of_bounds_name_their_option(arguments):
 
 
 def test_help_shows_meaning_unit_and_default():
-    text = " ".join(parser(defaults={"rule": "sgd in one, adam in two"}).format_help().split())
+    shown = parser(defaults={"rule": "sgd in one, adam in two"})
+    shown.shows_rare = True
+    text = " ".join(shown.format_help().split())
     assert "--size N how large (features; default: 100)" in text
     assert "how much, in % (default: 0.1)" in text
     assert "which (default: sgd in one, adam in two)" in text
     assert "at most (minutes)" in text
+
+
+def test_help_shows_the_first_options_and_help_all_every_one(capsys):
+    printed = {}
+    for name in ("--help", "--help-all"):
+        with pytest.raises(SystemExit):
+            command.parse(parser(), [name])
+        printed[name] = capsys.readouterr().out
+    assert "--size N" in printed["--help"]
+    assert "--share" not in printed["--help"]
+    assert "tool --help-all shows 6 more options" in printed["--help"]
+    assert all(name in printed["--help-all"] for name in ("--size N", "--share X", "--no-wide", "--rate X,name=X"))
+    assert "more options" not in printed["--help-all"]
+
+
+@pytest.mark.parametrize(("encoding", "shown"), [("utf-8", "λ … §5"), ("ascii", "lambda ... section 5")])
+def test_help_is_printed_on_any_terminal(monkeypatch, encoding, shown):
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", out)
+    command.Parser("tool", description="λ … §5").print_help()
+    out.seek(0)
+    assert shown in out.read()
+
+
+def test_a_result_that_a_terminal_cannot_print_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    assert run_with(lambda args: print("café")) == 2
+    assert capsys.readouterr().err == (
+        "tool: '\\xe9' cannot be printed in ascii (standard output) - set PYTHONIOENCODING=utf-8\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,13 @@ def test_the_new_folder_takes_the_place_of_the_old(tmp_path, monkeypatch, exchan
     replacement.put(model(tmp_path / ".lbl.next"), out)
     assert [path.name for path in tmp_path.iterdir()] == ["lbl"]
     assert not (out / "old").exists()
+    link = tmp_path / "latest"
+    link.symlink_to(out)
+    assert choose(link, overwrite=True) == tmp_path / ".lbl.next"
+    (out / "old").touch()
+    replacement.put(model(tmp_path / ".lbl.next"), link)
+    assert link.is_symlink()
+    assert not (out / "old").exists()
 
 
 def test_only_a_model_is_replaced(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import math
+import shutil
 import sys
 
 import numpy as np
@@ -30,6 +31,17 @@ def call_json(call):
         out = call(*argv, "--json")
         assert out.endswith("}\n")
         return json.loads(out.splitlines()[-1])
+
+    return run
+
+
+@pytest.fixture
+def complaint_of(capsys):
+    """Run a command line that must fail as a user's mistake; what it says."""
+
+    def run(*argv):
+        assert main([str(argument) for argument in argv]) == 2
+        return capsys.readouterr().err
 
     return run
 
@@ -227,7 +239,7 @@ def test_standard_input_is_a_training_text(place, call_json, monkeypatch, tmp_pa
 @pytest.mark.parametrize("model", ["lbl", "hlbl"])
 def test_help_shows_meaning_default_and_unit(model, capsys):
     with pytest.raises(SystemExit) as ended:
-        main(["train", model, "--help"])
+        main(["train", model, "--help-all"])
     assert ended.value.code == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "--num-features N feature vector dimensionality (features; default: 100)" in text
@@ -235,3 +247,40 @@ def test_help_shows_meaning_default_and_unit(model, capsys):
     assert "learning rate" in text
     assert " in thesis, " in text
     assert ("--copies" in text) == (model == "hlbl")
+
+
+def test_texts_that_are_named_one_by_one_add_up(place, call, tmp_path):
+    together, apart = tmp_path / "together", tmp_path / "apart"
+    files = [place / "train.txt", place / "valid.txt"]
+    call("train", "kn", "--train", *files, "--min-count", 2, "--out", together)
+    call("train", "kn", "--train", files[0], "--train", files[1], "--min-count", 2, "--out", apart)
+    assert (apart / "config.json").read_bytes() == (together / "config.json").read_bytes()
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_model_card_says_what_a_model_is_and_loads_it(place, kind):
+    text = (place / kind / "README.md").read_text()
+    assert text.startswith(f"# {kind}: ")
+    for part in ("| training events | ", "| jax-mnih | ", f"jaxlm eval {place / kind} --text test.txt"):
+        assert part in text
+    assert "| perplexity | " in text
+    assert ("jaxlm neighbours" in text) == (kind in ("lbl", "hlbl"))
+    exec(text.partition("```python")[2].partition("```")[0], {})
+
+
+def test_a_learning_curve_is_of_what_people_read(place, call, call_json, complaint_of, tmp_path):
+    found = call_json("info", place / "lbl", "--plot", tmp_path / "lbl.png")
+    assert found["sizes"]["R"] == [found["words"], 6]
+    for line in found["history"]:
+        assert line["shown"]["validation perplexity"] == pytest.approx(math.exp(line["valid"]))
+    assert (tmp_path / "lbl.png").read_bytes().startswith(b"\x89PNG")
+    assert "there is no learning curve" in complaint_of("info", place / "kn", "--plot", tmp_path / "kn.png")
+
+
+def test_a_tree_that_is_learned_keeps_the_number_of_epochs(place, complaint_of, tmp_path):
+    shutil.copytree(place / "hlbl", tmp_path / "hlbl")
+    files = [argument for name in ("train", "valid") for argument in (f"--{name}", place / f"{name}.txt")]
+    again = ["train", "hlbl", *files, "--min-count", 2, *SMALL, "--tree", "adaptive", "--epsilon", 0.3, "--copies", 2]
+    said = complaint_of(*again, "--no-anneal", "--epochs", 9, "--resume", "--out", tmp_path / "hlbl")
+    assert "its tree is built from a model of" in said
+    assert "not of 9" in said

@@ -60,8 +60,9 @@ def chunks(path: Source, reading: Reading) -> Iterator[str]:
                     yield reading.prepare(text[:cut])
         pending = len(decoder.getstate()[0])
         rest += decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        where = f"{path}, byte offset {read - pending + error.start}"
+    except UnicodeError as error:
+        start = error.start if isinstance(error, UnicodeDecodeError) else 0  # UTF-16 without its byte order mark
+        where = f"{path}, byte offset {read - pending + start}"
         do = "name the file's encoding, for example --encoding latin-1"
         raise UserError(f"the text is not valid {reading.encoding}", where, do) from None
     if read == 0:

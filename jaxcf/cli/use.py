@@ -14,7 +14,7 @@ from jaxcf.models import get
 from jaxfit.cli.command import Parser, add_model, output, print_json, required
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.atomic import replacing
-from jaxfit.run_dir.metadata import read_info
+from jaxfit.run_dir.metadata import read_info, require_types
 
 
 def add_predict(parser: Parser) -> None:
@@ -55,6 +55,9 @@ def run_info(args: argparse.Namespace) -> None:
     """Print what a model is and how it was trained, or how far its training has come."""
     info = read_info(Path(args.directory))
     record = get(info["model"], args.directory)
+    require_types(info, {"finished": bool, "data": dict}, Path(args.directory))
+    sizes = dict.fromkeys(("users", "items", "training ratings"), int)
+    require_types(info["data"], {**sizes, "scale": tuple[float, ...]}, Path(args.directory))
     if args.json:
         print_json({"command": "info", "directory": args.directory, **info})
         return

@@ -6,7 +6,6 @@ model.recommend("196", top=10)                    # what a user of the training 
 model.recommend(ratings={"242": 5, "302": 3})     # for anybody else
 """
 
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,11 +32,15 @@ from jaxcf.models.pairwise import PAIRS_AT_ONCE
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint, manifest
+from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import PARAMETERS, read_config, read_info
 
 CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
-ARRAYS = {CATALOGUE: ("users", "items", "scale"), KNOWN: ("user", "item", "stars", "rated_user", "rated_item")}
+ARRAYS = {  # by file: the names of its arrays, all of one dimension, and their kinds of dtype
+    CATALOGUE: {"users": "iU", "items": "iU", "scale": "f"},
+    KNOWN: {"user": "i", "item": "i", "stars": "f", "rated_user": "i", "rated_item": "i"},
+}
 
 
 class Answer(NamedTuple):
@@ -185,7 +188,7 @@ class Model:
         Raises:
             UserError: an item was not in training, stars are off the scale, or items without stars are of no use.
         """
-        ids, stars = list(ratings), np.array(list(ratings.values()), np.float32)
+        ids, stars = list(ratings), np.array(list(ratings.values()), np.float64)
         others = list(rated)
         if others:
             require(self.record, UsesRatedItems, "an item without stars")
@@ -197,7 +200,7 @@ class Model:
         if len(off):
             raise UserError(f"{off[0]:g} stars are not on the scale", do=f"ratings are {self.catalogue.scale}")
         user, n = np.zeros(len(index), np.int32), len(ids)
-        return KnownUsers(1, Ratings(user[:n], index[:n], stars), Pairs(user[n:], index[n:]))
+        return KnownUsers(1, Ratings(user[:n], index[:n], stars.astype(np.float32)), Pairs(user[n:], index[n:]))
 
     def recommend(
         self, user: Any = None, *, ratings: Mapping[Any, float] | None = None, rated: Iterable[Any] = (), top: int = 10
@@ -304,6 +307,9 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
         raise UserError("the model's training has not finished", directory, do)
     config = read_config(record.config, info, directory)
     users, items, scale = _arrays(directory / CATALOGUE)
+    if len(scale) != 3 or not all(np.all(ids[1:] > ids[:-1]) for ids in (users, items)):
+        what = "the catalogue's ids are not in order, or its scale is not of three numbers"
+        raise UserError(what, directory / CATALOGUE, "train the model again")
     catalogue = Catalogue(users, items, RatingScale(*map(float, scale)))
     user, item, stars, *rated = _arrays(directory / KNOWN)
     known = KnownUsers(catalogue.num_users, Ratings(user, item, stars), Pairs(*rated))
@@ -321,7 +327,10 @@ def _check_sizes(record: RatingModel, config: Any, catalogue: Catalogue, known: 
     ):
         sizes = f"{catalogue.num_users} users, {catalogue.num_items} items, ratings of {catalogue.scale}"
         raise UserError(f"the catalogue ({sizes}) is not that of the configuration", directory / CATALOGUE, do)
-    for pairs in (known.ratings, known.rated):
+    ratings, rated = known.ratings, known.rated
+    if not len(ratings.user) == len(ratings.item) == len(ratings.stars) or len(rated.user) != len(rated.item):
+        raise UserError("known ratings have users, items and stars of different numbers", directory / KNOWN, do)
+    for pairs in (ratings, rated):
         for index, number in ((pairs.user, catalogue.num_users), (pairs.item, catalogue.num_items)):
             if len(index) and not 0 <= index.min() <= index.max() < number:
                 what = "known ratings are of users or items that the catalogue does not have"
@@ -329,10 +338,14 @@ def _check_sizes(record: RatingModel, config: Any, catalogue: Catalogue, known: 
 
 
 def _arrays(path: Path) -> list[np.ndarray]:
+    what, do = "the model is damaged", "train it again"
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if missing := [name for name in ARRAYS[path.name] if name not in file]:
-                raise UserError(f"the model is damaged: it has no {missing[0]}", path, "train it again")
-            return [file[name] for name in ARRAYS[path.name]]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"the model is damaged: {error}", path, "train it again") from error
+        arrays = read_npz(path, what, do)
+    except FileNotFoundError as error:
+        raise UserError(f"{what}: {error.strerror}", path, do) from error
+    for name, kinds in ARRAYS[path.name].items():
+        if name not in arrays:
+            raise UserError(f"{what}: it has no {name}", path, do)
+        if arrays[name].ndim != 1 or (arrays[name].size and arrays[name].dtype.kind not in kinds):
+            raise UserError(f"{what}: {name} is {arrays[name].dtype}{list(arrays[name].shape)}", path, do)
+    return [arrays[name] for name in ARRAYS[path.name]]

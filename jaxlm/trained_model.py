@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from jaxfit.recipe import named_arrays
 from jaxfit.registry import Capability
 from jaxfit.run_dir import manifest
 from jaxfit.run_dir.atomic import replacing
-from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_config, read_info
+from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_config, read_info, require_types
 from jaxlm import models
 from jaxlm.contract import (
     ByCounting,
@@ -34,6 +34,7 @@ from jaxlm.contract import (
     PredictsWords,
     structure_argument,
 )
+from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import CLOSED_ADVICE, Vocabulary
 from jaxlm.ngram import arpa
 
@@ -160,6 +161,7 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     info = read_info(directory)
     manifest.require_whole(directory)
     record = record_of(info, directory)
+    _check_corpus(info.get("corpus", {}), directory)
     vocabulary = Vocabulary.load(directory / VOCABULARY)
     config = read_config(record.config, info, directory)
     fitting, structure = record.fitting, None
@@ -185,6 +187,15 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
     params = checkpoint.load_model(directory / PARAMETERS, like)
     texts = fitting.texts(config, vocabulary.eos, *built)
     return Model(record, vocabulary, config, params, info, structure, texts)
+
+
+def _check_corpus(described: Any, directory: Path) -> None:
+    """Raise a UserError unless `config.json` describes a training text as `Corpus.describe` does, or not at all."""
+    require_types({"corpus": described}, {"corpus": dict}, directory)
+    if described:
+        require_types(described, {"name": str, "training events": int}, directory)
+        require_types(described, {"reading": dict}, directory, optional=True)
+        require_types(described.get("reading", {}), get_type_hints(Reading), directory, optional=True)
 
 
 def write_vocabulary(directory: Path, vocabulary: Vocabulary) -> None:

@@ -3,6 +3,7 @@
 import argparse
 import csv
 import io
+import math
 import warnings
 from typing import Any
 
@@ -88,10 +89,10 @@ def parse_rated(text: str) -> tuple[dict[str, float], list[str]]:
         if not colon:
             others.append(part)
             continue
-        try:
-            ratings[item] = float(stars)
-        except ValueError:
-            raise UserError(f"{stars!r} is not a number of stars", "--rated", advice) from None
+        number = layout.to_number(stars)
+        if number is None or not math.isfinite(number):
+            raise UserError(f"{stars!r} is not a number of stars", "--rated", advice)
+        ratings[item] = number
     if not ratings and not others:
         raise UserError("no items are named", "--rated", advice)
     return ratings, others

@@ -17,7 +17,7 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.journal import Journal
-from jaxfit.run_dir.metadata import read_info
+from jaxfit.run_dir.metadata import read_info, require_types
 
 SUFFIX = ".safetensors"
 
@@ -71,6 +71,9 @@ def run_info(args: argparse.Namespace) -> None:
     history = Journal(Path(args.directory)).lines()
     if args.plot:
         learning_curve.draw(history, f"{record.name} ({Path(args.directory).name})", args.plot, args.directory)
+    require_types(info, {"finished": bool, "data": dict}, Path(args.directory))
+    sizes = dict.fromkeys(("users", "items", "training ratings"), int)
+    require_types(info["data"], {**sizes, "scale": tuple[float, ...]}, Path(args.directory))
     if args.json:
         print_json({"command": "info", "directory": args.directory, **info, "history": history})
         return

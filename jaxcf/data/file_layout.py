@@ -240,7 +240,7 @@ def _delimiter(line: str, reading: Reading, where: str) -> str:
             raise UserError("the line has no known delimiter", where, advice)
         return found
     text = _DELIMITER_NAMES.get(given, given)
-    if not text or text != text[0] * len(text) or len(text[0].encode()) > 1 or text[0] in '"\r\n':
+    if not text or text != text[0] * len(text) or not text[0].isascii() or text[0] in '"\r\n':
         do = "give one character, or one repeated, for example ::"
         raise UserError(f"{given!r} cannot separate columns", "--delimiter", do)
     if text not in line:
@@ -259,7 +259,7 @@ def _requested_columns(requested: list[str], fields: list[str], where: str, pair
         requested = [str(order.index(part) + 1) for part in requested[:2]]
     columns = {}
     for name, part in zip(COLUMNS, requested, strict=False):
-        if part.isdecimal() and 1 <= int(part) <= len(fields):
+        if part.isdecimal() and len(part) < 10 and 1 <= int(part) <= len(fields):
             columns[name] = int(part) - 1
         elif part in fields and not part.isdecimal():
             columns[name] = fields.index(part)

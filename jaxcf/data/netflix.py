@@ -52,7 +52,7 @@ def _batches(files: list[Source]) -> Iterator[tuple[list[Source], bytes]]:
     for file in files:
         with opened(file) as f:
             data = contents[file] = f.read().removeprefix(b"\xef\xbb\xbf")
-        if not re.match(rb"\s*\d+:\s*\n", data):
+        if not re.match(rb"[\r\n]*[^\S\r\n]*\d+:\s*\n", data):
             do = "give a file in the format of the Netflix Prize, or leave --format auto"
             raise UserError("the file does not begin with a movie's number and a colon", f"{file}, line 1", do)
         size += len(data)

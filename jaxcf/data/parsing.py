@@ -3,7 +3,10 @@
 Files are parsed by Arrow, column by column and in parallel; Python reads single lines only to find an invalid one.
 """
 
+import io
 import itertools
+import struct
+import zlib
 from collections.abc import Callable, Sequence
 from typing import IO, Any, NamedTuple
 
@@ -15,10 +18,16 @@ import scipy.io
 
 from jaxcf.data import bad_lines
 from jaxcf.data.file_layout import COLUMNS, Layout, Reading, kind_of_time, layout_of, lines, opened
+from jaxcf.data.matlab_file import is_intact
 from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
 
 BLOCK = 1 << 22  # bytes parsed at a time by each thread
+# what SciPy raises where a .mat file is damaged, or of a version that it does not read
+DAMAGED = (
+    OSError, ValueError, TypeError, NotImplementedError, IndexError, KeyError, OverflowError, MemoryError, struct.error,
+    zlib.error, scipy.io.matlab.MatReadError,
+)  # fmt: skip
 TEXTS = pa.dictionary(pa.int32(), pa.utf8())
 
 
@@ -164,7 +173,7 @@ def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
     content = _matlab(file, scipy.io.loadmat)
     names = [array_name] if array_name else [name for name in ("train_vec", "probe_vec") if name in content]
     found = {name: content.get(name) for name in names}
-    if not found or not all(isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[1] == 3 for x in found.values()):
+    if not found or not all(map(_is_table, found.values())):
         present = ", ".join(name for name in content if not name.startswith("__"))
         do = f"give a file with train_vec or probe_vec, of three columns; it holds {present}"
         raise UserError("the .mat file holds no ratings", path, do)
@@ -172,19 +181,31 @@ def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
     return columns._replace(taken=((str(path), f"arrays of user, item, stars ({', '.join(found)})"),))
 
 
+def _is_table(array: Any) -> bool:
+    numbers = isinstance(array, np.ndarray) and array.dtype.kind in "biuf"
+    return numbers and array.ndim == 2 and array.shape[1] == 3
+
+
 def has_probe(path: Source) -> bool:
     """Return whether a .mat file has both training and test ratings; one of its arrays alone has not."""
     if ".mat:" in str(path):
         return False
-    return {"train_vec", "probe_vec"} <= {name for name, *_ in _matlab(path, scipy.io.whosmat)}
+    both = {"train_vec", "probe_vec"} <= {name for name, *_ in _matlab(path, scipy.io.whosmat)}
+    if both and not str(path).endswith(".mat"):
+        what = "the file has training and test ratings, which are told apart by names such as FILE.mat:train_vec"
+        raise UserError(what, path, "rename the file, so that its name ends in .mat")
+    return both
 
 
 def _matlab(path: Source, read: Callable[[IO[bytes]], Any]) -> Any:
     with opened(path) as f:
-        try:
-            return read(f)
-        except (ValueError, TypeError, NotImplementedError, scipy.io.matlab.MatReadError) as error:
-            raise UserError(f"the .mat file cannot be read: {error}", path, "save it as version 7") from None
+        data = f.read()
+    try:
+        if data.startswith(b"MATLAB 5") and not is_intact(data):
+            raise ValueError("it is damaged")
+        return read(io.BytesIO(data))
+    except DAMAGED as error:
+        raise UserError(f"the .mat file cannot be read: {error}", path, "save it as version 7") from None
 
 
 def _of_array(array: np.ndarray, where: str) -> Columns:

@@ -32,8 +32,9 @@ class RatingScale(NamedTuple):
         inside = (stars >= self.low - 1e-6) & (stars <= self.high + 1e-6)
         if not self.step:
             return inside
-        steps = (stars - self.low) / self.step
-        return inside & (np.abs(steps - np.round(steps)) < 1e-4)
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite ones are outside
+            steps = (stars - self.low) / self.step
+            return inside & (np.abs(steps - np.round(steps)) < 1e-4)
 
     def level(self, stars: ArrayLike) -> NDArray[np.int32]:
         """Return the levels of ratings: their positions on the scale, 0 for the lowest."""

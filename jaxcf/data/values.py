@@ -12,6 +12,7 @@ from jaxcf.data.parsing import Columns
 from jaxcf.data.ratings import Ratings, RatingScale, pair_keys, take
 from jaxfit.errors import UserError
 
+LARGEST = 1e12  # rating, in magnitude: its ten-thousandths fit 64 bits, and float32 holds it
 MAX_LEVELS = 1000  # a scale of more levels is taken as one without steps
 
 
@@ -86,11 +87,11 @@ def _ids(texts: pa.Array) -> np.ndarray:
 def stars_of(columns: Columns, scale: RatingScale | None, decimal: str = ".") -> tuple[np.ndarray, np.ndarray]:
     """Return ratings as float32, and the distinct ones, ascending.
 
-    Raises UserError for a rating that is missing, not a finite number, or off the given scale.
+    Raises UserError for a rating that is missing, not a finite number, too large, or off the given scale.
     """
     codes, texts = _codes(columns.table["stars"])
     numbers = np.array([to_number(text.replace(decimal, ".")) for text in texts.to_pylist()], np.float64)
-    bad = ~np.isfinite(numbers)
+    bad = ~(np.abs(numbers) <= LARGEST)
     if scale is not None:
         bad |= ~scale.contains(numbers)
     if bad[codes].any():
@@ -98,6 +99,8 @@ def stars_of(columns: Columns, scale: RatingScale | None, decimal: str = ".") ->
         text, where = texts[codes[row]].as_py(), columns.locate(row)
         if not text:
             raise UserError("the rating is missing", where, "complete the line or remove it")
+        if LARGEST < abs(numbers[codes[row]]) < np.inf:
+            raise UserError(f"the rating {text} is too large", where, "correct the line or remove it")
         if np.isfinite(numbers[codes[row]]):
             raise UserError(f"the rating {text} is off the scale of {scale}", where, "correct it, or give --scale")
         comma = re.fullmatch(r"[+-]?\d*,\d+", text)

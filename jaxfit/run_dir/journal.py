@@ -43,7 +43,7 @@ class Journal:
             os.truncate(self.timing, self.timing.read_bytes().rfind(b"\n") + 1)
 
     def lines(self) -> list[dict[str, Any]]:
-        """All lines of metrics."""
+        """All lines of metrics; raises UserError for a line that `write` has not written, as does `times`."""
         return _lines(self.path)
 
     def times(self) -> list[dict[str, Any]]:
@@ -52,7 +52,19 @@ class Journal:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """The lines that are complete; one without its end is being written, or its writer was killed."""
+    complete = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return [_record(line, f"{path}, line {number}") for number, line in enumerate(complete, 1)]
+
+
+def _record(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise UserError("the line is not one of a training's journal", where, "remove it")
+    return record
 
 
 def _append(path: Path, record: dict[str, Any]) -> None:

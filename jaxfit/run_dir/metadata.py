@@ -6,8 +6,9 @@ the same. The environment is recorded, too, but is no part of it.
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
@@ -45,11 +46,41 @@ def read_config(kind: type, info: dict[str, Any], directory: Path) -> Any:
         UserError: The configuration is missing, or has other fields.
     """
     try:
-        return kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in info["config"].items()})
+        config = kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in info["config"].items()})
     except (AttributeError, KeyError, TypeError) as error:
         what = "it is missing" if isinstance(error, KeyError) else str(error)
         what = f"the configuration is not that of {info['model']}: {what}"
         raise UserError(what, directory / CONFIG, "train the model again") from None
+    require_types(info["config"], get_type_hints(kind), directory, optional=True)
+    return config
+
+
+def require_types(
+    values: Mapping[str, Any], types: Mapping[str, Any], directory: Path, *, optional: bool = False
+) -> None:
+    """Raise a UserError where a part of `config.json` has a value that is not of its type, or, unless optional, none.
+
+    Args:
+        values: The part.
+        types: By name: classes, and types of tuples and literals.
+        directory: The model's folder.
+        optional: Whether values may be missing.
+    """
+    for name, kind in types.items():
+        if not (_is_of_type(values.get(name), kind) or (optional and name not in values)):
+            what = f"not a model's configuration: {name} is {json.dumps(values.get(name))[:40]}"
+            raise UserError(what, directory / CONFIG, "train the model again")
+
+
+def _is_of_type(value: Any, kind: Any) -> bool:
+    """Whether a value that was read from JSON is of a type as `Config`s have them, with lists for tuples."""
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if get_origin(kind) is tuple:
+        return isinstance(value, list) and all(_is_of_type(part, get_args(kind)[0]) for part in value)
+    if kind is int:
+        return type(value) is int and abs(value) < 1 << 53
+    return type(value) in (int, float) if kind is float else isinstance(value, kind)
 
 
 def write_info(directory: Path, info: dict[str, Any]) -> None:

@@ -50,6 +50,7 @@ def run_info(args: argparse.Namespace) -> None:
         print(f"trained on    {data['name']}, {data['training events']:,} events")
     sizes = {name: "x".join(map(str, shape)) for name, shape in model.sizes().items()}
     print("sizes         " + ", ".join(f"{name} {size}" for name, size in sizes.items()))
+    history = [line for line in history if {"epoch", "valid"} <= line.keys() and isinstance(line["valid"], float)]
     if history:
         best = min(history, key=lambda line: line["valid"])
         assert isinstance(model.record.fitting, BySGD)

@@ -69,9 +69,11 @@ def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Ite
                     yield reading.prepare(text[:cut])
         pending = len(decoder.getstate()[0])
         rest += decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        where = f"{path}, byte offset {read - pending + error.start}"
-        if read == pending and error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    except UnicodeError as error:
+        # UTF-16 without its byte order mark has another error, without a place
+        start, given = (error.start, error.object) if isinstance(error, UnicodeDecodeError) else (0, b"")
+        where = f"{path}, byte offset {read - pending + start}"
+        if read == pending and given.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             advice = advice.replace("latin-1", "utf-16")
         raise UserError(f"the text is not valid {reading.encoding}", where, advice) from None
     if read == 0:

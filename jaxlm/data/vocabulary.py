@@ -134,7 +134,7 @@ class Vocabulary:
             if word in words:
                 what = f"duplicate word {word!r}, first on line {words[word]}"
                 raise UserError(what, where, "remove one of them")
-            if tab and not (count.isascii() and count.isdigit()):
+            if tab and not (count.isascii() and count.isdigit() and len(count) < 19):  # of 64 bits
                 raise UserError(f"invalid count {count!r}", where, "write the word, a tab and a whole number")
             words[word] = number
             if tab:

@@ -115,7 +115,7 @@ class _Reader:
         sizes: list[int] = []
         while (line := self.next_line()).startswith(b"ngram"):
             order, _, size = line.removeprefix(b"ngram").partition(b"=")
-            if order.strip() != b"%d" % (len(sizes) + 1) or not size.strip().isdigit():
+            if order.strip() != b"%d" % (len(sizes) + 1) or not (size.strip().isdigit() and len(size) < 19):
                 raise self.error(f"expected ngram {len(sizes) + 1}=<number>, found {_shown(line)}")
             sizes.append(int(size))
         if not 1 <= len(sizes) <= MAX_ORDER:

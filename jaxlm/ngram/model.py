@@ -9,7 +9,6 @@ log-probability, and the log-weight for backing off from it as a history:
 where h' is h without its oldest word (Katz 1987). A query consists of binary searches over 64-bit keys, in NumPy.
 """
 
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
+from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.contract import ByCounting, HasNGrams, PredictsWords
 from jaxlm.ngram import counts
@@ -151,20 +151,41 @@ def load(directory: Path, vocab_size: int) -> NGram:
     """
     path = directory / FILE
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:
-            if (found := int(arrays["format"])) != FORMAT:
-                raise UserError(f"an n-gram model of format {found}, not {FORMAT}", path, "train it again")
-            orders = range(1, int(arrays["order"]) + 1)
-            tables = tuple(Table(*(arrays[f"{name}_{k}"] for name in Table._fields)) for k in orders)
-            model = NGram(int(arrays["vocab_size"]), int(arrays["eos"]), tables)
+        arrays = read_npz(path, "a damaged n-gram model", "train it again")
+        if (found := int(arrays["format"])) != FORMAT:
+            raise UserError(f"an n-gram model of format {found}, not {FORMAT}", path, "train it again")
+        orders = range(1, int(arrays["order"]) + 1)
+        tables = tuple(Table(*(arrays[f"{name}_{k}"] for name in Table._fields)) for k in orders)
+        model = NGram(int(arrays["vocab_size"]), int(arrays["eos"]), tables)
     except FileNotFoundError:
         raise UserError("no n-gram model", path, "name the directory that `jaxlm train` wrote") from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise UserError(f"a damaged n-gram model: {error}", path, "train it again") from error
+    problem = _problem(model)
+    if problem:
+        raise UserError(f"a damaged n-gram model: {problem}", path, "train it again")
     if model.vocab_size != vocab_size:
         what = f"the n-grams are over {model.vocab_size:,} words and the vocabulary has {vocab_size:,}"
         raise UserError(what, directory, "its files are of different models: train it again")
     return model
+
+
+def _problem(model: NGram) -> str | None:
+    """What is wrong with the tables of a model, in words; None where they are as `NGram` says."""
+    size = model.vocab_size + 1
+    histories = 1
+    for k, (keys, *values) in enumerate(model.tables, start=1):
+        alike = all(value.dtype == np.float64 and value.shape == keys.shape for value in values)
+        if keys.dtype != np.int64 or keys.ndim != 1 or not alike:
+            return f"the arrays of its {k}-grams are of different lengths, or of other types"
+        if len(keys) and not (keys[0] >= 0 and keys[-1] < histories * size and np.all(keys[1:] > keys[:-1])):
+            return f"its {k}-grams are not in order"
+        if not all(np.all(value < np.inf) for value in values):  # false for NaN
+            return f"its {k}-grams have values that are not numbers"
+        histories = len(keys)
+    if not model.tables or len(model.tables[0].keys) != size or not 0 <= model.eos < model.vocab_size:
+        return "its numbers of words differ"
+    return None
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """Tree files: .npz files of plain arrays with a format version, validated when read."""
 
 import re
-import zipfile
 from operator import index
 from pathlib import Path
 
 import numpy as np
 
 from jaxfit.errors import UserError
+from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.trees.paths import Tree
 
@@ -35,16 +35,16 @@ def load(path: str | Path, num_words: int | None = None) -> Tree:
         UserError: the file is missing, damaged or of another version, holds no valid tree, or is for a vocabulary of
             another size.
     """
+    if _is_text(path):
+        do = "write it as a file: jaxlm tree DIR --out tree.npz"
+        raise UserError("a tree written as text, for people", path, do)
+    what, do = "not a tree file, or a damaged one", "create one: jaxlm tree DIR --out tree.npz"
     try:
-        # opened here, since np.load does not close a file that it fails to read
-        with Path(path).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            version, tree = index(file["version"]), Tree(file["children"], index(file["num_words"]))
+        arrays = read_npz(Path(path), what, do)
+        version, tree = index(arrays["version"]), Tree(arrays["children"], index(arrays["num_words"]))
     except FileNotFoundError as error:
         raise UserError("no such file", path) from error
-    except (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile) as error:
-        what, do = "not a tree file, or a damaged one", "create one: jaxlm tree DIR --out tree.npz"
-        if _is_text(path):
-            what, do = "a tree written as text, for people", "write it as a file: jaxlm tree DIR --out tree.npz"
+    except (KeyError, TypeError) as error:
         raise UserError(what, path, do) from error
     if version != VERSION:
         raise UserError(f"tree file of version {version}, not {VERSION}", path, "create it again")
@@ -83,5 +83,7 @@ def check(tree: Tree, where: object | None = None) -> None:
     word = ~children[children < 0]
     if (bad := np.flatnonzero(word >= num_words)).size:
         raise UserError(f"a leaf has word {word[bad[0]]}, but there are only {num_words} words", where)
+    if num_words > len(word):  # before an array of that size is made
+        raise UserError(f"{num_words} words, but there are only {len(word)} leaves", where)
     if (bad := np.flatnonzero(np.bincount(word, minlength=num_words) == 0)).size:
         raise UserError(f"word {bad[0]} has no leaf", where)

@@ -96,6 +96,31 @@ def test_another_scale_or_catalogue_is_refused(data, tmp_path):
     refused(other, "known ratings are of users or items that the catalogue does not have")
 
 
+@pytest.mark.parametrize(
+    ("file", "name", "change", "what"),
+    [
+        ("known.npz", "user", lambda user: user.astype(float), r"the model is damaged: user is float64\["),
+        ("known.npz", "item", lambda item: item[0], r"the model is damaged: item is int32\[\]"),
+        ("known.npz", "stars", lambda stars: stars[1:], "users, items and stars of different numbers"),
+        ("known.npz", "rated_user", lambda user: np.zeros(3, int), "users, items and stars of different numbers"),
+        ("catalogue.npz", "users", lambda users: users[::-1], "the catalogue's ids are not in order"),
+        ("catalogue.npz", "scale", lambda scale: scale[:2], "its scale is not of three numbers"),
+    ],
+)
+def test_arrays_of_other_types_or_sizes_are_refused(file, name, change, what, finished, tmp_path):
+    other = changed(finished, tmp_path)
+    with np.load(finished / file) as stored:
+        arrays = dict(stored)
+    np.savez(other / file, **{**arrays, name: change(arrays[name])})
+    refused(other, what)
+
+
+@pytest.mark.parametrize("change", [{"data": {}}, {"data": []}, {"data": {"users": "40"}}])
+def test_info_on_a_damaged_configuration_is_one_line(change, finished, tmp_path, capsys):
+    assert cli.main(["info", str(changed(finished, tmp_path, **change))]) == 2
+    assert "not a model's configuration: " in capsys.readouterr().err
+
+
 def test_a_missing_configuration_or_array_is_refused(finished, tmp_path):
     other = changed(finished, tmp_path)
     with np.load(finished / "known.npz") as file:

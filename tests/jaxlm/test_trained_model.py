@@ -1,6 +1,7 @@
 """Loading a model: what is refused, in one line, and what loaded models share."""
 
 import json
+import re
 import shutil
 
 import jax
@@ -106,6 +107,24 @@ def test_a_configuration_of_other_fields_is_refused(copy, name):
     message = refusal(folder)
     assert f"the configuration is not that of {name}: " in message
     assert "'depth'" in message
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "shown"),
+    [
+        ("config", "num_features", "6", '"6"'),
+        ("config", "across_lines", 1, "1"),
+        ("config", "dropout", None, "null"),
+        ("config", "num_features", 10**30, "10000000000"),
+        ("corpus", "training events", None, "null"),
+        ("corpus", "reading", [], r"\[\]"),
+    ],
+)
+def test_values_of_other_types_are_refused(copy, part, name, value, shown):
+    folder = copy("lbl")
+    stored = json.loads((folder / "config.json").read_text())[part]
+    change_config(folder, **{part: {**stored, name: value}})
+    assert re.search(rf"not a model's configuration: {name} is {shown}.* \(.*config\.json\)", refusal(folder))
 
 
 def small_lbl(seed=0, num_words=13):

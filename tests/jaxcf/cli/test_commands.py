@@ -273,6 +273,8 @@ WRONG = {
     "no such user": (["recommend", "{model}", "--user", "u999"], "no user 'u999'"),
     "no such item": (["recommend", "{model}", "--rated", "m999:5"], "no item 'm999'"),
     "stars in words": (["recommend", "{model}", "--rated", "m1:five"], "'five' is not a number of stars"),
+    "no finite number": (["recommend", "{model}", "--rated", "m1:inf"], "'inf' is not a number of stars"),
+    "too many stars": (["recommend", "{model}", "--rated", "m1:1e300"], "1e+300 stars are not on the scale"),
     "no stars": (["recommend", "{model}", "--rated", "m1,m2"], "a use for rated items; pmf has none - use cpmf"),
     "test off the scale": (
         ["train", "pmf", "--ratings", "{low}", "--test", "{off}", "--out", "{out}"], "off.csv, line 3"

@@ -138,11 +138,18 @@ def test_first_line_that_could_be_ids_is_not_a_header(tmp_path):
         ("user,what\n7,10\n", "user,item,stars", "there is no column 'item'"),
         ("7,10\n3,10\n", "1,3", "there is no column '3'"),
         ("1,7,10\n2,3,10\n", "4,2,1", "there is no column '4'"),
+        ("1,7,10\n2,3,10\n", "9" * 5000 + ",1,2", "there is no column '999"),
     ],
 )
 def test_unidentified_columns_of_pairs_are_refused(tmp_path, body, columns, what):
     with pytest.raises(UserError, match=what):
         read_pairs(write_file(tmp_path, "pairs", body), Reading(columns=columns))
+
+
+@pytest.mark.parametrize("delimiter", ["é", "\udce9", '"', "ab"])  # the second as a byte that is not UTF-8 is given
+def test_delimiters_that_are_not_of_one_byte_are_refused(tmp_path, delimiter):
+    with pytest.raises(UserError, match="cannot separate columns"):
+        read(write_file(tmp_path, "r.csv", "1,2,3\n"), Reading(delimiter=delimiter))
 
 
 def test_columns_aligned_with_spaces_are_refused_with_advice(tmp_path):

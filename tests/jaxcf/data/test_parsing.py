@@ -1,5 +1,7 @@
 """Parsing of rating files: dates, MATLAB files, files of many blocks."""
 
+import io
+
 import numpy as np
 import pytest
 import scipy.io
@@ -34,6 +36,34 @@ def test_moviedata_is_read_without_overflow(tmp_path, dtype):
     scipy.io.savemat(path, {"train_vec": np.array([[1, 2, 3], [4, np.nan, 5]])})
     with pytest.raises(UserError, match=r"the item is missing \(.*moviedata.mat, train_vec, row 2\)"):
         read(path)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_damaged_matlab_file_is_refused(tmp_path, compressed):
+    """SciPy reads beyond its tables for some; the process would end here."""
+    file = io.BytesIO()
+    scipy.io.savemat(file, {"train_vec": np.arange(9.0).reshape(3, 3)}, do_compression=compressed)
+    content, refused = file.getvalue(), 0
+    for position in range(128, len(content)):
+        for bit in range(8):
+            changed = bytearray(content)
+            changed[position] ^= 1 << bit
+            path = write_file(tmp_path, "ratings.mat", bytes(changed))
+            try:
+                read(path)
+            except UserError:
+                refused += 1
+    assert refused > 300
+
+
+def test_a_matlab_file_with_test_ratings_needs_its_ending(tmp_path):
+    arrays = dict.fromkeys(("train_vec", "probe_vec"), np.arange(9.0).reshape(3, 3))
+    scipy.io.savemat(tmp_path / "ratings", arrays, appendmat=False)
+    with pytest.raises(UserError, match=r"training and test ratings.* - rename the file"):
+        read_dataset(tmp_path / "ratings")
+    scipy.io.savemat(tmp_path / "text.mat", {"train_vec": np.array([["a", "b", "c"]])})
+    with pytest.raises(UserError, match=r"the \.mat file holds no ratings"):
+        read(tmp_path / "text.mat")
 
 
 def test_many_blocks_equal_one(tmp_path, monkeypatch):

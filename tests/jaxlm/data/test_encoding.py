@@ -137,6 +137,14 @@ def test_saved_vocabulary_equals_loaded(tmp_path):
     assert Vocabulary.load(tmp_path / "saved").counts is None
 
 
+def test_utf_16_without_its_byte_order_mark_is_refused(tmp_path):
+    path = write(tmp_path / "t", "some words\n".encode("utf-16-le"))
+    with pytest.raises(
+        UserError, match=r"the text is not valid utf-16 \(.*, byte offset 0\) - name the file's encoding"
+    ):
+        build([str(path)], Reading(encoding="utf-16"))
+
+
 @pytest.mark.parametrize(
     ("content", "part"),
     [
@@ -145,6 +153,7 @@ def test_saved_vocabulary_equals_loaded(tmp_path):
         ("<eos>\na b\n", "the line does not hold exactly one word (FILE, line 2)"),
         ("<eos>\n\na\n", "the line does not hold exactly one word (FILE, line 2)"),
         ("<eos>\t3\na\tx\n", "invalid count 'x' (FILE, line 2)"),
+        ("<eos>\t3\na\t99999999999999999999\n", "invalid count '99999999999999999999' (FILE, line 2)"),
         ("<eos>\t3\na\n", "only some words have counts (FILE)"),
         ("", "the file is empty (FILE)"),
     ],

@@ -107,6 +107,7 @@ def test_files_without_a_begin_marker_are_read(tmp_path):
     [
         (("ngram 2=2", "ngram 3=2"), 4, "expected ngram 2="),
         (("ngram 2=2", "ngram 2=two"), 4, "expected ngram 2="),
+        (("ngram 2=2", "ngram 2=" + "9" * 5000), 4, "expected ngram 2="),
         (("ngram 1=4\nngram 2=2\n", ""), 4, "n-grams of order 0"),
         (("\\1-grams", "\\one-grams"), 6, "expected .1-grams"),
         (("ngram 1=4", "ngram 1=5"), 11, "only 4 of 5 1-grams"),

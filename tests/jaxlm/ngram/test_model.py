@@ -113,6 +113,29 @@ def test_missing_and_damaged_files_are_refused(text, tmp_path):
         model.load(tmp_path, VOCAB_SIZE)
 
 
+@pytest.mark.parametrize(
+    ("name", "change", "problem"),
+    [
+        ("eos", lambda eos: np.array([1, 2]), "0-dimensional"),
+        ("eos", lambda eos: eos + 1000, "numbers of words differ"),
+        ("order", lambda order: order * 0, "numbers of words differ"),
+        ("keys_1", lambda keys: keys[:-1], "1-grams are of different lengths"),
+        ("keys_2", lambda keys: keys.astype(np.int32), "2-grams are of different lengths, or of other types"),
+        ("keys_2", lambda keys: keys[::-1], "2-grams are not in order"),
+        ("keys_2", lambda keys: keys + 10**9, "2-grams are not in order"),
+        ("log_prob_2", lambda values: np.array(0.5), "2-grams are of different lengths"),
+        ("log_backoff_1", lambda values: values * np.nan, "1-grams have values that are not numbers"),
+    ],
+)
+def test_arrays_that_are_no_model_are_refused(text, tmp_path, name, change, problem):
+    model.save(train("kn", text, VOCAB_SIZE, EOS, 2), tmp_path)
+    with np.load(tmp_path / model.FILE) as file:
+        arrays = dict(file)
+    np.savez(tmp_path / model.FILE, **{**arrays, name: change(arrays[name])})
+    with pytest.raises(UserError, match=f"a damaged n-gram model: .*{problem}"):
+        model.load(tmp_path, VOCAB_SIZE)
+
+
 def test_words_of_n_grams_match_their_log_probs(text):
     lm = train("kn", text, VOCAB_SIZE, EOS, 3)
     grams = arpa.words_of(lm, 3, slice(None))

@@ -25,6 +25,7 @@ INVALID = {
     "no parent": ([[-1, -2], [-3, -1]], "parents"),
     "no such node": ([[5, -1]], "no such node"),
     "no such word": ([[1, -1], [-2, -9]], "a leaf has word 8"),
+    "fewer leaves than words": ([[-1, -2]], "3 words, but there are only 2 leaves"),
     "a word without leaf": ([[1, -1], [-1, -2]], "word 2 has no leaf"),
     "no nodes": (np.zeros((0, 2)), "0 nodes"),
     "three children": ([[-1, -2, -3]], "int32"),
@@ -84,3 +85,20 @@ def test_failed_save_leaves_the_previous_file_unchanged(tmp_path):
     with pytest.raises(UserError, match="cannot write"):
         tree_file.save(make_tree(), tmp_path / "file" / "t.npz")
     assert (tmp_path / "t.npz").read_bytes() == before
+
+
+def test_no_array_of_a_damaged_number_of_words_is_made(tmp_path):
+    for number in (10**12, 2**62):  # terabytes, and more than NumPy can address
+        np.savez(tmp_path / "t.npz", version=1, num_words=number, children=np.array([[-1, -2]], np.int32))
+        with pytest.raises(UserError, match="words, but there are only 2 leaves"):
+            tree_file.load(tmp_path / "t.npz")
+
+
+def test_an_archive_that_claims_to_be_encrypted_is_refused(tmp_path):
+    tree_file.save(make_tree(), tmp_path / "t.npz")
+    content = bytearray((tmp_path / "t.npz").read_bytes())
+    for header, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(header) + flags] |= 0b1000001
+    (tmp_path / "t.npz").write_bytes(content)
+    with pytest.raises(UserError, match="not a tree file, or a damaged one"):
+        tree_file.load(tmp_path / "t.npz")

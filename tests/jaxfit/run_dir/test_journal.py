@@ -1,0 +1,24 @@
+"""The journal: what is read is what was written, and a line of anything else is named."""
+
+import pytest
+
+from jaxfit.errors import UserError
+from jaxfit.run_dir.journal import Journal
+
+
+def test_a_line_that_is_being_written_is_left_out(tmp_path):
+    journal = Journal(tmp_path)
+    journal.write(epoch=0, valid=5.5)
+    with journal.path.open("a") as file:
+        file.write('{"epoch": 1, "va')
+    assert journal.lines() == [{"epoch": 0, "valid": 5.5}]
+
+
+@pytest.mark.parametrize("line", [b"{", b"[1]", b"3", b"\xff", b"", b"[" * 100_000])
+def test_a_line_that_is_no_record_is_named(tmp_path, line):
+    journal = Journal(tmp_path)
+    journal.write(epoch=0)
+    with journal.path.open("ab") as file:
+        file.write(line + b"\n")
+    with pytest.raises(UserError, match=r"not one of a training's journal \(.*journal.jsonl, line 2\) - remove it"):
+        journal.lines()

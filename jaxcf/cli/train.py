@@ -53,7 +53,7 @@ def _add_options(parser: Parser, record: RatingModel) -> None:
 
 
 def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
-    data = parser.add_argument_group("ratings (of any layout, gzipped or not; - is standard input)")
+    data = parser.add_argument_group("ratings (of any layout, compressed or not; - is standard input)")
     data.add_argument(
         "--ratings",
         nargs="+",

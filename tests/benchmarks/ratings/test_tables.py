@@ -195,7 +195,7 @@ def test_a_table_is_resumed_row_by_row_with_seeds(tmp_path: Path, place_in) -> N
     process = place.start("run", "table-5.2", "--scale", "tiny", *where, *rows)
     path = place.out / "table-5.2.planted.tiny.json"
     until = time.monotonic() + 200
-    while not path.exists():
+    while not path.with_suffix(".md").exists():  # written after the record
         assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < until
         time.sleep(0.05)

@@ -48,7 +48,7 @@ def check_netflix(content: bytes, table: Any) -> None:
 def _number(field: str) -> np.float32 | None:
     try:
         with np.errstate(over="ignore"):
-            return np.float32(float(field))
+            return np.float32(float(field.strip()))
     except ValueError:
         return None
 

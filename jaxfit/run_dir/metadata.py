@@ -4,6 +4,7 @@ An *identity* is all that determines a trained model, as `config.json` holds it:
 the same. The environment is recorded, too, but is no part of it.
 """
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Mapping
@@ -36,6 +37,10 @@ def read_info(directory: Path) -> dict[str, Any]:
         raise UserError("not a model's configuration", directory / CONFIG, "train the model again")
     if info.get("format") != FORMAT:
         raise UserError(f"a model of format {info.get('format')}, not {FORMAT}", directory, "train it again")
+    recipe = info.get("recipe") or {}
+    numbers: dict[type, Any] = {dict: dict[str, float], list: tuple[float, ...]}
+    require_types({"recipe": recipe}, {"recipe": dict}, directory)
+    require_types(recipe, {name: numbers.get(type(value), type(value)) for name, value in recipe.items()}, directory)
     return info
 
 
@@ -52,6 +57,11 @@ def read_config(kind: type, info: dict[str, Any], directory: Path) -> Any:
         what = f"the configuration is not that of {info['model']}: {what}"
         raise UserError(what, directory / CONFIG, "train the model again") from None
     require_types(info["config"], get_type_hints(kind), directory, optional=True)
+    for field in dataclasses.fields(kind):
+        value, least = getattr(config, field.name), field.metadata.get("low", 1)  # as those of options
+        if type(value) is int and value < least:
+            what = f"not a model's configuration: {field.name} is {value}, less than {least}"
+            raise UserError(what, directory / CONFIG, "train the model again")
     return config
 
 
@@ -78,6 +88,8 @@ def _is_of_type(value: Any, kind: Any) -> bool:
         return value in get_args(kind)
     if get_origin(kind) is tuple:
         return isinstance(value, list) and all(_is_of_type(part, get_args(kind)[0]) for part in value)
+    if get_origin(kind) is dict:
+        return isinstance(value, dict) and all(_is_of_type(part, get_args(kind)[1]) for part in value.values())
     if kind is int:
         return type(value) is int and abs(value) < 1 << 53
     return type(value) in (int, float) if kind is float else isinstance(value, kind)

@@ -50,7 +50,8 @@ def run_info(args: argparse.Namespace) -> None:
         print(f"trained on    {data['name']}, {data['training events']:,} events")
     sizes = {name: "x".join(map(str, shape)) for name, shape in model.sizes().items()}
     print("sizes         " + ", ".join(f"{name} {size}" for name, size in sizes.items()))
-    history = [line for line in history if {"epoch", "valid"} <= line.keys() and isinstance(line["valid"], float)]
+    types = {"epoch": int, "valid": float}
+    history = [line for line in history if all(type(line.get(name)) is kind for name, kind in types.items())]
     if history:
         best = min(history, key=lambda line: line["valid"])
         assert isinstance(model.record.fitting, BySGD)

@@ -23,7 +23,7 @@ def _plain_lines(content: bytes) -> list[str] | None:
 def check_ratings(content: bytes, table: Any) -> None:
     """Every line but a header is read, and what is read stands in its line."""
     lines = _plain_lines(content)
-    if lines is None:
+    if not lines or re.fullmatch(r"\s*\d+:\s*", lines[0]):  # which makes it a file of the Netflix Prize
         return
     pairs = table.ratings if isinstance(table, Table) else table.pairs
     known = table.catalogue if isinstance(table, Table) else table
@@ -48,7 +48,7 @@ def check_netflix(content: bytes, table: Any) -> None:
 def _number(field: str) -> np.float32 | None:
     try:
         with np.errstate(over="ignore"):
-            return np.float32(float(field))
+            return np.float32(float(field.strip()))
     except ValueError:
         return None
 

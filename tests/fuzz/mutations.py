@@ -259,7 +259,7 @@ def _change_arrays(arrays, rng):
     try:
         with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             changed = _change_array(arrays[name], rng)
-    except (ValueError, TypeError, OverflowError):  # no such value of this type
+    except (ValueError, TypeError, OverflowError, RuntimeError):  # no such value of this type
         return {k: v for k, v in arrays.items() if k != name}
     return {**arrays, name: changed}
 

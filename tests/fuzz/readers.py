@@ -82,7 +82,8 @@ class Text:
     def attempt(self, rng: np.random.Generator, folder: Path) -> None:
         """Mutate a text, as a command line could hold it, and parse it."""
         content = mutate(self.valid[rng.integers(len(self.valid))].encode(), "text", rng)
-        self.parse(content.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
+        content = content.replace(b"\0", b"")[: 1 << 17]  # no more is given to a process
+        self.parse(content.decode("utf-8", "surrogateescape"))
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ class Command:
         """Mutate or remove a file of a copy of the model, with a manifest that agrees with it or not, and use it."""
         place = folder / "model"
         shutil.copytree(self.models / self.model, place)
-        names = sorted(p.relative_to(place) for p in place.rglob("*") if p.is_file())
+        below = rng.integers(8) == 0  # the many files of the parameters, or those of the folder itself
+        names = sorted(p.relative_to(place) for p in (place.rglob if below else place.glob)("*") if p.is_file())
         name = names[rng.integers(len(names))]
         kind = {".json": "json", ".npz": "npz", ".txt": "text", ".jsonl": "json"}.get(name.suffix, "bytes")
         content = mutate((place / name).read_bytes(), kind, rng)

@@ -135,8 +135,9 @@ def test_options_that_do_not_fit_are_refused(tmp_path, reading, what):
 
 def test_an_invalid_scale_is_reported_before_files_are_opened(tmp_path):
     for reader in (read, read_either, read_dataset):
-        with pytest.raises(UserError, match="invalid scale '5'"):
-            reader(tmp_path / "none.csv", reading=Reading(scale="5"))
+        for scale in ("5", "1,5,1e-320"):
+            with pytest.raises(UserError, match=f"invalid scale '{scale}'"):
+                reader(tmp_path / "none.csv", reading=Reading(scale=scale))
 
 
 def test_pairs_keep_their_order_and_duplicates(tmp_path):

@@ -47,8 +47,8 @@ def one_line(program: str, whole_process: bool) -> Iterator[None]:
         report(what)
 
     sys.unraisablehook = unraisable
-    signal.signal(signal.SIGINT, press)
     try:
+        signal.signal(signal.SIGINT, press)
         yield
     except KeyboardInterrupt:
         end()

@@ -128,7 +128,7 @@ def test_each_metric_is_shown_by_its_own_name(capfd):
     program = toy.program(True, loss=loss, training_metrics=both)
     fitted = run(program, toy.init(jax.random.key(0)), data, show=True, epochs=1)
     assert fitted.history[0]["train absolute error"] == pytest.approx(3, rel=1e-6)
-    assert "absolute error 30.00 on training, mean squared error" in " ".join(capfd.readouterr().err.split())
+    assert "absolute error 30.0000 on training, mean squared error" in " ".join(capfd.readouterr().err.split())
     with pytest.raises(ValueError, match=r"the loss returns metrics \['mean squared error'\]"):
         run(toy.program(True, training_metrics=both), toy.init(jax.random.key(0)), data)
 

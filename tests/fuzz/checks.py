@@ -8,8 +8,6 @@ import numpy as np
 from jaxcf.data.reading import Table
 from jaxlm.data.vocabulary import Vocabulary
 
-GZIP = b"\x1f\x8b"
-
 
 def _plain_lines(content: bytes) -> list[str] | None:
     """The lines of a file that are not blank, if it is plain text without quotes."""
@@ -69,7 +67,8 @@ def check_text(content: bytes, texts: Any) -> None:
 
 def check_vocabulary(content: bytes, vocabulary: Vocabulary) -> None:
     """Every line is a word."""
-    if content.startswith(GZIP):
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:  # it is compressed
         return
-    text = content.decode("utf-8-sig")
     assert len(vocabulary) == text.count("\n") + (not text.endswith("\n"))

@@ -136,7 +136,7 @@ def _recommender(models: Path) -> recommender.Model:
 
 
 def _text(**options: Any) -> Callable[[Path], Any]:
-    return lambda path: user_text.from_files([str(path)], reading=files.Reading(**options), carve=False)
+    return lambda path: user_text.from_files([str(path)], reading=files.Reading(**options), carve=False, closed=True)
 
 
 def _ratings(*names: str) -> File:
@@ -183,6 +183,10 @@ def readers(models: Path) -> dict[str, File | Text | Command]:
         "tree": File([seeds.TREE], lambda path: paths(tree_file.load(path)), "npz"),
         "CSV": _ratings("plain", "header", "named", "dates", "text ids"),
         "CSV quoted": _ratings("semicolon", "quoted"),
+        "CSV with decimal commas": File([seeds.RATINGS["commas"]], lambda path: read(path, Reading(decimal=","))),
+        "CSV with bad lines": File([seeds.RATINGS["bad"]], lambda path: read(path, Reading(skip_bad=3))),
+        "JSON lines": File([seeds.JSON_LINES], read),
+        "Parquet": File([seeds.PARQUET], read, "bytes"),
         "MovieLens": _ratings("u.data", "ratings.dat"),
         "Netflix": File([seeds.NETFLIX["file"], seeds.NETFLIX["combined"]], read, check=check_netflix),
         "Netflix pairs": File([seeds.NETFLIX["probe"], seeds.NETFLIX["qualifying"]], read_pairs, check=check_netflix),

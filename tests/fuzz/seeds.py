@@ -5,6 +5,8 @@ import re
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import scipy.io
 
 
@@ -22,6 +24,13 @@ def _mat() -> bytes:
     rows = np.array([[int(x) for x in line.split(",")] for line in _rows(",", time=False).decode().split()])
     file = io.BytesIO()
     scipy.io.savemat(file, {"train_vec": rows[:10].astype(float), "probe_vec": rows[10:].astype(float)})
+    return file.getvalue()
+
+
+def _parquet() -> bytes:
+    rows = [[int(field) for field in line.split(",")] for line in _rows(",").decode().split()]
+    file = io.BytesIO()
+    pq.write_table(pa.table(dict(zip(("user", "item", "rating", "time"), zip(*rows, strict=True), strict=True))), file)
     return file.getvalue()
 
 
@@ -74,6 +83,8 @@ RATINGS = {
     "dates": re.sub(rb",9\d+\n", b",2005-09-06 10:11:12\n", _rows(",", "user,item,rating,date")),
     "u.data": _rows("\t"),
     "ratings.dat": _rows("::"),
+    "commas": _rows(";", "user;item;stars", time=False).replace(b"3\n", b"3,5\n"),
+    "bad": _rows(",", "user,item,stars", time=False) + b"5,6\n7,8,many\n",
     "text ids": b"alice,Brazil,4.5\nbob,Brazil,3\nalice,Alien,0.5\n" + "zoë,Été,2\n".encode(),
 }
 NETFLIX = {
@@ -82,6 +93,8 @@ NETFLIX = {
     "probe": b"1:\n6\n1\n2:\n6\n10:\n9\n",
     "qualifying": b"1:\n6,2005-09-06\n1,2005-05-13\n2:\n6,2005-10-19\n",
 }
+JSON_LINES = re.sub(rb"(\d+),(\d+),(\d+)\n", rb'{"user": \1, "item": "\2", "rating": \3}\n', _rows(",", time=False))
+PARQUET = _parquet()
 PAIRS = [_rows(",", "user,item", time=False).replace(b",3\n", b"\n"), b"1\t2\n1\t3\n4\t2\n", b"user,item\na,x\nb,y\n"]
 TITLES = [
     "1::Toy Story (1995)::Animation|Comedy\n2::Les Misérables::Drama\n".encode("latin-1"),

@@ -97,12 +97,10 @@ class Model:
         Raises:
             UserError: users and items are not two lists of ids of the same length.
         """
-        shapes = [np.shape(ids) for ids in (users, items)]
-        if any(len(shape) != 1 for shape in shapes):
-            raise UserError("users and items are not lists", do='give lists of ids: predict(["196"], ["242"])')
-        if shapes[0] != shapes[1]:
-            what = f"there are {shapes[0][0]} users and {shapes[1][0]} items"
-            raise UserError(what, do="give one item for each user")
+        shape, other = np.shape(users), np.shape(items)
+        if len(shape) != 1 or shape != other:
+            what = "users and items are not two lists of the same length"
+            raise UserError(what, do='give a user and an item for each pair: predict(["196"], ["242"])')
         user, item = self.catalogue.user_index(users), self.catalogue.item_index(items)
         return self.stars(self.predictor, user, item, clip)
 

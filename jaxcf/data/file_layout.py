@@ -46,6 +46,8 @@ class Reading:
         "the columns of user, item, stars and time (the last one or two are optional), by "
         "name or by number from 1, for example userId,movieId,rating or 2,1,3; of files of pairs only user and "
         "item are used",
+        metavar="USER,ITEM,…",
+        first=True,
     )
     delimiter: str | None = option(
         None, "what separates columns: tab, comma, space, or the characters themselves, e.g. ::", metavar="CHARACTERS"

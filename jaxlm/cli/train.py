@@ -66,8 +66,9 @@ def _add_text(parser: Parser, carves: bool) -> None:
         help="words seen less often become <unk> (default: 2; 1 for a text that has <unk> itself)",
     )  # fmt: skip
     words.add_argument(
-        "--closed-vocabulary", action="store_true", help="keep all words and make no <unk>: other words are errors"
-    )
+        "--closed-vocabulary", action="store_true",
+        help=Rare("keep all words and make no <unk>: other words are errors"),
+    )  # fmt: skip
     options.add(parser.add_argument_group("reading"), Reading, switches=True)
 
 

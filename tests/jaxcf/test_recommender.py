@@ -89,17 +89,9 @@ def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
         model.recommend("nobody")
 
 
-@pytest.mark.parametrize(
-    ("users", "items", "said"),
-    [
-        (["1", "2"], ["1"], "there are 2 users and 1 items - give one item for each user"),
-        ("1", "1", r"users and items are not lists - give lists of ids: predict\(\["),
-        ("1", ["1"], "users and items are not lists"),
-        (1, 2, "users and items are not lists"),
-    ],
-)
-def test_predict_takes_two_lists_of_one_length(trained, users, items, said):
-    with pytest.raises(UserError, match=said):
+@pytest.mark.parametrize(("users", "items"), [(["1", "2"], ["1"]), ("1", "1"), ("1", ["1"]), (1, 2)])
+def test_predict_takes_two_lists_of_one_length(trained, users, items):
+    with pytest.raises(UserError, match="not two lists of the same length"):
         trained[0].predict(users, items)
 
 

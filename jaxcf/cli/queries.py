@@ -1,21 +1,26 @@
 """The users that commands ask a model about, and what is known of them: users of training, and new ones of files."""
 
+from __future__ import annotations
+
 import argparse
 import functools
 import sys
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jaxcf.contract import KnownUsers, Predictor, UsesRatedItems
-from jaxcf.data import checks, reading
+from jaxcf.data import checks
+from jaxcf.data.file_layout import Reading
 from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, relabel, take, union
-from jaxcf.data.reading import PairTable, Reading, Table
 from jaxcf.models import require
 from jaxcf.recommender import Model, load
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser
+
+if TYPE_CHECKING:
+    from jaxcf.data.reading import PairTable, Table
 
 
 class Queried(NamedTuple):
@@ -62,6 +67,8 @@ def opened(args: argparse.Namespace) -> Model:
     model = load(args.directory, unfinished=args.unfinished)
     if not getattr(args, "new_items", None):
         return model
+    from jaxcf.data import reading  # here and below: it takes a while, and users of training do without files
+
     table = reading.read(args.new_items, reading_of(args), model.catalogue.scale)
     say(table.notes)
     extended = model.with_new_items(table.ratings, table.catalogue)
@@ -89,18 +96,20 @@ def new_users(
 
     rated: files of further pairs of theirs, and of other users, who are among them unless they were in training.
     """
+    from jaxcf.data import reading
+
     found = reading.read_either(files, how, model.catalogue.scale)
     say(found.notes)
     tables = [_pairs(model, rated, how, new=True)] if rated else []
     ids = [table.users[model.catalogue.user_index(table.users) < 0] for table in tables]
-    if isinstance(found, PairTable):
+    if isinstance(found, reading.PairTable):
         require(model.record, UsesRatedItems, "a file of pairs without ratings", files[0])
         tables.append(found)
-    ids.append(found.users if isinstance(found, PairTable) else found.catalogue.users)
+    ids.append(found.users if isinstance(found, reading.PairTable) else found.catalogue.users)
     catalogue = Catalogue(union(*ids), model.catalogue.items, model.catalogue.scale)
     ratings = EMPTY
     warn_unknown(model, files, found, users=False)
-    if not isinstance(found, PairTable):
+    if not isinstance(found, reading.PairTable):
         ratings = relabel(found.ratings, found.catalogue, catalogue)
         say_number(ratings.item < 0, "ratings of items that were not in training are left out")
         ratings = take(ratings, ratings.item >= 0)
@@ -113,6 +122,8 @@ def new_users(
 def _pairs(model: Model, files: list[str], how: Reading, new: bool) -> PairTable:
     """Read pairs of users of training, or of new ones."""
     require(model.record, UsesRatedItems, "--rated")
+    from jaxcf.data import reading
+
     table = reading.read_pairs(files, how)
     say(table.notes)
     warn_unknown(model, files, table, users=not new)
@@ -129,7 +140,9 @@ def _of_known(table: PairTable, catalogue: Catalogue) -> Pairs:
 
 def warn_unknown(model: Model, files: list[str], table: Table | PairTable, users: bool) -> None:
     """Warn if none of the items (or users) of some files is one of the model's."""
-    read, catalogue = table if isinstance(table, PairTable) else table.catalogue, model.catalogue
+    from jaxcf.data import reading
+
+    read, catalogue = table if isinstance(table, reading.PairTable) else table.catalogue, model.catalogue
     ids, known = {"item": read.items}, {"item": catalogue.items}
     if users:
         ids, known = {"user": read.users, **ids}, {"user": catalogue.users, **known}

@@ -8,13 +8,12 @@ import itertools
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
-import scipy.io
 
 from jaxcf.data import bad_lines
 from jaxcf.data.file_layout import COLUMNS, Layout, Reading, kind_of_time, layout_of, lines, opened
@@ -26,7 +25,7 @@ BLOCK = 1 << 22  # bytes parsed at a time by each thread
 # what SciPy raises where a .mat file is damaged, or of a version that it does not read
 DAMAGED = (
     OSError, ValueError, TypeError, NotImplementedError, IndexError, KeyError, OverflowError, MemoryError, struct.error,
-    zlib.error, scipy.io.matlab.MatReadError,
+    zlib.error,
 )  # fmt: skip
 TEXTS = pa.dictionary(pa.int32(), pa.utf8())
 
@@ -170,7 +169,7 @@ def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
     """
     file, _colon, array_name = str(path).partition(".mat:")
     file += ".mat" if array_name else ""
-    content = _matlab(file, scipy.io.loadmat)
+    content = _matlab(file)
     names = [array_name] if array_name else [name for name in ("train_vec", "probe_vec") if name in content]
     found = {name: content.get(name) for name in names}
     if not found or not all(map(_is_table, found.values())):
@@ -190,21 +189,25 @@ def has_probe(path: Source) -> bool:
     """Return whether a .mat file has both training and test ratings; one of its arrays alone has not."""
     if ".mat:" in str(path):
         return False
-    both = {"train_vec", "probe_vec"} <= {name for name, *_ in _matlab(path, scipy.io.whosmat)}
+    both = {"train_vec", "probe_vec"} <= {name for name, *_ in _matlab(path, names=True)}
     if both and not str(path).endswith(".mat"):
         what = "the file has training and test ratings, which are told apart by names such as FILE.mat:train_vec"
         raise UserError(what, path, "rename the file, so that its name ends in .mat")
     return both
 
 
-def _matlab(path: Source, read: Callable[[IO[bytes]], Any]) -> Any:
+def _matlab(path: Source, names: bool = False) -> Any:
+    """The arrays of a .mat file by name, or only their names, shapes and types."""
+    import scipy.io  # here, as it takes a while, and other files do not need it
+
+    read = scipy.io.whosmat if names else scipy.io.loadmat
     with opened(path) as f:
         data = f.read()
     try:
         if data.startswith(b"MATLAB 5") and not is_intact(data):
             raise ValueError("it is damaged")
         return read(io.BytesIO(data))
-    except DAMAGED as error:
+    except (*DAMAGED, scipy.io.matlab.MatReadError) as error:
         raise UserError(f"the .mat file cannot be read: {error}", path, "save it as version 7") from None
 
 

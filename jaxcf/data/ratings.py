@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 
@@ -107,6 +106,7 @@ class Dataset(NamedTuple):
     note: str  # a description of the data, shown beside results
 
 
+FEW = 1 << 20  # ratings that are sorted as fast as they are counted
 EMPTY = Ratings(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))
 
 
@@ -157,6 +157,11 @@ def grouped(index: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int32], N
     rows = np.arange(len(index), dtype=np.int32)
     if np.all(index[1:] >= index[:-1]):
         return np.searchsorted(index, np.arange(groups + 1)).astype(np.int32), rows
+    if len(index) < FEW:
+        order = np.argsort(index, kind="stable").astype(np.int32)
+        return np.searchsorted(index[order], np.arange(groups + 1)).astype(np.int32), order
+    import scipy.sparse  # here, as it takes a while
+
     shape = (groups, len(index))
     matrix = scipy.sparse.coo_array((np.ones(len(index), bool), (index, rows)), shape=shape).tocsr()
     return matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
@@ -180,6 +185,8 @@ def rated_sets(*parts: Ratings | Pairs, num_users: int) -> tuple[NDArray[np.int3
         offsets, int32 [num_users + 1], and items, int32 [N]: user i rated items[offsets[i]:offsets[i+1]],
         ascending and distinct.
     """
+    import scipy.sparse  # here, as it takes a while
+
     num_items = 1 + max((int(part.item.max(initial=0)) for part in parts), default=0)
     sets = scipy.sparse.csr_array((num_users, num_items), dtype=bool)
     for part in parts:

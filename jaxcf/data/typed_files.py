@@ -7,8 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json as pjson
-import pyarrow.parquet as pq
 
 from jaxcf.data import bad_lines
 from jaxcf.data.file_layout import Reading, columns_by_name, lines, opened
@@ -25,6 +23,8 @@ def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
     Raises:
         UserError: if the file is damaged, its columns cannot be identified or hold no ids, ratings or times.
     """
+    import pyarrow.parquet as pq  # here, as it takes a while, and other files do not need it
+
     with opened(path) as stream:
         try:
             file = pq.ParquetFile(stream)
@@ -50,6 +50,8 @@ def json_lines(path: Source, reading: Reading, pairs: bool = False) -> Columns:
     Raises:
         UserError: if a line is no object, columns cannot be identified, or a value is of another type than the first.
     """
+    import pyarrow.json as pjson  # as in `parquet`
+
     number, text = next(iter(lines(path, reading.encoding)))
     where = f"{path}, line {number}"
     record = _object(text)

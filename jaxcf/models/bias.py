@@ -11,10 +11,8 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.sparse
 from jax import Array
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 
 from jaxcf.contract import ClosedForm, FoldsIn, KnownUsers, Predictor, PredictsRatings, RatingModel
 from jaxcf.data.ratings import Ratings
@@ -65,6 +63,9 @@ def solve(ratings: Ratings, config: Config) -> Params:
     b = y_b / B if config.users else np.zeros(config.num_users)
     c = y_c / C if config.items else np.zeros(config.num_items)
     if config.items and config.users:
+        import scipy.sparse  # here, as it takes a while, and predictions do without it
+        from scipy.sparse.linalg import LinearOperator, cg
+
         shape = (config.num_users, config.num_items)
         N = scipy.sparse.coo_array((np.ones(len(user)), (user, item)), shape=shape).tocsr()
         # (B N; Nᵀ C) (b; c) = (y_b; y_c), for c alone; scaled so that the diagonal is near 1

@@ -126,10 +126,12 @@ class Units(NamedTuple):
     def of(cls, stars: NDArray[np.float32], scale: RatingScale) -> "Units":
         """Return the units of training ratings.
 
-        The unit is a quarter of the scale, which is a star for 1 to 5 stars; or, if that is less, twice the standard
-        deviation, as for counts, most of which are far below the highest.
+        The unit is a quarter of the scale, which is a star for 1 to 5 stars; or, if that is less, as for counts, most of
+        which are far below the highest, twice the standard deviation, but at least a sixteenth of the scale: single
+        very high counts would make training diverge.
         """
-        unit = min((scale.high - scale.low) / 4, 2 * float(np.std(stars, dtype=np.float64)))
+        span, deviation = scale.high - scale.low, float(np.std(stars, dtype=np.float64))
+        unit = min(span / 4, max(span / 16, 2 * deviation))
         return cls(float(np.mean(stars, dtype=np.float64)), unit or 1.0)
 
 

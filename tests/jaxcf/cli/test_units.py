@@ -34,8 +34,10 @@ def test_movielens_on_another_scale_has_the_same_error(data_dir, tmp_path, capsy
 def test_the_unit_is_a_star_on_stars_and_follows_counts():
     stars = np.float32([1, 2, 4, 5, 5])
     assert Units.of(stars, scale_of(stars)) == Units(pytest.approx(3.4), 1.0)
-    counts = np.append(np.tile(np.float32([1, 2, 3]), 1000), 5000)
+    counts = np.append(np.tile(np.float32([1, 2, 3]), 1000), 10)
     assert Units.of(counts, scale_of(counts)).unit == pytest.approx(2 * np.std(counts), rel=1e-5)
+    counts[-1] = 5001
+    assert Units.of(counts, scale_of(counts)).unit == 5000 / 16
     same = np.float32([3, 3])
     assert Units.of(same, scale_of(same)) == Units(3.0, 1.0)
 

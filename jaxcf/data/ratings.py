@@ -126,7 +126,7 @@ class Units(NamedTuple):
     def of(cls, stars: NDArray[np.float32], scale: RatingScale) -> "Units":
         """Return the units of training ratings.
 
-        The unit is a quarter of the scale, which is a star for 1 to 5 stars; or, if that is less, as for counts, most of
+        The unit is a quarter of the scale, which is a star on 1 to 5 stars; or, if that is less, as for counts, most of
         which are far below the highest, twice the standard deviation, but at least a sixteenth of the scale: single
         very high counts would make training diverge.
         """

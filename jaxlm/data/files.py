@@ -29,7 +29,7 @@ class Reading:
     """How text files are read; a model's evaluation text is read as its training text was."""
 
     encoding: str = option("utf-8", "encoding of the text files")
-    lower: bool = option(False, "turn upper case into lower case")
+    lower: bool = option(False, "turn upper case into lower case", first=True)
     numbers: bool = option(False, "replace every number by the word N")
     punctuation: bool = option(False, "treat punctuation marks as words of their own")
 

@@ -41,7 +41,7 @@ class TreeOptions:
         "adaptive", "how words are split, or a tree file (§4.4)", metavar=f"{'|'.join(RULES)}|FILE", first=True
     )
     epsilon: float = option(0.0, "a word whose responsibilities are this close to 0.5 goes both ways", high=0.5)
-    copies: int = option(1, "subtrees under new roots, x2, x4", "trees", first=True)
+    copies: int = option(1, "subtrees under new roots, x2, x4", "trees")
     replicate: bool = option(False, "make the copies alike (Table 4.6)")
     bootstrap: str | None = option(
         None,

@@ -11,6 +11,7 @@ from benchmarks.ratings.store import RatingStore, Spec
 from jaxfit.errors import UserError
 
 
+@pytest.mark.filterwarnings("ignore:no user of --rated:UserWarning")  # it has other users in this small one
 def test_the_netflix_layout(tmp_path: Path) -> None:
     folder = tmp_path / "netflix"
     (folder / "training_set").mkdir(parents=True)

@@ -22,11 +22,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 import pyarrow.parquet as pq
+import pytest
 
+import benchmarks.__main__
+import jaxcf
 import jaxcf.cli.main
 import jaxlm.cli.main
+from jaxfit.errors import UserError
 
-PROGRAMS = {"jaxlm": jaxlm.cli.main.main, "jaxcf": jaxcf.cli.main.main}
+PROGRAMS = {"jaxlm": jaxlm.cli.main.main, "jaxcf": jaxcf.cli.main.main, "benchmarks": benchmarks.__main__.main}
 SMALL = "--num-features 4 --epochs 2"
 NOUNS = ["clerk", "harbour", "letter", "winter", "market", "garden", "engine", "teacher", "bridge", "sailor"]
 VERBS = ["saw", "left", "built", "carried", "remembered", "painted", "sold", "crossed"]
@@ -110,6 +114,8 @@ def write_texts(folder: Path) -> None:
     french = "".join(" ".join(draws.choice(FRENCH, 7)) + "\n" for _ in range(200))
     (folder / "french.txt").write_bytes(french.encode("latin-1", "replace"))
     (folder / "chinese.txt").write_text("".join("\u3000".join(draws.choice(CHINESE, 9)) + "\n" for _ in range(200)))
+    blanks = ["\u00a0", "\u2028", "\u3000", " "]
+    (folder / "blanks.txt").write_text("".join(f"a{blank}b{blank}c\nb a c\n" for blank in blanks))
     (folder / "unsegmented.txt").write_text("".join("".join(draws.choice(CHINESE, 30)) + "\n" for _ in range(50)))
     raw = (folder / "train.txt").read_bytes()
     (folder / "train.txt.bz2").write_bytes(bz2.compress(raw))
@@ -140,6 +146,13 @@ def write_ratings(folder: Path) -> None:
     (folder / "ratings.tsv").write_text(lines("{}\t{}\t{}\n"))
     (folder / "bad.csv").write_text(lines("{},{},{}\n", "user,item,rating\n") + "u1,i1,many\nu2\n")
     (folder / "header.csv").write_text("user,item,rating,timestamp\n")
+    (folder / "short.csv").write_text("u,i,r,time\n")
+    (folder / "counts.csv").write_text(lines("{},{},{}\n", "user,item,plays\n", 1) + "u1,new,99999\n")
+    (folder / "strangers.csv").write_text("user,item,rating\nx1,y1,3\nx2,y2,4\n")
+    (folder / "foreign.csv").write_text(lines("{},{},{}\n", "Benutzer,Artikel,Bewertung\n", 5, -15))
+    popular = 0.6 * np.exp(-np.arange(400) / 40)
+    rated = np.argwhere(draws.random((300, 400)) < popular).tolist()
+    (folder / "swapped.csv").write_text("".join(f"m{item},{user},{user % 5 + 1}\n" for user, item in rated))
     (folder / "equal.csv").write_text(lines("{},{},{}\n", "user,item,rating\n", 0, 3))
     table = pa.table({"user": [r[0] for r in rows], "item": [r[1] for r in rows], "rating": [r[2] for r in rows]})
     pq.write_table(table, folder / "ratings.parquet")
@@ -157,6 +170,7 @@ def language_models(hour: Hour) -> None:
     hour.run("jaxlm neighbours runs/hlbl harbour")
     words = [hour.json(f"jaxlm info runs/{name}")["words"] for name in ("hlbl", "kn5")]
     assert words[0] == words[1]
+    hour.run("jaxlm eval --text test.txt runs/kn5", "unknown words")
     found = hour.json("jaxlm eval --text test.txt runs/kn5")
     assert found["unknown"] > 0
     assert found["events_without_unk"] + found["unknown"] == found["events"]
@@ -174,6 +188,7 @@ def language_models(hour: Hour) -> None:
     hour.run('jaxlm next runs/french "la maison"')
     hour.run("jaxlm train kn --train chinese.txt --out runs/chinese", "all words of the training text are kept")
     hour.run("jaxlm eval runs/chinese --text chinese.txt")
+    assert hour.json("jaxlm train unigram --train blanks.txt --out runs/blanks")["words"] == 5  # a b c <eos> <unk>
     hour.run("jaxlm train kn --train unsegmented.txt --out runs/long", "separate their words")
     hour.run("jaxlm train kn --train train.txt --closed-vocabulary --out runs/closed", "closed vocabulary")
     hour.refused("jaxlm eval runs/closed --text test.txt", "unknown word", "--closed-vocabulary")
@@ -214,13 +229,26 @@ def recommenders(hour: Hour) -> None:
         "--ratings bad.csv": "--skip-bad",
         "--ratings european.csv": "--decimal",
         "--ratings header.csv": "no ratings",
+        "--ratings short.csv": "no ratings",
+        "--ratings foreign.csv": "--columns Benutzer,Artikel,Bewertung",
+        "--ratings ratings.csv --pairs ratings.csv": "no option --pairs",
         "--ratings book.xlsx": "Excel",
         "--ratings nothing.csv": "no such file",
     }.items():
         hour.refused(f"jaxcf train bias {command} --out runs/refused", said)
-    hour.run("jaxcf train bias --ratings equal.csv --out runs/equal", "warning", "equal")
+    for file, said in {
+        "equal.csv": "are 3",
+        "swapped.csv": "look swapped",
+        "ratings.csv --valid strangers.csv": "no user and no item",
+    }.items():
+        hour.run(f"jaxcf train bias --ratings {file} --out runs/warned --overwrite", "warning", said)
+    hour.run("jaxcf train bias --ratings foreign.csv --columns Benutzer,Artikel,Bewertung --out runs/de", "-10 to 10")
+    for file in ("foreign.csv --columns 1,2,3", "counts.csv --columns user,item,plays"):
+        hour.run(f"jaxcf train cpmf --ratings {file} {SMALL} --out runs/cpmf --overwrite", "RMSE")
     hour.run("jaxcf train rbm --ratings percent.csv --levels 5 --num-hidden 3 --epochs 1 --out runs/rbm")
     assert len(hour.json("jaxcf predict runs/pmf --pairs parts/test.csv")["predicted"]) > 10
+    with pytest.raises(UserError, match="lists"):
+        jaxcf.load(hour.folder / "runs" / "pmf").predict(["u1", "u2"], ["i1"])
     hour.refused("jaxcf export runs/pmf --out factors.csv", ".safetensors")
     hour.run("jaxcf export runs/pmf --out factors.safetensors")
     mode = (hour.folder / "parts" / "train.csv").stat().st_mode & 0o777
@@ -246,6 +274,7 @@ def trainings(hour: Hour) -> None:
     assert both > whole
     hour.run("jaxcf train pmf --help", "--help-all")
     assert len(hour.run("jaxcf train pmf --help-all")) > len(hour.run("jaxcf train pmf --help"))
+    hour.refused("benchmarks data nosuch", "nosuch")
     hour.refused("jaxcf train pmf --ratigns ratings.csv --out runs/x", "did you mean --ratings?")
 
 

@@ -52,16 +52,16 @@ def warn_swapped(ratings: Ratings, files: str) -> None:
 
 
 def warn_other_scale(what: str, stars: np.ndarray, training: np.ndarray) -> None:
-    """Warn if most of some ratings are below or above 90 % of those of training: they look like another scale's.
+    """Warn if most of some ratings are below or above the middle 80 % of those of training, as on another scale.
 
-    Of ratings on the same scale hardly any are: its ends have 5 % of the ratings each, or nearly.
+    Of ratings like those of training at most 20 % are.
     """
     if len(stars) < MIN_COMPARED or len(training) < MIN_COMPARED:
         return
-    low, high = np.quantile(training, (0.05, 0.95))
+    low, high = np.quantile(training, (0.1, 0.9))
     if np.mean((stars < low) | (stars > high)) > 0.5:
         warnings.warn(
-            f"{what} look like ratings on another scale: most are outside {low:g} to {high:g}, where 90 % of the "
+            f"{what} look like ratings on another scale: most are outside {low:g} to {high:g}, where 80 % of the "
             "training ratings are - check the files and --columns",
             stacklevel=2,
         )

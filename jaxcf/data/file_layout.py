@@ -171,8 +171,8 @@ def layout_of(path: Source, reading: Reading, pairs: bool = False) -> Layout:
         raise UserError("the file holds blank lines only", path, "check the name")
     if reading.skip_bad:
         kinds = [_kind(line, reading) for _, line in start]
-        most = collections.Counter(kinds).most_common(1)[0][0]
-        start = [numbered for numbered, kind in zip(start, kinds, strict=True) if kind == most]
+        most = collections.Counter(filter(None, kinds)).most_common(1)
+        start = [numbered for numbered, kind in zip(start, kinds, strict=True) if not most or kind == most[0][0]]
     skip, line = start[0]
     where = f"{path}, line {skip}"
     layout = _separated(line, reading, where)

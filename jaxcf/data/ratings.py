@@ -223,7 +223,7 @@ def find(known: np.ndarray, ids: ArrayLike) -> NDArray[np.int32]:
     """
     wanted, absent = np.asarray(ids), np.zeros((), bool)
     if wanted.dtype.kind == "f":
-        texts = [f"{number:.0f}" if number.is_integer() else str(number) for number in wanted.reshape(-1).tolist()]
+        texts = [str(int(number) if number.is_integer() else number) for number in wanted.reshape(-1).tolist()]
         wanted = np.array(texts, np.str_).reshape(wanted.shape)
     if len(known) == 0:
         return np.full(wanted.shape, -1, np.int32)

@@ -88,7 +88,7 @@ def rating_fault(text: str, decimal: str, scale: RatingScale | None) -> str | No
         return f"the rating {text} is too large"
     if np.isfinite(number):
         return f"the rating {text} is off the scale of {scale}"
-    if decimal != "." and to_number(text) is not None and "." in text:
+    if decimal != "." and "." in text:
         return f"the rating {text!r} has a point, but the decimal sign is a comma"
     return f"the rating {text!r} is not a finite number"
 

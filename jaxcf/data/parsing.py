@@ -206,9 +206,10 @@ def _matlab(path: Source, names: bool = False) -> Any:
     with opened(path) as f:
         data = f.read()
     try:
-        if data.startswith(b"MATLAB 5") and not is_intact(data):
+        stream = io.BytesIO(data)
+        if scipy.io.matlab.matfile_version(stream)[0] == 1 and not is_intact(data):  # 1 is for versions 5 to 7
             raise ValueError("it is damaged")
-        return read(io.BytesIO(data))
+        return read(stream)
     except (*DAMAGED, scipy.io.matlab.MatReadError) as error:
         raise UserError(f"the .mat file cannot be read: {error}", path, "save it as version 7") from None
 

@@ -94,12 +94,12 @@ def stars_of(columns: Columns, scale: RatingScale | None, decimal: str = ".") ->
     bad = ~are_ratings(numbers, scale)
     if bad[codes].any():
         row = int(np.argmax(bad[codes]))
-        text = texts[codes[row]].as_py()
+        text, number = texts[codes[row]].as_py(), numbers[codes[row]]
         what, do = rating_fault(text, decimal, scale), "correct the line or remove it"
-        if re.fullmatch(r"[+-]?\d*,\d+", text):
-            do = "if its comma is the decimal sign, give --decimal ,"
-        elif abs(numbers[codes[row]]) <= LARGEST:
+        if abs(number) <= LARGEST:
             do = "correct it, or give --scale"
+        elif np.isnan(number) and re.fullmatch(r"[+-]?\d*,\d+", text):
+            do = "if its comma is the decimal sign, give --decimal ,"
         raise UserError(str(what), columns.locate(row), do)
     return numbers.astype(np.float32)[codes], np.unique(numbers[:-1])
 

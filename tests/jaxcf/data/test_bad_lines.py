@@ -173,7 +173,7 @@ def test_points_beside_decimal_commas_are_refused(tmp_path):
     with pytest.raises(UserError, match=r"the rating .1\.234. has a point, but the decimal sign is a comma .*line 2"):
         read(path, Reading(decimal=","))
     assert rows(read(path, Reading(decimal=",", skip_bad=1))) == [(1, 2, 3.5)]
-    with pytest.raises(UserError, match="the rating 3,5 is off the scale of 1 to 3 .*correct it, or give --scale"):
+    with pytest.raises(UserError, match=r"the rating 3,5 is off the scale of 1 to 3 .*correct it, or give --scale"):
         read(path, Reading(decimal=",", scale="1,3,0.5"))
 
 

@@ -97,7 +97,10 @@ class Model:
         Raises:
             UserError: users and items are not two lists of ids of the same length.
         """
-        shape, other = np.shape(users), np.shape(items)
+        try:
+            shape, other = np.shape(users), np.shape(items)
+        except ValueError:  # lists of different lengths inside
+            shape = other = ()
         if len(shape) != 1 or shape != other:
             what = "users and items are not two lists of the same length"
             raise UserError(what, do='give a user and an item for each pair: predict(["196"], ["242"])')
@@ -319,10 +322,8 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
 def _check_sizes(record: RatingModel, config: Any, catalogue: Catalogue, known: KnownUsers, directory: Path) -> None:
     """Raise UserError unless catalogue and known ratings are of the users, items and scale that the Config says."""
     do = "train the model again"
-    if (
-        record.configure(catalogue, Units(*(getattr(config, name, 1.0) for name in Units._fields)), vars(config))
-        != config
-    ):
+    units = Units(getattr(config, "mean", 0.0), getattr(config, "unit", 1.0))
+    if record.configure(catalogue, units, vars(config)) != config:
         sizes = f"{catalogue.num_users} users, {catalogue.num_items} items, ratings of {catalogue.scale}"
         raise UserError(f"the catalogue ({sizes}) is not that of the configuration", directory / CATALOGUE, do)
     ratings, rated = known.ratings, known.rated

@@ -20,7 +20,7 @@ from jaxcf.cli.queries import (
     warn_unknown,
 )
 from jaxcf.contract import Predictor
-from jaxcf.data import reading
+from jaxcf.data import checks, reading
 from jaxcf.data.ratings import Pairs, Ratings, pair_keys, relabel, take
 from jaxcf.recommender import Model
 from jaxfit.cli import options
@@ -58,6 +58,7 @@ def run_eval(args: argparse.Namespace) -> None:
     table = reading.read(files, reading_of(args), model.catalogue.scale)
     say(table.notes)
     warn_unknown(model, files, table, users=not args.known)
+    checks.warn_other_scale(f"the ratings of {', '.join(files)}", table.ratings.stars, model.known.ratings.stars)
     asked = queried(model, args)
     ratings = _of_asked(model, args, relabel(table.ratings, table.catalogue, asked.ids), asked)
     began = time.perf_counter()

@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 
 from jaxcf.cli.queries import add_files, opened, queried, reading_of, say, say_number, say_unknown, warn_unknown
 from jaxcf.data import reading
-from jaxcf.data.ratings import RatingScale
+from jaxcf.data.ratings import RatingScale, Units
 from jaxcf.models import get
 from jaxfit.cli import learning_curve
 from jaxfit.cli.command import Parser, add_model, output, print_json, required
@@ -40,7 +40,11 @@ def add_info(parser: Parser) -> None:
 def add_export(parser: Parser) -> None:
     """Give the parser of `jaxcf export` its options."""
     add_model(parser, run_export)
-    parser.add_argument("--out", metavar="FILE", help="the .safetensors file")
+    parser.add_argument(
+        "--out", metavar="FILE",
+        help="the .safetensors file; its metadata has mean and unit: pmf predicts mean + unit (U·V + b + c) stars, "
+        "bias mean + b + c",
+    )  # fmt: skip
 
 
 def run_predict(args: argparse.Namespace) -> None:
@@ -98,8 +102,9 @@ def run_export(args: argparse.Namespace) -> None:
         raise UserError(f"the factors are written as safetensors, not as {out.suffix}", out, do)
     model = opened(args)
     arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
+    units = {name: repr(value) for name, value in vars(model.config).items() if name in Units._fields}
     with replacing(out) as aside:
-        save_file(arrays, aside, metadata={"model": model.name, "mean": str(model.info["config"].get("mean", ""))})
+        save_file(arrays, aside, metadata={"model": model.name, **units})
     for name, ids in (("users", model.catalogue.users), ("items", model.catalogue.items)):
         with replacing(out.with_suffix(f".{name}.txt")) as aside:
             aside.write_text("".join(f"{i}\n" for i in ids.tolist()), encoding="utf-8")

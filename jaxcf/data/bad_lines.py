@@ -2,19 +2,21 @@
 
 import functools
 import io
-import math
 import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow.csv as pcsv
+from numpy.typing import ArrayLike
 
 from jaxcf.data.file_layout import Layout, Reading, kind_of_time, lines, to_number
+from jaxcf.data.ratings import RatingScale
 from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
 
 MISSING = frozenset(pcsv.ConvertOptions().null_values)  # what Arrow takes as a missing value
+LARGEST = 1e12  # rating, in magnitude: its ten-thousandths fit 64 bits, and float32 holds it
 _INVALID = re.compile("[\udc80-\udcff]")  # bytes that are invalid in the encoding, as `lines` keeps them
 
 Fault = Callable[[str], str | None]  # what is wrong with a line, if something is
@@ -38,14 +40,14 @@ class Kept(NamedTuple):
 
 
 def kept(path: Source, skip: int, reading: Reading, fault: Fault) -> Kept:
-    """Read the lines of a file below line `skip` that have no fault; at most `reading.skip_bad` may have one.
+    """Read the lines of a file that have no fault, but for a header in line `skip`; `reading.skip_bad` may have one.
 
     Raises:
         UserError: as `lines`; the first fault, if more lines have one.
     """
     numbers, texts, bad = [], [], 0
     for number, text in lines(path, reading.encoding, strict=False):
-        if number <= skip:
+        if number == skip:
             continue
         invalid = f"the line is not valid {reading.encoding}" if _INVALID.search(text) else None
         wrong = invalid or fault(text)
@@ -63,9 +65,38 @@ def kept(path: Source, skip: int, reading: Reading, fault: Fault) -> Kept:
     return Kept(path, np.array(numbers, np.int64), texts, (left_out,) if left_out else ())
 
 
-def of_delimited(layout: Layout, reading: Reading, pairs: bool) -> Fault:
+def rating_of(text: str, decimal: str) -> float:
+    """Return the rating that a text is; NaN if it is none, as one with a point where commas are decimal signs."""
+    number = to_number(text.replace(decimal, ".")) if decimal == "." or "." not in text else None
+    return np.nan if number is None else number
+
+
+def are_ratings(numbers: ArrayLike, scale: RatingScale | None) -> np.ndarray:
+    """Return which numbers can be ratings: finite, not too large, and on the scale, if one is given."""
+    small = np.abs(numbers) <= LARGEST
+    return small if scale is None else small & scale.contains(numbers)
+
+
+def rating_fault(text: str, decimal: str, scale: RatingScale | None) -> str | None:
+    """Return what is wrong with a rating, if something is."""
+    text, number = text.strip(), rating_of(text, decimal)
+    if are_ratings(number, scale):
+        return None
+    if not text or text in MISSING:
+        return "the rating is missing"
+    if LARGEST < abs(number) < np.inf:
+        return f"the rating {text} is too large"
+    if np.isfinite(number):
+        return f"the rating {text} is off the scale of {scale}"
+    if decimal != "." and "." in text:
+        return f"the rating {text!r} has a point, but the decimal sign is a comma"
+    return f"the rating {text!r} is not a finite number"
+
+
+def of_delimited(layout: Layout, reading: Reading, pairs: bool, scale: RatingScale | None) -> Fault:
     """Return what finds the fault of a line of a delimited file; with `pairs`, only users and items are looked at."""
-    of_values = of_values_in(reading, [name for name in layout.columns if not pairs or name in ("user", "item")])
+    names = [name for name in layout.columns if not pairs or name in ("user", "item")]
+    of_values = of_values_in(names, reading, scale)
 
     def fault(line: str) -> str | None:
         if wrong := layout.fault(line):
@@ -78,17 +109,18 @@ def of_delimited(layout: Layout, reading: Reading, pairs: bool) -> Fault:
     return fault
 
 
-def of_values_in(reading: Reading, names: list[str]) -> Callable[[dict[str, str]], str | None]:
+def of_values_in(
+    names: list[str], reading: Reading, scale: RatingScale | None
+) -> Callable[[dict[str, str]], str | None]:
     """Return what finds the fault of a line's values: column name -> text."""
     first: list[str | None] = []  # of which kind the first time is
 
     @functools.lru_cache(maxsize=1 << 16)
     def fault_of(name: str, text: str) -> str | None:
-        if text in MISSING or not text.strip().strip("\0"):
-            return f"the {'rating' if name == 'stars' else name} is missing"
         if name == "stars":
-            stars = to_number(text.replace(reading.decimal, "."))
-            return None if stars is not None and math.isfinite(stars) else f"the rating {text!r} is not a finite number"
+            return rating_fault(text, reading.decimal, scale)
+        if text in MISSING or not text.strip().strip("\0"):
+            return f"the {name} is missing"
         return f"invalid time {text!r}" if name == "time" and kind_of_time(text) is None else None
 
     def fault(texts: dict[str, str]) -> str | None:

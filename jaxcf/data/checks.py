@@ -8,11 +8,13 @@ import numpy as np
 from jaxcf.data.ratings import Ratings
 
 # of `look_swapped`
-LEAST = 200  # users, and items
-SMALL = 0.03  # items per user in a small catalogue
-MEAN = 20  # ratings of an item
-RARE = 0.1  # of the mean number of ratings
-MANY, FEW = 0.15, 0.03  # share of users or items that have so few
+MIN_NUMBER = 200  # of users, and of items
+MIN_ITEMS_PER_USER = 0.03
+MIN_MEAN_RATINGS = 20  # of an item
+FEW_RATINGS = 0.1  # of the mean number
+MIN_USERS_OF_FEW, MAX_ITEMS_OF_FEW = 0.15, 0.03  # shares of users and of items that have so few ratings
+
+MIN_COMPARED = 10  # ratings, of `warn_other_scale`
 
 
 def look_swapped(user: np.ndarray, item: np.ndarray) -> bool:
@@ -29,10 +31,14 @@ def look_swapped(user: np.ndarray, item: np.ndarray) -> bool:
     Not every exchange can be known: in parts of ratings, as validation, users may be of few ratings.
     """
     users, items = (counts[counts > 0] for counts in (np.bincount(user), np.bincount(item)))
-    if min(len(users), len(items)) < LEAST or len(items) < SMALL * len(users) or items.mean() < MEAN:
+    if (
+        min(len(users), len(items)) < MIN_NUMBER
+        or len(items) < MIN_ITEMS_PER_USER * len(users)
+        or items.mean() < MIN_MEAN_RATINGS
+    ):
         return False
-    of_users, of_items = (np.mean(counts < RARE * counts.mean()) for counts in (users, items))
-    return bool(of_users >= MANY and of_items <= FEW)
+    of_users, of_items = (np.mean(counts < FEW_RATINGS * counts.mean()) for counts in (users, items))
+    return bool(of_users >= MIN_USERS_OF_FEW and of_items <= MAX_ITEMS_OF_FEW)
 
 
 def warn_swapped(ratings: Ratings, files: str) -> None:
@@ -41,6 +47,22 @@ def warn_swapped(ratings: Ratings, files: str) -> None:
         warnings.warn(
             f"{files}: the columns of users and items look swapped: many of the first have few ratings, and none of "
             f"the second - if so, give --columns 2,1,3{'' if ratings.time is None else ',4'}",
+            stacklevel=2,
+        )
+
+
+def warn_other_scale(what: str, stars: np.ndarray, training: np.ndarray) -> None:
+    """Warn if most of some ratings are below or above the middle 80 % of those of training, as on another scale.
+
+    Of ratings like those of training at most 20 % are.
+    """
+    if len(stars) < MIN_COMPARED or len(training) < MIN_COMPARED:
+        return
+    low, high = np.quantile(training, (0.1, 0.9))
+    if np.mean((stars < low) | (stars > high)) > 0.5:
+        warnings.warn(
+            f"{what} look like ratings on another scale: most are outside {low:g} to {high:g}, where 80 % of the "
+            "training ratings are - check the files and --columns",
             stacklevel=2,
         )
 

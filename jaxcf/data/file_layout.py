@@ -1,6 +1,7 @@
 """The layout of a file of ratings: how it is opened, its format, delimiter, columns, whether it has a header."""
 
 import codecs
+import collections
 import contextlib
 import csv
 import datetime
@@ -30,6 +31,7 @@ _NAMES = {
     "time": {"time", "timestamp", "ts", "t", "date", "datetime", "unixreviewtime"},
 }  # fmt: skip
 PARQUET = b"PAR1"  # how such a file begins
+FIRST_LINES = 100  # of which the layout is that of most, where bad ones are left out
 _DELIMITERS = ("::", "\t", ",", ";", "|", " ")
 _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "space": " ", "semicolon": ";", "pipe": "|"}
 
@@ -154,6 +156,8 @@ def format_of(path: Source, reading: Reading) -> str:
 def layout_of(path: Source, reading: Reading, pairs: bool = False) -> Layout:
     """Detect the layout of a delimited file from its first two lines and the given options.
 
+    Where bad lines are left out, these are the first two that are laid out as most of the first lines are.
+
     Columns without names are taken as user, item, stars, time, in this order. A first line without numbers is a
     header if it has a column of stars, or if the second line has numbers only. With `pairs`, or in a file of two
     columns, only user and item are required.
@@ -161,14 +165,19 @@ def layout_of(path: Source, reading: Reading, pairs: bool = False) -> Layout:
     Raises:
         UserError: as `lines`; if columns or the delimiter are missing or cannot be detected.
     """
-    start = list(itertools.islice(lines(path, reading.encoding, strict=not reading.skip_bad), 2))
+    number = FIRST_LINES if reading.skip_bad else 2
+    start = list(itertools.islice(lines(path, reading.encoding, strict=not reading.skip_bad), number))
     if not start:
         raise UserError("the file holds blank lines only", path, "check the name")
+    if reading.skip_bad:
+        kinds = [_kind(line, reading) for _, line in start]
+        most = collections.Counter(filter(None, kinds)).most_common(1)
+        start = [numbered for numbered, kind in zip(start, kinds, strict=True) if not most or kind == most[0][0]]
     skip, line = start[0]
     where = f"{path}, line {skip}"
-    delimiter = _delimiter(line, reading, where)
-    layout = Layout(delimiter, 0, {}, quoted=delimiter in (",", ";") or '"' in line, encoding=reading.encoding)
-    fields, *second = [[field.strip() for field in layout.split(text)] for _, text in start]
+    layout = _separated(line, reading, where)
+    delimiter = layout.delimiter
+    fields, *second = [[field.strip() for field in layout.split(text)] for _, text in start[:2]]
     known = _known_columns(fields)
     in_header = named = {"user", "item"} <= known.keys()
     columns = known if named else dict(zip(COLUMNS, range(len(fields)), strict=False))
@@ -194,6 +203,21 @@ def layout_of(path: Source, reading: Reading, pairs: bool = False) -> Layout:
         taken=taken(columns, fields if header else range(1, len(fields) + 1), rule, pairs),
         guessed=not (reading.columns or in_header),
     )
+
+
+def _separated(line: str, reading: Reading, where: str) -> Layout:
+    """Return the layout of a line as far as its delimiter tells it."""
+    delimiter = _delimiter(line, reading, where)
+    return Layout(delimiter, 0, {}, quoted=delimiter in (",", ";") or '"' in line, encoding=reading.encoding)
+
+
+def _kind(line: str, reading: Reading) -> tuple[str, int] | None:
+    """Return the delimiter of a line and the number of its columns, if it has a delimiter."""
+    try:
+        layout = _separated(line, reading, "")
+    except UserError:
+        return None
+    return layout.delimiter, len(layout.split(line))
 
 
 def columns_by_name(fields: list[str], reading: Reading, where: str, pairs: bool) -> tuple[dict[str, int], str]:
@@ -235,8 +259,12 @@ def _delimiter(line: str, reading: Reading, where: str) -> str:
     given = reading.delimiter
     if given is None:
         found = next((delimiter for delimiter in _DELIMITERS if delimiter in line), None)
-        if found == "," and (reading.decimal == "," or line.count(";") > line.count(",")):
-            found = ";" if ";" in line else found
+        if found == ",":  # which may be inside numbers or names
+            commas = line.count(",")
+            if reading.decimal == ",":
+                found = next((other for other in (";", "|") if other in line), " " if line.count(" ") > commas else ",")
+            elif line.count(";") > commas:
+                found = ";"
         if found is None:
             advice = "give what separates columns: --delimiter"
             raise UserError("the line has no known delimiter", where, advice)

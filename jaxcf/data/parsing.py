@@ -18,11 +18,13 @@ import pyarrow.csv as pcsv
 from jaxcf.data import bad_lines
 from jaxcf.data.file_layout import COLUMNS, Layout, Reading, kind_of_time, layout_of, lines, opened
 from jaxcf.data.matlab_file import is_intact
+from jaxcf.data.ratings import RatingScale
 from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
 
 BLOCK = 1 << 22  # bytes parsed at a time by each thread
-# what SciPy raises where a .mat file is damaged, or of a version that it does not read
+# what SciPy raises where a .mat file is damaged, or of a version that it does not read; MemoryError as well, since a
+# damaged header can declare an array of any size
 DAMAGED = (
     OSError, ValueError, TypeError, NotImplementedError, IndexError, KeyError, OverflowError, MemoryError, struct.error,
     zlib.error,
@@ -42,6 +44,7 @@ class Columns(NamedTuple):
 
 def join(parts: Sequence[Columns]) -> Columns:
     """Concatenate the rows of files, with ratings and times if all files that have rows have them."""
+    taken, notes = (tuple(itertools.chain(*said)) for said in zip(*((p.taken, p.notes) for p in parts), strict=True))
     parts = [part for part in parts if part.table.num_rows] or list(parts)
     ends = np.cumsum([part.table.num_rows for part in parts])
 
@@ -51,7 +54,6 @@ def join(parts: Sequence[Columns]) -> Columns:
 
     common = [name for name in COLUMNS if all(name in part.table.column_names for part in parts)]
     table = pa.concat_tables([part.table.select(common) for part in parts])
-    taken, notes = (tuple(itertools.chain(*said)) for said in zip(*((p.taken, p.notes) for p in parts), strict=True))
     return Columns(table, locate, taken, any(part.guessed for part in parts), notes)
 
 
@@ -61,11 +63,11 @@ def no_rows(path: Source, pairs: bool) -> UserError:
     return UserError(f"the file holds no {what}", path, f"give a file of {what}")
 
 
-def delimited(path: Source, reading: Reading, pairs: bool = False) -> Columns:
-    """Parse a delimited file; with `pairs`, its users and items only."""
+def delimited(path: Source, reading: Reading, pairs: bool = False, scale: RatingScale | None = None) -> Columns:
+    """Parse a delimited file; with `pairs`, its users and items only; scale: that of the ratings, if one is given."""
     layout = layout_of(path, reading, pairs)
     if reading.skip_bad:
-        kept = bad_lines.kept(path, layout.skip, reading, bad_lines.of_delimited(layout, reading, pairs))
+        kept = bad_lines.kept(path, layout.skip, reading, bad_lines.of_delimited(layout, reading, pairs, scale))
         table = parse(kept.stream(), layout._replace(skip=0, encoding="utf-8"), [path], pairs)
         columns = with_seconds(table, kept.locate)._replace(notes=kept.notes)
     else:
@@ -161,7 +163,7 @@ def _time_error(column: pa.ChunkedArray, locate: Callable[[int], str]) -> UserEr
     return UserError(what, locate(row), "give seconds since 1970 or dates such as 2005-09-06, or leave the column out")
 
 
-def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
+def mat(path: Source, reading: Reading, pairs: bool = False) -> Columns:
     """Read `moviedata.mat`, published with the code of Salakhutdinov and Mnih: rows of user, item, stars.
 
     `moviedata.mat:train_vec` and `moviedata.mat:probe_vec` name one of its arrays; without a name both are read.
@@ -176,7 +178,7 @@ def mat(path: Source, _: Reading, pairs: bool = False) -> Columns:
         present = ", ".join(name for name in content if not name.startswith("__"))
         do = f"give a file with train_vec or probe_vec, of three columns; it holds {present}"
         raise UserError("the .mat file holds no ratings", path, do)
-    columns = join([_of_array(array, f"{file}, {name}") for name, array in found.items()])
+    columns = join([_of_array(array, f"{file}, {name}", reading) for name, array in found.items()])
     return columns._replace(taken=((str(path), f"arrays of user, item, stars ({', '.join(found)})"),))
 
 
@@ -204,18 +206,21 @@ def _matlab(path: Source, names: bool = False) -> Any:
     with opened(path) as f:
         data = f.read()
     try:
-        if data.startswith(b"MATLAB 5") and not is_intact(data):
+        stream = io.BytesIO(data)
+        if scipy.io.matlab.matfile_version(stream)[0] == 1 and not is_intact(data):  # 1 is for versions 5 to 7
             raise ValueError("it is damaged")
-        return read(io.BytesIO(data))
+        return read(stream)
     except (*DAMAGED, scipy.io.matlab.MatReadError) as error:
         raise UserError(f"the .mat file cannot be read: {error}", path, "save it as version 7") from None
 
 
-def _of_array(array: np.ndarray, where: str) -> Columns:
+def _of_array(array: np.ndarray, where: str, reading: Reading) -> Columns:
     """Return the numbers of a MATLAB array [N, 3], of any type, as columns of text."""
     columns = {}
     for name, numbers in zip(("user", "item", "stars"), array.T, strict=True):
         distinct, codes = np.unique(numbers, return_inverse=True)
         texts = [f"{number:.15g}" if number == number else "" for number in distinct.tolist()]
+        if name == "stars":
+            texts = [text.replace(".", reading.decimal) for text in texts]
         columns[name] = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(texts, pa.utf8()))
     return Columns(pa.table(columns), lambda row: f"{where}, row {row + 1}")

@@ -126,8 +126,8 @@ class Units(NamedTuple):
     def of(cls, stars: NDArray[np.float32], scale: RatingScale) -> "Units":
         """Return the units of training ratings.
 
-        The unit is a quarter of the scale, which is a star on 1 to 5 stars; or, if that is less, as for counts, most of
-        which are far below the highest, twice the standard deviation, but at least a sixteenth of the scale: single
+        The unit is a quarter of the scale, which is a star for 1 to 5 stars; or, if that is less, as for counts, most
+        of which are far below the highest, twice the standard deviation, but at least a sixteenth of the scale: single
         very high counts would make training diverge.
         """
         span, deviation = scale.high - scale.low, float(np.std(stars, dtype=np.float64))
@@ -218,9 +218,13 @@ def union(*ids: np.ndarray) -> np.ndarray:
 def find(known: np.ndarray, ids: ArrayLike) -> NDArray[np.int32]:
     """Return the positions of ids among known ones, which are ascending; -1 for unknown ids.
 
-    Integers and text match if they are written alike: 7 matches `7`, but not `007`.
+    Integers and text match if they are written alike: 7 matches `7`, but not `007`. Whole floats, as pandas makes of
+    integers, are integers.
     """
     wanted, absent = np.asarray(ids), np.zeros((), bool)
+    if wanted.dtype.kind == "f":
+        texts = [str(int(number) if number.is_integer() else number) for number in wanted.reshape(-1).tolist()]
+        wanted = np.array(texts, np.str_).reshape(wanted.shape)
     if len(known) == 0:
         return np.full(wanted.shape, -1, np.int32)
     if known.dtype.kind != "i":

@@ -28,13 +28,8 @@ from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
 from jaxfit.run_dir.atomic import replacing
 
-_PARSERS = {
-    "delimited": parsing.delimited,
-    "json": typed_files.json_lines,
-    "parquet": typed_files.parquet,
-    "netflix": netflix.netflix,
-    "mat": parsing.mat,
-}
+_OF_LINES = {"delimited": parsing.delimited, "json": typed_files.json_lines}  # each a rating, which may be left out
+_OTHERS = {"parquet": typed_files.parquet, "netflix": netflix.netflix, "mat": parsing.mat}
 SHOWN = 3  # files that are named in a message
 
 
@@ -84,7 +79,7 @@ def read(paths: Source | Sequence[Source], reading: Reading | None = None, scale
     """
     reading = reading or Reading()
     scale = scale or parse_scale(reading.scale)
-    return _table(_columns(paths, reading), paths, reading, scale)
+    return _table(_columns(paths, reading, scale=scale), paths, reading, scale)
 
 
 def read_either(
@@ -93,7 +88,7 @@ def read_either(
     """Read ratings as `read` does, or pairs as `read_pairs` does if the files have no ratings."""
     reading = reading or Reading()
     scale = scale or parse_scale(reading.scale)
-    columns = _columns(paths, reading)
+    columns = _columns(paths, reading, scale=scale)
     if "stars" in columns.table.column_names:
         return _table(columns, paths, reading, scale)
     return _pairs(columns, paths)
@@ -156,6 +151,8 @@ def read_dataset(
     checks.warn_equal(tables["train"].values, len(ratings["train"].user))
     _warn_apart(ratings, catalogue, known)
     of_train, of_valid = ratings["train"], ratings.get("valid", EMPTY)
+    for name, title in (("valid", "the validation ratings"), ("test", "the test ratings")):
+        checks.warn_other_scale(title, ratings.get(name, EMPTY).stars, of_train.stars)
     sha256, note = digest(of_train, of_valid, catalogue), ", ".join(map(str, train))
     data = Dataset(Path(train[0]).name, of_train, of_valid, ratings.get("test"), catalogue, sha256, note)
     return DatasetFiles(data, known.relabelled(catalogue) if known else None, notes)
@@ -178,8 +175,19 @@ def _as_list(paths: Source | Sequence[Source]) -> list[Source]:
     return [paths] if isinstance(paths, str | Path) else list(paths)  # type: ignore[arg-type]
 
 
-def _columns(paths: Source | Sequence[Source], reading: Reading, pairs: bool = False) -> parsing.Columns:
-    return parsing.join([_PARSERS[format_of(path, reading)](path, reading, pairs) for path in _as_list(paths)])
+def _columns(
+    paths: Source | Sequence[Source], reading: Reading, pairs: bool = False, scale: RatingScale | None = None
+) -> parsing.Columns:
+    return parsing.join([_of_file(path, reading, pairs, scale) for path in _as_list(paths)])
+
+
+def _of_file(path: Source, reading: Reading, pairs: bool, scale: RatingScale | None) -> parsing.Columns:
+    layout = format_of(path, reading)
+    if layout in _OF_LINES:
+        return _OF_LINES[layout](path, reading, pairs, scale)
+    if reading.skip_bad:
+        raise UserError("--skip-bad is for files of lines with a rating each", path, "leave it out")
+    return _OTHERS[layout](path, reading, pairs)
 
 
 def _pairs(columns: parsing.Columns, paths: Source | Sequence[Source]) -> PairTable:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from jaxcf.data import bad_lines
 from jaxcf.data.file_layout import Reading, columns_by_name, lines, opened
 from jaxcf.data.parsing import TEXTS, Columns, with_seconds
+from jaxcf.data.ratings import RatingScale
 from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
 
@@ -39,22 +40,25 @@ def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
     def locate(row: int) -> str:
         return f"{path}, row {row + 1}"
 
-    return _columns(table, {name: fields[column] for name, column in columns.items()}, path, locate, taken, pairs)
+    return _columns(
+        table, {name: fields[column] for name, column in columns.items()}, path, locate, taken, pairs, reading.decimal
+    )
 
 
-def json_lines(path: Source, reading: Reading, pairs: bool = False) -> Columns:
+def json_lines(path: Source, reading: Reading, pairs: bool = False, scale: RatingScale | None = None) -> Columns:
     """Read a file with a JSON object in each line; with `pairs`, its users and items only.
 
-    The first line says which columns there are and which of them are text.
+    The first object says which columns there are and which of them are text; scale: as in `parsing.delimited`.
 
     Raises:
         UserError: if a line is no object, columns cannot be identified, or a value is of another type than the first.
     """
     import pyarrow.json as pjson  # as in `parquet`
 
-    number, text = next(iter(lines(path, reading.encoding)))
+    skips = reading.skip_bad > 0
+    found = ((number, _object(text)) for number, text in lines(path, reading.encoding, strict=not skips))
+    number, record = next(((number, record) for number, record in found if record is not None or not skips), (1, None))
     where = f"{path}, line {number}"
-    record = _object(text)
     if record is None:
         do = "write one object in each line: jq -c . FILE, or jq -c '.[]' FILE for a list"
         raise UserError("the line is not one JSON object", where, do)
@@ -67,8 +71,8 @@ def json_lines(path: Source, reading: Reading, pairs: bool = False) -> Columns:
         (names[name], (kinds if name == "stars" else KINDS).get(type(record[names[name]]), pa.utf8()))
         for name in wanted
     )
-    fault = _fault(reading, {name: names[name] for name in wanted}, record)
-    plain = not reading.skip_bad and reading.encoding == "utf-8" and number == 1
+    fault = _fault({name: names[name] for name in wanted}, record, reading, scale)
+    plain = not skips and reading.encoding == "utf-8" and number == 1
     kept = None if plain else bad_lines.kept(path, 0, reading, fault)
     try:
         with opened(path) if kept is None else kept.stream() as stream:
@@ -85,7 +89,7 @@ def json_lines(path: Source, reading: Reading, pairs: bool = False) -> Columns:
         numbered = (number for number, _ in lines(path, reading.encoding))
         return f"{path}, line {next(itertools.islice(numbered, row, None), '?')}"
 
-    columns_read = _columns(table, names, path, kept.locate if kept else locate, taken, pairs)
+    columns_read = _columns(table, names, path, kept.locate if kept else locate, taken, pairs, reading.decimal)
     return columns_read._replace(notes=kept.notes if kept else ())
 
 
@@ -100,9 +104,11 @@ def _object(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _fault(reading: Reading, names: dict[str, str], first: dict[str, Any]) -> bad_lines.Fault:
-    """Return what finds the fault of a line; names: of the columns in the file; first: the first line's object."""
-    of_values = bad_lines.of_values_in(reading, list(names))
+def _fault(
+    names: dict[str, str], first: dict[str, Any], reading: Reading, scale: RatingScale | None
+) -> bad_lines.Fault:
+    """Return what finds the fault of a line; names: of the columns in the file; first: the first object."""
+    of_values = bad_lines.of_values_in(list(names), reading, scale)
 
     def fault(line: str) -> str | None:
         record = _object(line)
@@ -110,6 +116,8 @@ def _fault(reading: Reading, names: dict[str, str], first: dict[str, Any]) -> ba
             return "the line is not one JSON object"
         values = {name: record.get(field) for name, field in names.items()}
         texts = {name: "" if value is None else str(value) for name, value in values.items()}
+        if "stars" in names and not isinstance(values["stars"], str):
+            texts["stars"] = texts["stars"].replace(".", reading.decimal)  # as `_columns` does
         if wrong := of_values(texts):
             return wrong
         for name, value in values.items():
@@ -129,15 +137,23 @@ def _kind(value: Any) -> str:
 
 
 def _columns(
-    table: pa.Table, names: dict[str, str], path: Source, locate: Callable[[int], str], taken: str, pairs: bool
+    table: pa.Table,
+    names: dict[str, str],
+    path: Source,
+    locate: Callable[[int], str],
+    taken: str,
+    pairs: bool,
+    decimal: str,
 ) -> Columns:
-    """Convert the columns of a table; names: what they are called in the file."""
+    """Convert the columns of a table; names: what they are called in the file; decimal: the sign in ratings as text."""
     found = {}
     for name, field in names.items():
         if not pairs or name in ("user", "item"):
             convert = _times if name == "time" else _texts
             try:
                 found[name] = convert(table[field])
+                if name == "stars" and decimal != "." and pa.types.is_floating(table[field].type):
+                    found[name] = pc.replace_substring(found[name].cast(pa.utf8()), ".", decimal).cast(TEXTS)
             except pa.ArrowException:
                 what = f"the column {field!r} cannot be the {name}: it holds {table[field].type}"
                 raise UserError(what, path, "name another column: --columns USER,ITEM,STARS") from None

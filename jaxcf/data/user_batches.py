@@ -52,6 +52,13 @@ def lists(ratings: Ratings, num_users: int, scale: RatingScale) -> Lists:
     return on_device(offsets, item, scale.level(stars).astype(np.int8 if scale.levels < 128 else np.int32))
 
 
+def wanted_lists(ratings: Ratings, num_users: int, scale: RatingScale) -> Lists:
+    """Return the ratings to predict of each user: levels, or stars if some are between levels, as none is rounded."""
+    if scale.contains(ratings.stars).all():
+        return lists(ratings, num_users, scale)
+    return on_device(*by_user(ratings, num_users))
+
+
 def on_device(offsets: NDArray[np.int32], item: NDArray[np.int32], value: NDArray[Any] | None = None) -> Lists:
     """Put lists of items on the device, with a value for each item, or without."""
     padded = np.zeros(0, np.int8) if value is None else _padded(value)
@@ -82,7 +89,7 @@ def make_data(
     """
     return Data(
         lists(known, num_users, scale),
-        None if wanted is None else lists(wanted, num_users, scale),
+        None if wanted is None else wanted_lists(wanted, num_users, scale),
         None if rated is None else on_device(*rated_sets(*rated, num_users=num_users)),
     )
 
@@ -93,7 +100,7 @@ def training_data(
     """Return training and validation data of a data set's users; scale, rated: as in `make_data`."""
     users = data.catalogue.num_users
     known = make_data(data.train, users, scale, rated=rated)
-    return known, known._replace(wanted=lists(data.valid, users, scale))
+    return known, known._replace(wanted=wanted_lists(data.valid, users, scale))
 
 
 def costs(data: Data) -> NDArray[np.int64]:

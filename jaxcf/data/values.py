@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jaxcf.data.file_layout import Reading, to_number
+from jaxcf.data.bad_lines import LARGEST, are_ratings, rating_fault, rating_of
+from jaxcf.data.file_layout import Reading
 from jaxcf.data.parsing import Columns
 from jaxcf.data.ratings import Ratings, RatingScale, pair_keys, take
 from jaxfit.errors import UserError
 
-LARGEST = 1e12  # rating, in magnitude: its ten-thousandths fit 64 bits, and float32 holds it
 MAX_LEVELS = 1000  # a scale of more levels is taken as one without steps
 
 
@@ -90,22 +90,17 @@ def stars_of(columns: Columns, scale: RatingScale | None, decimal: str = ".") ->
     Raises UserError for a rating that is missing, not a finite number, too large, or off the given scale.
     """
     codes, texts = _codes(columns.table["stars"])
-    numbers = np.array([to_number(text.replace(decimal, ".")) for text in texts.to_pylist()], np.float64)
-    bad = ~(np.abs(numbers) <= LARGEST)
-    if scale is not None:
-        bad |= ~scale.contains(numbers)
+    numbers = np.array([rating_of(text, decimal) for text in texts.to_pylist()], np.float64)
+    bad = ~are_ratings(numbers, scale)
     if bad[codes].any():
         row = int(np.argmax(bad[codes]))
-        text, where = texts[codes[row]].as_py(), columns.locate(row)
-        if not text:
-            raise UserError("the rating is missing", where, "complete the line or remove it")
-        if LARGEST < abs(numbers[codes[row]]) < np.inf:
-            raise UserError(f"the rating {text} is too large", where, "correct the line or remove it")
-        if np.isfinite(numbers[codes[row]]):
-            raise UserError(f"the rating {text} is off the scale of {scale}", where, "correct it, or give --scale")
-        comma = re.fullmatch(r"[+-]?\d*,\d+", text)
-        do = "if its comma is the decimal sign, give --decimal ," if comma else "correct the line or remove it"
-        raise UserError(f"the rating {text!r} is not a finite number", where, do)
+        text, number = texts[codes[row]].as_py(), numbers[codes[row]]
+        what, do = rating_fault(text, decimal, scale), "correct the line or remove it"
+        if abs(number) <= LARGEST:
+            do = "correct it, or give --scale"
+        elif np.isnan(number) and re.fullmatch(r"[+-]?\d*,\d+", text):
+            do = "if its comma is the decimal sign, give --decimal ,"
+        raise UserError(str(what), columns.locate(row), do)
     return numbers.astype(np.float32)[codes], np.unique(numbers[:-1])
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from jaxfit.errors import UserError
 
-# what NumPy and zipfile raise for a file that is no .npz file of plain arrays, or a damaged one
+# what NumPy and zipfile raise for a file that is no .npz file of plain arrays, or a damaged one; MemoryError as well,
+# since a damaged header can declare an array of any size
 _DAMAGED = (
     OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, OverflowError, MemoryError,
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error,
@@ -33,8 +34,12 @@ def read_npz(path: Path, what: str, do: str) -> dict[str, NDArray[Any]]:
     """
     try:
         # opened here, since np.load does not close a file that it fails to read
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            return {name: file[name] for name in file}
+        with path.open("rb") as raw:
+            if raw.read(2) != b"PK":  # as every zip archive begins
+                raise UserError(what, path, do)
+            raw.seek(0)
+            with np.load(raw, allow_pickle=False) as file:
+                return {name: file[name] for name in file}
     except FileNotFoundError:
         raise
     except _DAMAGED as error:

@@ -106,11 +106,11 @@ def _evaluate(trained: Trained[Model | None], texts: Texts) -> dict[str, Evaluat
     results: dict[str, Evaluation] = {}
     if trained.model is None or trained.model.record.capability(PredictsWords) is None:
         return results
-    known = _known_score(trained)
+    score = _known_score(trained)
     for name, ids in (("valid", texts.corpus.valid), ("test", texts.corpus.test)):
         unknown = texts.unknown[name]
-        if name == "valid" and known is not None:
-            results[name] = Evaluation(-known * len(ids), len(ids), unknown)
+        if name == "valid" and score is not None:
+            results[name] = Evaluation(-score * len(ids), len(ids), unknown)
         elif len(ids):
             known = ids != texts.corpus.vocabulary.unk
             results[name] = evaluate(trained.model.event_log_probs(ids), unknown, known)

@@ -51,16 +51,20 @@ def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Ite
     advice: what to do about a text that is not valid in its encoding.
 
     Raises:
-        UserError: as `jaxfit.cli.input_files.open_bytes`; the encoding is unknown, or the text is not valid in it.
+        UserError: as `jaxfit.cli.input_files.open_bytes`; the encoding is unknown, or the text is not valid in it; its
+            lines end in carriage returns alone.
     """
     decoder = text_decoder(reading.encoding)
     read, pending, rest, last = 0, 0, "", ""
+    feeds = returns = False  # whether there are line feeds, and before these carriage returns
     try:
         with open_bytes(path) as f:
             while data := f.read(CHUNK):
                 pending = len(decoder.getstate()[0])  # error offsets count from the unfinished character
                 text = decoder.decode(data)
                 text = rest + (text.removeprefix("\ufeff") if read == 0 else text)
+                if not feeds:
+                    feeds, returns = "\n" in text, returns or "\r" in text
                 read += len(data)
                 cut = max(text.rfind("\n"), text.rfind(" ")) + 1
                 rest = text[cut:]
@@ -78,6 +82,8 @@ def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Ite
         raise UserError(f"the text is not valid {reading.encoding}", where, advice) from None
     if read == 0:
         raise UserError("the file is empty", path, "give a text of one sentence per line")
+    if returns and not feeds:
+        raise UserError("the lines end in carriage returns alone", path, "convert it: tr '\\r' '\\n' < FILE > NEW")
     if rest or last != "\n":
         yield reading.prepare(rest + "\n")
 

@@ -89,7 +89,9 @@ def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
         model.recommend("nobody")
 
 
-@pytest.mark.parametrize(("users", "items"), [(["1", "2"], ["1"]), ("1", "1"), ("1", ["1"]), (1, 2)])
+@pytest.mark.parametrize(
+    ("users", "items"), [(["1", "2"], ["1"]), ("1", "1"), ("1", ["1"]), (1, 2), ([[1], [2, 3]], [1, 2])]
+)
 def test_predict_takes_two_lists_of_one_length(trained, users, items):
     with pytest.raises(UserError, match="not two lists of the same length"):
         trained[0].predict(users, items)

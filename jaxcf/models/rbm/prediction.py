@@ -51,7 +51,9 @@ def distribution(params: Any, batch: Batch, config: Config, exact: bool = False)
 def score(params: Any, batch: Batch, config: Config) -> Array:
     """Return the squared error of the expected stars, by mean field, summed over each user's wanted ratings: [B]."""
     assert batch.wanted is not None
-    stars = config.low + config.step * batch.wanted.value
+    stars = batch.wanted.value
+    if not jnp.issubdtype(stars.dtype, jnp.floating):  # levels
+        stars = config.low + config.step * stars
     error = jnp.square(expected_stars(distribution(params, batch, config), config) - stars)
     return jax.ops.segment_sum(error, batch.wanted.owner, batch.user.shape[0], indices_are_sorted=True)
 

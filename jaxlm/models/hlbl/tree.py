@@ -70,6 +70,13 @@ def check(options: TreeOptions) -> None:
     if not Path(options.tree).exists():
         what = f"there is no rule for trees or file {options.tree!r}"
         raise UserError(what, "--tree", suggestion(options.tree, RULES))
+    read_file(options)  # before the text, which may be long
+
+
+def read_file(options: TreeOptions, num_words: int | None = None) -> Tree:
+    """Read the tree from a file, or from the folder of a model; num_words: size of the vocabulary, if known."""
+    path = Path(options.tree)
+    return tree_file.load(path / FILE if (path / FILE).exists() else path, num_words)
 
 
 def origin(options: TreeOptions) -> dict[str, Any]:
@@ -96,8 +103,7 @@ def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) 
     """Build a tree, or read it; the most visited nodes come first. counts: int64 [N_w], of the training text."""
     num_words = len(corpus.vocabulary)
     if options.tree not in RULES:
-        path = Path(options.tree)
-        tree = tree_file.load(path / FILE if (path / FILE).exists() else path, num_words)
+        tree = read_file(options, num_words)
     else:
         learned = options.bootstrap is not None and options.tree in LEARNED
         features = word_features(corpus, counts, Path(str(options.bootstrap))) if learned else None

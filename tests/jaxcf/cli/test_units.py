@@ -4,11 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 import jaxcf
 from jaxcf.cli import main as cli
 from jaxcf.data import reading
-from jaxcf.data.ratings import Units
+from jaxcf.data.ratings import Ratings, Units
 from jaxcf.data.values import scale_of
 
 
@@ -75,3 +76,46 @@ def test_levels_are_chosen_for_a_scale_without_steps(percent, tmp_path, capsys):
     assert cli.main(argv) == 2
     assert "--levels 10" in capsys.readouterr().err
     assert cli.main([*argv, "--levels", "10"]) == 0
+
+
+def test_validation_ratings_of_an_rbm_are_not_rounded(percent, tmp_path, capsys):
+    valid = tmp_path / "valid.csv"
+    valid.write_text(
+        "user,item,rating\n" + "".join(f"u{u},i{i},{(7 * u + 13 * i) % 101}\n" for u in range(9) for i in range(5))
+    )
+    argv = ["rbm", "--ratings", percent, "--valid", valid, "--epochs", 2, "--num-hidden", 3, "--levels", 5]
+    train(capsys, *argv, "--out", tmp_path / "m")
+    assert cli.main(["eval", str(tmp_path / "m"), "--ratings", str(valid), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    model = jaxcf.load(tmp_path / "m")
+    assert model.info["validation RMSE"] == pytest.approx(found["rmse_unclipped"], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["pmf", "bias"])
+def test_predictions_can_be_made_of_exported_factors_alone(data_dir, tmp_path, capsys, name):
+    table = reading.read(data_dir / "ml-100k" / "u.data")
+    rows = slice(0, 20_000)
+    ratings = Ratings(*(part[rows] for part in table.ratings[:3]))
+    reading.write(tmp_path / "r.csv", ratings._replace(stars=20 * ratings.stars + 7), table.catalogue)
+    train(
+        capsys,
+        name,
+        "--ratings",
+        tmp_path / "r.csv",
+        "--out",
+        tmp_path / "m",
+        *(["--epochs", 1] if name == "pmf" else []),
+    )
+    assert cli.main(["export", str(tmp_path / "m"), "--out", str(tmp_path / "f.safetensors")]) == 0
+    with safe_open(tmp_path / "f.safetensors", "np") as file:
+        arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        metadata = file.metadata()
+    users, items = (tmp_path.joinpath(f"f.{side}.txt").read_text().split() for side in ("users", "items"))
+    i, j = np.arange(50), np.arange(50) * 7
+    units = arrays["b"][i] + arrays["c"][j]
+    if name == "pmf":
+        units = float(metadata["unit"]) * (units + np.sum(arrays["U"][i] * arrays["V"][j], axis=1))
+    model = jaxcf.load(tmp_path / "m")
+    expected = model.predict([users[n] for n in i], [items[n] for n in j], clip=False)
+    np.testing.assert_allclose(float(metadata["mean"]) + units, expected, rtol=1e-5)
+    assert metadata.keys() == {"model", "mean", *(["unit"] if name == "pmf" else [])}

@@ -80,3 +80,18 @@ def test_files_without_common_ids_are_warned_of(tmp_path, name, line, said):
         warnings.simplefilter("always")
         read_dataset(train, **{name: write_file(tmp_path, name, line + "\n")})
     assert [said in str(warning.message) for warning in caught] == ([True] if said else [])
+
+
+@pytest.mark.parametrize(("scale", "other"), [((1, 5), (0, 100)), ((0, 100), (1, 5))])
+def test_other_scales_than_that_of_training_are_warned_of(tmp_path, scale, other):
+    draws = np.random.default_rng(0)
+
+    def file(name, low, high):
+        rows = [f"{u},{i},{draws.integers(low, high + 1)}\n" for u in range(10) for i in range(10)]
+        return write_file(tmp_path, name, "".join(rows))
+
+    train, same, held_out = file("train", *scale), file("same", *scale), file("other", *other)
+    read_dataset(train, valid=same, test=same)  # warnings are errors
+    name, title = ("valid", "validation") if scale == (1, 5) else ("test", "test")  # others are off the scale
+    with pytest.warns(UserWarning, match=f"the {title} ratings look like ratings on another scale: most are outside"):
+        read_dataset(train, **{name: held_out})

@@ -56,6 +56,17 @@ def test_a_damaged_matlab_file_is_refused(tmp_path, compressed):
     assert refused > 300
 
 
+def test_a_damaged_matlab_file_is_refused_whatever_its_text(tmp_path):
+    """SciPy, which does not read the text either, would end the process."""
+    file = tmp_path / "ratings.mat"
+    scipy.io.savemat(file, {"train_vec": np.arange(9.0).reshape(3, 3)})
+    data = file.read_bytes()
+    damaged = data.replace(b"MATLAB 5", b"MATLAB05").replace(b"\t\0\0\0\x48\0\0\0", b"\t\1\0\0\x48\0\0\0")
+    assert sum(map(int.__ne__, data, damaged)) == 2
+    with pytest.raises(UserError, match=r"the \.mat file cannot be read: it is damaged"):
+        read(write_file(tmp_path, "ratings.mat", damaged))
+
+
 def test_a_matlab_file_with_test_ratings_needs_its_ending(tmp_path):
     arrays = dict.fromkeys(("train_vec", "probe_vec"), np.arange(9.0).reshape(3, 3))
     scipy.io.savemat(tmp_path / "ratings", arrays, appendmat=False)

@@ -83,6 +83,8 @@ def test_integers_and_text_match_if_written_alike():
     assert find(text, "a").shape == ()
     assert find(np.zeros(0, np.int64), [1, 2]).tolist() == [-1, -1]
     assert find(whole, []).tolist() == []
+    for known, expected in ((whole, [2, -1, -1, -1, -1]), (text, [1, -1, -1, -1, -1])):  # as pandas makes of integers
+        assert find(known, np.array([7, 7.5, np.nan, np.inf, 8])).tolist() == expected
 
 
 def test_union_is_text_if_any_set_is():

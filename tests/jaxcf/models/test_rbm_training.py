@@ -114,6 +114,7 @@ def test_training_recovers_planted_tastes(tastes):
     (known, held), good = tastes
     config = rbm.Config(num_items=24, num_values=3, num_hidden=4, cd_steps=(1, 3))
     train, valid = (vectors.make_data(known, 200, scale, wanted=w) for w in (None, held))
+    assert valid.wanted.value.dtype == np.int8  # levels, where all ratings are
     p = rbm.init(jax.random.key(0), config, known, scale.level(known.stars))
     recipe = Recipe("sgd", 20, 30, {"*": 0.02}, {"*": 0.0, "W": 1.0}, anneal=True, reduction="sum")
     fitted = fit.fit(rbm.program(config), p, train, valid, recipe=recipe, key=jax.random.key(1))

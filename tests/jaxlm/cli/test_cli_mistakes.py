@@ -236,3 +236,19 @@ def test_ctrl_c_saves_and_says_how_to_resume(place, capsys, tmp_path):
     assert "--resume" in rest
     assert main([*arguments, "--resume", "--max-minutes", "0.001"]) == 0
     assert "give the same command with --resume to go on" in capsys.readouterr().out
+
+
+def test_a_file_that_is_no_tree_is_refused_before_the_text_is_read(tmp_path, capsys):
+    (tmp_path / "codes.txt").write_text("not a tree\n")
+    argv = [
+        "train",
+        "hlbl",
+        "--train",
+        tmp_path / "none.txt",
+        "--tree",
+        tmp_path / "codes.txt",
+        "--out",
+        tmp_path / "m",
+    ]
+    assert main([str(part) for part in argv]) == 2
+    assert capsys.readouterr().err.startswith(f"jaxlm: not a tree file, or a damaged one ({tmp_path / 'codes.txt'}) - ")

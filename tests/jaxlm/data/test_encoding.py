@@ -187,6 +187,7 @@ def test_invalid_vocabulary_files_are_refused(tmp_path, content, part):
             b"some words\nand more <eos> of them\n",
             "the text contains the line-end marker <eos> as a word (FILE, line 2)",
         ),
+        (b"a line\ranother one\rand more", "the lines end in carriage returns alone (FILE) - convert it: tr '\\r'"),
         (b"PK\x03\x04 a zip archive", "the file is a zip archive (FILE) - unpack it"),
         (gzip.compress(b"some words" * 99, mtime=0)[:-9], "the gzip file is damaged"),
         (gzip.compress(b"some words", mtime=0)[:-8] + bytes(8), "the gzip file is damaged"),

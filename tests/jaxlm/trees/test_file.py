@@ -48,6 +48,9 @@ def test_damaged_files_are_refused(tmp_path):
     broken = tmp_path / "broken.npz"
     flipped = bytearray(content)
     flipped[len(content) // 2] ^= 255
+    broken.write_bytes(b"not a tree\n")
+    with pytest.raises(UserError, match=r"^not a tree file, or a damaged one \([^()]*broken.npz\) - create one"):
+        tree_file.load(broken)
     for damaged in (b"", b"not a tree", content[: len(content) // 2], content[:-30], bytes(flipped)):
         broken.write_bytes(damaged)
         with pytest.raises(UserError, match=r"damaged|missing"):

@@ -46,7 +46,7 @@ def add(parser: Parser) -> None:
     seed = options.number("--seed", low=0)
     share.add_argument("--seed", type=seed, default=1, metavar="N", help="of the draws (default: 1)")
     options.add(parser.add_argument_group("reading"), Reading)
-    parser.add_argument("--json", action="store_true", help="print the result as one line of JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
 
 
 def run(args: argparse.Namespace) -> None:

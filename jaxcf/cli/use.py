@@ -68,7 +68,7 @@ def run_info(args: argparse.Namespace) -> None:
     """Print what a model is and how it was trained, or how far its training has come."""
     info = read_info(Path(args.directory))
     record = get(info["model"], args.directory)
-    history = Journal(Path(args.directory)).lines()
+    history = Journal(Path(args.directory)).epochs()
     if args.plot:
         learning_curve.draw(history, f"{record.name} ({Path(args.directory).name})", args.plot, args.directory)
     require_types(info, {"finished": bool, "data": dict}, Path(args.directory))

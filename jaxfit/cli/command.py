@@ -189,7 +189,7 @@ def add_model(
     if unfinished:
         so_far = "use the best parameters so far of a training that has not finished"
         parser.add_argument("--unfinished", action="store_true", help=so_far)
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
 
 
 def _call(place: str, parser: Parser) -> None:

@@ -165,7 +165,7 @@ def test_a_model_card_says_what_a_model_is(train, tmp_path, capsys, model, optio
     argv = ["train", model, "--ratings", "one.csv", "--test", "two.csv", "--out", "model", *options]
     assert cli.main(argv) == 0
     text = (tmp_path / "model" / "README.md").read_text()
-    for part in (f"# {model}: ", 'jaxcf.load("model")', "| training ratings | ", "| rmse_clipped | ", *said):
+    for part in (f"# {model}: ", "jaxcf.load('model')", "| training ratings | ", "| rmse_clipped | ", *said):
         assert part in text
     (tmp_path / "model" / "README.md").write_text("mine")
     python = text.partition("```python")[2].partition("```")[0]

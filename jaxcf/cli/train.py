@@ -19,7 +19,7 @@ from jaxcf.data.reading import Reading
 from jaxcf.models import REGISTRY
 from jaxcf.recommender import FILES, Model
 from jaxfit.cli import options, training_options
-from jaxfit.cli.command import Parser, output, print_json
+from jaxfit.cli.command import Parser, note, output, print_json
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, named_arrays
@@ -100,8 +100,7 @@ def run(args: argparse.Namespace) -> None:
     resume = plan.run.resume
     with training_options.folder(args, place, record.name, FILES, resume=resume, resumable=resumable) as out:
         data, rated, notes = _read(args, plan.seed, carve=not isinstance(fitting, ClosedForm))
-        for note in [*notes, *_cost_of_levels(record, data, plan.config)]:
-            training_options.note(args, note)
+        note(args, *notes, *_cost_of_levels(record, data, plan.config))
         with training_options.stoppable(place, resumable):
             trained = train.train(
                 args.model, data, out, recipe=plan.recipe, config=plan.config, rated=rated, seed=plan.seed,

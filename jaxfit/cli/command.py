@@ -300,6 +300,16 @@ def _abandon_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def note(args: argparse.Namespace, *texts: str) -> None:
+    """Print what a user should know on standard error, after the model that is trained or the command's name.
+
+    Of no effect with --quiet, and on all but one of several processes.
+    """
+    if processes.leads() and not getattr(args, "quiet", False):
+        for text in texts:
+            print(f"{getattr(args, 'model', args.command)}: {text}", file=sys.stderr)
+
+
 def print_json(result: dict[str, Any]) -> None:
     """Print one line of JSON; a number that JSON has no word for (infinite, undefined) becomes null."""
     print(json_text.dumps(result))

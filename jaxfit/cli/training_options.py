@@ -3,14 +3,13 @@
 import argparse
 import dataclasses
 import os
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, Rare, Stopped
+from jaxfit.cli.command import Parser, Rare, Stopped, note
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import Interrupted, UserError
 from jaxfit.recipe import Recipe, per_parameter
@@ -207,12 +206,6 @@ def folder(
                     replacement.put(out, place)
             finally:
                 replacement.drop_unsaved(out)
-
-
-def note(args: argparse.Namespace, text: str) -> None:
-    """Print what a user should know of a training on standard error, unless it is to be quiet."""
-    if processes.leads() and not args.quiet:
-        print(f"{args.model}: {text}", file=sys.stderr)
 
 
 def wants_card(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> bool:

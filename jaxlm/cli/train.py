@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from jaxfit.cli import options, training_options
-from jaxfit.cli.command import Parser, Rare, output, print_json
+from jaxfit.cli.command import Parser, Rare, note, output, print_json
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
@@ -87,8 +87,7 @@ def run(args: argparse.Namespace) -> None:
     with training_options.folder(args, place, model.name, FILES, resume=resume, resumable=resumable) as out:
         out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
         texts = _read(args, out, carve=resumable)
-        for note in texts.notes:
-            training_options.note(args, note)
+        note(args, *texts.notes)
         with training_options.stoppable(place, resumable):
             trained = train.train(
                 args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,

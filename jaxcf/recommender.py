@@ -36,7 +36,7 @@ from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import PARAMETERS, read_config, read_info
 
-CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
+FILES = CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
 ARRAYS = {  # by file: the names of its arrays, all of one dimension, and their kinds of dtype
     CATALOGUE: {"users": "iU", "items": "iU", "scale": "f"},
     KNOWN: {"user": "i", "item": "i", "stars": "f", "rated_user": "i", "rated_item": "i"},

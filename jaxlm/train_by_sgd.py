@@ -22,7 +22,6 @@ from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import Model, write_vocabulary
 
 INIT, TRAIN, STRUCTURE = 0, 1, 2
-FIRST_STAGE = "bootstrap"  # folder, within the model's, of the model that its structure is built from
 
 
 def fit(
@@ -66,13 +65,13 @@ class _Training:
         structure.check(options)
         first = structure.first_stage(options)
         if first is not None:
-            self.require_epochs(directory / FIRST_STAGE, structure)
+            self.require_epochs(directory / metadata.FIRST_STAGE, structure)
             self.say(run, f"stage 1 of 3, the model that its {structure.name} is built from")
-            done = self.stages(directory / FIRST_STAGE, structure, first, run)
-            seconds[FIRST_STAGE] = sum(done.seconds.values())
+            done = self.stages(directory / metadata.FIRST_STAGE, structure, first, run)
+            seconds[metadata.FIRST_STAGE] = sum(done.seconds.values())
             if done.stopped != "done":
                 return Trained(None, None, seconds, done.stopped)
-            options = replace(options, bootstrap=str(directory / FIRST_STAGE))
+            options = replace(options, bootstrap=str(directory / metadata.FIRST_STAGE))
             self.say(run, f"stage 2 of 3, the {structure.name}")
         origin = structure.origin(options)
         known = self.known | origin

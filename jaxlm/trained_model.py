@@ -39,6 +39,7 @@ from jaxlm.data.vocabulary import CLOSED_ADVICE, Vocabulary
 from jaxlm.ngram import arpa
 
 VOCABULARY = "vocabulary.txt"
+FILES = (VOCABULARY, "ngram.npz", "tree.npz")  # besides what training writes for itself
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,11 @@ from jaxcf import metrics, ranking
 from jaxcf.cli.queries import (
     Queried,
     add_files,
+    note_number,
+    note_unknown,
     opened,
     queried,
     reading_of,
-    say,
-    say_number,
-    say_unknown,
     warn_unknown,
 )
 from jaxcf.contract import Predictor
@@ -24,7 +23,7 @@ from jaxcf.data import checks, reading
 from jaxcf.data.ratings import Pairs, Ratings, pair_keys, relabel, take
 from jaxcf.recommender import Model
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, add_model, print_json, required
+from jaxfit.cli.command import Parser, add_model, note, print_json, required
 from jaxfit.errors import UserError
 
 MANY = 100  # known ratings of a user, which nearly determine the hidden units of an RBM
@@ -56,7 +55,7 @@ def run_eval(args: argparse.Namespace) -> None:
         raise UserError("--relevant needs --top", args.parser.prog, "give --top K")
     model, files = opened(args), required(args, "ratings", "name the ratings to predict: --ratings FILE")
     table = reading.read(files, reading_of(args), model.catalogue.scale)
-    say(table.notes)
+    note(args, *table.notes)
     warn_unknown(model, files, table, users=not args.known)
     checks.warn_other_scale(f"the ratings of {', '.join(files)}", table.ratings.stars, model.known.ratings.stars)
     asked = queried(model, args)
@@ -103,11 +102,11 @@ def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, asked: Q
         if not mine.any():
             do = "give --known ratings of users of --ratings"
             raise UserError("no rating is of a user of --known", args.ratings[0], do)
-        say_number(~mine, "ratings are of users without known ones: left out")
+        note_number(args, ~mine, "ratings are of users without known ones: left out")
         ratings = take(ratings, mine)
-    say_unknown(model, ratings.item, None if args.known else ratings.user)
+    note_unknown(args, model, ratings.item, None if args.known else ratings.user)
     what = "of the ratings are known to the model: their errors are not those of predictions"
-    say_number(_among(ratings, asked.users.ratings, asked.ids.num_items), what)
+    note_number(args, _among(ratings, asked.users.ratings, asked.ids.num_items), what)
     return ratings
 
 
@@ -143,9 +142,11 @@ def _ranked(
         raise UserError(f"no rating is of {relevant:g} stars", "--relevant", f"ratings are {scale}")
     known = (ratings.user >= 0) & (ratings.item >= 0)
     found = take(ratings, known)
-    say_number(~known, "ratings of users or items that the model does not know are not ranked")
+    note_number(args, ~known, "ratings of users or items that the model does not know are not ranked")
     conditioned = _among(found, asked.users.rated, number) & ~_among(found, asked.users.ratings, number)
-    say_number(conditioned, "of the ratings are of pairs that the model conditions on: it ranks knowing them rated")
+    note_number(
+        args, conditioned, "of the ratings are of pairs that the model conditions on: it ranks knowing them rated"
+    )
     users = asked.ids.num_users
     result = ranking.recommended(predictor, asked.users.ratings, found, users, number, args.top, relevant)
     if not result.users:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, relabel, take, union
 from jaxcf.models import require
 from jaxcf.recommender import Model, load
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser
+from jaxfit.cli.command import Parser, note
 
 if TYPE_CHECKING:
     from jaxcf.data.reading import PairTable, Table
@@ -70,27 +69,27 @@ def opened(args: argparse.Namespace) -> Model:
     from jaxcf.data import reading  # here and below: it takes a while, and users of training do without files
 
     table = reading.read(args.new_items, reading_of(args), model.catalogue.scale)
-    say(table.notes)
+    note(args, *table.notes)
     extended = model.with_new_items(table.ratings, table.catalogue)
     unused = len(table.ratings.user) - (len(extended.known.ratings.user) - len(model.known.ratings.user))
-    say_number(unused, "ratings of --new-items are by users or of items that cannot use them: left out")
+    note_number(args, unused, "ratings of --new-items are by users or of items that cannot use them: left out")
     return extended
 
 
 def queried(model: Model, args: argparse.Namespace) -> Queried:
     """Select the users of training, or those of `--known`, with the pairs of `--rated` or `--only-rated`."""
-    files, only, how = args.only_rated or args.rated, bool(args.only_rated), reading_of(args)
+    files, only = args.only_rated or args.rated, bool(args.only_rated)
     if args.known:
-        ids, users = new_users(model, args.known, files, how, only)
+        ids, users = new_users(args, model, args.known, files, only)
         return Queried(ids, users, functools.partial(model.fold_in, users))
     users = model.known
     if files:
-        users = users.with_rated(_of_known(_pairs(model, files, how, new=False), model.catalogue), only)
+        users = users.with_rated(_of_known(args, _pairs(args, model, files, new=False), model.catalogue), only)
     return Queried(model.catalogue, users, functools.partial(model.predictor_given, users))
 
 
 def new_users(
-    model: Model, files: list[str], rated: list[str] | None, how: Reading, only: bool = False
+    args: argparse.Namespace, model: Model, files: list[str], rated: list[str] | None, only: bool = False
 ) -> tuple[Catalogue, KnownUsers]:
     """Return the users of files, as new ones, and what is known of them.
 
@@ -98,9 +97,9 @@ def new_users(
     """
     from jaxcf.data import reading
 
-    found = reading.read_either(files, how, model.catalogue.scale)
-    say(found.notes)
-    tables = [_pairs(model, rated, how, new=True)] if rated else []
+    found = reading.read_either(files, reading_of(args), model.catalogue.scale)
+    note(args, *found.notes)
+    tables = [_pairs(args, model, rated, new=True)] if rated else []
     ids = [table.users[model.catalogue.user_index(table.users) < 0] for table in tables]
     if isinstance(found, reading.PairTable):
         require(model.record, UsesRatedItems, "a file of pairs without ratings", files[0])
@@ -111,30 +110,30 @@ def new_users(
     warn_unknown(model, files, found, users=False)
     if not isinstance(found, reading.PairTable):
         ratings = relabel(found.ratings, found.catalogue, catalogue)
-        say_number(ratings.item < 0, "ratings of items that were not in training are left out")
+        note_number(args, ratings.item < 0, "ratings of items that were not in training are left out")
         ratings = take(ratings, ratings.item >= 0)
     users = KnownUsers(catalogue.num_users, ratings, rated_only=only)
     for table in tables:
-        users = users.with_rated(_of_known(table, catalogue))
+        users = users.with_rated(_of_known(args, table, catalogue))
     return catalogue, users
 
 
-def _pairs(model: Model, files: list[str], how: Reading, new: bool) -> PairTable:
+def _pairs(args: argparse.Namespace, model: Model, files: list[str], new: bool) -> PairTable:
     """Read pairs of users of training, or of new ones."""
     require(model.record, UsesRatedItems, "--rated")
     from jaxcf.data import reading
 
-    table = reading.read_pairs(files, how)
-    say(table.notes)
+    table = reading.read_pairs(files, reading_of(args))
+    note(args, *table.notes)
     warn_unknown(model, files, table, users=not new)
     return table
 
 
-def _of_known(table: PairTable, catalogue: Catalogue) -> Pairs:
+def _of_known(args: argparse.Namespace, table: PairTable, catalogue: Catalogue) -> Pairs:
     """Return pairs as indices, without those that a catalogue does not know."""
     pairs = table.relabelled(catalogue)
     known = (pairs.user >= 0) & (pairs.item >= 0)
-    say_number(~known, "pairs are of users or items that the model does not know: left out")
+    note_number(args, ~known, "pairs are of users or items that the model does not know: left out")
     return Pairs(pairs.user[known], pairs.item[known])
 
 
@@ -149,13 +148,7 @@ def warn_unknown(model: Model, files: list[str], table: Table | PairTable, users
     checks.warn_apart(", ".join(files), ids, known, "training")
 
 
-def say(notes: Iterable[str]) -> None:
-    """Print messages on standard error."""
-    for note in notes:
-        print(note, file=sys.stderr)
-
-
-def say_unknown(model: Model, item: np.ndarray, user: np.ndarray | None) -> None:
+def note_unknown(args: argparse.Namespace, model: Model, item: np.ndarray, user: np.ndarray | None) -> None:
     """Say of how many pairs the model has not seen the item (or user) in training: it predicts them without it."""
     known, catalogue = model.known.ratings, model.catalogue
     sides = [("items", item, known.item, catalogue.num_items)]
@@ -163,11 +156,11 @@ def say_unknown(model: Model, item: np.ndarray, user: np.ndarray | None) -> None
         sides.insert(0, ("users", user, known.user, catalogue.num_users))
     for side, index, seen, number in sides:
         trained = np.append(np.bincount(seen, minlength=number) > 0, False)  # at -1: the unknown
-        say_number(~trained[index], f"pairs are of {side} without ratings in training: predicted without them")
+        note_number(args, ~trained[index], f"pairs are of {side} without ratings in training: predicted without them")
 
 
-def say_number(which: np.ndarray | int, text: str) -> None:
-    """Print the count and `text` on standard error, unless it is zero."""
+def note_number(args: argparse.Namespace, which: np.ndarray | int, text: str) -> None:
+    """Print the count and `text` as a note, unless it is zero."""
     number = int(np.sum(which))
     if number:
-        print(f"{number:,} {text}", file=sys.stderr)
+        note(args, f"{number:,} {text}")

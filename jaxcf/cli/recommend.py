@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxcf.cli.queries import add_files, new_users, opened, reading_of
+from jaxcf.cli.queries import add_files, new_users, opened
 from jaxcf.data import file_layout as layout
 from jaxcf.recommender import Answer
 from jaxfit.cli import options
@@ -64,7 +64,7 @@ def run_recommend(args: argparse.Namespace) -> None:
     if args.user is not None:
         answers[args.user] = model.recommend(args.user, top=args.top)
     elif args.users:
-        ids, users = new_users(model, args.users, args.rated, reading_of(args))
+        ids, users = new_users(args, model, args.users, args.rated)
         best = model.best(model.fold_in(users), users, range(users.number), args.top)
         answers = {str(name): found for name, found in zip(ids.users.tolist(), best, strict=True)}
     elif args.rated:

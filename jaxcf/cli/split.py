@@ -1,14 +1,13 @@
 """`jaxcf split`: ratings into files of training, validation and test ratings."""
 
 import argparse
-import sys
 from collections.abc import Iterator
 
 from jaxcf.data import reading
 from jaxcf.data.ratings import Ratings
 from jaxcf.data.reading import Reading
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, output, print_json
+from jaxfit.cli.command import Parser, note, output, print_json
 from jaxfit.errors import UserError
 
 SCHEMES = {
@@ -46,7 +45,7 @@ def add(parser: Parser) -> None:
     seed = options.number("--seed", low=0)
     share.add_argument("--seed", type=seed, default=1, metavar="N", help="of the draws (default: 1)")
     options.add(parser.add_argument_group("reading"), Reading)
-    parser.add_argument("--json", action="store_true", help="print the result as one line of JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -58,8 +57,7 @@ def run(args: argparse.Namespace) -> None:
         elif args.scheme != scheme:
             raise UserError(f"--scheme {args.scheme} has no such share", f"--{name}", f"it is of --scheme {scheme}")
     table = reading.read(args.files, Reading(**options.given(args, Reading)))
-    for note in table.notes:
-        print(f"split: {note}", file=sys.stderr)
+    note(args, *table.notes)
     files = {out / f"{name}.csv": part for name, part in parts(args, table.ratings)}
     for path in files:
         if path.exists():

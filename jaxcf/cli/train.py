@@ -1,6 +1,7 @@
 """`jaxcf train MODEL`: the ratings, the training, and what came of it."""
 
 import argparse
+import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ from jaxcf.data import reading, splits, synthetic
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, RatingScale, Units
 from jaxcf.data.reading import Reading
 from jaxcf.models import REGISTRY
-from jaxcf.recommender import Model
+from jaxcf.recommender import FILES, Model
 from jaxfit.cli import options, training_options
-from jaxfit.cli.command import Parser, output, print_json
+from jaxfit.cli.command import Parser, note, output, print_json
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, named_arrays
@@ -96,19 +97,20 @@ def run(args: argparse.Namespace) -> None:
     if isinstance(fitting, BySweeps):
         _check_used(args, record, fitting)
     resumable = isinstance(fitting, BySGD)
-    with training_options.folder(args, place, record.name, resume=plan.run.resume, resumable=resumable) as out:
+    resume = plan.run.resume
+    with training_options.folder(args, place, record.name, FILES, resume=resume, resumable=resumable) as out:
         data, rated, notes = _read(args, plan.seed, carve=not isinstance(fitting, ClosedForm))
-        for note in [*notes, *_cost_of_levels(record, data, plan.config)]:
-            training_options.note(args, note)
-        with training_options.stoppable(out, resumable):
+        note(args, *notes, *_cost_of_levels(record, data, plan.config))
+        with training_options.stoppable(place, resumable):
             trained = train.train(
                 args.model, data, out, recipe=plan.recipe, config=plan.config, rated=rated, seed=plan.seed,
                 run=plan.run, solver=fitting.name,
             )  # fmt: skip
         if processes.leads():
             results = _evaluate(trained.model, data)
-            _report(args, trained, data, results)
             _write_card(trained, out, place, results)
+    if processes.leads():
+        _report(args, trained, data, results)
 
 
 def _cost_of_levels(record: RatingModel, data: Dataset, chosen: Mapping[str, Any]) -> list[str]:
@@ -181,8 +183,14 @@ def _write_card(trained: Trained[Model], out: Path, place: Path, results: dict[s
     if not training_options.wants_card(trained, out, model.info):
         return
     user, item = str(model.catalogue.users[0]), str(model.catalogue.items[0])
-    shell = [f"jaxcf eval {place} --ratings test.csv", f"jaxcf recommend {place} --user {user}"]
-    python = ["import jaxcf", "", f'model = jaxcf.load("{place}")', f'model.predict(["{user}"], ["{item}"])  # stars']
+    path = shlex.quote(str(place))
+    shell = [f"jaxcf eval {path} --ratings test.csv", f"jaxcf recommend {path} --user {shlex.quote(user)}"]
+    python = [
+        "import jaxcf",
+        "",
+        f"model = jaxcf.load({str(place)!r})",
+        f"model.predict([{user!r}], [{item!r}])  # stars",
+    ]
     sizes = {name: np.shape(array) for name, array in named_arrays(model.params).items()}
     scores = {NAMES[name]: result.record() for name, result in results.items()}
     card.write(out, model.record, model.info, sizes, scores, shell, python)

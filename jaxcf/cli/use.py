@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
-from jaxcf.cli.queries import add_files, opened, queried, reading_of, say, say_number, say_unknown, warn_unknown
+from jaxcf.cli.queries import add_files, note_number, note_unknown, opened, queried, reading_of, warn_unknown
 from jaxcf.data import reading
 from jaxcf.data.ratings import RatingScale, Units
 from jaxcf.models import get
 from jaxfit.cli import learning_curve
-from jaxfit.cli.command import Parser, add_model, output, print_json, required
+from jaxfit.cli.command import Parser, add_model, note, output, print_json, required
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.atomic import replacing
@@ -51,13 +51,13 @@ def run_predict(args: argparse.Namespace) -> None:
     """Print a line of user, item and stars for each pair, in their order."""
     model, files = opened(args), required(args, "pairs", "name the pairs to predict: --pairs FILE")
     table = reading.read_pairs(files, reading_of(args))
-    say(table.notes)
+    note(args, *table.notes)
     warn_unknown(model, files, table, users=not args.known)
     asked = queried(model, args)
     user, item = table.relabelled(asked.ids)
-    say_unknown(model, item, None if args.known else user)
+    note_unknown(args, model, item, None if args.known else user)
     if args.known:
-        say_number(user < 0, "pairs are of users without known ratings: predicted without them")
+        note_number(args, user < 0, "pairs are of users without known ratings: predicted without them")
     stars = model.stars(asked.predictor(False), user, item)
     users, items = table.users[table.pairs.user].tolist(), table.items[table.pairs.item].tolist()
     predicted = zip(users, items, stars.tolist(), strict=True)
@@ -72,7 +72,7 @@ def run_info(args: argparse.Namespace) -> None:
     """Print what a model is and how it was trained, or how far its training has come."""
     info = read_info(Path(args.directory))
     record = get(info["model"], args.directory)
-    history = Journal(Path(args.directory)).lines()
+    history = Journal(Path(args.directory)).epochs()
     if args.plot:
         learning_curve.draw(history, f"{record.name} ({Path(args.directory).name})", args.plot, args.directory)
     require_types(info, {"finished": bool, "data": dict}, Path(args.directory))

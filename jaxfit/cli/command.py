@@ -189,7 +189,7 @@ def add_model(
     if unfinished:
         so_far = "use the best parameters so far of a training that has not finished"
         parser.add_argument("--unfinished", action="store_true", help=so_far)
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
 
 
 def _call(place: str, parser: Parser) -> None:
@@ -298,6 +298,16 @@ def _abandon_output() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def note(args: argparse.Namespace, *texts: str) -> None:
+    """Print what a user should know on standard error, after the model that is trained or the command's name.
+
+    Of no effect with --quiet, and on all but one of several processes.
+    """
+    if processes.leads() and not getattr(args, "quiet", False):
+        for text in texts:
+            print(f"{getattr(args, 'model', args.command)}: {text}", file=sys.stderr)
 
 
 def print_json(result: dict[str, Any]) -> None:

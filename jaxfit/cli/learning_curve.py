@@ -21,7 +21,7 @@ def draw(history: Sequence[Mapping[str, Any]], title: str, out: Path | str, wher
     """Draw how metrics went from epoch to epoch, and the best epoch on validation.
 
     Args:
-        history: The lines of the journal.
+        history: Its epochs, as the journal gives them.
         title: Of the figure.
         out: The file; its suffix says in which format.
         where: The model's folder, for messages.
@@ -57,4 +57,6 @@ def draw(history: Sequence[Mapping[str, Any]], title: str, out: Path | str, wher
 
 def _shown(line: Mapping[str, Any]) -> Mapping[str, float]:
     """What a line of the journal says as people read it; earlier versions wrote the means alone."""
-    return line.get("shown") or {name: line[name] for name in ("train", "valid") if name in line}
+    shown = line.get("shown")
+    values = shown if shown and isinstance(shown, dict) else {name: line.get(name) for name in ("train", "valid")}
+    return {name: value for name, value in values.items() if type(value) is float}

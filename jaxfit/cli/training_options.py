@@ -3,14 +3,13 @@
 import argparse
 import dataclasses
 import os
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, Rare, Stopped
+from jaxfit.cli.command import Parser, Rare, Stopped, note
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import Interrupted, UserError
 from jaxfit.recipe import Recipe, per_parameter
@@ -174,37 +173,39 @@ def _simulate_devices(number: int) -> None:
 
 
 @contextmanager
-def folder(args: argparse.Namespace, place: Path, model: str, *, resume: bool, resumable: bool) -> Iterator[Path]:
+def folder(
+    args: argparse.Namespace, place: Path, model: str, files: Collection[str], *, resume: bool, resumable: bool
+) -> Iterator[Path]:
     """Yield the folder to train in: `place`, or one beside it that takes its place once the model has been trained.
 
     Args:
         args: Of the command.
         place: The folder of `--out`.
         model: The name of the model.
+        files: As for `replacement.choose`.
         resume: Whether to go on with what is there.
         resumable: Whether the engine trains the model.
 
     Raises:
         UserError: There is a model that is neither to be resumed nor to be replaced, or another training runs there.
     """
-    new = replacement.choose(place, overwrite=args.overwrite, resume=resume) if processes.leads() else place
-    with processes.folder(new) as out:
-        require_free(out, model, resume=resume, resumable=resumable)
-        if new == place:
-            with locked(out):
+    with locked(place) if processes.leads() else nullcontext():
+        new = place
+        if processes.leads():
+            new = replacement.choose(place, files, overwrite=args.overwrite, resume=resume)
+        with processes.folder(new) as out, locked(out):
+            require_free(out, model, resume=resume, resumable=resumable)
+            if new == place:
                 yield out
-            return
-        note(args, f"{place} stays as it is until its new model has been trained")
-        with locked(place), locked(out):
-            yield out
-            if read_info(out).get("finished", True):
-                replacement.put(out, place)
-
-
-def note(args: argparse.Namespace, text: str) -> None:
-    """Print what a user should know of a training on standard error, unless it is to be quiet."""
-    if processes.leads() and not args.quiet:
-        print(f"{args.model}: {text}", file=sys.stderr)
+                return
+            if args.overwrite and resumable and (place / manifest.NAME).exists():  # a model that has finished
+                note(args, f"{place} stays as it is until its new model has been trained")
+            try:
+                yield out
+                if read_info(out).get("finished", True):
+                    replacement.put(out, place)
+            finally:
+                replacement.drop_unsaved(out)
 
 
 def wants_card(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> bool:
@@ -215,7 +216,7 @@ def wants_card(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> boo
 
 @contextmanager
 def stoppable(out: Path, resumable: bool) -> Iterator[None]:
-    """After Ctrl-C within, say what was saved and how to go on."""
+    """After Ctrl-C within, say what was saved and how to go on; out: the folder that the user gave."""
     advice = "give the same command with --resume to go on"
     try:
         yield
@@ -233,8 +234,16 @@ def print_end(trained: Trained[Any], unit: str) -> None:
     if trained.stopped != "done":
         print("stopped after --max-minutes: give the same command with --resume to go on")
     if not trained.seconds:
-        print("its training had finished before")
+        print(f"its training had finished before{_ended_early(getattr(trained.model, 'info', {}))}")
         return
     speed = trained.events_per_second
     spent = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in trained.seconds.items())
     print(f"time: {spent}" + (f", {speed:,.0f} {unit}/s" if speed else ""))
+
+
+def _ended_early(info: Mapping[str, Any]) -> str:
+    """Why a training had fewer epochs than it could have had."""
+    recipe, epochs = info.get("recipe") or {}, info.get("epochs")
+    if epochs is None or epochs >= recipe.get("epochs", epochs):
+        return ""
+    return f": it ended after {epochs} epochs, the last {recipe['patience']} without improvement (--patience)"

@@ -40,8 +40,9 @@ def write(
     training = {name: value for name, value in info.items() if name not in (*SHOWN, *sections)}
     versions = {"jax-mnih": __version__, "python": platform.python_version(), **info.get("environment", {})}
     shapes = {name: " x ".join(f"{n:,}" for n in shape) for name, shape in sizes.items()}
+    measures = dict.fromkeys(name for part in scores.values() for name in part)
     tables = {
-        "Scores": {name: [part.get(name) for part in scores.values()] for name in next(iter(scores.values()), ())},
+        "Scores": {name: [part.get(name) for part in scores.values()] for name in measures},
         "Settings": info["config"],
         "Size of parameters": shapes,
         **{name.capitalize(): value for name, value in sections.items()},

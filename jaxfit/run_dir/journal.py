@@ -46,6 +46,11 @@ class Journal:
         """All lines of metrics; raises UserError for a line that `write` has not written, as does `times`."""
         return _lines(self.path)
 
+    def epochs(self) -> list[dict[str, Any]]:
+        """The lines of metrics that say which epoch they are of and how it did on validation."""
+        types = {"epoch": int, "valid": float}
+        return [line for line in self.lines() if all(type(line.get(name)) is kind for name, kind in types.items())]
+
     def times(self) -> list[dict[str, Any]]:
         """All lines of times; an epoch that was trained again after a kill has several."""
         return _lines(self.timing)

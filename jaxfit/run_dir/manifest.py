@@ -54,14 +54,6 @@ def damage(directory: Path) -> str | None:
     return None
 
 
-def listed(directory: Path) -> set[str]:
-    """The names of files in a folder's manifest; none where it is missing or malformed."""
-    try:
-        return set(json.loads((directory / NAME).read_text(encoding="utf-8"))["sha256"])
-    except (OSError, ValueError, TypeError, KeyError):
-        return set()
-
-
 def require_whole(directory: Path) -> None:
     """Raise a UserError where a finished model's files are not those that its manifest lists.
 

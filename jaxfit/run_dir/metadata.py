@@ -18,6 +18,7 @@ from jaxfit.run_dir.atomic import recover, replacing
 
 FORMAT = 1
 CONFIG, PARAMETERS = "config.json", "parameters"
+FIRST_STAGE = "bootstrap"  # folder, within a model's, of the model that its structure is built from
 
 
 def read_info(directory: Path) -> dict[str, Any]:

@@ -1,65 +1,98 @@
 """A new model in place of an old one: trained in a folder beside it, whose place it takes when it has finished.
 
 For `runs/lbl` that is `runs/.lbl.next`. Until then the old model can be used, and a training that fails, diverges or
-is stopped has changed nothing of it.
+is stopped has changed nothing of it. Only files that a training has written are ever removed. All of this is done
+while the old model's folder is locked (`jaxfit.run_dir.lock`).
 """
 
 import os
+import re
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from jaxfit.errors import UserError
-from jaxfit.run_dir import atomic, checkpoint, manifest, metadata
+from jaxfit.run_dir import atomic, manifest, metadata
+
+_OWN = {metadata.CONFIG, metadata.PARAMETERS, manifest.NAME, *manifest.UNLISTED}
+_WRITTEN = re.compile(r"checkpoint-\d+|\..+\.(new|old|part)-\w+(\.lock)?")  # the latter by a writer that was killed
 
 
-def choose(directory: Path, *, overwrite: bool, resume: bool) -> Path:
+def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: bool) -> Path:
     """Return the folder to train a model in: `directory`, or one whose model is to replace what is there.
 
     A training that diverged is replaced without being asked for. With `resume`, what was begun goes on where it was.
 
     Args:
         directory: The model's folder.
+        files: Names of the files that the models of the package write in addition to those of the engine.
         overwrite: Whether a model that is there is to be replaced.
         resume: Whether to go on with a training.
 
     Raises:
         UserError: What is to be replaced is not, or not only, a model.
     """
-    new = directory.resolve().with_name(f".{directory.resolve().name}.next")
+    new = _beside(directory, "next")
+    begun = _has_saved(new) and not _diverged(new)
     if resume:
-        return new if new.is_dir() else directory
-    if overwrite:
-        _require_model_alone(directory)
+        return new if begun else directory
+    if overwrite and not _infos(directory) and directory.is_dir() and any(directory.iterdir()):
+        raise UserError("the folder has files, but no model", directory, "choose another --out")
     if not (overwrite and _infos(directory)) and not _diverged(directory):
         return directory
+    if begun and not overwrite:
+        what, do = "the training that is to replace this one has begun", "add --resume to go on with it, or --overwrite"
+        raise UserError(what, directory, do)
+    if Path.cwd().is_relative_to(directory.resolve()):
+        raise UserError("the current folder cannot be replaced", directory, "give the command elsewhere")
+    _require_own(directory, files)
     if new.is_dir():
-        if not overwrite and not _diverged(new):
-            raise UserError("a training is there already", new, "add --resume to go on with it, or --overwrite")
+        _require_own(new, files)
         shutil.rmtree(new)
     return new
 
 
 def put(new: Path, directory: Path) -> None:
     """Put a folder in the place of another, which is removed; a link to that stays."""
-    directory = directory.resolve()
+    directory, old = directory.resolve(), _beside(directory, "replaced")
+    shutil.rmtree(old, ignore_errors=True)  # of a run that was killed while it removed it
     if not directory.exists():
         os.replace(new, directory)
         return
-    if not atomic.exchange(new, directory):
-        old = new.with_name(f"{new.name}.old")
+    if atomic.exchange(new, directory):
+        os.replace(new, old)
+    else:
         os.replace(directory, old)
         os.replace(new, directory)
-        new = old
-    shutil.rmtree(new)
+    shutil.rmtree(old)
+
+
+def drop_unsaved(new: Path) -> None:
+    """Remove the folder of a training that is to replace another, but has ended before it saved anything."""
+    if not _has_saved(new):
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _beside(directory: Path, kind: str) -> Path:
+    place = directory.resolve()
+    return place.with_name(f".{place.name}.{kind}")
+
+
+def _stages(directory: Path) -> tuple[Path, Path]:
+    return directory, directory / metadata.FIRST_STAGE
+
+
+def _has_saved(directory: Path) -> bool:
+    return any(map(metadata.has_saved, _stages(directory)))
 
 
 def _infos(directory: Path) -> list[dict[str, Any]]:
-    """`config.json` of a model and of those in its folder, such as the one that its tree is built from."""
+    """`config.json` of a model and of the first stage of its training, where they are readable."""
     found = []
-    for path in [*directory.glob(metadata.CONFIG), *directory.glob(f"*/{metadata.CONFIG}")]:
+    for stage in _stages(directory):
         try:
-            found.append(metadata.read_info(path.parent))
+            found.append(metadata.read_info(stage))
         except UserError:
             continue
     return found
@@ -69,19 +102,11 @@ def _diverged(directory: Path) -> bool:
     return any("diverged" in info for info in _infos(directory))
 
 
-def _require_model_alone(directory: Path) -> None:
-    """Raise a UserError where a folder holds anything but a model."""
-    if not directory.is_dir() or not any(directory.iterdir()):
-        return
-    if not _infos(directory):
-        raise UserError("the folder has files, but no model", directory, "choose another --out")
-    if Path.cwd().is_relative_to(directory.resolve()):
-        raise UserError("the current folder cannot be replaced", directory, "give the command elsewhere")
-    own = {metadata.PARAMETERS, *(p.name for p in checkpoint.every(directory)), *manifest.UNLISTED, manifest.NAME}
-    own |= {path.parent.name for path in directory.glob(f"*/{metadata.CONFIG}")}
-    listed = manifest.listed(directory)  # nothing, for a model that has not finished: its files are not known
-    for path in sorted(directory.iterdir()):
-        if path.name not in own | listed and not path.name.startswith(".") and (path.is_dir() or listed):
-            raise UserError(
-                "it is no part of the model that is to be replaced", path, "move it, or choose another --out"
-            )
+def _require_own(directory: Path, files: Collection[str]) -> None:
+    """Raise a UserError where a folder holds anything but what a training writes."""
+    for path in sorted(path for stage in _stages(directory) if stage.is_dir() for path in stage.iterdir()):
+        if path.name in _OWN or path.name in files or _WRITTEN.fullmatch(path.name):
+            continue
+        if path != directory / metadata.FIRST_STAGE:
+            what = "it is no part of the model that is to be replaced"
+            raise UserError(what, path, "move it, or choose another --out")

@@ -32,7 +32,7 @@ def run_info(args: argparse.Namespace) -> None:
     """Print what the model is, its sizes, and how its training went."""
     directory = Path(args.directory)
     model = load(directory, unfinished=True)  # it says whether it is
-    history = Journal(directory).lines() if (directory / CONFIG).exists() else []
+    history = Journal(directory).epochs() if (directory / CONFIG).exists() else []
     if args.plot:
         learning_curve.draw(history, f"{model.name} ({directory.name})", args.plot, directory)
     if args.json:
@@ -50,8 +50,6 @@ def run_info(args: argparse.Namespace) -> None:
         print(f"trained on    {data['name']}, {data['training events']:,} events")
     sizes = {name: "x".join(map(str, shape)) for name, shape in model.sizes().items()}
     print("sizes         " + ", ".join(f"{name} {size}" for name, size in sizes.items()))
-    types = {"epoch": int, "valid": float}
-    history = [line for line in history if all(type(line.get(name)) is kind for name, kind in types.items())]
     if history:
         best = min(history, key=lambda line: line["valid"])
         assert isinstance(model.record.fitting, BySGD)

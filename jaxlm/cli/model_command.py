@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import functools
-import sys
 from collections.abc import Iterable
 
 from jaxfit.cli import command, options
@@ -45,7 +44,7 @@ def note_unknown(args: argparse.Namespace, model: Model, words: Iterable[str]) -
     if unknown:
         shown = ", ".join(map(repr, unknown[:SHOWN])) + (f" and {len(unknown) - SHOWN:,} more" * (len(unknown) > SHOWN))
         what = "an unknown word, read" if len(unknown) == 1 else "unknown words, read"
-        print(f"{args.command}: {what} as {UNK}: {shown}", file=sys.stderr)
+        command.note(args, f"{what} as {UNK}: {shown}")
 
 
 def model_of(args: argparse.Namespace, needed: type[Capability] | None = None) -> Model:

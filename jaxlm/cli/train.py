@@ -2,10 +2,11 @@
 
 import argparse
 import math
+import shlex
 from pathlib import Path
 
 from jaxfit.cli import options, training_options
-from jaxfit.cli.command import Parser, Rare, output, print_json
+from jaxfit.cli.command import Parser, Rare, note, output, print_json
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
@@ -18,7 +19,7 @@ from jaxlm.data.corpus import Corpus, Texts
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks.evaluate import Evaluation, evaluate
-from jaxlm.trained_model import Model
+from jaxlm.trained_model import FILES, Model
 
 NAMES = {"valid": "validation", "test": "test"}
 RENAMED = {"across_lines": "context-across-lines"}
@@ -82,12 +83,12 @@ def run(args: argparse.Namespace) -> None:
         model.structure.check(structure)
     plan = training_options.plan(args, model.config, model.recipes, names)
     resumable = isinstance(plan.recipe, Recipe)
-    with training_options.folder(args, place, model.name, resume=plan.run.resume, resumable=resumable) as out:
+    resume = plan.run.resume
+    with training_options.folder(args, place, model.name, FILES, resume=resume, resumable=resumable) as out:
         out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
         texts = _read(args, out, carve=resumable)
-        for note in texts.notes:
-            training_options.note(args, note)
-        with training_options.stoppable(out, resumable):
+        note(args, *texts.notes)
+        with training_options.stoppable(place, resumable):
             trained = train.train(
                 args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
                 seed=plan.seed, run=plan.run,
@@ -150,12 +151,13 @@ def _write_card(trained: Trained[Model | None], out: Path, place: Path, results:
     model = trained.model
     if model is None or not training_options.wants_card(trained, out, model.info):
         return
-    shell, python = [f"jaxlm info {place}"], ["import jaxlm", "", f'model = jaxlm.load("{place}")']
+    path, word = shlex.quote(str(place)), shlex.quote(model.vocabulary.words[-1])
+    shell, python = [f"jaxlm info {path}"], ["import jaxlm", "", f"model = jaxlm.load({str(place)!r})"]
     if model.record.capability(PredictsWords):
-        shell += [f"jaxlm eval {place} --text test.txt", f'jaxlm next {place} "the first words"']
+        shell += [f"jaxlm eval {path} --text test.txt", f'jaxlm next {path} "the first words"']
         python += ['model.score("a sentence")  # its log-probability, to base 10']
     if model.record.capability(Embeds):
-        shell += [f"jaxlm neighbours {place} {model.vocabulary.words[-1]}"]
+        shell += [f"jaxlm neighbours {path} {word}"]
         python += ["model.vectors()  # a row for each of model.vocabulary.words"]
     scores = {NAMES[name]: result.record() for name, result in results.items()}
     card.write(out, model.record, model.info, model.sizes(), scores, shell, python)

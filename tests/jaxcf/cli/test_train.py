@@ -1,7 +1,11 @@
 """`jaxcf train`: what it prints and writes; in a folder that holds a model, after a divergence, for more epochs."""
 
+import errno
+import fcntl
 import json
+import os
 import re
+import shlex
 import sys
 
 import jax
@@ -11,7 +15,7 @@ import pytest
 import jaxcf
 from jaxcf.cli import main as cli
 from jaxfit import trainer
-from jaxfit.run_dir import checkpoint
+from jaxfit.run_dir import checkpoint, replacement
 
 
 @pytest.fixture
@@ -24,7 +28,8 @@ def train(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def run(*options, out="model", model="pmf"):
-        argv = ["train", model, "--ratings", "one.csv", "--valid", "two.csv", "--out", out, "--batch-size", "50"]
+        argv = ["train", model, "--ratings", "one.csv", "--valid", "two.csv", "--out", out]
+        argv += [] if model == "user-bias" else ["--batch-size", "50"]
         status = cli.main([*argv, *map(str, options)])
         return status, *capsys.readouterr()
 
@@ -72,6 +77,67 @@ def test_a_replaced_model_stays_until_the_new_one_is_trained(train, tmp_path):
     assert "pmf: model stays as it is until its new model has been trained" in err
     assert len(journal(tmp_path / "model")) == 2
     assert {path.name for path in tmp_path.iterdir()} == {"one.csv", "two.csv", "model"}
+
+
+def test_a_replacement_that_saved_nothing_leaves_no_trace(train, tmp_path):
+    assert train("--epochs", 1, *CONSTANT)[0] == 0
+    for options in (("--scale", "1,2,1"), ("--rate", 1e30)):
+        assert train("--overwrite", *options)[0] == 2
+        assert not (tmp_path / ".model.next").exists()
+    assert train("--epochs", 2, *CONSTANT, "--resume")[0] == 0  # of the old model
+    assert len(journal(tmp_path / "model")) == 2
+
+
+def test_two_trainings_do_not_replace_the_same_model(train, tmp_path):
+    assert train("--epochs", 1)[0] == 0
+    assert train("--overwrite", "--max-minutes", 0)[0] == 0
+    kept = set((tmp_path / ".model.next").rglob("*"))
+    descriptor = os.open(tmp_path / "model", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)  # as another process does that trains
+    status, _, err = train("--overwrite")
+    os.close(descriptor)
+    assert status == 2
+    assert "another process is training there (model)" in err
+    assert set((tmp_path / ".model.next").rglob("*")) == kept
+
+
+def test_models_beside_each_other_are_not_taken_for_one(train, tmp_path):
+    for name in ("one", "two"):
+        assert train(out=f"runs/{name}", model="user-bias")[0] == 0
+    status, _, err = train("--overwrite", out="runs", model="user-bias")
+    assert status == 2
+    assert "the folder has files, but no model (runs) - choose another --out" in err
+    assert train("--rate", 1e30, out="runs/three")[0] == 2
+    assert train(out="runs", model="user-bias")[0] == 0
+    assert (tmp_path / "runs" / "three" / "config.json").exists()
+
+
+def test_a_note_says_that_a_model_stays_where_that_takes_a_while(train):
+    note = "stays as it is until"
+    assert train("--rate", 1e30)[0] == 2
+    assert note not in train("--epochs", 1)[2]
+    assert note in train("--epochs", 1, "--overwrite")[2]
+    status, _, err = train("--overwrite", model="user-bias")
+    assert status == 0
+    assert note not in err
+
+
+def test_results_are_printed_once_they_are_in_place(train, monkeypatch):
+    def fail(new, directory):
+        raise OSError(errno.EACCES, "permission denied")
+
+    assert train("--epochs", 1)[0] == 0
+    monkeypatch.setattr(replacement, "put", fail)
+    status, out, _ = train("--epochs", 1, "--overwrite")
+    assert (status, out) == (2, "")
+
+
+def test_why_a_training_had_finished_is_said(train):
+    early = ("--no-anneal", "--patience", 1, "--rate", 0.5)
+    assert train("--epochs", 80, *early)[0] == 0
+    status, out, _ = train("--epochs", 90, *early, "--resume")
+    assert status == 0
+    assert re.search(r"had finished before: it ended after \d+ epochs, the last 1 without improvement", out)
 
 
 def test_files_that_are_named_one_by_one_add_up(train, tmp_path):
@@ -165,7 +231,7 @@ def test_a_model_card_says_what_a_model_is(train, tmp_path, capsys, model, optio
     argv = ["train", model, "--ratings", "one.csv", "--test", "two.csv", "--out", "model", *options]
     assert cli.main(argv) == 0
     text = (tmp_path / "model" / "README.md").read_text()
-    for part in (f"# {model}: ", 'jaxcf.load("model")', "| training ratings | ", "| rmse_clipped | ", *said):
+    for part in (f"# {model}: ", "jaxcf.load('model')", "| training ratings | ", "| rmse_clipped | ", *said):
         assert part in text
     (tmp_path / "model" / "README.md").write_text("mine")
     python = text.partition("```python")[2].partition("```")[0]
@@ -178,3 +244,22 @@ def test_a_card_is_not_written_over_by_a_training_that_had_finished(train, tmp_p
     card.write_text("mine")
     assert train("--epochs", 1, "--resume")[0] == 0
     assert card.read_text() == "mine"
+
+
+def test_the_commands_of_a_card_can_be_pasted(tmp_path):
+    (tmp_path / "r.csv").write_text('user,item,rating\nO\'Neill & co,"say ""hi""",5\nO\'Neill & co,it\'s,3\n')
+    place = tmp_path / "my model's"
+    assert cli.main(["train", "user-bias", "--ratings", str(tmp_path / "r.csv"), "--out", str(place)]) == 0
+    text = (place / "README.md").read_text()
+    shell, python = (text.partition(f"```{language}\n")[2].partition("```")[0] for language in ("sh", "python"))
+    assert shlex.split(shell)[-4:] == ["recommend", str(place), "--user", "O'Neill & co"]
+    exec(python, {})
+
+
+@pytest.mark.parametrize("line", ["{}", '{"epoch": 0, "valid": null}', '{"epoch": 1, "valid": 1.0, "shown": 3}'])
+def test_lines_of_a_journal_that_are_no_epochs_are_left_out(train, tmp_path, capsys, line):
+    assert train("--epochs", 1)[0] == 0
+    with (tmp_path / "model" / "journal.jsonl").open("a") as file:
+        file.write(line + "\n")
+    assert cli.main(["info", "model", "--plot", "curve.svg", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["history"]) == 1 + ("shown" in line)

@@ -48,7 +48,9 @@ def test_train_and_split_say_what_was_read(folder, tmp_path, capsys):
 
 def test_eval_and_predict_say_what_was_read(folder, capsys):
     _, out, err = run(capsys, "predict", folder / "bias", "--pairs", folder / "pairs.csv")
-    assert err == read_line(folder, "pairs.csv", "user, item (by the header); 2 pairs of 2 users and 2 items\n")
+    assert err == "predict: " + read_line(
+        folder, "pairs.csv", "user, item (by the header); 2 pairs of 2 users and 2 items\n"
+    )
     _, out, err = run(capsys, "eval", folder / "bias", "--ratings", folder / "bad.csv", "--skip-bad", "1")
     assert "1 to 5 in steps of 1 (as in training)" in err
     assert "1 of the lines cannot be read and are left out; the first: the line has 1 column, not 3" in err

@@ -1,6 +1,7 @@
 """What the train commands of both packages share: what is said after Ctrl-C, and at the end."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,6 +28,10 @@ def test_ctrl_c_says_how_to_go_on(raised, resumable, said):
     ("trained", "said"),
     [
         (Trained(None, None, {}), "its training had finished before\n"),
+        (
+            Trained(SimpleNamespace(info={"epochs": 12, "recipe": {"epochs": 25, "patience": 2}}), None, {}),
+            "its training had finished before: it ended after 12 epochs, the last 2 without improvement (--patience)\n",
+        ),
         (Trained(None, None, {"estimate": 1.25}), "time: estimate 1.2 s\n"),
         (
             Trained(None, None, {"tree": 2.0}, "max-minutes"),

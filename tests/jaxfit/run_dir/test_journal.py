@@ -14,6 +14,14 @@ def test_a_line_that_is_being_written_is_left_out(tmp_path):
     assert journal.lines() == [{"epoch": 0, "valid": 5.5}]
 
 
+@pytest.mark.parametrize("line", [{}, {"epoch": 1}, {"epoch": "1", "valid": 1.0}, {"epoch": 1, "valid": None}])
+def test_epochs_are_the_lines_that_say_what_an_epoch_did(tmp_path, line):
+    journal = Journal(tmp_path)
+    journal.write(**line)
+    journal.write(epoch=0, valid=5.5)
+    assert journal.epochs() == [{"epoch": 0, "valid": 5.5}]
+
+
 @pytest.mark.parametrize("line", [b"{", b"[1]", b"3", b"\xff", b"", b"[" * 100_000])
 def test_a_line_that_is_no_record_is_named(tmp_path, line):
     journal = Journal(tmp_path)

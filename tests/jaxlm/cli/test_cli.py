@@ -284,3 +284,9 @@ def test_a_tree_that_is_learned_keeps_the_number_of_epochs(place, complaint_of, 
     said = complaint_of(*again, "--no-anneal", "--epochs", 9, "--resume", "--out", tmp_path / "hlbl")
     assert "its tree is built from a model of" in said
     assert "not of 9" in said
+
+
+def test_a_card_has_the_scores_of_every_set(place, call, tmp_path):
+    texts = [argument for name in ("train", "valid", "test") for argument in (f"--{name}", place / "valid.txt")]
+    call("train", "lbl", *texts, *SMALL, "--epochs", 1, "--out", tmp_path / "lbl")
+    assert "| perplexity_without_unk | - | " in (tmp_path / "lbl" / "README.md").read_text()

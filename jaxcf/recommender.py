@@ -345,6 +345,6 @@ def _arrays(path: Path) -> list[np.ndarray]:
     for name, kinds in ARRAYS[path.name].items():
         if name not in arrays:
             raise UserError(f"{what}: it has no {name}", path, do)
-        if arrays[name].ndim != 1 or (arrays[name].size and arrays[name].dtype.kind not in kinds):
+        if arrays[name].ndim != 1 or arrays[name].dtype.kind not in kinds:
             raise UserError(f"{what}: {name} is {arrays[name].dtype}{list(arrays[name].shape)}", path, do)
     return [arrays[name] for name in ARRAYS[path.name]]

@@ -6,6 +6,7 @@ UserError; where a check is given, what was read must be what the file says.
 
 import functools
 import shutil
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,7 +198,7 @@ def readers(models: Path) -> dict[str, File | Text | Command]:
         "titles": File(seeds.TITLES, lambda path: read_titles(str(path), np.arange(1, 11))),
         "new users": File(
             [seeds.RATINGS["plain"], seeds.RATINGS["header"]],
-            lambda path: new_users(_recommender(models), [str(path)], None, Reading()),
+            lambda path: new_users(Namespace(quiet=True), _recommender(models), [str(path)], None),
         ),
         "journal": File([seeds.JOURNAL], _journal, "json"),
         "option --rated": Text(["1:5,2:4", "1:2.5"], lambda text: _recommender(models).new_user(*parse_rated(text))),

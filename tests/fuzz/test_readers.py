@@ -13,7 +13,7 @@ def models(tmp_path_factory):
     return make_models(tmp_path_factory.mktemp("models"))
 
 
-@pytest.mark.filterwarnings("default::UserWarning")  # what readers say to the user
+@pytest.mark.filterwarnings("ignore::UserWarning")  # what readers say to the user
 @pytest.mark.parametrize("name", readers(Path()))
 def test_mutated_files_are_read_or_refused(name, models, tmp_path):
     reader = readers(models)[name]

@@ -11,6 +11,7 @@ from jaxlm.models.hlbl import model as hlbl
 from jaxlm.models.hlbl import tree as hlbl_tree
 from jaxlm.models.hlbl.tree import TreeOptions, predicted_sums
 from jaxlm.trees import build as trees
+from jaxlm.trees import file as tree_file
 from jaxlm.trees.paths import statistics
 
 V, C, D = 9, 3, 5
@@ -60,7 +61,7 @@ def test_only_a_learned_tree_without_a_model_needs_one_trained_first(options, fi
 
 
 def test_options_of_a_built_tree_are_refused_for_a_tree_file(tmp_path):
-    (tmp_path / "tree.npz").write_bytes(b"")
+    tree_file.save(trees.build("random", jax.random.key(0), num_words=5), tmp_path / "tree.npz")
     hlbl_tree.check(TreeOptions(str(tmp_path / "tree.npz")))
     for more in ({"epsilon": 0.1}, {"copies": 2}, {"replicate": True}, {"bootstrap": "x"}):
         with pytest.raises(UserError, match=f"--{next(iter(more))} is for building a tree"):

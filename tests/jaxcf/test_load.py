@@ -92,7 +92,8 @@ def test_another_scale_or_catalogue_is_refused(data, tmp_path):
     shutil.rmtree(tmp_path / "copy")
     other = changed(tmp_path / "rbm", tmp_path)
     fewer = model.known.ratings._replace(item=model.known.ratings.item + 1)
-    np.savez(other / "known.npz", user=fewer.user, item=fewer.item, stars=fewer.stars, rated_user=[], rated_item=[])
+    rated = dict(zip(("rated_user", "rated_item"), model.known.rated, strict=True))
+    np.savez(other / "known.npz", user=fewer.user, item=fewer.item, stars=fewer.stars, **rated)
     refused(other, "known ratings are of users or items that the catalogue does not have")
 
 

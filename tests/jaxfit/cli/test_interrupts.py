@@ -9,6 +9,7 @@ import pytest
 # says when a module is about to be imported, and waits there; "" for the first moment when Ctrl-C is caught
 CODE = """
 import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what runs in the background
 from {package}.cli import main
 def wait():
     print("now", flush=True)

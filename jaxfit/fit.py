@@ -32,7 +32,7 @@ from jaxfit.stopping import Progress, after_epoch, go_on, is_best
 from jaxfit.trainer import Trainer, Validation, schedule, visits_in_order
 
 CHUNK_SECONDS = 2.0
-SAVING_SHARE = 0.05  # of the time, at most, goes into saving best epochs
+SAVING_SHARE = 0.05  # of the time, at most, goes into saving the best epochs and the last
 
 
 class Fitted(NamedTuple):
@@ -101,8 +101,8 @@ def fit(
         resume: continue from the newest intact checkpoint, or start if there is none.
         mesh: devices; None for one.
         max_minutes: stop after this time; None: never.
-        checkpoint_minutes: time between checkpoints. There are more at best epochs, unless they would take more than
-            a twentieth of the time.
+        checkpoint_minutes: time between checkpoints. There are more at best epochs and at the end, unless they would
+            take more than a twentieth of the time.
         title: name of the training, in progress messages.
         unit: of events, in progress messages.
         show: whether progress is shown on standard error.
@@ -124,7 +124,7 @@ def fit(
         journal.Journal(directory).cut(trainer.progress.journal)
     bar = journal.Bar(title, unit, recipe.epochs, show and processes.leads())
     began = saved = time.monotonic()
-    saving = 0.0  # seconds for the last checkpoint
+    saving = 0.5  # seconds for the last checkpoint; before the first, what a small one takes
     start, first = time.perf_counter(), trainer.progress.epoch
     train_seconds, events, stopped = 0.0, 0, "done"
     chunk = 1  # steps
@@ -193,7 +193,8 @@ def fit(
                     compile_seconds=trainer.compile_seconds,
                 )
             progress, stop = trainer.progress, interrupted()
-            if stop or progress.done or is_due() or (is_best(progress) and is_cheap()):
+            extensible = progress.done and schedule(program, recipe) is None  # by more epochs, from a checkpoint
+            if stop or is_due() or extensible or ((progress.done or is_best(progress)) and is_cheap()):
                 save()
             if stop:
                 raise Interrupted

@@ -4,6 +4,7 @@ Each trains on one device, one step a chunk, resuming what is there. With TROUBL
 5th chunk, is then given something else to train than process 0, and is killed in its 9th chunk.
 """
 
+import math
 import os
 import signal
 import sys
@@ -38,6 +39,7 @@ def main(port: str, me: str, folder: str, trouble: str) -> int:
     """Train as a command does, and keep the parameters."""
     processes.join(processes.Join(f"localhost:{port}", 2, int(me)))
     fit.CHUNK_SECONDS = 1e-9  # 7 steps an epoch
+    fit.SAVING_SHARE = math.inf  # every best epoch is saved
 
     def work(_: Any) -> None:
         with processes.folder(Path(folder)) as place:

@@ -28,7 +28,8 @@ COMMANDS = [
     for name in PARSERS
     if command.strip().startswith(name + " ")
 ]
-# what is not executed here: the set-up, which `.ci/run` does; this suite; and the training on two machines, which
+# what is not executed here: the set-up, which `.ci/run` does but for the table, made at the scale `tiny` in
+# tests/benchmarks/language/; this suite; and the training on two machines, which
 # tests/end_to_end/test_train_processes.py does with two processes of one machine
 ELSEWHERE = [
     "python3 -m venv ",

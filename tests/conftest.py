@@ -7,6 +7,7 @@ programs, too, which many test files compile.
 import contextlib
 import ctypes
 import gc
+import math
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -21,6 +22,10 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 compilation_cache.enable()  # by the environment, before JAX reads it
 
 import jax  # noqa: E402
+
+from jaxfit import fit  # noqa: E402
+
+fit.SAVING_SHARE = math.inf  # all best epochs are saved, also those of trainings that take less than a second
 
 MOST_BYTES = 3 << 29  # of a worker, at the end of a test
 

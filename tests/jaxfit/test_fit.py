@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-import math
 
 import jax
 import jax.numpy as jnp
@@ -254,8 +253,7 @@ def test_a_checkpoint_of_another_training_is_refused(tmp_path):
         train(directory=tmp_path, epochs=1, batch_size=8, resume=True)
 
 
-def test_a_damaged_checkpoint_is_skipped(tmp_path, monkeypatch):
-    monkeypatch.setattr(fit, "SAVING_SHARE", math.inf)  # every best epoch is saved
+def test_a_damaged_checkpoint_is_skipped(tmp_path):
     whole = train(directory=tmp_path)
     newest = checkpoint.latest(tmp_path)
     file = next(p for p in sorted((newest / "arrays").rglob("*")) if p.is_file() and p.stat().st_size > 20)
@@ -270,6 +268,15 @@ def test_a_damaged_checkpoint_is_skipped(tmp_path, monkeypatch):
         pytest.raises(UserError, match="every checkpoint is damaged"),
     ):
         train(directory=tmp_path, resume=True)
+
+
+@pytest.mark.parametrize(("changes", "kept"), [({"anneal": True}, 0), ({"anneal": False, "patience": 9}, 1)])
+def test_a_quick_training_saves_only_what_more_epochs_need(changes, kept, tmp_path, monkeypatch):
+    monkeypatch.setattr(fit, "SAVING_SHARE", 0.05)  # as for users
+    whole = train(directory=tmp_path, **changes)
+    assert len(checkpoint.every(tmp_path)) == kept
+    again = train(directory=tmp_path, resume=True, **changes)
+    np.testing.assert_array_equal(whole.params.T, again.params.T)
 
 
 def test_a_loss_that_is_not_finite_stops_training(tmp_path):

@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import json
-import math
 import os
 import re
 import shlex
@@ -15,7 +14,7 @@ import pytest
 
 import jaxcf
 from jaxcf.cli import main as cli
-from jaxfit import fit, trainer
+from jaxfit import trainer
 from jaxfit.run_dir import checkpoint, replacement
 
 
@@ -52,7 +51,6 @@ def test_a_training_that_diverged_can_begin_anew(train, tmp_path, monkeypatch):
     # after an epoch, whose parameters are kept until others are there
     scores = iter([1.0, np.nan])
     monkeypatch.setattr(trainer.Validation, "mean", lambda self, params: next(scores))
-    monkeypatch.setattr(fit, "SAVING_SHARE", math.inf)  # every best epoch is saved
     status, _, err = train(*CONSTANT, out="late")
     assert status == 2
     assert "not finite after step" in err

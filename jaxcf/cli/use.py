@@ -77,7 +77,9 @@ def run_info(args: argparse.Namespace) -> None:
         learning_curve.draw(history, f"{record.name} ({Path(args.directory).name})", args.plot, args.directory)
     require_types(info, {"finished": bool, "data": dict}, Path(args.directory))
     sizes = dict.fromkeys(("users", "items", "training ratings"), int)
-    require_types(info["data"], {**sizes, "scale": tuple[float, ...]}, Path(args.directory))
+    require_types(info["data"], {**sizes, "scale": tuple[float, float, float]}, Path(args.directory))
+    if info.get("validation RMSE") is not None:
+        require_types(info, {"validation RMSE": float, "epochs": int}, Path(args.directory))
     if args.json:
         print_json({"command": "info", "directory": args.directory, **info, "history": history})
         return

@@ -81,7 +81,8 @@ class Layout(NamedTuple):
     def split(self, line: str) -> list[str]:
         """Split a line into its fields."""
         if self.quoted and '"' in line and len(self.delimiter) == 1:
-            return next(csv.reader([line.replace("\r", " ")], delimiter=self.delimiter), [])
+            with contextlib.suppress(csv.Error):  # a field is of more than 131,072 characters
+                return next(csv.reader([line.replace("\r", " ")], delimiter=self.delimiter), [])
         return line.split(self.delimiter)
 
     def fault(self, line: str) -> str | None:

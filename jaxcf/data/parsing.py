@@ -3,10 +3,7 @@
 Files are parsed by Arrow, column by column and in parallel; Python reads single lines only to find an invalid one.
 """
 
-import io
 import itertools
-import struct
-import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,18 +14,12 @@ import pyarrow.csv as pcsv
 
 from jaxcf.data import bad_lines
 from jaxcf.data.file_layout import COLUMNS, Layout, Reading, kind_of_time, layout_of, lines, opened
-from jaxcf.data.matlab_file import is_intact
+from jaxcf.data.matlab_file import DAMAGED, arrays_of, names_of
 from jaxcf.data.ratings import RatingScale
 from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
 
 BLOCK = 1 << 22  # bytes parsed at a time by each thread
-# what SciPy raises where a .mat file is damaged, or of a version that it does not read; MemoryError as well, since a
-# damaged header can declare an array of any size
-DAMAGED = (
-    OSError, ValueError, TypeError, NotImplementedError, IndexError, KeyError, OverflowError, MemoryError, struct.error,
-    zlib.error,
-)  # fmt: skip
 TEXTS = pa.dictionary(pa.int32(), pa.utf8())
 
 
@@ -171,12 +162,11 @@ def mat(path: Source, reading: Reading, pairs: bool = False) -> Columns:
     """
     file, _colon, array_name = str(path).partition(".mat:")
     file += ".mat" if array_name else ""
-    content = _matlab(file)
+    content = _matlab(file, arrays_of)
     names = [array_name] if array_name else [name for name in ("train_vec", "probe_vec") if name in content]
     found = {name: content.get(name) for name in names}
     if not found or not all(map(_is_table, found.values())):
-        present = ", ".join(name for name in content if not name.startswith("__"))
-        do = f"give a file with train_vec or probe_vec, of three columns; it holds {present}"
+        do = f"give a file with train_vec or probe_vec, of three columns; it holds {', '.join(content)}"
         raise UserError("the .mat file holds no ratings", path, do)
     columns = join([_of_array(array, f"{file}, {name}", reading) for name, array in found.items()])
     return columns._replace(taken=((str(path), f"arrays of user, item, stars ({', '.join(found)})"),))
@@ -191,26 +181,20 @@ def has_probe(path: Source) -> bool:
     """Return whether a .mat file has both training and test ratings; one of its arrays alone has not."""
     if ".mat:" in str(path):
         return False
-    both = {"train_vec", "probe_vec"} <= {name for name, *_ in _matlab(path, names=True)}
+    both = {"train_vec", "probe_vec"} <= set(_matlab(path, names_of))
     if both and not str(path).endswith(".mat"):
         what = "the file has training and test ratings, which are told apart by names such as FILE.mat:train_vec"
         raise UserError(what, path, "rename the file, so that its name ends in .mat")
     return both
 
 
-def _matlab(path: Source, names: bool = False) -> Any:
-    """The arrays of a .mat file by name, or only their names, shapes and types."""
-    import scipy.io  # here, as it takes a while, and other files do not need it
-
-    read = scipy.io.whosmat if names else scipy.io.loadmat
+def _matlab(path: Source, read: Callable[[bytes], Any]) -> Any:
+    """What a function of `matlab_file` reads of a file."""
     with opened(path) as f:
         data = f.read()
     try:
-        stream = io.BytesIO(data)
-        if scipy.io.matlab.matfile_version(stream)[0] == 1 and not is_intact(data):  # 1 is for versions 5 to 7
-            raise ValueError("it is damaged")
-        return read(stream)
-    except (*DAMAGED, scipy.io.matlab.MatReadError) as error:
+        return read(data)
+    except DAMAGED as error:
         raise UserError(f"the .mat file cannot be read: {error}", path, "save it as version 7") from None
 
 

@@ -86,10 +86,14 @@ def _require_text(start: bytes, path: Source) -> None:
             raise UserError(f"the file is {kind}", path, "save its content as plain text, and name that file")
     if not start.startswith(ZIP):
         return
-    with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
-        for folder, kind in OFFICE.items():
-            if any(name.startswith(folder) for name in archive.namelist()):
-                raise UserError(f"the file is {kind}", path, "save its content as plain text, and name that file")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile):  # standard input, or a damaged file
+        names = []
+    for folder, kind in OFFICE.items():
+        if any(name.startswith(folder) for name in names):
+            raise UserError(f"the file is {kind}", path, "save its content as plain text, and name that file")
     raise UserError("the file is a zip archive", path, "unpack it and name the file inside")
 
 

@@ -49,7 +49,7 @@ def damage(directory: Path) -> str | None:
             size = (directory / name).stat().st_size
             if sizes.get(name, size) != size or _sha256(directory / name) != digest:
                 return f"{name} is missing or changed"
-        except OSError:
+        except (OSError, ValueError):  # the latter for a name that cannot be one
             return f"{name} is missing or changed"
     return None
 

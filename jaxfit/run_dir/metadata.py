@@ -18,6 +18,7 @@ from jaxfit.run_dir.atomic import recover, replacing
 
 FORMAT = 1
 CONFIG, PARAMETERS = "config.json", "parameters"
+LARGEST = 1e38  # of numbers: float32 holds it
 FIRST_STAGE = "bootstrap"  # folder, within a model's, of the model that its structure is built from
 
 
@@ -88,12 +89,16 @@ def _is_of_type(value: Any, kind: Any) -> bool:
     if get_origin(kind) is Literal:
         return value in get_args(kind)
     if get_origin(kind) is tuple:
-        return isinstance(value, list) and all(_is_of_type(part, get_args(kind)[0]) for part in value)
+        parts = get_args(kind)
+        any_number = isinstance(value, list) and (parts[-1] is ... or len(value) == len(parts))
+        return any_number and all(_is_of_type(part, parts[0]) for part in value)
     if get_origin(kind) is dict:
         return isinstance(value, dict) and all(_is_of_type(part, get_args(kind)[1]) for part in value.values())
     if kind is int:
         return type(value) is int and abs(value) < 1 << 53
-    return type(value) in (int, float) if kind is float else isinstance(value, kind)
+    if kind is float:
+        return type(value) in (int, float) and abs(value) < LARGEST  # not NaN
+    return isinstance(value, kind)
 
 
 def write_info(directory: Path, info: dict[str, Any]) -> None:

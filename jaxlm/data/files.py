@@ -18,7 +18,7 @@ EOS = "<eos>"
 CHUNK = 1 << 22  # bytes read at a time: about a million words, 100 MB of working memory
 # Punctuation becomes a word of its own, except inside a word (don't, well-known) or a number (3.14, 1,000).
 # Runs of one mark (--, ...) are one word, and so are bracketed words such as <unk>.
-_PUNCTUATION = re.compile(r"<\w+>|--+|\.\.+|(?<!\w)['’&-]|['’&-](?!\w)|[.,:/](?!\d)|(?<!\d)[.,:/]|[^\w\s'’&.,:/-]")
+_PUNCTUATION = re.compile(r"(<\w+>|--+|\.\.+|(?<!\w)['’&-]|['’&-](?!\w)|[.,:/](?!\d)|(?<!\d)[.,:/]|[^\w\s'’&.,:/-])")
 _BLANKS = "\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # Unicode's white space besides ASCII's
 _BLANK = re.compile(f"[{_BLANKS}]")
 _NUMBER = re.compile(rf"(?<![^ \t\n\r\x0b\x0c{_BLANKS}])[+-]?\d+(?:[.,:/-]\d+)*(?![^ \t\n\r\x0b\x0c{_BLANKS}])")
@@ -36,7 +36,7 @@ class Reading:
     def prepare(self, text: str) -> str:
         """Preprocess text that begins and ends between words."""
         if self.punctuation:
-            text = _PUNCTUATION.sub(r" \g<0> ", text)
+            text = " ".join(_PUNCTUATION.split(text))  # two or three times as fast as sub
         if self.lower:
             text = text.lower()
         return _NUMBER.sub("N", text) if self.numbers else text

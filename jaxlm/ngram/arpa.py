@@ -24,6 +24,7 @@ from jaxlm.ngram.model import CAPABILITIES, LOG_ZERO, NGram, NoConfig, Table, fi
 BEGIN, END = b"<s>", b"</s>"
 LN10 = np.log(10)
 LINES = 1 << 16  # number of lines written or read at a time
+LARGEST_BACKOFF = 100.0  # log10, of any use
 
 
 def write(model: NGram, words: Sequence[str], path: Path) -> None:
@@ -137,8 +138,9 @@ class _Reader:
         duplicates = np.flatnonzero(np.diff(keys[by_key]) == 0)
         if len(duplicates):
             raise self.error(f"duplicate {k}-gram", first + int(np.min(by_key[duplicates + 1])))
-        in_nats = np.clip(log_prob[by_key] * LN10, LOG_ZERO, 0)
-        return Table(keys[by_key], in_nats, np.maximum(log_backoff[by_key] * LN10, LOG_ZERO))
+        with np.errstate(over="ignore"):  # to -infinity
+            in_nats, backoff = log_prob[by_key] * LN10, log_backoff[by_key] * LN10
+        return Table(keys[by_key], np.clip(in_nats, LOG_ZERO, 0), np.maximum(backoff, LOG_ZERO))
 
     def grams(self, k: int, size: int, rows: range) -> tuple[list[list[bytes]], list[float], list[float]]:
         """Read some lines of the `size` k-grams: their words, log-probabilities and back-off weights."""
@@ -153,7 +155,7 @@ class _Reader:
                 prob = float(fields[0])
                 backoff = float(fields[k + 1]) if len(fields) == k + 2 else 0.0
                 # Rounding by the program that wrote the file can make a log-probability slightly positive.
-                valid = prob < 1e-3 and backoff < np.inf and k + 1 <= len(fields) <= k + 2
+                valid = prob < 1e-3 and backoff < LARGEST_BACKOFF and k + 1 <= len(fields) <= k + 2
             except ValueError:
                 valid = False
             if not valid:

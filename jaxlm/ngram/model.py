@@ -102,7 +102,8 @@ class NGram:
             if history < 0:  # a longer history may still exist, if a cut-off left this one out
                 continue
             log_prob += table.log_backoff[history]
-            start, stop = np.searchsorted(longer.keys, [history * size, (history + 1) * size])
+            # without <s>, the last of all words: some programs write n-grams that end in it
+            start, stop = np.searchsorted(longer.keys, [history * size, history * size + self.vocab_size])
             followers = longer.keys[start:stop] - history * size
             log_prob[followers] = longer.log_prob[start:stop]
         return log_prob

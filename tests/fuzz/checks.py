@@ -38,7 +38,7 @@ def check_ratings(content: bytes, table: Any) -> None:
 def check_netflix(content: bytes, table: Any) -> None:
     """Every line but the headings is read."""
     lines = _plain_lines(content)
-    if lines is not None:
+    if lines and re.fullmatch(r"\s*\d+:\s*", lines[0]):
         pairs = table.ratings if isinstance(table, Table) else table.pairs
         assert len(pairs.user) == sum(not re.fullmatch(r"\s*\d+:\s*", line) for line in lines)
 

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import scipy.io
 
-from jaxcf.data.matlab_file import is_intact
+from jaxcf.data.matlab_file import arrays_of
 
 TOKENS = [
     token.encode()
@@ -282,8 +282,7 @@ def change_mat(content, rng):
     """Change one array of a MATLAB file, or remove it."""
     out = io.BytesIO()
     try:
-        found = scipy.io.loadmat(io.BytesIO(content)) if is_intact(content) else {}
-        arrays = {name: array for name, array in found.items() if not name.startswith("__")}
+        arrays = {name: array for name, array in arrays_of(content).items() if array is not None}
         scipy.io.savemat(out, _change_arrays(arrays, rng))
     except Exception:  # damaged already, or a type that MATLAB lacks
         return flip_bit(content, rng)

@@ -79,6 +79,7 @@ def test_an_unknown_model_is_refused_with_a_list_of_known_ones(finished, tmp_pat
         ({"num_features": 4}, r"parameter U has the shape \(40, 3\), by the configuration \(40, 4\)"),
         ({"num_users": 39}, r"catalogue \(40 users, 20 items, .*\) is not that of the configuration"),
         ({"num_items": 21}, r"catalogue \(40 users, 20 items, .*\) is not that of the configuration"),
+        ({"unit": 1e300}, r"not a model's configuration: unit is 1e\+300"),
         ({"colour": "red"}, "configuration is not that of pmf"),
     ],
 )
@@ -105,7 +106,14 @@ def test_another_scale_or_catalogue_is_refused(data, tmp_path):
         ("known.npz", "stars", lambda stars: stars[1:], "users, items and stars of different numbers"),
         ("known.npz", "rated_user", lambda user: np.zeros(3, int), "users, items and stars of different numbers"),
         ("catalogue.npz", "users", lambda users: users[::-1], "the catalogue's ids are not in order"),
+        (
+            "known.npz",
+            "rated_item",
+            lambda item: item[:0].astype(float),
+            r"the model is damaged: rated_item is float64\[",
+        ),
         ("catalogue.npz", "scale", lambda scale: scale[:2], "its scale is not of three numbers"),
+        ("catalogue.npz", "scale", lambda scale: scale * np.nan, "its scale is not of three numbers"),
     ],
 )
 def test_arrays_of_other_types_or_sizes_are_refused(file, name, change, what, finished, tmp_path):
@@ -116,7 +124,16 @@ def test_arrays_of_other_types_or_sizes_are_refused(file, name, change, what, fi
     refused(other, what)
 
 
-@pytest.mark.parametrize("change", [{"data": {}}, {"data": []}, {"data": {"users": "40"}}])
+DATA = {"users": 40, "items": 20, "training ratings": 9, "scale": [1, 5, 1]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data": {}}, {"data": []}, {"data": {"users": "40"}}, {"data": DATA | {"scale": [1, 5]}},
+        {"data": DATA, "epochs": "3"},
+    ],
+)  # fmt: skip
 def test_info_on_a_damaged_configuration_is_one_line(change, finished, tmp_path, capsys):
     assert cli.main(["info", str(changed(finished, tmp_path, **change))]) == 2
     assert "not a model's configuration: " in capsys.readouterr().err

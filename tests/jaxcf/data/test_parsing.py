@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 import scipy.io
+import scipy.sparse
 
 from jaxcf.data.reading import read, read_dataset
 from jaxfit.errors import UserError
@@ -75,6 +76,13 @@ def test_a_matlab_file_with_test_ratings_needs_its_ending(tmp_path):
     scipy.io.savemat(tmp_path / "text.mat", {"train_vec": np.array([["a", "b", "c"]])})
     with pytest.raises(UserError, match=r"the \.mat file holds no ratings"):
         read(tmp_path / "text.mat")
+
+
+def test_a_sparse_matrix_is_not_read(tmp_path):
+    """Where its header is damaged, SciPy would end the process."""
+    scipy.io.savemat(tmp_path / "a.mat", {"train_vec": scipy.sparse.csc_array(np.eye(3))})
+    with pytest.raises(UserError, match=r"the \.mat file holds no ratings .* it holds train_vec"):
+        read(tmp_path / "a.mat")
 
 
 def test_many_blocks_equal_one(tmp_path, monkeypatch):

@@ -56,6 +56,10 @@ def archive(*names):
     [
         (archive("a.txt"), "a zip archive"),
         (b"PK\x03\x04 and no archive", "a zip archive"),
+        (
+            archive("a.txt").replace(b"PK\x01\x02\x14\x03\x14", b"PK\x01\x02\x14\x03\xff"),
+            "a zip archive",
+        ),  # of a later version
         (archive("[Content_Types].xml", "word/document.xml"), "a Word document"),
         (archive("[Content_Types].xml", "xl/workbook.xml"), "an Excel workbook"),
         (b"PAR1\x15\x04\x15", "a parquet file"),

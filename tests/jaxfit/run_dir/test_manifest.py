@@ -50,7 +50,10 @@ def test_a_changed_file_is_named(model, name, harm):
         checkpoint.load_model(model / "parameters", ARRAYS)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 1, "sha256": 3}', "\xff"])
+MALFORMED = ["", "{", "[]", "{}", '{"format": 1}', '{"format": 1, "sha256": 3}', "\xff"]
+
+
+@pytest.mark.parametrize("text", [*MALFORMED, '{"format": 1, "sha256": {"\\u0000": ""}}'])
 def test_a_malformed_manifest_is_one_line(model, text):
     (model / "manifest.json").write_text(text, encoding="latin-1")
     with pytest.raises(UserError, match="the model is damaged"):

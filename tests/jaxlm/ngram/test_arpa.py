@@ -94,6 +94,16 @@ def test_files_of_other_programs_are_read(tmp_path):
     np.testing.assert_allclose(scores, [-0.1, -0.3, -0.5 - 0.2218, -1])
 
 
+def test_begin_markers_elsewhere_and_tiny_probabilities_are_read(tmp_path):
+    path = tmp_path / "lm.arpa"
+    path.write_text(
+        "\\data\\\nngram 1=3\nngram 2=1\n\\1-grams:\n-99 <s>\n-1e308 x\n-0.3 </s>\n\\2-grams:\n-0.1 x <s>\n\\end\\"
+    )
+    lm, words = arpa.read(path)
+    assert words == ("x", "<eos>")
+    assert np.isfinite(lm.log_prob([0])).all()
+
+
 def test_files_without_a_begin_marker_are_read(tmp_path):
     path = tmp_path / "lm.arpa"
     path.write_text("\\data\\\nngram 1=2\n\\1-grams:\n-0.3 x\n-0.3 </s>\n\\end\\")
@@ -116,6 +126,7 @@ def test_files_without_a_begin_marker_are_read(tmp_path):
         (("-0.5\ta", "-0.5x\ta"), 9, "expected log10 P, 1 word and optionally"),
         (("-0.5\ta", "nan\ta"), 9, "expected log10 P, 1 word and optionally"),
         (("-0.5\ta", "0.5\ta"), 9, "expected log10 P, 1 word and optionally"),
+        (("-0.5\ta", "-0.5\ta\t1e308"), 9, "expected log10 P, 1 word and optionally"),
         (("-0.1 <s> a", "-0.1 <s>"), 13, "expected log10 P, 2 words and optionally"),
         (("-0.1 <s> a", "-0.1 <s> a b c"), 13, "expected log10 P, 2 words and optionally"),
         (("-0.1 <s> a", "-0.1 <s> c"), 13, "the file lacks a word or the history of '<s> c'"),

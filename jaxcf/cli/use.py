@@ -75,7 +75,7 @@ def run_info(args: argparse.Namespace) -> None:
     history = Journal(Path(args.directory)).epochs()
     if args.plot:
         learning_curve.draw(history, f"{record.name} ({Path(args.directory).name})", args.plot, args.directory)
-    require_types(info, {"finished": bool, "data": dict}, Path(args.directory))
+    require_types(info, {"finished": bool, "data": dict, "config": dict}, Path(args.directory))
     sizes = dict.fromkeys(("users", "items", "training ratings"), int)
     require_types(info["data"], {**sizes, "scale": tuple[float, float, float]}, Path(args.directory))
     if info.get("validation RMSE") is not None:

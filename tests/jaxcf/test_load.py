@@ -52,8 +52,9 @@ def changed(finished, tmp_path, **changes):
     shutil.copytree(finished, directory)
     (directory / "manifest.json").unlink()  # by which any change would be found
     info = json.loads((directory / "config.json").read_text())
-    info["config"] |= changes.pop("config", {})
-    (directory / "config.json").write_text(json.dumps(info | changes))
+    if isinstance(config := changes.pop("config", {}), dict):
+        config = info["config"] | config
+    (directory / "config.json").write_text(json.dumps(info | changes | {"config": config}))
     return directory
 
 
@@ -131,7 +132,7 @@ DATA = {"users": 40, "items": 20, "training ratings": 9, "scale": [1, 5, 1]}
     "change",
     [
         {"data": {}}, {"data": []}, {"data": {"users": "40"}}, {"data": DATA | {"scale": [1, 5]}},
-        {"data": DATA, "epochs": "3"},
+        {"data": DATA, "epochs": "3"}, {"data": DATA, "config": 3},
     ],
 )  # fmt: skip
 def test_info_on_a_damaged_configuration_is_one_line(change, finished, tmp_path, capsys):

@@ -308,8 +308,7 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
         raise UserError("the model's training has not finished", directory, do)
     config = read_config(record.config, info, directory)
     users, items, scale = _arrays(directory / CATALOGUE)
-    in_order = all(np.all(ids[1:] > ids[:-1]) for ids in (users, items))
-    if len(scale) != 3 or not np.all(np.isfinite(scale)) or not in_order:
+    if not (len(scale) == 3 and np.isfinite(scale).all() and all(np.all(i[1:] > i[:-1]) for i in (users, items))):
         what = "the catalogue's ids are not in order, or its scale is not of three numbers"
         raise UserError(what, directory / CATALOGUE, "train the model again")
     catalogue = Catalogue(users, items, RatingScale(*map(float, scale)))

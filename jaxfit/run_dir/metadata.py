@@ -18,7 +18,7 @@ from jaxfit.run_dir.atomic import recover, replacing
 
 FORMAT = 1
 CONFIG, PARAMETERS = "config.json", "parameters"
-LARGEST = 1e38  # of numbers: float32 holds it
+LARGEST = 3e38  # number of a Config: float32 holds it
 FIRST_STAGE = "bootstrap"  # folder, within a model's, of the model that its structure is built from
 
 
@@ -64,6 +64,9 @@ def read_config(kind: type, info: dict[str, Any], directory: Path) -> Any:
         if type(value) is int and value < least:
             what = f"not a model's configuration: {field.name} is {value}, less than {least}"
             raise UserError(what, directory / CONFIG, "train the model again")
+        if type(value) in (int, float) and not abs(value) <= LARGEST:  # or it is NaN
+            what = f"not a model's configuration: {field.name} is {value}, which no float32 holds"
+            raise UserError(what, directory / CONFIG, "train the model again")
     return config
 
 
@@ -96,9 +99,7 @@ def _is_of_type(value: Any, kind: Any) -> bool:
         return isinstance(value, dict) and all(_is_of_type(part, get_args(kind)[1]) for part in value.values())
     if kind is int:
         return type(value) is int and abs(value) < 1 << 53
-    if kind is float:
-        return type(value) in (int, float) and abs(value) < LARGEST  # not NaN
-    return isinstance(value, kind)
+    return type(value) in (int, float) if kind is float else isinstance(value, kind)
 
 
 def write_info(directory: Path, info: dict[str, Any]) -> None:

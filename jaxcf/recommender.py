@@ -34,7 +34,7 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint, manifest
 from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
-from jaxfit.run_dir.metadata import PARAMETERS, read_config, read_info
+from jaxfit.run_dir.metadata import LARGEST, PARAMETERS, read_config, read_info
 
 FILES = CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
 ARRAYS = {  # by file: the names of its arrays, all of one dimension, and their kinds of dtype
@@ -308,7 +308,7 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
         raise UserError("the model's training has not finished", directory, do)
     config = read_config(record.config, info, directory)
     users, items, scale = _arrays(directory / CATALOGUE)
-    if not (len(scale) == 3 and np.isfinite(scale).all() and all(np.all(i[1:] > i[:-1]) for i in (users, items))):
+    if not (len(scale) == 3 and (abs(scale) <= LARGEST).all() and all(np.all(i[1:] > i[:-1]) for i in (users, items))):
         what = "the catalogue's ids are not in order, or its scale is not of three numbers"
         raise UserError(what, directory / CATALOGUE, "train the model again")
     catalogue = Catalogue(users, items, RatingScale(*map(float, scale)))

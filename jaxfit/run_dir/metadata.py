@@ -18,7 +18,7 @@ from jaxfit.run_dir.atomic import recover, replacing
 
 FORMAT = 1
 CONFIG, PARAMETERS = "config.json", "parameters"
-LARGEST = 3e38  # number of a Config: float32 holds it
+LARGEST = 3e38  # number of a model: float32 holds it
 FIRST_STAGE = "bootstrap"  # folder, within a model's, of the model that its structure is built from
 
 

@@ -115,6 +115,7 @@ def test_another_scale_or_catalogue_is_refused(data, tmp_path):
         ),
         ("catalogue.npz", "scale", lambda scale: scale[:2], "its scale is not of three numbers"),
         ("catalogue.npz", "scale", lambda scale: scale * np.nan, "its scale is not of three numbers"),
+        ("catalogue.npz", "scale", lambda scale: scale * 1e300, "its scale is not of three numbers"),
     ],
 )
 def test_arrays_of_other_types_or_sizes_are_refused(file, name, change, what, finished, tmp_path):

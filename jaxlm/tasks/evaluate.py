@@ -17,7 +17,7 @@ class Evaluation:
     predicted as `<unk>`.
 
     known: the same without the events that are `<unk>`, unknown words or a literal `<unk>` of the text; None where
-        these are not told apart.
+        there is no separate sum of these.
     """
 
     log_prob: float

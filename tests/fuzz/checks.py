@@ -1,4 +1,4 @@
-"""Whether what was read is what the file says, for files of which that is easily told."""
+"""Checks that what was read is what the file says, for kinds of files where that is simple to check."""
 
 import re
 from typing import Any

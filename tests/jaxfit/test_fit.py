@@ -19,7 +19,7 @@ from jaxfit.errors import UserError
 from jaxfit.program import Decay, Mean, Sparse
 from jaxfit.recipe import Recipe, transform
 from jaxfit.run_dir import checkpoint
-from jaxfit.tables import Head, Outer, Rows, add, row_ids
+from jaxfit.tables import Rows
 from jaxfit.trainer import Trainer
 
 RECIPE = Recipe(optimizer="sgd", batch_size=16, epochs=3, rate={"*": 0.02, "a": 0.01}, decay={"*": 0.3, "a": 0.1})
@@ -298,25 +298,6 @@ def test_a_full_disk_is_a_user_error_and_leaves_saved_checkpoints(tmp_path, monk
     with pytest.raises(UserError, match="No space left on device"):
         checkpoint.save(tmp_path, {"a": jnp.zeros(3)}, {})
     assert json.dumps(sorted(str(p) for p in tmp_path.rglob("*"))) == before
-
-
-def test_parts_of_a_gradient_are_summed():
-    table, rng = np.zeros((9, 3), np.float32), np.random.default_rng(0)
-    k = 8192  # two chunks
-    ids = rng.integers(0, 11, k)  # 9 and 10 are padding
-    coef, owner = rng.normal(size=k), np.arange(k) % 5
-    vectors = rng.normal(size=(5, 3))
-    parts = (
-        Head(np.ones((2, 3))),
-        Rows(np.array([4, 9]), np.full((2, 3), 2.0)),
-        Outer(ids, coef, owner, vectors),
-    )
-    want = np.zeros((11, 3))
-    want[:2] += 1
-    want[[4, 9]] += 2
-    np.add.at(want, ids, coef[:, None] * vectors[owner])
-    np.testing.assert_allclose(jax.jit(add)(table, parts, np.float32(-0.5)), -0.5 * want[:9], rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(jax.jit(row_ids)(parts), [0, 1, 4, 9, *ids])
 
 
 def test_strong_decay_over_many_steps_equals_the_dense_update():

@@ -26,6 +26,27 @@ def test_a_row_that_is_not_finite_does_not_change_the_memory_of_others(optimizer
             np.testing.assert_allclose(x[1:], y[1:], rtol=1e-6)
 
 
+def test_parts_of_a_gradient_are_summed():
+    table, rng = np.zeros((9, 3), np.float32), np.random.default_rng(0)
+    k = 8192  # two chunks
+    ids = rng.integers(0, 11, k)  # 9 and 10 are padding
+    coef, owner = rng.normal(size=k), np.arange(k) % 5
+    vectors = rng.normal(size=(5, 3))
+    parts = (
+        tables.Head(np.ones((2, 3))),
+        tables.Rows(np.array([4, 9]), np.full((2, 3), 2.0)),
+        tables.Outer(ids, coef, owner, vectors),
+    )
+    want = np.zeros((11, 3))
+    want[:2] += 1
+    want[[4, 9]] += 2
+    np.add.at(want, ids, coef[:, None] * vectors[owner])
+    np.testing.assert_allclose(
+        jax.jit(tables.add)(table, parts, np.float32(-0.5)), -0.5 * want[:9], rtol=1e-4, atol=1e-4
+    )
+    np.testing.assert_array_equal(jax.jit(tables.row_ids)(parts), [0, 1, 4, 9, *ids])
+
+
 def test_zero_after_is_zero_for_any_argument():
     for x in (0.0, -1.0, 3.0, jnp.inf, -jnp.inf, jnp.nan):
         assert jax.jit(tables.zero_after)(jnp.float32(x)) == 0

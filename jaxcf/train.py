@@ -21,6 +21,7 @@ from jaxcf.data.ratings import Dataset, Pairs, Units
 from jaxcf.models import get
 from jaxcf.recommender import Model
 from jaxcf.solvers import sweeps
+from jaxfit import compiled
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint, training
@@ -92,6 +93,7 @@ def train(
                 key=draws, run=run, unit="ratings", before=write_known, model=model,
             )  # fmt: skip
         folder.require_free(place, name, resume=False, resumable=False)
+        compiled.keep((fitting.name, full), data.train)
         began = time.perf_counter()
         more: dict[str, Any] = {}
         if isinstance(fitting, ClosedForm):

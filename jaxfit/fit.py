@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxfit import state
+from jaxfit import compiled, state
 from jaxfit.bucketing import LAYOUT, capacity, capacity_step
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
@@ -115,6 +115,7 @@ def fit(
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
     known |= {"epochs laid out": LAYOUT, **(identity or {})}
     processes.require_same({**known, "number of devices": sharding.shards(mesh)})
+    compiled.keep((program, recipe.optimizer, recipe.batch_size, recipe.reduction, mesh), (params, data, valid))
     trainer = Trainer(program, params, data, recipe, key, mesh)
     validation = Validation(program, valid, mesh)
     log = journal.Journal(directory) if directory else None

@@ -245,12 +245,13 @@ def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = 
         if not processes.several():
             raise
         if processes.lost(error):
-            _say(f"{program}: another process has ended - see what it said, and start all of them with --resume")
-        else:
-            traceback.print_exc()
+            line = f"{program}: another process has ended - see what it said, and start all of them with --resume"
+            processes.leave(1, line)
+        traceback.print_exc()
         processes.leave(1)
-    if status in (1, 2) and processes.several():
+    if status and processes.several():
         processes.leave(status)
+    processes.part()
     return status
 
 

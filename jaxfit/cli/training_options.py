@@ -151,7 +151,7 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: Collec
     recipe = dataclasses.replace(recipe, **chosen)
     run = Run(**options.given(args, Run))
     _simulate_devices(run.devices)
-    processes.join(processes.Join(**options.given(args, processes.Join)))
+    processes.join(processes.Join(**options.given(args, processes.Join)), args.parser.prog.split()[0])
     from jaxfit.devices import sharding as mesh  # here: the help is shown without JAX
 
     shards = mesh.shards(mesh.make(run.devices))
@@ -221,6 +221,7 @@ def stoppable(out: Path, resumable: bool) -> Iterator[None]:
     try:
         yield
     except Interrupted:
+        processes.anywhere(False)  # no process leaves before process 0 has saved
         raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
     except KeyboardInterrupt:
         if not resumable:

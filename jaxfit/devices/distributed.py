@@ -6,23 +6,33 @@ broadcasts its decisions. It also owns the folder of the result: the others work
 system has to be shared. With a single process, the functions below return at once.
 """
 
+import atexit
 import json
+import math
 import os
 import re
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
+from jaxfit import __version__
+from jaxfit.devices import meeting
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 from jaxfit.run_dir import json_text
 
 PIECE = 1 << 24  # bytes of a broadcast
+
+_watch: meeting.Watch | None = None  # of the other processes
+_ending = threading.Event()  # whether this process has come to its end
+_leaving = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -36,16 +46,18 @@ class Join:
     )
     num_processes: int | None = option(None, "how many there are in all", "processes")
     process_id: int | None = option(None, "which of them this is, counted from 0; 0 keeps the result", low=0)
+    join_seconds: float = option(60.0, "wait so long for processes that do not come, or fall silent", "seconds", low=1)
 
 
-def join(how: Join) -> None:
+def join(how: Join, program: str = "jaxfit") -> None:
     """Connect to the other processes, if there are any; to be called before JAX is first used.
 
-    With `auto`, JAX asks the cluster (Slurm, MPI, Kubernetes, a TPU pod) for what is not given.
+    With `auto`, JAX asks the cluster (Slurm, MPI, Kubernetes, a TPU pod) for what is not given. Otherwise this process
+    ends, with a line of this program's, as soon as another one is lost (`meeting.Watch`).
 
     Raises UserError if options contradict each other, or a process cannot be reached.
     """
-    if how == Join():
+    if how == Join(join_seconds=how.join_seconds):
         return
     import jax
 
@@ -60,24 +72,60 @@ def join(how: Join) -> None:
     if how.process_id is not None and how.num_processes is not None and how.process_id >= how.num_processes:
         what = f"there is no process {how.process_id} of {how.num_processes}"
         raise UserError(what, "--process-id", f"count from 0 to {how.num_processes - 1}")
-    if not auto and not re.fullmatch(r".+:\d+", how.coordinator or ""):
+    found = re.fullmatch(r".+:(\d{1,5})", how.coordinator or "")
+    if not auto and not (found and 0 < int(found[1]) < 1 << 16):
         advice = "give HOST:PORT of process 0, or auto"
         raise UserError(f"invalid value {how.coordinator!r}", "--coordinator", advice)
     # this service would catch SIGTERM, by which a process is asked to end
     jax.config.update("jax_enable_preemption_service", False)
+    address = None if auto else _meet(how, program)
+    where, seconds = f"--coordinator {how.coordinator}", math.ceil(how.join_seconds)
+    late = f"{program}: the processes did not meet within {seconds} s ({where}) - is its port open between them?"
+    alarm = threading.Timer(seconds, leave, (2, late))  # JAX would end the process by a C++ stack
+    alarm.daemon = True
+    alarm.start()
     try:
-        jax.distributed.initialize(None if auto else how.coordinator, how.num_processes, how.process_id)
+        jax.distributed.initialize(
+            address, how.num_processes, how.process_id,
+            initialization_timeout=2 * seconds, shutdown_timeout_seconds=seconds,
+            heartbeat_timeout_seconds=100 if auto else 10 * max(60, seconds),  # ours come first
+        )  # fmt: skip
     except (ValueError, RuntimeError) as error:
         if auto and isinstance(error, ValueError):
             advice = "give --coordinator HOST:PORT, --num-processes and --process-id"
             raise UserError("JAX finds no cluster here", "--coordinator auto", advice) from None
         what = f"the processes did not meet: {str(error).splitlines()[0]}"
-        advice = "start every process, within five minutes of each other, with the same address"
-        raise UserError(what, f"--coordinator {how.coordinator}", advice) from None
+        raise UserError(what, where, "start all of them with the same address") from None
+    finally:
+        alarm.cancel()
     counts = [len(jax.local_devices(process_index=k)) for k in range(jax.process_count())]
     if len(set(counts)) > 1:
         what = f"the processes have different numbers of devices: {', '.join(map(str, counts))}"
         raise UserError(what, "--devices", "give every process the same number")
+
+
+def _meet(how: Join, program: str) -> str:
+    """Meet the other processes, and watch them from now on; return the address at which JAX is to meet process 0."""
+    global _watch
+    host, _, port = str(how.coordinator).rpartition(":")
+    group = meeting.Group(
+        host.strip("[]"), int(port), how.num_processes or 1, f"version {__version__}, JAX {metadata.version('jax')}"
+    )
+    found = group.meet(how.process_id, how.join_seconds) if how.process_id else group.gather(how.join_seconds)
+
+    def lost(what: str) -> None:
+        if not _ending.is_set():
+            leave(1, f"{program}: {what} - see what it said, and start all of them with --resume")
+
+    _watch = meeting.Watch(found, how.join_seconds, lost)
+    atexit.register(_ending.set)  # before JAX's own end
+    return meeting.relay(group.host, group.port) if how.process_id else str(how.coordinator)
+
+
+def part() -> None:
+    """Wait, at the end, until all processes have come to it."""
+    if _watch is not None:
+        _watch.part()
 
 
 def several() -> bool:
@@ -158,11 +206,20 @@ def lost(error: Exception) -> bool:
     return several() and any(name in str(error) for name in ("Gloo", "NCCL", "coordination service"))
 
 
-def leave(status: int) -> NoReturn:
-    """End this process at once: after a failure it must not wait for others, which may be waiting for it."""
+def leave(status: int, line: str = "") -> NoReturn:
+    """End this process at once: after a failure it must not wait for others, which may be waiting for it.
+
+    line: printed before. Of several threads that call this, the first decides.
+    """
+    _leaving.acquire()
+    if line:
+        shown = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides the cursor
+        print(shown + line, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
-    if leads():  # its end ends the others: leave them time to print their errors
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # of what JAX prints when processes end, nothing is news
+    first = leads() if _watch is None else 0 not in _watch.connections
+    if first:  # its end ends the others: leave them time to print their errors
         time.sleep(1)
     os._exit(status)
 

@@ -16,7 +16,7 @@ from jaxfit.errors import missing_package
 WORK = Path(".cache/benchmarks")
 
 
-NEEDED = ("matplotlib", "pooch")  # of the extra `benchmarks`
+NEEDED = ("matplotlib", "requests")  # of the extra `benchmarks`
 
 
 def parser() -> command.Parser:
@@ -61,6 +61,8 @@ def parser() -> command.Parser:
     sets.set_defaults(run=commands.data)
     sets.add_argument("name", nargs="?", metavar="NAME", help="of the data set to fetch")
     sets.add_argument("--data-dir", type=Path, help=f"where to put it (default: ${data.VARIABLE})")
+    sets.add_argument("--base-url", metavar="URL", help="a folder that mirrors the publisher's file")
+    sets.add_argument("--allow-http", action="store_true", help="download without encryption, too")
 
     page = parsers.add_parser(
         "report", help="map tables to commands and results, and list the models, there and in README.md"

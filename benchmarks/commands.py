@@ -162,7 +162,7 @@ def data(args: argparse.Namespace) -> None:
     if args.name is None:
         _print_rows(("name", "what", "terms"), ((d.name, d.title, d.terms) for d in sets.DATA_SETS.values()))
         return
-    for path in fetch.fetch(args.name, args.data_dir):
+    for path in fetch.fetch(args.name, args.data_dir, args.base_url, allow_http=args.allow_http):
         print(path)
 
 

@@ -4,30 +4,37 @@ import gzip
 import os
 import shutil
 import tarfile
-import tempfile
 import zipfile
 import zlib
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
-import rich.progress
-
 from benchmarks.data import sets as data
 from jaxfit.errors import UserError
+from jaxfit.run_dir.lock import locked
 
 
-def fetch(name: str, data_dir: str | os.PathLike[str] | None = None, base_url: str | None = None) -> list[Path]:
+def fetch(
+    name: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    base_url: str | None = None,
+    *,
+    allow_http: bool = False,
+) -> list[Path]:
     """Fetch a data set from its publisher, check every file's sha256, and only then put the files in place.
+
+    What has been downloaded waits in the folder `.fetching` until it is whole; a call after an interruption continues.
 
     Args:
         name: of the data set.
         data_dir: the folder of data sets, by default that of the environment's BENCHMARK_DATA.
         base_url: a folder that mirrors the publisher's file under the same name.
+        allow_http: whether HTTP without encryption will do.
 
     Raises:
         UserError: nowhere to put it, no such file there, other content than the published; nothing is left
-            behind then.
+            behind then, unless the download was interrupted.
     """
     data_set, root = data.named(name), data.folder(data_dir)
     if root is None:
@@ -36,30 +43,55 @@ def fetch(name: str, data_dir: str | os.PathLike[str] | None = None, base_url: s
         place = root / data_set.files[0].path
         raise UserError(f"{name} has to be fetched by hand", data_set.page, f"save it as {place}")
     url = data_set.url if base_url is None else f"{base_url.rstrip('/')}/{data_set.url.rpartition('/')[2]}"
+    work = root / ".fetching" / name
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=root) as folder:
-            archive = _download(url, Path(folder))
-            for file in data_set.files:
-                _unpack(archive, file, Path(folder) / "files" / file.path)
-                digest = data.sha256_of(Path(folder) / "files" / file.path)
-                if file.sha256 not in (None, digest):
-                    what = f"{Path(file.path).name} is not the published file: sha256 {digest[:12]}…"
-                    raise UserError(what, url, "nothing was saved; try again or use another mirror")
-            if any(file.sha256 is None for file in data_set.files):  # the loader checks the content
-                data_set.load([Path(folder) / "files" / file.path for file in data_set.files], "", "")
-            for file in data_set.files:
-                target = root / file.path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(Path(folder) / "files" / file.path, target)
+        with locked(work, "fetching it"):
+            _fetch(data_set, url, root, work, allow_http)
     except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error, KeyError) as error:
         what = f"the archive is not as expected: {error}"
-        raise UserError(what, url, "try again or use another mirror") from None
+        raise UserError(what, url, "try again or use another mirror (--base-url)") from None
     except OSError as error:
-        if error.errno is None:  # what the HTTP library raises
-            raise UserError(f"the download failed: {error}", url, f"see {data_set.page}") from None
+        if error.errno is None:  # of the network
+            advice = (
+                "give --allow-http to take it all the same" if "over http" in str(error) else f"see {data_set.page}"
+            )
+            if any(work.glob("*.part")):
+                advice = "the same command continues it"
+            raise UserError(f"the download failed: {error}", url, advice) from None
         raise UserError(f"cannot write the files: {error.strerror}", root, "free some space there") from None
     return data.find(name, root)
+
+
+def _fetch(data_set: data.DataSet, url: str, root: Path, work: Path, allow_http: bool) -> None:
+    """Download, unpack, check, and put in place; only what an interrupted download can continue stays in `work`."""
+    from benchmarks.data.download import download  # here: without its package, a command says what to install
+
+    archive, files = work / url.rpartition("/")[2], work / "files"
+    try:
+        download(url, archive, allow_http=allow_http)
+        _require(data_set.archive, archive, url)
+        for file in data_set.files:
+            _unpack(archive, file, files / file.path)
+            _require(file.sha256, files / file.path, url)
+        if any(file.sha256 is None for file in data_set.files):  # the loader checks the content
+            data_set.load([files / file.path for file in data_set.files], "", "")
+        for file in data_set.files:
+            target = root / file.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(files / file.path, target)
+    finally:
+        kept = [path for path in work.glob("*.part") if path.stat().st_size]
+        for path in set(work.iterdir()) - {path.with_suffix(suffix) for path in kept for suffix in (".part", ".json")}:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        with suppress(OSError):  # not empty
+            work.rmdir()
+            work.parent.rmdir()
+
+
+def _require(sha256: str | None, path: Path, url: str) -> None:
+    if sha256 is not None and (found := data.sha256_of(path)) != sha256:
+        what = f"{path.name} is not the published file: sha256 {found[:12]}…"
+        raise UserError(what, url, "nothing was saved; try again or use another mirror (--base-url)")
 
 
 def _unpack(archive: Path, file: data.File, target: Path) -> None:
@@ -77,40 +109,3 @@ def _unpack(archive: Path, file: data.File, target: Path) -> None:
         if source is None:
             raise KeyError(file.member)
         shutil.copyfileobj(source, opened.enter_context(target.open("wb")))
-
-
-class _Bar:
-    """A progress bar of rich behind the four names that pooch calls."""
-
-    def __init__(self, title: str):
-        columns = (*rich.progress.Progress.get_default_columns(), rich.progress.DownloadColumn())
-        self.progress = rich.progress.Progress(*columns)
-        self.task = self.progress.add_task(title, total=None)
-        self.total = 0
-
-    def update(self, count: int) -> None:
-        self.progress.update(self.task, advance=count, total=self.total or None)
-
-    def reset(self) -> None:
-        self.progress.update(self.task, completed=0)
-
-    def close(self) -> None:
-        self.progress.stop()
-
-
-def _download(url: str, folder: Path) -> Path:
-    import pooch  # here: without it, a command says what to install (`benchmarks.__main__`)
-
-    name = url.rpartition("/")[2]
-    bar = _Bar(name)
-    pooch.get_logger().setLevel("WARNING")
-    # what is known is the sha256 of the files within, so pooch is given none for the archive
-    downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=1 << 16, timeout=60)
-    try:
-        with bar.progress:
-            return Path(pooch.retrieve(url, None, name, folder / "archive", downloader=downloader))
-    except OSError as error:
-        response = getattr(error, "response", None)  # of an HTTP error, which pooch leaves open
-        if response is not None:
-            response.close()
-        raise

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from benchmarks.data import first_use
 from jaxcf.data import splits
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, digest, join
 from jaxcf.data.reading import Reading, read, read_dataset
@@ -120,9 +121,11 @@ def moviedata(paths: list[Path], sha256: str, note: str) -> RatingSet:
 def netflix(paths: list[Path], sha256: str, note: str) -> RatingSet:
     """Read the Netflix Prize: `probe.txt` is validation, taken out of training; `qualifying.txt` the test.
 
-    The ratings of the test are not in it; its pairs of user and movie are, for conditional models.
+    The ratings of the test are not in it; its pairs of user and movie are, for conditional models. As its publisher has
+    withdrawn it, nobody publishes its sha256: the first use records them, and later ones must find the same files.
     """
     probe, folder = paths[0], paths[0].parent
+    first_use.require_same(folder, sorted(folder.rglob("*.txt*")))
     qualifying = [path for path in (folder / "qualifying.txt", folder / "qualifying.txt.gz") if path.is_file()]
     files = read_dataset([folder], [probe], rated=qualifying, reading=STARS)
     return of(files.dataset, "netflix", f"{note}; validation is the probe", unknown=files.rated)

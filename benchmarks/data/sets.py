@@ -25,7 +25,7 @@ class File:
     """One file of a data set."""
 
     path: str  # under the folder of data sets; it may also lie there as path.gz
-    sha256: str | None  # of its content, unpacked; None where the loader checks the content itself
+    sha256: str | None  # of its content, unpacked; None where the loader itself holds what it reads to a sha256
     member: str | None = None  # its name in the publisher's archive; None: the publisher's file is it
     other: str | None = None  # another file that will do
 
@@ -41,6 +41,7 @@ class DataSet:
     page: str  # where the publisher describes it
     terms: str
     load: Callable[[list[Path], str, str], Any]  # of paths, sha256 and note: Corpus or RatingSet
+    archive: str | None = None  # sha256 of the publisher's file, where it is known
 
 
 def _parts(name: str, member: str, *sha256: str) -> tuple[File, ...]:
@@ -64,6 +65,8 @@ _ML_100K = {  # all ratings, then training and test of each fold
     "u5.test": "351cc52e0d15b6c721466276fc24671d40936899e3d01fadeaf312915b8c5634",
 }
 _MOVIEDATA = "5ca12bb5fc2c08a1a564c5bfe9a1582ee13905139f5ea71eb0a590b1942b80ca"
+# of the file whose MD5 GroupLens publishes, c4d9eecfca2ab87c1945afe126590906
+_ML_1M_ZIP = "a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"
 TEXTS = {
     d.name: d
     for d in (
@@ -138,6 +141,7 @@ RATINGS = {
             "https://grouplens.org/datasets/movielens/1m/",
             _MOVIELENS,
             rating_sets.ml_1m,
+            _ML_1M_ZIP,
         ),
         DataSet(
             "moviedata",

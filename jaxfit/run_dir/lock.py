@@ -11,8 +11,10 @@ _held: set[Path] = set()
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
     """Lock a folder against trainings by other processes; it is made if need be, and removed if it stays empty.
+
+    doing: what another process does that has locked it, for the message.
 
     The lock is on the folder itself: no file is left behind, and the system releases it when this process ends,
     however it ends. Within one process a folder may be locked several times over. A file system without locks
@@ -39,9 +41,8 @@ def locked(directory: Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(
-                "another process is training there", directory, "wait for it, or choose another --out"
-            ) from None
+            advice = "wait for it, or choose another folder"
+            raise UserError(f"another process is {doing}", directory, advice) from None
         except OSError:  # a file system without locks
             pass
         yield

@@ -77,7 +77,7 @@ def test_fetch_and_load(tmp_path, server, name, pack, prefix):
     content = {"other": b"x", **dict(zip(members, TEXTS.values(), strict=True))}
     (folder / data_set.url.rpartition("/")[2]).write_bytes(pack(content))
     home = tmp_path / "home"
-    paths = fetch.fetch(name, home, url)
+    paths = fetch.fetch(name, home, url, allow_http=True)
     assert [path.read_bytes() for path in paths] == list(TEXTS.values())
     assert sorted(str(p.relative_to(home)) for p in home.rglob("*") if p.is_file()) == sorted(
         file.path for file in data_set.files
@@ -118,7 +118,7 @@ def test_a_failed_fetch_leaves_all_as_it_was(tmp_path, server, archive, part):
     (home / "ptb").mkdir(parents=True)
     (home / "ptb" / "train.txt").write_bytes(b"earlier")
     with pytest.raises(UserError, match=part) as error:
-        fetch.fetch("ptb", home, url)
+        fetch.fetch("ptb", home, url, allow_http=True)
     assert error.value.do
     assert [p.name for p in home.rglob("*")] == ["ptb", "train.txt"]
     assert (home / "ptb" / "train.txt").read_bytes() == b"earlier"
@@ -126,4 +126,4 @@ def test_a_failed_fetch_leaves_all_as_it_was(tmp_path, server, archive, part):
 
 def test_no_server(tmp_path):
     with pytest.raises(UserError, match="the download failed"):
-        fetch.fetch("ptb", tmp_path / "home", "http://127.0.0.1:9")
+        fetch.fetch("ptb", tmp_path / "home", "https://127.0.0.1:9")

@@ -1,0 +1,103 @@
+"""Downloading a file by HTTP, so that an interrupted download continues where it stopped."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import requests
+import rich.console
+import rich.progress
+
+ATTEMPTS = 3  # where the connection breaks
+WAIT = 1.0  # seconds before the second attempt, twice as long before the third
+TIMEOUT = 60.0  # seconds without a byte
+
+
+def download(url: str, target: Path, *, allow_http: bool = False) -> None:
+    """Download a file, from where an earlier call has stopped if the server still has the same file.
+
+    Until it is whole, `target`.part holds what has come, and `target`.json from where.
+
+    Args:
+        url: of the file.
+        target: where to put it.
+        allow_http: whether HTTP without encryption will do, also where the server redirects to it.
+
+    Raises:
+        OSError: without an errno where the server or the network failed, or the file came in part.
+    """
+    part = target.with_name(f"{target.name}.part")
+    columns = (*rich.progress.Progress.get_default_columns(), rich.progress.DownloadColumn())
+    with (
+        requests.Session() as session,
+        rich.progress.Progress(*columns, console=rich.console.Console(stderr=True)) as progress,
+    ):
+        if not allow_http:
+            del session.adapters["http://"]
+        for attempt in range(ATTEMPTS):
+            try:
+                _continue(session, url, part, progress)
+                break
+            except requests.exceptions.InvalidSchema:
+                raise OSError("it would go over http, which anybody on the way can change") from None
+            except requests.exceptions.HTTPError:
+                raise
+            except (requests.exceptions.RequestException, Incomplete) as error:
+                if attempt + 1 == ATTEMPTS:
+                    raise
+                progress.console.print(f"{target.name}: {_reason(error)}; trying again", markup=False)
+                time.sleep(WAIT * 2**attempt)
+    part.replace(target)
+
+
+class Incomplete(OSError):
+    """The connection ended before the file did."""
+
+
+def _continue(session: requests.Session, url: str, part: Path, progress: rich.progress.Progress) -> None:
+    """Download what is missing of a file."""
+    about = part.with_suffix(".json")
+    begun, validator = _begun(part, about, url)
+    headers = {"Accept-Encoding": "identity"}
+    if begun:
+        headers |= {"Range": f"bytes={begun}-", "If-Range": validator}
+    with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+        if response.status_code == requests.codes.requested_range_not_satisfiable:
+            part.unlink()
+            raise Incomplete("the server has less of the file than came before")
+        response.raise_for_status()
+        continued = response.status_code == requests.codes.partial_content
+        if begun:
+            how = f"continues after {begun:,} bytes" if continued else "begins anew: the server does not continue it"
+            progress.console.print(f"{part.stem}: the interrupted download {how}", markup=False)
+        begun = begun if continued else 0
+        length = response.headers.get("Content-Length")
+        total = None if length is None else begun + int(length)
+        if not continued:
+            etag = response.headers.get("ETag", "")
+            validator = response.headers.get("Last-Modified", "") if etag.startswith("W/") or not etag else etag
+            about.write_text(json.dumps({"url": url, "validator": validator}))
+        task = progress.add_task(part.stem, total=total, completed=begun)
+        with part.open("ab" if continued else "wb") as f:
+            for chunk in response.iter_content(1 << 16):
+                f.write(chunk)
+                progress.update(task, advance=len(chunk))
+            size = f.tell()
+        if total is not None and size != total:
+            raise Incomplete(f"{size:,} of {total:,} bytes came")
+
+
+def _begun(part: Path, about: Path, url: str) -> tuple[int, str]:
+    """How many bytes there are of a file, and what the server calls the version that they are of."""
+    try:
+        known: Any = json.loads(about.read_text())
+        if known["url"] == url and known["validator"]:
+            return part.stat().st_size, str(known["validator"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return 0, ""
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, Incomplete) else "the connection failed"

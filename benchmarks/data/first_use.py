@@ -1,0 +1,46 @@
+"""Files without a published sha256: the first use records them, and later ones must find the same files."""
+
+import hashlib
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxfit.errors import UserError
+from jaxfit.run_dir import atomic
+
+NAME = "SHA256SUMS"  # as `sha256sum` writes and checks it
+
+
+def require_same(folder: Path, paths: Sequence[Path]) -> None:
+    """Hold files of a folder to the sha256 that the first call has recorded there; the first call says that it does.
+
+    Raises:
+        UserError: a file is another one, is missing, or has been added.
+    """
+    found = {}
+    for path in paths:
+        with path.open("rb") as f:
+            found[path.relative_to(folder).as_posix()] = hashlib.file_digest(f, "sha256").hexdigest()
+    record = folder / NAME
+    if not record.exists():
+        text = "".join(f"{digest}  {name}\n" for name, digest in found.items())
+        try:
+            with atomic.replacing(record) as new:
+                new.write_text(text, encoding="utf-8")
+        except OSError as error:
+            what = (
+                f"the sha256 of these files cannot be recorded, so that a change would not be noticed: {error.strerror}"
+            )
+            warnings.warn(f"{what} ({record})", stacklevel=2)
+        else:
+            what = f"nobody publishes the sha256 of these files: {record} has them now, and they must stay as they are"
+            print(what, file=sys.stderr)
+        return
+    lines = (line.split("  ", 1) for line in record.read_text(encoding="utf-8").splitlines())
+    known = {name: digest for digest, name in lines}
+    for name in sorted(known.keys() | found.keys()):
+        if known.get(name) != found.get(name):
+            what = "the file is missing" if name not in found else "the file is not that of the first use"
+            advice = f"restore it, or remove {NAME} beside it to take the files as they are"
+            raise UserError(what, folder / name, advice)

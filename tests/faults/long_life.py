@@ -1,6 +1,6 @@
 """Many trainings in one process, each of other shapes: what memory and memory maps the process has after each.
 
-`python tests/faults/long_life.py NUMBER SERIES.json` prints and writes the series.
+`python tests/faults/long_life.py NAME RECORD.json FIGURE.png NUMBER` adds such a series to a record, and draws it.
 """
 
 import dataclasses
@@ -90,9 +90,37 @@ def series(number: int) -> Iterator[dict]:
         }
 
 
-if __name__ == "__main__":
-    lines = []
-    for line in series(int(sys.argv[1])):
+def plot(record: dict, path: str) -> None:
+    """Draw the series of `docs/reliability-memory.json`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    axes = figure.subplots(1, 2)
+    for name, lines in record["series"].items():
+        axes[0].plot([value / 1000 for value in lines["megabytes"]], label=name)
+        axes[1].plot(lines["maps"], label=name)
+    axes[0].set_ylabel("resident memory, GB")
+    axes[1].set_ylabel("memory maps")
+    axes[1].axhline(65_530, color="gray", linestyle=":", label="allowed by Linux")
+    for place in axes:
+        place.set_xlabel("trainings of different shapes in one process")
+        place.set_ylim(bottom=0)
+        place.legend(fontsize="small")
+    figure.savefig(path, dpi=110)
+
+
+def main(name: str, record: str, figure: str, number: str) -> None:
+    """Train, and keep the series under its name in the record, of which a figure is drawn."""
+    place = Path(record)
+    known = json.loads(place.read_text()) if place.exists() else {"series": {}}
+    lines: list[dict] = []
+    for line in series(int(number)):
         lines.append(line)
         print(len(lines), line, flush=True)
-        Path(sys.argv[2]).write_text(json.dumps(lines))
+        known["series"][name] = {of: [line[of] for line in lines] for of in ("megabytes", "maps")}
+        place.write_text(json.dumps(known))  # after each: the process may not reach the end
+    plot(known, figure)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,7 +1,8 @@
 """What both commands do alike: errors and warnings in one line, exit statuses, a result as JSON.
 
 Exit status 0: done; 2: a mistake of the user's, in one line on standard error, `jaxlm: what (where) - do`;
-1: a bug, with its traceback; 130: stopped by Ctrl-C; 141: the reader of standard output went away.
+1: a bug, with its traceback, or the loss of another process; 130: stopped by Ctrl-C; 141: the reader of standard output
+went away.
 """
 
 import argparse

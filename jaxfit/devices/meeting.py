@@ -76,18 +76,18 @@ class Group:
         while len(found) < self.number - 1 and (left := deadline - time.monotonic()) > 0:
             server.settimeout(left)
             try:
-                connection, (host, *_) = server.accept()
+                connection, address = server.accept()
                 hello = _receive(connection, 2.0)
-                me, number, version = hello["process"], hello["number"], hello["version"]
+                me, number, version = int(hello["process"]), hello["number"], hello["version"]
             except (OSError, ValueError, KeyError, TypeError):  # too late, or another program that tries ports
                 continue
-            wrong = ""
+            wrong, host = "", address[0].removeprefix("::ffff:")
             if number != self.number:
                 wrong = f"process {me} ({host}) is one of {number}, process 0 one of {self.number}"
             elif version != self.version:
                 wrong = f"process {me} ({host}) has {version}, process 0 has {self.version}"
-            elif me in found:
-                wrong = f"there are two processes {me} ({found[me].getpeername()[0]}, {host})"
+            elif me in found and not _is_closed(found[me]):
+                wrong = f"there are two processes {me}, the second on {host}"
             found[-1 if wrong else me] = connection
             if wrong:
                 return found, wrong
@@ -130,6 +130,16 @@ class Group:
 
 def _fail(what: str) -> NoReturn:
     raise UserError(what, WHERE, "start all of them, with the same address and number, each with its own --process-id")
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        return not connection.recv(1)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def _receive(connection: socket.socket, seconds: float) -> dict:

@@ -27,7 +27,7 @@ SMALL = [
     "--checkpoint-minutes",
     "0",
 ]
-SECONDS = 5  # --join-seconds
+SECONDS = 10  # --join-seconds
 ENDED = r"jaxlm: (another process|process \d) has ended - see what it said, and start all of them with --resume"
 
 
@@ -67,7 +67,7 @@ def start(place, out, me, port, *more, number=2, trouble="none", text="text", ho
     )  # fmt: skip
 
 
-def ended(processes, seconds=60):
+def ended(processes, seconds=180):
     """Exit statuses, and lines of standard error but for those with which Gloo begins."""
     try:
         lines = [process.communicate(timeout=seconds)[1].splitlines() for process in processes]
@@ -79,10 +79,10 @@ def ended(processes, seconds=60):
     ]
 
 
-slow, LATE = pytest.mark.slow, "process 0 was not met within 5 s"
+slow, LATE = pytest.mark.slow, "process 0 was not met within 10 s"
 # number of processes, id and port as each is told; what each says
 MEETINGS = [
-    pytest.param(["2 0 a"], ["process 1 did not come within 5 s"], id="process 0 alone", marks=slow),
+    pytest.param(["2 0 a"], ["process 1 did not come within 10 s"], id="process 0 alone", marks=slow),
     pytest.param(["2 1 a"], [f"{LATE}: nothing answers there"], id="process 1 alone", marks=slow),
     pytest.param(["2 0 a", "2 1 b"], ["process 1 did not come", LATE], id="wrong port", marks=slow),
     pytest.param(["2 0 a", "3 1 a"], ["process 1 .* is one of 3, process 0 one of 2"] * 2, id="another number"),
@@ -108,7 +108,7 @@ def test_processes_that_do_not_meet_say_why(place, tmp_path, told, said):
             processes.append(start(place, tmp_path / str(k), me, ports[name], number=number, host=host or "localhost"))
         statuses, lines = ended(processes)
     assert statuses == [2] * len(told)
-    assert time.monotonic() - began < SECONDS + 30  # most of it for the start of Python and JAX
+    assert time.monotonic() - began < SECONDS + 60  # most of it for the start of Python and JAX
     for expected, (line,) in zip(said, lines, strict=True):
         assert re.match(f"jaxlm: ({expected}).* - ", line), line
     assert list(tmp_path.iterdir()) == []
@@ -127,18 +127,17 @@ def test_other_programs_that_come_to_the_port_are_passed_over(place, tmp_path):
             time.sleep(0.1)
     statuses, ((line,),) = ended([first])
     assert statuses == [2]
-    assert "process 1 did not come within 5 s" in line
+    assert "process 1 did not come within 10 s" in line
 
 
-SILENT = r"jaxlm: process {} has been silent for 5 s - see what it said, and start all of them with --resume"
+SILENT = r"jaxlm: process {} has been silent for 10 s - see what it said, and start all of them with --resume"
 STOPPED = "jaxlm: stopped by Ctrl-C, all is saved"
 LOST = [  # what befalls which process; the statuses; what each says, None: nothing is asked of it; whether to resume
     pytest.param("SIGKILL", 0, [-signal.SIGKILL, 1], ["$", ENDED], False, id="process 0 killed"),
     pytest.param("SIGKILL", 0, [-signal.SIGKILL, 1], ["$", ENDED], True, id="process 0 killed, resumed", marks=slow),
     pytest.param("SIGKILL", 1, [1, -signal.SIGKILL], [ENDED, "$"], True, id="process 1 killed", marks=slow),
     pytest.param("SIGSTOP", 0, [1, 1], [ENDED, SILENT.format(0)], True, id="process 0 hangs", marks=slow),
-    pytest.param("SIGSTOP", 1, [1, 1], [SILENT.format(1), ENDED], False, id="process 1 hangs"),
-    pytest.param("SIGSTOP", 1, [1, 1], [SILENT.format(1), ENDED], True, id="process 1 hangs, resumed", marks=slow),
+    pytest.param("SIGSTOP", 1, [1, 1], [SILENT.format(1), ENDED], True, id="process 1 hangs", marks=slow),
     pytest.param("SIGINT", 0, [130, 130], [STOPPED, "$"], True, id="Ctrl-C at process 0", marks=slow),
     pytest.param("SIGINT", 1, [130, 130], [STOPPED, "$"], True, id="Ctrl-C at process 1", marks=slow),
     pytest.param("SIGTERM", 0, None, [None, None], True, id="SIGTERM at process 0", marks=slow),
@@ -154,7 +153,7 @@ def test_a_process_lost_in_training_ends_the_other(place, request, tmp_path, tro
     port, out = free_port(), tmp_path / "model"
     processes = [start(place, out, me, port, trouble=trouble if me == whose else "none") for me in (0, 1)]
     if trouble == "SIGSTOP":
-        processes[1 - whose].wait(timeout=60)
+        processes[1 - whose].wait(timeout=180)
         processes[whose].send_signal(signal.SIGCONT)  # it finds that the other one has gone
     found, printed = ended(processes)
     assert found == (statuses or found), printed

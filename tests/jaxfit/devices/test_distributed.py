@@ -6,7 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
+import jax
 import numpy as np
 import pytest
 
@@ -74,9 +76,25 @@ def test_two_processes_stopped_killed_and_resumed_equal_one_of_two_devices(tmp_p
         ({"coordinator": "here:1", "process_id": 0}, "--num-processes is missing"),
         ({"num_processes": 2, "process_id": 0}, "--coordinator is missing"),
         ({"coordinator": "here", "num_processes": 2, "process_id": 0}, "give HOST:PORT"),
+        ({"coordinator": "here:70000", "num_processes": 2, "process_id": 0}, "give HOST:PORT"),
         ({"coordinator": "here:1", "num_processes": 2, "process_id": 2}, "there is no process 2 of 2"),
     ],
 )
 def test_contradicting_options_are_named_in_the_error(options, complaint):
     with pytest.raises(UserError, match=complaint):
         processes.join(processes.Join(**options))
+
+
+def test_a_cluster_whose_processes_do_not_meet_ends_in_one_line(monkeypatch):
+    said, ended = [], threading.Event()
+
+    def leave(status, line):
+        said.append((status, line))
+        ended.set()
+
+    monkeypatch.setattr(processes, "leave", leave)
+    monkeypatch.setattr(jax.distributed, "initialize", lambda *_, **__: ended.wait(30))
+    processes.join(processes.Join("auto", join_seconds=1), "toy")
+    ((status, line),) = said
+    assert status == 2
+    assert line.startswith("toy: the processes did not meet within 1 s (--coordinator auto) - ")

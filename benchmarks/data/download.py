@@ -35,18 +35,20 @@ def download(url: str, target: Path, *, allow_http: bool = False) -> None:
     ):
         if not allow_http:
             del session.adapters["http://"]
+        task = progress.add_task(target.name, total=None)
         for attempt in range(ATTEMPTS):
             try:
-                _continue(session, url, part, progress)
+                _continue(session, url, part, progress, task)
                 break
             except requests.exceptions.InvalidSchema:
                 raise OSError("it would go over http, which anybody on the way can change") from None
             except requests.exceptions.HTTPError:
                 raise
             except (requests.exceptions.RequestException, Incomplete) as error:
+                reason = _reason(error)
                 if attempt + 1 == ATTEMPTS:
-                    raise
-                progress.console.print(f"{target.name}: {_reason(error)}; trying again", markup=False)
+                    raise OSError(reason) from None
+                progress.console.print(f"{target.name}: {reason}; trying again", markup=False)
                 time.sleep(WAIT * 2**attempt)
     part.replace(target)
 
@@ -55,7 +57,9 @@ class Incomplete(OSError):
     """The connection ended before the file did."""
 
 
-def _continue(session: requests.Session, url: str, part: Path, progress: rich.progress.Progress) -> None:
+def _continue(
+    session: requests.Session, url: str, part: Path, progress: rich.progress.Progress, task: rich.progress.TaskID
+) -> None:
     """Download what is missing of a file."""
     about = part.with_suffix(".json")
     begun, validator = _begun(part, about, url)
@@ -78,7 +82,7 @@ def _continue(session: requests.Session, url: str, part: Path, progress: rich.pr
             etag = response.headers.get("ETag", "")
             validator = response.headers.get("Last-Modified", "") if etag.startswith("W/") or not etag else etag
             about.write_text(json.dumps({"url": url, "validator": validator}))
-        task = progress.add_task(part.stem, total=total, completed=begun)
+        progress.update(task, total=total, completed=begun)
         with part.open("ab" if continued else "wb") as f:
             for chunk in response.iter_content(1 << 16):
                 f.write(chunk)
@@ -99,5 +103,8 @@ def _begun(part: Path, about: Path, url: str) -> tuple[int, str]:
     return 0, ""
 
 
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, Incomplete) else "the connection failed"
+def _reason(error: BaseException) -> str:
+    """What the network's innermost error says."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return (getattr(error, "strerror", None) or str(error)).lower()

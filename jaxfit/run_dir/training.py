@@ -73,8 +73,11 @@ def train(
             "finished": False,
             "environment": environment(),
         }
-        found, whole = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, files, run.resume, fixed)
-        if not whole:
+        earlier = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, files, run.resume, fixed)
+        found = earlier.info
+        if earlier.warning is not None:
+            warnings.warn(earlier.warning, stacklevel=2)
+        if not earlier.whole:
             before()
             folder.write_info(directory, found or info, files)
         if found is not None and found["finished"] and not folder.more_epochs(directory, found, recipe):

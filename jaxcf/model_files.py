@@ -48,12 +48,12 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     """
     directory = Path(directory)
     info = read_info(directory)
-    manifest.require_whole(directory, FILES, verify=verify)
     record = get(info["model"], directory)
     there = (directory / PARAMETERS).is_dir()
     if not (there and (info.get("finished") or unfinished)):
         do = "go on with it by --resume" + (", or add --unfinished (load: unfinished=True)" if there else "")
         raise UserError("the model's training has not finished", directory, do)
+    manifest.require_whole(directory, FILES, verify=verify)
     config = read_config(record.config, info, directory)
     users, items, scale = _arrays(directory / CATALOGUE)
     if not (len(scale) == 3 and (abs(scale) <= LARGEST).all() and all(np.all(i[1:] > i[:-1]) for i in (users, items))):

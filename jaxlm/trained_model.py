@@ -161,18 +161,18 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
         params, words = arpa.read(directory)
         return Model(arpa.MODEL, Vocabulary(words), arpa.MODEL.config(), params, {"model": arpa.MODEL.name})
     info = read_info(directory)
-    manifest.require_whole(directory, FILES, verify=verify)
     record = record_of(info, directory)
+    fitting, structure = record.fitting, None
+    begun = (directory / PARAMETERS).is_dir()
+    if isinstance(fitting, BySGD) and not (begun and (info.get("finished") or unfinished)):
+        more = ", or add --unfinished" if begun else ""
+        raise UserError("the model's training has not finished", directory, f"go on with it by --resume{more}")
+    manifest.require_whole(directory, FILES, verify=verify)
     _check_corpus(info.get("corpus", {}), directory)
     vocabulary = Vocabulary.load(directory / VOCABULARY)
     config = read_config(record.config, info, directory)
-    fitting, structure = record.fitting, None
     if isinstance(fitting, ByCounting):
         return Model(record, vocabulary, config, fitting.load(directory, len(vocabulary)), info)
-    begun = (directory / PARAMETERS).is_dir()
-    if not begun or not (info.get("finished") or unfinished):
-        more = ", or add --unfinished" if begun else ""
-        raise UserError("the model's training has not finished", directory, f"go on with it by --resume{more}")
     if record.structure is not None:
         structure = record.structure.load(directory, getattr(config, "num_words", len(vocabulary)))
     for field, value in record.decided(len(vocabulary), structure).items():

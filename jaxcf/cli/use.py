@@ -73,8 +73,8 @@ def run_predict(args: argparse.Namespace) -> None:
 def run_info(args: argparse.Namespace) -> None:
     """Print what a model is and how it was trained, or how far its training has come."""
     info = read_info(Path(args.directory))
-    manifest.require_whole(Path(args.directory), FILES, verify=args.verify)
     record = get(info["model"], args.directory)
+    manifest.require_whole(Path(args.directory), FILES, verify=args.verify)
     history = Journal(Path(args.directory)).epochs()
     if args.plot:
         learning_curve.draw(history, f"{record.name} ({Path(args.directory).name})", args.plot, args.directory)

@@ -77,12 +77,13 @@ def model_damage(directory: Path, files: Collection[str], *, verify: bool = Fals
     """
     try:
         listed = _listed(directory)
-        below = [name for name in listed if name.endswith(f"/{NAME}")]
-        for name in below:
-            part = (directory / name).parent
-            listed |= {f"{part.name}/{key}": value for key, value in _listed(part).items()}
     except _MALFORMED:
         return "its manifest is missing or malformed"
+    for part in [name.removesuffix(NAME) for name in listed if name.endswith(f"/{NAME}")]:
+        try:
+            listed |= {part + name: value for name, value in _listed(directory / part).items()}
+        except _MALFORMED:
+            return f"{part}{NAME} is missing or malformed"
     for name in files:
         if name not in listed and (directory / name).exists():
             return f"{name} is not in its manifest"
@@ -103,11 +104,14 @@ def journal_damage(directory: Path) -> str | None:
     try:
         manifest = json.loads((directory / NAME).read_text(encoding="utf-8"))
         expected = manifest.get("journal")
-        if expected is None:  # a manifest of earlier versions, or of a training that has only begun
+        if expected is None:  # of earlier versions, or of a training that has only begun
             return None
         with (directory / JOURNAL).open("rb") as file:
             start = file.read(expected["size"])
         if len(start) == expected["size"] and hashlib.sha256(start).hexdigest() == expected["sha256"]:
+            return None
+    except FileNotFoundError as error:
+        if error.filename == str(directory / NAME):
             return None
     except _MALFORMED:
         pass

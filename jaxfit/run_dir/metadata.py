@@ -117,6 +117,11 @@ def write_info(directory: Path, info: dict[str, Any], files: Collection[str]) ->
     begin_changes(directory)
     with replacing(directory / CONFIG) as aside:
         json_text.write(aside, info)
+    write_manifest(directory, files)
+
+
+def write_manifest(directory: Path, files: Collection[str]) -> None:
+    """Write the manifest of a model's folder; files: as for `write_info`."""
     listed = manifest.of_model(directory, [CONFIG, *files], [PARAMETERS])
     with replacing(directory / manifest.NAME) as aside:
         json_text.write(aside, listed)
@@ -183,8 +188,10 @@ def earlier(
         UserError: There is something, but of another training, or it is not to be resumed.
     """
     found = readable_info(directory)
+    there = (directory / CONFIG).exists()
     # without a recipe it was not trained step by step, and is complete; others may have been killed early
-    if not has_saved(directory) and ("recipe" in found if found else not (directory / CONFIG).exists()):
+    early = not there if found is None else "recipe" in found and not found.get("finished")
+    if early and not has_saved(directory):
         return Earlier(None, False, None)
     require_free(directory, known["model"], resume=resume)
     problem = manifest.model_damage(directory, files)
@@ -198,7 +205,7 @@ def earlier(
             stored, done, way = state["identity"], state["progress"]["epoch"], f"it is trained on from {whole.name}"
     if stored is not None:
         checkpoint.require_same(stored, with_epochs_of(stored, known, done, fixed, directory), directory)
-    killed = (directory / CONFIG).exists() and not (directory / manifest.NAME).exists()  # before it was written
+    killed = there and not (directory / manifest.NAME).exists()  # before it was written
     warning = None if problem is None or killed else f"{directory} is damaged ({problem}): {way}"
     return Earlier(found, problem is None, warning)
 

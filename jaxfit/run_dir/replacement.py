@@ -89,7 +89,8 @@ def _has_saved(directory: Path) -> bool:
 
 def _has_model(directory: Path) -> bool:
     """Whether a folder has a model, which may be damaged, or the first stage of one."""
-    return _has_saved(directory) or any((stage / metadata.CONFIG).exists() for stage in _stages(directory))
+    files = [stage / name for stage in _stages(directory) for name in (metadata.CONFIG, manifest.NAME)]
+    return _has_saved(directory) or any(map(Path.exists, files))
 
 
 def _infos(directory: Path) -> list[dict[str, Any]]:

@@ -56,13 +56,16 @@ def read_config(kind: type, info: dict[str, Any], directory: Path) -> Any:
         UserError: The configuration is missing, lacks a field or has another one, or a value is not of its type, or out
             of bounds.
     """
-    try:
-        config = kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in info["config"].items()})
-    except (AttributeError, KeyError, TypeError) as error:
-        what = "it is missing" if isinstance(error, KeyError) else str(error)
-        what = f"the configuration is not that of {info['model']}: {what}"
-        raise UserError(what, directory / CONFIG, ANEW) from None
-    require_types(info["config"], get_type_hints(kind), directory)
+    stored: Any = info.get("config")
+    types, wrong = get_type_hints(kind), ["it is missing"]
+    if isinstance(stored, dict):
+        wrong = [f"{name} is missing" for name in types if name not in stored]
+        wrong += [f"{name!r} is unknown" for name in stored if name not in types]
+    if wrong:
+        what = f"the configuration is not that of {info['model']}: {wrong[0]}"
+        raise UserError(what, directory / CONFIG, ANEW)
+    require_types(stored, types, directory)
+    config = kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()})
     for field in dataclasses.fields(kind):
         value, least = getattr(config, field.name), field.metadata.get("low", 1)  # as those of options
         if type(value) is int and value < least:

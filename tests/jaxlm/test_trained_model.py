@@ -105,10 +105,19 @@ def test_a_tree_of_another_size_is_refused(copy):
 @pytest.mark.parametrize("name", ["kn", "lbl"])
 def test_a_configuration_of_other_fields_is_refused(copy, name):
     folder = copy(name)
-    change_config(folder, config={"depth": 3})
+    config = json.loads((folder / "config.json").read_text())["config"]
+    change_config(folder, config={**config, "depth": 3})
     message = refusal(folder)
     assert f"the configuration is not that of {name}: " in message
     assert "'depth'" in message
+
+
+def test_a_missing_field_is_named(copy):
+    folder = copy("lbl")
+    config = json.loads((folder / "config.json").read_text())["config"]
+    del config["dropout"]
+    change_config(folder, config=config)
+    assert "the configuration is not that of lbl: dropout is missing" in refusal(folder)
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,8 @@ def _problem(model: NGram) -> str | None:
     if not model.tables or len(model.tables[0].keys) != size or not 0 <= model.eos < model.vocab_size:
         return "its numbers of words differ"
     for context in _sample(model):
-        total = float(np.exp(model.log_prob(context)).sum())
+        with np.errstate(all="ignore"):
+            total = float(np.exp(model.log_prob(context)).sum())
         if not abs(total - 1) < SUM_ERROR:
             return f"the probabilities of the next word sum to {total:.6g}"
     return None

@@ -125,6 +125,7 @@ def test_missing_and_damaged_files_are_refused(text, tmp_path):
         ("keys_2", lambda keys: keys + 10**9, "2-grams are not in order"),
         ("keys_2", lambda keys: keys - 1, "probabilities of the next word sum to"),
         ("log_prob_1", lambda values: values + 0.01, "probabilities of the next word sum to 1.0"),
+        ("log_prob_1", lambda values: values + 1e308, "probabilities of the next word sum to inf"),
         ("log_backoff_1", lambda values: values - 0.1, "probabilities of the next word sum to 0.9"),
         ("log_prob_2", lambda values: np.array(0.5), "2-grams are of different lengths"),
         ("log_backoff_1", lambda values: values * np.nan, "1-grams have values that are not numbers"),

@@ -216,17 +216,18 @@ def wants_card(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> boo
 
 @contextmanager
 def stoppable(out: Path, resumable: bool) -> Iterator[None]:
-    """After Ctrl-C within, say what was saved and how to go on; out: the folder that the user gave."""
+    """After a signal within, say what was saved and how to go on; out: the folder that the user gave."""
     advice = "give the same command with --resume to go on"
     try:
         yield
-    except Interrupted:
-        raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
-    except KeyboardInterrupt:
-        if not resumable:
-            raise Stopped("stopped by Ctrl-C - give the same command again to begin anew") from None
-        # outside the epochs: in building a structure, in compiling
-        raise Stopped(f"stopped by Ctrl-C ({out}) - {advice} from what is saved") from None
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Interrupted):
+            said = f", all is saved ({out}) - {advice}"
+        elif resumable:  # outside the epochs: in building a structure, in compiling
+            said = f" ({out}) - {advice} from what is saved"
+        else:
+            said = " - give the same command again to begin anew"
+        raise Stopped(stop, said) from None
 
 
 def print_end(trained: Trained[Any], unit: str) -> None:

@@ -20,6 +20,8 @@ from pathlib import Path
 from jaxfit.errors import UserError
 
 NEW, OLD, LOCK = ".new-", ".old-", ".lock"
+# errors of a disk that is full or may not be written
+DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO}
 ABANDONED_SECONDS = 24 * 3600.0  # age of a leftover whose writer cannot be asked for, as there are no locks
 SWAP_SECONDS = 1.0  # how long to wait for a writer that is just between its two renames
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux

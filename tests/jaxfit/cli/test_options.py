@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import pytest
 from jaxfit.cli import command, options
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
+from jaxfit.signals import Signalled
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,9 @@ def test_exit_statuses(capsys):
     assert run_with(lambda args: None) == 0
     assert run_with(raises(UserError("wrong\nagain", "there", "do"))) == 2
     assert run_with(raises(KeyboardInterrupt())) == 130
-    assert run_with(raises(command.Stopped("stopped, saved - go on"))) == 130
+    assert run_with(raises(command.Stopped(KeyboardInterrupt(), ", saved - go on"))) == 130
+    assert run_with(raises(command.Stopped(Signalled(signal.SIGTERM), ", saved - go on"))) == 143
+    assert run_with(raises(Signalled(signal.SIGHUP))) == 129
     assert run_with(raises(OSError(28, "No space left on device", "file"))) == 2
     with pytest.raises(ZeroDivisionError):
         run_with(raises(ZeroDivisionError()))
@@ -163,7 +167,9 @@ def test_exit_statuses(capsys):
     assert lines == [
         "tool: wrong again (there) - do",
         "tool: stopped by Ctrl-C",
-        "tool: stopped, saved - go on",
+        "tool: stopped by Ctrl-C, saved - go on",
+        "tool: stopped by SIGTERM, saved - go on",
+        "tool: stopped by SIGHUP",
         "tool: No space left on device (file) - free some space or choose another place, and go on",
     ]
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import save  # its save_file has an error of its own for a full disk
 
 from jaxcf.cli.queries import add_files, note_number, note_unknown, opened, queried, reading_of, warn_unknown
 from jaxcf.data import reading
@@ -106,7 +106,7 @@ def run_export(args: argparse.Namespace) -> None:
     arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
     units = {name: repr(value) for name, value in vars(model.config).items() if name in Units._fields}
     with replacing(out) as aside:
-        save_file(arrays, aside, metadata={"model": model.name, **units})
+        aside.write_bytes(save(arrays, {"model": model.name, **units}))
     for name, ids in (("users", model.catalogue.users), ("items", model.catalogue.items)):
         with replacing(out.with_suffix(f".{name}.txt")) as aside:
             aside.write_text("".join(f"{i}\n" for i in ids.tolist()), encoding="utf-8")

@@ -164,7 +164,7 @@ class Parser(argparse.ArgumentParser):
             message.encode(getattr(file, "encoding", None) or "utf-8")
         except UnicodeEncodeError:
             message = message.translate(ASCII).encode("ascii", "replace").decode()
-        super()._print_message(message, file)
+        file.write(message)  # argparse would not say that a disk is full
         file.flush()
 
     def options(self) -> list[str]:
@@ -293,7 +293,8 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
             advice = _advice(error)
             if advice is None:
                 raise
-            where = error.filename or ("" if streams.flush() else "standard output")
+            streams.flush()
+            where = error.filename or ("standard output" if error.errno in DISK else None)
             _say(f"{program}: {UserError(error.strerror or str(error), where, advice)}")
             return 2
         except KeyboardInterrupt as stop:

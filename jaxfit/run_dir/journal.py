@@ -6,6 +6,7 @@ was killed and resumed writes the same bytes as one that was not. `timing.jsonl`
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
+from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.lock import require_there
 
 
 class Journal:
@@ -37,10 +40,8 @@ class Journal:
 
     def cut(self, size: int) -> None:
         """Remove every line written after the journal was `size` bytes long, and an unfinished line of times."""
-        if self.path.exists():
-            os.truncate(self.path, min(size, self.size()))
-        if self.timing.exists():
-            os.truncate(self.timing, self.timing.read_bytes().rfind(b"\n") + 1)
+        _cut(self.path, min(size, self.size()))
+        _cut(self.timing, self.timing.read_bytes().rfind(b"\n") + 1 if self.timing.exists() else 0)
 
     def lines(self) -> list[dict[str, Any]]:
         """All lines of metrics; raises UserError for a line that `write` has not written, as does `times`."""
@@ -54,6 +55,15 @@ class Journal:
     def times(self) -> list[dict[str, Any]]:
         """All lines of times; an epoch that was trained again after a kill has several."""
         return _lines(self.timing)
+
+
+def _cut(path: Path, size: int) -> None:
+    """Shorten a file; a link is replaced by a file of its own: what it points to is not ours to change."""
+    if path.is_symlink():
+        with replacing(path) as own:
+            shutil.copyfile(path, own) if path.exists() else own.touch()
+    if path.exists() and path.stat().st_size != size:  # a finished training's disk may be read-only
+        os.truncate(path, size)
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
@@ -73,6 +83,7 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _append(path: Path, record: dict[str, Any]) -> None:
+    require_there(path)
     try:
         with path.open("a") as file:
             file.write(json_text.dumps(record) + "\n")

@@ -16,6 +16,9 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 # a terminal that closes, and some clusters, send one request several times over
 SAME_REQUEST_SECONDS = 1.0
 
+handled_at = float("-inf")  # seconds, of `time.monotonic`, of the last signal that was handled
+in_training = False
+
 
 class Signalled(KeyboardInterrupt):
     """The process was asked to end; `number` is the signal's."""
@@ -45,8 +48,9 @@ def handled(handler: Handler) -> Iterator[None]:
     last = float("-inf")
 
     def once(number: int, frame: FrameType | None) -> None:
+        global handled_at
         nonlocal last
-        now = time.monotonic()
+        handled_at = now = time.monotonic()
         if now - last > SAME_REQUEST_SECONDS:
             last = now
             handler(number, frame)
@@ -68,6 +72,7 @@ def handled(handler: Handler) -> Iterator[None]:
 @contextmanager
 def noticed() -> Iterator[Callable[[], int]]:
     """Yield a function that says which signal has come, 0 for none; a second one raises Signalled at once."""
+    global in_training
     received = 0
 
     def receive(number: int, frame: FrameType | None) -> None:
@@ -77,4 +82,8 @@ def noticed() -> Iterator[Callable[[], int]]:
         received = number
 
     with handled(receive):
-        yield lambda: received
+        in_training = True
+        try:
+            yield lambda: received
+        finally:
+            in_training = False

@@ -3,17 +3,25 @@
 An exception that is raised while a module is imported may be lost: extensions in C swallow it, or make another error
 of it. There, and where Python could only report it (in a callback from C), the process ends at once; nothing is
 half-written then that a later command does not repair. Elsewhere a signal raises a KeyboardInterrupt.
+
+Python handles a signal between two instructions of its main thread. Where that waits for a pipe, another thread wakes
+it; where it stays in C, as when XLA compiles, that thread ends the process after `PATIENCE` seconds. Not in training,
+where the state is to be saved.
 """
 
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
 from jaxfit import signals
+
+PATIENCE = 3.0
 
 
 @contextmanager
@@ -50,10 +58,32 @@ def one_line(program: str, whole_process: bool) -> Iterator[None]:
 
     sys.unraisablehook = unraisable
     try:
-        with signals.handled(receive):
+        with signals.handled(receive), _watched(end):
             yield
     except KeyboardInterrupt as stop:
         end(signals.number_of(stop))
     finally:
         for number in signals.SIGNALS:
             signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def _watched(end: Callable[[int], NoReturn]) -> Iterator[None]:
+    """Wake the main thread for a signal; call `end` where it has still not handled it after a while."""
+    main, (receiver, sender) = threading.get_ident(), os.pipe()
+    os.set_blocking(sender, False)
+
+    def watch() -> None:
+        while received := os.read(receiver, 1):
+            came = time.monotonic()
+            for seconds, act in ((0.1, lambda n: signal.pthread_kill(main, n)), (PATIENCE, end)):
+                time.sleep(seconds)
+                if signals.handled_at < came - 0.1 and not signals.in_training:
+                    act(received[0])
+
+    threading.Thread(target=watch, daemon=True).start()
+    before = signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)

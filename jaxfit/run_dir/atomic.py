@@ -188,7 +188,7 @@ def _age(path: Path) -> float:
 
 
 def _remove(path: Path) -> None:
-    if path.is_file() or path.is_symlink():  # what a link points to stays
+    if os.path.isfile(path) or os.path.islink(path):  # what a link points to stays
         with suppress(OSError):
             path.unlink(missing_ok=True)
     for _ in range(20):  # threads of a writer that failed may go on for a moment

@@ -270,8 +270,7 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
             warnings.filterwarnings("always", category=UserWarning, module=module)
         warnings.showwarning = lambda message, *_, **__: _say(f"{program}: warning: {message}")
         try:
-            if argv is None:
-                streams.prepare()
+            streams.require_output()
             args = parse(build(), sys.argv[1:] if argv is None else argv)
             if cached:
                 compilation_cache.enable()
@@ -296,6 +295,11 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
             streams.flush()
             where = error.filename or ("standard output" if error.errno in DISK else None)
             _say(f"{program}: {UserError(error.strerror or str(error), where, advice)}")
+            return 2
+        except (MemoryError, RuntimeError) as error:  # the latter as XLA's
+            if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            _say(f"{program}: there is not enough memory - free some, or give a smaller --batch-size or --num-features")
             return 2
         except KeyboardInterrupt as stop:
             if processes.leads():

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from jaxfit import signals
+from jaxfit.cli import streams
 
 PATIENCE = 3.0
 
@@ -38,6 +39,7 @@ def one_line(program: str, whole_process: bool) -> Iterator[None]:
     if not whole_process:
         yield
         return
+    streams.prepare()
     report = sys.unraisablehook
 
     def end(number: int) -> NoReturn:

@@ -21,10 +21,8 @@ class _Messages(io.FileIO):
 def prepare() -> None:
     """Let messages on standard error never fail, and put an empty file in place of a stream that is closed.
 
-    Else the next file that is opened would take its number, and what is printed would go into it.
-
-    Raises:
-        UserError: Standard output is closed, so that results would be lost.
+    Else the next file that is opened would take its number, and what is printed would go into it. Standard output that
+    is closed stays `None`.
     """
     closed = [number for number in range(3) if not _is_open(number)]
     for _ in closed:
@@ -34,8 +32,11 @@ def prepare() -> None:
     encoding = sys.stderr.encoding if sys.stderr else None
     errors = io.BufferedWriter(_Messages(2, "w", closefd=False))
     sys.stderr = io.TextIOWrapper(errors, encoding, "backslashreplace", line_buffering=True, write_through=True)
-    if 1 in closed:
-        sys.stdout = os.fdopen(1, "w", closefd=False)
+
+
+def require_output() -> None:
+    """Raise a UserError where standard output is closed, so that results would be lost."""
+    if sys.stdout is None:
         raise UserError("it is closed", "standard output", "send it to a file, or to /dev/null")
 
 

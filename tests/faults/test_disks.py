@@ -204,7 +204,7 @@ def test_a_full_standard_output_is_one_line(command, folder):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", f"{program}.cli.main", *argv], cwd=folder, stdout=full, stderr=subprocess.PIPE,
-            text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            text=True,
         )  # fmt: skip
     assert done.returncode == 2
     assert_one_line(done.stderr, program)
@@ -219,10 +219,7 @@ def test_a_finished_model_on_a_read_only_disk_is_resumed_and_nothing_else_is_wri
     train = shlex.join([sys.executable, "-m", "jaxlm.cli.main", "train", *training("hlbl", folder), "--quiet"])
     script = f"{mounted} && {train} --out {folder}/hlbl --resume; echo $?; {train} --out {folder}/other; echo $?"
     (folder / "hlbl" / "README.md").unlink()
-    done = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True, cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+    done = subprocess.run(["unshare", "-rm", "sh", "-c", script], capture_output=True, text=True, cwd=folder)
     assert done.stdout.splitlines()[2:] == ["its training had finished before", "0", "2"], done
     assert done.stderr == f"jaxlm: cannot write: Read-only file system ({folder}/other) - choose another folder\n"
 

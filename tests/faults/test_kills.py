@@ -31,9 +31,8 @@ def start(texts: list[str], out: Path) -> subprocess.Popen:
     options = "--num-features 6 --context-size 2 --batch-size 100 --epochs 100 --checkpoint-minutes 0.003 --resume"
     command = [sys.executable, "-m", "jaxlm.cli.main", "train", "lbl", *texts, *options.split(), "--out", str(out)]
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "JAX_PLATFORMS": "cpu"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "JAX_PLATFORMS": "cpu"}
+    )
 
 
 def kill(process: subprocess.Popen, sent: signal.Signals, moment: str, delay: float) -> bool:

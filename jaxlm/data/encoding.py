@@ -42,7 +42,8 @@ def _store(pieces: Iterator[np.ndarray], directory: Source | None, memory: int) 
         return np.concatenate(held)
     try:
         # a finished model's disk may be read-only
-        with tempfile.TemporaryFile(dir=directory if os.access(directory or ".", os.W_OK) else None) as file:
+        elsewhere = os.path.isdir(directory or "") and not os.access(directory or "", os.W_OK)
+        with tempfile.TemporaryFile(dir=None if elsewhere else directory) as file:
             for piece in itertools.chain(held, pieces):
                 file.write(piece.astype("<i4", copy=False).data)
             held.clear()

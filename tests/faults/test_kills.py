@@ -55,7 +55,8 @@ def kill(process: subprocess.Popen, sent: signal.Signals, moment: str, delay: fl
         assert process.returncode == 128 + sent, rest
         assert len(lines) == 1, rest
         assert lines[0].startswith(f"jaxlm: stopped by {name}")
-        assert "--resume to go on" in lines[0]
+        # before the training proper, or after it, there is nothing to go on with
+        assert "--resume to go on" in lines[0] or lines[0] == f"jaxlm: stopped by {name}"
     assert time.monotonic() - began < SECONDS
     return True
 

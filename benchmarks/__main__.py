@@ -10,7 +10,7 @@ from benchmarks.core import record
 from benchmarks.core.scale import RECIPES
 from benchmarks.data import sets as data
 from benchmarks.speed import run as speed
-from jaxfit.cli import command
+from jaxfit.cli import command, interrupts
 from jaxfit.errors import missing_package
 
 WORK = Path(".cache/benchmarks")
@@ -101,7 +101,8 @@ def _positive(text: str) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; returns the exit status."""
-    return command.run("benchmarks", parser, arguments, cached=True)
+    with interrupts.one_line("benchmarks", arguments is None):
+        return command.run("benchmarks", parser, arguments, cached=True)
 
 
 if __name__ == "__main__":

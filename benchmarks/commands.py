@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> None:
                 again = command_of(args, item.name)
                 results[item.name] = table.run(item, store, args.out, args.seeds, args.rows, again)
                 _print_table(results[item.name])
-    except KeyboardInterrupt:
-        raise command.Stopped("stopped by Ctrl-C - give the same command again to go on") from None
+    except KeyboardInterrupt as stop:
+        raise command.Stopped(stop, " - give the same command again to go on") from None
     if args.dry_run and len(tables) > 1:
         print(f"all {len(tables)}: at most {sum(result['hours'] for result in results.values()):.2f} hours")
     if args.json:

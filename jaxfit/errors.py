@@ -1,6 +1,8 @@
-"""Exceptions that a command reports in one line: a mistake of the user, Ctrl-C; bugs stay tracebacks."""
+"""Exceptions that a command reports in one line: a mistake of the user, a signal; bugs stay tracebacks."""
 
 from collections.abc import Iterable
+
+from jaxfit.signals import Signalled
 
 
 class UserError(Exception):
@@ -25,8 +27,8 @@ class Diverged(UserError):
     """A loss or validation score of a training that is not finite."""
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in training, after the state was saved."""
+class Interrupted(Signalled):
+    """Ctrl-C, SIGTERM or SIGHUP in training, after the state was saved."""
 
 
 def missing_package(name: str, where: object) -> UserError:

@@ -1,16 +1,15 @@
 """Training from the first step to the best parameters: epochs, validation, rate drops, checkpoints, stop rules.
 
 The compiled loop (`jaxfit.loop`) is called in chunks of about two seconds. Between chunks, progress is shown, the
-loss is checked to be finite, Ctrl-C is obeyed and checkpoints are saved. What determines the result (rates, drops, the
-best parameters so far) depends on losses and validation scores alone, never on a clock, so that a resumed training
-equals an uninterrupted one bit for bit. Of several processes, process 0's clock decides.
+loss is checked to be finite, Ctrl-C, SIGTERM and SIGHUP are obeyed and checkpoints are saved. What determines the
+result (rates, drops, the best parameters so far) depends on losses and validation scores alone, never on a clock, so
+that a resumed training equals an uninterrupted one bit for bit. Of several processes, process 0's clock decides.
 """
 
-import signal
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -19,7 +18,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxfit import compiled, state
+from jaxfit import compiled, signals, state
 from jaxfit.bucketing import LAYOUT, capacity, capacity_step
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
@@ -113,7 +112,7 @@ def fit(
     Raises:
         UserError: the checkpoint is of another configuration, or the disk is full.
         Diverged: the loss is not finite.
-        Interrupted: after Ctrl-C, with the state saved.
+        Interrupted: after Ctrl-C, SIGTERM or SIGHUP, with the state saved.
     """
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
     known |= {"epochs laid out": LAYOUT, **(identity or {})}
@@ -155,7 +154,7 @@ def fit(
     def out_of_time() -> bool:
         return processes.agreed(max_minutes is not None and time.monotonic() - began > 60 * max_minutes)
 
-    with _interrupts() as interrupted, closing(bar):
+    with signals.noticed() as received, closing(bar):
         while not trainer.progress.done and not out_of_time():
             run = trainer.epoch_run()
             epoch_seconds, epoch_steps, epoch_events = 0.0, 0, 0.0
@@ -171,9 +170,9 @@ def fit(
                 done = trainer.progress.epoch + end / trainer.steps
                 epoch_events = trainer.events * epoch_steps / trainer.steps
                 bar.update(done, trainer.read_means(), epoch_events / epoch_seconds)
-                if interrupted():
+                if stop := processes.highest(received()):
                     save()
-                    raise Interrupted
+                    raise Interrupted(stop)
                 if end < trainer.steps and is_due():
                     save()
                 if out_of_time():
@@ -198,12 +197,12 @@ def fit(
                     pause_seconds=time.perf_counter() - before,
                     compile_seconds=trainer.compile_seconds,
                 )
-            progress, stop = trainer.progress, interrupted()
+            progress, stop = trainer.progress, processes.highest(received())
             extensible = progress.done and schedule(program, recipe) is None  # by more epochs, from a checkpoint
             if stop or is_due() or extensible or ((progress.done or is_best(progress)) and is_cheap()):
                 save()
             if stop:
-                raise Interrupted
+                raise Interrupted(stop)
         if not trainer.progress.done:
             stopped = "max-minutes"
             save()
@@ -282,24 +281,3 @@ def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume:
     trainer.restore(checkpoint.arrays(found, trainer.arrays()))
     trainer.progress = go_on(progress, trainer.recipe)
     checkpoint.drop_after(found)
-
-
-@contextmanager
-def _interrupts() -> Iterator[Callable[[], bool]]:
-    """Yield a function that says whether any process has received Ctrl-C; a second Ctrl-C stops at once."""
-    pressed = False
-
-    def press(signum: int, frame: Any) -> None:
-        nonlocal pressed
-        pressed = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    try:
-        before = signal.signal(signal.SIGINT, press)
-    except ValueError:  # only the main thread can handle Ctrl-C
-        yield lambda: processes.anywhere(False)
-        return
-    try:
-        yield lambda: processes.anywhere(pressed)
-    finally:
-        signal.signal(signal.SIGINT, before)

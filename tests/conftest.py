@@ -9,6 +9,7 @@ import ctypes
 import gc
 import math
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -25,6 +26,8 @@ import jax  # noqa: E402
 
 from jaxfit import fit  # noqa: E402
 
+# where pytest runs in the background of a script, it is ignored, and would be so by processes that tests start
+signal.signal(signal.SIGINT, signal.default_int_handler)
 fit.SAVING_SHARE = math.inf  # all best epochs are saved, also those of trainings that take less than a second
 
 MOST_BYTES = 3 << 29  # of a worker, at the end of a test

@@ -2,10 +2,11 @@
 
 import argparse
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import save  # its save_file has an error of its own for a full disk
 
 from jaxcf.cli.queries import add_files, note_number, note_unknown, opened, queried, reading_of, warn_unknown
 from jaxcf.data import reading
@@ -108,11 +109,12 @@ def run_export(args: argparse.Namespace) -> None:
     model = opened(args)
     arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
     units = {name: repr(value) for name, value in vars(model.config).items() if name in Units._fields}
-    with replacing(out) as aside:
-        save_file(arrays, aside, metadata={"model": model.name, **units})
+    files = {out: save(arrays, {"model": model.name, **units})}
     for name, ids in (("users", model.catalogue.users), ("items", model.catalogue.items)):
-        with replacing(out.with_suffix(f".{name}.txt")) as aside:
-            aside.write_text("".join(f"{i}\n" for i in ids.tolist()), encoding="utf-8")
+        files[out.with_suffix(f".{name}.txt")] = "".join(f"{i}\n" for i in ids.tolist()).encode()
+    with ExitStack() as all_written:  # before the first takes its place
+        for path, content in files.items():
+            all_written.enter_context(replacing(path)).write_bytes(content)
     if args.json:
         shapes = {name: list(array.shape) for name, array in arrays.items()}
         print_json({"command": "export", "model": model.name, "out": str(out), "arrays": shapes})

@@ -1,8 +1,8 @@
 """What both commands do alike: errors and warnings in one line, exit statuses, a result as JSON.
 
 Exit status 0: done; 2: a mistake of the user's, in one line on standard error, `jaxlm: what (where) - do`;
-1: a bug, with its traceback, or the loss of another process; 130: stopped by Ctrl-C; 141: the reader of standard output
-went away.
+1: a bug, with its traceback, or the loss of another process; 130: stopped by Ctrl-C, 143: by SIGTERM, 129: by SIGHUP;
+141: the reader of standard output went away.
 """
 
 import argparse
@@ -22,19 +22,26 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jaxfit import __version__
-from jaxfit.cli import compilation_cache
+from jaxfit.cli import compilation_cache, streams
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError, suggestion
 from jaxfit.run_dir import json_text
+from jaxfit.run_dir.atomic import DISK
+from jaxfit.signals import Signalled, called, number_of
 
 # What the help has beyond ASCII.
 ASCII = str.maketrans({"…": "...", "§": "section ", "λ": "lambda", "²": "^2", "×": "x", "–": "-", "−": "-"})
-# A disk that is full or may not be written is not a bug.
-DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO}
+# names that the system refuses are not bugs
+NAMES = {errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR}
+LIMITS = {errno.EMFILE, errno.ENFILE}
 
 
-class Stopped(KeyboardInterrupt):
-    """Ctrl-C, with a line that says what was saved and how to go on."""
+class Stopped(Signalled):
+    """A signal, with a line that goes on with what was saved and how to go on; stop: as it was first raised."""
+
+    def __init__(self, stop: KeyboardInterrupt, said: str):
+        number = number_of(stop)
+        super().__init__(number, f"stopped by {called(number)}{said}")
 
 
 class Rare(str):
@@ -157,7 +164,8 @@ class Parser(argparse.ArgumentParser):
             message.encode(getattr(file, "encoding", None) or "utf-8")
         except UnicodeEncodeError:
             message = message.translate(ASCII).encode("ascii", "replace").decode()
-        super()._print_message(message, file)
+        file.write(message)  # argparse would not say that a disk is full
+        file.flush()
 
     def options(self) -> list[str]:
         """All option names."""
@@ -265,6 +273,7 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
             warnings.filterwarnings("always", category=UserWarning, module=module)
         warnings.showwarning = lambda message, *_, **__: _say(f"{program}: warning: {message}")
         try:
+            streams.require_output()
             args = parse(build(), sys.argv[1:] if argv is None else argv)
             if cached:
                 compilation_cache.enable()
@@ -280,28 +289,39 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
             _say(f"{program}: {what} (standard output) - set PYTHONIOENCODING=utf-8")
             return 2
         except BrokenPipeError:
-            _abandon_output()
+            streams.flush()
             return 141
         except OSError as error:
-            if error.errno not in DISK:
+            advice = _advice(error)
+            if advice is None:
                 raise
-            where = f" ({error.filename})" if error.filename else ""
-            _say(f"{program}: {error.strerror}{where} - free some space or choose another place, and go on")
-            _abandon_output()
+            streams.flush()
+            where = error.filename or ("standard output" if error.errno in DISK else None)
+            _say(f"{program}: {UserError(error.strerror or str(error), where, advice)}")
+            return 2
+        except (MemoryError, RuntimeError) as error:  # the latter as XLA's
+            if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            _say(f"{program}: there is not enough memory - free some, or give a smaller --batch-size or --num-features")
             return 2
         except KeyboardInterrupt as stop:
             if processes.leads():
-                _say(f"{program}: {stop}" if isinstance(stop, Stopped) else f"{program}: stopped by Ctrl-C")
-            return 130
+                _say(f"{program}: {stop if isinstance(stop, Signalled) else Signalled()}")
+            return 128 + number_of(stop)
     return 0
 
 
-def _abandon_output() -> None:
-    """Drop what standard output still holds, so that it does not fail once more when Python ends."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _advice(error: OSError) -> str | None:
+    """What to do about an error of the system's; None for one that is a bug of ours."""
+    if error.errno in DISK:
+        return "free some space or choose another place, and go on"
+    if error.errno in NAMES:
+        return "choose another name"
+    if error.errno in LIMITS:
+        return "raise the limit (ulimit -n)"
+    if error.errno == errno.ENOENT and not error.filename:
+        return "give the command in a folder that is there"  # os.getcwd() found none
+    return None
 
 
 def note(args: argparse.Namespace, *texts: str) -> None:

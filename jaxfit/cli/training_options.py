@@ -210,24 +210,26 @@ def folder(
 
 def wants_card(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> bool:
     """Whether a model is to have a new card: once it has been trained, and if a finished one has none."""
-    new = bool(trained.seconds) or not (out / manifest.CARD).exists()
+    # nothing need be written for a training that had finished before, perhaps on a read-only disk
+    new = bool(trained.seconds) or (not (out / manifest.CARD).exists() and os.access(out, os.W_OK))
     return processes.leads() and info.get("finished", True) and new
 
 
 @contextmanager
 def stoppable(out: Path, resumable: bool) -> Iterator[None]:
-    """After Ctrl-C within, say what was saved and how to go on; out: the folder that the user gave."""
+    """After a signal within, say what was saved and how to go on; out: the folder that the user gave."""
     advice = "give the same command with --resume to go on"
     try:
         yield
-    except Interrupted:
-        processes.anywhere(False)  # no process leaves before process 0 has saved
-        raise Stopped(f"stopped by Ctrl-C, all is saved ({out}) - {advice}") from None
-    except KeyboardInterrupt:
-        if not resumable:
-            raise Stopped("stopped by Ctrl-C - give the same command again to begin anew") from None
-        # outside the epochs: in building a structure, in compiling
-        raise Stopped(f"stopped by Ctrl-C ({out}) - {advice} from what is saved") from None
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Interrupted):
+            processes.anywhere(False)  # no process leaves before process 0 has saved
+            said = f", all is saved ({out}) - {advice}"
+        elif resumable:  # outside the epochs: in building a structure, in compiling
+            said = f" ({out}) - {advice} from what is saved"
+        else:
+            said = " - give the same command again to begin anew"
+        raise Stopped(stop, said) from None
 
 
 def print_end(trained: Trained[Any], unit: str) -> None:

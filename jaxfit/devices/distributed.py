@@ -149,12 +149,17 @@ def agreed(value: Any) -> Any:
 
 def anywhere(flag: bool) -> bool:
     """Whether the flag is set on any process; all of them must call this."""
+    return bool(highest(flag))
+
+
+def highest(number: int) -> int:
+    """Return the largest of the processes' numbers, of 32 bits; all of them must call this."""
     if not several():
-        return flag
+        return number
     import numpy as np
     from jax.experimental import multihost_utils
 
-    return bool(multihost_utils.process_allgather(np.array(flag)).any())
+    return int(multihost_utils.process_allgather(np.array(number, np.int32)).max())
 
 
 def require_same(known: Mapping[str, Any]) -> None:

@@ -18,8 +18,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jaxfit.errors import UserError
+from jaxfit.run_dir.lock import require_there
 
 NEW, OLD, LOCK = ".new-", ".old-", ".lock"
+# errors of a disk that is full or may not be written
+DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO}
 ABANDONED_SECONDS = 24 * 3600.0  # age of a leftover whose writer cannot be asked for, as there are no locks
 SWAP_SECONDS = 1.0  # how long to wait for a writer that is just between its two renames
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux
@@ -34,22 +37,27 @@ def replacing(path: Path) -> Iterator[Path]:
     readable by their owner only.
 
     Raises:
-        UserError: The disk is full or may not be written; what was at `path` before is then untouched.
+        UserError: The disk is full or may not be written; what was at `path` before is then untouched. There is
+            something else than a file or a folder, such as a device.
     """
+    _require_replaceable(path)
     token = uuid.uuid4().hex[:12]
     new, old = (path.with_name(f".{path.name}{kind}{token}") for kind in (NEW, OLD))
     lock = new.with_name(new.name + LOCK)
     descriptor = None
     try:
+        require_there(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         recover(path)
         _remove_leftovers(path)
         descriptor = _lock(lock, create=True)
         yield new
-        for file in [new] if new.is_file() else [p for p in new.rglob("*") if p.is_file()]:
-            if descriptor is not None:  # the lock was made with the umask
-                file.chmod(stat.S_IMODE(os.fstat(descriptor).st_mode))
-            _sync(file)
+        for made in sorted([new, *new.rglob("*")], reverse=True):  # what is in a folder before the folder
+            if made.is_file() and descriptor is not None:  # the lock was made with the umask
+                made.chmod(stat.S_IMODE(os.fstat(descriptor).st_mode))
+            if made.is_file() or os.name == "posix":  # elsewhere a folder cannot be opened
+                _sync(made)
+        require_there(path)
         if path.is_dir():
             if not new.is_dir():
                 raise IsADirectoryError
@@ -58,16 +66,17 @@ def replacing(path: Path) -> Iterator[Path]:
                 os.replace(new, path)
         else:
             os.replace(new, path)
-        if os.name == "posix":  # elsewhere a folder cannot be opened
+        if os.name == "posix":
             _sync(path.parent)  # renames outlast a loss of power
     except IsADirectoryError as error:
         raise UserError("a directory was given instead of a file", path, "name a file") from error
     except OSError as error:
+        require_there(path)
         raise UserError(
-            f"cannot write: {error.strerror or error}", path, "free some space or choose another folder"
+            f"cannot write: {error.strerror or error}", path, "free some space or choose another place"
         ) from error
     finally:
-        if old.exists() and not path.exists():  # stopped between the two renames
+        if os.path.exists(old) and not os.path.exists(path):  # stopped between the two renames
             os.replace(old, path)
         _remove(old)
         _remove(new)
@@ -77,13 +86,19 @@ def replacing(path: Path) -> Iterator[Path]:
             os.close(descriptor)
 
 
+def _require_replaceable(path: Path) -> None:
+    """Raise a UserError for what is neither a file nor a folder, and for any name in /dev, also where root may."""
+    if (os.path.exists(path) and not (path.is_file() or path.is_dir())) or os.path.abspath(path.parent) == "/dev":
+        raise UserError("a device cannot be replaced by a file", path, "name a file")
+
+
 def recover(path: Path) -> None:
     """Put back what was at `path`, if a writer was killed between moving it aside and putting the new in place.
 
     Only file systems without an exchange of names have such a moment. Of no effect where `path` is there.
     """
     deadline = time.monotonic() + SWAP_SECONDS
-    while not path.exists():
+    while not os.path.exists(path):
         found = path.parent.glob(f".{glob.escape(path.name)}{OLD}*")
         old = min(found, key=_age, default=None)
         if old is None:
@@ -173,10 +188,11 @@ def _age(path: Path) -> float:
 
 
 def _remove(path: Path) -> None:
-    if path.is_file():
-        path.unlink(missing_ok=True)
+    if os.path.isfile(path) or os.path.islink(path):  # what a link points to stays
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
     for _ in range(20):  # threads of a writer that failed may go on for a moment
-        if not path.exists():
+        if not os.path.exists(path):
             break
         shutil.rmtree(path, ignore_errors=True)
         time.sleep(0.01)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
-from jaxfit.run_dir import json_text, manifest
+from jaxfit.run_dir import atomic, json_text, manifest
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.manifest import ANEW, damage
 
@@ -44,7 +44,7 @@ def save(directory: Path, arrays: Any, state: dict[str, Any]) -> None:
     path = directory / f"checkpoint-{_number(older[-1]) + 1 if older else 1:08d}"
     _write(path, arrays, state)
     for old in every(directory)[:-KEEP]:
-        shutil.rmtree(old)
+        remove(old)
 
 
 def write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
@@ -65,15 +65,18 @@ def _write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
     if processes.several():  # where Orbax writes arrays of JAX only if all processes have a part in them
         arrays = jax.tree.map(np.asarray, arrays)
     with replacing(path) as aside:
-        _require_space(aside.parent, sum(leaf.nbytes for leaf in jax.tree.leaves(arrays)))
+        # asked beforehand, since Orbax reports a full disk in pages of tracebacks from its threads
+        if shutil.disk_usage(aside.parent).free < sum(leaf.nbytes for leaf in jax.tree.leaves(arrays)) + OVERHEAD:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         try:
             # random-looking floats do not compress, and trying takes most of the time
             handler = ocp.PyTreeCheckpointHandler(use_compression=False, multiprocessing_options=_alone())
             with ocp.Checkpointer(handler, multiprocessing_options=_alone()) as orbax:
                 orbax.save(aside.absolute() / "arrays", arrays)
         except Exception as error:  # the writer wraps a full disk in errors of several types
-            if "space left" in str(error):
-                raise _disk_full() from error
+            for number in atomic.DISK:
+                if os.strerror(number) in str(error):
+                    raise OSError(number, os.strerror(number)) from error
             raise
         json_text.write(aside / "state.json", state)
         manifest.write(aside)
@@ -88,16 +91,6 @@ def _alone() -> "ocp.options.MultiprocessingOptions":
         return ocp.options.MultiprocessingOptions()
     me = jax.process_index()
     return ocp.options.MultiprocessingOptions(primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"{me}")
-
-
-def _require_space(directory: Path, size: int) -> None:
-    # Asked beforehand, since Orbax reports a full disk in pages of tracebacks from its threads.
-    if shutil.disk_usage(directory).free < size + OVERHEAD:
-        raise _disk_full()
-
-
-def _disk_full() -> OSError:
-    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def latest(directory: Path) -> Path | None:
@@ -119,7 +112,12 @@ def drop_after(path: Path) -> None:
     """Remove the checkpoints after `path`, which are damaged: the next ones take their places."""
     for other in every(path.parent):
         if _number(other) > _number(path):
-            shutil.rmtree(other)
+            remove(other)
+
+
+def remove(path: Path) -> None:
+    """Remove a checkpoint; of a link, the link alone."""
+    path.unlink() if path.is_symlink() else shutil.rmtree(path)
 
 
 def state(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ was killed and resumed writes the same bytes as one that was not. `timing.jsonl`
 
 import json
 import os
+import shutil
 import sys
 import warnings
 from pathlib import Path
@@ -16,6 +17,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text, manifest
+from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.lock import require_there
 
 
 class Journal:
@@ -38,10 +41,8 @@ class Journal:
 
     def cut(self, size: int) -> None:
         """Remove every line written after the journal was `size` bytes long, and an unfinished line of times."""
-        if self.path.exists():
-            os.truncate(self.path, min(size, self.size()))
-        if self.timing.exists():
-            os.truncate(self.timing, self.timing.read_bytes().rfind(b"\n") + 1)
+        _cut(self.path, min(size, self.size()))
+        _cut(self.timing, self.timing.read_bytes().rfind(b"\n") + 1 if self.timing.exists() else 0)
 
     def lines(self) -> list[dict[str, Any]]:
         """All lines of metrics; raises UserError for a line that `write` has not written, as does `times`."""
@@ -63,6 +64,15 @@ class Journal:
         return _lines(self.timing)
 
 
+def _cut(path: Path, size: int) -> None:
+    """Shorten a file; a link is replaced by a file of its own: what it points to is not ours to change."""
+    if path.is_symlink():
+        with replacing(path) as own:
+            shutil.copyfile(path, own) if path.exists() else own.touch()
+    if path.exists() and path.stat().st_size != size:  # a finished training's disk may be read-only
+        os.truncate(path, size)
+
+
 def _lines(path: Path) -> list[dict[str, Any]]:
     """The lines that are complete; one without its end is being written, or its writer was killed."""
     complete = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
@@ -80,6 +90,7 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _append(path: Path, record: dict[str, Any]) -> None:
+    require_there(path)
     try:
         with path.open("a") as file:
             file.write(json_text.dumps(record) + "\n")

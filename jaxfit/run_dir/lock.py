@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jaxfit.errors import UserError
 
-_held: set[Path] = set()
+_held: dict[Path, int] = {}  # folders, without links in their names, and their descriptors
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
     except OSError as error:
         what = f"cannot write: {error.strerror or error}"
         raise UserError(what, directory, "choose another folder") from error
-    _held.add(place)
+    _held[place] = descriptor
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -47,8 +47,24 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
             pass
         yield
     finally:
-        _held.discard(place)
+        del _held[place]
         os.close(descriptor)
         if not there:
             with suppress(OSError):
                 directory.rmdir()
+
+
+def require_there(path: Path) -> None:
+    """Raise a UserError where `path` is in a folder that this process has locked, but that is not there any more."""
+    folder = path.parent.resolve() if _held else path
+    for place, descriptor in _held.items():
+        if folder.is_relative_to(place) and not _is_at(descriptor, place):
+            do = "if it was renamed, give --resume and its new name; else begin anew"
+            raise UserError("the folder was removed or renamed during the training", place, do)
+
+
+def _is_at(descriptor: int, place: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), place.stat())
+    except OSError:
+        return False

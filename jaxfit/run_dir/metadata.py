@@ -6,7 +6,6 @@ the same. The environment is recorded, too, but is no part of it.
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
@@ -261,10 +260,10 @@ def more_epochs(directory: Path, found: dict[str, Any], recipe: Recipe) -> bool:
 def drop_checkpoints(directory: Path) -> None:
     """Remove the checkpoints, of no use once training is done."""
     for path in checkpoint.every(directory):
-        shutil.rmtree(path)
+        checkpoint.remove(path)
 
 
 def drop_old_checkpoints(directory: Path) -> None:
     """Remove all checkpoints but the newest, from which a training can go on for more epochs."""
     for path in checkpoint.every(directory)[:-1]:
-        shutil.rmtree(path)
+        checkpoint.remove(path)

@@ -5,6 +5,7 @@ text is read once; its ids are stored in memory or in a memory-mapped file.
 """
 
 import itertools
+import os
 import tempfile
 import warnings
 from collections import defaultdict
@@ -40,7 +41,9 @@ def _store(pieces: Iterator[np.ndarray], directory: Source | None, memory: int) 
     else:
         return np.concatenate(held)
     try:
-        with tempfile.TemporaryFile(dir=directory) as file:
+        # a finished model's disk may be read-only
+        elsewhere = os.path.isdir(directory or "") and not os.access(directory or "", os.W_OK)
+        with tempfile.TemporaryFile(dir=None if elsewhere else directory) as file:
             for piece in itertools.chain(held, pieces):
                 file.write(piece.astype("<i4", copy=False).data)
             held.clear()

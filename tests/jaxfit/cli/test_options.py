@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import pytest
 from jaxfit.cli import command, options
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
+from jaxfit.signals import Signalled
 
 
 @dataclass(frozen=True)
@@ -153,18 +155,32 @@ def test_exit_statuses(capsys):
     assert run_with(lambda args: None) == 0
     assert run_with(raises(UserError("wrong\nagain", "there", "do"))) == 2
     assert run_with(raises(KeyboardInterrupt())) == 130
-    assert run_with(raises(command.Stopped("stopped, saved - go on"))) == 130
+    assert run_with(raises(command.Stopped(KeyboardInterrupt(), ", saved - go on"))) == 130
+    assert run_with(raises(command.Stopped(Signalled(signal.SIGTERM), ", saved - go on"))) == 143
+    assert run_with(raises(Signalled(signal.SIGHUP))) == 129
     assert run_with(raises(OSError(28, "No space left on device", "file"))) == 2
-    with pytest.raises(ZeroDivisionError):
-        run_with(raises(ZeroDivisionError()))
+    assert run_with(raises(OSError(36, "File name too long", "x" * 300))) == 2
+    assert run_with(raises(OSError(24, "Too many open files", "file"))) == 2
+    assert run_with(raises(FileNotFoundError(2, "No such file or directory"))) == 2
+    assert run_with(raises(MemoryError())) == 2
+    assert run_with(raises(RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes."))) == 2
+    for bug in (ZeroDivisionError(), RuntimeError("INTERNAL"), FileNotFoundError(2, "No such file", "file")):
+        with pytest.raises(type(bug)):
+            run_with(raises(bug))
     with pytest.raises(OSError, match="closed"):
         run_with(raises(OSError(9, "closed")))
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "tool: wrong again (there) - do",
         "tool: stopped by Ctrl-C",
-        "tool: stopped, saved - go on",
+        "tool: stopped by Ctrl-C, saved - go on",
+        "tool: stopped by SIGTERM, saved - go on",
+        "tool: stopped by SIGHUP",
         "tool: No space left on device (file) - free some space or choose another place, and go on",
+        f"tool: File name too long ({'x' * 300}) - choose another name",
+        "tool: Too many open files (file) - raise the limit (ulimit -n)",
+        "tool: No such file or directory - give the command in a folder that is there",
+        *["tool: there is not enough memory - free some, or give a smaller --batch-size or --num-features"] * 2,
     ]
 
 

@@ -1,5 +1,6 @@
-"""What the train commands of both packages share: what is said after Ctrl-C, and at the end."""
+"""What the train commands of both packages share: what is said after a signal, and at the end."""
 
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,17 +10,21 @@ from jaxfit.cli.command import Stopped
 from jaxfit.cli.training_options import print_end, stoppable
 from jaxfit.errors import Interrupted
 from jaxfit.run_dir.run import Trained
+from jaxfit.signals import Signalled
 
 
 @pytest.mark.parametrize(
     ("raised", "resumable", "said"),
     [
-        (Interrupted, True, r"all is saved \(out\) - give the same command with --resume to go on$"),
+        (Interrupted(), True, r"by Ctrl-C, all is saved \(out\) - give the same command with --resume to go on$"),
+        (Interrupted(signal.SIGTERM), True, r"by SIGTERM, all is saved \(out\) - give the same command with --resume"),
+        (Signalled(signal.SIGHUP), True, r"by SIGHUP \(out\) - give the same command with --resume to go on from what"),
+        (Signalled(signal.SIGTERM), False, "stopped by SIGTERM - give the same command again to begin anew"),
         (KeyboardInterrupt, True, r"\(out\) - give the same command with --resume to go on from what is saved"),
         (KeyboardInterrupt, False, "give the same command again to begin anew"),
     ],
 )
-def test_ctrl_c_says_how_to_go_on(raised, resumable, said):
+def test_a_signal_says_how_to_go_on(raised, resumable, said):
     with pytest.raises(Stopped, match=said), stoppable(Path("out"), resumable):
         raise raised
 

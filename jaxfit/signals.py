@@ -1,0 +1,89 @@
+"""Signals that ask a process to end: Ctrl-C (SIGINT), SIGTERM and SIGHUP, by which clusters and terminals do.
+
+One that is ignored, as SIGHUP under `nohup`, stays so.
+"""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+Handler = Callable[[int, FrameType | None], Any]
+
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+# a terminal that closes, and some clusters, send one request several times over
+SAME_REQUEST_SECONDS = 1.0
+
+handled_at = float("-inf")  # seconds, of `time.monotonic`, of the last signal that was handled
+in_training = False
+
+
+class Signalled(KeyboardInterrupt):
+    """The process was asked to end; `number` is the signal's."""
+
+    def __init__(self, number: int = signal.SIGINT, text: str = ""):
+        self.number = number
+        super().__init__(text or f"stopped by {called(number)}")
+
+
+def called(number: int) -> str:
+    """What people call a signal."""
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+
+
+def number_of(stop: KeyboardInterrupt) -> int:
+    """Return the number of the signal that an exception is of."""
+    return stop.number if isinstance(stop, Signalled) else signal.SIGINT
+
+
+@contextmanager
+def handled(handler: Handler) -> Iterator[None]:
+    """Handle the signals within, but for those that are ignored; the handlers that were there come back.
+
+    Of no effect outside the main thread, which alone can handle signals. A signal within a second of another is taken
+    for the same request.
+    """
+    last = float("-inf")
+
+    def once(number: int, frame: FrameType | None) -> None:
+        global handled_at
+        nonlocal last
+        handled_at = now = time.monotonic()
+        if now - last > SAME_REQUEST_SECONDS:
+            last = now
+            handler(number, frame)
+
+    before: dict[int, Any] = {}
+    try:
+        for number in SIGNALS:
+            if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                before[number] = signal.signal(number, once)
+    except ValueError:  # not the main thread
+        pass
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+@contextmanager
+def noticed() -> Iterator[Callable[[], int]]:
+    """Yield a function that says which signal has come, 0 for none; a second one raises Signalled at once."""
+    global in_training
+    received = 0
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        nonlocal received
+        if received:
+            raise Signalled(number)
+        received = number
+
+    with handled(receive):
+        in_training = True
+        try:
+            yield lambda: received
+        finally:
+            in_training = False

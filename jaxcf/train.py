@@ -21,9 +21,9 @@ from jaxcf.data.ratings import Dataset, Pairs, Units
 from jaxcf.models import get
 from jaxcf.recommender import Model
 from jaxcf.solvers import sweeps
-from jaxfit import compiled
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
+from jaxfit.process import compiled
 from jaxfit.run_dir import checkpoint, training
 from jaxfit.run_dir import metadata as folder
 from jaxfit.run_dir.journal import Journal

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from jaxfit.signals import Signalled
+from jaxfit.process.signals import Signalled
 
 
 class UserError(Exception):

@@ -18,13 +18,14 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxfit import compiled, signals, state
+from jaxfit import state
 from jaxfit.bucketing import LAYOUT, capacity, capacity_step
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import Diverged, Interrupted, UserError
 from jaxfit.loop import make_scores
+from jaxfit.process import compiled, signals
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, journal, metadata

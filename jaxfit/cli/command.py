@@ -25,9 +25,9 @@ from jaxfit import __version__
 from jaxfit.cli import compilation_cache, streams
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError, suggestion
+from jaxfit.process.signals import Signalled, called, number_of
 from jaxfit.run_dir import json_text
 from jaxfit.run_dir.atomic import DISK
-from jaxfit.signals import Signalled, called, number_of
 
 # What the help has beyond ASCII.
 ASCII = str.maketrans({"…": "...", "§": "section ", "λ": "lambda", "²": "^2", "×": "x", "–": "-", "−": "-"})

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
-from jaxfit import user_cache
+from jaxfit.process import user_cache
 
 SWITCH = "JAX_MNIH_COMPILATION_CACHE"
 MAX_BYTES = 1 << 29

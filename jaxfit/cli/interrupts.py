@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
-from jaxfit import signals
 from jaxfit.cli import streams
+from jaxfit.process import signals
 
 PATIENCE = 3.0
 

@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from jaxfit import user_cache
 from jaxfit.errors import UserError
+from jaxfit.process import user_cache
 from jaxfit.run_dir import json_text
 
 FORMAT = 1

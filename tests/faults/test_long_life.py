@@ -6,7 +6,7 @@ import jax
 import pytest
 
 import long_life
-from jaxfit import compiled
+from jaxfit.process import compiled
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux says what a process has mapped")
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from jaxfit import signals
+from jaxfit.process import signals
 
 # says when a module is about to be imported, and waits there; "" for the first moment when Ctrl-C is caught
 CODE = """

@@ -12,8 +12,8 @@ import pytest
 
 from jaxfit.cli import command, options
 from jaxfit.errors import UserError
+from jaxfit.process.signals import Signalled
 from jaxfit.recipe import option
-from jaxfit.signals import Signalled
 
 
 @dataclass(frozen=True)

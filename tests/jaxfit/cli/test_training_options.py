@@ -9,8 +9,8 @@ import pytest
 from jaxfit.cli.command import Stopped
 from jaxfit.cli.training_options import print_end, stoppable
 from jaxfit.errors import Interrupted
+from jaxfit.process.signals import Signalled
 from jaxfit.run_dir.run import Trained
-from jaxfit.signals import Signalled
 
 
 @pytest.mark.parametrize(

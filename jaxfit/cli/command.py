@@ -6,6 +6,7 @@ Exit status 0: done; 2: a mistake of the user's, in one line on standard error, 
 
 import argparse
 import codecs
+import dataclasses
 import difflib
 import errno
 import functools
@@ -22,12 +23,15 @@ from typing import Any, NoReturn
 
 from jaxfit import __version__
 from jaxfit.cli import compilation_cache
+from jaxfit.cli.limits import Limits, limited
 from jaxfit.devices import distributed as processes
-from jaxfit.errors import UserError, suggestion
+from jaxfit.errors import UserError, shortened, suggestion
 from jaxfit.run_dir import json_text
 
 # What the help has beyond ASCII.
 ASCII = str.maketrans({"…": "...", "§": "section ", "λ": "lambda", "²": "^2", "×": "x", "–": "-", "−": "-"})
+LONGEST = 400  # characters of a line
+LIMITS = [field.name for field in dataclasses.fields(Limits)]
 # A disk that is full or may not be written is not a bug.
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO}
 
@@ -195,6 +199,15 @@ def add_model(
 def _call(place: str, parser: Parser) -> None:
     module, _, function = place.partition(":")
     getattr(importlib.import_module(module), function)(parser)
+    if parser._subparsers is None:  # else the chosen one has them
+        add_limits(parser)
+
+
+def add_limits(parser: Parser) -> None:
+    """Add the options that limit how much is read of files, which are rare."""
+    from jaxfit.cli import options  # here: it needs this module
+
+    options.add(parser.add_argument_group("limits of the files that are read"), Limits)
 
 
 def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
@@ -264,7 +277,8 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
             args = parse(build(), sys.argv[1:] if argv is None else argv)
             if cached:
                 compilation_cache.enable()
-            args.run(args)
+            with limited(Limits(**{name: getattr(args, name) for name in LIMITS if name in args})):
+                args.run(args)
             sys.stdout.flush()
         except UserError as error:
             _say(f"{program}: {error}")
@@ -316,4 +330,4 @@ def print_json(result: dict[str, Any]) -> None:
 
 
 def _say(text: str) -> None:
-    print(" ".join(text.split()), file=sys.stderr, flush=True)
+    print(shortened(" ".join(text.split()), LONGEST), file=sys.stderr, flush=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, Rare, Stopped, note
+from jaxfit.cli.command import Parser, Rare, Stopped, add_limits, note
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import Interrupted, UserError
 from jaxfit.recipe import Recipe, per_parameter
@@ -45,6 +45,7 @@ def add_models(parser: Parser, registry: Registry[Any], data: str, add_options: 
         record = registry.get(name)
         parser.description = f"Train {record.about} ({record.source})."
         add_options(parser, record)
+        add_limits(parser)
 
     def about(name: str) -> str:
         return f"{registry.get(name).about} ({registry.get(name).source})"

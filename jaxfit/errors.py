@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-
 LONGEST = 350  # characters of a message, to which a command adds its name and what kind of message it is
 
 

@@ -20,6 +20,7 @@ from jaxfit.shuffle import permutation
 from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
 
+PADDED = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
 STREAMS = 8  # validation streams of a sequential program
 
 
@@ -34,6 +35,13 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
     if program.visits and shards > 1:
         what = "this model visits its examples one after another: each device would do the work of all"
         raise UserError(what, "--devices", "leave it out")
+
+
+def require_batch(batch_size: int, size: int) -> None:
+    """Raise a UserError where most of a large minibatch would be padding; a small one is filled up."""
+    if batch_size > max(size, PADDED):
+        what = f"a minibatch of {batch_size:,} examples, and there are {size:,} in all"
+        raise UserError(what, "--batch-size", f"give at most {max(size, PADDED):,}")
 
 
 def schedule(program: Program, recipe: Recipe) -> str | None:
@@ -77,6 +85,7 @@ class Trainer:
         _, self.tree = tables.flatten(params)
         self.transform = transform(recipe.optimizer)
         names = named_arrays(params)
+        require_batch(recipe.batch_size, program.size(data))
         self.rate = per_parameter(names, recipe.rate, "--rate")
         self.decay = per_parameter(names, recipe.decay, "--decay")
         self.progress = Progress()

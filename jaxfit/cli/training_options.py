@@ -12,7 +12,7 @@ from jaxfit.cli import options
 from jaxfit.cli.command import Parser, Rare, Stopped, add_limits, note
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import Interrupted, UserError
-from jaxfit.recipe import Recipe, per_parameter
+from jaxfit.recipe import SEED, Recipe, per_parameter
 from jaxfit.registry import Registry
 from jaxfit.run_dir import manifest, replacement
 from jaxfit.run_dir.lock import locked
@@ -101,7 +101,7 @@ def add(
         return
     options.add(training, type(recipe), defaults=shown)
     training.add_argument(
-        "--seed", type=options.number("--seed", low=0), default=1, metavar="N",
+        "--seed", type=options.number("--seed", **SEED), default=1, metavar="N",
         help=Rare("of all random draws (default: 1)"),
     )  # fmt: skip
     if isinstance(recipe, Recipe):

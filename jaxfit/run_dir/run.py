@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from jaxfit.recipe import option
+from jaxfit.recipe import option, require_bounds
 
 if TYPE_CHECKING:
     from jaxfit.fit import Fitted
@@ -16,10 +16,13 @@ class Run:
     """How a training is run: the number of devices changes its result within rounding, the rest not at all."""
 
     resume: bool = option(False, "go on with the training in --out", first=True)
-    devices: int = option(1, "devices to train on, of each process", "devices")
+    devices: int = option(1, "devices to train on, of each process", "devices", high=64)
     max_minutes: float | None = option(None, "stop after this time, resumable", "minutes")
     checkpoint_minutes: float = option(5.0, "save within an epoch after this time", "minutes")
     show: bool = option(False, "show progress on standard error")
+
+    def __post_init__(self) -> None:
+        require_bounds(self)
 
 
 class Trained(NamedTuple, Generic[AnyModel]):

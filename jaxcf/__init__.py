@@ -6,7 +6,8 @@ from jaxfit import __version__
 from jaxfit.errors import UserError
 
 if TYPE_CHECKING:
-    from jaxcf.recommender import Model, load
+    from jaxcf.model_files import load
+    from jaxcf.recommender import Model
 
 __all__ = ["Model", "UserError", "__version__", "load"]
 
@@ -14,7 +15,7 @@ __all__ = ["Model", "UserError", "__version__", "load"]
 def __getattr__(name: str) -> Any:
     # Imported when asked for, so that reading and splitting ratings do without JAX.
     if name in ("Model", "load"):
-        from jaxcf import recommender
+        from jaxcf import model_files
 
-        return getattr(recommender, name)
+        return getattr(model_files, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcf import recommender
+from jaxcf import model_files
 from jaxcf.contract import NO_PAIRS, BySGD, BySweeps, ClosedForm, KnownUsers, RatingModel, Sweeps
 from jaxcf.data.ratings import Dataset, Pairs, Units
 from jaxcf.models import get
@@ -83,7 +83,7 @@ def train(
     init, draws = jax.random.fold_in(key, INIT), jax.random.fold_in(key, TRAIN)
 
     def write_known() -> None:
-        recommender.save_known(place, data.catalogue, users)
+        model_files.save_known(place, data.catalogue, users)
 
     def model(params: Any, info: dict[str, Any]) -> Model:
         return Model(record, data.catalogue, info, params, full, users)
@@ -93,7 +93,8 @@ def train(
             setup = fitting.prepare(init, data, rated, full)
             return training.train(
                 place, identity, setup.program, setup.params, lambda: (setup.train, setup.valid), recipe=recipe,
-                key=draws, run=run, unit="ratings", before=write_known, model=model,
+                key=draws, run=run, unit="ratings", files=model_files.FILES, before=write_known,
+                model=model,
             )  # fmt: skip
         folder.require_free(place, name, resume=False, resumable=False)
         began = time.perf_counter()
@@ -104,9 +105,10 @@ def train(
             params, more = _swept(fitting, fitting.prepare(init, data, rated, full, recipe), recipe, draws, place)
         seconds = {"solve": time.perf_counter() - began}
         info = {"format": folder.FORMAT, **identity, **more, "finished": True, "environment": environment()}
+        folder.begin_changes(place)
         write_known()
         checkpoint.write(place / folder.PARAMETERS, params, {})
-        folder.write_info(place, info)
+        folder.write_info(place, info, model_files.FILES)
         return Trained(model(params, info), None, seconds)
 
 

@@ -8,6 +8,7 @@ equals an uninterrupted one bit for bit. Of several processes, process 0's clock
 
 import signal
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -41,7 +42,8 @@ class Fitted(NamedTuple):
     Attributes:
         params: the best parameters.
         score: their mean validation score, in nats or squared stars.
-        history: one dict for each epoch, as in `journal.jsonl`.
+        history: one dict for each epoch, as in `journal.jsonl`, which may have lost some.
+        epochs: that were trained, from the first step on.
         stopped: "done" or "max-minutes".
         compile_seconds, train_seconds, events: of this run, without validation; events are words or ratings.
     """
@@ -49,6 +51,7 @@ class Fitted(NamedTuple):
     params: Any
     score: float
     history: list[dict[str, Any]]
+    epochs: int
     stopped: str
     compile_seconds: float
     train_seconds: float
@@ -129,6 +132,8 @@ def fit(
     train_seconds, events, stopped = 0.0, 0, "done"
     chunk = 1  # steps
     history = log.lines() if log else []
+    if log and log.size() < trainer.progress.journal:
+        warnings.warn(f"{log.path} has lost epochs before the checkpoint: it lists those that follow", stacklevel=2)
 
     def save() -> None:
         nonlocal saved, saving
@@ -203,7 +208,7 @@ def fit(
             save()
         best = trainer.best if trainer.progress.best_epoch >= 0 else state.current(trainer.one_copy())
     times = trainer.compile_seconds, train_seconds
-    return Fitted(best, trainer.progress.best, history, stopped, *times, events)
+    return Fitted(best, trainer.progress.best, history, trainer.progress.epoch, stopped, *times, events)
 
 
 def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None) -> dict[str, Any]:
@@ -268,12 +273,14 @@ def _stop(what: str, directory: Path | None) -> NoReturn:
 def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume: bool) -> None:
     """Restore a training from the newest intact checkpoint, which process 0 has saved."""
     processes.share(directory)
-    found = checkpoint.latest(directory)
-    if found is None:
-        return
-    if not resume:
+    if checkpoint.every(directory) and not resume:
         advice = "add --resume to go on with it, or choose another --out"
         raise UserError("a training is there already", directory, advice)
+    found = checkpoint.latest(directory)
+    if found is None:
+        if checkpoint.every(directory):
+            warnings.warn(f"no checkpoint in {directory} is whole: training begins anew", stacklevel=2)
+        return
     stored = checkpoint.state(found)
     best = stored["progress"]["best"]
     progress = Progress(**{**stored["progress"], "best": float("inf") if best is None else best})

@@ -16,7 +16,7 @@ from jaxfit.run_dir.run import Run, Trained
 from jaxlm import models
 from jaxlm.contract import ByCounting, LanguageModel
 from jaxlm.data.corpus import Corpus
-from jaxlm.trained_model import Model, write_vocabulary
+from jaxlm.trained_model import FILES, Model, write_vocabulary
 
 if TYPE_CHECKING:
     from jaxfit.recipe import Recipe
@@ -74,5 +74,5 @@ def _count(
     }  # fmt: skip
     write_vocabulary(directory, vocabulary)
     fitting.save(params, directory)
-    metadata.write_info(directory, info)
+    metadata.write_info(directory, info, FILES)
     return Trained(Model(record, vocabulary, config, params, info), None, seconds)

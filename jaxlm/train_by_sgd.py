@@ -20,7 +20,7 @@ from jaxfit.run_dir import json_text, metadata, training
 from jaxfit.run_dir.run import Run, Trained
 from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
 from jaxlm.data.corpus import Corpus
-from jaxlm.trained_model import Model, write_vocabulary
+from jaxlm.trained_model import FILES, Model, write_vocabulary
 
 INIT, TRAIN, STRUCTURE = 0, 1, 2
 
@@ -78,13 +78,11 @@ class _Training:
         origin = structure.origin(options)
         known = self.known | origin
         if origin:  # before a minute goes into a structure that cannot be used
-            metadata.earlier(directory, known, run.resume)
+            metadata.earlier(directory, known, FILES, run.resume)
         built = time.perf_counter()
         made = self.earlier(directory, structure, known) if origin else None
         if made is None:
             made = structure.build(self.corpus, options, self.counts, jax.random.fold_in(self.key, STRUCTURE))
-            if origin and (directory / metadata.CONFIG).exists():  # an earlier run's file is missing or damaged
-                structure.save(made, directory)
         if origin:
             seconds[structure.name] = time.perf_counter() - built
         if first is not None:
@@ -96,7 +94,7 @@ class _Training:
 
     def require_epochs(self, first: Path, structure: Structure) -> None:
         """Raise a UserError where the first stage was of another number of epochs, which the structure depends on."""
-        was = metadata.read_info(first)["recipe"]["epochs"] if (first / metadata.CONFIG).exists() else None
+        was = (metadata.readable_info(first) or {}).get("recipe", {}).get("epochs")
         if was not in (None, self.recipe.epochs):
             what = f"its {structure.name} is built from a model of {was} epochs, not of {self.recipe.epochs}"
             raise UserError(what, first, f"give --epochs {was}, or choose another --out")
@@ -104,10 +102,8 @@ class _Training:
     def earlier(self, directory: Path, structure: Structure, known: dict[str, Any]) -> Any:
         """Return the structure that an earlier run of the same training built; None if it is missing or damaged."""
         # a kill may have left a structure beside the configuration of another training
-        if not (directory / metadata.CONFIG).exists():
-            return None
-        was = metadata.read_info(directory)
-        if any(was.get(name) != value for name, value in json_text.plain(known).items()):
+        was = metadata.readable_info(directory)
+        if was is None or any(was.get(name) != value for name, value in json_text.plain(known).items()):
             return None
         try:
             found = structure.load(directory, len(self.counts))
@@ -140,8 +136,8 @@ class _Training:
             directory, {"model": record.name, "config": asdict(config), **known}, fitting.program(config),
             init(),
             lambda: (texts(self.corpus.train), texts(self.corpus.valid)),
-            recipe=self.recipe, key=jax.random.fold_in(self.key, TRAIN), run=run, unit="words", before=write,
-            model=model,
+            recipe=self.recipe, key=jax.random.fold_in(self.key, TRAIN), run=run, unit="words", files=FILES,
+            before=write, model=model,
         )  # fmt: skip
 
     def say(self, run: Run, text: str) -> None:

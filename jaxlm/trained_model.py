@@ -144,12 +144,13 @@ class Model:
         return np.array(ids + [vocabulary.eos] * end, np.int32)
 
 
-def load(directory: str | Path, *, unfinished: bool = False) -> Model:
+def load(directory: str | Path, *, unfinished: bool = False, verify: bool = False) -> Model:
     """Read a trained model from the folder that `jaxlm train` wrote, or an n-gram model from an ARPA file.
 
     Args:
         directory: the folder, or the file.
         unfinished: accept the best parameters so far of a training that was stopped before its end.
+        verify: hold all files against the manifest, also those that were found whole before.
 
     Raises:
         UserError: there is no model, or one of another package; it is damaged, or its files are of different models;
@@ -160,24 +161,24 @@ def load(directory: str | Path, *, unfinished: bool = False) -> Model:
         params, words = arpa.read(directory)
         return Model(arpa.MODEL, Vocabulary(words), arpa.MODEL.config(), params, {"model": arpa.MODEL.name})
     info = read_info(directory)
-    manifest.require_whole(directory)
     record = record_of(info, directory)
+    fitting, structure = record.fitting, None
+    begun = (directory / PARAMETERS).is_dir()
+    if isinstance(fitting, BySGD) and not (begun and (info.get("finished") or unfinished)):
+        more = ", or add --unfinished" if begun else ""
+        raise UserError("the model's training has not finished", directory, f"go on with it by --resume{more}")
+    manifest.require_whole(directory, FILES, verify=verify)
     _check_corpus(info.get("corpus", {}), directory)
     vocabulary = Vocabulary.load(directory / VOCABULARY)
     config = read_config(record.config, info, directory)
-    fitting, structure = record.fitting, None
     if isinstance(fitting, ByCounting):
         return Model(record, vocabulary, config, fitting.load(directory, len(vocabulary)), info)
-    begun = (directory / PARAMETERS).is_dir()
-    if not begun or not (info.get("finished") or unfinished):
-        more = ", or add --unfinished" if begun else ""
-        raise UserError("the model's training has not finished", directory, f"go on with it by --resume{more}")
     if record.structure is not None:
         structure = record.structure.load(directory, getattr(config, "num_words", len(vocabulary)))
     for field, value in record.decided(len(vocabulary), structure).items():
         if getattr(config, field) != value:
             what = f"{field} is {getattr(config, field)} in its configuration and {value} in its other files"
-            raise UserError(what, directory, "its files are of different models: train it again")
+            raise UserError(what, directory, f"its files are of different models: {manifest.ANEW}")
     import jax
 
     from jaxfit.run_dir import checkpoint

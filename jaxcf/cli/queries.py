@@ -13,8 +13,9 @@ from jaxcf.contract import KnownUsers, Predictor, UsesRatedItems
 from jaxcf.data import checks
 from jaxcf.data.file_layout import Reading
 from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, relabel, take, union
+from jaxcf.model_files import load
 from jaxcf.models import require
-from jaxcf.recommender import Model, load
+from jaxcf.recommender import Model
 from jaxfit.cli import options
 from jaxfit.cli.command import Parser, note
 
@@ -63,7 +64,7 @@ def reading_of(args: argparse.Namespace) -> Reading:
 
 def opened(args: argparse.Namespace) -> Model:
     """Load the model, with the items of `--new-items`."""
-    model = load(args.directory, unfinished=args.unfinished)
+    model = load(args.directory, unfinished=args.unfinished, verify=args.verify)
     if not getattr(args, "new_items", None):
         return model
     from jaxcf.data import reading  # here and below: it takes a while, and users of training do without files

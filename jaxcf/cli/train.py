@@ -16,8 +16,9 @@ from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, BySweeps, ClosedForm, Rat
 from jaxcf.data import reading, splits, synthetic
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, RatingScale, Units
 from jaxcf.data.reading import Reading
+from jaxcf.model_files import FILES
 from jaxcf.models import REGISTRY
-from jaxcf.recommender import FILES, Model
+from jaxcf.recommender import Model
 from jaxfit.cli import options, training_options
 from jaxfit.cli.command import Parser, note, output, print_json
 from jaxfit.devices import distributed as processes

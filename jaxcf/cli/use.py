@@ -10,11 +10,13 @@ from safetensors.numpy import save_file
 from jaxcf.cli.queries import add_files, note_number, note_unknown, opened, queried, reading_of, warn_unknown
 from jaxcf.data import reading
 from jaxcf.data.ratings import RatingScale, Units
+from jaxcf.model_files import FILES
 from jaxcf.models import get
 from jaxfit.cli import learning_curve
 from jaxfit.cli.command import Parser, add_model, note, output, print_json, required
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
+from jaxfit.run_dir import manifest
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import read_info, require_types
@@ -72,6 +74,7 @@ def run_info(args: argparse.Namespace) -> None:
     """Print what a model is and how it was trained, or how far its training has come."""
     info = read_info(Path(args.directory))
     record = get(info["model"], args.directory)
+    manifest.require_whole(Path(args.directory), FILES, verify=args.verify)
     history = Journal(Path(args.directory)).epochs()
     if args.plot:
         learning_curve.draw(history, f"{record.name} ({Path(args.directory).name})", args.plot, args.directory)

@@ -194,6 +194,8 @@ def add_model(
         so_far = "use the best parameters so far of a training that has not finished"
         parser.add_argument("--unfinished", action="store_true", help=so_far)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    verify = "read all of the model's files for damage, also those that were found whole before"
+    parser.add_argument("--verify", action="store_true", help=Rare(verify))
 
 
 def _call(place: str, parser: Parser) -> None:

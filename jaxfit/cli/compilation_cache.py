@@ -20,6 +20,8 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
+from jaxfit import user_cache
+
 SWITCH = "JAX_MNIH_COMPILATION_CACHE"
 MAX_BYTES = 1 << 29
 MIN_COMPILE_SECONDS = 0.01  # reading an entry takes 1 to 5 ms
@@ -39,7 +41,7 @@ def enable() -> None:
         return
     if os.environ.get(_DIRECTORY) is not None:
         return
-    root = _root()
+    root = user_cache.folder()
     try:
         place = root / f"{metadata.version('jax')}-{metadata.version('jaxlib')}-{_processor()}"
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -82,11 +84,6 @@ def _set(name: str, value: str) -> None:
 
         typed = {_ENABLED: lambda text: text == "true", _SECONDS: float}.get(name, str)(value)
         jax.config.update(name.lower(), typed)
-
-
-def _root() -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return Path(home).absolute() / "jax-mnih"
 
 
 def _processor() -> str:

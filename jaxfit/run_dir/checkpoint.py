@@ -21,7 +21,7 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir import json_text, manifest
 from jaxfit.run_dir.atomic import replacing
-from jaxfit.run_dir.manifest import damage
+from jaxfit.run_dir.manifest import ANEW, damage
 
 if TYPE_CHECKING:
     import orbax.checkpoint as ocp
@@ -101,20 +101,18 @@ def _disk_full() -> OSError:
 
 
 def latest(directory: Path) -> Path | None:
-    """The newest intact checkpoint, or None where training never reached one; warns of every damaged one.
-
-    Raises:
-        UserError: All are damaged.
-    """
-    found = every(directory)
-    for path in reversed(found):
+    """The newest intact checkpoint, or None where there is none; warns of every damaged one."""
+    for path in reversed(every(directory)):
         problem = damage(path)
         if problem is None:
             return path
         warnings.warn(f"{path} is damaged ({problem}); the checkpoint before it is used", stacklevel=2)
-    if found:
-        raise UserError("every checkpoint is damaged", directory, "remove the folder and train again")
     return None
+
+
+def newest_whole(directory: Path) -> Path | None:
+    """As `latest`, without warnings."""
+    return next((path for path in reversed(every(directory)) if damage(path) is None), None)
 
 
 def drop_after(path: Path) -> None:
@@ -141,17 +139,20 @@ def arrays(path: Path, like: Any) -> Any:
 
 
 def load_model(path: Path, like: Any) -> Any:
-    """The parameters of a model, written by `write`.
+    """The parameters of a model, written by `write`; the model's folder must have been found whole.
 
     Raises:
-        UserError: They are damaged, or other files of the model's folder are; they are of other shapes than `like`.
+        UserError: They are of other shapes than `like`, or not finite.
     """
-    manifest.require_whole(path.parent)
-    problem = damage(path)
-    if problem is not None:
-        raise UserError(f"the model is damaged: {problem}", path, "train it again, or resume its training")
+    import jax
+    import numpy as np
+
     _require_shapes(path, like)
-    return arrays(path, like)
+    found = arrays(path, like)
+    for name, value in named_arrays(found).items():
+        if jax.numpy.issubdtype(value.dtype, jax.numpy.inexact) and not np.isfinite(np.asarray(value)).all():
+            raise UserError(f"the model is damaged: its {name} has values that are not finite", path, ANEW)
+    return found
 
 
 def _require_shapes(path: Path, like: Any) -> None:
@@ -164,7 +165,7 @@ def _require_shapes(path: Path, like: Any) -> None:
     for name in {**expected, **stored}:
         if stored.get(name) != expected.get(name):
             what = f"the parameter {name} has the shape {stored.get(name)}, by the configuration {expected.get(name)}"
-            raise UserError(what, path, "its files are not of the same model: train the model again")
+            raise UserError(what, path, f"its files are not of the same model: {ANEW}")
 
 
 def require_same(stored: Mapping[str, Any], known: Mapping[str, Any], where: Path) -> None:

@@ -7,6 +7,7 @@ was killed and resumed writes the same bytes as one that was not. `timing.jsonl`
 import json
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from jaxfit.errors import UserError
-from jaxfit.run_dir import json_text
+from jaxfit.run_dir import json_text, manifest
 
 
 class Journal:
     """JSON lines in a folder; `cut` removes what was written after a checkpoint."""
 
     def __init__(self, directory: Path):
-        self.path, self.timing = directory / "journal.jsonl", directory / "timing.jsonl"
+        self.path, self.timing = directory / manifest.JOURNAL, directory / manifest.TIMES
 
     def write(self, **metrics: Any) -> None:
         """Add one line of metrics."""
@@ -47,7 +48,13 @@ class Journal:
         return _lines(self.path)
 
     def epochs(self) -> list[dict[str, Any]]:
-        """The lines of metrics that say which epoch they are of and how it did on validation."""
+        """The lines of metrics that say which epoch they are of and how it did on validation.
+
+        Warns where the journal is not that of the model in its folder.
+        """
+        problem = manifest.journal_damage(self.path.parent)
+        if problem is not None:
+            warnings.warn(f"{self.path}: {problem}: what is shown of the epochs may be wrong", stacklevel=2)
         types = {"epoch": int, "valid": float}
         return [line for line in self.lines() if all(type(line.get(name)) is kind for name, kind in types.items())]
 

@@ -1,67 +1,128 @@
-"""The manifest of a folder: the sha256 and size of every file in it, written last, checked when it is read.
+"""The manifest of a folder: the sha256 and size of every file in it, written last, checked before it is read.
 
-`manifest.json` of a checkpoint or of parameters lists all files below it. That of a finished model lists the files of
-the model's folder and, for `parameters/`, the manifest there, which lists the rest. What a training writes for
-itself (journals, checkpoints, the model it started from), the model card and names that begin with a dot belong to
-neither.
+`manifest.json` of a checkpoint or of parameters lists all files below it. That of a model lists the model's files and,
+for `parameters/`, the manifest there, which lists the rest. What a training writes for itself (checkpoints, times, the
+model it started from) and the model card belong to neither. The journal, on which no prediction depends, is listed
+apart: it is checked where it is shown.
+
+Reading all files of a large model takes longer than what it is loaded for. Sizes are always checked; the files
+themselves once: the user's cache folder remembers, for each state of a model's files (sizes, times of change, places
+on the disk), that they were found whole. `verify` has them read in any case.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable
+import os
+import stat
+import time
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from jaxfit import user_cache
 from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
 
 FORMAT = 1
 NAME = "manifest.json"
+ANEW = "give its training command again, with --resume or --overwrite"  # advice on a damaged model
 CARD = "README.md"
-UNLISTED = ("journal.jsonl", "timing.jsonl", CARD)  # people may change the model card
+JOURNAL, TIMES = "journal.jsonl", "timing.jsonl"
+REMEMBERED = 10_000  # states of models' files that were found whole
+SETTLED_NS = 2_000_000_000  # age of the newest change: until then another one might have the same time
+_MALFORMED = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 def write(directory: Path) -> None:
     """Write the manifest of all files in a folder and in those below it."""
-    files = (p for p in directory.rglob("*") if p.is_file() and p != directory / NAME)
-    json_text.write(directory / NAME, _manifest(directory, files))
+    json_text.write(directory / NAME, _manifest(directory, _all(directory)))
 
 
-def of_model(directory: Path, folders: Iterable[str]) -> dict[str, Any]:
-    """Return the manifest of a model's folder; folders: those below it that have a manifest and belong to the model."""
-    own = (p for p in directory.iterdir() if p.is_file() and not p.name.startswith(".") and p.name not in UNLISTED)
-    below = (directory / name / NAME for name in folders)
-    return _manifest(directory, [*(p for p in own if p.name != NAME), *(p for p in below if p.is_file())])
+def of_model(directory: Path, files: Collection[str], folders: Iterable[str]) -> dict[str, Any]:
+    """Return the manifest of a model's folder.
+
+    Args:
+        directory: The folder.
+        files: Names of the model's files; those that are there are listed.
+        folders: Those below it that have a manifest and belong to the model.
+    """
+    own = [directory / name for name in files]
+    own += [directory / name / NAME for name in folders]
+    listed = _manifest(directory, filter(Path.is_file, own))
+    if (directory / JOURNAL).is_file():
+        listed["journal"] = {"size": (directory / JOURNAL).stat().st_size, "sha256": _sha256(directory / JOURNAL)}
+    return listed
 
 
 def damage(directory: Path) -> str | None:
-    """What is wrong with a folder that has a manifest, in words; None where it is whole."""
+    """What is wrong with a folder of which `write` has listed all files, in words; None where it is whole."""
+    try:
+        listed = _listed(directory)
+        more = [name for p in _all(directory) if (name := p.relative_to(directory).as_posix()) not in listed]
+    except _MALFORMED:
+        return "its manifest is missing or malformed"
+    if more:
+        return f"{more[0]} is not in its manifest"
+    return _changed(directory, listed, read=True)
+
+
+def model_damage(directory: Path, files: Collection[str], *, verify: bool = False) -> str | None:
+    """What is wrong with a model's folder, in words; None where it is whole.
+
+    Args:
+        directory: The folder.
+        files: Names of files that must be listed where they are there.
+        verify: Whether to read all files, also if they were found whole before and have not changed since.
+    """
+    try:
+        listed = _listed(directory)
+    except _MALFORMED:
+        return "its manifest is missing or malformed"
+    for part in [name.removesuffix(NAME) for name in listed if name.endswith(f"/{NAME}")]:
+        try:
+            listed |= {part + name: value for name, value in _listed(directory / part).items()}
+        except _MALFORMED:
+            return f"{part}{NAME} is missing or malformed"
+    for name in files:
+        if name not in listed and (directory / name).exists():
+            return f"{name} is not in its manifest"
+    sizes = _changed(directory, listed, read=False)
+    if sizes is not None:
+        return sizes
+    mark = _mark(directory, listed)
+    if mark is not None and not verify and mark.exists():
+        return None
+    problem = _changed(directory, listed, read=True)
+    if mark is not None and problem is None:
+        _remember(mark)
+    return problem
+
+
+def journal_damage(directory: Path) -> str | None:
+    """What is wrong with the journal of a model, in words; lines may have been added since the model was written."""
     try:
         manifest = json.loads((directory / NAME).read_text(encoding="utf-8"))
-        if manifest.get("format") != FORMAT:
-            return f"its format is {manifest.get('format')}, this program reads {FORMAT}"
-        # earlier versions wrote no sizes
-        digests, sizes = dict(manifest["sha256"]), dict(manifest.get("size", {}))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return "its manifest is missing or malformed"
-    for name, digest in digests.items():
-        try:
-            size = (directory / name).stat().st_size
-            if sizes.get(name, size) != size or _sha256(directory / name) != digest:
-                return f"{name} is missing or changed"
-        except (OSError, ValueError):  # the latter for a name that cannot be one
-            return f"{name} is missing or changed"
-    return None
+        expected = manifest.get("journal")
+        if expected is None:  # of earlier versions, or of a training that has only begun
+            return None
+        with (directory / JOURNAL).open("rb") as file:
+            start = file.read(expected["size"])
+        if len(start) == expected["size"] and hashlib.sha256(start).hexdigest() == expected["sha256"]:
+            return None
+    except FileNotFoundError as error:
+        if error.filename == str(directory / NAME):
+            return None
+    except _MALFORMED:
+        pass
+    return "it is missing or changed"
 
 
-def require_whole(directory: Path) -> None:
-    """Raise a UserError where a finished model's files are not those that its manifest lists.
-
-    A folder without a manifest passes: earlier versions wrote one for the parameters alone.
-    """
-    problem = damage(directory) if (directory / NAME).exists() else None
+def require_whole(directory: Path, files: Collection[str], *, verify: bool = False) -> None:
+    """Raise a UserError where a model's files are not those that its manifest lists; as `model_damage`."""
+    problem = model_damage(directory, files, verify=verify)
     if problem is not None:
-        raise UserError(f"the model is damaged: {problem}", directory, "train it again")
+        raise UserError(f"the model is damaged: {problem}", directory, ANEW)
 
 
 def _manifest(directory: Path, files: Iterable[Path]) -> dict[str, Any]:
@@ -71,6 +132,62 @@ def _manifest(directory: Path, files: Iterable[Path]) -> dict[str, Any]:
         "sha256": {name: _sha256(named[name]) for name in sorted(named)},
         "size": {name: named[name].stat().st_size for name in sorted(named)},
     }
+
+
+def _all(directory: Path) -> list[Path]:
+    """All files in a folder and below it, but its manifest."""
+    return [p for p in directory.rglob("*") if p.is_file() and p != directory / NAME]
+
+
+def _listed(directory: Path) -> dict[str, tuple[str, int | None]]:
+    """What a manifest lists: name -> sha256 and size, None as earlier versions wrote none; raises `_MALFORMED`."""
+    manifest = json.loads((directory / NAME).read_text(encoding="utf-8"))
+    sizes = dict(manifest.get("size", {}))
+    listed = {name: (digest, sizes.get(name)) for name, digest in manifest["sha256"].items()}
+    if manifest.get("format") != FORMAT or not listed:
+        raise ValueError
+    return listed
+
+
+def _changed(directory: Path, listed: dict[str, tuple[str, int | None]], *, read: bool) -> str | None:
+    """The first file that is not as listed, in words; read: whether files are read, or only their sizes."""
+    for name, (digest, size) in listed.items():
+        try:
+            status = (directory / name).stat()
+            if not stat.S_ISREG(status.st_mode) or size not in (None, status.st_size):
+                return f"{name} is missing or changed"
+            if read and _sha256(directory / name) != digest:
+                return f"{name} is missing or changed"
+        except (OSError, ValueError):  # the latter for a name that cannot be one
+            return f"{name} is missing or changed"
+    return None
+
+
+def _mark(directory: Path, listed: Iterable[str]) -> Path | None:
+    """The file whose existence says that files in this state were found whole; None where they have just changed."""
+    digest, newest = hashlib.sha256(), 0
+    try:
+        for name in (NAME, *listed):
+            found = (directory / name).stat()
+            newest = max(newest, found.st_mtime_ns, found.st_ctime_ns)
+            state = (name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino)
+            digest.update(repr(state).encode())
+    except (OSError, ValueError):
+        return None
+    settled = time.time_ns() - newest > SETTLED_NS
+    return user_cache.folder() / "whole" / digest.hexdigest()[:32] if settled else None
+
+
+def _remember(mark: Path) -> None:
+    """Make an empty file, and forget the oldest of too many; without a cache folder nothing is remembered."""
+    with suppress(OSError):
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mark.touch()
+        known = os.listdir(mark.parent)
+        if len(known) > REMEMBERED:
+            oldest = sorted((mark.parent / name for name in known), key=lambda p: p.stat().st_mtime)
+            for path in oldest[: REMEMBERED // 2]:
+                path.unlink()
 
 
 def _sha256(path: Path) -> str:

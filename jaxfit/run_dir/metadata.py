@@ -7,14 +7,15 @@ the same. The environment is recorded, too, but is no part of it.
 import dataclasses
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, json_text, manifest
 from jaxfit.run_dir.atomic import recover, replacing
+from jaxfit.run_dir.manifest import ANEW
 
 FORMAT = 1
 CONFIG, PARAMETERS = "config.json", "parameters"
@@ -32,13 +33,15 @@ def read_info(directory: Path) -> dict[str, Any]:
     try:
         info = json.loads((directory / CONFIG).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
+        if (directory / manifest.NAME).exists() or has_saved(directory):
+            raise UserError(f"the model is damaged: {CONFIG} is missing", directory, ANEW) from None
         raise UserError("no model here", directory, "name a folder that `train` wrote") from None
     except ValueError:
-        raise UserError("not a model's configuration", directory / CONFIG, "train the model again") from None
+        raise UserError("not a model's configuration", directory / CONFIG, ANEW) from None
     if not isinstance(info, dict) or not isinstance(info.get("model"), str):
-        raise UserError("not a model's configuration", directory / CONFIG, "train the model again")
+        raise UserError("not a model's configuration", directory / CONFIG, ANEW)
     if info.get("format") != FORMAT:
-        raise UserError(f"a model of format {info.get('format')}, not {FORMAT}", directory, "train it again")
+        raise UserError(f"a model of format {info.get('format')}, not {FORMAT}", directory, ANEW)
     recipe = info.get("recipe") or {}
     numbers: dict[type, Any] = {dict: dict[str, float], list: tuple[float, ...]}
     require_types({"recipe": recipe}, {"recipe": dict}, directory)
@@ -50,23 +53,27 @@ def read_config(kind: type, info: dict[str, Any], directory: Path) -> Any:
     """Return the Config, a dataclass, of a model that `config.json` describes; JSON's lists are its tuples.
 
     Raises:
-        UserError: The configuration is missing, or has other fields.
+        UserError: The configuration is missing, lacks a field or has another one, or a value is not of its type, or out
+            of bounds.
     """
-    try:
-        config = kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in info["config"].items()})
-    except (AttributeError, KeyError, TypeError) as error:
-        what = "it is missing" if isinstance(error, KeyError) else str(error)
-        what = f"the configuration is not that of {info['model']}: {what}"
-        raise UserError(what, directory / CONFIG, "train the model again") from None
-    require_types(info["config"], get_type_hints(kind), directory, optional=True)
+    stored: Any = info.get("config")
+    types, wrong = get_type_hints(kind), ["it is missing"]
+    if isinstance(stored, dict):
+        wrong = [f"{name} is missing" for name in types if name not in stored]
+        wrong += [f"{name!r} is unknown" for name in stored if name not in types]
+    if wrong:
+        what = f"the configuration is not that of {info['model']}: {wrong[0]}"
+        raise UserError(what, directory / CONFIG, ANEW)
+    require_types(stored, types, directory)
+    config = kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()})
     for field in dataclasses.fields(kind):
         value, least = getattr(config, field.name), field.metadata.get("low", 1)  # as those of options
         if type(value) is int and value < least:
             what = f"not a model's configuration: {field.name} is {value}, less than {least}"
-            raise UserError(what, directory / CONFIG, "train the model again")
+            raise UserError(what, directory / CONFIG, ANEW)
         if type(value) in (int, float) and not abs(value) <= LARGEST:  # or it is NaN
             what = f"not a model's configuration: {field.name} is {value}, which no float32 holds"
-            raise UserError(what, directory / CONFIG, "train the model again")
+            raise UserError(what, directory / CONFIG, ANEW)
     return config
 
 
@@ -84,7 +91,7 @@ def require_types(
     for name, kind in types.items():
         if not (_is_of_type(values.get(name), kind) or (optional and name not in values)):
             what = f"not a model's configuration: {name} is {json.dumps(values.get(name))[:40]}"
-            raise UserError(what, directory / CONFIG, "train the model again")
+            raise UserError(what, directory / CONFIG, ANEW)
 
 
 def _is_of_type(value: Any, kind: Any) -> bool:
@@ -102,20 +109,30 @@ def _is_of_type(value: Any, kind: Any) -> bool:
     return type(value) in (int, float) if kind is float else isinstance(value, kind)
 
 
-def write_info(directory: Path, info: dict[str, Any]) -> None:
-    """Write `config.json`, and the manifest of a model that is finished: all else it needs must be there."""
-    (directory / manifest.NAME).unlink(missing_ok=True)
+def write_info(directory: Path, info: dict[str, Any], files: Collection[str]) -> None:
+    """Write `config.json`, and then the manifest: all else that the model has must be there.
+
+    Args:
+        directory: The model's folder.
+        info: What `config.json` is to hold.
+        files: Names of the files that the models of the package write in addition to those of the engine.
+    """
+    begin_changes(directory)
     with replacing(directory / CONFIG) as aside:
         json_text.write(aside, info)
-    if info.get("finished", True):
-        write_manifest(directory)
+    write_manifest(directory, files)
 
 
-def write_manifest(directory: Path) -> None:
-    """Write the manifest of a finished model."""
-    listed = manifest.of_model(directory, [PARAMETERS])
+def write_manifest(directory: Path, files: Collection[str]) -> None:
+    """Write the manifest of a model's folder; files: as for `write_info`."""
+    listed = manifest.of_model(directory, [CONFIG, *files], [PARAMETERS])
     with replacing(directory / manifest.NAME) as aside:
         json_text.write(aside, listed)
+
+
+def begin_changes(directory: Path) -> None:
+    """Remove the manifest: until `write_info`, the model's files do not belong together."""
+    (directory / manifest.NAME).unlink(missing_ok=True)
 
 
 def require_free(directory: Path, model: str, *, resume: bool, resumable: bool = True) -> None:
@@ -127,37 +144,87 @@ def require_free(directory: Path, model: str, *, resume: bool, resumable: bool =
         resume: Whether to go on with what is there.
         resumable: Whether the engine trains the model.
     """
-    if not (directory / CONFIG).exists():
+    if not ((directory / CONFIG).exists() or (resumable and has_saved(directory))):
         return
-    found = read_info(directory)
-    same = resumable and found["model"] == model and "solver" not in found
+    try:
+        found = read_info(directory)
+        same, what = resumable and found["model"] == model and "solver" not in found, found["model"]
+    except UserError:
+        same, what = resumable, f"{CONFIG} is lost or damaged"
     if not (same and resume):
         advice = "choose another --out, or replace it by --overwrite"
         advice = f"add --resume to go on with it, {advice}" if same else advice
-        raise UserError(f"a model is there already: {found['model']}", directory, advice)
+        raise UserError(f"a model is there already: {what}", directory, advice)
 
 
-def earlier(directory: Path, known: dict[str, Any], resume: bool, fixed: str | None = None) -> dict[str, Any] | None:
-    """The `config.json` of an earlier run of this training; None where there is nothing to go on with.
+class Earlier(NamedTuple):
+    """What a training finds of an earlier run.
+
+    Attributes:
+        info: What `config.json` holds or, damaged, is to hold again; None where there is nothing to go on with, or only
+            checkpoints.
+        whole: Whether all files but checkpoints are as they were written; else they are to be written again.
+        warning: What is damaged, and what will be done about it; None where nothing is.
+    """
+
+    info: dict[str, Any] | None
+    whole: bool
+    warning: str | None
+
+
+def earlier(
+    directory: Path, known: dict[str, Any], files: Collection[str], resume: bool, fixed: str | None = None
+) -> Earlier:
+    """Find an earlier run of a training.
+
+    A damaged model that has finished is whole again with its other files, if its parameters are; without these it is
+    trained from its newest whole checkpoint, or from the start.
 
     Args:
         directory: The model's folder.
         known: The training's identity.
+        files: As for `write_info`.
         resume: Whether to go on with what is there.
         fixed: What depends on the number of epochs, which therefore cannot change; None where nothing does.
 
     Raises:
         UserError: There is something, but of another training, or it is not to be resumed.
     """
-    if not (directory / CONFIG).exists():
-        return None
-    found = read_info(directory)
+    found = readable_info(directory)
+    there = (directory / CONFIG).exists()
     # without a recipe it was not trained step by step, and is complete; others may have been killed early
-    if "recipe" in found and not has_saved(directory):
-        return None
+    early = not there if found is None else "recipe" in found and not found.get("finished")
+    if early and not has_saved(directory):
+        return Earlier(None, False, None)
     require_free(directory, known["model"], resume=resume)
-    checkpoint.require_same(found, with_epochs_of(found, known, found.get("epochs", 0), fixed, directory), directory)
-    return found
+    problem = manifest.model_damage(directory, files)
+    stored, done, way = found, (found or {}).get("epochs", 0), "it is trained again from the start"
+    if problem is not None:
+        found, whole = _of_parameters(directory / PARAMETERS), checkpoint.newest_whole(directory)
+        if found is not None:
+            stored, done, way = found, found["epochs"], "its files are written again, but for the parameters"
+        elif whole is not None:
+            state = checkpoint.state(whole)
+            stored, done, way = state["identity"], state["progress"]["epoch"], f"it is trained on from {whole.name}"
+    if stored is not None:
+        checkpoint.require_same(stored, with_epochs_of(stored, known, done, fixed, directory), directory)
+    killed = there and not (directory / manifest.NAME).exists()  # before it was written
+    warning = None if problem is None or killed else f"{directory} is damaged ({problem}): {way}"
+    return Earlier(found, problem is None, warning)
+
+
+def _of_parameters(path: Path) -> dict[str, Any] | None:
+    """The `config.json` of the finished model that the parameters are of, if they are whole."""
+    info = checkpoint.state(path).get("info", {}) if manifest.damage(path) is None else {}
+    return info if info.get("finished") else None
+
+
+def readable_info(directory: Path) -> dict[str, Any] | None:
+    """The `config.json` of a model's folder, which may be damaged; None where there is none that can be read."""
+    try:
+        return read_info(directory)
+    except UserError:
+        return None
 
 
 def has_saved(directory: Path) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from jaxfit.errors import UserError
 from jaxfit.run_dir import atomic, manifest, metadata
 
-_OWN = {metadata.CONFIG, metadata.PARAMETERS, manifest.NAME, *manifest.UNLISTED}
+_OWN = {metadata.CONFIG, metadata.PARAMETERS, manifest.NAME, manifest.JOURNAL, manifest.TIMES, manifest.CARD}
 _WRITTEN = re.compile(r"checkpoint-\d+|\..+\.(new|old|part)-\w+(\.lock)?")  # the latter by a writer that was killed
 
 
@@ -37,9 +37,9 @@ def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: 
     begun = _has_saved(new) and not _diverged(new)
     if resume:
         return new if begun else directory
-    if overwrite and not _infos(directory) and directory.is_dir() and any(directory.iterdir()):
+    if overwrite and not _has_model(directory) and directory.is_dir() and any(directory.iterdir()):
         raise UserError("the folder has files, but no model", directory, "choose another --out")
-    if not (overwrite and _infos(directory)) and not _diverged(directory):
+    if not (overwrite and _has_model(directory)) and not _diverged(directory):
         return directory
     if begun and not overwrite:
         what, do = "the training that is to replace this one has begun", "add --resume to go on with it, or --overwrite"
@@ -87,15 +87,15 @@ def _has_saved(directory: Path) -> bool:
     return any(map(metadata.has_saved, _stages(directory)))
 
 
+def _has_model(directory: Path) -> bool:
+    """Whether a folder has a model, which may be damaged, or the first stage of one."""
+    files = [stage / name for stage in _stages(directory) for name in (metadata.CONFIG, manifest.NAME)]
+    return _has_saved(directory) or any(map(Path.exists, files))
+
+
 def _infos(directory: Path) -> list[dict[str, Any]]:
     """`config.json` of a model and of the first stage of its training, where they are readable."""
-    found = []
-    for stage in _stages(directory):
-        try:
-            found.append(metadata.read_info(stage))
-        except UserError:
-            continue
-    return found
+    return [info for stage in _stages(directory) if (info := metadata.readable_info(stage)) is not None]
 
 
 def _diverged(directory: Path) -> bool:

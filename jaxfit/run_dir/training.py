@@ -2,9 +2,11 @@
 
 The folder has `config.json`, the finished `parameters/`, the `manifest.json` of both, what training writes for itself
 (`checkpoint-*`, `journal.jsonl`, `timing.jsonl`) and what else the model needs to be used, which its package writes.
+At any moment the manifest either lists the files that are there, or is missing.
 """
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from jaxfit.errors import Diverged
 from jaxfit.fit import fit
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
-from jaxfit.run_dir import checkpoint, manifest
+from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir import metadata as folder
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.lock import locked
@@ -37,6 +39,7 @@ def train(
     key: jax.Array,
     run: Run,
     unit: str,
+    files: Collection[str],
     before: Callable[[], None],
     model: Callable[[Any, dict[str, Any]], AnyModel],
 ) -> Trained[AnyModel]:
@@ -52,7 +55,8 @@ def train(
         key: Of all random draws of the training.
         run: Devices, time limits, whether to resume.
         unit: Of events, as in "words".
-        before: Writes what else belongs into a new folder.
+        files: Names of the files that the models of the package write in addition to those of the engine.
+        before: Writes those that the model has.
         model: (params, info) -> the trained model; info: as `config.json` holds it.
 
     Raises:
@@ -69,15 +73,16 @@ def train(
             "finished": False,
             "environment": environment(),
         }
-        found = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, run.resume, fixed)
+        earlier = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, files, run.resume, fixed)
+        found = earlier.info
+        if earlier.warning is not None:
+            warnings.warn(earlier.warning, stacklevel=2)
+        if not earlier.whole:
+            before()
+            folder.write_info(directory, found or info, files)
         if found is not None and found["finished"] and not folder.more_epochs(directory, found, recipe):
-            if not (directory / manifest.NAME).exists():  # killed just before
-                folder.write_manifest(directory)
             _tidy(directory, found, fixed)
             return Trained(model(checkpoint.load_model(directory / folder.PARAMETERS, params), found), None, {})
-        if found is None:
-            before()
-            folder.write_info(directory, info)
         try:
             fitted = fit(
                 program, params, *data(), recipe=recipe, key=key, directory=directory, identity=identity,
@@ -86,17 +91,18 @@ def train(
             )  # fmt: skip
         except Diverged as error:
             if found is None or not found["finished"]:  # else the model of fewer epochs stays
-                folder.write_info(directory, info | {"diverged": error.what})
+                folder.write_info(directory, info | {"diverged": error.what}, files)
             raise
-        checkpoint.write(directory / folder.PARAMETERS, fitted.params, {"score": fitted.score})
         info |= {
             "finished": fitted.stopped == "done",
             f"validation {program.metric.name}": float(program.metric.read(fitted.score))
             if np.isfinite(fitted.score)
             else None,
-            "epochs": len(fitted.history),
+            "epochs": fitted.epochs,
         }
-        folder.write_info(directory, info)
+        folder.begin_changes(directory)
+        checkpoint.write(directory / folder.PARAMETERS, fitted.params, {"score": fitted.score, "info": info})
+        folder.write_info(directory, info, files)
         if info["finished"]:
             _tidy(directory, info, fixed)
         train_seconds = sum(line["train_seconds"] for line in Journal(directory).times())

@@ -31,7 +31,7 @@ def add_export(parser: Parser) -> None:
 def run_info(args: argparse.Namespace) -> None:
     """Print what the model is, its sizes, and how its training went."""
     directory = Path(args.directory)
-    model = load(directory, unfinished=True)  # it says whether it is
+    model = load(directory, unfinished=True, verify=args.verify)  # it says whether it is
     history = Journal(directory).epochs() if (directory / CONFIG).exists() else []
     if args.plot:
         learning_curve.draw(history, f"{model.name} ({directory.name})", args.plot, directory)
@@ -54,9 +54,9 @@ def run_info(args: argparse.Namespace) -> None:
         best = min(history, key=lambda line: line["valid"])
         assert isinstance(model.record.fitting, BySGD)
         metric = model.record.fitting.program(model.config).metric
-        value = metric.show(best["valid"])
+        value, epochs = metric.show(best["valid"]), model.info.get("epochs", len(history))
         print(
-            f"training      {len(history)} epochs, best validation {value} after epoch {best['epoch'] + 1}"
+            f"training      {epochs} epochs, best validation {value} after epoch {best['epoch'] + 1}"
             + ("" if model.info.get("finished") else f", {model.info.get('diverged', 'not finished')}")
         )
 

@@ -60,7 +60,7 @@ def run_eval(args: argparse.Namespace) -> None:
     log_probs = [model.event_log_probs(text.ids) for text in encoded]
     result: dict[str, Any] = {"command": "eval", "model": args.directory, "text": files}
     if args.mix:
-        second = load(args.mix, unfinished=args.unfinished)
+        second = load(args.mix, unfinished=args.unfinished, verify=args.verify)
         second.require(PredictsWords, "eval", args.mix)
         others = [second.event_log_probs(_exchange(text.ids, model, second, args)) for text in encoded]
         weight = 0.5 if args.weight is None else args.weight

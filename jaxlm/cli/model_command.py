@@ -49,7 +49,7 @@ def note_unknown(args: argparse.Namespace, model: Model, words: Iterable[str]) -
 
 def model_of(args: argparse.Namespace, needed: type[Capability] | None = None) -> Model:
     """Load the model that a command names; raises UserError where it has not the capability that is needed."""
-    model = load(args.directory, unfinished=args.unfinished)
+    model = load(args.directory, unfinished=args.unfinished, verify=args.verify)
     if needed is not None:
         model.require(needed, args.command, args.directory)
     return model

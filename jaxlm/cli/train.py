@@ -174,7 +174,7 @@ def _report(
                 "words": len(data.vocabulary), "parameters": None if model is None else model.num_parameters(),
                 "config": None if model is None else model.info["config"],
                 "events": {"train": len(data.train), "valid": len(data.valid), "test": len(data.test)},
-                "epochs": len(fitted.history) if fitted else None,
+                "epochs": fitted.epochs if fitted else None,
                 "examples_per_second": trained.events_per_second, "seconds": trained.seconds,
                 **{name: result.record() for name, result in results.items()},
             }

@@ -21,11 +21,13 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import option
 from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.manifest import ANEW
 from jaxlm.contract import ByCounting, HasNGrams, PredictsWords
 from jaxlm.ngram import counts
 
 FILE = "ngram.npz"
 FORMAT = 1
+SUM_ERROR = 1e-5  # of the probabilities of all words
 LOG_ZERO = -99 * np.log(10)  # how ARPA files write the logarithm of zero
 
 
@@ -152,22 +154,22 @@ def load(directory: Path, vocab_size: int) -> NGram:
     """
     path = directory / FILE
     try:
-        arrays = read_npz(path, "a damaged n-gram model", "train it again")
+        arrays = read_npz(path, "a damaged n-gram model", ANEW)
         if (found := int(arrays["format"])) != FORMAT:
-            raise UserError(f"an n-gram model of format {found}, not {FORMAT}", path, "train it again")
+            raise UserError(f"an n-gram model of format {found}, not {FORMAT}", path, ANEW)
         orders = range(1, int(arrays["order"]) + 1)
         tables = tuple(Table(*(arrays[f"{name}_{k}"] for name in Table._fields)) for k in orders)
         model = NGram(int(arrays["vocab_size"]), int(arrays["eos"]), tables)
     except FileNotFoundError:
         raise UserError("no n-gram model", path, "name the directory that `jaxlm train` wrote") from None
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise UserError(f"a damaged n-gram model: {error}", path, "train it again") from error
+        raise UserError(f"a damaged n-gram model: {error}", path, ANEW) from error
     problem = _problem(model)
     if problem:
-        raise UserError(f"a damaged n-gram model: {problem}", path, "train it again")
+        raise UserError(f"a damaged n-gram model: {problem}", path, ANEW)
     if model.vocab_size != vocab_size:
         what = f"the n-grams are over {model.vocab_size:,} words and the vocabulary has {vocab_size:,}"
-        raise UserError(what, directory, "its files are of different models: train it again")
+        raise UserError(what, directory, f"its files are of different models: {ANEW}")
     return model
 
 
@@ -186,7 +188,25 @@ def _problem(model: NGram) -> str | None:
         histories = len(keys)
     if not model.tables or len(model.tables[0].keys) != size or not 0 <= model.eos < model.vocab_size:
         return "its numbers of words differ"
+    for context in _sample(model):
+        with np.errstate(all="ignore"):
+            total = float(np.exp(model.log_prob(context)).sum())
+        if not abs(total - 1) < SUM_ERROR:
+            return f"the probabilities of the next word sum to {total:.6g}"
     return None
+
+
+def _sample(model: NGram) -> list[list[int]]:
+    """Some histories, as `log_prob` takes them: the beginning of a line, and three n-grams of each length."""
+    size, histories = model.vocab_size + 1, [[model.eos]]
+    for k in range(1, model.order):
+        for at in {0, len(model.tables[k - 1].keys) // 2, len(model.tables[k - 1].keys) - 1} - {-1}:
+            words, place = [], at
+            for table in reversed(model.tables[:k]):
+                place, word = divmod(int(table.keys[place]), size)
+                words.append(word if word < model.vocab_size else model.eos)
+            histories.append(words[::-1])
+    return histories
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,17 @@ import jaxcf.cli.main
 import jaxlm.cli.main
 import seeds
 from checks import check_netflix, check_ratings, check_text, check_vocabulary
-from jaxcf import recommender
+from jaxcf import model_files
 from jaxcf.cli.queries import new_users
 from jaxcf.cli.recommend import parse_rated, read_titles
 from jaxcf.data.reading import Reading, Table, read, read_dataset, read_either, read_pairs
 from jaxcf.data.values import parse_scale
+from jaxcf.recommender import Model
 from jaxfit.errors import UserError
 from jaxfit.recipe import parse_per_parameter
 from jaxfit.run_dir import manifest, metadata
 from jaxfit.run_dir.journal import Journal
+from jaxlm import trained_model
 from jaxlm.data import files, user_text
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.ngram import arpa
@@ -110,7 +112,7 @@ class Command:
             (place / name).unlink()
         # nothing but the manifest protects arrays: what Orbax makes of damaged ones is not ours
         if rng.integers(4) and name.parts[0] != metadata.PARAMETERS and name.name != manifest.NAME:
-            metadata.write_manifest(place)
+            metadata.write_manifest(place, (*model_files.FILES, *trained_model.FILES))
         _run(MODELS[self.model][0], self.argv, DIR=place, TEXT=self.models / "train.txt")
 
 
@@ -132,8 +134,8 @@ def make_models(folder: Path) -> Path:
 
 
 @functools.cache
-def _recommender(models: Path) -> recommender.Model:
-    return recommender.load(models / "pmf")
+def _recommender(models: Path) -> Model:
+    return model_files.load(models / "pmf")
 
 
 def _text(**options: Any) -> Callable[[Path], Any]:

@@ -22,8 +22,10 @@ from jaxcf.contract import (
 )
 from jaxcf.data.ratings import EMPTY, Catalogue, Ratings
 from jaxcf.data.synthetic import Planted, planted
+from jaxcf.model_files import FILES
 from jaxcf.models import bias, get, pairwise
 from jaxfit.errors import UserError
+from jaxfit.run_dir.metadata import write_manifest
 from jaxfit.run_dir.training import Run
 
 
@@ -50,15 +52,17 @@ def changed(finished, tmp_path, **changes):
     """A copy of the model whose `config.json` says something else."""
     directory = tmp_path / "copy"
     shutil.copytree(finished, directory)
-    (directory / "manifest.json").unlink()  # by which any change would be found
     info = json.loads((directory / "config.json").read_text())
     if isinstance(config := changes.pop("config", {}), dict):
         config = info["config"] | config
     (directory / "config.json").write_text(json.dumps(info | changes | {"config": config}))
+    write_manifest(directory, FILES)  # by the old one any change would be found
     return directory
 
 
-def refused(directory, match):
+def refused(directory, match, manifest=True):
+    if manifest:
+        write_manifest(directory, FILES)
     with pytest.raises(UserError, match=match) as error:
         jaxcf.load(directory)
     assert "\n" not in str(error.value)
@@ -113,6 +117,8 @@ def test_another_scale_or_catalogue_is_refused(data, tmp_path):
             lambda item: item[:0].astype(float),
             r"the model is damaged: rated_item is float64\[",
         ),
+        ("known.npz", "stars", lambda stars: stars + 1, "known ratings are not "),
+        ("known.npz", "stars", lambda stars: stars * np.float32(np.nan), "known ratings are not "),
         ("catalogue.npz", "scale", lambda scale: scale[:2], "its scale is not of three numbers"),
         ("catalogue.npz", "scale", lambda scale: scale * np.nan, "its scale is not of three numbers"),
         ("catalogue.npz", "scale", lambda scale: scale * 1e300, "its scale is not of three numbers"),
@@ -153,7 +159,7 @@ def test_a_missing_configuration_or_array_is_refused(finished, tmp_path):
         (other / "config.json").write_text(json.dumps({**info, **config}))
         refused(other, f"the configuration is not that of pmf: {fault}")
     shutil.copy(finished / "manifest.json", other)
-    refused(other, "the model is damaged: .* is missing or changed")
+    refused(other, "the model is damaged: .* is missing or changed", manifest=False)
 
 
 def test_an_unfinished_training_is_refused_unless_it_is_asked_for(data, tmp_path, capsys):

@@ -265,9 +265,20 @@ def test_a_damaged_checkpoint_is_skipped(tmp_path):
         (path / "manifest.json").write_text("{")
     with (
         pytest.warns(UserWarning, match="damaged"),
-        pytest.raises(UserError, match="every checkpoint is damaged"),
+        pytest.warns(UserWarning, match="no checkpoint in .* is whole: training begins anew"),
     ):
-        train(directory=tmp_path, resume=True)
+        again = train(directory=tmp_path, resume=True)
+    np.testing.assert_array_equal(whole.params.T, again.params.T)
+
+
+def test_a_lost_journal_is_said_and_epochs_are_counted(tmp_path):
+    train(directory=tmp_path, epochs=2)
+    journal = tmp_path / "journal.jsonl"
+    journal.unlink()
+    with pytest.warns(UserWarning, match=r"journal\.jsonl has lost epochs before the checkpoint"):
+        done = train(directory=tmp_path, epochs=5, resume=True)
+    assert done.epochs == 5
+    assert [line["epoch"] for line in done.history] == [2, 3, 4]
 
 
 @pytest.mark.parametrize(("changes", "kept"), [({"anneal": True}, 0), ({"anneal": False, "patience": 9}, 1)])

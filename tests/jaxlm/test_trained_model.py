@@ -11,21 +11,21 @@ import pytest
 
 import jaxlm
 from jaxfit.errors import UserError
+from jaxfit.run_dir.metadata import write_manifest
 from jaxlm import models
 from jaxlm.cli.main import main
 from jaxlm.context_model import texts
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models import lbl
-from jaxlm.trained_model import Model
+from jaxlm.trained_model import FILES, Model
 
 
 @pytest.fixture
 def copy(place, tmp_path):
-    """A copy of a trained model's folder, as versions before 0.1 wrote it: without a manifest of all files."""
+    """A copy of a trained model's folder."""
 
     def make(name):
         shutil.copytree(place / name, tmp_path / name)
-        (tmp_path / name / "manifest.json").unlink(missing_ok=True)
         return tmp_path / name
 
     return make
@@ -34,6 +34,7 @@ def copy(place, tmp_path):
 def change_config(folder, **changes):
     info = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**info, **changes}))
+    write_manifest(folder, FILES)
 
 
 def refusal(folder, **options):
@@ -80,6 +81,7 @@ def test_a_vocabulary_of_another_size_is_refused(copy, name):
     folder = copy(name)
     with (folder / "vocabulary.txt").open("a") as file:
         file.write("another\t1\n")
+    write_manifest(folder, FILES)
     assert "are of different models" in refusal(folder)
 
 
@@ -103,10 +105,19 @@ def test_a_tree_of_another_size_is_refused(copy):
 @pytest.mark.parametrize("name", ["kn", "lbl"])
 def test_a_configuration_of_other_fields_is_refused(copy, name):
     folder = copy(name)
-    change_config(folder, config={"depth": 3})
+    config = json.loads((folder / "config.json").read_text())["config"]
+    change_config(folder, config={**config, "depth": 3})
     message = refusal(folder)
     assert f"the configuration is not that of {name}: " in message
     assert "'depth'" in message
+
+
+def test_a_missing_field_is_named(copy):
+    folder = copy("lbl")
+    config = json.loads((folder / "config.json").read_text())["config"]
+    del config["dropout"]
+    change_config(folder, config=config)
+    assert "the configuration is not that of lbl: dropout is missing" in refusal(folder)
 
 
 @pytest.mark.parametrize(

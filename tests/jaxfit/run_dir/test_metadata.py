@@ -9,29 +9,33 @@ KNOWN = {"model": "lbl", "seed": 1, "recipe": {"epochs": 2}}
 
 
 def folder(place, begun=True, **more):
-    write_info(place, {"format": FORMAT, **KNOWN, "finished": False, **more})
+    write_info(place, {"format": FORMAT, **KNOWN, "finished": False, **more}, ())
     if begun:
         (place / PARAMETERS).mkdir()
     return place
 
 
+def find(place, known, *, resume, fixed=None):
+    return earlier(place, known, (), resume, fixed).info
+
+
 def test_a_folder_without_a_model_is_free(tmp_path):
     require_free(tmp_path, "lbl", resume=False)
-    assert earlier(tmp_path, KNOWN, resume=False) is None
+    assert find(tmp_path, KNOWN, resume=False) is None
 
 
 def test_a_training_that_was_killed_before_it_saved_anything_begins_anew(tmp_path):
-    assert earlier(folder(tmp_path, begun=False), {**KNOWN, "seed": 2}, resume=False) is None
+    assert find(folder(tmp_path, begun=False), {**KNOWN, "seed": 2}, resume=False) is None
 
 
 def test_a_training_is_resumed_only_if_asked_for_and_the_same(tmp_path):
-    found = earlier(folder(tmp_path), KNOWN, resume=True)
+    found = find(folder(tmp_path), KNOWN, resume=True)
     assert found is not None
     assert found["seed"] == 1
     with pytest.raises(UserError, match=r"a model is there already: lbl .* - add --resume"):
-        earlier(tmp_path, KNOWN, resume=False)
+        find(tmp_path, KNOWN, resume=False)
     with pytest.raises(UserError, match="seed differs"):
-        earlier(tmp_path, {**KNOWN, "seed": 2}, resume=True)
+        find(tmp_path, {**KNOWN, "seed": 2}, resume=True)
 
 
 @pytest.mark.parametrize(
@@ -48,11 +52,11 @@ def test_only_the_number_of_epochs_of_a_constant_rate_may_change(tmp_path):
 
     folder(tmp_path, **known(2), epochs=2)
     for epochs in (2, 5):
-        assert earlier(tmp_path, known(epochs), resume=True)["recipe"]["epochs"] == 2
+        assert find(tmp_path, known(epochs), resume=True)["recipe"]["epochs"] == 2
     with pytest.raises(UserError, match=r"2 epochs are trained already .* - give --epochs 2 or more"):
-        earlier(tmp_path, known(1), resume=True)
+        find(tmp_path, known(1), resume=True)
     with pytest.raises(UserError, match=r"recipe differs in rate \(None there, 1 here\)"):
-        earlier(tmp_path, known(5, rate=1), resume=True)
-    write_info(tmp_path, {"format": FORMAT, **known(2), "finished": False})
+        find(tmp_path, known(5, rate=1), resume=True)
+    write_info(tmp_path, {"format": FORMAT, **known(2), "finished": False}, ())
     with pytest.raises(UserError, match=r"the rate falls over all epochs, 2 there and 5 here: .* - give --epochs 2"):
-        earlier(tmp_path, known(5), resume=True, fixed="the rate falls")
+        find(tmp_path, known(5), resume=True, fixed="the rate falls")

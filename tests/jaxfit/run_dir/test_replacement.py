@@ -6,10 +6,12 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir import atomic, checkpoint, replacement
 from jaxfit.run_dir.metadata import FORMAT, write_info
 
+FILES = ("tree.npz",)
+
 
 def model(place, **more):
     place.mkdir(parents=True)
-    write_info(place, {"format": FORMAT, "model": "lbl", "finished": True, **more})
+    write_info(place, {"format": FORMAT, "model": "lbl", "finished": True, **more}, FILES)
     return place
 
 
@@ -21,7 +23,7 @@ def saved(place, **more):
 
 
 def choose(place, overwrite=False, resume=False):
-    return replacement.choose(place, ["tree.npz"], overwrite=overwrite, resume=resume)
+    return replacement.choose(place, FILES, overwrite=overwrite, resume=resume)
 
 
 def test_a_model_is_trained_in_its_folder_unless_it_replaces_another(tmp_path):
@@ -45,7 +47,7 @@ def test_a_training_that_diverged_is_replaced_without_being_asked_for(tmp_path, 
     saved(new)
     with pytest.raises(UserError, match=r"training that is to replace this one has begun \(.*/lbl\) - add --resume"):
         choose(out)
-    write_info(new, {"format": FORMAT, "model": "lbl", "finished": False, "diverged": "again"})
+    write_info(new, {"format": FORMAT, "model": "lbl", "finished": False, "diverged": "again"}, FILES)
     assert choose(out) == new
     assert not new.exists()
 
@@ -101,7 +103,7 @@ def test_a_users_own_files_are_never_removed(tmp_path, name, state, beside):
     own.parent.mkdir(exist_ok=True)
     own.touch()
     if not beside:
-        write_info(out, {"format": FORMAT, "model": "lbl", "finished": True, **state})  # its manifest lists the file
+        write_info(out, {"format": FORMAT, "model": "lbl", "finished": True, **state}, [*FILES, name])
     with pytest.raises(UserError, match=rf"no part of the model .*{name}\) - move it"):
         choose(out, overwrite="diverged" not in state)
     assert own.exists()
@@ -126,7 +128,7 @@ def test_only_what_can_go_on_is_resumed(tmp_path):
     assert choose(out, resume=True) == out
     (new / "bootstrap" / "checkpoint-00000001").mkdir()
     assert choose(out, resume=True) == new
-    write_info(new / "bootstrap", {"format": FORMAT, "model": "lbl", "finished": False, "diverged": "the loss"})
+    write_info(new / "bootstrap", {"format": FORMAT, "model": "lbl", "finished": False, "diverged": "the loss"}, FILES)
     assert choose(out, resume=True) == out
 
 

@@ -44,9 +44,9 @@ def fit(
         averaged = int(max(1, number + 1 - fitting.mean_after))
         mean = params if averaged == 1 else _next_mean(mean, params, jnp.float32(averaged))
         line: dict[str, Any] = {"epoch": number, "objective": fitting.objective(params), "valid": fitting.error(mean)}
-        line["shown"] = {"validation RMSE": math.sqrt(line["valid"])}
         if not math.isfinite(line["objective"] + line["valid"]):
             raise UserError(f"sweep {number + 1} is not finite", "--solver", "give another --decay")
+        line["shown"] = {"validation RMSE": math.sqrt(line["valid"])}
         journal(line)
         history.append(line)
         waited += 1

@@ -106,6 +106,14 @@ def test_more_words_or_ratings_than_positions_are_refused(tmp_path, monkeypatch)
         read(tmp_path / "r")
 
 
+def test_an_id_whose_length_all_would_take_is_refused(tmp_path):
+    (tmp_path / "r").write_text(f"u1,i1,3\n{'x' * 1001},i1,3\n")
+    with pytest.raises(UserError, match=r"the user is an id of more than 1,000 characters \(.*r, line 2\)"):
+        read(tmp_path / "r")
+    (tmp_path / "r").write_text(f"u1,i1,3\n{'x' * 1000},i1,3\n")
+    assert len(read(tmp_path / "r").ratings.user) == 2
+
+
 def test_limits_hold_until_they_are_left():
     with limited(Limits(max_line_mb=7)):
         assert limits.limits() == Limits(max_line_mb=7)

@@ -35,7 +35,7 @@ def fit(
     journal is called after each sweep with its number, the objective after it, and the validation error.
 
     Raises:
-        UserError: the objective or the validation error is no longer finite.
+        UserError: the objective is no longer finite.
     """
     params = mean = best = fitting.params
     score, lowest, waited, history = math.inf, math.inf, 0, []
@@ -44,9 +44,9 @@ def fit(
         averaged = int(max(1, number + 1 - fitting.mean_after))
         mean = params if averaged == 1 else _next_mean(mean, params, jnp.float32(averaged))
         line: dict[str, Any] = {"epoch": number, "objective": fitting.objective(params), "valid": fitting.error(mean)}
-        if not math.isfinite(line["objective"] + line["valid"]):
-            raise UserError(f"sweep {number + 1} is not finite", "--solver", "give another --decay")
         line["shown"] = {"validation RMSE": math.sqrt(line["valid"])}
+        if not math.isfinite(line["objective"]):
+            raise UserError(f"sweep {number + 1} is not finite", "--solver", "give another --decay")
         journal(line)
         history.append(line)
         waited += 1

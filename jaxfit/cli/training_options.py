@@ -19,6 +19,7 @@ from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.metadata import read_info, require_free
 from jaxfit.run_dir.run import Run, Trained
 
+SIMULATED = 64  # devices at most: XLA gives up on hundreds of them that wait for each other
 Recipes = Mapping[str, tuple[Any, dict[str, Any]]]  # name -> recipe, None without one; overrides of Config
 
 
@@ -166,7 +167,7 @@ def _simulate_devices(number: int) -> None:
     """Make a CPU into several devices, if JAX has not begun yet; `jaxfit.devices.sharding` reports too few of them."""
     import jax
 
-    if number > 1 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+    if 1 < number <= SIMULATED and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         try:
             jax.config.update("jax_num_cpu_devices", number)
         except RuntimeError:  # JAX has begun, with the devices it has

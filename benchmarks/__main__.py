@@ -11,6 +11,7 @@ from benchmarks.core.scale import RECIPES
 from benchmarks.data import sets as data
 from benchmarks.speed import run as speed
 from jaxfit.cli import command, interrupts
+from jaxfit.cli.parser import Parser
 from jaxfit.errors import missing_package
 
 WORK = Path(".cache/benchmarks")
@@ -19,12 +20,12 @@ WORK = Path(".cache/benchmarks")
 NEEDED = ("matplotlib", "requests")  # of the extra `benchmarks`
 
 
-def parser() -> command.Parser:
+def parser() -> Parser:
     """Build the command line; raises UserError where a package is missing, before hours of training."""
     for name in NEEDED:
         if importlib.util.find_spec(name) is None:
             raise missing_package(name, "python -m benchmarks")
-    top = command.Parser(prog="python -m benchmarks", description=__doc__)
+    top = Parser(prog="python -m benchmarks", description=__doc__)
     parsers = top.add_subparsers(required=True, metavar="COMMAND")
     parsers.add_parser("list", help="what can be run").set_defaults(run=commands.list_all)
 
@@ -72,7 +73,7 @@ def parser() -> command.Parser:
     return top
 
 
-def _add_data(run: command.Parser) -> None:
+def _add_data(run: Parser) -> None:
     scales = list(dict.fromkeys(name for store in registry.STORES for name in store.scales))
     sets = list(dict.fromkeys(name for store in registry.STORES for name in store.data_sets))
     run.add_argument("--scale", choices=scales, default="smoke", help="how large (default: smoke)")
@@ -82,7 +83,7 @@ def _add_data(run: command.Parser) -> None:
     run.add_argument("--work", type=Path, default=WORK, help=f"where trained models are (default: {WORK})")
 
 
-def _add_out(parser: command.Parser) -> None:
+def _add_out(parser: Parser) -> None:
     """Add the options that say where records go; the project's own are replaced on demand only."""
     where = parser.add_mutually_exclusive_group()
     out = WORK / "results"

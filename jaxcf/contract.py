@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings, Units
 from jaxfit.errors import UserError, require_fields
+from jaxfit.recipe import require_bounds
 from jaxfit.registry import Record
 
 if TYPE_CHECKING:
@@ -211,4 +212,6 @@ class RatingModel(Record):
         step = scale.step if levels == scale.levels else (scale.high - scale.low) / max(1, levels - 1)
         sizes = (catalogue.num_users, catalogue.num_items, *units, levels, scale.low, step)
         decided = {name: value for name, value in zip(FROM_DATA, sizes, strict=True) if name in known}
-        return self.config(**{**chosen, **self.fixed, **decided})
+        config = self.config(**{**chosen, **self.fixed, **decided})
+        require_bounds(config)
+        return config

@@ -11,11 +11,12 @@ from jaxcf.models import get
 from jaxcf.recommender import Model
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
+from jaxfit.recipe import LARGEST
 from jaxfit.run_dir import checkpoint, manifest
 from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.manifest import ANEW
-from jaxfit.run_dir.metadata import LARGEST, PARAMETERS, read_config, read_info
+from jaxfit.run_dir.metadata import PARAMETERS, read_config, read_info
 
 FILES = CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
 ARRAYS = {  # by file: the names of its arrays, all of one dimension, and their kinds of dtype

@@ -4,6 +4,23 @@ from collections.abc import Iterable
 
 from jaxfit.process.signals import Signalled
 
+LONGEST = 350  # characters of a message, to which a command adds its name and what kind of message it is
+
+
+def shortened(text: str, length: int) -> str:
+    """Return a text of at most `length` characters: of a longer one the beginning and the end, with … between them."""
+    end = (length - 1) // 2
+    return text if len(text) <= length else f"{text[: length - 1 - end]}…{text[len(text) - end :]}"
+
+
+def _shortened(parts: list[str]) -> list[str]:
+    """Shorten the longest parts of a message until it is short enough."""
+    left, result = LONGEST, list(parts)
+    for done, number in enumerate(sorted(range(len(parts)), key=lambda i: len(parts[i]))):
+        result[number] = shortened(parts[number], left // (len(parts) - done))
+        left -= len(result[number])
+    return result
+
 
 class UserError(Exception):
     """Bad input: a command prints it as one line and ends with exit status 2.
@@ -19,8 +36,8 @@ class UserError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        where = f" ({self.where})" if self.where else ""
-        return f"{self.what}{where}" + (f" - {self.do}" if self.do else "")
+        what, where, do = _shortened([self.what, self.where or "", self.do or ""])
+        return what + (f" ({where})" if where else "") + (f" - {do}" if do else "")
 
 
 class Diverged(UserError):

@@ -218,7 +218,8 @@ def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None)
     means = state.means(trainer.state)
     trainer.state = state.between_epochs(trainer.state)
     score = processes.agreed(validation.mean(state.current(trainer.state)))
-    if not np.isfinite(score):  # no loss has been computed since the last step
+    # no loss has been computed since the last step; of a finite score, a perplexity can overflow
+    if not np.isfinite([score, shown := float(program.metric.read(score))]).all():
         _stop(f"the validation score is not finite after step {int(trainer.state.step) - 1}", directory)
     first, *others = (metric.name for metric in program.loss_metrics)
     line: dict[str, Any] = {
@@ -233,10 +234,12 @@ def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None)
     for metric in program.loss_metrics:
         name = f"train {metric.name}" if metric.name in others else "train"
         line["shown"][f"training {metric.name}"] = float(metric.read(line[name]))
-    line["shown"][f"validation {program.metric.name}"] = float(program.metric.read(score))
+    line["shown"][f"validation {program.metric.name}"] = shown
     trainer.progress = after_epoch(progress, score, recipe)
     if is_best(trainer.progress):
         trainer.best = state.current(trainer.one_copy())
+        if not all(_finite(array) for array in jax.tree.leaves(trainer.best)):  # validation need not see every row
+            _stop(f"some parameters are not finite after step {int(trainer.state.step) - 1}", directory)
     return line
 
 
@@ -248,6 +251,12 @@ def _described(line: dict[str, Any], program: Program, recipe: Recipe) -> str:
         f"epoch {line['epoch'] + 1} of {recipe.epochs}, {', '.join(training)} on training, "
         f"{program.metric.show(line['valid'])} on validation, rate {line['rate']:.3g}"
     )
+
+
+def _finite(array: jax.Array) -> bool:
+    """Whether all numbers of an array are finite: NaN is the least and the largest of any that it is among."""
+    values = np.asarray(array)
+    return values.size == 0 or bool(np.isfinite([values.min(), values.max()]).all())
 
 
 def _check_finite(trainer: Trainer, directory: Path | None) -> None:

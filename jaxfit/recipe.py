@@ -1,14 +1,25 @@
 """A recipe: how a model is trained, as data; and the fields of which commands make options."""
 
 import functools
+import math
+import types
 from collections.abc import Collection, Mapping
-from dataclasses import MISSING, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import MISSING, dataclass, field, fields
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from jaxfit.errors import UserError
+from jaxfit.errors import UserError, shortened
 
 if TYPE_CHECKING:
     import optax
+
+
+LARGEST = 3e38  # number: float32 holds it
+MOST = 2**31 - 1  # whole number: int32 holds it
+SEED: dict[str, Any] = {
+    "low": 0,
+    "high": 2**32 - 1,
+}  # JAX's keys take the low 32 bits of a seed, so that larger ones repeat others
 
 
 def option(default: Any = MISSING, help: str = "", unit: str = "", **more: Any) -> Any:
@@ -19,10 +30,61 @@ def option(default: Any = MISSING, help: str = "", unit: str = "", **more: Any) 
         help: what it means, in a command's help.
         unit: what it is counted in, for the help.
         **more: `low`, `high` and `below` bound a number (`below` itself is out of bounds; without `low`, whole numbers
-            start at 1 and others at 0); `metavar` is the help's placeholder for a text; `first`: whether --help shows
-            it, and not only --help-all.
+            start at 1 and others at 0; all are finite, and whole ones fit 32 bits); `metavar` is the help's
+            placeholder for a text; `first`: whether --help shows it, and not only --help-all.
     """
     return field(default=default, metadata={"help": help, "unit": unit, **more})
+
+
+def advice(
+    value: Any,
+    kind: type[int] | type[float],
+    low: float | None = None,
+    high: float | None = None,
+    below: float = math.inf,
+) -> str | None:
+    """What to give in place of a value that is no number of the kind within the bounds of `option`; None for one."""
+    least = (1 if kind is int else 0) if low is None else low
+    most = (MOST if kind is int else LARGEST) if high is None else high
+    known: tuple[type, ...] = (Integral,) if kind is int else (Real,)
+    if isinstance(value, known) and not isinstance(value, bool):
+        number: Any = value
+        if max(least, -LARGEST) <= number <= most and number < below:
+            return None
+        if high is None and below == math.inf and number > most:
+            least, high = max(least, -LARGEST), most
+    what = "a whole number" if kind is int else "a number"
+    span = f"of at least {least:.10g}" if high is None else f"from {least:.10g} to {high:.10g}"
+    return f"give {what} {span}" + (f", below {below:g}" if below < math.inf else "")
+
+
+def require_number(value: Any, where: str, kind: type[int] | type[float], **bounds: float) -> None:
+    """Raise a UserError for a value that is no number of the kind within the bounds of `option`."""
+    do = advice(value, kind, **bounds)
+    if do:
+        raise UserError(f"invalid value {shortened(repr(value), 40)}", where, do)
+
+
+def require_bounds(settings: Any) -> None:
+    """Raise a UserError for a number, in a dataclass whose fields are by `option`, that is out of its bounds."""
+    hints = get_type_hints(type(settings))
+    for each in fields(settings):
+        kind, value = number_of(hints[each.name]), getattr(settings, each.name)
+        if kind is None or value is None:
+            continue
+        values = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else [value]
+        bounds = {name: each.metadata[name] for name in ("low", "high", "below") if name in each.metadata}
+        for one in values:
+            require_number(one, f"--{each.name.replace('_', '-')}", kind, **bounds)
+
+
+def number_of(hint: Any) -> type[int] | type[float] | None:
+    """The kind of number, int or float, that a field of this type holds, also in a tuple or mapping; None without."""
+    if get_origin(hint) in (Union, types.UnionType):
+        hint = next(part for part in get_args(hint) if part is not type(None))
+    if get_origin(hint) is not Literal and get_args(hint):
+        hint = next((part for part in get_args(hint) if part in (int, float)), None)
+    return hint if hint in (int, float) else None
 
 
 @dataclass(frozen=True)
@@ -45,6 +107,9 @@ class Recipe:
     drops: tuple[float, ...] = option((), "factors of the rate, each entered when validation stops improving")
     patience: int = option(1, "epochs without improvement before a drop or the end", "epochs")
     reduction: Literal["sum", "mean"] = option("mean", "a step follows the gradient of the minibatch's sum or mean")
+
+    def __post_init__(self) -> None:
+        require_bounds(self)
 
 
 @functools.cache

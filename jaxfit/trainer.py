@@ -20,6 +20,7 @@ from jaxfit.shuffle import permutation
 from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
 
+PADDED = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
 STREAMS = 8  # validation streams of a sequential program
 
 
@@ -34,6 +35,23 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
     if program.visits and shards > 1:
         what = "this model visits its examples one after another: each device would do the work of all"
         raise UserError(what, "--devices", "leave it out")
+
+
+def check_size(program: Program, recipe: Recipe, params: Any, size: int) -> None:
+    """Raise UserError where a recipe does not fit data of `size` examples: its minibatch, or its decay in a step."""
+    if recipe.batch_size > max(size, PADDED):
+        what = f"a minibatch of {recipe.batch_size:,} examples, and there are {size:,} in all"
+        raise UserError(what, "--batch-size", f"give at most {max(size, PADDED):,}")
+    names = named_arrays(params)
+    rate, decay = per_parameter(names, recipe.rate, "--rate"), per_parameter(names, recipe.decay, "--decay")
+    most, when, advice = max(r * d for r, d in zip(rate, decay, strict=True)), program.decay.when, ""
+    share = (1 if recipe.reduction == "mean" else min(recipe.batch_size, size)) / size
+    if when == "every-step" and most > loop.LARGEST_DECAY:
+        advice = f"keep it under {loop.LARGEST_DECAY} a step"
+    if when == "per-row" and most * share > 0.5:
+        advice = f"keep it under {0.5 / share:g}, or give a smaller --batch-size"
+    if advice:
+        raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
 
 
 def schedule(program: Program, recipe: Recipe) -> str | None:
@@ -71,6 +89,7 @@ class Trainer:
 
     def __init__(self, program: Program, params: Any, data: Any, recipe: Recipe, key: jax.Array, mesh: Mesh | None):
         check(program, recipe, mesh)
+        check_size(program, recipe, params, program.size(data))
         self.program, self.recipe, self.mesh = program, recipe, mesh
         self.order_key, self.step_key = jax.random.split(key)
         self.original = data
@@ -81,7 +100,6 @@ class Trainer:
         self.decay = per_parameter(names, recipe.decay, "--decay")
         self.progress = Progress()
         self._take(data)
-        self._check_decay()
         lists = None if self.costs is None or self.costs.ndim == 1 else self.costs.shape[1]
         self.state = self._placed(state.start(params, program, self.transform, data, lists, recipe.batch_size))
         self.best = params
@@ -98,17 +116,6 @@ class Trainer:
         if self.costs is not None and program.visits is None:  # visits need no capacity
             self.bucketed = buckets(self.costs, batch_size, shards)
         self.data = sharding.replicate(data, self.mesh)
-
-    def _check_decay(self) -> None:
-        most = max(r * d for r, d in zip(self.rate, self.decay, strict=True))
-        recipe, when, advice = self.recipe, self.program.decay.when, ""
-        share = (1 if recipe.reduction == "mean" else min(recipe.batch_size, self.size)) / self.size
-        if when == "every-step" and most > loop.LARGEST_DECAY:
-            advice = f"keep it under {loop.LARGEST_DECAY} a step"
-        if when == "per-row" and most * share > 0.5:
-            advice = f"keep it under {0.5 / share:g}, or give a smaller --batch-size"
-        if advice:
-            raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
 
     def rates(self) -> Rates:
         """The rates since the last drop, as traced values."""

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from jaxlm.trained_model import Model
 
 
+def perplexity(nats: float) -> float:
+    """Return e to the mean -log P of a word; infinite where float64 cannot hold it."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(nats))
+
+
 class Batch(NamedTuple):
     """Examples: context int32[..., c], oldest word first, and word int32[...], the one that follows."""
 
@@ -44,7 +50,7 @@ def context_program(config: Any, batch_loss: Callable[..., Any], score: Callable
     """Return the program of a model without sparse or ragged parts, over a `Text`, from its losses over a `Batch`."""
     return Program(
         config=config, size=num_examples, batch=gather, loss=batch_loss, score=score,
-        metric=Metric("perplexity", np.exp, 2),
+        metric=Metric("perplexity", perplexity, 2),
     )  # fmt: skip
 
 

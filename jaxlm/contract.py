@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jaxfit.errors import require_fields
+from jaxfit.recipe import require_bounds
 from jaxfit.registry import Record
 
 if TYPE_CHECKING:
@@ -159,7 +160,9 @@ class LanguageModel(Record):
         """Return the Config over these data; raises UserError where an override is of no field that can be chosen."""
         decided = self.decided(num_words, structure)
         require_fields(overrides, (f.name for f in fields(self.config) if f.name not in decided))
-        return self.config(**decided, **overrides)
+        config = self.config(**decided, **overrides)
+        require_bounds(config)
+        return config
 
 
 def structure_argument(structure: Any) -> tuple[Any, ...]:

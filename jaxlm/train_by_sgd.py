@@ -12,9 +12,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxfit.devices import memory
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
-from jaxfit.recipe import Recipe
+from jaxfit.recipe import SEED, Recipe, require_number
 from jaxfit.run_dir import json_text, metadata, training
 from jaxfit.run_dir.run import Run, Trained
 from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
@@ -39,6 +40,7 @@ def fit(
 
     Matrix products are of full float32 precision, whatever the device.
     """
+    require_number(seed, "--seed", int, **SEED)
     with full_precision():
         known = {"model": record.name, "seed": seed, "corpus": corpus.describe()}
         begun = _Training(record, corpus, corpus.word_counts(), recipe, config, jax.random.key(seed), known)
@@ -86,7 +88,7 @@ class _Training:
         if first is not None:
             self.say(run, f"stage 3 of 3, the model over its {structure.name}")
         if run.max_minutes is not None:
-            run = replace(run, max_minutes=run.max_minutes - (time.monotonic() - began) / 60)
+            run = replace(run, max_minutes=max(0.0, run.max_minutes - (time.monotonic() - began) / 60))
         trained = self.fit(directory, made, known | {structure.name: structure.sha256(made)}, run)
         return trained._replace(seconds=seconds | trained.seconds) if trained.seconds else trained
 
@@ -117,6 +119,11 @@ class _Training:
         config = record.configure(len(vocabulary), structure, self.overrides)
         texts = fitting.texts(config, vocabulary.eos, *more)
 
+        def init() -> Any:
+            return fitting.init(jax.random.fold_in(self.key, INIT), config, self.counts, *more)
+
+        memory.require(jax.eval_shape(init), self.recipe, "--num-features, --vocab-size, …")
+
         def write() -> None:
             write_vocabulary(directory, vocabulary)
             if record.structure is not None:
@@ -127,7 +134,7 @@ class _Training:
 
         return training.train(
             directory, {"model": record.name, "config": asdict(config), **known}, fitting.program(config),
-            fitting.init(jax.random.fold_in(self.key, INIT), config, self.counts, *more),
+            init(),
             lambda: (texts(self.corpus.train), texts(self.corpus.valid)),
             recipe=self.recipe, key=jax.random.fold_in(self.key, TRAIN), run=run, unit="words", files=FILES,
             before=write, model=model,

@@ -23,7 +23,8 @@ from jaxcf.data import checks, reading
 from jaxcf.data.ratings import Pairs, Ratings, pair_keys, relabel, take
 from jaxcf.recommender import Model
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, add_model, note, print_json, required
+from jaxfit.cli.command import add_model, note, print_json, required
+from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 
 MANY = 100  # known ratings of a user, which nearly determine the hidden units of an RBM

@@ -37,8 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     with interrupts.one_line("jaxcf", argv is None):
         from jaxfit.cli import command
+        from jaxfit.cli.parser import of_commands
 
-        return command.run("jaxcf", lambda: command.of_commands("jaxcf", ABOUT, COMMANDS), argv, cached=True)
+        return command.run("jaxcf", lambda: of_commands("jaxcf", ABOUT, COMMANDS), argv, cached=True)
 
 
 if __name__ == "__main__":

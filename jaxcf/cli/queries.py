@@ -17,7 +17,8 @@ from jaxcf.model_files import load
 from jaxcf.models import require
 from jaxcf.recommender import Model
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, note
+from jaxfit.cli.command import note
+from jaxfit.cli.parser import Parser
 
 if TYPE_CHECKING:
     from jaxcf.data.reading import PairTable, Table

@@ -13,7 +13,8 @@ from jaxcf.cli.queries import add_files, new_users, opened
 from jaxcf.data import file_layout as layout
 from jaxcf.recommender import Answer
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, add_model, print_json, required
+from jaxfit.cli.command import add_model, print_json, required
+from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 
 SEPARATORS = ("::", "\t", ",", ";", "|")  # what may separate an id and its title

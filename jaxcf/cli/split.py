@@ -7,8 +7,10 @@ from jaxcf.data import reading
 from jaxcf.data.ratings import Ratings
 from jaxcf.data.reading import Reading
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, note, output, print_json
+from jaxfit.cli.command import note, output, print_json
+from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
+from jaxfit.recipe import SEED
 
 SCHEMES = {
     "random": "train, valid and test drawn at random",
@@ -42,7 +44,7 @@ def add(parser: Parser) -> None:
         number = options.number(f"--{name}", low=2) if whole else options.number(f"--{name}", float, high=1)
         about = f"{what} ({scheme}; default: {default})"
         share.add_argument(f"--{name}", type=number, metavar="N" if whole else "SHARE", help=about)
-    seed = options.number("--seed", low=0)
+    seed = options.number("--seed", **SEED)
     share.add_argument("--seed", type=seed, default=1, metavar="N", help="of the draws (default: 1)")
     options.add(parser.add_argument_group("reading"), Reading)
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")

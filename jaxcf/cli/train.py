@@ -20,7 +20,8 @@ from jaxcf.model_files import FILES
 from jaxcf.models import REGISTRY
 from jaxcf.recommender import Model
 from jaxfit.cli import options, training_options
-from jaxfit.cli.command import Parser, note, output, print_json
+from jaxfit.cli.command import note, output, print_json
+from jaxfit.cli.parser import Parser
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, named_arrays

@@ -14,7 +14,8 @@ from jaxcf.data.ratings import RatingScale, Units
 from jaxcf.model_files import FILES
 from jaxcf.models import get
 from jaxfit.cli import learning_curve
-from jaxfit.cli.command import Parser, add_model, note, output, print_json, required
+from jaxfit.cli.command import add_model, note, output, print_json, required
+from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir import manifest

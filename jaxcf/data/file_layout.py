@@ -9,6 +9,7 @@ import functools
 import io
 import itertools
 import math
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
-from jaxfit.cli.input_files import Source, open_bytes, text_decoder
+from jaxfit.cli.input_files import Source, is_pipe, lines_of, open_bytes, require_data, text_decoder
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 
@@ -95,14 +96,22 @@ class Layout(NamedTuple):
 
 
 @functools.cache
-def _standard_input() -> bytes:
-    return sys.stdin.buffer.read()
+def _piped(path: str, number: int) -> bytes:
+    """The content of a pipe, which can be read once; number: of the pipe in the system, as names are used again."""
+    require_data(path)
+    if path == "-":
+        return sys.stdin.buffer.read()
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def opened(path: Source) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """Open a file as `jaxfit.cli.input_files.open_bytes` does, also Parquet; standard input several times."""
-    standard_input = io.BufferedReader(io.BytesIO(_standard_input())) if str(path) == "-" else None
-    return open_bytes(path, standard_input, readable=[PARQUET])
+    """Open a file as `jaxfit.cli.input_files.open_bytes` does, also Parquet; a pipe several times."""
+    content = None
+    if is_pipe(path):
+        number = 0 if str(path) == "-" else os.stat(path).st_ino
+        content = io.BufferedReader(io.BytesIO(_piped(str(path), number)))
+    return open_bytes(path, content, readable=[PARQUET])
 
 
 def lines(path: Source, encoding: str, strict: bool = True) -> Iterator[tuple[int, str]]:
@@ -123,7 +132,7 @@ def lines(path: Source, encoding: str, strict: bool = True) -> Iterator[tuple[in
         what = f"in {encoding} the end of a line is not the single byte \\n"
         raise UserError(what, "--encoding", "convert the file to utf-8 and leave --encoding out")
     with opened(path) as f:
-        for number, line in enumerate(f, 1):
+        for number, line in enumerate(lines_of(f, path), 1):
             codec = "utf-8-sig" if number == 1 and encoding == "utf-8" else encoding
             try:
                 text = line.decode(codec, "strict" if strict else "surrogateescape")

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from jaxfit.cli.limits import Source, limits
+
 HEADER = 128
 ARRAY, COMPRESSED = 14, 15  # types of elements
 PLAIN = {*range(1, 8), 9, 12, 13, 16, 17, 18}  # those of numbers and of text
@@ -26,33 +28,34 @@ DAMAGED = (
 )  # fmt: skip
 
 
-def names_of(data: bytes) -> list[str]:
-    """Return the names of a file's arrays.
+def names_of(data: bytes, path: Source = "") -> list[str]:
+    """Return the names of a file's arrays; path: of the file, for messages.
 
-    Raises ValueError for a damaged file, or whatever else of `DAMAGED` SciPy raises for it.
+    Raises ValueError for a damaged file, or whatever else of `DAMAGED` SciPy raises for it; UserError for one that
+    expands beyond `jaxfit.cli.limits`.
     """
-    return list(_kinds(data))
+    return list(_kinds(data, path))
 
 
-def arrays_of(data: bytes) -> dict[str, np.ndarray | None]:
+def arrays_of(data: bytes, path: Source = "") -> dict[str, np.ndarray | None]:
     """Return a file's arrays by name; None for one that holds no numbers, which is not read.
 
     Raises as `names_of`.
     """
     import scipy.io  # here, as it takes a while, and other files do not need it
 
-    kinds = _kinds(data)
+    kinds = _kinds(data, path)
     found = scipy.io.loadmat(io.BytesIO(data), variable_names=[name for name in kinds if kinds[name] in NAMES])
     return {name: found.get(name) for name in kinds}
 
 
-def _kinds(data: bytes) -> dict[str, str]:
+def _kinds(data: bytes, path: Source) -> dict[str, str]:
     """The classes of a file's arrays by name."""
     import scipy.io
 
     try:
         # 1 is for versions 5 to 7
-        if scipy.io.matlab.matfile_version(io.BytesIO(data))[0] == 1 and not _all_intact(data):
+        if scipy.io.matlab.matfile_version(io.BytesIO(data))[0] == 1 and not _all_intact(data, path):
             raise ValueError("it is damaged")
         found = scipy.io.whosmat(io.BytesIO(data))
     except scipy.io.matlab.MatReadError as error:
@@ -63,15 +66,24 @@ def _kinds(data: bytes) -> dict[str, str]:
     return kinds
 
 
-def _all_intact(data: bytes) -> bool:
+def _all_intact(data: bytes, path: Source) -> bool:
     """Return whether all arrays of numbers have the elements that they need, of known types."""
     order = ">" if data[HEADER - 2 : HEADER] == b"MI" else "<"
-    return all(_is_intact(kind, content, order) for kind, content in _elements(data[HEADER:], order))
+    size, known = 0, limits()
+    for kind, content in _elements(data[HEADER:], order):
+        elements = [(kind, content)]
+        if kind == COMPRESSED:
+            stream = zlib.decompressobj()
+            content = stream.decompress(content, known.largest(len(data)) - size + 1)
+            size += len(content)
+            known.require_expansion(size, len(data), ".mat", path)
+            elements = list(_elements(content, order))
+        if (kind == COMPRESSED and not stream.eof) or not all(_is_intact(*element, order) for element in elements):
+            return False
+    return True
 
 
 def _is_intact(kind: int, content: bytes, order: str) -> bool:
-    if kind == COMPRESSED:
-        return all(_is_intact(*element, order) for element in _elements(zlib.decompress(content), order))
     if kind != ARRAY:
         return kind in PLAIN
     parts = list(_elements(content, order))

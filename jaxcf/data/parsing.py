@@ -17,6 +17,7 @@ from jaxcf.data.file_layout import COLUMNS, Layout, Reading, kind_of_time, layou
 from jaxcf.data.matlab_file import DAMAGED, arrays_of, names_of
 from jaxcf.data.ratings import RatingScale
 from jaxfit.cli.input_files import Source
+from jaxfit.cli.limits import require_few
 from jaxfit.errors import UserError
 
 BLOCK = 1 << 22  # bytes parsed at a time by each thread
@@ -34,10 +35,14 @@ class Columns(NamedTuple):
 
 
 def join(parts: Sequence[Columns]) -> Columns:
-    """Concatenate the rows of files, with ratings and times if all files that have rows have them."""
+    """Concatenate the rows of files, with ratings and times if all files that have rows have them.
+
+    Raises UserError for more rows than there can be.
+    """
     taken, notes = (tuple(itertools.chain(*said)) for said in zip(*((p.taken, p.notes) for p in parts), strict=True))
     parts = [part for part in parts if part.table.num_rows] or list(parts)
     ends = np.cumsum([part.table.num_rows for part in parts])
+    require_few(int(ends[-1]), "rows", ", ".join(file for file, _ in taken))
 
     def locate(row: int) -> str:
         which = int(np.searchsorted(ends, row, side="right"))
@@ -188,12 +193,12 @@ def has_probe(path: Source) -> bool:
     return both
 
 
-def _matlab(path: Source, read: Callable[[bytes], Any]) -> Any:
+def _matlab(path: Source, read: Callable[[bytes, Source], Any]) -> Any:
     """What a function of `matlab_file` reads of a file."""
     with opened(path) as f:
         data = f.read()
     try:
-        return read(data)
+        return read(data, path)
     except DAMAGED as error:
         raise UserError(f"the .mat file cannot be read: {error}", path, "save it as version 7") from None
 

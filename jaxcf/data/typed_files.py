@@ -1,5 +1,6 @@
 """Files of ratings whose columns have names and types: Parquet, and JSON lines (an object in each line)."""
 
+import io
 import itertools
 import json
 from collections.abc import Callable
@@ -13,8 +14,10 @@ from jaxcf.data.file_layout import Reading, columns_by_name, lines, opened
 from jaxcf.data.parsing import TEXTS, Columns, with_seconds
 from jaxcf.data.ratings import RatingScale
 from jaxfit.cli.input_files import Source
+from jaxfit.cli.limits import limits, require_few
 from jaxfit.errors import UserError
 
+VALUE = 8  # bytes of a number or a short text in memory
 KINDS = {str: pa.utf8(), int: pa.int64(), float: pa.float64()}  # of JSON, for Arrow
 
 
@@ -22,7 +25,8 @@ def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
     """Read a Parquet file; with `pairs`, its users and items only.
 
     Raises:
-        UserError: if the file is damaged, its columns cannot be identified or hold no ids, ratings or times.
+        UserError: if the file is damaged or expands beyond `jaxfit.cli.limits`, its columns cannot be identified or
+            hold no ids, ratings or times.
     """
     import pyarrow.parquet as pq  # here, as it takes a while, and other files do not need it
 
@@ -31,6 +35,9 @@ def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
             file = pq.ParquetFile(stream)
             fields = file.schema_arrow.names
             columns, taken = columns_by_name(fields, reading, str(path), pairs)
+            rows, held = file.metadata.num_rows, stream.seek(0, io.SEEK_END)
+            require_few(rows, "rows", path)
+            limits().require_expansion(rows * len(columns) * VALUE, held, "Parquet", path)
             table = file.read(columns=[fields[column] for column in columns.values()])
             table.validate(full=True)  # texts are valid
         except (pa.ArrowException, OSError, UnicodeError) as error:

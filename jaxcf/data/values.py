@@ -13,6 +13,7 @@ from jaxcf.data.parsing import Columns
 from jaxcf.data.ratings import Ratings, RatingScale, pair_keys, take
 from jaxfit.errors import UserError
 
+LONGEST = 1000  # characters of an id: each takes the memory of the longest
 MAX_LEVELS = 1000  # a scale of more levels is taken as one without steps
 
 
@@ -58,7 +59,10 @@ def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
 
 
 def indices(columns: Columns, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return a column of ids as int32 indices into the distinct ids, and these, ascending; a missing id is an error."""
+    """Return a column of ids as int32 indices into the distinct ids, and these, ascending.
+
+    Raises UserError for a missing id, or one that is too long.
+    """
     codes, texts = _codes(columns.table[name])
     used = np.zeros(len(texts), bool)  # a movie of the Netflix Prize may have an empty section
     used[codes] = True
@@ -67,6 +71,10 @@ def indices(columns: Columns, name: str) -> tuple[np.ndarray, np.ndarray]:
     if missing.any():
         where = columns.locate(int(np.argmax(missing[codes])))
         raise UserError(f"the {name} is missing", where, "complete the line or remove it")
+    long = used & pc.greater(pc.utf8_length(texts), LONGEST).to_numpy(zero_copy_only=False)
+    if long.any():
+        what = f"the {name} is an id of more than {LONGEST:,} characters"
+        raise UserError(what, columns.locate(int(np.argmax(long[codes]))), "check the columns and the delimiter")
     ids, positions = np.unique(_ids(texts.filter(pa.array(used))), return_inverse=True)
     index = np.zeros(len(texts), np.int32)
     index[used] = positions

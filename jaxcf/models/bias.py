@@ -31,7 +31,7 @@ class Config:
     num_items: int = option(help="items", unit="items")
     users: bool = option(True, "a bias for each user")
     items: bool = option(True, "a bias for each item")
-    mean: float = option(0.0, "what every prediction starts from", "stars")
+    mean: float = option(0.0, "what every prediction starts from", "stars", low=-np.inf)
     prior: Literal["per-rating", "per-row"] = option("per-row", "apply decay once per rating, or once per user or item")
     decay_users: float = option(0.0, "strength of the prior of users")
     decay_items: float = option(0.0, "strength of the prior of items")

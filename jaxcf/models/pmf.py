@@ -45,7 +45,7 @@ class Config:
     num_items: int = option(help="items", unit="items")
     num_features: int = option(10, "feature vector dimensionality", "features", first=True)
     biases: bool = option(True, "a bias for each user and each item")
-    mean: float = option(0.0, "what every prediction starts from", "stars")
+    mean: float = option(0.0, "what every prediction starts from", "stars", low=-np.inf)
     unit: float = option(1.0, "what a number of the parameters' units is", "stars")
     prior: Literal["per-rating", "per-row"] = option("per-rating", "apply decay once per rating, or once per row")
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")

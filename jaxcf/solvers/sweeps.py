@@ -46,7 +46,7 @@ def fit(
         line: dict[str, Any] = {"epoch": number, "objective": fitting.objective(params), "valid": fitting.error(mean)}
         line["shown"] = {"validation RMSE": math.sqrt(line["valid"])}
         if not math.isfinite(line["objective"]):
-            raise UserError(f"sweep {number + 1} is not finite", "--solver", "give a larger --decay")
+            raise UserError(f"sweep {number + 1} is not finite", "--solver", "give another --decay")
         journal(line)
         history.append(line)
         waited += 1

@@ -5,18 +5,20 @@ import codecs
 import contextlib
 import gzip
 import io
+import itertools
 import lzma
 import os
 import re
+import stat
 import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
 from typing import IO, Any, cast
 
+from jaxfit.cli.limits import Source, bounded, limits
 from jaxfit.errors import UserError
-
-Source = str | os.PathLike[str]
 
 # how files begin that are not plain text; of compressed ones a pattern
 COMPRESSED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
@@ -34,28 +36,30 @@ KINDS = {
 }
 ZIP = b"PK\x03\x04"
 OFFICE = {"word/": "a Word document", "xl/": "an Excel workbook", "ppt/": "a PowerPoint file"}
+SPECIAL = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket", stat.S_IFIFO: "a named pipe"}
+# a pipe that the shell has opened: <(zcat ratings.gz)
+DESCRIPTOR = re.compile(r"/dev/(fd/\d+|stdin)|/proc/(self|\d+)/fd/\d+")
 
 
 @contextlib.contextmanager
-def open_bytes(
-    path: Source, standard_input: IO[bytes] | None = None, readable: Collection[bytes] = ()
-) -> Iterator[IO[bytes]]:
+def open_bytes(path: Source, content: IO[bytes] | None = None, readable: Collection[bytes] = ()) -> Iterator[IO[bytes]]:
     """Open a file, or standard input (`-`), for reading bytes; gzip, bzip2 and xz are recognised and decompressed.
 
     Args:
         path: the file.
-        standard_input: a buffered stream to read instead of `sys.stdin` if `path` is `-`.
+        content: a buffered stream to read in place of the file, of what it holds.
         readable: how files begin (as in `KINDS`) that the caller reads although they are no plain text.
 
     Raises:
-        UserError: if the file is missing, a directory, empty, an archive or a document, damaged, or cannot be read;
-            also for such errors that occur while the caller reads.
+        UserError: if the file is missing, a directory, a device, a named pipe, empty, an archive or a document,
+            damaged, or cannot be read, or expands beyond `Limits`; also for such errors while the caller reads.
     """
     compression = ""
     try:
         with contextlib.ExitStack() as stack:
-            if str(path) == "-":
-                raw = cast(io.BufferedReader, standard_input or sys.stdin.buffer)
+            require_data(path)
+            if content is not None or str(path) == "-":
+                raw = cast(io.BufferedReader, content or sys.stdin.buffer)
             else:
                 raw = stack.enter_context(open(path, "rb"))
             start = raw.peek(6)[:6]
@@ -68,7 +72,7 @@ def open_bytes(
                 yield raw
             else:
                 compression, decompress = found
-                yield cast(IO[bytes], stack.enter_context(decompress(raw)))
+                yield stack.enter_context(bounded(raw, decompress, compression, path))
     except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
         raise UserError(f"the {compression} file is damaged: {error}", path, "fetch or compress it again") from None
     except IsADirectoryError:
@@ -77,6 +81,37 @@ def open_bytes(
         raise UserError("there is no such file", path, "check the name") from None
     except OSError as error:
         raise UserError(f"the file cannot be read: {error.strerror or error}", path, "check it") from None
+
+
+def is_pipe(path: Source) -> bool:
+    """Whether a name is that of a stream: standard input, or what the shell makes of `<(command)`."""
+    return str(path) == "-" or (DESCRIPTOR.fullmatch(str(path)) is not None and Path(path).is_fifo())
+
+
+def lines_of(file: IO[bytes], path: Source) -> Iterator[bytes]:
+    """Read the lines of an open file; raises a UserError for one that is longer than `Limits` says."""
+    most = limits().max_line_mb << 20
+    for number in itertools.count(1):
+        line = file.readline(most + 1)
+        if not line:
+            return
+        limits().require_line(len(line), f"{path}, line {number}")
+        yield line
+
+
+def require_data(path: Source) -> None:
+    """Raise a UserError for a special file, which may never end or never begin."""
+    piped = str(path) == "-"
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode if piped else os.stat(path).st_mode
+    except (OSError, ValueError, AttributeError):  # a missing file; an object in place of standard input
+        return
+    kind = SPECIAL.get(stat.S_IFMT(mode))
+    if kind == "a device" if piped else kind and not is_pipe(path):
+        if piped and sys.stdin.isatty():
+            return
+        do = f"give - in its place, and < {path} at the end" if kind == "a named pipe" else "name a file"
+        raise UserError(f"the file is {kind}", path, do)
 
 
 def _require_text(start: bytes, path: Source) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxfit.cli.command import Parser
+from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError, missing_package
 from jaxfit.run_dir.atomic import replacing
 

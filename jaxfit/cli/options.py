@@ -12,9 +12,9 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from jaxfit.cli.command import Rare
+from jaxfit.cli.parser import Rare
 from jaxfit.errors import UserError, suggestion
-from jaxfit.recipe import parse_per_parameter
+from jaxfit.recipe import advice, number_of, parse_per_parameter
 
 
 def add(
@@ -73,22 +73,19 @@ def number(
     option: str,
     kind: type[int] | type[float] = int,
     low: float | None = None,
-    high: float = math.inf,
+    high: float | None = None,
     below: float = math.inf,
 ) -> Callable[[str], Any]:
     """Return a reader of an option's number, which raises UserError outside the bounds."""
-    least = (1 if kind is int else 0) if low is None else low
-    what = "a whole number" if kind is int else "a number"
-    span = f"from {least:g} to {high:g}" if high < math.inf else f"of at least {least:g}"
-    span += f", below {below:g}" if below < math.inf else ""
 
     def read(text: str) -> Any:
         try:
             value = kind(text)
         except ValueError:
             value = None
-        if value is None or not least <= value <= high or value >= below:
-            raise UserError(f"invalid value {text!r}", option, f"give {what} {span}")
+        do = advice(value, kind, low, high, below)
+        if do:
+            raise UserError(f"invalid value {text!r}", option, do)
         return value
 
     return read
@@ -135,13 +132,13 @@ def _reader(hint: Any, option: str, metadata: Mapping[str, Any]) -> tuple[Callab
     if get_origin(hint) is Literal:
         return choice(option, get_args(hint)), "|".join(get_args(hint))
     if get_origin(hint) is tuple:
-        return lambda text: _numbers(text, option), "X,…"
+        return lambda text: _numbers(text, option, number_of(hint) or float), "X,…"
     if hint is str:
         return str, metadata.get("metavar", "NAME")
     return lambda text: parse_per_parameter(text, option), "X,name=X,…"
 
 
-def _numbers(text: str, option: str) -> tuple[float, ...]:
+def _numbers(text: str, option: str, kind: type[int] | type[float]) -> tuple[float, ...]:
     """ "0.1,0.01" as numbers; "none" as no number."""
-    one = number(option, float)
+    one = number(option, kind)
     return () if text == "none" else tuple(one(part) for part in text.split(","))

@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, Rare, Stopped, note
+from jaxfit.cli.command import Stopped, note
+from jaxfit.cli.parser import Parser, Rare, add_limits
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import Interrupted, UserError
-from jaxfit.recipe import Recipe, per_parameter
+from jaxfit.recipe import SEED, Recipe, per_parameter
 from jaxfit.registry import Registry
 from jaxfit.run_dir import manifest, replacement
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.metadata import read_info, require_free
 from jaxfit.run_dir.run import Run, Trained
 
+SIMULATED = 64  # devices at most: XLA gives up on hundreds of them that wait for each other
 Recipes = Mapping[str, tuple[Any, dict[str, Any]]]  # name -> recipe, None without one; overrides of Config
 
 
@@ -45,6 +47,7 @@ def add_models(parser: Parser, registry: Registry[Any], data: str, add_options: 
         record = registry.get(name)
         parser.description = f"Train {record.about} ({record.source})."
         add_options(parser, record)
+        add_limits(parser)
 
     def about(name: str) -> str:
         return f"{registry.get(name).about} ({registry.get(name).source})"
@@ -100,7 +103,7 @@ def add(
         return
     options.add(training, type(recipe), defaults=shown)
     training.add_argument(
-        "--seed", type=options.number("--seed", low=0), default=1, metavar="N",
+        "--seed", type=options.number("--seed", **SEED), default=1, metavar="N",
         help=Rare("of all random draws (default: 1)"),
     )  # fmt: skip
     if isinstance(recipe, Recipe):
@@ -165,7 +168,7 @@ def _simulate_devices(number: int) -> None:
     """Make a CPU into several devices, if JAX has not begun yet; `jaxfit.devices.sharding` reports too few of them."""
     import jax
 
-    if number > 1 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
+    if 1 < number <= SIMULATED and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         try:
             jax.config.update("jax_num_cpu_devices", number)
         except RuntimeError:  # JAX has begun, with the devices it has

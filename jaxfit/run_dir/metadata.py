@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from jaxfit.errors import UserError
-from jaxfit.recipe import Recipe
+from jaxfit.recipe import LARGEST, Recipe
 from jaxfit.run_dir import checkpoint, json_text, manifest
 from jaxfit.run_dir.atomic import recover, replacing
 from jaxfit.run_dir.manifest import ANEW
 
 FORMAT = 1
 CONFIG, PARAMETERS = "config.json", "parameters"
-LARGEST = 3e38  # number of a model: float32 holds it
 FIRST_STAGE = "bootstrap"  # folder, within a model's, of the model that its structure is built from
 
 

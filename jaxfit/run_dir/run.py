@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from jaxfit.recipe import option
+from jaxfit.recipe import option, require_bounds
 
 if TYPE_CHECKING:
     from jaxfit.fit import Fitted
@@ -20,6 +20,9 @@ class Run:
     max_minutes: float | None = option(None, "stop after this time, resumable", "minutes")
     checkpoint_minutes: float = option(5.0, "save within an epoch after this time", "minutes")
     show: bool = option(False, "show progress on standard error")
+
+    def __post_init__(self) -> None:
+        require_bounds(self)
 
 
 class Trained(NamedTuple, Generic[AnyModel]):

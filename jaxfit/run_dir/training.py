@@ -25,7 +25,7 @@ from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.provenance import environment
 from jaxfit.run_dir.run import AnyModel, Run, Trained
-from jaxfit.trainer import check, schedule
+from jaxfit.trainer import check, check_size, schedule
 
 
 def train(
@@ -77,6 +77,9 @@ def train(
         found = earlier.info
         if earlier.warning is not None:
             warnings.warn(earlier.warning, stacklevel=2)
+        begun = data() if found is None else None
+        if begun is not None:  # before anything is written
+            check_size(program, recipe, params, program.size(begun[0]))
         if not earlier.whole:
             before()
             folder.write_info(directory, found or info, files)
@@ -85,7 +88,7 @@ def train(
             return Trained(model(checkpoint.load_model(directory / folder.PARAMETERS, params), found), None, {})
         try:
             fitted = fit(
-                program, params, *data(), recipe=recipe, key=key, directory=directory, identity=identity,
+                program, params, *(begun or data()), recipe=recipe, key=key, directory=directory, identity=identity,
                 resume=run.resume, mesh=where, max_minutes=run.max_minutes,
                 checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
             )  # fmt: skip

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from jaxfit.cli import learning_curve, options
-from jaxfit.cli.command import Parser, output, print_json, required
+from jaxfit.cli.command import output, print_json, required
+from jaxfit.cli.parser import Parser
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import CONFIG
 from jaxlm.cli import model_command

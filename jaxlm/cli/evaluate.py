@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, print_json, required
+from jaxfit.cli.command import print_json, required
+from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxlm.cli import model_command
 from jaxlm.contract import HasNGrams, PredictsWords

@@ -40,8 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     with interrupts.one_line("jaxlm", argv is None):
         from jaxfit.cli import command
+        from jaxfit.cli.parser import of_commands
 
-        return command.run("jaxlm", lambda: command.of_commands("jaxlm", ABOUT, COMMANDS), argv, cached=True)
+        return command.run("jaxlm", lambda: of_commands("jaxlm", ABOUT, COMMANDS), argv, cached=True)
 
 
 if __name__ == "__main__":

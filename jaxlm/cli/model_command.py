@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable
 
 from jaxfit.cli import command, options
-from jaxfit.cli.command import Parser
+from jaxfit.cli.parser import Parser
 from jaxfit.registry import Capability
 from jaxlm.data.corpus import reading_of
 from jaxlm.data.files import Reading

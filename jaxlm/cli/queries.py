@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from jaxfit.cli import options
-from jaxfit.cli.command import Parser, output, print_json
+from jaxfit.cli.command import output, print_json
+from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
+from jaxfit.recipe import SEED
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.cli import model_command
 from jaxlm.contract import Embeds, HasTree, PredictsWords
@@ -34,7 +36,7 @@ def add_sample(parser: Parser) -> None:
     model_command.add(parser, run_sample)
     parser.add_argument("--lines", type=options.number("--lines"), default=5, metavar="N", help="how many (default: 5)")
     parser.add_argument(
-        "--seed", type=options.number("--seed", low=0), default=1, metavar="N",
+        "--seed", type=options.number("--seed", **SEED), default=1, metavar="N",
         help="of the draws (default: 1)",
     )  # fmt: skip
     parser.add_argument("--prefix", default="", metavar="TEXT", help="the first words of each sentence")

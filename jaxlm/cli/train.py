@@ -6,7 +6,8 @@ import shlex
 from pathlib import Path
 
 from jaxfit.cli import options, training_options
-from jaxfit.cli.command import Parser, Rare, note, output, print_json
+from jaxfit.cli.command import note, output, print_json
+from jaxfit.cli.parser import Parser, Rare
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe

@@ -2,7 +2,8 @@
 
 A text has one sentence per line; words are separated by white space, also by that of Unicode (U+3000, no-break space).
 A line ends with a line feed and nothing else: the line separator U+2028 and its like separate words. A text is read in
-pieces of a few megabytes, so that memory depends neither on its size nor on the length of its lines.
+pieces of a few megabytes, so that memory depends neither on its size nor on the length of its lines, which has a limit
+(`jaxfit.cli.limits`) because lines of hundreds of megabytes are no text.
 """
 
 import codecs
@@ -11,11 +12,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jaxfit.cli.input_files import Source, open_bytes, text_decoder
+from jaxfit.cli.limits import limits, require_few
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 
 EOS = "<eos>"
 CHUNK = 1 << 22  # bytes read at a time: about a million words, 100 MB of working memory
+LONGEST = 1 << 22  # bytes of a word
 # Punctuation becomes a word of its own, except inside a word (don't, well-known) or a number (3.14, 1,000).
 # Runs of one mark (--, ...) are one word, and so are bracketed words such as <unk>.
 _PUNCTUATION = re.compile(r"(<\w+>|--+|\.\.+|(?<!\w)['’&-]|['’&-](?!\w)|[.,:/](?!\d)|(?<!\d)[.,:/]|[^\w\s'’&.,:/-])")
@@ -52,10 +55,10 @@ def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Ite
 
     Raises:
         UserError: as `jaxfit.cli.input_files.open_bytes`; the encoding is unknown, or the text is not valid in it; its
-            lines end in carriage returns alone.
+            lines end in carriage returns alone; a line or a word is too long.
     """
     decoder = text_decoder(reading.encoding)
-    read, pending, rest, last = 0, 0, "", ""
+    read, pending, line, rest, last = 0, 0, 0, "", ""
     feeds = returns = False  # whether there are line feeds, and before these carriage returns
     try:
         with open_bytes(path) as f:
@@ -65,9 +68,15 @@ def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Ite
                 text = rest + (text.removeprefix("\ufeff") if read == 0 else text)
                 if not feeds:
                     feeds, returns = "\n" in text, returns or "\r" in text
+                first, end = data.find(b"\n"), data.rfind(b"\n")
+                limits().require_line(line + (first if end >= 0 else len(data)), f"{path}, byte offset {read - line}")
+                line = len(data) - end - 1 + (line if end < 0 else 0)
                 read += len(data)
                 cut = max(text.rfind("\n"), text.rfind(" ")) + 1
                 rest = text[cut:]
+                if len(rest) > LONGEST and len(max(split(rest), default=b"", key=len)) > LONGEST:
+                    where = f"{path}, byte offset {read - len(rest)}"
+                    raise UserError(f"a word is longer than {LONGEST >> 20} MB", where, "separate words by blanks")
                 if cut:
                     last = text[cut - 1]
                     yield reading.prepare(text[:cut])
@@ -102,8 +111,9 @@ def tokens(files: Sequence[Source], reading: Reading) -> Iterator[tuple[list[byt
         the words of a piece, the name of its file, and the number of the file's lines before the piece.
 
     Raises:
-        UserError: as `chunks`; `<eos>` is a word of the text.
+        UserError: as `chunks`; `<eos>` is a word of the text; there are too many words.
     """
+    events = 0
     for path in files:
         lines = 0
         for text in chunks(path, reading):
@@ -112,5 +122,8 @@ def tokens(files: Sequence[Source], reading: Reading) -> Iterator[tuple[list[byt
                 where = f"{path}, line {lines + text.count(chr(10), 0, marker.start()) + 1}"
                 do = "remove it: it is added at each line end"
                 raise UserError(f"the text contains the line-end marker {EOS} as a word", where, do)
-            yield split(text), str(path), lines
+            words = split(text)
+            events += len(words)
+            require_few(events, "words and line ends", path)
+            yield words, str(path), lines
             lines += text.count("\n")

@@ -13,7 +13,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxfit.cli.input_files import open_bytes
+from jaxfit.cli.input_files import lines_of, open_bytes
 from jaxfit.errors import UserError
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.contract import LanguageModel
@@ -91,7 +91,7 @@ class _Reader:
     """An ARPA file being read: the number of the last line read, and the words and tables so far."""
 
     def __init__(self, path: Path, file: IO[bytes]):
-        self.path, self.lines, self.number = path, iter(file), 0
+        self.path, self.lines, self.number = path, lines_of(file, path), 0
         self.ids: dict[bytes, int] = {}
         self.tables: list[Table] = []
 

@@ -57,6 +57,8 @@ def load(path: str | Path, num_words: int | None = None) -> Tree:
 
 def _is_text(path: str | Path) -> bool:
     """Whether a file begins as `jaxlm tree` writes a tree as text: a word, a tab and its code."""
+    if not Path(path).is_file():  # a named pipe would be waited for
+        return False
     try:
         with Path(path).open("rb") as file:
             return re.match(rb"\S+\t[01]+\r?\n", file.readline(1 << 16)) is not None

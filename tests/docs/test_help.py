@@ -6,7 +6,7 @@ import jaxcf.cli.main
 import jaxcf.models
 import jaxlm.cli.main
 import jaxlm.models
-from jaxfit.cli import command
+from jaxfit.cli.parser import Rare, of_commands
 
 PACKAGES = {"jaxlm": jaxlm, "jaxcf": jaxcf}
 COMMANDS = [
@@ -26,7 +26,7 @@ STRANGE = {"jaxlm": ("rating", "stars"), "jaxcf": ("perplexity", "vocabulary", "
 def parser(request):
     """The parser of a command, with all its options."""
     program, *words = request.param
-    found = command.of_commands(program, "", PACKAGES[program].cli.main.COMMANDS)
+    found = of_commands(program, "", PACKAGES[program].cli.main.COMMANDS)
     for word in words:
         (choices,) = (action.choices for action in found._actions if action.choices and action.nargs == "A...")
         found = choices[word]
@@ -49,5 +49,5 @@ def test_help_fits_the_command(parser):
 
 def test_help_shows_about_a_dozen_options(parser):
     options = [action for action in parser._actions if action.option_strings and "--help" not in action.option_strings]
-    shown = [action for action in options if not isinstance(action.help, command.Rare)]
+    shown = [action for action in options if not isinstance(action.help, Rare)]
     assert len(shown) <= 18

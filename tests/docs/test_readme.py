@@ -10,12 +10,12 @@ import benchmarks.__main__
 import jaxcf.cli.main
 import jaxlm.cli.main
 from blocks import blocks_of
-from jaxfit.cli import command
+from jaxfit.cli.parser import of_commands
 from readme_files import write_files
 
 PARSERS = {
-    "jaxlm": partial(command.of_commands, "jaxlm", "", jaxlm.cli.main.COMMANDS),
-    "jaxcf": partial(command.of_commands, "jaxcf", "", jaxcf.cli.main.COMMANDS),
+    "jaxlm": partial(of_commands, "jaxlm", "", jaxlm.cli.main.COMMANDS),
+    "jaxcf": partial(of_commands, "jaxcf", "", jaxcf.cli.main.COMMANDS),
     "python -m benchmarks": benchmarks.__main__.parser,
 }
 LINES = [

@@ -278,6 +278,25 @@ def change_npz(content, rng):
     return out.getvalue()
 
 
+def declare_npz(content, rng):
+    """Let an .npz file declare sizes that it does not hold, or compress it."""
+    if rng.integers(4) == 0:
+        try:
+            with np.load(io.BytesIO(content)) as file:
+                out = io.BytesIO()
+                np.savez_compressed(out, **file)
+                return out.getvalue()
+        except Exception:  # damaged already
+            return flip_bit(content, rng)
+    size = [b"9" * 18, b"1000000000", b"0", b"-1", b"9" * 40][rng.integers(5)]
+    headers = list(re.finditer(rb"'shape': \([^\n]*", content))
+    if not headers:
+        return flip_bit(content, rng)
+    chosen = headers[rng.integers(len(headers))]
+    declared = (b"'shape': (%s,), }" % size).ljust(len(chosen[0]))[: len(chosen[0])]
+    return content[: chosen.start()] + declared + content[chosen.end() :]
+
+
 def change_mat(content, rng):
     """Change one array of a MATLAB file, or remove it."""
     out = io.BytesIO()
@@ -293,7 +312,7 @@ def change_mat(content, rng):
 KINDS = {
     "text": [BYTES, LINES, FIELDS, FILES],
     "json": [BYTES, [change_json], [change_json], [change_json]],
-    "npz": [BYTES, [change_npz], [change_npz], [change_npz]],
+    "npz": [BYTES, [declare_npz], [change_npz], [change_npz], [change_npz]],
     "mat": [BYTES, [change_mat], [change_mat], [change_mat]],
     "bytes": [BYTES],
 }

@@ -24,8 +24,9 @@ from jaxcf.cli.recommend import parse_rated, read_titles
 from jaxcf.data.reading import Reading, Table, read, read_dataset, read_either, read_pairs
 from jaxcf.data.values import parse_scale
 from jaxcf.recommender import Model
+from jaxfit.cli.options import number
 from jaxfit.errors import UserError
-from jaxfit.recipe import parse_per_parameter
+from jaxfit.recipe import Recipe, parse_per_parameter
 from jaxfit.run_dir import manifest, metadata
 from jaxfit.run_dir.journal import Journal
 from jaxlm import trained_model
@@ -174,6 +175,12 @@ def _columns(models: Path, text: str) -> Table:
     return read(models / "ratings.csv", Reading(columns=columns, delimiter=delimiter or None))
 
 
+def _recipe(text: str) -> None:
+    """Read rates, which a recipe must hold to their bounds."""
+    recipe = Recipe("sgd", 1, 1, parse_per_parameter(text, "--rate"), {})
+    assert all(0 <= rate < np.finfo(np.float32).max for rate in recipe.rate.values())
+
+
 def readers(models: Path) -> dict[str, File | Text | Command]:
     """Return all readers by name; models: the folder of `make_models`."""
     return {
@@ -206,7 +213,8 @@ def readers(models: Path) -> dict[str, File | Text | Command]:
         "option --rated": Text(["1:5,2:4", "1:2.5"], lambda text: _recommender(models).new_user(*parse_rated(text))),
         "option --scale": Text(["1,5,1", "0.5,5,0.5", "-10,10,0"], parse_scale),
         "option --columns": Text(["2,1,3", "user,item,stars ,", "1,2,3,4 comma"], lambda text: _columns(models, text)),
-        "option --rate": Text(["0.1", "0.01,b=0.1", "R=1e-5,C=0"], lambda text: parse_per_parameter(text, "--rate")),
+        "option --rate": Text(["0.1", "0.01,b=0.1", "R=1e-5,C=0"], _recipe),
+        "option --epochs": Text(["1", "20"], number("--epochs")),
         "n-gram model": Command(models, "kn", ["score", "DIR", "TEXT"]),
         "n-gram model's description": Command(models, "kn", ["info", "DIR"]),
         "language model": Command(models, "hlbl", ["next", "DIR", "the cat"]),

@@ -16,7 +16,8 @@ import numpy as np
 
 import toy
 from jaxfit import fit
-from jaxfit.cli.command import Parser, run
+from jaxfit.cli.command import run
+from jaxfit.cli.parser import Parser
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding as mesh
 from jaxfit.errors import UserError

@@ -45,7 +45,7 @@ PIECE = 4096  # entries of rated sets that are summed at a time, outside trainin
 class Config(pmf.Config):
     """What shapes the program."""
 
-    block: int = option(100, "ratings of a user between updates, at most; 0: all of them", "ratings")
+    block: int = option(100, "ratings of a user between updates, at most; 0: all of them", "ratings", low=0)
 
 
 class Params(NamedTuple):

@@ -25,7 +25,7 @@ class Config:
 
     num_items: int = option(help="movies", unit="items")
     num_values: int = option(5, "ratings there can be (K)", "values")
-    low: float = option(1.0, "the lowest rating", "stars")
+    low: float = option(1.0, "the lowest rating", "stars", low=-np.inf)
     step: float = option(1.0, "from one rating to the next", "stars")
     num_hidden: int = option(100, "hidden units", "units", first=True)
     center: float = option(0.0, "what hidden units are counted from: 0, or 0.5 to learn faster")

@@ -19,7 +19,7 @@ from jax import Array
 from jaxfit.program import Mean, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.tables import Gathered, Weights, require_whole, rows_of
-from jaxlm.context_model import predicts_from_context
+from jaxlm.context_model import perplexity, predicts_from_context
 from jaxlm.contract import BySGD, Embeds, HasTree, LanguageModel
 from jaxlm.data.contexts import pad
 from jaxlm.models.hlbl import gradient as hlbl_gradient
@@ -182,7 +182,7 @@ def program(config: Config) -> Program:
     """Return the model as the engine sees it, over `Data`."""
     return Program(
         config=config, size=num_examples, batch=gather, loss=batch_loss, score=score,
-        metric=Metric("perplexity", np.exp, 2), sparse=Sparse(touched, gradient), ragged=Ragged(costs),
+        metric=Metric("perplexity", perplexity, 2), sparse=Sparse(touched, gradient), ragged=Ragged(costs),
     )  # fmt: skip
 
 

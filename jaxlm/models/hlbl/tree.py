@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from jaxfit.errors import UserError, suggestion
-from jaxfit.recipe import option
+from jaxfit.recipe import option, require_bounds
 from jaxfit.run_dir.metadata import read_info
 from jaxlm.contract import Structure
 from jaxlm.data.contexts import Text, gather_contexts
@@ -41,7 +41,7 @@ class TreeOptions:
         "adaptive", "how words are split, or a tree file (§4.4)", metavar=f"{'|'.join(RULES)}|FILE", first=True
     )
     epsilon: float = option(0.0, "a word whose responsibilities are this close to 0.5 goes both ways", high=0.5)
-    copies: int = option(1, "subtrees under new roots, x2, x4", "trees")
+    copies: int = option(1, "subtrees under new roots, x2, x4", "trees", high=1000)
     replicate: bool = option(False, "make the copies alike (Table 4.6)")
     bootstrap: str | None = option(
         None,
@@ -62,6 +62,7 @@ def num_hot(num_nodes: int, num_words: int) -> int:
 
 def check(options: TreeOptions) -> None:
     """Raise a UserError for a tree that is neither a rule nor a file, and for options that only a rule takes."""
+    require_bounds(options)
     if options.tree in RULES:
         return
     for name in ("epsilon", "copies", "replicate", "bootstrap"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from jaxcf import recommender as model
+from jaxcf import model_files as model
 from jaxcf.cli import main as cli
 from jaxcf.solvers import als
 

@@ -192,8 +192,8 @@ def test_standard_input_is_read(monkeypatch, gzipped):
     body = BODIES["ratings.dat"].encode()
     stream = io.TextIOWrapper(io.BytesIO(gzip.compress(body) if gzipped else body))
     monkeypatch.setattr("sys.stdin", stream)
-    file_layout._standard_input.cache_clear()
+    file_layout._piped.cache_clear()
     assert rows(read("-")) == ROWS
     with pytest.raises(UserError, match=r"off the scale of 1 to 4 in steps of 1 \(-, line 3\)"):
         read("-", Reading(scale="1,4,1"))
-    file_layout._standard_input.cache_clear()
+    file_layout._piped.cache_clear()

@@ -17,8 +17,9 @@ PROGRAM = """
 import sys, warnings
 warnings.simplefilter("error")
 from jaxfit.cli import command, compilation_cache
+from jaxfit.cli.parser import Parser
 def build():
-    parser = command.Parser("tool")
+    parser = Parser("tool")
     parser.set_defaults(run=work)
     return parser
 def work(args):

@@ -22,6 +22,7 @@ def imported(code):
         "jaxfit.devices.distributed",
         "jaxfit.recipe",
         "jaxfit.cli.command",
+        "jaxfit.cli.parser",
         "jaxfit.cli.compilation_cache",
         "jaxfit.cli.options",
         "jaxfit.cli.training_options",
@@ -39,15 +40,16 @@ def test_it_is_imported_without_jax(module):
 def test_options_of_a_training_are_read_without_jax():
     code = """
 from dataclasses import dataclass
-from jaxfit.cli import command, training_options
+from jaxfit.cli import training_options
+from jaxfit.cli.parser import Parser, parse
 from jaxfit.recipe import Recipe
 @dataclass(frozen=True)
 class Config: ...
 recipe = Recipe(optimizer="sgd", batch_size=1, epochs=1, rate={"*": 0.1}, decay={})
-parser = command.Parser("tool")
+parser = Parser("tool")
 training_options.add(parser, Config, {"tuned": (recipe, {})})
 assert "--epochs" in parser.format_help()
-command.parse(parser, ["--rate", "0.1,b=1", "--devices", "2"])
+parse(parser, ["--rate", "0.1,b=1", "--devices", "2"])
 """
     assert imported(code) == []
 

@@ -11,6 +11,7 @@ from typing import Literal
 import pytest
 
 from jaxfit.cli import command, options
+from jaxfit.cli.parser import Parser, parse
 from jaxfit.errors import UserError
 from jaxfit.process.signals import Signalled
 from jaxfit.recipe import option
@@ -27,14 +28,14 @@ class Settings:
     rate: Mapping[str, float] = option(None, "how fast")
 
 
-def parser(**kwargs) -> command.Parser:
-    result = command.Parser("tool")
+def parser(**kwargs) -> Parser:
+    result = Parser("tool")
     options.add(result, Settings, **kwargs)
     return result
 
 
 def given(*argv, **kwargs):
-    return options.given(command.parse(parser(**kwargs), argv), Settings)
+    return options.given(parse(parser(**kwargs), argv), Settings)
 
 
 def test_only_what_is_given_is_set():
@@ -94,7 +95,7 @@ def test_help_shows_the_first_options_and_help_all_every_one(capsys):
     printed = {}
     for name in ("--help", "--help-all"):
         with pytest.raises(SystemExit):
-            command.parse(parser(), [name])
+            parse(parser(), [name])
         printed[name] = capsys.readouterr().out
     assert "--size N" in printed["--help"]
     assert "--share" not in printed["--help"]
@@ -107,7 +108,7 @@ def test_help_shows_the_first_options_and_help_all_every_one(capsys):
 def test_help_is_printed_on_any_terminal(monkeypatch, encoding, shown):
     out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     monkeypatch.setattr(sys, "stdout", out)
-    command.Parser("tool", description="λ … §5").print_help()
+    Parser("tool", description="λ … §5").print_help()
     out.seek(0)
     assert shown in out.read()
 
@@ -137,7 +138,7 @@ def test_defaults_are_shown_as_they_are_typed(value, shown):
 
 def run_with(action):
     def build():
-        result = command.Parser("tool")
+        result = Parser("tool")
         result.set_defaults(run=action)
         return result
 

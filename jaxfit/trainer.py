@@ -15,7 +15,7 @@ from jaxfit.bucketing import EpochPlan, buckets, capacity, capacity_step, plan
 from jaxfit.devices import sharding
 from jaxfit.errors import UserError
 from jaxfit.program import Program
-from jaxfit.recipe import Recipe, named_arrays, per_parameter, transform
+from jaxfit.recipe import MOST, Recipe, named_arrays, per_parameter, transform
 from jaxfit.shuffle import permutation
 from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
@@ -38,10 +38,14 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
 
 
 def check_size(program: Program, recipe: Recipe, params: Any, size: int) -> None:
-    """Raise UserError where a recipe does not fit data of `size` examples: its minibatch, or its decay in a step."""
+    """Raise UserError where a recipe does not fit data of `size` examples: its minibatch, its decay, its steps."""
     if recipe.batch_size > max(size, PADDED):
         what = f"a minibatch of {recipe.batch_size:,} examples, and there are {size:,} in all"
         raise UserError(what, "--batch-size", f"give at most {max(size, PADDED):,}")
+    steps = -(-size // recipe.batch_size)
+    if steps * recipe.epochs > MOST:
+        what = f"{steps * recipe.epochs:,} steps in all, which 32 bits do not count"
+        raise UserError(what, "--epochs", f"give at most {MOST // steps:,}")
     names = named_arrays(params)
     rate, decay = per_parameter(names, recipe.rate, "--rate"), per_parameter(names, recipe.decay, "--decay")
     most, when, advice = max(r * d for r, d in zip(rate, decay, strict=True)), program.decay.when, ""

@@ -33,12 +33,16 @@ def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
     with opened(path) as stream:
         try:
             file = pq.ParquetFile(stream)
-            fields = file.schema_arrow.names
+            fields, groups = file.schema_arrow.names, range(file.metadata.num_row_groups)
             columns, taken = columns_by_name(fields, reading, str(path), pairs)
             rows, held = file.metadata.num_rows, stream.seek(0, io.SEEK_END)
             require_few(rows, "rows", path)
-            limits().require_expansion(rows * len(columns) * VALUE, held, "Parquet", path)
-            table = file.read(columns=[fields[column] for column in columns.values()])
+            decoded = sum(file.metadata.row_group(group).total_byte_size for group in groups)
+            limits().require_expansion(max(decoded, rows * len(columns) * VALUE), held, "Parquet", path)
+            wanted = [file.schema_arrow.field(column) for column in columns.values()]
+            # a text that is repeated takes its memory once
+            texts = [field.name for field in wanted if field.type in (pa.utf8(), pa.large_utf8())]
+            table = pq.ParquetFile(stream, read_dictionary=texts).read(columns=[field.name for field in wanted])
             table.validate(full=True)  # texts are valid
         except (pa.ArrowException, OSError, UnicodeError) as error:
             what = f"the Parquet file cannot be read: {str(error).splitlines()[0]}"
@@ -173,6 +177,8 @@ def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
         column = pc.if_else(pc.is_nan(column), None, column)  # as pandas writes a missing value
         if pc.all(pc.equal(pc.floor(column), column)).as_py() and (pc.max(pc.abs(column)).as_py() or 0) < 2**53:
             column = column.cast(pa.int64())
+    if pa.types.is_dictionary(column.type) and pa.types.is_string(column.type.value_type):
+        return column.cast(TEXTS)
     return column.cast(pa.utf8()).cast(TEXTS)
 
 

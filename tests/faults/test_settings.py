@@ -114,6 +114,8 @@ def test_a_minibatch_far_larger_than_the_data_is_refused_and_the_folder_stays_us
         "a minibatch of 100,000 examples, and there are 190 in all (--batch-size) - give at most 1,000"
         in capsys.readouterr().err
     )
+    assert MAINS["jaxlm"]([*argv, "--batch-size", "1", "--epochs", "20000000"]) == 2
+    assert "3,800,000,000 steps in all, which 32 bits do not count (--epochs) - give at most" in capsys.readouterr().err
     assert MAINS["jaxlm"]([*argv, "--batch-size", "1000", "--quiet"]) == 0
 
 

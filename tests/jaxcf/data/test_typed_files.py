@@ -177,3 +177,15 @@ def test_json_in_other_encodings_is_read(tmp_path):
     for encoding, written in (("utf-8", "utf-8-sig"), ("latin-1", "latin-1")):
         path = write_file(tmp_path, "r.jsonl", body.encode(written))
         assert read(path, Reading(encoding=encoding)).catalogue.users.tolist() == ["Zoë", "Åsa"]
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_a_text_that_is_repeated_takes_its_memory_once(tmp_path, dictionary):
+    """5 kB in the file, 2 GB as a column of texts."""
+    users = pa.DictionaryArray.from_arrays(np.zeros(20_000, np.int32), ["x" * 100_000])
+    table = pa.table({"user": users, "item": pa.array([1] * 20_000), "stars": pa.array([3.0] * 20_000)})
+    pq.write_table(table, tmp_path / "r.parquet", store_schema=dictionary)
+    most = pa.default_memory_pool().max_memory()
+    with pytest.raises(UserError, match="the user is an id of more than 1,000 characters"):
+        read(tmp_path / "r.parquet")
+    assert pa.default_memory_pool().max_memory() - most < 1 << 27

@@ -101,18 +101,17 @@ def test_ten_kills_by_a_signal(sent, texts, whole, tmp_path):
 
 @pytest.mark.parametrize("model", ["kn", "pmf --solver als"])
 def test_a_model_that_is_not_trained_step_by_step_ends_in_one_line(model, tmp_path):
-    """Within reading, from a file that never ends."""
+    """Within reading, from standard input that never ends."""
     program = "jaxcf" if "pmf" in model else "jaxlm"
-    given = tmp_path / "text"
-    os.mkfifo(given)
-    files = ["--ratings" if program == "jaxcf" else "--train", str(given)]
+    files = ["--ratings" if program == "jaxcf" else "--train", "-"]
     command = [sys.executable, "-m", f"{program}.cli.main", "train", *model.split(), *files, "--out", "m"]
-    with (
-        subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process,
-        given.open("w"),
-    ):  # once it is read
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, **pipes) as process:
+        process.stdin.write(b"1 2 3\n" * 20_000)  # more than a pipe holds: it returns once some is read
+        process.stdin.flush()
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=SECONDS)
+        process.wait(timeout=SECONDS)
+        said = process.stderr.read().decode()
     assert process.returncode == 143
     assert [line for line in said.splitlines() if line.startswith(f"{program}: ")] == [f"{program}: stopped by SIGTERM"]
-    assert [path.name for path in tmp_path.iterdir()] == ["text"]
+    assert list(tmp_path.iterdir()) == []

@@ -11,12 +11,11 @@ from small_models import SMALL, write_text
 
 GB = 1 << 30
 CASES = [
-    ("NOFILE", 64, "train"),
     ("NOFILE", 64, "next"),
     ("FSIZE", 600, "train"),
     *(pytest.param("AS", memory * GB, command, marks=pytest.mark.slow)
       for memory in (2, 3, 4, 6) for command in ("train", "next")),
-    *(pytest.param("NOFILE", number, "train", marks=pytest.mark.slow) for number in (32, 128)),
+    *(pytest.param("NOFILE", number, "train", marks=pytest.mark.slow) for number in (32, 64, 128)),
     *(pytest.param("FSIZE", size, "train", marks=pytest.mark.slow) for size in (0, 100, 1000, 2000, 5000)),
 ]  # fmt: skip
 

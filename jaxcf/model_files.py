@@ -15,7 +15,7 @@ from jaxfit.recipe import LARGEST
 from jaxfit.run_dir import checkpoint, manifest
 from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
-from jaxfit.run_dir.manifest import ANEW
+from jaxfit.run_dir.manifest import REPAIR
 from jaxfit.run_dir.metadata import PARAMETERS, read_config, read_info
 
 FILES = CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
@@ -59,7 +59,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     users, items, scale = _arrays(directory / CATALOGUE)
     if not (len(scale) == 3 and (abs(scale) <= LARGEST).all() and all(np.all(i[1:] > i[:-1]) for i in (users, items))):
         what = "the catalogue's ids are not in order, or its scale is not of three numbers"
-        raise UserError(what, directory / CATALOGUE, ANEW)
+        raise UserError(what, directory / CATALOGUE, REPAIR)
     catalogue = Catalogue(users, items, RatingScale(*map(float, scale)))
     user, item, stars, *rated = _arrays(directory / KNOWN)
     known = KnownUsers(catalogue.num_users, Ratings(user, item, stars), Pairs(*rated))
@@ -73,21 +73,21 @@ def _check_sizes(record: RatingModel, config: Any, catalogue: Catalogue, known: 
     units = Units(getattr(config, "mean", 0.0), getattr(config, "unit", 1.0))
     if record.configure(catalogue, units, vars(config)) != config:
         sizes = f"{catalogue.num_users} users, {catalogue.num_items} items, ratings of {catalogue.scale}"
-        raise UserError(f"the catalogue ({sizes}) is not that of the configuration", directory / CATALOGUE, ANEW)
+        raise UserError(f"the catalogue ({sizes}) is not that of the configuration", directory / CATALOGUE, REPAIR)
     ratings, rated, scale = known.ratings, known.rated, catalogue.scale
     if not len(ratings.user) == len(ratings.item) == len(ratings.stars) or len(rated.user) != len(rated.item):
-        raise UserError("known ratings have users, items and stars of different numbers", directory / KNOWN, ANEW)
+        raise UserError("known ratings have users, items and stars of different numbers", directory / KNOWN, REPAIR)
     for pairs in (ratings, rated):
         for index, number in ((pairs.user, catalogue.num_users), (pairs.item, catalogue.num_items)):
             if len(index) and not 0 <= index.min() <= index.max() < number:
                 what = "known ratings are of users or items that the catalogue does not have"
-                raise UserError(what, directory / KNOWN, ANEW)
+                raise UserError(what, directory / KNOWN, REPAIR)
     if not ((scale.low <= ratings.stars) & (ratings.stars <= scale.high)).all():  # false for NaN
-        raise UserError(f"known ratings are not {scale}", directory / KNOWN, ANEW)
+        raise UserError(f"known ratings are not {scale}", directory / KNOWN, REPAIR)
 
 
 def _arrays(path: Path) -> list[np.ndarray]:
-    what, do = "the model is damaged", ANEW
+    what, do = "the model is damaged", REPAIR
     try:
         arrays = read_npz(path, what, do)
     except FileNotFoundError as error:

@@ -254,7 +254,7 @@ def _described(line: dict[str, Any], program: Program, recipe: Recipe) -> str:
 
 
 def _finite(array: jax.Array) -> bool:
-    """Whether all numbers of an array are finite: NaN is the least and the largest of any that it is among."""
+    """Return whether all numbers of an array are finite: its minimum and maximum are NaN if any of them is."""
     values = np.asarray(array)
     return values.size == 0 or bool(np.isfinite([values.min(), values.max()]).all())
 

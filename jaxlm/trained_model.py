@@ -178,7 +178,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     for field, value in record.decided(len(vocabulary), structure).items():
         if getattr(config, field) != value:
             what = f"{field} is {getattr(config, field)} in its configuration and {value} in its other files"
-            raise UserError(what, directory, f"its files are of different models: {manifest.ANEW}")
+            raise UserError(what, directory, f"its files are of different models: {manifest.REPAIR}")
     import jax
 
     from jaxfit.run_dir import checkpoint

@@ -72,9 +72,9 @@ def replacing(path: Path) -> Iterator[Path]:
         raise UserError("a directory was given instead of a file", path, "name a file") from error
     except OSError as error:
         require_there(path)
-        raise UserError(
-            f"cannot write: {error.strerror or error}", path, "free some space or choose another place"
-        ) from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        advice = f"{'free some space' if full else 'check the permissions'} or choose another place"
+        raise UserError(f"cannot write: {error.strerror or error}", path, advice) from error
     finally:
         if os.path.exists(old) and not os.path.exists(path):  # stopped between the two renames
             os.replace(old, path)
@@ -204,7 +204,8 @@ def _sync(path: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno != errno.EINVAL:
+        # some file systems cannot; of a folder that others own it is not ours
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF):
             raise
     finally:
         os.close(descriptor)

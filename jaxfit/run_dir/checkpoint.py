@@ -7,12 +7,11 @@ before serves. Nothing is unpickled. JAX and Orbax are imported where arrays are
 """
 
 import errno
-import json
 import os
 import re
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir import atomic, json_text, manifest
 from jaxfit.run_dir.atomic import replacing
-from jaxfit.run_dir.manifest import ANEW, damage
+from jaxfit.run_dir.manifest import REPAIR, damage
 
 if TYPE_CHECKING:
     import orbax.checkpoint as ocp
@@ -47,17 +46,23 @@ def save(directory: Path, arrays: Any, state: dict[str, Any]) -> None:
         remove(old)
 
 
-def write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
+def write(path: Path, arrays: Any, state: dict[str, Any], ready: Callable[[], None] = lambda: None) -> None:
     """Write one folder of arrays with its state and manifest, in place of what is there.
 
     Of several processes process 0 writes it, and the others receive a copy.
+
+    Args:
+        path: The folder.
+        arrays: A pytree of them.
+        state: What `state` is to return.
+        ready: Called when all is written, just before it takes its place.
     """
     if processes.leads():
-        _write(path, arrays, state)
+        _write(path, arrays, state, ready)
     processes.share(path)
 
 
-def _write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
+def _write(path: Path, arrays: Any, state: dict[str, Any], ready: Callable[[], None] = lambda: None) -> None:
     import jax
     import numpy as np
     import orbax.checkpoint as ocp
@@ -80,6 +85,7 @@ def _write(path: Path, arrays: Any, state: dict[str, Any]) -> None:
             raise
         json_text.write(aside / "state.json", state)
         manifest.write(aside)
+        ready()
 
 
 def _alone() -> "ocp.options.MultiprocessingOptions":
@@ -93,19 +99,15 @@ def _alone() -> "ocp.options.MultiprocessingOptions":
     return ocp.options.MultiprocessingOptions(primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"{me}")
 
 
-def latest(directory: Path) -> Path | None:
-    """The newest intact checkpoint, or None where there is none; warns of every damaged one."""
+def latest(directory: Path, *, warn: bool = True) -> Path | None:
+    """Return the newest whole checkpoint, or None; warn: whether to warn of every damaged one."""
     for path in reversed(every(directory)):
         problem = damage(path)
         if problem is None:
             return path
-        warnings.warn(f"{path} is damaged ({problem}); the checkpoint before it is used", stacklevel=2)
+        if warn:
+            warnings.warn(f"{path} is damaged ({problem}); the checkpoint before it is used", stacklevel=2)
     return None
-
-
-def newest_whole(directory: Path) -> Path | None:
-    """As `latest`, without warnings."""
-    return next((path for path in reversed(every(directory)) if damage(path) is None), None)
 
 
 def drop_after(path: Path) -> None:
@@ -122,7 +124,7 @@ def remove(path: Path) -> None:
 
 def state(path: Path) -> dict[str, Any]:
     """The `state` given to `save`; a number that was not finite is None."""
-    return json.loads((path / "state.json").read_text(encoding="utf-8"))
+    return json_text.read(path / "state.json")
 
 
 def arrays(path: Path, like: Any) -> Any:
@@ -149,7 +151,7 @@ def load_model(path: Path, like: Any) -> Any:
     found = arrays(path, like)
     for name, value in named_arrays(found).items():
         if jax.numpy.issubdtype(value.dtype, jax.numpy.inexact) and not np.isfinite(np.asarray(value)).all():
-            raise UserError(f"the model is damaged: its {name} has values that are not finite", path, ANEW)
+            raise UserError(f"the model is damaged: its {name} has values that are not finite", path, REPAIR)
     return found
 
 
@@ -163,7 +165,7 @@ def _require_shapes(path: Path, like: Any) -> None:
     for name in {**expected, **stored}:
         if stored.get(name) != expected.get(name):
             what = f"the parameter {name} has the shape {stored.get(name)}, by the configuration {expected.get(name)}"
-            raise UserError(what, path, f"its files are not of the same model: {ANEW}")
+            raise UserError(what, path, f"its files are not of the same model: {REPAIR}")
 
 
 def require_same(stored: Mapping[str, Any], known: Mapping[str, Any], where: Path) -> None:

@@ -75,6 +75,8 @@ def _cut(path: Path, size: int) -> None:
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     """The lines that are complete; one without its end is being written, or its writer was killed."""
+    if path.exists() and not path.is_file():  # a named pipe would be waited for
+        raise UserError("the journal is no regular file", path, "remove it")
     complete = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     return [_record(line, f"{path}, line {number}") for number, line in enumerate(complete, 1)]
 

@@ -17,6 +17,16 @@ def write(path: Path, value: Any) -> None:
     path.write_text(dumps(value, indent=1) + "\n", encoding="utf-8")
 
 
+def read(path: Path) -> Any:
+    """Return what a file holds; raises OSError, or ValueError for what is no JSON text or no regular file."""
+    if path.exists() and not path.is_file():  # a named pipe would be waited for
+        raise ValueError("it is no regular file")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def plain(value: Any) -> Any:
     """Return a value as reading its JSON text gives it back: lists for tuples, text for keys, null for NaN."""
     if isinstance(value, Mapping):

@@ -6,12 +6,11 @@ model it started from) and the model card belong to neither. The journal, on whi
 apart: it is checked where it is shown.
 
 Reading all files of a large model takes longer than what it is loaded for. Sizes are always checked; the files
-themselves once: the user's cache folder remembers, for each state of a model's files (sizes, times of change, places
-on the disk), that they were found whole. `verify` has them read in any case.
+themselves once: the user's cache folder remembers that a model's files were found whole, by their sizes, times of
+change and inodes. `verify` has them read in any case.
 """
 
 import hashlib
-import json
 import os
 import stat
 import time
@@ -26,12 +25,12 @@ from jaxfit.run_dir import json_text
 
 FORMAT = 1
 NAME = "manifest.json"
-ANEW = "give its training command again, with --resume or --overwrite"  # advice on a damaged model
+REPAIR = "give its training command again, with --resume or --overwrite"  # advice on a damaged model
 CARD = "README.md"
 JOURNAL, TIMES = "journal.jsonl", "timing.jsonl"
-REMEMBERED = 10_000  # states of models' files that were found whole
+MAX_REMEMBERED = 10_000  # states of models' files that were found whole
 SETTLED_NS = 2_000_000_000  # age of the newest change: until then another one might have the same time
-_MALFORMED = (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_MALFORMED = (OSError, ValueError, TypeError, KeyError, AttributeError)
 
 
 def write(directory: Path) -> None:
@@ -56,7 +55,7 @@ def of_model(directory: Path, files: Collection[str], folders: Iterable[str]) ->
 
 
 def damage(directory: Path) -> str | None:
-    """What is wrong with a folder of which `write` has listed all files, in words; None where it is whole."""
+    """Say what is wrong with a folder of which `write` has listed all files; return None where it is whole."""
     try:
         listed = _listed(directory)
         more = [name for p in _all(directory) if (name := p.relative_to(directory).as_posix()) not in listed]
@@ -68,7 +67,7 @@ def damage(directory: Path) -> str | None:
 
 
 def model_damage(directory: Path, files: Collection[str], *, verify: bool = False) -> str | None:
-    """What is wrong with a model's folder, in words; None where it is whole.
+    """Say what is wrong with a model's folder; return None where it is whole.
 
     Args:
         directory: The folder.
@@ -100,12 +99,13 @@ def model_damage(directory: Path, files: Collection[str], *, verify: bool = Fals
 
 
 def journal_damage(directory: Path) -> str | None:
-    """What is wrong with the journal of a model, in words; lines may have been added since the model was written."""
+    """Say what is wrong with a model's journal, or None; lines may have been added since the model was written."""
     try:
-        manifest = json.loads((directory / NAME).read_text(encoding="utf-8"))
-        expected = manifest.get("journal")
+        expected = json_text.read(directory / NAME).get("journal")
         if expected is None:  # of earlier versions, or of a training that has only begun
             return None
+        if (directory / JOURNAL).exists() and not (directory / JOURNAL).is_file():
+            raise ValueError("it is no regular file")
         with (directory / JOURNAL).open("rb") as file:
             start = file.read(expected["size"])
         if len(start) == expected["size"] and hashlib.sha256(start).hexdigest() == expected["sha256"]:
@@ -118,11 +118,19 @@ def journal_damage(directory: Path) -> str | None:
     return "it is missing or changed"
 
 
+def file_is_whole(directory: Path, name: str) -> bool:
+    """Return whether a file is as the manifest of its folder lists it."""
+    try:
+        return _changed(directory, {name: _listed(directory)[name]}, read=True) is None
+    except _MALFORMED:
+        return False
+
+
 def require_whole(directory: Path, files: Collection[str], *, verify: bool = False) -> None:
     """Raise a UserError where a model's files are not those that its manifest lists; as `model_damage`."""
     problem = model_damage(directory, files, verify=verify)
     if problem is not None:
-        raise UserError(f"the model is damaged: {problem}", directory, ANEW)
+        raise UserError(f"the model is damaged: {problem}", directory, REPAIR)
 
 
 def _manifest(directory: Path, files: Iterable[Path]) -> dict[str, Any]:
@@ -141,7 +149,7 @@ def _all(directory: Path) -> list[Path]:
 
 def _listed(directory: Path) -> dict[str, tuple[str, int | None]]:
     """What a manifest lists: name -> sha256 and size, None as earlier versions wrote none; raises `_MALFORMED`."""
-    manifest = json.loads((directory / NAME).read_text(encoding="utf-8"))
+    manifest = json_text.read(directory / NAME)
     sizes = dict(manifest.get("size", {}))
     listed = {name: (digest, sizes.get(name)) for name, digest in manifest["sha256"].items()}
     if manifest.get("format") != FORMAT or not listed:
@@ -184,9 +192,9 @@ def _remember(mark: Path) -> None:
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mark.touch()
         known = os.listdir(mark.parent)
-        if len(known) > REMEMBERED:
+        if len(known) > MAX_REMEMBERED:
             oldest = sorted((mark.parent / name for name in known), key=lambda p: p.stat().st_mtime)
-            for path in oldest[: REMEMBERED // 2]:
+            for path in oldest[: MAX_REMEMBERED // 2]:
                 path.unlink()
 
 

@@ -4,17 +4,18 @@ An *identity* is all that determines a trained model, as `config.json` holds it:
 the same. The environment is recorded, too, but is no part of it.
 """
 
-import dataclasses
+import itertools
 import json
+import types
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from jaxfit.errors import UserError
-from jaxfit.recipe import LARGEST, Recipe
+from jaxfit.recipe import Recipe, require_bounds
 from jaxfit.run_dir import checkpoint, json_text, manifest
 from jaxfit.run_dir.atomic import recover, replacing
-from jaxfit.run_dir.manifest import ANEW
+from jaxfit.run_dir.manifest import REPAIR
 
 FORMAT = 1
 CONFIG, PARAMETERS = "config.json", "parameters"
@@ -22,28 +23,30 @@ FIRST_STAGE = "bootstrap"  # folder, within a model's, of the model that its str
 
 
 def read_info(directory: Path) -> dict[str, Any]:
-    """What `config.json` of a model's folder holds.
+    """Return what `config.json` of a model's folder holds.
 
     Raises:
-        UserError: There is none, or it is of another format.
+        UserError: There is none, it cannot be read or is malformed, or it is of another format.
     """
     recover(directory / PARAMETERS)
     try:
-        info = json.loads((directory / CONFIG).read_text(encoding="utf-8"))
+        info = json_text.read(directory / CONFIG)
     except (FileNotFoundError, NotADirectoryError):
         if (directory / manifest.NAME).exists() or has_saved(directory):
-            raise UserError(f"the model is damaged: {CONFIG} is missing", directory, ANEW) from None
+            raise UserError(f"the model is damaged: {CONFIG} is missing", directory, REPAIR) from None
         raise UserError("no model here", directory, "name a folder that `train` wrote") from None
+    except OSError as error:
+        what = f"the configuration cannot be read: {error.strerror or error}"
+        raise UserError(what, directory / CONFIG, "check its permissions") from None
     except ValueError:
-        raise UserError("not a model's configuration", directory / CONFIG, ANEW) from None
+        raise UserError("not a model's configuration", directory / CONFIG, REPAIR) from None
     if not isinstance(info, dict) or not isinstance(info.get("model"), str):
-        raise UserError("not a model's configuration", directory / CONFIG, ANEW)
+        raise UserError("not a model's configuration", directory / CONFIG, REPAIR)
     if info.get("format") != FORMAT:
-        raise UserError(f"a model of format {info.get('format')}, not {FORMAT}", directory, ANEW)
+        raise UserError(f"a model of format {info.get('format')}, not {FORMAT}", directory, REPAIR)
     recipe = info.get("recipe") or {}
-    numbers: dict[type, Any] = {dict: dict[str, float], list: tuple[float, ...]}
     require_types({"recipe": recipe}, {"recipe": dict}, directory)
-    require_types(recipe, {name: numbers.get(type(value), type(value)) for name, value in recipe.items()}, directory)
+    require_types(recipe, {name: kind for name, kind in get_type_hints(Recipe).items() if name in recipe}, directory)
     return info
 
 
@@ -55,23 +58,21 @@ def read_config(kind: type, info: dict[str, Any], directory: Path) -> Any:
             of bounds.
     """
     stored: Any = info.get("config")
-    types, wrong = get_type_hints(kind), ["it is missing"]
+    hints, wrong = get_type_hints(kind), ["it is missing"]
     if isinstance(stored, dict):
-        wrong = [f"{name} is missing" for name in types if name not in stored]
-        wrong += [f"{name!r} is unknown" for name in stored if name not in types]
+        wrong = [f"{name} is missing" for name in hints if name not in stored]
+        wrong += [f"{name!r} is unknown" for name in stored if name not in hints]
     if wrong:
         what = f"the configuration is not that of {info['model']}: {wrong[0]}"
-        raise UserError(what, directory / CONFIG, ANEW)
-    require_types(stored, types, directory)
+        raise UserError(what, directory / CONFIG, REPAIR)
+    require_types(stored, hints, directory)
     config = kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()})
-    for field in dataclasses.fields(kind):
-        value, least = getattr(config, field.name), field.metadata.get("low", 1)  # as those of options
-        if type(value) is int and value < least:
-            what = f"not a model's configuration: {field.name} is {value}, less than {least}"
-            raise UserError(what, directory / CONFIG, ANEW)
-        if type(value) in (int, float) and not abs(value) <= LARGEST:  # or it is NaN
-            what = f"not a model's configuration: {field.name} is {value}, which no float32 holds"
-            raise UserError(what, directory / CONFIG, ANEW)
+    try:
+        require_bounds(config)
+    except UserError as error:
+        name = str(error.where).removeprefix("--").replace("-", "_")
+        what = f"not a model's configuration: {name} is {getattr(config, name)}, which is out of bounds"
+        raise UserError(what, directory / CONFIG, REPAIR) from None
     return config
 
 
@@ -89,7 +90,7 @@ def require_types(
     for name, kind in types.items():
         if not (_is_of_type(values.get(name), kind) or (optional and name not in values)):
             what = f"not a model's configuration: {name} is {json.dumps(values.get(name))[:40]}"
-            raise UserError(what, directory / CONFIG, ANEW)
+            raise UserError(what, directory / CONFIG, REPAIR)
 
 
 def _is_of_type(value: Any, kind: Any) -> bool:
@@ -98,9 +99,12 @@ def _is_of_type(value: Any, kind: Any) -> bool:
         return value in get_args(kind)
     if get_origin(kind) is tuple:
         parts = get_args(kind)
-        any_number = isinstance(value, list) and (parts[-1] is ... or len(value) == len(parts))
-        return any_number and all(_is_of_type(part, parts[0]) for part in value)
-    if get_origin(kind) is dict:
+        if not isinstance(value, list) or (parts[-1] is not ... and len(value) != len(parts)):
+            return False
+        return all(map(_is_of_type, value, itertools.repeat(parts[0]) if parts[-1] is ... else parts))
+    if get_origin(kind) in (Union, types.UnionType):
+        return any(_is_of_type(value, part) for part in get_args(kind))
+    if get_origin(kind) in (dict, Mapping):
         return isinstance(value, dict) and all(_is_of_type(part, get_args(kind)[1]) for part in value.values())
     if kind is int:
         return type(value) is int and abs(value) < 1 << 53
@@ -196,17 +200,21 @@ def earlier(
         return Earlier(None, False, None)
     require_free(directory, known["model"], resume=resume)
     problem = manifest.model_damage(directory, files)
-    stored, done, way = found, (found or {}).get("epochs", 0), "it is trained again from the start"
+    stored, done, way = found, (found or {}).get("epochs", 0), ""
     if problem is not None:
-        found, whole = _of_parameters(directory / PARAMETERS), checkpoint.newest_whole(directory)
+        found, whole = _of_parameters(directory / PARAMETERS), checkpoint.latest(directory, warn=False)
         if found is not None:
             stored, done, way = found, found["epochs"], "its files are written again, but for the parameters"
         elif whole is not None:
             state = checkpoint.state(whole)
             stored, done, way = state["identity"], state["progress"]["epoch"], f"it is trained on from {whole.name}"
+        else:
+            stored = stored if manifest.file_is_whole(directory, CONFIG) else None
+            way = "it is trained again from the start"
     if stored is not None:
         checkpoint.require_same(stored, with_epochs_of(stored, known, done, fixed, directory), directory)
-    killed = there and not (directory / manifest.NAME).exists()  # before it was written
+    # a kill leaves files without a manifest, of which nothing is lost
+    killed = there and not (directory / manifest.NAME).exists() and "the start" not in way
     warning = None if problem is None or killed else f"{directory} is damaged ({problem}): {way}"
     return Earlier(found, problem is None, warning)
 

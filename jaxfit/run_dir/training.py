@@ -103,8 +103,10 @@ def train(
             else None,
             "epochs": fitted.epochs,
         }
-        folder.begin_changes(directory)
-        checkpoint.write(directory / folder.PARAMETERS, fitted.params, {"score": fitted.score, "info": info})
+        checkpoint.write(
+            directory / folder.PARAMETERS, fitted.params, {"score": fitted.score, "info": info},
+            ready=lambda: folder.begin_changes(directory),
+        )  # fmt: skip
         folder.write_info(directory, info, files)
         if info["finished"]:
             _tidy(directory, info, fixed)

@@ -21,7 +21,7 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import option
 from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
-from jaxfit.run_dir.manifest import ANEW
+from jaxfit.run_dir.manifest import REPAIR
 from jaxlm.contract import ByCounting, HasNGrams, PredictsWords
 from jaxlm.ngram import counts
 
@@ -154,22 +154,22 @@ def load(directory: Path, vocab_size: int) -> NGram:
     """
     path = directory / FILE
     try:
-        arrays = read_npz(path, "a damaged n-gram model", ANEW)
+        arrays = read_npz(path, "a damaged n-gram model", REPAIR)
         if (found := int(arrays["format"])) != FORMAT:
-            raise UserError(f"an n-gram model of format {found}, not {FORMAT}", path, ANEW)
+            raise UserError(f"an n-gram model of format {found}, not {FORMAT}", path, REPAIR)
         orders = range(1, int(arrays["order"]) + 1)
         tables = tuple(Table(*(arrays[f"{name}_{k}"] for name in Table._fields)) for k in orders)
         model = NGram(int(arrays["vocab_size"]), int(arrays["eos"]), tables)
     except FileNotFoundError:
         raise UserError("no n-gram model", path, "name the directory that `jaxlm train` wrote") from None
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise UserError(f"a damaged n-gram model: {error}", path, ANEW) from error
+        raise UserError(f"a damaged n-gram model: {error}", path, REPAIR) from error
     problem = _problem(model)
     if problem:
-        raise UserError(f"a damaged n-gram model: {problem}", path, ANEW)
+        raise UserError(f"a damaged n-gram model: {problem}", path, REPAIR)
     if model.vocab_size != vocab_size:
         what = f"the n-grams are over {model.vocab_size:,} words and the vocabulary has {vocab_size:,}"
-        raise UserError(what, directory, f"its files are of different models: {ANEW}")
+        raise UserError(what, directory, f"its files are of different models: {REPAIR}")
     return model
 
 

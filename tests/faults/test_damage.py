@@ -4,6 +4,7 @@ Afterwards, `--resume` makes the model whole.
 """
 
 import json
+import os
 import re
 import warnings
 
@@ -16,6 +17,7 @@ from harm import BITS, CUTS, SAMPLE, copied, files, harmed
 from jaxcf.models import REGISTRY as RATING_MODELS
 from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint, manifest
+from jaxlm.cli.main import main as lm
 from jaxlm.models import REGISTRY as LANGUAGE_MODELS
 
 NAMES = [*LANGUAGE_MODELS.names(), *RATING_MODELS.names()]
@@ -92,9 +94,9 @@ def test_a_damaged_checkpoint_is_found_and_the_one_before_serves(
         for changed in harmed(content, bits, cuts, rng):
             path.write_bytes(changed)
             harmless = path.name == manifest.NAME and manifest.damage(newest) is None  # as a bit of "size"
-            assert harmless or checkpoint.newest_whole(stage) == before, path
+            assert harmless or checkpoint.latest(stage, warn=False) == before, path
         path.unlink()
-        assert checkpoint.newest_whole(stage) == before, path
+        assert checkpoint.latest(stage, warn=False) == before, path
         path.write_bytes(content)
     path = max(files(newest / "arrays"), key=lambda p: p.stat().st_size)
     path.write_bytes(next(harmed(path.read_bytes(), 1, 0, rng)))
@@ -181,6 +183,30 @@ def test_a_damaged_model_can_be_replaced(name, harm, trained, command, answer, t
     main, argv = command(name, folder)
     assert main([*argv, "--quiet", "--overwrite"]) == 0
     np.testing.assert_array_equal(answer(folder), answer(trained(name)))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "link to itself", "deeply nested"])
+@pytest.mark.parametrize("name", ["config.json", "manifest.json", "journal.jsonl", "vocabulary.txt"])
+def test_what_is_no_file_is_refused_at_once(kind, name, trained, tmp_path, capsys):
+    path = copied(trained("lbl"), tmp_path / "model") / name
+    path.unlink()
+    make = {"pipe": os.mkfifo, "folder": os.mkdir, "link to itself": lambda path: path.symlink_to(path)}
+    make.get(kind, lambda path: path.write_text("[" * 200_000 + "\n"))(path)
+    assert lm(["info", str(path.parent)]) == (0 if name == "journal.jsonl" and kind == "link to itself" else 2)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 + (name == "journal.jsonl" and kind != "link to itself")
+    assert any(word in lines[-1] for word in ("damaged", "configuration", "missing or changed", "journal"))
+
+
+def test_lost_parameters_are_said_also_without_a_manifest(trained, command, tmp_path, capsys):
+    folder = copied(trained("pmf"), tmp_path / "model")
+    HARM["no manifest"](folder)
+    HARM["parameters"](folder)
+    info = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(info | {"epochs": "3"}))
+    main, argv = command("pmf", folder)
+    assert main([*argv, "--quiet", "--resume"]) == 0
+    assert "it is trained again from the start" in capsys.readouterr().err
 
 
 def test_what_an_audit_found_is_refused(trained, answer, tmp_path):

@@ -126,7 +126,7 @@ def test_a_missing_field_is_named(copy):
         ("config", "num_features", "6", '"6"'),
         ("config", "across_lines", 1, "1"),
         ("config", "dropout", None, "null"),
-        ("config", "context_size", 0, "0, less than 1"),
+        ("config", "context_size", 0, "0, which is out of bounds"),
         ("config", "num_features", 10**30, "10000000000"),
         ("recipe", "rate", {"*": "0.1"}, "{"),
         ("recipe", "drops", [None], r"\[null\]"),

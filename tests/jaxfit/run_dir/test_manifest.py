@@ -121,7 +121,7 @@ def test_without_a_cache_folder_files_are_always_read(model, reads, monkeypatch,
 
 
 def test_no_more_states_are_remembered_than_are_useful(model, reads, monkeypatch, tmp_path):
-    monkeypatch.setattr(manifest, "REMEMBERED", 4)
+    monkeypatch.setattr(manifest, "MAX_REMEMBERED", 4)
     for seconds in range(60, 70):
         (model / "config.json").touch()
         later(monkeypatch, seconds)

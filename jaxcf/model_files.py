@@ -51,7 +51,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     info = read_info(directory)
     record = get(info["model"], directory)
     there = (directory / PARAMETERS).is_dir()
-    if not (there and (info.get("finished") or unfinished)):
+    if not (info.get("finished") or (there and unfinished)):
         do = "go on with it by --resume" + (", or add --unfinished (load: unfinished=True)" if there else "")
         raise UserError("the model's training has not finished", directory, do)
     manifest.require_whole(directory, FILES, verify=verify)
@@ -84,6 +84,10 @@ def _check_sizes(record: RatingModel, config: Any, catalogue: Catalogue, known: 
                 raise UserError(what, directory / KNOWN, REPAIR)
     if not ((scale.low <= ratings.stars) & (ratings.stars <= scale.high)).all():  # false for NaN
         raise UserError(f"known ratings are not {scale}", directory / KNOWN, REPAIR)
+    for name, value in Units.of(ratings.stars, scale)._asdict().items():
+        if not abs(value - getattr(config, name, value)) <= 1e-6 * (scale.high - scale.low):
+            what = f"the {name} of the known ratings is {value:g}, by the configuration {getattr(config, name):g}"
+            raise UserError(what, directory / KNOWN, REPAIR)
 
 
 def _arrays(path: Path) -> list[np.ndarray]:

@@ -262,5 +262,7 @@ class Model:
 
 def _highest(scores: np.ndarray, top: int) -> np.ndarray:
     """Return where the highest finite scores are, at most `top`, equal ones in their order."""
+    if top < 1:
+        raise UserError(f"{top} items were asked for", do="ask for at least 1")
     order = np.argsort(-scores, kind="stable")[:top]
     return order[np.isfinite(scores[order])]

@@ -51,12 +51,13 @@ class ByCounting:
     Attributes:
         estimate: (ids, num_words, eos, config) -> params; ids: int32 [events], the words of each line, then eos.
         save: (params, directory) writes the parameters.
-        load: (directory, num_words) -> params; raises UserError where they are damaged or of another vocabulary.
+        load: (directory, num_words, eos, config) -> params; raises UserError where they are damaged or of another
+            vocabulary or configuration.
     """
 
     estimate: Callable[[np.ndarray, int, int, Any], Any]
     save: Callable[[Any, Path], None]
-    load: Callable[[Path, int], Any]
+    load: Callable[[Path, int, int, Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)

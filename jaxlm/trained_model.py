@@ -164,7 +164,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     record = record_of(info, directory)
     fitting, structure = record.fitting, None
     begun = (directory / PARAMETERS).is_dir()
-    if isinstance(fitting, BySGD) and not (begun and (info.get("finished") or unfinished)):
+    if isinstance(fitting, BySGD) and not (info.get("finished") or (begun and unfinished)):
         more = ", or add --unfinished" if begun else ""
         raise UserError("the model's training has not finished", directory, f"go on with it by --resume{more}")
     manifest.require_whole(directory, FILES, verify=verify)
@@ -172,7 +172,8 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     vocabulary = Vocabulary.load(directory / VOCABULARY)
     config = read_config(record.config, info, directory)
     if isinstance(fitting, ByCounting):
-        return Model(record, vocabulary, config, fitting.load(directory, len(vocabulary)), info)
+        params = fitting.load(directory, len(vocabulary), vocabulary.eos, config)
+        return Model(record, vocabulary, config, params, info)
     if record.structure is not None:
         structure = record.structure.load(directory, getattr(config, "num_words", len(vocabulary)))
     for field, value in record.decided(len(vocabulary), structure).items():

@@ -64,8 +64,7 @@ def run(args: argparse.Namespace) -> None:
     for path in files:
         if path.exists():
             raise UserError("a file is there already", path, "choose another --out")
-    for path, part in files.items():
-        reading.write(path, part, table.catalogue)
+    reading.write(files, table.catalogue)
     written = {str(path): len(part.user) for path, part in files.items()}
     if args.json:
         print_json({"command": "split", "scheme": args.scheme, "files": written})

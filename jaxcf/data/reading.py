@@ -1,6 +1,7 @@
 """Reading ratings, pairs and data sets from files, with errors that name the line; writing ratings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -158,17 +159,25 @@ def read_dataset(
     return DatasetFiles(data, known.relabelled(catalogue) if known else None, notes)
 
 
-def write(path: Path, ratings: Ratings, catalogue: Catalogue) -> None:
-    """Write ratings, with the ids of their users and items, as a CSV file with a header that `read` reads.
+def write(parts: Mapping[Path, Ratings], catalogue: Catalogue) -> None:
+    """Write ratings, with the ids of their users and items, as CSV files with a header that `read` reads: all or none.
+
+    Args:
+        parts: file -> its ratings.
+        catalogue: the ids.
 
     Raises:
-        UserError: if the file cannot be written.
+        UserError: if a file cannot be written.
     """
-    columns = {"user": catalogue.users[ratings.user], "item": catalogue.items[ratings.item], "stars": ratings.stars}
-    if ratings.time is not None:
-        columns["time"] = ratings.time
-    with replacing(Path(path)) as temporary:
-        pcsv.write_csv(pa.table(columns), temporary, pcsv.WriteOptions(quoting_style="needed"))
+    with ExitStack() as all_written:  # before the first takes its place
+        for path, ratings in parts.items():
+            users, items = catalogue.users[ratings.user], catalogue.items[ratings.item]
+            columns = {"user": users, "item": items, "stars": ratings.stars}
+            if ratings.time is not None:
+                columns["time"] = ratings.time
+            temporary = all_written.enter_context(replacing(Path(path)))
+            with temporary.open("wb") as file:  # Arrow's own files have errors of their own
+                pcsv.write_csv(pa.table(columns), file, pcsv.WriteOptions(quoting_style="needed"))
 
 
 def _as_list(paths: Source | Sequence[Source]) -> list[Source]:

@@ -63,4 +63,5 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     if dtype.hasobject or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != held:
         raise ValueError(f"{member.filename} declares {dtype}{list(shape)}, and holds {held} bytes")
     with archive.open(member) as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
+        array = np.lib.format.read_array(file, allow_pickle=False)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)

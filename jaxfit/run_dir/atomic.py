@@ -74,6 +74,8 @@ def replacing(path: Path) -> Iterator[Path]:
         require_there(path)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         advice = f"{'free some space' if full else 'check the permissions'} or choose another place"
+        if error.errno == errno.ENAMETOOLONG:  # with what is added while it is written
+            advice = "choose a shorter name"
         raise UserError(f"cannot write: {error.strerror or error}", path, advice) from error
     finally:
         if os.path.exists(old) and not os.path.exists(path):  # stopped between the two renames

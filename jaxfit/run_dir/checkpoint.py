@@ -101,12 +101,15 @@ def _alone() -> "ocp.options.MultiprocessingOptions":
 
 def latest(directory: Path, *, warn: bool = True) -> Path | None:
     """Return the newest whole checkpoint, or None; warn: whether to warn of every damaged one."""
-    for path in reversed(every(directory)):
+    left = every(directory)
+    while left:
+        path = left.pop()
         problem = damage(path)
         if problem is None:
             return path
         if warn:
-            warnings.warn(f"{path} is damaged ({problem}); the checkpoint before it is used", stacklevel=2)
+            rest = "; the checkpoint before it is used" if left else ""
+            warnings.warn(f"{path} is damaged ({problem}){rest}", stacklevel=2)
     return None
 
 

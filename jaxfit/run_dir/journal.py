@@ -40,12 +40,12 @@ class Journal:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def cut(self, size: int) -> None:
-        """Remove every line written after the journal was `size` bytes long, and an unfinished line of times."""
-        _cut(self.path, min(size, self.size()))
-        _cut(self.timing, self.timing.read_bytes().rfind(b"\n") + 1 if self.timing.exists() else 0)
+        """Remove every line written after the journal was `size` bytes long, and unfinished lines."""
+        _cut(self.path, size)
+        _cut(self.timing)
 
     def lines(self) -> list[dict[str, Any]]:
-        """All lines of metrics; raises UserError for a line that `write` has not written, as does `times`."""
+        """Return all lines of metrics; warns of those that `write` has not written, which are left out."""
         return _lines(self.path)
 
     def epochs(self) -> list[dict[str, Any]]:
@@ -60,35 +60,47 @@ class Journal:
         return [line for line in self.lines() if all(type(line.get(name)) is kind for name, kind in types.items())]
 
     def times(self) -> list[dict[str, Any]]:
-        """All lines of times; an epoch that was trained again after a kill has several."""
+        """Return all lines of times, as `lines`; an epoch that was trained again after a kill has several."""
         return _lines(self.timing)
 
 
-def _cut(path: Path, size: int) -> None:
-    """Shorten a file; a link is replaced by a file of its own: what it points to is not ours to change."""
+def _cut(path: Path, size: int | None = None) -> None:
+    """Shorten a file to the lines within its first `size` bytes.
+
+    A link is replaced by a file of its own: what it points to is not ours to change.
+    """
     if path.is_symlink():
         with replacing(path) as own:
             shutil.copyfile(path, own) if path.exists() else own.touch()
-    if path.exists() and path.stat().st_size != size:  # a finished training's disk may be read-only
-        os.truncate(path, size)
+    if path.exists():
+        end = _content(path)[:size].rfind(b"\n") + 1
+        if path.stat().st_size != end:  # a finished training's disk may be read-only
+            os.truncate(path, end)
+
+
+def _content(path: Path) -> bytes:
+    if not path.is_file():  # a named pipe would be waited for
+        raise UserError("the journal is no regular file", path, "remove it")
+    return path.read_bytes()
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     """The lines that are complete; one without its end is being written, or its writer was killed."""
-    if path.exists() and not path.is_file():  # a named pipe would be waited for
-        raise UserError("the journal is no regular file", path, "remove it")
-    complete = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
-    return [_record(line, f"{path}, line {number}") for number, line in enumerate(complete, 1)]
+    complete = _content(path).split(b"\n")[:-1] if path.exists() else []
+    records = list(map(_record, complete))
+    wrong = [number for number, record in enumerate(records, 1) if record is None]
+    if wrong:
+        what = f"line {wrong[0]}" + (f" and {len(wrong) - 1} more" if len(wrong) > 1 else "")
+        warnings.warn(f"{path}: {what} cannot be read: left out", stacklevel=2)
+    return [record for record in records if record is not None]
 
 
-def _record(line: bytes, where: str) -> dict[str, Any]:
+def _record(line: bytes) -> dict[str, Any] | None:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise UserError("the line is not one of a training's journal", where, "remove it")
-    return record
+        return None
+    return record if isinstance(record, dict) else None
 
 
 def _append(path: Path, record: dict[str, Any]) -> None:

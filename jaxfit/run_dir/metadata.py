@@ -66,7 +66,8 @@ def read_config(kind: type, info: dict[str, Any], directory: Path) -> Any:
         what = f"the configuration is not that of {info['model']}: {wrong[0]}"
         raise UserError(what, directory / CONFIG, REPAIR)
     require_types(stored, hints, directory)
-    config = kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()})
+    values: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in stored.items()}
+    config = kind(**{name: float(x) if hints[name] is float else x for name, x in values.items()})
     try:
         require_bounds(config)
     except UserError as error:
@@ -108,7 +109,9 @@ def _is_of_type(value: Any, kind: Any) -> bool:
         return isinstance(value, dict) and all(_is_of_type(part, get_args(kind)[1]) for part in value.values())
     if kind is int:
         return type(value) is int and abs(value) < 1 << 53
-    return type(value) in (int, float) if kind is float else isinstance(value, kind)
+    if kind is float:
+        return type(value) is float or (type(value) is int and abs(value) < 1 << 53)
+    return isinstance(value, kind)
 
 
 def write_info(directory: Path, info: dict[str, Any], files: Collection[str]) -> None:
@@ -200,7 +203,8 @@ def earlier(
         return Earlier(None, False, None)
     require_free(directory, known["model"], resume=resume)
     problem = manifest.model_damage(directory, files)
-    stored, done, way = found, (found or {}).get("epochs", 0), ""
+    epochs = (found or {}).get("epochs")
+    stored, done, way = found, epochs if type(epochs) is int else 0, ""
     if problem is not None:
         found, whole = _of_parameters(directory / PARAMETERS), checkpoint.latest(directory, warn=False)
         if found is not None:
@@ -221,8 +225,9 @@ def earlier(
 
 def _of_parameters(path: Path) -> dict[str, Any] | None:
     """The `config.json` of the finished model that the parameters are of, if they are whole."""
-    info = checkpoint.state(path).get("info", {}) if manifest.damage(path) is None else {}
-    return info if info.get("finished") else None
+    state = checkpoint.state(path) if manifest.damage(path) is None else None
+    info = state.get("info") if isinstance(state, dict) else None
+    return info if isinstance(info, dict) and info.get("finished") and type(info.get("epochs")) is int else None
 
 
 def readable_info(directory: Path) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding as mesh
 from jaxfit.errors import Diverged
 from jaxfit.fit import fit
@@ -73,6 +74,7 @@ def train(
             "finished": False,
             "environment": environment(),
         }
+        processes.require_same({**identity, "recipe": asdict(recipe)})  # before anything is written
         earlier = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, files, run.resume, fixed)
         found = earlier.info
         if earlier.warning is not None:

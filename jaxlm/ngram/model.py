@@ -146,11 +146,12 @@ def save(model: NGram, directory: Path) -> None:
         np.savez(file, allow_pickle=False, **arrays)
 
 
-def load(directory: Path, vocab_size: int) -> NGram:
+def load(directory: Path, vocab_size: int, eos: int, config: Any) -> NGram:
     """Read a model written by `save`, without unpickling.
 
     Raises:
-        UserError: the file is missing, damaged, of another format, or of another size of the vocabulary.
+        UserError: the file is missing, damaged, of another format, or of another vocabulary or order than the model's
+            other files.
     """
     path = directory / FILE
     try:
@@ -167,8 +168,10 @@ def load(directory: Path, vocab_size: int) -> NGram:
     problem = _problem(model)
     if problem:
         raise UserError(f"a damaged n-gram model: {problem}", path, REPAIR)
-    if model.vocab_size != vocab_size:
-        what = f"the n-grams are over {model.vocab_size:,} words and the vocabulary has {vocab_size:,}"
+    sizes, expected = (model.vocab_size, model.eos, model.order), (vocab_size, eos, getattr(config, "order", 1))
+    if sizes != expected:
+        what = "the n-grams are over {:,} words, with line end {} and order {}; by the other files {:,}, {} and {}"
+        what = what.format(*sizes, *expected)
         raise UserError(what, directory, f"its files are of different models: {REPAIR}")
     return model
 

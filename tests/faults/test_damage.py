@@ -192,10 +192,11 @@ def test_what_is_no_file_is_refused_at_once(kind, name, trained, tmp_path, capsy
     path.unlink()
     make = {"pipe": os.mkfifo, "folder": os.mkdir, "link to itself": lambda path: path.symlink_to(path)}
     make.get(kind, lambda path: path.write_text("[" * 200_000 + "\n"))(path)
-    assert lm(["info", str(path.parent)]) == (0 if name == "journal.jsonl" and kind == "link to itself" else 2)
+    # without its journal a model is whole
+    assert lm(["info", str(path.parent)]) == (0 if name == "journal.jsonl" and kind not in ("pipe", "folder") else 2)
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1 + (name == "journal.jsonl" and kind != "link to itself")
-    assert any(word in lines[-1] for word in ("damaged", "configuration", "missing or changed", "journal"))
+    assert len(lines) <= 1 + (name == "journal.jsonl")
+    assert any(word in lines[0] for word in ("damaged", "configuration", "missing or changed"))
 
 
 def test_lost_parameters_are_said_also_without_a_manifest(trained, command, tmp_path, capsys):

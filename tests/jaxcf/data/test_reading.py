@@ -203,7 +203,7 @@ def test_written_ratings_equal_those_read(tmp_path, users, timed):
     time = np.array([5, -6, 2**40]) if timed else None
     stars = np.array([0.5, 5, 3.5], np.float32)
     ratings = Ratings(np.array([1, 0, 1], np.int32), np.array([0, 1, 2], np.int32), stars, time)
-    write(tmp_path / "out.csv", ratings, catalogue)
+    write({tmp_path / "out.csv": ratings}, catalogue)
     table = read(tmp_path / "out.csv")
     assert table.catalogue.users.tolist() == users.tolist()
     assert table.catalogue.items.tolist() == catalogue.items.tolist()

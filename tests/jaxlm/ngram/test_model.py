@@ -93,7 +93,7 @@ def test_words_outside_the_vocabulary_are_refused(text):
 def test_loaded_model_equals_saved_model(text, smoothing, tmp_path):
     lm = train(smoothing, text, VOCAB_SIZE, EOS, 3)
     model.save(lm, tmp_path / "new")
-    again = model.load(tmp_path / "new", VOCAB_SIZE)
+    again = model.load(tmp_path / "new", VOCAB_SIZE, EOS, model.OrderConfig(3))
     assert (again.vocab_size, again.eos, again.order) == (VOCAB_SIZE, EOS, 3)
     np.testing.assert_array_equal(again.event_log_probs(text), lm.event_log_probs(text))
     assert [f.name for f in (tmp_path / "new").iterdir()] == [model.FILE]
@@ -101,16 +101,16 @@ def test_loaded_model_equals_saved_model(text, smoothing, tmp_path):
 
 def test_missing_and_damaged_files_are_refused(text, tmp_path):
     with pytest.raises(UserError, match="no n-gram model"):
-        model.load(tmp_path, VOCAB_SIZE)
+        model.load(tmp_path, VOCAB_SIZE, EOS, model.OrderConfig(2))
     model.save(train("kn", text, VOCAB_SIZE, EOS, 2), tmp_path)
     whole = (tmp_path / model.FILE).read_bytes()
     for damaged in [whole[: len(whole) // 2], b"", b"text", whole[:2000] + b"!!!" + whole[2003:]]:
         (tmp_path / model.FILE).write_bytes(damaged)
         with pytest.raises(UserError, match="damaged"):
-            model.load(tmp_path, VOCAB_SIZE)
+            model.load(tmp_path, VOCAB_SIZE, EOS, model.OrderConfig(2))
     np.savez(tmp_path / model.FILE, format=np.array(99))
     with pytest.raises(UserError, match="format 99"):
-        model.load(tmp_path, VOCAB_SIZE)
+        model.load(tmp_path, VOCAB_SIZE, EOS, model.OrderConfig(2))
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,7 @@ def test_missing_and_damaged_files_are_refused(text, tmp_path):
     [
         ("eos", lambda eos: np.array([1, 2]), "0-dimensional"),
         ("eos", lambda eos: eos + 1000, "numbers of words differ"),
+        ("eos", lambda eos: eos + 1, "sum to|line end"),
         ("order", lambda order: order * 0, "numbers of words differ"),
         ("keys_1", lambda keys: keys[:-1], "1-grams are of different lengths"),
         ("keys_2", lambda keys: keys.astype(np.int32), "2-grams are of different lengths, or of other types"),
@@ -137,7 +138,7 @@ def test_arrays_that_are_no_model_are_refused(text, tmp_path, name, change, prob
         arrays = dict(file)
     np.savez(tmp_path / model.FILE, **{**arrays, name: change(arrays[name])})
     with pytest.raises(UserError, match=f"a damaged n-gram model: .*{problem}"):
-        model.load(tmp_path, VOCAB_SIZE)
+        model.load(tmp_path, VOCAB_SIZE, EOS, model.OrderConfig(2))
 
 
 def test_words_of_n_grams_match_their_log_probs(text):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from jaxfit.errors import UserError
-from jaxfit.recipe import LARGEST, Recipe
+from jaxfit.recipe import FLOAT32_MAX, Recipe
 from jaxfit.run_dir import checkpoint, json_text, manifest
 from jaxfit.run_dir.atomic import recover, replacing
 from jaxfit.run_dir.manifest import ANEW
@@ -69,7 +69,7 @@ def read_config(kind: type, info: dict[str, Any], directory: Path) -> Any:
         if type(value) is int and value < least:
             what = f"not a model's configuration: {field.name} is {value}, less than {least}"
             raise UserError(what, directory / CONFIG, ANEW)
-        if type(value) in (int, float) and not abs(value) <= LARGEST:  # or it is NaN
+        if type(value) in (int, float) and not abs(value) <= FLOAT32_MAX:  # or it is NaN
             what = f"not a model's configuration: {field.name} is {value}, which no float32 holds"
             raise UserError(what, directory / CONFIG, ANEW)
     return config

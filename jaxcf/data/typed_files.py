@@ -14,7 +14,7 @@ from jaxcf.data.file_layout import Reading, columns_by_name, lines, opened
 from jaxcf.data.parsing import TEXTS, Columns, with_seconds
 from jaxcf.data.ratings import RatingScale
 from jaxfit.cli.input_files import Source
-from jaxfit.cli.limits import limits, require_few
+from jaxfit.cli.limits import limits, require_countable
 from jaxfit.errors import UserError
 
 VALUE = 8  # bytes of a number or a short text in memory
@@ -36,7 +36,7 @@ def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
             fields, groups = file.schema_arrow.names, range(file.metadata.num_row_groups)
             columns, taken = columns_by_name(fields, reading, str(path), pairs)
             rows, held = file.metadata.num_rows, stream.seek(0, io.SEEK_END)
-            require_few(rows, "rows", path)
+            require_countable(rows, "rows", path)
             decoded = sum(file.metadata.row_group(group).total_byte_size for group in groups)
             limits().require_expansion(max(decoded, rows * len(columns) * VALUE), held, "Parquet", path)
             wanted = [file.schema_arrow.field(column) for column in columns.values()]

@@ -3,7 +3,7 @@
 A text has one sentence per line; words are separated by white space, also by that of Unicode (U+3000, no-break space).
 A line ends with a line feed and nothing else: the line separator U+2028 and its like separate words. A text is read in
 pieces of a few megabytes, so that memory depends neither on its size nor on the length of its lines, which has a limit
-(`jaxfit.cli.limits`) because lines of hundreds of megabytes are no text.
+(`jaxfit.files.limits`) because lines of hundreds of megabytes are no text.
 """
 
 import codecs
@@ -11,9 +11,9 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 
-from jaxfit.cli.input_files import Source, open_bytes, text_decoder
-from jaxfit.cli.limits import limits, require_countable
 from jaxfit.errors import UserError
+from jaxfit.files.limits import limits, require_countable
+from jaxfit.files.opening import Source, open_bytes, text_decoder
 from jaxfit.recipe import option
 
 EOS = "<eos>"
@@ -56,7 +56,7 @@ def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Ite
     advice: what to do about a text that is not valid in its encoding.
 
     Raises:
-        UserError: as `jaxfit.cli.input_files.open_bytes`; the encoding is unknown, or the text is not valid in it; its
+        UserError: as `jaxfit.files.opening.open_bytes`; the encoding is unknown, or the text is not valid in it; its
             lines end in carriage returns alone; a line or a word is too long.
     """
     decoder = text_decoder(reading.encoding)

@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-from jaxfit.cli.limits import Source, bounded, limits
 from jaxfit.errors import UserError
+from jaxfit.files.limits import Source, bounded, limits
 
 # how files begin that are not plain text; of compressed ones a pattern
 COMPRESSED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {

@@ -1,8 +1,8 @@
-"""Limits on what is read of a file that a user names, so that a file that is not data gives a message instead of
-filling the memory.
+"""Limits on what is read of a file that a user names.
 
-They are no part of how data are read (`Reading`), since they decide nothing about what is read: a context variable
-holds them, which both commands set by rare options.
+A file that is not data gives a message instead of filling the memory. Limits are no part of how data are read
+(`Reading`), since they decide nothing about what is read: a context variable holds them, which both commands set by
+rare options.
 """
 
 import contextlib

@@ -10,10 +10,10 @@ import pytest
 
 from jaxcf.data import matlab_file
 from jaxcf.data.reading import read
-from jaxfit.cli import limits
-from jaxfit.cli.input_files import lines_of, open_bytes
-from jaxfit.cli.limits import Limits, limited
 from jaxfit.errors import UserError
+from jaxfit.files import limits
+from jaxfit.files.limits import Limits, limited
+from jaxfit.files.opening import lines_of, open_bytes
 from jaxlm.data import files
 from jaxlm.data.files import Reading, chunks, tokens
 

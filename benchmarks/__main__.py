@@ -63,7 +63,7 @@ def parser() -> Parser:
     sets.add_argument("name", nargs="?", metavar="NAME", help="of the data set to fetch")
     sets.add_argument("--data-dir", type=Path, help=f"where to put it (default: ${data.VARIABLE})")
     sets.add_argument("--base-url", metavar="URL", help="a folder that mirrors the publisher's file")
-    sets.add_argument("--allow-http", action="store_true", help="download without encryption, too")
+    sets.add_argument("--allow-http", action="store_true", help="also download over unencrypted http")
 
     page = parsers.add_parser(
         "report", help="map tables to commands and results, and list the models, there and in README.md"

@@ -11,7 +11,7 @@ from jaxcf.models import get
 from jaxcf.recommender import Model
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
-from jaxfit.recipe import LARGEST
+from jaxfit.recipe import FLOAT32_MAX
 from jaxfit.run_dir import checkpoint, manifest
 from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
@@ -57,7 +57,9 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     manifest.require_whole(directory, FILES, verify=verify)
     config = read_config(record.config, info, directory)
     users, items, scale = _arrays(directory / CATALOGUE)
-    if not (len(scale) == 3 and (abs(scale) <= LARGEST).all() and all(np.all(i[1:] > i[:-1]) for i in (users, items))):
+    if not (
+        len(scale) == 3 and (abs(scale) <= FLOAT32_MAX).all() and all(np.all(i[1:] > i[:-1]) for i in (users, items))
+    ):
         what = "the catalogue's ids are not in order, or its scale is not of three numbers"
         raise UserError(what, directory / CATALOGUE, REPAIR)
     catalogue = Catalogue(users, items, RatingScale(*map(float, scale)))

@@ -25,7 +25,7 @@ from jaxfit.devices import memory
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
 from jaxfit.process import compiled
-from jaxfit.recipe import SEED, require_number
+from jaxfit.recipe import SEED, Recipe, require_number
 from jaxfit.run_dir import checkpoint, training
 from jaxfit.run_dir import metadata as folder
 from jaxfit.run_dir.journal import Journal
@@ -77,7 +77,8 @@ def train(
     _check_data(record, data, "num_values" in (config or {}), validated=not isinstance(fitting, ClosedForm))
     full = record.configure(data.catalogue, Units.of(data.train.stars, data.catalogue.scale), config or {})
     require_number(seed, "--seed", int, **SEED)
-    memory.require(record.shapes(full), recipe, "--num-features, --num-hidden, …")
+    optimizer = recipe.optimizer if isinstance(recipe, Recipe) else None
+    memory.require(record.shapes(full), optimizer, "--num-features, --num-hidden, …")
     identity = {"model": name, "config": asdict(full), "seed": seed, "data": describe(data, rated)}
     users = KnownUsers(data.catalogue.num_users, data.train, rated)
     key = jax.random.key(seed)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from jaxfit.process.signals import Signalled
 
-LONGEST = 350  # characters of a message, to which a command adds its name and what kind of message it is
+MAX_MESSAGE = 350  # characters of a message, to which a command adds its name and what kind of message it is
 
 
 def shortened(text: str, length: int) -> str:
@@ -15,7 +15,7 @@ def shortened(text: str, length: int) -> str:
 
 def _shortened(parts: list[str]) -> list[str]:
     """Shorten the longest parts of a message until it is short enough."""
-    left, result = LONGEST, list(parts)
+    left, result = MAX_MESSAGE, list(parts)
     for done, number in enumerate(sorted(range(len(parts)), key=lambda i: len(parts[i]))):
         result[number] = shortened(parts[number], left // (len(parts) - done))
         left -= len(result[number])

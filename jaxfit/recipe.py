@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import optax
 
 
-LARGEST = 3e38  # number: float32 holds it
-MOST = 2**31 - 1  # whole number: int32 holds it
+FLOAT32_MAX = 3e38  # rounded down
+INT32_MAX = 2**31 - 1
 SEED: dict[str, Any] = {
     "low": 0,
     "high": 2**32 - 1,
@@ -36,31 +36,32 @@ def option(default: Any = MISSING, help: str = "", unit: str = "", **more: Any) 
     return field(default=default, metadata={"help": help, "unit": unit, **more})
 
 
-def advice(
+def correction(
     value: Any,
     kind: type[int] | type[float],
     low: float | None = None,
     high: float | None = None,
     below: float = math.inf,
 ) -> str | None:
-    """What to give in place of a value that is no number of the kind within the bounds of `option`; None for one."""
-    least = (1 if kind is int else 0) if low is None else low
-    most = (MOST if kind is int else LARGEST) if high is None else high
-    known: tuple[type, ...] = (Integral,) if kind is int else (Real,)
-    if isinstance(value, known) and not isinstance(value, bool):
-        number: Any = value
-        if max(least, -LARGEST) <= number <= most and number < below:
-            return None
-        if high is None and below == math.inf and number > most:
-            least, high = max(least, -LARGEST), most
+    """Say what to give in place of a value that is not a number within the bounds of `option`; None for one that is."""
+    largest = INT32_MAX if kind is int else FLOAT32_MAX
+    least = (1 if kind is int else 0) if low is None else max(low, -largest)
+    most = largest if high is None else high
+    number: Any = (
+        value if isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool) else None
+    )
+    if number is not None and least <= number <= most and number < below:
+        return None
+    too_large = number is not None and number > most and below == math.inf
     what = "a whole number" if kind is int else "a number"
-    span = f"of at least {least:.10g}" if high is None else f"from {least:.10g} to {high:.10g}"
+    between = high is not None or least == -largest or too_large
+    span = f"from {least:.10g} to {most:.10g}" if between else f"of at least {least:.10g}"
     return f"give {what} {span}" + (f", below {below:g}" if below < math.inf else "")
 
 
 def require_number(value: Any, where: str, kind: type[int] | type[float], **bounds: float) -> None:
     """Raise a UserError for a value that is no number of the kind within the bounds of `option`."""
-    do = advice(value, kind, **bounds)
+    do = correction(value, kind, **bounds)
     if do:
         raise UserError(f"invalid value {shortened(repr(value), 40)}", where, do)
 
@@ -79,7 +80,7 @@ def require_bounds(settings: Any) -> None:
 
 
 def number_of(hint: Any) -> type[int] | type[float] | None:
-    """The kind of number, int or float, that a field of this type holds, also in a tuple or mapping; None without."""
+    """Return the kind of number, int or float, that a field of this type holds, also in a tuple or mapping, or None."""
     if get_origin(hint) in (Union, types.UnionType):
         hint = next(part for part in get_args(hint) if part is not type(None))
     if get_origin(hint) is not Literal and get_args(hint):

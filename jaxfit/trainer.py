@@ -15,12 +15,12 @@ from jaxfit.bucketing import EpochPlan, buckets, capacity, capacity_step, plan
 from jaxfit.devices import sharding
 from jaxfit.errors import UserError
 from jaxfit.program import Program
-from jaxfit.recipe import MOST, Recipe, named_arrays, per_parameter, transform
+from jaxfit.recipe import INT32_MAX, Recipe, named_arrays, per_parameter, transform
 from jaxfit.shuffle import permutation
 from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
 
-PADDED = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
+MAX_PADDED_BATCH = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
 STREAMS = 8  # validation streams of a sequential program
 
 
@@ -39,13 +39,13 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
 
 def check_size(program: Program, recipe: Recipe, params: Any, size: int) -> None:
     """Raise UserError where a recipe does not fit data of `size` examples: its minibatch, its decay, its steps."""
-    if recipe.batch_size > max(size, PADDED):
+    if recipe.batch_size > max(size, MAX_PADDED_BATCH):
         what = f"a minibatch of {recipe.batch_size:,} examples, and there are {size:,} in all"
-        raise UserError(what, "--batch-size", f"give at most {max(size, PADDED):,}")
+        raise UserError(what, "--batch-size", f"give at most {max(size, MAX_PADDED_BATCH):,}")
     steps = -(-size // recipe.batch_size)
-    if steps * recipe.epochs > MOST:
+    if steps * recipe.epochs > INT32_MAX:
         what = f"{steps * recipe.epochs:,} steps in all, which 32 bits do not count"
-        raise UserError(what, "--epochs", f"give at most {MOST // steps:,}")
+        raise UserError(what, "--epochs", f"give at most {INT32_MAX // steps:,}")
     names = named_arrays(params)
     rate, decay = per_parameter(names, recipe.rate, "--rate"), per_parameter(names, recipe.decay, "--decay")
     most, when, advice = max(r * d for r, d in zip(rate, decay, strict=True)), program.decay.when, ""

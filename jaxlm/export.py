@@ -36,7 +36,7 @@ def safetensors(model: Model, path: Path) -> None:
         able = ", ".join(models.having(lambda other: isinstance(other.fitting, BySGD)))
         what = f"safetensors needs parameters that are arrays; {model.name} has none"
         raise UserError(what, path, f"use --format arpa, or a model of {able}")
-    from safetensors.numpy import save  # its save_file has an error of its own for a full disk
+    from safetensors.numpy import save  # killed, its save_file leaves a temporary file of its own
 
     arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
     structure = model.record.structure

@@ -122,7 +122,7 @@ class _Training:
         def init() -> Any:
             return fitting.init(jax.random.fold_in(self.key, INIT), config, self.counts, *more)
 
-        memory.require(jax.eval_shape(init), self.recipe, "--num-features, --vocab-size, …")
+        memory.require(jax.eval_shape(init), self.recipe.optimizer, "--num-features, --vocab-size, …")
 
         def write() -> None:
             write_vocabulary(directory, vocabulary)

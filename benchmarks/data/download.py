@@ -8,10 +8,19 @@ from typing import Any
 import requests
 import rich.console
 import rich.progress
+from urllib3.exceptions import LocationParseError
+
+from jaxfit.errors import UserError
 
 ATTEMPTS = 3  # where the connection breaks
 WAIT = 1.0  # seconds before the second attempt, twice as long before the third
 TIMEOUT = 60.0  # seconds without a byte
+_NO_URL = (
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.MissingSchema,
+    requests.exceptions.InvalidURL,
+    LocationParseError,
+)
 
 
 def download(url: str, target: Path, *, allow_http: bool = False) -> None:
@@ -26,6 +35,7 @@ def download(url: str, target: Path, *, allow_http: bool = False) -> None:
 
     Raises:
         OSError: without an errno where the server or the network failed, or the file came in part.
+        UserError: it is no URL of HTTP, or of HTTP without encryption, which is not allowed.
     """
     part = target.with_name(f"{target.name}.part")
     columns = (*rich.progress.Progress.get_default_columns(), rich.progress.DownloadColumn())
@@ -34,14 +44,14 @@ def download(url: str, target: Path, *, allow_http: bool = False) -> None:
         rich.progress.Progress(*columns, console=rich.console.Console(stderr=True)) as progress,
     ):
         if not allow_http:
-            del session.adapters["http://"]
+            session.mount("http://", _Unencrypted())
         task = progress.add_task(target.name, total=None)
         for attempt in range(ATTEMPTS):
             try:
                 _continue(session, url, part, progress, task)
                 break
-            except requests.exceptions.InvalidSchema:
-                raise OSError("it would go over http, which anybody on the way can change") from None
+            except _NO_URL:
+                raise UserError("this is no URL of a file", url, "give one that begins with https://") from None
             except requests.exceptions.HTTPError:
                 raise
             except (requests.exceptions.RequestException, Incomplete) as error:
@@ -51,6 +61,17 @@ def download(url: str, target: Path, *, allow_http: bool = False) -> None:
                 progress.console.print(f"{target.name}: {reason}; trying again", markup=False)
                 time.sleep(WAIT * 2**attempt)
     part.replace(target)
+
+
+class _Unencrypted(requests.adapters.BaseAdapter):
+    """Refuse HTTP without encryption, also where a server redirects to it."""
+
+    def send(self, request: requests.PreparedRequest, *_: Any, **__: Any) -> requests.Response:
+        what = "the download over http is not encrypted"
+        raise UserError(what, request.url, "give --allow-http to take it all the same")
+
+    def close(self) -> None:
+        pass
 
 
 class Incomplete(OSError):
@@ -67,11 +88,17 @@ def _continue(
     if begun:
         headers |= {"Range": f"bytes={begun}-", "If-Range": validator}
     with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+        span = response.headers.get("Content-Range", "")
         if response.status_code == requests.codes.requested_range_not_satisfiable:
+            if span == f"bytes */{begun}":  # stopped after the last byte
+                return
             part.unlink()
             raise Incomplete("the server has less of the file than came before")
         response.raise_for_status()
         continued = response.status_code == requests.codes.partial_content
+        if continued and not span.startswith(f"bytes {begun}-"):
+            part.unlink(missing_ok=True)
+            raise Incomplete("the server sent another part of the file than was asked for")
         if begun:
             how = f"continues after {begun:,} bytes" if continued else "begins anew: the server does not continue it"
             progress.console.print(f"{part.stem}: the interrupted download {how}", markup=False)

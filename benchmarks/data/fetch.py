@@ -52,11 +52,7 @@ def fetch(
         raise UserError(what, url, "try again or use another mirror (--base-url)") from None
     except OSError as error:
         if error.errno is None:  # of the network
-            advice = (
-                "give --allow-http to take it all the same" if "over http" in str(error) else f"see {data_set.page}"
-            )
-            if any(work.glob("*.part")):
-                advice = "the same command continues it"
+            advice = "the same command continues it" if any(work.glob("*.part")) else f"see {data_set.page}"
             raise UserError(f"the download failed: {error}", url, advice) from None
         raise UserError(f"cannot write the files: {error.strerror}", root, "free some space there") from None
     return data.find(name, root)

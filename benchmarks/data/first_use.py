@@ -34,7 +34,9 @@ def require_same(folder: Path, paths: Sequence[Path]) -> None:
             )
             warnings.warn(f"{what} ({record})", stacklevel=2)
         else:
-            what = f"nobody publishes the sha256 of these files: {record} has them now, and they must stay as they are"
+            what = (
+                f"no sha256 is published for these files; {record} now records theirs, and later runs require the same"
+            )
             print(what, file=sys.stderr)
         return
     lines = (line.split("  ", 1) for line in record.read_text(encoding="utf-8").splitlines())

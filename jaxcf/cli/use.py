@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save  # its save_file has an error of its own for a full disk
+from safetensors.numpy import save  # killed, its save_file leaves a temporary file of its own
 
 from jaxcf.cli.queries import add_files, note_number, note_unknown, opened, queried, reading_of, warn_unknown
 from jaxcf.data import reading

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from jaxcf.data.file_layout import Layout, Reading, kind_of_time, lines, to_number
 from jaxcf.data.ratings import RatingScale
-from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
+from jaxfit.files.opening import Source
 
 MISSING = frozenset(pcsv.ConvertOptions().null_values)  # what Arrow takes as a missing value
 LARGEST = 1e12  # rating, in magnitude: its ten-thousandths fit 64 bits, and float32 holds it

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
-from jaxfit.cli.input_files import Source, is_pipe, lines_of, open_bytes, require_data, text_decoder
 from jaxfit.errors import UserError
+from jaxfit.files.opening import Source, is_pipe, lines_of, open_bytes, refuse_special_file, text_decoder
 from jaxfit.recipe import option
 
 COLUMNS = ("user", "item", "stars", "time")
@@ -95,10 +95,10 @@ class Layout(NamedTuple):
         return None if found == self.width else f"the line has {found} column{'s' * (found != 1)}, not {self.width}"
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)  # all pipes of a command: a message names a line of one that was read long before
 def _piped(path: str, number: int) -> bytes:
     """The content of a pipe, which can be read once; number: of the pipe in the system, as names are used again."""
-    require_data(path)
+    refuse_special_file(path)
     if path == "-":
         return sys.stdin.buffer.read()
     with open(path, "rb") as file:
@@ -106,7 +106,7 @@ def _piped(path: str, number: int) -> bytes:
 
 
 def opened(path: Source) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """Open a file as `jaxfit.cli.input_files.open_bytes` does, also Parquet; a pipe several times."""
+    """Open a file as `jaxfit.files.opening.open_bytes` does, also Parquet; a pipe several times."""
     content = None
     if is_pipe(path):
         number = 0 if str(path) == "-" else os.stat(path).st_ino

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from jaxfit.cli.limits import Source, limits
+from jaxfit.files.limits import Source, limits
 
 HEADER = 128
 ARRAY, COMPRESSED = 14, 15  # types of elements
@@ -32,7 +32,7 @@ def names_of(data: bytes, path: Source = "") -> list[str]:
     """Return the names of a file's arrays; path: of the file, for messages.
 
     Raises ValueError for a damaged file, or whatever else of `DAMAGED` SciPy raises for it; UserError for one that
-    expands beyond `jaxfit.cli.limits`.
+    expands beyond `jaxfit.files.limits`.
     """
     return list(_kinds(data, path))
 

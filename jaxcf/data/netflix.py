@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from jaxcf.data.file_layout import Layout, Reading, opened
 from jaxcf.data.parsing import Columns, check_lines, join, line_locator, no_rows, parse, with_seconds
-from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
+from jaxfit.files.opening import Source
 
 BATCH = 1 << 27  # bytes of small files parsed at a time
 _WIDTHS = {1: ("user",), 2: ("user", "time"), 3: ("user", "stars", "time")}

@@ -16,9 +16,9 @@ from jaxcf.data import bad_lines
 from jaxcf.data.file_layout import COLUMNS, Layout, Reading, kind_of_time, layout_of, lines, opened
 from jaxcf.data.matlab_file import DAMAGED, arrays_of, names_of
 from jaxcf.data.ratings import RatingScale
-from jaxfit.cli.input_files import Source
-from jaxfit.cli.limits import require_few
 from jaxfit.errors import UserError
+from jaxfit.files.limits import require_countable
+from jaxfit.files.opening import Source
 
 BLOCK = 1 << 22  # bytes parsed at a time by each thread
 TEXTS = pa.dictionary(pa.int32(), pa.utf8())
@@ -42,7 +42,7 @@ def join(parts: Sequence[Columns]) -> Columns:
     taken, notes = (tuple(itertools.chain(*said)) for said in zip(*((p.taken, p.notes) for p in parts), strict=True))
     parts = [part for part in parts if part.table.num_rows] or list(parts)
     ends = np.cumsum([part.table.num_rows for part in parts])
-    require_few(int(ends[-1]), "rows", ", ".join(file for file, _ in taken))
+    require_countable(int(ends[-1]), "rows", ", ".join(file for file, _ in taken))
 
     def locate(row: int) -> str:
         which = int(np.searchsorted(ends, row, side="right"))

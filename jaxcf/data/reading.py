@@ -25,8 +25,8 @@ from jaxcf.data.ratings import (
     union,
 )
 from jaxcf.data.values import indices, parse_scale, scale_of, stars_of, without_duplicates
-from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
+from jaxfit.files.opening import Source
 from jaxfit.run_dir.atomic import replacing
 
 _OF_LINES = {"delimited": parsing.delimited, "json": typed_files.json_lines}  # each a rating, which may be left out

@@ -13,9 +13,9 @@ from jaxcf.data import bad_lines
 from jaxcf.data.file_layout import Reading, columns_by_name, lines, opened
 from jaxcf.data.parsing import TEXTS, Columns, with_seconds
 from jaxcf.data.ratings import RatingScale
-from jaxfit.cli.input_files import Source
-from jaxfit.cli.limits import limits, require_few
 from jaxfit.errors import UserError
+from jaxfit.files.limits import limits, require_countable
+from jaxfit.files.opening import Source
 
 VALUE = 8  # bytes of a number or a short text in memory
 KINDS = {str: pa.utf8(), int: pa.int64(), float: pa.float64()}  # of JSON, for Arrow
@@ -25,7 +25,7 @@ def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
     """Read a Parquet file; with `pairs`, its users and items only.
 
     Raises:
-        UserError: if the file is damaged or expands beyond `jaxfit.cli.limits`, its columns cannot be identified or
+        UserError: if the file is damaged or expands beyond `jaxfit.files.limits`, its columns cannot be identified or
             hold no ids, ratings or times.
     """
     import pyarrow.parquet as pq  # here, as it takes a while, and other files do not need it
@@ -36,7 +36,7 @@ def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
             fields, groups = file.schema_arrow.names, range(file.metadata.num_row_groups)
             columns, taken = columns_by_name(fields, reading, str(path), pairs)
             rows, held = file.metadata.num_rows, stream.seek(0, io.SEEK_END)
-            require_few(rows, "rows", path)
+            require_countable(rows, "rows", path)
             decoded = sum(file.metadata.row_group(group).total_byte_size for group in groups)
             limits().require_expansion(max(decoded, rows * len(columns) * VALUE), held, "Parquet", path)
             wanted = [file.schema_arrow.field(column) for column in columns.values()]

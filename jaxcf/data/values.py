@@ -13,7 +13,7 @@ from jaxcf.data.parsing import Columns
 from jaxcf.data.ratings import Ratings, RatingScale, pair_keys, take
 from jaxfit.errors import UserError
 
-LONGEST = 1000  # characters of an id: each takes the memory of the longest
+MAX_ID_CHARACTERS = 1000  # each id takes the memory of the longest
 MAX_LEVELS = 1000  # a scale of more levels is taken as one without steps
 
 
@@ -71,9 +71,9 @@ def indices(columns: Columns, name: str) -> tuple[np.ndarray, np.ndarray]:
     if missing.any():
         where = columns.locate(int(np.argmax(missing[codes])))
         raise UserError(f"the {name} is missing", where, "complete the line or remove it")
-    long = used & pc.greater(pc.utf8_length(texts), LONGEST).to_numpy(zero_copy_only=False)
+    long = used & pc.greater(pc.utf8_length(texts), MAX_ID_CHARACTERS).to_numpy(zero_copy_only=False)
     if long.any():
-        what = f"the {name} is an id of more than {LONGEST:,} characters"
+        what = f"the {name} is an id of more than {MAX_ID_CHARACTERS:,} characters"
         raise UserError(what, columns.locate(int(np.argmax(long[codes]))), "check the columns and the delimiter")
     ids, positions = np.unique(_ids(texts.filter(pa.array(used))), return_inverse=True)
     index = np.zeros(len(texts), np.int32)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from jaxfit.cli import compilation_cache, streams
-from jaxfit.cli.limits import Limits, limited
 from jaxfit.cli.parser import Parser, Rare, parse
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError, shortened
+from jaxfit.files.limits import Limits, limited
 from jaxfit.process.signals import Signalled, called, number_of
 from jaxfit.run_dir import json_text
 from jaxfit.run_dir.atomic import DISK

@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from jaxfit.cli.parser import Rare
 from jaxfit.errors import UserError, suggestion
-from jaxfit.recipe import advice, number_of, parse_per_parameter
+from jaxfit.recipe import correction, number_of, parse_per_parameter
 
 
 def add(
@@ -83,7 +83,7 @@ def number(
             value = kind(text)
         except ValueError:
             value = None
-        do = advice(value, kind, low, high, below)
+        do = correction(value, kind, low, high, below)
         if do:
             raise UserError(f"invalid value {text!r}", option, do)
         return value

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from jaxfit import __version__
-from jaxfit.cli.limits import Limits
 from jaxfit.errors import UserError, suggestion
+from jaxfit.files.limits import Limits
 
 # What the help has beyond ASCII.
 ASCII = str.maketrans({"…": "...", "§": "section ", "λ": "lambda", "²": "^2", "×": "x", "–": "-", "−": "-"})

@@ -1,47 +1,78 @@
-"""The memory that a model takes, asked for before any of it is: from the shapes of its parameters."""
+"""Estimate the memory of a training from its parameters' shapes, before any is allocated."""
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import jax
 
 from jaxfit.errors import UserError
-from jaxfit.recipe import Recipe
 
-MOMENTS = {"sgd": 0, "adagrad": 1, "adam": 2}  # arrays of an optimizer's state, as large as the parameters
+MOMENTS = {None: 0, "sgd": 0, "adagrad": 1, "adam": 2}  # arrays of an optimizer's state, as large as the parameters
 COPIES = 3  # of the parameters: those trained, the best so far, and one while they are saved
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
+CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
 def available() -> int | None:
-    """The bytes of memory that the first device has: this machine's on a CPU; None where it is not known."""
+    """Return the bytes of memory of the first device, of a CPU those that this process may use; None if not known."""
     device = jax.local_devices()[0]
     if device.platform != "cpu":
         return (device.memory_stats() or {}).get("bytes_limit")
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # a system without them
-        return None
+    return min([*_of_machine(), *_of_control_groups()], default=None)
 
 
-def require(shapes: Any, recipe: Any, where: str) -> None:
+def _of_machine() -> Iterator[int]:
+    """Yield the physical memory, and the address space that this process may use, where they are known."""
+    with suppress(AttributeError, ValueError, OSError):
+        yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(ImportError):  # not POSIX
+        import resource
+
+        size, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if size != resource.RLIM_INFINITY:
+            yield size
+
+
+def _of_control_groups() -> Iterator[int]:
+    """Yield the limits that containers and batch systems set, of versions 1 and 2, also to groups around this one."""
+    own = {"": "/", "memory": "/"}  # a container may not see its own group's name, only its limit at the top
+    with suppress(OSError):
+        for line in OWN_CGROUPS.read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            own |= dict.fromkeys(controllers.split(","), group)
+    for top, name, group in (
+        (CGROUPS, "memory.max", own[""]),
+        (CGROUPS / "memory", "memory.limit_in_bytes", own["memory"]),
+    ):
+        folder = top / group.lstrip("/")
+        for each in (folder, *folder.parents):
+            with suppress(OSError, ValueError):  # no such group; "max"
+                yield int((each / name).read_text())
+
+
+def require(shapes: Any, optimizer: str | None, where: str) -> None:
     """Raise a UserError where a training takes more memory than there is.
 
     Args:
         shapes: Of the parameters, a pytree of `jax.ShapeDtypeStruct`.
-        recipe: How they are trained; one that is no `Recipe` has no optimizer.
+        optimizer: Of a `Recipe`; None for parameters that are not fitted by one.
         where: The options that decide the shapes, for the message.
     """
     size = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
-    needed = size * (COPIES + (MOMENTS[recipe.optimizer] if isinstance(recipe, Recipe) else 0))
-    there = available()
+    needed, there = size * (COPIES + MOMENTS[optimizer]), available()
     if there is not None and needed > there:
-        what = f"the parameters, with what training keeps beside them, take {show(needed)}; there are {show(there)}"
+        what = f"training needs {show(needed)} for the parameters and their copies, and this machine has {show(there)}"
         raise UserError(what, where, "make the model smaller")
 
 
 def show(number: float) -> str:
     """Write a number of bytes as people read it: "4.1 TB"."""
-    power = min(int(math.log(max(number, 1), 1000)), len(UNITS) - 1)
-    return f"{number / 1000**power:.3g} {UNITS[power]}"
+    for unit in UNITS:
+        if round(number) < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number * 1000:,.0f} {UNITS[-1]}"

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
+from jaxfit.files.opening import Source
 from jaxlm.data.files import CHUNK, EOS, Reading, split, tokens
 from jaxlm.data.vocabulary import CLOSED_ADVICE, UNK, Vocabulary
 

@@ -3,7 +3,7 @@
 A text has one sentence per line; words are separated by white space, also by that of Unicode (U+3000, no-break space).
 A line ends with a line feed and nothing else: the line separator U+2028 and its like separate words. A text is read in
 pieces of a few megabytes, so that memory depends neither on its size nor on the length of its lines, which has a limit
-(`jaxfit.cli.limits`) because lines of hundreds of megabytes are no text.
+(`jaxfit.files.limits`) because lines of hundreds of megabytes are no text.
 """
 
 import codecs
@@ -11,20 +11,22 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 
-from jaxfit.cli.input_files import Source, open_bytes, text_decoder
-from jaxfit.cli.limits import limits, require_few
 from jaxfit.errors import UserError
+from jaxfit.files.limits import limits, require_countable
+from jaxfit.files.opening import Source, open_bytes, text_decoder
 from jaxfit.recipe import option
 
 EOS = "<eos>"
 CHUNK = 1 << 22  # bytes read at a time: about a million words, 100 MB of working memory
-LONGEST = 1 << 22  # bytes of a word
+MAX_WORD_BYTES = 1 << 22
 # Punctuation becomes a word of its own, except inside a word (don't, well-known) or a number (3.14, 1,000).
 # Runs of one mark (--, ...) are one word, and so are bracketed words such as <unk>.
 _PUNCTUATION = re.compile(r"(<\w+>|--+|\.\.+|(?<!\w)['’&-]|['’&-](?!\w)|[.,:/](?!\d)|(?<!\d)[.,:/]|[^\w\s'’&.,:/-])")
-_BLANKS = "\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # Unicode's white space besides ASCII's
+# Unicode's white space besides ASCII's
+_BLANKS = "\x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+_SPACES = " \t\n\r\x0b\x0c" + _BLANKS
 _BLANK = re.compile(f"[{_BLANKS}]")
-_NUMBER = re.compile(rf"(?<![^ \t\n\r\x0b\x0c{_BLANKS}])[+-]?\d+(?:[.,:/-]\d+)*(?![^ \t\n\r\x0b\x0c{_BLANKS}])")
+_NUMBER = re.compile(rf"(?<![^{_SPACES}])[+-]?\d+(?:[.,:/-]\d+)*(?![^{_SPACES}])")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +56,7 @@ def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Ite
     advice: what to do about a text that is not valid in its encoding.
 
     Raises:
-        UserError: as `jaxfit.cli.input_files.open_bytes`; the encoding is unknown, or the text is not valid in it; its
+        UserError: as `jaxfit.files.opening.open_bytes`; the encoding is unknown, or the text is not valid in it; its
             lines end in carriage returns alone; a line or a word is too long.
     """
     decoder = text_decoder(reading.encoding)
@@ -72,11 +74,13 @@ def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Ite
                 limits().require_line(line + (first if end >= 0 else len(data)), f"{path}, byte offset {read - line}")
                 line = len(data) - end - 1 + (line if end < 0 else 0)
                 read += len(data)
-                cut = max(text.rfind("\n"), text.rfind(" ")) + 1
+                cut = max(map(text.rfind, _SPACES)) + 1
                 rest = text[cut:]
-                if len(rest) > LONGEST and len(max(split(rest), default=b"", key=len)) > LONGEST:
+                if len(rest) > MAX_WORD_BYTES:  # one word
                     where = f"{path}, byte offset {read - len(rest)}"
-                    raise UserError(f"a word is longer than {LONGEST >> 20} MB", where, "separate words by blanks")
+                    raise UserError(
+                        f"a word is longer than {MAX_WORD_BYTES >> 20} MB", where, "separate words by blanks"
+                    )
                 if cut:
                     last = text[cut - 1]
                     yield reading.prepare(text[:cut])
@@ -124,6 +128,6 @@ def tokens(files: Sequence[Source], reading: Reading) -> Iterator[tuple[list[byt
                 raise UserError(f"the text contains the line-end marker {EOS} as a word", where, do)
             words = split(text)
             events += len(words)
-            require_few(events, "words and line ends", path)
+            require_countable(events, "words and line ends", path)
             yield words, str(path), lines
             lines += text.count("\n")

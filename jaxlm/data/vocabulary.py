@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxfit.cli.input_files import Source
 from jaxfit.errors import UserError
+from jaxfit.files.opening import Source
 from jaxlm.data.files import EOS, Reading, chunks
 
 UNK = "<unk>"

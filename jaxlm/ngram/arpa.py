@@ -13,8 +13,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxfit.cli.input_files import lines_of, open_bytes
 from jaxfit.errors import UserError
+from jaxfit.files.opening import lines_of, open_bytes
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.contract import LanguageModel
 from jaxlm.data.files import EOS

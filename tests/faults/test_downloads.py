@@ -1,6 +1,7 @@
 """Downloads that break: they continue or begin anew, go over https alone unless asked, and leave nothing half-done."""
 
 import http.server
+import json
 import os
 import re
 import signal
@@ -23,6 +24,7 @@ class Server(http.server.ThreadingHTTPServer):
     """Serves CONTENT, and breaks off after `most` bytes of each answer."""
 
     most, ranges, etag, redirect, content, pause = len(CONTENT), True, '"one"', None, CONTENT, 0.0
+    behind = 0  # bytes before those asked for, from which it goes on
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -43,6 +45,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         begin = re.match(r"bytes=(\d+)-$", self.headers.get("Range", ""))
         first = int(begin[1]) if begin and server.ranges and self.headers["If-Range"] == server.etag else 0
+        if first >= len(content):
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{len(content)}")
+            self.end_headers()
+            return
+        first = max(0, first - server.behind)
         self.send_response(206 if first else 200)
         if first:
             self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
@@ -108,6 +116,37 @@ def test_a_download_that_was_given_up_continues_or_begins_anew(tmp_path, server,
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("size", [len(CONTENT), len(CONTENT) + 5], ids=["all bytes", "more bytes"])
+def test_a_download_stopped_after_its_last_byte_is_whole(tmp_path, server, capsys, size):
+    (tmp_path / "file.part").write_bytes((CONTENT + b"more!")[:size])
+    about = {"url": f"{server.url}/file", "validator": server.etag}
+    (tmp_path / "file.json").write_text(json.dumps(about))
+    fetch(server, tmp_path / "file")
+    assert server.asked == [f"bytes={size}-", None][: 1 + (size > len(CONTENT))]
+    assert ("less of the file than came before" in capsys.readouterr().err) == (size > len(CONTENT))
+
+
+def test_another_part_than_was_asked_for_is_not_taken(tmp_path, server, capsys):
+    server.most, server.behind = 400_000, 1
+    with pytest.raises(OSError) as error:  # noqa: PT011
+        fetch(server, tmp_path / "file")
+    assert "400000 bytes read" in str(error.value)  # in the third attempt, from the start
+    assert [bool(part) for part in server.asked] == [False, True, False]
+    assert "the server sent another part of the file" in capsys.readouterr().err
+    server.most, server.behind = len(CONTENT), 0
+    fetch(server, tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://example.com/f", "example.com/f", "https:///", "https://[bad/f", "https://a..b/f"]
+)
+@pytest.mark.parametrize("allow_http", [False, True])
+def test_what_is_no_url_is_refused_at_once(tmp_path, capsys, url, allow_http):
+    with pytest.raises(UserError, match=r"this is no URL of a file \(.*\) - give one that begins with https://"):
+        download.download(url, tmp_path / "f", allow_http=allow_http)
+    assert "trying again" not in capsys.readouterr().err
+
+
 def test_a_file_cut_short_is_no_file(tmp_path, server):
     server.most, server.ranges = 1000, False
     with pytest.raises(OSError):  # noqa: PT011
@@ -122,7 +161,7 @@ def test_http_is_refused_unless_asked_for_also_where_a_server_redirects_to_it(tm
 
     status, line = run("--base-url", server.url)
     assert status == 2
-    assert line.startswith("benchmarks: the download failed: it would go over http")
+    assert line.startswith("benchmarks: the download over http is not encrypted (http://127.0.0.1:")
     assert line.endswith("give --allow-http to take it all the same")
     assert server.asked == []
     # of a server with https, which redirects
@@ -134,7 +173,7 @@ def test_http_is_refused_unless_asked_for_also_where_a_server_redirects_to_it(tm
     server.redirect = f"http://127.0.0.1:{server.server_port}/elsewhere"
     status, line = run("--base-url", f"https://127.0.0.1:{server.server_port}")
     assert status == 2
-    assert "it would go over http" in line
+    assert "the download over http is not encrypted" in line
     assert len(server.asked) == 1
     monkeypatch.undo()
     server.redirect = None
@@ -182,7 +221,8 @@ def test_files_without_a_published_sha256_are_held_to_their_first_use(tmp_path, 
     (tmp_path / "parts" / "b.txt").write_text("b")
     paths = [tmp_path / "a.txt", tmp_path / "parts" / "b.txt"]
     first_use.require_same(tmp_path, paths)
-    assert "nobody publishes the sha256 of these files" in capsys.readouterr().err
+    said = f"no sha256 is published for these files; {tmp_path / first_use.NAME} now records theirs, and later runs"
+    assert said in capsys.readouterr().err
     first_use.require_same(tmp_path, paths)
     assert capsys.readouterr().err == ""
     (tmp_path / "c.txt").write_text("c")

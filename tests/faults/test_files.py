@@ -17,7 +17,7 @@ import pytest
 
 import jaxcf.cli.main
 import jaxlm.cli.main
-from jaxfit.cli import limits
+from jaxfit.files import limits
 
 ROOT = Path(__file__).parents[2]
 MAINS = {"jaxlm": jaxlm.cli.main.main, "jaxcf": jaxcf.cli.main.main}

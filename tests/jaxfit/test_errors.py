@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxfit.errors import LONGEST, UserError, shortened
+from jaxfit.errors import MAX_MESSAGE, UserError, shortened
 
 
 @pytest.mark.parametrize("length", [1, 2, 9, 10, 11])
@@ -23,8 +23,8 @@ def test_long_parts_of_a_message_are_shortened_and_short_ones_kept(long):
         for name in ("what", "where", "do")
     }
     text = str(UserError(**parts))
-    assert len(text) <= LONGEST + len(" () - ")
-    assert len(text) >= LONGEST - 3
+    assert len(text) <= MAX_MESSAGE + len(" () - ")
+    assert len(text) >= MAX_MESSAGE - 3
     for name in parts:
         assert f"<{name} x" in text and f"x {name}>" in text if name in long else parts[name] in text
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxfit.errors import UserError
-from jaxfit.recipe import SEED, Recipe, number_of, option, require_bounds, require_number
+from jaxfit.recipe import SEED, Recipe, correction, number_of, option, require_bounds, require_number
 from jaxfit.run_dir.run import Run
 
 RECIPE = Recipe("sgd", 10, 2, {"*": 0.1}, {"*": 0.0})
@@ -67,6 +67,12 @@ def test_fields_are_held_to_their_bounds(bad):
     require_bounds(Settings(share=0.999, shift=-1e9, steps=(1, 9), minutes=0.0))
     with pytest.raises(UserError, match=f"--{next(iter(bad))}"):
         require_bounds(Settings(**bad))
+
+
+@pytest.mark.parametrize("value", [-4e38, 4e38, math.inf, math.nan, None])
+def test_the_correction_of_a_number_of_either_sign_has_both_bounds(value):
+    assert correction(value, float, low=-math.inf) == "give a number from -3e+38 to 3e+38"
+    assert correction(-3e38, float, low=-math.inf) is None
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, 2**64, 1.0, "1"])

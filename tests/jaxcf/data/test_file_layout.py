@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import os
+from pathlib import Path
 
 import pytest
 
@@ -196,4 +198,21 @@ def test_standard_input_is_read(monkeypatch, gzipped):
     assert rows(read("-")) == ROWS
     with pytest.raises(UserError, match=r"off the scale of 1 to 4 in steps of 1 \(-, line 3\)"):
         read("-", Reading(scale="1,4,1"))
+    file_layout._piped.cache_clear()
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no names for descriptors")
+def test_the_error_of_the_first_of_many_pipes_names_its_line():
+    file_layout._piped.cache_clear()
+    ends = []
+    for user in range(10):
+        end, begin = os.pipe()
+        ends.append(end)
+        with open(begin, "w") as file:
+            file.write(f"{user},1,3\n{user},2,{'x' if user == 0 else 3}\n")
+    with pytest.raises(UserError, match=rf"the rating 'x' is not a finite number \(/dev/fd/{ends[0]}, line 2\)"):
+        read([f"/dev/fd/{end}" for end in ends])
+    for end in ends:
+        os.close(end)
+    assert file_layout._piped.cache_info().maxsize is not None  # pipes of the past are forgotten
     file_layout._piped.cache_clear()

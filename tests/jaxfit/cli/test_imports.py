@@ -26,6 +26,7 @@ def imported(code):
         "jaxfit.cli.compilation_cache",
         "jaxfit.cli.options",
         "jaxfit.cli.training_options",
+        "jaxfit.files.opening",
         "jaxfit.run_dir.checkpoint",
         "jaxfit.run_dir.journal",
         "jaxfit.run_dir.metadata",

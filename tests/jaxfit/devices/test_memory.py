@@ -6,21 +6,20 @@ import pytest
 
 from jaxfit.devices import memory
 from jaxfit.errors import UserError
-from jaxfit.recipe import Recipe
 
 SHAPES = {"R": jax.ShapeDtypeStruct((1000, 250), jnp.float32)}  # 1 MB
-RECIPES = {None: 3, "sgd": 3, "adagrad": 4, "adam": 5}  # MB in all
+NEEDED = {None: 3, "sgd": 3, "adagrad": 4, "adam": 5}  # MB in all
 
 
-@pytest.mark.parametrize("optimizer", RECIPES)
+@pytest.mark.parametrize("optimizer", NEEDED)
 def test_parameters_with_the_optimizers_state_must_fit(monkeypatch, optimizer):
-    recipe = optimizer and Recipe(optimizer, 1, 1, {"*": 0.1}, {"*": 0.0})
-    needed = RECIPES[optimizer] * 10**6
+    needed = NEEDED[optimizer] * 10**6
     monkeypatch.setattr(memory, "available", lambda: needed)
-    memory.require(SHAPES, recipe, "--num-features")
-    monkeypatch.setattr(memory, "available", lambda: needed - 1)
-    with pytest.raises(UserError, match=rf"take {RECIPES[optimizer]} MB; there are .* MB \(--num-features\)"):
-        memory.require(SHAPES, recipe, "--num-features")
+    memory.require(SHAPES, optimizer, "--num-features")
+    monkeypatch.setattr(memory, "available", lambda: 2 * 10**6)
+    what = f"training needs {NEEDED[optimizer]} MB for the parameters and their copies, and this machine has 2 MB"
+    with pytest.raises(UserError, match=rf"^{what} \(--num-features\) - make the model smaller$"):
+        memory.require(SHAPES, optimizer, "--num-features")
 
 
 def test_where_the_memory_is_not_known_nothing_is_refused(monkeypatch):
@@ -32,6 +31,43 @@ def test_this_machine_has_memory():
     assert memory.available() > 1 << 28
 
 
+GROUPS = {
+    "version 2, the own group": ("0::/job/step", {"job/step/memory.max": 5, "job/memory.max": "max"}, 5),
+    "version 2, a group around it": ("0::/job/step", {"job/step/memory.max": "max", "job/memory.max": 6}, 6),
+    "version 2, in a container": ("0::/", {"memory.max": 7}, 7),
+    "version 2, of a name seen from outside": ("0::/../../docker/12", {"memory.max": 7}, 7),
+    "version 1": (
+        "4:memory:/job\n1:cpu,cpuacct:/\n0::/",
+        {"memory/job/memory.limit_in_bytes": 8, "memory/memory.limit_in_bytes": 2**63 - 4096}, 8,
+    ),
+    "version 1, in a container": ("4:memory:/docker/12", {"memory/memory.limit_in_bytes": 9}, 9),
+    "no list of groups": (None, {"memory.max": 10}, 10),
+    "no limit": ("0::/job", {"job/memory.max": "max"}, None),
+    "no groups": (None, {}, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_limits_of_containers_and_batch_systems_count(tmp_path, monkeypatch, case):
+    own, limits, expected = GROUPS[case]
+    physical = memory.available()
+    monkeypatch.setattr(memory, "CGROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(memory, "OWN_CGROUPS", tmp_path / "own")
+    if own is not None:
+        (tmp_path / "own").write_text(own)
+    for name, limit in limits.items():
+        path = tmp_path / "cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{limit}\n")
+    assert memory.available() == (expected or physical)
+
+
+def test_the_address_space_of_the_process_counts(monkeypatch):
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1 << 20, resource.RLIM_INFINITY))
+    assert memory.available() == 1 << 20
+
+
 def test_bytes_are_written_as_people_read_them():
-    shown = [memory.show(number) for number in (0, 999, 24e9, 4.1e12, 1e20, 1e24)]
-    assert shown == ["0 bytes", "999 bytes", "24 GB", "4.1 TB", "100 EB", "1e+06 EB"]
+    shown = [memory.show(number) for number in (0, 999, 999_499, 999_999, 24e9, 4.1e12, 1e20, 1e22)]
+    assert shown == ["0 bytes", "999 bytes", "999 kB", "1 MB", "24 GB", "4.1 TB", "100 EB", "10,000 EB"]

@@ -3,9 +3,9 @@
 import bz2
 import codecs
 import contextlib
+import functools
 import gzip
 import io
-import itertools
 import lzma
 import os
 import re
@@ -17,8 +17,8 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-from jaxfit.cli.limits import Source, bounded, limits
 from jaxfit.errors import UserError
+from jaxfit.files.limits import Source, bounded, limits
 
 # how files begin that are not plain text; of compressed ones a pattern
 COMPRESSED: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
@@ -57,7 +57,7 @@ def open_bytes(path: Source, content: IO[bytes] | None = None, readable: Collect
     compression = ""
     try:
         with contextlib.ExitStack() as stack:
-            require_data(path)
+            refuse_special_file(path)
             if content is not None or str(path) == "-":
                 raw = cast(io.BufferedReader, content or sys.stdin.buffer)
             else:
@@ -84,22 +84,21 @@ def open_bytes(path: Source, content: IO[bytes] | None = None, readable: Collect
 
 
 def is_pipe(path: Source) -> bool:
-    """Whether a name is that of a stream: standard input, or what the shell makes of `<(command)`."""
+    """Return whether a name is that of a stream: standard input, or what the shell makes of `<(command)`."""
     return str(path) == "-" or (DESCRIPTOR.fullmatch(str(path)) is not None and Path(path).is_fifo())
 
 
 def lines_of(file: IO[bytes], path: Source) -> Iterator[bytes]:
     """Read the lines of an open file; raises a UserError for one that is longer than `Limits` says."""
-    most = limits().max_line_mb << 20
-    for number in itertools.count(1):
-        line = file.readline(most + 1)
-        if not line:
-            return
-        limits().require_line(len(line), f"{path}, line {number}")
+    known = limits()
+    most = known.max_line_mb << 20
+    for number, line in enumerate(iter(functools.partial(file.readline, most + 1), b""), 1):
+        if len(line) > most:
+            known.require_line(len(line), f"{path}, line {number}")
         yield line
 
 
-def require_data(path: Source) -> None:
+def refuse_special_file(path: Source) -> None:
     """Raise a UserError for a special file, which may never end or never begin."""
     piped = str(path) == "-"
     try:
@@ -107,9 +106,10 @@ def require_data(path: Source) -> None:
     except (OSError, ValueError, AttributeError):  # a missing file; an object in place of standard input
         return
     kind = SPECIAL.get(stat.S_IFMT(mode))
-    if kind == "a device" if piped else kind and not is_pipe(path):
-        if piped and sys.stdin.isatty():
-            return
+    refused = kind is not None and not is_pipe(path)
+    if piped:  # a pipe in the shell, or a terminal, is what it is for
+        refused = kind == "a device" and not sys.stdin.isatty()
+    if refused:
         do = f"give - in its place, and < {path} at the end" if kind == "a named pipe" else "name a file"
         raise UserError(f"the file is {kind}", path, do)
 

@@ -1,7 +1,8 @@
-"""How much is read of a file that a user names, so that one that is no data ends in a message and not in all memory.
+"""Limits on what is read of a file that a user names.
 
-Limits are no part of how data are read (`Reading`), since they decide nothing about what is read: a context variable
-holds them, which both commands set by rare options.
+A file that is not data gives a message instead of filling the memory. Limits are no part of how data are read
+(`Reading`), since they decide nothing about what is read: a context variable holds them, which both commands set by
+rare options.
 """
 
 import contextlib
@@ -19,12 +20,12 @@ Source = str | os.PathLike[str]
 
 BUFFER = 1 << 17  # bytes decompressed at a time
 SMALL = 1 << 26  # bytes that any compressed file may expand to
-MOST = 1_900_000_000  # words of a text, or ratings: positions in padded copies of them have 32 bits
+MAX_EVENTS = 1_900_000_000  # words of a text, or ratings: positions in padded copies of them have 32 bits
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is read of files: a context variable, as it decides nothing about what is read. See `limited`."""
+    """How much is read of files, within `limited`."""
 
     max_expansion: int = option(
         100, "refuse compressed files that become larger than this; up to 64 MB are always read", "times their size"
@@ -32,7 +33,7 @@ class Limits:
     max_line_mb: int = option(128, "refuse files with longer lines", "MB")
 
     def largest(self, compressed: int) -> int:
-        """The number of bytes that a file of `compressed` bytes may become."""
+        """Return the number of bytes that a file of `compressed` bytes may become."""
         return max(SMALL, self.max_expansion * compressed)
 
     def require_expansion(self, size: int, compressed: int, kind: str, path: Source) -> None:
@@ -53,7 +54,7 @@ _limits: contextvars.ContextVar[Limits] = contextvars.ContextVar("limits")
 
 
 def limits() -> Limits:
-    """The limits in force."""
+    """Return the limits in force."""
     return _limits.get(DEFAULT)
 
 
@@ -67,10 +68,10 @@ def limited(chosen: Limits) -> Iterator[None]:
         _limits.reset(token)
 
 
-def require_few(number: int, what: str, where: Source) -> None:
+def require_countable(number: int, what: str, where: Source) -> None:
     """Raise a UserError for more words or ratings than there can be; what: "words"."""
-    if number > MOST:
-        raise UserError(f"more than {MOST:,} {what}", where, "positions have 32 bits: use a part of them")
+    if number > MAX_EVENTS:
+        raise UserError(f"more than {MAX_EVENTS:,} {what}", where, "positions have 32 bits: use a part of them")
 
 
 class _Counted(io.RawIOBase):

@@ -10,10 +10,10 @@ import pytest
 
 from jaxcf.data import matlab_file
 from jaxcf.data.reading import read
-from jaxfit.cli import limits
-from jaxfit.cli.input_files import lines_of, open_bytes
-from jaxfit.cli.limits import Limits, limited
 from jaxfit.errors import UserError
+from jaxfit.files import limits
+from jaxfit.files.limits import Limits, limited
+from jaxfit.files.opening import lines_of, open_bytes
 from jaxlm.data import files
 from jaxlm.data.files import Reading, chunks, tokens
 
@@ -88,16 +88,25 @@ def test_a_line_that_is_too_long_is_refused(tmp_path, monkeypatch, first):
 
 def test_a_word_that_is_too_long_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "CHUNK", 1 << 10)
-    monkeypatch.setattr(files, "LONGEST", 1 << 20)
-    (tmp_path / "tabs").write_bytes(b"a\tb\t" * (1 << 19))
-    assert len(list(chunks(tmp_path / "tabs", Reading()))) == 1
+    monkeypatch.setattr(files, "MAX_WORD_BYTES", 1 << 20)
     (tmp_path / "word").write_bytes(b"a " + b"x" * (1 << 21))
     with pytest.raises(UserError, match=r"a word is longer than 1 MB \(.*word, byte offset 2\) - separate words"):
         list(chunks(tmp_path / "word", Reading()))
 
 
+@pytest.mark.parametrize("space", ["\t", "\r", "\x0b", "\x0c", "\x85", "\u2003", "\u3000"])
+def test_a_text_is_cut_at_any_white_space(tmp_path, monkeypatch, space):
+    monkeypatch.setattr(files, "CHUNK", 1 << 10)
+    (tmp_path / "t").write_text(f"some{space}words\x1c " * 1000 + "\n", newline="")
+    (tmp_path / "without").write_text(f"some{space}words\x1c{space}" * 1000 + "\n", newline="")
+    for name in ("t", "without"):
+        pieces = list(chunks(tmp_path / name, Reading()))
+        assert max(map(len, pieces)) <= (1 << 10) + len("words\x1c")
+        assert [word for piece in pieces for word in files.split(piece)] == [b"some", b"words\x1c"] * 1000 + [b"<eos>"]
+
+
 def test_more_words_or_ratings_than_positions_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "MOST", 9)
+    monkeypatch.setattr(limits, "MAX_EVENTS", 9)
     (tmp_path / "t").write_text("a b c d\n" * 2)
     (tmp_path / "r").write_text("".join(f"{user},1,3\n" for user in range(10)))
     with pytest.raises(UserError, match=r"more than 9 words and line ends \(.*t\) - positions have 32 bits"):

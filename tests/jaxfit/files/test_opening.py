@@ -9,8 +9,8 @@ import zipfile
 
 import pytest
 
-from jaxfit.cli.input_files import open_bytes
 from jaxfit.errors import UserError
+from jaxfit.files.opening import open_bytes
 
 TEXT = b"some words\n" * 50
 COMPRESS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}

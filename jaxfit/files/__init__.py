@@ -1,0 +1,1 @@
+"""Opening the files that a user names, and the limits on what is read of them."""

@@ -39,8 +39,11 @@ def require_same(folder: Path, paths: Sequence[Path]) -> None:
             )
             print(what, file=sys.stderr)
         return
-    lines = (line.split("  ", 1) for line in record.read_text(encoding="utf-8").splitlines())
-    known = {name: digest for digest, name in lines}
+    try:
+        lines = (line.split("  ", 1) for line in record.read_text(encoding="utf-8").splitlines())
+        known = {name: digest for digest, name in lines}
+    except ValueError:
+        raise UserError("the file is damaged", record, "restore it, or remove it to take the files as they are") from None
     for name in sorted(known.keys() | found.keys()):
         if known.get(name) != found.get(name):
             what = "the file is missing" if name not in found else "the file is not that of the first use"

@@ -233,6 +233,10 @@ def test_files_without_a_published_sha256_are_held_to_their_first_use(tmp_path, 
     (tmp_path / "a.txt").write_text("b")
     with pytest.raises(UserError, match=r"not that of the first use \(.*a.txt\) - restore it, or remove SHA256SUMS"):
         first_use.require_same(tmp_path, paths)
+    for text in (b"garbage\n", b"\xff"):
+        (tmp_path / first_use.NAME).write_bytes(text)
+        with pytest.raises(UserError, match="the file is damaged .*SHA256SUMS"):
+            first_use.require_same(tmp_path, paths)
 
 
 def test_a_damaged_archive_is_refused_and_removed(tmp_path, server, monkeypatch):

@@ -181,7 +181,7 @@ def test_exit_statuses(capsys):
         f"tool: File name too long ({'x' * 300}) - choose another name",
         "tool: Too many open files (file) - raise the limit (ulimit -n)",
         "tool: No such file or directory - give the command in a folder that is there",
-        *["tool: there is not enough memory - free some, or give a smaller --batch-size or --num-features"] * 2,
+        *["tool: there is not enough memory - free some, or take a smaller model or less data"] * 2,
     ]
 
 

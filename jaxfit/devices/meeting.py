@@ -57,6 +57,8 @@ class Group:
         for connection in (*found.values(), *rejected):
             with suppress(OSError):
                 connection.sendall(json.dumps({"wrong": wrong}).encode() + b"\n")
+            if wrong:
+                connection.close()
         if wrong:
             _fail(wrong)
         return found
@@ -130,6 +132,7 @@ class Group:
             if answer is None:
                 time.sleep(max(0.0, min(0.2, deadline - time.monotonic())))
         if answer:
+            connection.close()
             _fail(answer)
         return {0: connection}
 
@@ -149,18 +152,22 @@ def _is_closed(connection: socket.socket) -> bool:
 
 
 def _receive(connection: socket.socket, deadline: float) -> dict:
-    """Read a line of JSON, the whole of it before the deadline."""
+    """Read a line of JSON, the whole of it before the deadline; close the connection where none comes."""
     line = b""
-    while not line.endswith(b"\n"):
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        connection.settimeout(left)
-        part = connection.recv(1)
-        if not part or len(line) > 1000:
-            raise ValueError("no line")
-        line += part
-    return json.loads(line)
+    try:
+        while not line.endswith(b"\n"):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            connection.settimeout(left)
+            part = connection.recv(1)
+            if not part or len(line) > 1000:
+                raise ValueError("no line")
+            line += part
+        return json.loads(line)
+    except (OSError, ValueError):
+        connection.close()
+        raise
 
 
 def relay(host: str, port: int) -> str:

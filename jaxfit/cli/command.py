@@ -26,7 +26,7 @@ from jaxfit.run_dir.atomic import DISK
 
 MAX_LINE = 400  # characters
 FILE_LIMITS = [field.name for field in dataclasses.fields(Limits)]
-# what to do about errors of the system's that are no bugs
+# what to do about errors of the system that are no bugs
 ADVICE = {
     **dict.fromkeys(DISK, "free some space or choose another place, and go on"),
     **dict.fromkeys((errno.EACCES, errno.EPERM), "check its permissions"),
@@ -60,14 +60,14 @@ def add_model(
 
 
 def required(args: argparse.Namespace, name: str, advice: str) -> Any:
-    """The value of an option that a command needs; raises UserError where it is not given."""
+    """Return the value of an option that a command needs; raises UserError where it is not given."""
     if not getattr(args, name):
         raise UserError(f"--{name} is missing", args.parser.prog, advice)
     return getattr(args, name)
 
 
 def output(args: argparse.Namespace, *, folder: bool = False) -> Path:
-    """The file or folder that `--out` names; raises UserError where it is missing, or the other of the two is there."""
+    """Return the file or folder that `--out` names; raises UserError where it is missing, or is the other of the two."""
     out = Path(required(args, "out", "name a folder: --out DIR" if folder else "name a file: --out FILE"))
     if folder and out.exists() and not out.is_dir():
         raise UserError("a file was given instead of a directory", out, "choose another --out")
@@ -159,7 +159,7 @@ def _can_be_printed(text: str) -> bool:
 
 
 def _advice(error: OSError) -> str | None:
-    """What to do about an error of the system's; None for one that is a bug of ours."""
+    """Return what to do about an error of the system; None for one that is a bug of ours."""
     if error.errno == errno.ENOENT and not error.filename:
         return "give the command in a folder that is there"  # os.getcwd() found none
     return ADVICE.get(error.errno or 0)

@@ -155,7 +155,7 @@ def finish_together() -> None:
 
 
 def several() -> bool:
-    """Whether this is one of several processes."""
+    """Return whether this is one of several processes."""
     if "jax" not in sys.modules or _joining:  # some commands do not need JAX
         return False
     import jax
@@ -164,7 +164,7 @@ def several() -> bool:
 
 
 def leads() -> bool:
-    """Whether this is the process that decides, writes the result and prints messages."""
+    """Return whether this is the process that decides, writes the result and prints messages."""
     return not several() or _index() == 0
 
 
@@ -174,7 +174,7 @@ def agreed(value: Any) -> Any:
 
 
 def anywhere(flag: bool) -> bool:
-    """Whether the flag is set on any process; all of them must call this."""
+    """Return whether the flag is set on any process; all of them must call this."""
     return bool(highest(flag))
 
 
@@ -233,7 +233,7 @@ def share(directory: Path) -> None:
 
 
 def lost(error: Exception) -> bool:
-    """Whether an error means that another process has ended while this one waited for it."""
+    """Return whether an error means that another process has ended while this one waited for it."""
     return several() and any(name in str(error) for name in ("Gloo", "NCCL", "coordination service"))
 
 

@@ -20,7 +20,7 @@ SAME_REQUEST_SECONDS = 1.0
 HANDLED = b"\0"  # no signal's number
 
 # file descriptor to which Python writes the number of each signal that comes (`signal.set_wakeup_fd`), and handlers
-# HANDLED: the signals before it have been handled; None: nobody reads that
+# write HANDLED: what came before it is handled; None where nobody reads it
 wakeup_fd: int | None = None
 in_training = False
 

@@ -67,7 +67,7 @@ def required(args: argparse.Namespace, name: str, advice: str) -> Any:
 
 
 def output(args: argparse.Namespace, *, folder: bool = False) -> Path:
-    """Return the file or folder that `--out` names; raises UserError where it is missing, or is the other of the two."""
+    """Return the file or folder that `--out` names; raises UserError where it is missing, or the other kind."""
     out = Path(required(args, "out", "name a folder: --out DIR" if folder else "name a file: --out FILE"))
     if folder and out.exists() and not out.is_dir():
         raise UserError("a file was given instead of a directory", out, "choose another --out")

@@ -99,7 +99,7 @@ def train(
                 model=model,
             )  # fmt: skip
         folder.require_free(place, name, resume=False, resumable=False)
-        compiled.keep((fitting.name, full), data.train)
+        compiled.bound_programs((fitting.name, full), data.train)
         began = time.perf_counter()
         more: dict[str, Any] = {}
         if isinstance(fitting, ClosedForm):

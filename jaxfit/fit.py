@@ -118,7 +118,9 @@ def fit(
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
     known |= {"epochs laid out": LAYOUT, **(identity or {})}
     processes.require_same({**known, "number of devices": sharding.shards(mesh)})
-    compiled.keep((program, recipe.optimizer, recipe.batch_size, recipe.reduction, mesh), (params, data, valid))
+    compiled.bound_programs(
+        (program, recipe.optimizer, recipe.batch_size, recipe.reduction, mesh), (params, data, valid)
+    )
     trainer = Trainer(program, params, data, recipe, key, mesh)
     validation = Validation(program, valid, mesh)
     log = journal.Journal(directory) if directory else None

@@ -6,7 +6,6 @@ Exit status 0: done; 2: a mistake of the user's, in one line on standard error, 
 """
 
 import argparse
-import codecs
 import dataclasses
 import errno
 import sys
@@ -25,11 +24,17 @@ from jaxfit.process.signals import Signalled, called, number_of
 from jaxfit.run_dir import json_text
 from jaxfit.run_dir.atomic import DISK
 
-LONGEST = 400  # characters of a line
+MAX_LINE = 400  # characters
 FILE_LIMITS = [field.name for field in dataclasses.fields(Limits)]
-# names that the system refuses are not bugs
-NAMES = {errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR}
-OPEN_FILES = {errno.EMFILE, errno.ENFILE}
+# what to do about errors of the system that are no bugs
+ADVICE = {
+    **dict.fromkeys(DISK, "free some space or choose another place, and go on"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "check its permissions"),
+    errno.EROFS: "choose another place",
+    errno.EIO: "check the disk",
+    **dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR), "choose another name"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit (ulimit -n)"),
+}
 
 
 class Stopped(Signalled):
@@ -55,14 +60,14 @@ def add_model(
 
 
 def required(args: argparse.Namespace, name: str, advice: str) -> Any:
-    """The value of an option that a command needs; raises UserError where it is not given."""
+    """Return the value of an option that a command needs; raises UserError where it is not given."""
     if not getattr(args, name):
         raise UserError(f"--{name} is missing", args.parser.prog, advice)
     return getattr(args, name)
 
 
 def output(args: argparse.Namespace, *, folder: bool = False) -> Path:
-    """The file or folder that `--out` names; raises UserError where it is missing, or the other of the two is there."""
+    """Return the file or folder that `--out` names; raises UserError where it is missing, or the other kind."""
     out = Path(required(args, "out", "name a folder: --out DIR" if folder else "name a file: --out FILE"))
     if folder and out.exists() and not out.is_dir():
         raise UserError("a file was given instead of a directory", out, "choose another --out")
@@ -92,9 +97,10 @@ def run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None = 
             processes.leave(1, line)
         traceback.print_exc()
         processes.leave(1)
-    if status and processes.several():
+    if status == 0:
+        processes.finish_together()
+    elif processes.several():
         processes.leave(status)
-    processes.part()
     return status
 
 
@@ -116,9 +122,9 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
             _say(f"{program}: {error}")
             return 2
         except UnicodeEncodeError as error:
-            if codecs.lookup(error.encoding) != codecs.lookup(sys.stdout.encoding):
+            if _can_be_printed(error.object):  # it failed elsewhere
                 raise
-            what = f"{error.object[error.start]!a} cannot be printed in {error.encoding}"
+            what = f"{error.object[error.start]!a} cannot be printed in {sys.stdout.encoding}"
             _say(f"{program}: {what} (standard output) - set PYTHONIOENCODING=utf-8")
             return 2
         except BrokenPipeError:
@@ -135,7 +141,7 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
         except (MemoryError, RuntimeError) as error:  # the latter as XLA's
             if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):
                 raise
-            _say(f"{program}: there is not enough memory - free some, or give a smaller --batch-size or --num-features")
+            _say(f"{program}: there is not enough memory - free some, or take a smaller model or less data")
             return 2
         except KeyboardInterrupt as stop:
             if processes.leads():
@@ -144,17 +150,19 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
     return 0
 
 
+def _can_be_printed(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _advice(error: OSError) -> str | None:
-    """What to do about an error of the system's; None for one that is a bug of ours."""
-    if error.errno in DISK:
-        return "free some space or choose another place, and go on"
-    if error.errno in NAMES:
-        return "choose another name"
-    if error.errno in OPEN_FILES:
-        return "raise the limit (ulimit -n)"
+    """Return what to do about an error of the system; None for one that is a bug of ours."""
     if error.errno == errno.ENOENT and not error.filename:
         return "give the command in a folder that is there"  # os.getcwd() found none
-    return None
+    return ADVICE.get(error.errno or 0)
 
 
 def note(args: argparse.Namespace, *texts: str) -> None:
@@ -173,7 +181,7 @@ def print_json(result: dict[str, Any]) -> None:
 
 
 def _say(text: str) -> None:
-    print(shortened(" ".join(text.split()), LONGEST), file=sys.stderr, flush=True)
+    print(shortened(" ".join(text.split()), MAX_LINE), file=sys.stderr, flush=True)
 
 
 def _warn(text: str) -> None:

@@ -10,19 +10,21 @@ where the state is to be saved.
 """
 
 import os
+import select
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
 from jaxfit.cli import streams
 from jaxfit.process import signals
 
-PATIENCE = 3.0
+WAKE_SECONDS = 0.1  # after which the main thread is woken
+PATIENCE = 3.0  # seconds
 
 
 @contextmanager
@@ -35,6 +37,9 @@ def one_line(program: str, whole_process: bool) -> Iterator[None]:
     Args:
         program: The command's name, in the line.
         whole_process: Whether the process is to end afterwards.
+
+    Returns:
+        A context manager, in which the command is to be run.
     """
     if not whole_process:
         yield
@@ -43,7 +48,8 @@ def one_line(program: str, whole_process: bool) -> Iterator[None]:
     report = sys.unraisablehook
 
     def end(number: int) -> NoReturn:
-        os.write(2, f"{program}: stopped by {signals.called(number)}\n".encode())
+        with suppress(OSError):  # standard error is full or gone
+            os.write(2, f"{program}: stopped by {signals.called(number)}\n".encode())
         os._exit(128 + number)
 
     def receive(number: int, frame: FrameType | None) -> None:
@@ -75,17 +81,27 @@ def _watched(end: Callable[[int], NoReturn]) -> Iterator[None]:
     main, (receiver, sender) = threading.get_ident(), os.pipe()
     os.set_blocking(sender, False)
 
+    def handled_within(seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while select.select([receiver], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if os.read(receiver, 1) == signals.HANDLED:
+                return True
+        return False
+
     def watch() -> None:
         while received := os.read(receiver, 1):
-            came = time.monotonic()
-            for seconds, act in ((0.1, lambda n: signal.pthread_kill(main, n)), (PATIENCE, end)):
-                time.sleep(seconds)
-                if signals.handled_at < came - 0.1 and not signals.in_training:
-                    act(received[0])
+            number = received[0]
+            if number not in signals.SIGNALS or handled_within(WAKE_SECONDS):  # others' signals, too, are written
+                continue
+            if not signals.in_training:
+                signal.pthread_kill(main, number)
+            if not handled_within(PATIENCE) and not signals.in_training:
+                end(number)
 
     threading.Thread(target=watch, daemon=True).start()
-    before = signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
+    before, signals.wakeup_fd = signal.set_wakeup_fd(sender, warn_on_full_buffer=False), sender
     try:
         yield
     finally:
+        signals.wakeup_fd = None
         signal.set_wakeup_fd(before)

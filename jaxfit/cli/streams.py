@@ -21,7 +21,7 @@ class _Messages(io.FileIO):
 def prepare() -> None:
     """Let messages on standard error never fail, and put an empty file in place of a stream that is closed.
 
-    Else the next file that is opened would take its number, and what is printed would go into it. Standard output that
+    Otherwise the next file opened would get its descriptor, and what is printed would go into it. Standard output that
     is closed stays `None`.
     """
     closed = [number for number in range(3) if not _is_open(number)]
@@ -40,14 +40,14 @@ def require_output() -> None:
         raise UserError("it is closed", "standard output", "send it to a file, or to /dev/null")
 
 
-def flush() -> bool:
-    """Whether standard output takes what it still holds; else drop it, so that it fails no more when Python ends."""
+def flush() -> None:
+    """Write what standard output still holds; where it fails, drop that, so that it fails no more when Python ends."""
     try:
         sys.stdout.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return False
-    return True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _is_open(number: int) -> bool:

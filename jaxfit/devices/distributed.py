@@ -16,21 +16,24 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jaxfit import __version__
-from jaxfit.devices import meeting
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 from jaxfit.run_dir import json_text
 
+if TYPE_CHECKING:  # commands that need no other process need no sockets
+    from jaxfit.devices import meeting
+
 PIECE = 1 << 24  # bytes of a broadcast
 
-_watch: meeting.Watch | None = None  # of the other processes
+_watch: "meeting.Watch | None" = None  # of the other processes
+_first = False  # whether this is process 0 of several; `leave` must not ask JAX, which waits while processes meet
+_joining = False  # whether JAX is connecting the processes, or could not
 _ending = threading.Event()  # whether this process has come to its end
 _leaving = threading.Lock()
 
@@ -46,17 +49,21 @@ class Join:
     )
     num_processes: int | None = option(None, "how many there are in all", "processes")
     process_id: int | None = option(None, "which of them this is, counted from 0; 0 keeps the result", low=0)
-    join_seconds: float = option(60.0, "wait so long for processes that do not come, or fall silent", "seconds", low=1)
+    join_seconds: float = option(
+        60.0, "how long to wait for a process that does not connect or does not answer", "seconds", low=1
+    )
 
 
 def join(how: Join, program: str = "jaxfit") -> None:
     """Connect to the other processes, if there are any; to be called before JAX is first used.
 
     With `auto`, JAX asks the cluster (Slurm, MPI, Kubernetes, a TPU pod) for what is not given. Otherwise this process
-    ends, with a line of this program's, as soon as another one is lost (`meeting.Watch`).
+    ends, with a line of this program's, as soon as another one is lost (`meeting.Watch`): its connection closes, or it
+    is silent for `how.join_seconds` and at least `meeting.MIN_SILENCE`.
 
     Raises UserError if options contradict each other, or a process cannot be reached.
     """
+    global _first, _joining
     if how == Join(join_seconds=how.join_seconds):
         return
     import jax
@@ -84,6 +91,7 @@ def join(how: Join, program: str = "jaxfit") -> None:
     alarm = threading.Timer(seconds, leave, (2, late))  # JAX would end the process by a C++ stack
     alarm.daemon = True
     alarm.start()
+    _joining = True
     try:
         jax.distributed.initialize(
             address, how.num_processes, how.process_id,
@@ -98,6 +106,8 @@ def join(how: Join, program: str = "jaxfit") -> None:
         raise UserError(what, where, "start all of them with the same address") from None
     finally:
         alarm.cancel()
+    _joining = False
+    _first = several() and leads()
     counts = [len(jax.local_devices(process_index=k)) for k in range(jax.process_count())]
     if len(set(counts)) > 1:
         what = f"the processes have different numbers of devices: {', '.join(map(str, counts))}"
@@ -105,8 +115,18 @@ def join(how: Join, program: str = "jaxfit") -> None:
 
 
 def _meet(how: Join, program: str) -> str:
-    """Meet the other processes, and watch them from now on; return the address at which JAX is to meet process 0."""
-    global _watch
+    """Meet the other processes, and watch them from now on; return the address at which JAX is to meet process 0.
+
+    It is one on this machine, for process 0, too: JAX would ask the proxy of `http_proxy` for any other.
+    """
+    global _watch, _first
+    from importlib import metadata
+
+    import jax
+
+    from jaxfit.devices import meeting
+
+    _first = not how.process_id
     host, _, port = str(how.coordinator).rpartition(":")
     group = meeting.Group(
         host.strip("[]"), int(port), how.num_processes or 1, f"version {__version__}, JAX {metadata.version('jax')}"
@@ -117,20 +137,26 @@ def _meet(how: Join, program: str) -> str:
         if not _ending.is_set():
             leave(1, f"{program}: {what} - see what it said, and start all of them with --resume")
 
-    _watch = meeting.Watch(found, how.join_seconds, lost)
+    _watch = meeting.Watch(found, max(meeting.MIN_SILENCE, how.join_seconds), lost)
     atexit.register(_ending.set)  # before JAX's own end
-    return meeting.relay(group.host, group.port) if how.process_id else str(how.coordinator)
+    jax.config.update("jax_check_proxy_envs", False)  # its warning: what follows is the remedy
+    name = "no_grpc_proxy"  # the hosts to reach without a proxy; where it is not set, those of no_proxy
+    os.environ[name] = ",".join(filter(None, [os.environ.get(name) or os.environ.get("no_proxy"), meeting.HERE]))
+    return meeting.relay(group.host, group.port) if how.process_id else f"{meeting.HERE}:{group.port}"
 
 
-def part() -> None:
-    """Wait, at the end, until all processes have come to it."""
+def finish_together() -> None:
+    """Wait, after the work is done, until it is done on all processes.
+
+    The process ends where one of them is lost meanwhile. With a single process this returns at once.
+    """
     if _watch is not None:
-        _watch.part()
+        _watch.finish()
 
 
 def several() -> bool:
-    """Whether this is one of several processes."""
-    if "jax" not in sys.modules:  # some commands do not need JAX
+    """Return whether this is one of several processes."""
+    if "jax" not in sys.modules or _joining:  # some commands do not need JAX
         return False
     import jax
 
@@ -138,7 +164,7 @@ def several() -> bool:
 
 
 def leads() -> bool:
-    """Whether this is the process that decides, writes the result and prints messages."""
+    """Return whether this is the process that decides, writes the result and prints messages."""
     return not several() or _index() == 0
 
 
@@ -148,7 +174,7 @@ def agreed(value: Any) -> Any:
 
 
 def anywhere(flag: bool) -> bool:
-    """Whether the flag is set on any process; all of them must call this."""
+    """Return whether the flag is set on any process; all of them must call this."""
     return bool(highest(flag))
 
 
@@ -207,26 +233,34 @@ def share(directory: Path) -> None:
 
 
 def lost(error: Exception) -> bool:
-    """Whether an error means that another process has ended while this one waited for it."""
+    """Return whether an error means that another process has ended while this one waited for it."""
     return several() and any(name in str(error) for name in ("Gloo", "NCCL", "coordination service"))
 
 
 def leave(status: int, line: str = "") -> NoReturn:
     """End this process at once: after a failure it must not wait for others, which may be waiting for it.
 
-    line: printed before. Of several threads that call this, the first decides.
+    Of several threads that call this, the first decides: it never releases the lock for which the others wait.
+
+    Args:
+        status: The exit status.
+        line: What to print before on standard error; nothing if empty.
     """
     _leaving.acquire()
-    if line:
-        shown = "\x1b[?25h" if sys.stderr.isatty() else ""  # a progress bar hides the cursor
-        print(shown + line, file=sys.stderr)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # of what JAX prints when processes end, nothing is news
-    first = leads() if _watch is None else 0 not in _watch.connections
-    if first:  # its end ends the others: leave them time to print their errors
-        time.sleep(1)
-    os._exit(status)
+    try:
+        for stream, text in ((sys.stderr, line), (sys.stdout, "")):
+            with suppress(OSError, ValueError, AttributeError):  # full, closed, or None
+                if text:
+                    shown = "\x1b[?25h" if stream.isatty() else ""  # a progress bar hides the cursor
+                    stream.write(f"{shown}{text}\n")
+                stream.flush()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)  # of what JAX prints when processes end, nothing is news
+        os.close(nowhere)
+        if _first:  # its end ends the others: leave them time to print their errors
+            time.sleep(1)
+    finally:
+        os._exit(status)
 
 
 def _index() -> int:

@@ -19,7 +19,10 @@ from typing import NoReturn
 from jaxfit.errors import UserError
 
 BEAT = 1.0  # seconds between two bytes
-GRACE = 10.0  # seconds in which process 0 may itself say why it ends, where another one has ended
+MIN_SILENCE = 10.0  # seconds: a process is silent while a call in C, as of XLA, keeps all of Python waiting
+GRACE = 10.0  # seconds that process 0 is given to report its own error first
+HELLO_SECONDS = 2.0  # in which a process that has connected says which one it is
+HERE = "127.0.0.1"  # this machine
 BYE = b"-"  # the last byte of a process that is done
 WHERE = "training by several processes"
 
@@ -46,13 +49,16 @@ class Group:
             UserError: the port cannot be used, a process is missing, or one is not as expected.
         """
         with self._listen() as server:
-            found, wrong = self._others(server, time.monotonic() + seconds)
-        missing = ", ".join(str(k) for k in range(1, self.number) if k not in found)
+            found, rejected, wrong = self._others(server, time.monotonic() + seconds)
+        missing = [str(k) for k in range(1, self.number) if k not in found]
         if missing and not wrong:
-            wrong = f"process {missing} did not come within {seconds:g} s"
-        for connection in found.values():
+            noun = "process" if len(missing) == 1 else "processes"
+            wrong = f"{noun} {', '.join(missing)} did not come within {seconds:g} s"
+        for connection in (*found.values(), *rejected):
             with suppress(OSError):
                 connection.sendall(json.dumps({"wrong": wrong}).encode() + b"\n")
+            if wrong:
+                connection.close()
         if wrong:
             _fail(wrong)
         return found
@@ -70,14 +76,16 @@ class Group:
             what = f"process 0 cannot listen on port {self.port}: {os.strerror(error.errno or 0).lower()}"
             raise UserError(what, "--coordinator", "choose another port, unless another process 0 runs") from None
 
-    def _others(self, server: socket.socket, deadline: float) -> tuple[dict[int, socket.socket], str]:
-        """Return the connections to those that came in time, and what is wrong with the last of them."""
+    def _others(
+        self, server: socket.socket, deadline: float
+    ) -> tuple[dict[int, socket.socket], list[socket.socket], str]:
+        """Return the connections to those that came in time, to one that is not as expected, and what is wrong."""
         found: dict[int, socket.socket] = {}
         while len(found) < self.number - 1 and (left := deadline - time.monotonic()) > 0:
             server.settimeout(left)
             try:
                 connection, address = server.accept()
-                hello = _receive(connection, 2.0)
+                hello = _receive(connection, min(deadline, time.monotonic() + HELLO_SECONDS))
                 me, number, version = int(hello["process"]), hello["number"], hello["version"]
             except (OSError, ValueError, KeyError, TypeError):  # too late, or another program that tries ports
                 continue
@@ -88,10 +96,10 @@ class Group:
                 wrong = f"process {me} ({host}) has {version}, process 0 has {self.version}"
             elif me in found and not _is_closed(found[me]):
                 wrong = f"there are two processes {me}, the second on {host}"
-            found[-1 if wrong else me] = connection
             if wrong:
-                return found, wrong
-        return found, ""
+                return found, [connection], wrong
+            found[me] = connection
+        return found, [], ""
 
     def meet(self, me: int, seconds: float) -> dict[int, socket.socket]:
         """Find process 0, as process `me`; return the connection to it.
@@ -112,7 +120,7 @@ class Group:
                 connection = socket.create_connection((self.host, self.port), timeout=left)
                 why = "it still waits for others"
                 connection.sendall(hello)
-                answer = _receive(connection, left)["wrong"]
+                answer = _receive(connection, deadline)["wrong"]
             except socket.gaierror as error:
                 why = (error.strerror or "unknown host").lower()
             except TimeoutError:
@@ -124,6 +132,7 @@ class Group:
             if answer is None:
                 time.sleep(max(0.0, min(0.2, deadline - time.monotonic())))
         if answer:
+            connection.close()
             _fail(answer)
         return {0: connection}
 
@@ -142,16 +151,23 @@ def _is_closed(connection: socket.socket) -> bool:
         return True
 
 
-def _receive(connection: socket.socket, seconds: float) -> dict:
-    """Read a line of JSON."""
-    connection.settimeout(seconds)
+def _receive(connection: socket.socket, deadline: float) -> dict:
+    """Read a line of JSON, the whole of it before the deadline; close the connection where none comes."""
     line = b""
-    while not line.endswith(b"\n"):
-        part = connection.recv(1)
-        if not part or len(line) > 1000:
-            raise ValueError("no line")
-        line += part
-    return json.loads(line)
+    try:
+        while not line.endswith(b"\n"):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            connection.settimeout(left)
+            part = connection.recv(1)
+            if not part or len(line) > 1000:
+                raise ValueError("no line")
+            line += part
+        return json.loads(line)
+    except (OSError, ValueError):
+        connection.close()
+        raise
 
 
 def relay(host: str, port: int) -> str:
@@ -159,7 +175,7 @@ def relay(host: str, port: int) -> str:
 
     JAX ends a process by a C++ stack as soon as its connection to process 0 closes: it is for `Watch` to notice.
     """
-    server = socket.create_server(("127.0.0.1", 0))
+    server = socket.create_server((HERE, 0))
 
     def accept() -> None:
         while True:
@@ -177,7 +193,7 @@ def relay(host: str, port: int) -> str:
         _forward(near, far)
 
     threading.Thread(target=accept, daemon=True).start()
-    return f"127.0.0.1:{server.getsockname()[1]}"
+    return f"{HERE}:{server.getsockname()[1]}"
 
 
 def _forward(source: socket.socket, sink: socket.socket) -> None:
@@ -207,7 +223,7 @@ class Watch:
         for thread in (*self.listeners, threading.Thread(target=self._beat, name="beat", daemon=True)):
             thread.start()
 
-    def part(self) -> None:
+    def finish(self) -> None:
         """Say goodbye, and wait until the others have: then all can end."""
         self._send(BYE)
         for thread in self.listeners:

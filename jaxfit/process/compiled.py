@@ -10,18 +10,24 @@ from typing import Any
 import jax
 import numpy as np
 
-MOST = 8  # different trainings of which programs are kept
+MAX_TRAININGS = 8  # different trainings of which programs are kept
 
 _kept: set[Hashable] = set()
 
 
-def keep(what: Hashable, arrays: Any) -> None:
-    """Announce a training, of `what` on pytrees of arrays; if it is one too many, drop all programs of those before.
+def bound_programs(what: Hashable, arrays: Any) -> None:
+    """Register a training, identified by `what` and the arrays' shapes.
 
-    Programs that other code of this process needs are compiled again when they are called.
+    When there are too many different ones, drop all compiled programs of this process, also those of other code; they
+    are compiled again when they are called. So more than `MAX_TRAININGS` different trainings in turn compile theirs
+    again in every round.
+
+    Args:
+        what: What is trained, but for its arrays.
+        arrays: A pytree of arrays.
     """
     training = what, jax.tree.structure(arrays), tuple(map(np.shape, jax.tree.leaves(arrays)))
-    if training not in _kept and len(_kept) >= MOST:
+    if training not in _kept and len(_kept) >= MAX_TRAININGS:
         _kept.clear()
         jax.clear_caches()
     _kept.add(training)

@@ -1,12 +1,13 @@
-"""Signals that ask a process to end: Ctrl-C (SIGINT), SIGTERM and SIGHUP, by which clusters and terminals do.
+"""Signals that ask a process to end: Ctrl-C (SIGINT), SIGTERM and SIGHUP, which clusters and closing terminals send.
 
 One that is ignored, as SIGHUP under `nohup`, stays so.
 """
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -16,7 +17,11 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 # a terminal that closes, and some clusters, send one request several times over
 SAME_REQUEST_SECONDS = 1.0
 
-handled_at = float("-inf")  # seconds, of `time.monotonic`, of the last signal that was handled
+HANDLED = b"\0"  # no signal's number
+
+# file descriptor to which Python writes the number of each signal that comes (`signal.set_wakeup_fd`), and handlers
+# write HANDLED: what came before it is handled; None where nobody reads it
+wakeup_fd: int | None = None
 in_training = False
 
 
@@ -29,7 +34,14 @@ class Signalled(KeyboardInterrupt):
 
 
 def called(number: int) -> str:
-    """What people call a signal."""
+    """Return what people call a signal.
+
+    Args:
+        number: The signal's number.
+
+    Returns:
+        "Ctrl-C" or the signal's name, such as "SIGTERM".
+    """
     return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
 
 
@@ -48,9 +60,11 @@ def handled(handler: Handler) -> Iterator[None]:
     last = float("-inf")
 
     def once(number: int, frame: FrameType | None) -> None:
-        global handled_at
         nonlocal last
-        handled_at = now = time.monotonic()
+        if wakeup_fd is not None:
+            with suppress(BlockingIOError):  # full: nobody reads
+                os.write(wakeup_fd, HANDLED)
+        now = time.monotonic()
         if now - last > SAME_REQUEST_SECONDS:
             last = now
             handler(number, frame)

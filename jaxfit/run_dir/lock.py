@@ -14,16 +14,21 @@ _held: dict[Path, int] = {}  # folders, without links in their names, and their 
 def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
     """Lock a folder against trainings by other processes; it is made if need be, and removed if it stays empty.
 
-    doing: what another process does that has locked it, for the message.
-
     The lock is on the folder itself: no file is left behind, and the system releases it when this process ends,
     however it ends. Within one process a folder may be locked several times over. A file system without locks
     prevents nothing.
 
+    Args:
+        directory: The folder.
+        doing: What another process does that has locked it, for the message.
+
+    Returns:
+        A context manager, in which the folder is locked.
+
     Raises:
         UserError: Another process has locked the folder.
     """
-    place = directory.resolve()
+    place = Path(os.path.realpath(directory))  # unlike `resolve`, also of links in a circle
     if os.name != "posix" or place in _held:
         yield
         return
@@ -55,8 +60,12 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
 
 
 def require_there(path: Path) -> None:
-    """Raise a UserError where `path` is in a folder that this process has locked, but that is not there any more."""
-    folder = path.parent.resolve() if _held else path
+    """Raise a UserError for a path in a folder that this process locked and that has since been removed or renamed.
+
+    Args:
+        path: A file or folder that is to be written.
+    """
+    folder = Path(os.path.realpath(path.parent)) if _held else path
     for place, descriptor in _held.items():
         if folder.is_relative_to(place) and not _is_at(descriptor, place):
             do = "if it was renamed, give --resume and its new name; else begin anew"

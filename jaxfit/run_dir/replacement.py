@@ -44,7 +44,7 @@ def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: 
     if begun and not overwrite:
         what, do = "the training that is to replace this one has begun", "add --resume to go on with it, or --overwrite"
         raise UserError(what, directory, do)
-    if Path.cwd().is_relative_to(directory.resolve()):
+    if Path.cwd().is_relative_to(os.path.realpath(directory)):
         raise UserError("the current folder cannot be replaced", directory, "give the command elsewhere")
     _require_own(directory, files)
     if new.is_dir():
@@ -55,7 +55,7 @@ def choose(directory: Path, files: Collection[str], *, overwrite: bool, resume: 
 
 def put(new: Path, directory: Path) -> None:
     """Put a folder in the place of another, which is removed; a link to that stays."""
-    directory, old = directory.resolve(), _beside(directory, "replaced")
+    directory, old = Path(os.path.realpath(directory)), _beside(directory, "replaced")
     shutil.rmtree(old, ignore_errors=True)  # of a run that was killed while it removed it
     if not directory.exists():
         os.replace(new, directory)
@@ -75,7 +75,7 @@ def drop_unsaved(new: Path) -> None:
 
 
 def _beside(directory: Path, kind: str) -> Path:
-    place = directory.resolve()
+    place = Path(os.path.realpath(directory))  # unlike `resolve`, also of links in a circle
     return place.with_name(f".{place.name}.{kind}")
 
 

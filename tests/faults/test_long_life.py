@@ -23,7 +23,7 @@ def test_equal_trainings_compile_nothing_and_programs_of_a_few_different_ones_ar
         long_life.train(number, tmp_path / str(len(list(tmp_path.iterdir()))))
         return len(events)
 
-    monkeypatch.setattr(compiled, "MOST", 2)
+    monkeypatch.setattr(compiled, "MAX_TRAININGS", 2)
     monkeypatch.setattr(compiled, "_kept", set())
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:

@@ -63,7 +63,8 @@ def start(place, out, me, port, *more, number=2, trouble="none", text="text", ho
     ]  # fmt: skip
     return subprocess.Popen(
         [sys.executable, one_of_two.__file__, trouble, *map(str, argv)], text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        env={**os.environ, "JAX_PLATFORMS": "cpu", "http_proxy": "http://localhost:9"},  # where nothing answers
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 

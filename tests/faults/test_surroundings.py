@@ -164,3 +164,15 @@ def test_the_api_says_that_a_folder_is_gone(tmp_path):
         (tmp_path / "m").rmdir()
         with pytest.raises(UserError, match="removed or renamed"):
             lock.require_there(tmp_path / "m" / "file")
+
+
+@pytest.mark.parametrize("more", [[], ["--overwrite"], ["--resume"]])
+@pytest.mark.parametrize("out", ["loop", "loop/lbl"])
+def test_links_in_a_circle_are_one_line(out, more, folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    if not Path("loop").is_symlink():
+        Path("loop").symlink_to("loop")
+    assert main(training(folder, Path(out), "--quiet", *more)) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("jaxlm: ")
+    assert f"({out}) - choose another" in said

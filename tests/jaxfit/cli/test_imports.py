@@ -38,6 +38,13 @@ def test_it_is_imported_without_jax(module):
     assert imported(f"import {module}") == []
 
 
+def test_sockets_are_imported_where_several_processes_train():
+    code = (
+        "import jaxfit.devices.distributed; assert not {'socket', 'selectors', 'importlib.metadata'} & set(sys.modules)"
+    )
+    assert imported(code) == []
+
+
 def test_options_of_a_training_are_read_without_jax():
     code = """
 from dataclasses import dataclass

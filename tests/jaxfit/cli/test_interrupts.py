@@ -59,6 +59,63 @@ def test_a_signal_is_one_line(package, argv, sent, name, module, tmp_path):
     assert not [line for line in notes if not line.startswith(argv[1] + ": ")], said
 
 
+# a command of its own, to which signals come at given seconds; what it does then is appended
+WATCHED = """
+import hashlib, os, signal, sys, threading, time
+from jaxfit.cli import interrupts
+from jaxfit.process import signals
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signals.SAME_REQUEST_SECONDS, interrupts.PATIENCE = 0.2, 1.0
+def send(number, *seconds):
+    for moment in seconds:
+        threading.Timer(moment, os.kill, (os.getpid(), number)).start()
+"""
+
+
+def run_watched(code, **streams):
+    command = [sys.executable, "-c", WATCHED + code]
+    return subprocess.run(command, **{"capture_output": True, **streams}, text=True, timeout=60)
+
+
+def test_a_signal_that_was_handled_does_not_interrupt_what_follows():
+    done = run_watched("""
+with interrupts.one_line("tool", True):
+    send(signal.SIGINT, 0.3, 0.7)
+    try:
+        with signals.noticed():
+            time.sleep(9)
+    except signals.Signalled:
+        time.sleep(2)
+    print("cleaned up")
+""")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "cleaned up\n", "")
+
+
+def test_signals_of_other_programs_are_left_to_their_handlers():
+    done = run_watched("""
+signal.signal(signal.SIGUSR1, lambda *_: print("noticed"))
+with interrupts.one_line("tool", True):
+    send(signal.SIGUSR1, 0.2)
+    time.sleep(2)
+""")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "noticed\n", "")
+
+
+@pytest.mark.parametrize(
+    "wait", ["time.sleep(9)", "hashlib.pbkdf2_hmac('sha1', b'', b'', 10**8)"], ids=["in Python", "in C"]
+)
+def test_a_signal_ends_the_process_where_standard_error_is_full(wait):
+    with open("/dev/full", "w") as full:
+        done = run_watched(
+            f"""
+with interrupts.one_line("tool", True):
+    send(signal.SIGTERM, 0.2)
+    {wait}
+print("not ended")
+""", capture_output=False, stdout=subprocess.PIPE, stderr=full)  # fmt: skip
+    assert (done.returncode, done.stdout) == (143, "")
+
+
 def test_a_call_from_python_leaves_signals_alone(capsys):
     from jaxlm.cli.main import main
 

@@ -1,7 +1,9 @@
 """Options from dataclasses, and the one-line complaints of a command."""
 
 import argparse
+import errno
 import io
+import os
 import signal
 import sys
 from collections.abc import Mapping
@@ -113,12 +115,16 @@ def test_help_is_printed_on_any_terminal(monkeypatch, encoding, shown):
     assert shown in out.read()
 
 
-def test_a_result_that_a_terminal_cannot_print_is_one_line(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
-    assert run_with(lambda args: print("café")) == 2
+@pytest.mark.parametrize("encoding", ["ascii", "iso8859-15", "cp1252"])
+def test_a_result_that_a_terminal_cannot_print_is_one_line(encoding, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    assert run_with(lambda args: print("caf中")) == 2
     assert capsys.readouterr().err == (
-        "tool: '\\xe9' cannot be printed in ascii (standard output) - set PYTHONIOENCODING=utf-8\n"
+        f"tool: '\\u4e2d' cannot be printed in {encoding} (standard output) - set PYTHONIOENCODING=utf-8\n"
     )
+    if encoding != "ascii":
+        with pytest.raises(UnicodeEncodeError):  # not by printing
+            run_with(lambda args: "é".encode("ascii"))
 
 
 @pytest.mark.parametrize(
@@ -160,6 +166,8 @@ def test_exit_statuses(capsys):
     assert run_with(raises(command.Stopped(Signalled(signal.SIGTERM), ", saved - go on"))) == 143
     assert run_with(raises(Signalled(signal.SIGHUP))) == 129
     assert run_with(raises(OSError(28, "No space left on device", "file"))) == 2
+    for number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO):
+        assert run_with(raises(OSError(number, os.strerror(number), "file"))) == 2
     assert run_with(raises(OSError(36, "File name too long", "x" * 300))) == 2
     assert run_with(raises(OSError(24, "Too many open files", "file"))) == 2
     assert run_with(raises(FileNotFoundError(2, "No such file or directory"))) == 2
@@ -178,10 +186,14 @@ def test_exit_statuses(capsys):
         "tool: stopped by SIGTERM, saved - go on",
         "tool: stopped by SIGHUP",
         "tool: No space left on device (file) - free some space or choose another place, and go on",
+        "tool: Permission denied (file) - check its permissions",
+        "tool: Operation not permitted (file) - check its permissions",
+        "tool: Read-only file system (file) - choose another place",
+        "tool: Input/output error (file) - check the disk",
         f"tool: File name too long ({'x' * 300}) - choose another name",
         "tool: Too many open files (file) - raise the limit (ulimit -n)",
         "tool: No such file or directory - give the command in a folder that is there",
-        *["tool: there is not enough memory - free some, or give a smaller --batch-size or --num-features"] * 2,
+        *["tool: there is not enough memory - free some, or take a smaller model or less data"] * 2,
     ]
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import toy_process
 from jaxfit.devices import distributed as processes
+from jaxfit.devices import meeting
 from jaxfit.devices import sharding as mesh
 from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint
@@ -98,3 +99,52 @@ def test_a_cluster_whose_processes_do_not_meet_ends_in_one_line(monkeypatch):
     ((status, line),) = said
     assert status == 2
     assert line.startswith("toy: the processes did not meet within 1 s (--coordinator auto) - ")
+
+
+def test_nothing_is_asked_of_jax_before_the_processes_have_met(monkeypatch):
+    """It would wait for them."""
+    found = []
+    monkeypatch.setattr(processes, "_joining", False)
+    monkeypatch.setattr(processes, "_leaving", threading.Lock())
+    monkeypatch.setattr(jax, "process_count", lambda: found.append("asked") or 2)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    monkeypatch.setattr(os, "_exit", found.append)
+
+    def initialize(*_, **__):
+        monkeypatch.setattr(jax.distributed, "is_initialized", lambda: True)
+        found.append((processes.several(), processes.leads()))
+        processes.leave(7)
+        raise RuntimeError("DEADLINE_EXCEEDED")
+
+    monkeypatch.setattr(jax.distributed, "initialize", initialize)
+    with pytest.raises(UserError, match="the processes did not meet: DEADLINE_EXCEEDED"):
+        processes.join(processes.Join("auto"), "toy")
+    assert found == [(False, True), 7]
+    assert not processes.several()
+
+
+@pytest.mark.parametrize("stdout", ["open('/dev/full', 'w')", "None"])
+def test_a_process_leaves_also_where_standard_output_takes_nothing(stdout):
+    code = (
+        "import sys, threading; from jaxfit.devices import distributed\n"
+        f"sys.stdout = {stdout}\n"
+        "if sys.stdout: sys.stdout.write('result')\n"
+        "threading.Thread(target=distributed.leave, args=(3, 'why')).start()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "why\n")
+
+
+def test_a_short_wait_for_processes_is_no_short_silence_and_no_proxy_is_asked(monkeypatch):
+    watched = []
+    for name in ("_watch", "_first"):
+        monkeypatch.setattr(processes, name, getattr(processes, name))
+    monkeypatch.setattr(meeting.Group, "gather", lambda *_: {})
+    monkeypatch.setattr(meeting, "Watch", lambda *args: watched.append(args[1]))
+    name = "no_grpc_proxy"
+    monkeypatch.setenv(name, "")
+    monkeypatch.setenv("no_proxy", "example.org")
+    assert processes._meet(processes.Join("example.com:1234", 2, 0, 1.0), "toy") == "127.0.0.1:1234"
+    assert os.environ[name] == "example.org,127.0.0.1"
+    processes._meet(processes.Join("example.com:1234", 2, 0, 99.0), "toy")
+    assert watched == [10.0, 99.0]

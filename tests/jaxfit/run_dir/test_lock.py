@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from jaxfit.errors import UserError
-from jaxfit.run_dir.lock import locked
+from jaxfit.run_dir.lock import locked, require_there
 
 
 def test_a_folder_is_locked_until_its_training_ends_however_it_ends(tmp_path):
@@ -27,3 +27,13 @@ def test_a_folder_is_locked_until_its_training_ends_however_it_ends(tmp_path):
     with locked(folder), locked(tmp_path / "nothing"):
         pass
     assert [path.name for path in tmp_path.rglob("*")] == ["model", "something"]
+
+
+def test_links_in_a_circle_are_one_line(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    for folder in (loop, loop / "model"):
+        with pytest.raises(UserError, match="cannot write"), locked(folder):
+            pass
+    with locked(tmp_path / "model"):
+        require_there(loop / "file")

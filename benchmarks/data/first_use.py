@@ -43,7 +43,8 @@ def require_same(folder: Path, paths: Sequence[Path]) -> None:
         lines = (line.split("  ", 1) for line in record.read_text(encoding="utf-8").splitlines())
         known = {name: digest for digest, name in lines}
     except ValueError:
-        raise UserError("the file is damaged", record, "restore it, or remove it to take the files as they are") from None
+        advice = "restore it, or remove it to take the files as they are"
+        raise UserError("the file is damaged", record, advice) from None
     for name in sorted(known.keys() | found.keys()):
         if known.get(name) != found.get(name):
             what = "the file is missing" if name not in found else "the file is not that of the first use"

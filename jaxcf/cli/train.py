@@ -19,7 +19,7 @@ from jaxcf.data.reading import Reading
 from jaxcf.model_files import FILES
 from jaxcf.models import REGISTRY
 from jaxcf.recommender import Model
-from jaxfit.cli import options, training_options
+from jaxfit.cli import options, streams, training_options
 from jaxfit.cli.command import note, output, print_json
 from jaxfit.cli.parser import Parser
 from jaxfit.devices import distributed as processes
@@ -93,6 +93,7 @@ def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Train a model and print its results."""
+    streams.escape()
     place, record = output(args, folder=True), REGISTRY.get(args.model)
     fitting = record.solver(getattr(args, "solver", None))
     plan = training_options.plan(args, record.config, record.recipes, _parameters(args, record))

@@ -139,13 +139,13 @@ def _run(program: str, build: Callable[[], Parser], argv: Sequence[str] | None, 
             _say(f"{program}: {UserError(error.strerror or str(error), where, advice)}")
             return 2
         except (MemoryError, RuntimeError) as error:  # the latter as XLA's
-            if isinstance(error, RuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):
+            known = any(text in str(error) for text in ("RESOURCE_EXHAUSTED", "Out of memory"))
+            if isinstance(error, RuntimeError) and not known:
                 raise
             _say(f"{program}: there is not enough memory - free some, or take a smaller model or less data")
             return 2
         except KeyboardInterrupt as stop:
-            if processes.leads():
-                _say(f"{program}: {stop if isinstance(stop, Signalled) else Signalled()}")
+            _say(f"{program}: {stop if isinstance(stop, Signalled) else Signalled()}")
             return 128 + number_of(stop)
     return 0
 

@@ -40,6 +40,12 @@ def require_output() -> None:
         raise UserError("it is closed", "standard output", "send it to a file, or to /dev/null")
 
 
+def escape() -> None:
+    """Let standard output escape what its encoding lacks: the result of a training is not lost by a folder's name."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def flush() -> None:
     """Write what standard output still holds; where it fails, drop that, so that it fails no more when Python ends."""
     try:

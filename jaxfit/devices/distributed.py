@@ -47,10 +47,10 @@ class Join:
         "meet the other processes where process 0 listens; auto: as the cluster says",
         metavar="HOST:PORT",
     )
-    num_processes: int | None = option(None, "how many there are in all", "processes")
+    num_processes: int | None = option(None, "how many there are in all", "processes", high=65536)
     process_id: int | None = option(None, "which of them this is, counted from 0; 0 keeps the result", low=0)
     join_seconds: float = option(
-        60.0, "how long to wait for a process that does not connect or does not answer", "seconds", low=1
+        60.0, "how long to wait for a process that does not connect or does not answer", "seconds", low=1, high=86400
     )
 
 
@@ -196,7 +196,10 @@ def require_same(known: Mapping[str, Any]) -> None:
     first = agreed(mine)
     differing = [name for name in mine if first.get(name) != mine[name]]
     if anywhere(bool(differing)):
-        what = f"its {differing[0]} is not that of process 0" if differing else "another one trains something else"
+        what = "another one trains something else"
+        if differing:
+            name = differing[0]
+            what = f"its {name} is not that of process 0{json_text.difference(first.get(name), mine[name])}"
         advice = "give all processes the same options and the same data"
         raise UserError(what, f"process {_index()}", advice)
 

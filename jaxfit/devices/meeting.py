@@ -23,6 +23,7 @@ MIN_SILENCE = 10.0  # seconds: a process is silent while a call in C, as of XLA,
 GRACE = 10.0  # seconds that process 0 is given to report its own error first
 HELLO_SECONDS = 2.0  # in which a process that has connected says which one it is
 HERE = "127.0.0.1"  # this machine
+NAMED = 10  # processes that are missing, in a message
 BYE = b"-"  # the last byte of a process that is done
 WHERE = "training by several processes"
 
@@ -53,7 +54,8 @@ class Group:
         missing = [str(k) for k in range(1, self.number) if k not in found]
         if missing and not wrong:
             noun = "process" if len(missing) == 1 else "processes"
-            wrong = f"{noun} {', '.join(missing)} did not come within {seconds:g} s"
+            named = ", ".join(missing[:NAMED]) + (f" and {len(missing) - NAMED} more" if len(missing) > NAMED else "")
+            wrong = f"{noun} {named} did not come within {seconds:g} s"
         for connection in (*found.values(), *rejected):
             with suppress(OSError):
                 connection.sendall(json.dumps({"wrong": wrong}).encode() + b"\n")

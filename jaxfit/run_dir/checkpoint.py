@@ -177,16 +177,9 @@ def require_same(stored: Mapping[str, Any], known: Mapping[str, Any], where: Pat
         was, now = stored.get(name), json_text.plain(value)
         if was != now:
             raise UserError(
-                f"this is of another training: {name} differs{_difference(was, now)}", where,
+                f"this is of another training: {name} differs{json_text.difference(was, now)}", where,
                 "give the options of the first call, or choose another --out",
             )  # fmt: skip
-
-
-def _difference(was: Any, now: Any) -> str:
-    if isinstance(was, dict) and isinstance(now, dict):
-        names = [k for k in {**was, **now} if was.get(k) != now.get(k)]
-        return f" in {', '.join(f'{k} ({was.get(k)} there, {now.get(k)} here)' for k in names)}"
-    return f" ({was} there, {now} here)"
 
 
 def every(directory: Path) -> list[Path]:

@@ -27,6 +27,14 @@ def read(path: Path) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
+def difference(was: Any, now: Any) -> str:
+    """Return in words how two values of JSON's types differ, for the end of a sentence."""
+    if isinstance(was, dict) and isinstance(now, dict):
+        names = [k for k in {**was, **now} if was.get(k) != now.get(k)]
+        return f" in {', '.join(f'{k} ({was.get(k)} there, {now.get(k)} here)' for k in names)}"
+    return f" ({was} there, {now} here)"
+
+
 def plain(value: Any) -> Any:
     """Return a value as reading its JSON text gives it back: lists for tuples, text for keys, null for NaN."""
     if isinstance(value, Mapping):

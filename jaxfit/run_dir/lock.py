@@ -39,7 +39,8 @@ def locked(directory: Path, doing: str = "training there") -> Iterator[None]:
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(directory, os.O_RDONLY)
     except OSError as error:
-        what = f"cannot write: {error.strerror or error}"
+        lost = directory.is_symlink() and not directory.exists()
+        what = "the link leads nowhere" if lost else f"cannot write: {error.strerror or error}"
         raise UserError(what, directory, "choose another folder") from error
     _held[place] = descriptor
     try:

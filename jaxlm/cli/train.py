@@ -5,7 +5,7 @@ import math
 import shlex
 from pathlib import Path
 
-from jaxfit.cli import options, training_options
+from jaxfit.cli import options, streams, training_options
 from jaxfit.cli.command import note, output, print_json
 from jaxfit.cli.parser import Parser, Rare
 from jaxfit.devices import distributed as processes
@@ -76,6 +76,7 @@ def _add_text(parser: Parser, carves: bool) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Train a model and print its results."""
+    streams.escape()
     place, model = output(args, folder=True), models.get(args.model)
     names = model.fitting.parameters if isinstance(model.fitting, BySGD) else ()
     structure = None

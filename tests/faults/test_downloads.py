@@ -235,7 +235,7 @@ def test_files_without_a_published_sha256_are_held_to_their_first_use(tmp_path, 
         first_use.require_same(tmp_path, paths)
     for text in (b"garbage\n", b"\xff"):
         (tmp_path / first_use.NAME).write_bytes(text)
-        with pytest.raises(UserError, match="the file is damaged .*SHA256SUMS"):
+        with pytest.raises(UserError, match=r"the file is damaged .*SHA256SUMS"):
             first_use.require_same(tmp_path, paths)
 
 

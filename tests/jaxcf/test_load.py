@@ -85,6 +85,8 @@ def test_an_unknown_model_is_refused_with_a_list_of_known_ones(finished, tmp_pat
         ({"num_users": 39}, r"catalogue \(40 users, 20 items, .*\) is not that of the configuration"),
         ({"num_items": 21}, r"catalogue \(40 users, 20 items, .*\) is not that of the configuration"),
         ({"unit": 1e300}, r"not a model's configuration: unit is 1e\+300"),
+        ({"mean": 1.0}, r"the mean of the known ratings is [\d.]+, by the configuration 1 "),
+        ({"unit": 2.0}, "the unit of the known ratings is 1, by the configuration 2 "),
         ({"colour": "red"}, "configuration is not that of pmf"),
     ],
 )

@@ -51,7 +51,7 @@ def test_two_processes_stopped_killed_and_resumed_equal_one_of_two_devices(tmp_p
     assert first.pop(0) == second.pop(0) == "stopped at step 5"
     # both report that they do not train the same model
     assert first.pop(0).startswith("another one trains something else (process 0)")
-    assert second.pop(0).startswith("its model is not that of process 0 (process 1)")
+    assert second.pop(0).startswith("its model is not that of process 0 (toy 0 there, toy 1 here) (process 1)")
     # when one is killed in the second epoch, the other ends, too
     assert first.pop(0).startswith("toy: another process has ended")
     assert second == []

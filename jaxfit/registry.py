@@ -39,7 +39,8 @@ class Record:
         """Return the recipe of this name and its overrides of Config; raises UserError for an unknown one."""
         if name not in self.recipes:
             raise UserError(f"{self.name} has no recipe {name!r}", do=f"choose from {', '.join(self.recipes)}")
-        return self.recipes[name]
+        recipe, overrides = self.recipes[name]
+        return recipe, dict(overrides)  # which the caller may change
 
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)

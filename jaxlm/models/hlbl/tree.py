@@ -63,9 +63,9 @@ def num_hot(num_nodes: int, num_words: int) -> int:
 def check(options: TreeOptions) -> None:
     """Raise a UserError for a tree that is neither a rule nor a file, and for options that only a rule takes."""
     require_bounds(options)
-    if options.bootstrap is not None:  # before the text, which may be long
-        read_info(Path(options.bootstrap))
     if options.tree in RULES:
+        if options.bootstrap is not None:  # before the text, which may be long
+            read_info(Path(options.bootstrap))
         return
     for name in ("epsilon", "copies", "replicate", "bootstrap"):
         if getattr(options, name) != getattr(TreeOptions(), name):

@@ -33,7 +33,7 @@ def test_links_in_a_circle_are_one_line(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     for folder in (loop, loop / "model"):
-        with pytest.raises(UserError, match="cannot write"), locked(folder):
+        with pytest.raises(UserError, match=r"cannot write|the link leads nowhere"), locked(folder):
             pass
     with locked(tmp_path / "model"):
         require_there(loop / "file")

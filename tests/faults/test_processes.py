@@ -132,17 +132,17 @@ def test_other_programs_that_come_to_the_port_are_passed_over(place, tmp_path):
 
 
 SILENT = r"jaxlm: process {} has been silent for 10 s - see what it said, and start all of them with --resume"
-STOPPED = "jaxlm: stopped by Ctrl-C, all is saved"
+CTRL_C, TERM = (f"jaxlm: stopped by {name}, all is saved" for name in ("Ctrl-C", "SIGTERM"))
 LOST = [  # what befalls which process; the statuses; what each says, None: nothing is asked of it; whether to resume
     pytest.param("SIGKILL", 0, [-signal.SIGKILL, 1], ["$", ENDED], False, id="process 0 killed"),
     pytest.param("SIGKILL", 0, [-signal.SIGKILL, 1], ["$", ENDED], True, id="process 0 killed, resumed", marks=slow),
     pytest.param("SIGKILL", 1, [1, -signal.SIGKILL], [ENDED, "$"], True, id="process 1 killed", marks=slow),
     pytest.param("SIGSTOP", 0, [1, 1], [ENDED, SILENT.format(0)], True, id="process 0 hangs", marks=slow),
     pytest.param("SIGSTOP", 1, [1, 1], [SILENT.format(1), ENDED], True, id="process 1 hangs", marks=slow),
-    pytest.param("SIGINT", 0, [130, 130], [STOPPED, "$"], True, id="Ctrl-C at process 0", marks=slow),
-    pytest.param("SIGINT", 1, [130, 130], [STOPPED, "$"], True, id="Ctrl-C at process 1", marks=slow),
-    pytest.param("SIGTERM", 0, None, [None, None], True, id="SIGTERM at process 0", marks=slow),
-    pytest.param("SIGTERM", 1, None, [None, None], True, id="SIGTERM at process 1", marks=slow),
+    pytest.param("SIGINT", 0, [130, 130], [CTRL_C] * 2, True, id="Ctrl-C at process 0", marks=slow),
+    pytest.param("SIGINT", 1, [130, 130], [CTRL_C] * 2, True, id="Ctrl-C at process 1", marks=slow),
+    pytest.param("SIGTERM", 0, [143, 143], [TERM] * 2, True, id="SIGTERM at process 0", marks=slow),
+    pytest.param("SIGTERM", 1, [143, 143], [TERM] * 2, True, id="SIGTERM at process 1", marks=slow),
     pytest.param("bug", 0, [1, 1], [None, ENDED], True, id="a bug in process 0", marks=slow),
     pytest.param("bug", 1, [1, 1], [ENDED, None], True, id="a bug in process 1", marks=slow),
     pytest.param("full-disk", 0, [2, 1], ["jaxlm: No space left on device", ENDED], True, id="full disk", marks=slow),

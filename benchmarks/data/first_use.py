@@ -48,5 +48,5 @@ def require_same(folder: Path, paths: Sequence[Path]) -> None:
     for name in sorted(known.keys() | found.keys()):
         if known.get(name) != found.get(name):
             what = "the file is missing" if name not in found else "the file is not that of the first use"
-            advice = f"restore it, or remove {NAME} beside it to take the files as they are"
+            advice = f"restore it, or remove {NAME} to take the files as they are"
             raise UserError(what, folder / name, advice)

@@ -81,7 +81,7 @@ def ended(processes, seconds=180):
 
 
 slow, LATE = pytest.mark.slow, "process 0 was not met within 10 s"
-# number of processes, id and port as each is told; what each says
+# number of processes, id and port of each; what each says
 MEETINGS = [
     pytest.param(["2 0 a"], ["process 1 did not come within 10 s"], id="process 0 alone", marks=slow),
     pytest.param(["2 1 a"], [f"{LATE}: nothing answers there"], id="process 1 alone", marks=slow),
@@ -98,17 +98,17 @@ MEETINGS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("told", "said"), MEETINGS)
-def test_processes_that_do_not_meet_say_why(place, tmp_path, told, said):
+@pytest.mark.parametrize(("settings", "said"), MEETINGS)
+def test_processes_that_do_not_meet_say_why(place, tmp_path, settings, said):
     with socket.create_server(("", 0)) as taken:
         ports = {"a": free_port(), "b": free_port(), "taken": taken.getsockname()[1]}
         began, processes = time.monotonic(), []
-        for k, words in enumerate(told):
+        for k, words in enumerate(settings):
             number, me, where = words.split()
             name, _, host = where.partition("@")
             processes.append(start(place, tmp_path / str(k), me, ports[name], number=number, host=host or "localhost"))
         statuses, lines = ended(processes)
-    assert statuses == [2] * len(told)
+    assert statuses == [2] * len(settings)
     assert time.monotonic() - began < SECONDS + 60  # most of it for the start of Python and JAX
     for expected, (line,) in zip(said, lines, strict=True):
         assert re.match(f"jaxlm: ({expected}).* - ", line), line

@@ -187,9 +187,9 @@ def program(config: Config) -> Program:
 
 
 # Differs: the thesis states rates and drop (§4.6.1), not the batch, or how small its L2 penalty of all parameters is.
-# "thesis" follows the sum of the penalised log-likelihood over 100 examples, so that rate and penalty are per example as
-# in online training: decay is 100 times the λ = 1e-5 of §3.4.1, and biases decay as well. Decay is decoupled, once a
-# step (`jaxfit.recipe`); after the drop training continues from its current parameters, not from those of the best epoch.
+# "thesis" follows the sum of the penalised log-likelihood over 100 examples, so that rate and penalty are per example,
+# as in online training: decay is 100 times the λ = 1e-5 of §3.4.1, of biases, too. Decay is decoupled, once a step
+# (`jaxfit.recipe`); after the drop training continues from its current parameters, not from those of the best epoch.
 # "tuned" was chosen by validation on the Penn Treebank: perplexity 152.1 with the tree T5.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (

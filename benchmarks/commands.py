@@ -132,8 +132,8 @@ def _print_table(result: dict[str, Any]) -> None:
     for row in result["rows"]:
         shown.add_row(*markdown.cells(result, row))
     _print(shown)
-    for question, answer in result["answers"].items():
-        print(f"{question}: {markdown.answer_text(answer)}")
+    for verdict in result["verdicts"]:
+        print(markdown.verdict_line(verdict).replace("**", ""))
 
 
 def speed(args: argparse.Namespace) -> None:

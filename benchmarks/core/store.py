@@ -64,6 +64,7 @@ class Store(ABC):
     substitutes: ClassVar[str] = ""  # in which way the models of a dry run differ from the trained ones
     sources: ClassVar[tuple[str, ...]]  # modules that determine a result in addition to the model's own
     name: str  # of the data
+    parts: tuple[str, ...]  # that models are judged on, "valid" and, where its answers are known, "test"
     num_valid: int  # words or ratings that are scored after each epoch
 
     def __init__(self, data: Any, scale: Any, recipe: str, work: Path, show: bool = False):

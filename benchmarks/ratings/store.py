@@ -1,7 +1,7 @@
 """Trained recommenders that tables share: what determines each, and how it is trained."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from benchmarks.core.store import Outcome, Store, size_field
+from benchmarks.core.verdict import Scores
 from benchmarks.data import sets
 from benchmarks.data.rating_sets import RatingSet
 from benchmarks.ratings.scales import SCALES, RecommenderScale, rating_set, speed_ratings
@@ -59,6 +60,8 @@ class Spec:
     group: int | None = None  # of users left out of training and validation, and predicted
     # of the data: 0 as it comes, then other ways to split it (of all of it: no share, no group)
     split: int = 0
+    # fields of its recipe and Config that differ from the recipe's: ("decay.W", 4.0) is decay["W"]
+    changes: tuple[tuple[str, float], ...] = ()
 
     def with_seed(self, seed: int) -> "Spec":
         """Return the same model of another seed; bias models have none."""
@@ -72,6 +75,7 @@ class Spec:
             name += f"-{millions}of99" + (f"-rated{added}of{sets}" if added else "")
         name += "" if self.group is None else f"-without{self.group + 1}"
         name += f"-split{self.split}" if self.split else ""
+        name += "".join(f"-{field.replace('*', 'all')}{value:g}" for field, value in self.changes)
         return f"{name}-seed{self.seed}" if self.size else name
 
 
@@ -94,6 +98,7 @@ class RatingStore(Store):
     def __init__(self, ratings: RatingSet, scale: RecommenderScale, recipe: str, work: Path, show: bool = False):
         super().__init__(ratings.data, scale, recipe, work, show)
         self.held_out, self.name, self.num_valid = ratings.held_out, self.data.name, len(self.data.valid.user)
+        self.parts = ("valid",) if self.data.test is None else ("valid", "test")
         self._splits = {0: ratings}
 
     @staticmethod
@@ -167,7 +172,7 @@ class RatingStore(Store):
     def _recipe(self, spec: Spec) -> tuple[Recipe | None, dict[str, Any]]:
         """Return the recipe of a model, None for a closed form, and its configuration."""
         recipe, config = configured(spec.model, self.recipe, spec.size)
-        return recipe and self.scale.adapt(spec.model, self.recipe, recipe), config
+        return changed(recipe and self.scale.adapt(spec.model, self.recipe, recipe), config, spec.changes)
 
     @cached_property
     def groups(self) -> np.ndarray:
@@ -226,6 +231,25 @@ class RatingStore(Store):
         assert recipe is not None
         return trainer(spec.model, data, recipe, config, rated)
 
+    def errors(self, specs: Sequence[Spec], part: str, inside: np.ndarray | None = None) -> Scores:
+        """Return each user's squared errors of clipped predictions.
+
+        Args:
+            specs: one model, or one for each group of users left out of training, whose errors are added up.
+            part: "valid" or "test".
+            inside: bool [users], the users that count; None: all.
+        """
+        total, count = np.zeros((2, self.data.catalogue.num_users))
+        for spec in specs:
+            ratings = getattr(self.ratings(spec).data, part)
+            if spec.group is not None:
+                ratings = take(ratings, self.groups[ratings.user] == spec.group)
+            stars = self.data.catalogue.scale.clip(self.get(spec).predictions(part).astype(np.float64))
+            total += np.bincount(ratings.user, (stars - ratings.stars) ** 2, len(total))
+            count += np.bincount(ratings.user, minlength=len(total))
+        kept = count > 0 if inside is None else inside & (count > 0)
+        return Scores(total[kept], count[kept], np.sqrt, seeded=bool(specs[0].size))
+
     def num_parameters(self, spec: Spec) -> int:
         """Return how many numbers a model learns."""
         record, (_, config) = registry.get(spec.model), self._recipe(spec)
@@ -249,6 +273,21 @@ def configured(model: str, recipe: str, size: int | None = None) -> tuple[Recipe
     of_data = {f.name: 2 for f in fields(record.config) if f.name in FROM_DATA}
     whole = asdict(record.config(**{**config, **sized, **record.fixed, **of_data}))
     return chosen, {name: value for name, value in whole.items() if name not in FROM_DATA}
+
+
+def changed(
+    recipe: Recipe | None, config: dict[str, Any], changes: Iterable[tuple[str, float]]
+) -> tuple[Recipe | None, dict[str, Any]]:
+    """Return a recipe and a configuration with some fields changed, which are named as in `Spec.changes`."""
+    for name, value in changes:
+        field, _, path = name.partition(".")
+        if name in config:
+            config = {**config, name: value}
+        else:
+            assert recipe is not None
+            whole: Any = {**getattr(recipe, field), path: value} if path else value
+            recipe = replace(recipe, **{field: whole})
+    return recipe, config
 
 
 def setup(model: str, data: Dataset, config: Mapping[str, Any], rated: Pairs = NO_PAIRS) -> tuple[TrainingSetup, Any]:

@@ -218,6 +218,17 @@ def of_rated_sets(store: RatingStore, rows: Sequence[Row], part: str) -> list[Cl
     return found
 
 
+def of_stopping(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Early stopping: of each model, (both, L2 alone, early stopping alone)."""
+    models = Models(store, rows, part)
+    text = "early stopping with L2 regularisation is better than either alone"
+    comparisons = [
+        models.compare(f"{both.label[0]}, {row.label[1]}", (both, row))
+        for both, *others in zip(rows[::3], rows[1::3], rows[2::3], strict=True) for row in others
+    ]  # fmt: skip
+    return [Claim("5.4.2", text, comparisons)]
+
+
 def of_splits(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """The random splits: what holds of the thesis' order of models whatever the split."""
     models = Models(store, rows, part)

@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.core.table import Row
 from benchmarks.core.verdict import ABOVE, BELOW, Claim, Comparison, Scores
+from benchmarks.ratings.measures import chosen
 from benchmarks.ratings.store import RatingStore, Spec
 
 SMALL, SIMILAR, MARGIN = 1e-3, 5e-3, 1e-2  # stars: of differences that the thesis calls very small, similar, large
@@ -232,7 +233,9 @@ def of_stopping(store: RatingStore, rows: Sequence[Row], part: str) -> list[Clai
 def of_splits(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """The random splits: what holds of the thesis' order of models whatever the split."""
     models = Models(store, rows, part)
-    one = {row.label[0]: row for row in rows}
+    one = {
+        row.label[0]: replace(row, draws=tuple((chosen(store, specs),) for specs in row.draws)) for row in rows
+    }  # fmt: skip
 
     def order(section: str, better: str, worse: str) -> Claim:
         text = f"over the splits, {better} is better than {worse}"

@@ -274,7 +274,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     ),
 }  # fmt: skip
 
-# Without priors the validation error soon rises again: small rates and small initial features come nearer to its minimum.
+# Without priors the validation error soon rises again: small rates and initial features come nearer to its minimum.
 SVD_RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (replace(RECIPES["thesis"][0], decay={"*": 0.0}), RECIPES["thesis"][1]),
     "tuned": (

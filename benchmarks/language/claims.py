@@ -291,3 +291,16 @@ def of_neural_models(store: LanguageStore, rows: Sequence[Row], part: str) -> li
     """The NPLM and the LBL, mixed with KN5 (Bengio et al. 2003)."""
     models = Models(store, rows, part)
     return [Claim("2.2", "each mixture with KN5 is better than both of its models", models.mixtures("Int. KN5"))]
+
+
+def of_speed(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 4.5: of epochs timed in joint rounds; the part does not matter, and a seed hardly does."""
+    *_, slowest, lbl = rows
+
+    def rounds(row: Row, draw: int) -> Scores:
+        measured: Any = row.measure(store, row.draws[draw])
+        return Scores(np.array(measured["minutes"]), np.ones(len(measured["minutes"])), np.positive, seeded=False)
+
+    draws = [[rounds(lbl, i), rounds(slowest, i)] for i in range(len(lbl.draws))]
+    text = "an epoch of the slowest HLBL, T7, is over 200 times faster than one of the LBL"
+    return [Claim("4.6.3", text, [Comparison("times", draws, (200, np.inf), np.divide)])]

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from benchmarks.core.table import Row
 from benchmarks.core.verdict import Scores, verdicts
 from benchmarks.language import claims, scales
 from benchmarks.language.store import LanguageStore, Spec
@@ -91,3 +92,16 @@ def test_seeds_are_as_many_as_all_rows_have() -> None:
     seeds = [models.pair("HLBL RANDOM", other).seeds for other in ("HLBL RANDOM ×2", "LBL", "Int. KN2")]
     assert seeds == [2, 1, 2]
     assert models.pair("Int. KN2", "Int. KN3").seeds is None
+
+
+@pytest.mark.parametrize(("minutes", "answer"), [(250.0, "yes"), (200.0, "unresolved"), (150.0, "no")])
+def test_speeds_are_compared_round_by_round(minutes: float, answer: str) -> None:
+    slow = 1 + np.random.default_rng(0).exponential(1.0, 10)  # whatever else the machine did in a round
+    noise = np.random.default_rng(1).uniform(0.99, 1.01, 10)
+    hlbl, lbl = (
+        Row((name,), ((Spec(name),),), {}, lambda store, specs, times=times: {"minutes": list(times)})
+        for name, times in (("hlbl", slow), ("lbl", minutes * slow * noise))
+    )
+    on_test, on_validation = (claims.of_speed(None, [hlbl, lbl], part) for part in ("test", "valid"))
+    (verdict,) = verdicts(on_test, on_validation)
+    assert verdict["answer"] == answer

@@ -288,9 +288,10 @@ def of_subsets(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cla
 
 
 def of_neural_models(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
-    """The NPLM and the LBL, mixed with KN5 (Bengio et al. 2003)."""
+    """The NPLM and the LBL, mixed with KN5."""
     models = Models(store, rows, part)
-    return [Claim("2.2", "each mixture with KN5 is better than both of its models", models.mixtures("Int. KN5"))]
+    text = "each mixture with KN5 is better than both of its models (Bengio et al. 2003)"
+    return [Claim("2.2", text, models.mixtures("Int. KN5"))]
 
 
 def of_speed(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:

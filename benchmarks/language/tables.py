@@ -244,7 +244,8 @@ TABLES = {
             "table-3.2", "3.4.2", "LBL and back-off Kneser-Ney, alone and mixed",
             ("model", "context size"), MIXTURES, _table_3_2,
             "Mixtures are with the back-off KN5. LBL context matrices are full. Back-off models leave out n-grams of "
-            "three words or more with a count of one, as SRILM does by default: the thesis names no cut-offs.",
+            "three words or more with a count of one, as SRILM does by default: the thesis names no cut-offs. "
+            "Perplexity is that of Eq. 2.2.",
             claims.of_lbl,
         ),
         _table(

@@ -49,7 +49,7 @@ def _planted(level: Callable[[Spec], float], noise: float = 0.0) -> LanguageStor
         own = np.random.default_rng(zlib.crc32(spec.label().encode())).normal(0, noise, events)
         return level(spec) - np.random.default_rng(0).exponential(1.0, events) + own
 
-    store.get = lambda spec: SimpleNamespace(predictions=lambda part: predictions(spec, part))  # type: ignore[method-assign,return-value,assignment]
+    store.get = lambda spec: SimpleNamespace(predictions=lambda part: predictions(spec, part))
     return store
 
 

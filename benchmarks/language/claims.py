@@ -42,9 +42,11 @@ class Models:
         return [name for name in self.rows if name.startswith(begin)]
 
     def _scores(self, name: str, column: str, draw: int) -> Scores:
+        """Return a figure of the table with a seed, which n-gram models do not have."""
         if (name, draw) not in self._known:
-            measure: Callable[..., Measured] = self.rows[name].measure
-            self._known[name, draw] = measure(self.store, self.rows[name].draws[draw], part=self.part)
+            row = self.rows[name]
+            measure: Callable[..., Measured] = row.measure
+            self._known[name, draw] = measure(self.store, row.draws[draw % len(row.draws)], part=self.part)
         found = self._known[name, draw][column]
         assert isinstance(found, Scores)
         return found
@@ -57,17 +59,9 @@ class Models:
         quantity: Callable[..., Any] = lambda one, other: one - other,
     ) -> Comparison:
         """Compare figures of the table, each given by its row's name and its column, with as many seeds as all have."""
-        draws = [self.rows[name].draws for name, _ in figures]
         seeds = min((len(self.rows[name].draws) for name, _ in figures if self._neural(self.rows[name])), default=1)
-        return Comparison(
-            label,
-            [
-                [self._scores(name, column, i % len(of)) for (name, column), of in zip(figures, draws, strict=True)]
-                for i in range(seeds)
-            ],
-            claimed,
-            quantity,
-        )
+        draws = [[self._scores(name, column, draw) for name, column in figures] for draw in range(seeds)]
+        return Comparison(label, draws, claimed, quantity)
 
     def pair(self, one: str, other: str, column: str = "perplexity", **options: Any) -> Comparison:
         """Compare one column of two rows; options: of `compare`."""
@@ -123,9 +117,10 @@ def of_lbl(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
         claim("the LBL of either context is better than every n-gram model", models.all_pairs((five, ten), ngrams)),
         claim("the best n-gram model is KN5", models.all_pairs([best], (n for n in ngrams if n != best))),
         claim("the LBL is better with a context of 10 than of 5", [models.pair(ten, five)]),
-        claim("that reduces perplexity by about 8 % (4 to 12 %)",
+        claim("a context of 10 instead of 5 reduces the LBL's perplexity by about 8 % (4 to 12 %)",
               [models.pair(ten, five, claimed=(-0.12, -0.04), quantity=relative)]),
-        claim("its mixture with KN5 is better with a context of 10, too", [models.pair(ten, five, "mixture")]),
+        claim("the LBL's mixture with KN5 is better with a context of 10 than of 5",
+              [models.pair(ten, five, "mixture")]),
         claim("each mixture is better than both of its models", models.mixtures(best)),
         claim(f"fitting the proportion makes the mixture better, but by less than {percent(SLIGHT)}",
               models.fitting((-SLIGHT, 0.0))),
@@ -143,7 +138,7 @@ def of_random_trees(store: LanguageStore, rows: Sequence[Row], part: str) -> lis
             comparison for name in hlbls for comparison in _of_the_drawn(models, name)
         ]),
         claim("HLBLs over random trees are better than KN2", models.all_pairs(hlbls, ["Int. KN2"])),
-        claim("but none is better than KN3, KN6 or the LBL", [
+        claim("no HLBL over a random tree is better than KN3, KN6 or the LBL", [
             comparison for others in (["Int. KN3", "Int. KN6"], ["LBL"])
             for comparison in models.all_pairs(hlbls, others, claimed=ABOVE)
         ]),
@@ -181,7 +176,7 @@ def of_features(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cl
         claim("more features are better with either tree", [
             replace(c, label=f"{tree}, {c.label}") for tree in trees for c in models.falling(sizes, tree)
         ]),
-        claim("the reduction shrinks with every growth of the features", gaps),
+        claim("the learned tree's reduction shrinks with every growth of the features", gaps),
         claim(f"of most features, the learned tree is as good as RANDOM ×4 (within {percent(SLIGHT)})", [
             models.compare("", ((largest, "learned"), (overcomplete, "random")), (-SLIGHT, SLIGHT), relative)
         ]),
@@ -204,7 +199,7 @@ def of_trees(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim
               [models.pair(t5, "Int. KN3")]),
         claim("T6 and T7 are better than the LBL", models.all_pairs((t6, t7), ["LBL"])),
         claim("T6 and T7 are better than every n-gram model", models.all_pairs((t6, t7), ngrams)),
-        claim("the LBL is better than KN6, that than KN3, and that than KN2",
+        claim("the LBL is better than KN6, KN6 than KN3, and KN3 than KN2",
               models.falling(["LBL", *ngrams][::-1])),
         claim(f"each mixture with KN6 is better than both of its models by more than {percent(MUCH)}",
               models.mixtures("Int. KN6", MUCH)),
@@ -238,7 +233,8 @@ def of_context(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cla
     alike = {"HLBL 1": ("Int. KN2", BELOW), "HLBL 2": ("Int. KN3", ABOVE), "HLBL 5": (best, BELOW)}
     return [
         claim("the HLBL's perplexity falls with every growth of the context", models.falling(hlbls)),
-        claim("that of its mixture with KN6 falls, too", models.falling(hlbls, "mixture")),
+        claim("the perplexity of the HLBL's mixture with KN6 falls with every growth of the context",
+              models.falling(hlbls, "mixture")),
         claim("the best n-gram model is KN6", models.all_pairs([best], ["Int. KN2", "Int. KN3", longer])),
         claim(f"a longer context makes the n-gram model slightly worse (by less than {percent(SLIGHT)})",
               [models.pair(longer, best, claimed=(0.0, SLIGHT), quantity=relative)]),
@@ -256,7 +252,7 @@ def of_bias_variance(store: LanguageStore, rows: Sequence[Row], part: str) -> li
     return [
         claim(f"the HLBL has a slightly lower bias than KN6 (by less than {percent(MUCH)})",
               [models.pair(hlbl, ngram, "bias", claimed=(-MUCH, 0.0), quantity=relative)]),
-        claim(f"the HLBL has a much higher variance (over {MANY:g} times)",
+        claim(f"the HLBL has a much higher variance than KN6 (over {MANY:g} times)",
               [models.pair(hlbl, ngram, "variance", claimed=(MANY, np.inf), quantity=np.divide)]),
     ]  # fmt: skip
 

@@ -100,12 +100,12 @@ class Store(ABC):
         """Return the spec of a model of this name in the size that is usual at a scale."""
 
     @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Describe the data as a record does."""
+    def describe(self, specs: Iterable[Any] = ()) -> dict[str, Any]:
+        """Describe the data as a record does, those that these models were trained on."""
 
     @abstractmethod
-    def size(self) -> str:
-        """Say how much data there is."""
+    def size(self, specs: Iterable[Any] = ()) -> str:
+        """Say how much data these models were trained on."""
 
     @abstractmethod
     def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:

@@ -79,13 +79,14 @@ def run(
     code trained stay, too, and the page says at which commit. only: as in `named`.
     """
     path = out / file_name(table.name, store)
+    rows = table.rows(store.scale, seeds)
+    every = [spec for row in rows for spec in row.specs()]
     begin = {
         "table": table.name, "section": table.section, "title": table.title, "command": command,
-        "data": store.describe(), "scale": store.scale.name, "recipe": store.recipe, "seeds": seeds,
+        "data": store.describe(every), "scale": store.scale.name, "recipe": store.recipe, "seeds": seeds,
         "columns": [vars(column) for column in table.columns], "heads": list(table.heads), "note": table.note,
     }  # fmt: skip
-    rows = table.rows(store.scale, seeds)
-    current = {store.directory(spec).name for row in rows for spec in row.specs()}
+    current = {store.directory(spec).name for spec in every}
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
     picture = path.with_suffix(".png")
     result: dict[str, Any] = begin
@@ -100,14 +101,14 @@ def run(
             "verdicts": _verdicts(table, store, rows) if complete else [],
         }  # fmt: skip
         drawn = picture.name if table.draw is not None and complete else None
-        record.write(path, result, markdown.page(result, store.thesis_data, store.size(), current, drawn))
+        record.write(path, result, markdown.page(result, store.thesis_data, store.size(every), current, drawn))
     if result.get("complete") and table.draw is not None:
         table.draw(result, picture)
     return result
 
 
 def _verdicts(table: Table, store: Store, rows: list[Row]) -> list[dict[str, Any]]:
-    """Judge the table's claims; none where a row is of models that this source code has not trained."""
+    """Judge the table's claims; none where a row is of models that other source code trained."""
     if not all(store.is_there(spec) for row in rows for spec in row.specs()):
         return []
     on_test, on_valid = (table.claims(store, rows, part) if part in store.parts else [] for part in ("test", "valid"))

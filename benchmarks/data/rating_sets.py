@@ -11,14 +11,13 @@ import numpy as np
 
 from benchmarks.data import first_use
 from jaxcf.data import splits
-from jaxcf.data.ratings import Dataset, Pairs, Ratings, digest, join, take
+from jaxcf.data.ratings import Dataset, Pairs, Ratings, digest, join
 from jaxcf.data.reading import Reading, read, read_dataset
 from jaxcf.data.synthetic import Planted, planted
 from jaxfit.errors import UserError
 
 STARS = Reading(scale="1,5,1")
 FOLDS = 5  # of MovieLens 100K
-SPLITS = 5  # random ones, reported of a data set
 TEST, VALID = 0.1, 0.05  # of all ratings, and of the others, where a data set has no split of its own
 # sha256 over users, movies and stars of MovieLens 1M in the publisher's order: with or without time stamps
 ML_1M = "784a05add6418936868b68b3bab8dfb2a787d1cece6d3102d5540b4f8ced33ca"
@@ -117,34 +116,6 @@ def moviedata(paths: list[Path], sha256: str, note: str) -> RatingSet:
         return of(data, "moviedata", whole_note, carved)
 
     return carved(0)
-
-
-def ml_1m_untested(paths: list[Path], sha256: str, note: str) -> RatingSet:
-    """Read MovieLens 1M without the ratings that are in any reported test: recipes are chosen on what is left.
-
-    These are the tests of its own split, of SPLITS random ones, and of `moviedata`; validation is what is left of the
-    validation of its own split.
-    """
-    whole, published = ml_1m(paths[:1], sha256, note), moviedata(paths[1:], sha256, note)
-    assert whole.again is not None
-    tests = [whole.data.test, *(whole.again(number).data.test for number in range(1, 1 + SPLITS))]
-    tested = np.unique(
-        np.concatenate([_pair(test, whole.data) for test in tests] + [_pair(published.data.test, published.data)])
-    )
-
-    def rest(ratings: Ratings) -> Ratings:
-        return take(ratings, ~np.isin(_pair(ratings, whole.data), tested))
-
-    data = whole.data._replace(train=rest(whole.data.train), valid=rest(whole.data.valid), test=None)
-    what = f"without the ratings of the tests of its own split, of {SPLITS} random ones, and of moviedata"
-    return of(data, "ml-1m-untested", f"{note}; {what}")
-
-
-def _pair(ratings: Ratings | None, data: Dataset) -> np.ndarray:
-    """Return a number for each rating's user and movie, equal for equal ids in whatever catalogue."""
-    assert ratings is not None
-    users, items = (np.asarray(ids, np.int64) for ids in (data.catalogue.users, data.catalogue.items))
-    return users[ratings.user] * (1 << 32) + items[ratings.item]
 
 
 def netflix(paths: list[Path], sha256: str, note: str) -> RatingSet:

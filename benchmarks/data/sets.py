@@ -153,18 +153,6 @@ RATINGS = {
             rating_sets.moviedata,
         ),
         DataSet(
-            "ml-1m-untested",
-            "MovieLens 1M without any reported test, on which recipes are chosen",
-            (
-                File("ml-1m/ratings.dat", None, "ml-1m/ratings.dat", "ml-1m/ratings-notime.dat"),
-                File("ml-1m/moviedata.mat", _MOVIEDATA),
-            ),
-            None,
-            "https://grouplens.org/datasets/movielens/1m/",
-            _MOVIELENS,
-            rating_sets.ml_1m_untested,
-        ),
-        DataSet(
             "netflix",
             "the Netflix Prize",
             (File("netflix/probe.txt", None),),

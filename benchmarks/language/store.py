@@ -1,6 +1,6 @@
 """Trained language models that tables share: what determines each, and how it is trained."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ class LanguageStore(Store):
         """Return a model in the size that is usual at a scale, over a random tree where it has a tree."""
         return Spec(model, tree=RANDOM if registry.get(model).capability(HasTree) else None)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, specs: Iterable[Spec] = ()) -> dict[str, Any]:
         """Describe the data as a record does."""
         corpus = self.corpus
         return {
@@ -110,7 +110,7 @@ class LanguageStore(Store):
             "events": {"train": len(corpus.train), "valid": len(corpus.valid), "test": len(corpus.test)},
         }  # fmt: skip
 
-    def size(self) -> str:
+    def size(self, specs: Iterable[Spec] = ()) -> str:
         """Say how much data there is."""
         corpus = self.corpus
         return (

@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.core.table import Row
 from benchmarks.core.verdict import ABOVE, BELOW, Claim, Comparison, Scores
+from benchmarks.ratings.measures import chosen
 from benchmarks.ratings.store import RatingStore, Spec
 
 SMALL, SIMILAR, MARGIN = 1e-3, 5e-3, 1e-2  # stars: of differences that the thesis calls very small, similar, large
@@ -218,10 +219,23 @@ def of_rated_sets(store: RatingStore, rows: Sequence[Row], part: str) -> list[Cl
     return found
 
 
+def of_stopping(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Early stopping: of each model, (both, L2 alone, early stopping alone)."""
+    models = Models(store, rows, part)
+    text = "early stopping with L2 regularisation is better than either alone"
+    comparisons = [
+        models.compare(f"{both.label[0]}, {row.label[1]}", (both, row))
+        for both, *others in zip(rows[::3], rows[1::3], rows[2::3], strict=True) for row in others
+    ]  # fmt: skip
+    return [Claim("5.4.2", text, comparisons)]
+
+
 def of_splits(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """The random splits: what holds of the thesis' order of models whatever the split."""
     models = Models(store, rows, part)
-    one = {row.label[0]: row for row in rows}
+    one = {
+        row.label[0]: replace(row, draws=tuple((chosen(store, specs),) for specs in row.draws)) for row in rows
+    }  # fmt: skip
 
     def order(section: str, better: str, worse: str) -> Claim:
         text = f"over the splits, {better} is better than {worse}"

@@ -1,15 +1,11 @@
-"""Figures of chapter 5 from their records, as PNG: ours, and the thesis' curve where its numbers are known.
+"""Figures of chapter 5 from their records, as PNG: ours, and the thesis' curve where its numbers are known."""
 
-matplotlib is imported when a figure is drawn, and draws into files alone (Agg).
-"""
-
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.core import figure
 from benchmarks.ratings.measures import in_pairs, less
-from jaxfit.run_dir.atomic import replacing
 
 RMSE = "validation RMSE (stars)"
 THESIS = "thesis (Netflix Prize)"
@@ -18,31 +14,10 @@ STYLES = ("o-", "s-", "^-", "D-")
 KNOWN = {("PMF500", "CPMF500"): {10: -0.0017}, ("movie-bias", "CPMF"): {1: 0.0121, 3: 0.0505, 10: 0.0332}}
 
 
-@contextmanager
-def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:
-    """Draw axes side by side or one above the other, under a title; saved at the end, whole or not at all."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(**layout, layout="constrained")
-    try:
-        figure.suptitle(title, fontsize=11)
-        yield axes
-        for ax in axes:
-            ax.grid(alpha=0.3)
-        with replacing(path) as part:
-            # no version in the file: the same figures give the same file
-            figure.savefig(part, format="png", dpi=110, metadata={"Software": None})
-    finally:
-        plt.close(figure)
-
-
 def features(result: dict[str, Any], path: Path) -> None:
     """Draw Figure 5.3: RMSE by number of features, ours on the test and the thesis' on validation."""
     part, measure = _part(result)
-    with panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
+    with figure.panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
         models = list(dict.fromkeys(row["label"][0] for row in result["rows"]))
         for model, style in zip(models, STYLES, strict=True):
             rows = [row for row in result["rows"] if row["label"][0] == model]
@@ -62,7 +37,7 @@ def rated_sets(result: dict[str, Any], path: Path) -> None:
     """Draw Figures 5.1 and 5.2: RMSE by the size of the rated set, ours on the test; the thesis' first and last."""
     part, measure = _part(result)
     rbm, crbm = ([r for r in result["rows"] if r["label"][0] == model] for model in ("RBM", "CRBM"))
-    with panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
+    with figure.panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
         x = [row["cells"]["rated"]["mean"] for row in crbm]
         _curve(ours, x, [row["cells"][part] for row in crbm], STYLES[0], "CRBM")
         first = float(crbm[0]["label"][1].rstrip("%"))
@@ -92,7 +67,10 @@ def bins(result: dict[str, Any], path: Path) -> None:
     ]  # fmt: skip
     rows = [row for row in rows if "ratings" in row["cells"]]
     x = range(1, 1 + len(rows))
-    with panels(path, _title(result), nrows=2, figsize=(9, 7.5), height_ratios=(2, 1), sharex=True) as (top, low):
+    with figure.panels(path, _title(result), nrows=2, figsize=(9, 7.5), height_ratios=(2, 1), sharex=True) as (
+        top,
+        low,
+    ):
         for name, style in zip(names, STYLES, strict=False):
             mean = every["cells"][name]["mean"]
             shown = name + _here(result, names.index(name), name)

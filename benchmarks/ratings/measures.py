@@ -29,6 +29,16 @@ def errors(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     return measured
 
 
+def chosen(store: RatingStore, specs: tuple[Spec, ...]) -> Spec:
+    """Return the model that validation chooses of some that differ in their recipe."""
+    return min(specs, key=lambda spec: store.errors((spec,), "valid").value)
+
+
+def errors_of_chosen(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
+    """Measure the `errors` of the model that validation chooses."""
+    return errors(store, (chosen(store, specs),))
+
+
 def in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
     """Measure RMSE on the users of a bin; bins hold equally many, from few training ratings to many.
 

@@ -62,6 +62,7 @@ class Spec:
     split: int = 0
     # fields of its recipe and Config that differ from the recipe's: ("decay.W", 4.0) is decay["W"]
     changes: tuple[tuple[str, float], ...] = ()
+    stopping: bool = True  # early, by validation ratings; False: by training ratings, whose error hardly ever rises
 
     def with_seed(self, seed: int) -> "Spec":
         """Return the same model of another seed; bias models have none."""
@@ -75,7 +76,6 @@ class Spec:
             name += f"-{millions}of99" + (f"-rated{added}of{sets}" if added else "")
         name += "" if self.group is None else f"-without{self.group + 1}"
         name += f"-split{self.split}" if self.split else ""
-        name += "".join(f"-{field.replace('*', 'all')}{value:g}" for field, value in self.changes)
         return f"{name}-seed{self.seed}" if self.size else name
 
 
@@ -96,6 +96,7 @@ class RatingStore(Store):
     speed_data = staticmethod(speed_ratings)
 
     def __init__(self, ratings: RatingSet, scale: RecommenderScale, recipe: str, work: Path, show: bool = False):
+        scale = scale if recipe == "thesis" else replace(scale, largest=None)
         super().__init__(ratings.data, scale, recipe, work, show)
         self.held_out, self.name, self.num_valid = ratings.held_out, self.data.name, len(self.data.valid.user)
         self.parts = ("valid",) if self.data.test is None else ("valid", "test")
@@ -113,21 +114,23 @@ class RatingStore(Store):
         field = size_field(registry.get(model).config)
         return Spec(model, sizes[field][USUAL] if field else 0)
 
-    def describe(self) -> dict[str, Any]:
-        """Describe the data as a record does."""
-        data, test = self.data, self.data.test
+    def describe(self, specs: Iterable[Spec] = ()) -> dict[str, Any]:
+        """Describe the data as a record does; of several splits that models were trained on, the first."""
+        splits = {spec.split: spec for spec in specs} or {0: Spec("")}
+        data = self.ratings(splits[min(splits)]).data
+        several = f"{len(splits)} splits, the first: " if len(splits) > 1 else ""
         return {
-            "name": data.name, "sha256": data.sha256, "note": data.note,
+            "name": data.name, "sha256": data.sha256, "note": several + data.note,
             "users": data.catalogue.num_users, "items": data.catalogue.num_items,
             "ratings": {
                 "train": len(data.train.user), "valid": len(data.valid.user),
-                "test": 0 if test is None else len(test.user),
+                "test": 0 if data.test is None else len(data.test.user),
             },
         }  # fmt: skip
 
-    def size(self) -> str:
-        """Say how much data there is."""
-        known = self.describe()
+    def size(self, specs: Iterable[Spec] = ()) -> str:
+        """Say how much data these models were trained on."""
+        known = self.describe(specs)
         ratings = ", ".join(f"{count:,} for {part}" for part, count in zip(
             ("training", "validation", "the test"), known["ratings"].values(), strict=True
         ))  # fmt: skip
@@ -164,6 +167,7 @@ class RatingStore(Store):
         if recipe is None:
             return known
         known |= {"seed": spec.seed, "recipe": asdict(recipe)}
+        known |= {} if spec.stopping else {"stopping": False}
         if registry.get(spec.model).capability(UsesRatedItems) is not None:
             pairs = hashlib.sha256(np.stack(held_out).astype("<i4").tobytes()).hexdigest()
             known["rated"] = spec.rated if spec.rated == "train" else {"train and": pairs}
@@ -193,6 +197,8 @@ class RatingStore(Store):
             rest = (self._rank >= first) & (self._rank < last)
             rated = Pairs(data.train.user[rest], data.train.item[rest])
             data = _with(data, take(data.train, self._rank < first), data.valid)
+        if not spec.stopping:
+            data = _with(data, data.train, take(data.train, np.arange(len(data.valid.user))))
         if spec.group is not None:
             train, valid = (take(p, self.groups[p.user] != spec.group) for p in (data.train, data.valid))
             data = _with(data, train, valid)

@@ -34,8 +34,8 @@ def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
 
 
 MARGINS = (
-    "±: half of a 95 % interval of the mean over seeds, over the units of the test (users; blocks of lines); of what is "
-    "not of the test, the standard deviation over seeds."
+    "±: half of a 95 % interval of the mean over seeds, over the units of the test (users; blocks of lines); of what "
+    "is not of the test, the standard deviation over seeds."
 )
 
 

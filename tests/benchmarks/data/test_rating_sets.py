@@ -1,13 +1,17 @@
 """Data sets of ratings as their publishers wrote them: read, checked, split."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks.data import rating_sets
 from benchmarks.data import sets as data
 from benchmarks.ratings import measures, scales
 from benchmarks.ratings.store import RatingStore, Spec
+from jaxcf.data.ratings import EMPTY, Dataset, Pairs, Ratings, join, take
+from jaxcf.data.synthetic import Planted
 from jaxfit.errors import UserError
 
 
@@ -49,5 +53,84 @@ def test_real_data(data_dir: Path) -> None:
         assert found.name == name
         if name == "ml-100k":  # at most nine of each user
             assert np.bincount(np.concatenate([found.valid.user, found.test.user])).max() == 9
+            for number in range(1, 1 + rating_sets.FOLDS):  # each is refused where its parts overlap
+                assert data.load(name, data_dir).again(number).data.test is not None
         else:
             assert numbers[1:] == ([45_009, 100_021] if name == "ml-1m" else [45_000, 100_209])
+
+
+@pytest.fixture(scope="module")
+def whole() -> rating_sets.RatingSet:
+    return rating_sets.drawn(Planted(num_users=60, num_items=30, num_ratings=800), (0.1, 0.2))
+
+
+def with_copied(one: Ratings, other: Ratings, number: int) -> Ratings:
+    """Add some ratings of another part, among the others."""
+    added = join(one, take(other, np.arange(number)))
+    return take(added, np.random.default_rng(0).permutation(len(added.user)))
+
+
+def test_a_rating_in_two_parts_is_refused(whole) -> None:
+    data = whole.data
+    assert rating_sets.of(data, "ours", "whole").data.sha256 == data.sha256
+    for changed, count in (
+        (data._replace(train=with_copied(data.train, data.test, 7)), "7 are in training, 0 held out twice"),
+        (data._replace(train=with_copied(data.train, data.valid, 3)), "3 are in training, 0 held out twice"),
+        (data._replace(valid=with_copied(data.valid, data.test, 5)), "0 are in training, 5 held out twice"),
+        (data._replace(train=with_copied(data.train, data.test, 1), test=None), None),  # nothing is held out
+    ):
+        if count is None:
+            rating_sets.of(changed, "ours", "whole")
+            continue
+        with pytest.raises(UserError, match=f"ours leaks: of its validation and test ratings {count}"):
+            rating_sets.of(changed, "ours", "whole")
+    seen = Pairs(data.train.user[:2], data.train.item[:2])  # of a test whose ratings are not known
+    with pytest.raises(UserError, match="2 are in training"):
+        rating_sets.of(data, "ours", "whole", unknown=seen)
+
+
+def test_leaks_are_counted_exactly_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As sets of Python count them; pairs whose low bits agree are told apart."""
+    monkeypatch.setattr(rating_sets, "CHUNK", 1000)
+    random = np.random.default_rng(0)
+    train, held_out = (
+        Pairs(*random.integers(0, [[300], [90]], (2, number)).astype(np.int32)) for number in (10_000, 400)
+    )
+    expected = set(zip(*map(np.ndarray.tolist, held_out), strict=True))
+    found = sum(pair in expected for pair in zip(*map(np.ndarray.tolist, train), strict=True))
+    assert found > 100
+    assert rating_sets._leaks(Ratings(*train, None), held_out, 90) == (found, 400 - len(expected))
+
+
+def pairs_of(ratings: Ratings, data: Dataset) -> np.ndarray:
+    """A number for each pair of ids: those of MovieLens are below 10,000."""
+    return np.sort(data.catalogue.users[ratings.user] * 10_000 + data.catalogue.items[ratings.item])
+
+
+def check_untested(found: Dataset, whole: rating_sets.RatingSet, published: rating_sets.RatingSet) -> None:
+    """No rating on which recipes are chosen is in a reported test, and none is left out that is in no test."""
+    tests = [whole, published, *(whole.again(number) for number in range(1, 1 + rating_sets.SPLITS))]
+    tested = np.concatenate([pairs_of(each.data.test, each.data) for each in tests])
+    assert found.test is None
+    for part in ("train", "valid"):
+        mine = pairs_of(getattr(found, part), found)
+        assert len(mine)
+        np.testing.assert_array_equal(mine, np.setdiff1d(pairs_of(getattr(whole.data, part), whole.data), tested))
+
+
+def test_recipes_are_chosen_on_ratings_of_no_test(whole, monkeypatch: pytest.MonkeyPatch) -> None:
+    users = np.arange(5, 60)  # a catalogue of its own: other indices, the same ids
+    every = take(whole.data.train, whole.data.train.user >= 5)
+    every = every._replace(user=every.user - 5)
+    catalogue = replace(whole.data.catalogue, users=whole.data.catalogue.users[users])
+    other = rating_sets.at_random(whole.data._replace(train=every, valid=EMPTY, test=None, catalogue=catalogue), 9)
+    monkeypatch.setattr(rating_sets, "ml_1m", lambda *_: whole)
+    monkeypatch.setattr(rating_sets, "moviedata", lambda *_: other)
+    check_untested(rating_sets.ml_1m_untested([Path()], "", "").data, whole, other)
+
+
+def test_recipes_are_chosen_on_real_ratings_of_no_test(data_dir: Path) -> None:
+    whole, published = (data.load(name, data_dir) for name in ("ml-1m", "moviedata"))
+    found = data.load("ml-1m-untested", data_dir).data
+    assert len(found.valid.user) > 10_000
+    check_untested(found, whole, published)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jaxcf
+from accuracy import assert_better_than_constants
 from benchmarks import __main__
 from benchmarks.core import record, report
 from benchmarks.core.store import DONE
@@ -27,7 +28,7 @@ ROWS = {
 SCALE = scales.SCALES["tiny"]
 
 
-def test_every_table_and_figure_is_recorded_with_the_thesis_beside(place, results) -> None:
+def test_every_table_and_figure_is_recorded_with_the_thesis_beside(place, results, store) -> None:
     assert set(TABLES) - {"recipe-choice"} == set(ROWS) == set(results)
     for name, rows in ROWS.items():
         path = place.out / f"{name}.planted.tiny.json"
@@ -62,6 +63,10 @@ def test_every_table_and_figure_is_recorded_with_the_thesis_beside(place, result
                 assert min(model["seconds_per_epoch"], model["examples_per_second"]) > 0
                 assert model["config"]["prior"] in ("per-rating", "per-row"), "which prior is meant is recorded"
         assert "half of a 95 % interval" in page
+        for part in {"valid", "test"} & set(result["rows"][0]["cells"]):  # after two epochs, some are constants still
+            best = min(row["cells"][part]["mean"] for row in result["rows"])
+            if name != "random-splits":
+                assert_better_than_constants(best, getattr(store.data, part).stars, 0.02)
 
 
 def test_figures_are_pictures(place, results) -> None:

@@ -45,13 +45,11 @@ def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):
 def test_predictions_are_finite_and_better_than_no_model(case, place, trained, tmp_path):
     model, train = case.load(trained(case)), place.dataset.train
     if case.by_sgd:  # longer: features grow from a small start, until when a model without biases is a constant
-        recipe = case.recipe[0]
-        rate = {name: 5 * value for name, value in recipe.rate.items()}
-        recipe = replace(recipe, epochs=40, patience=0, rate=rate)
+        recipe = replace(case.recipe[0], epochs=200, patience=200)
         model = case.train(place, tmp_path / "longer", recipe=recipe).model
     stars = model.predictor(train.user, train.item)
     assert stars.shape == train.user.shape
-    assert_better_than_constants(np.sqrt(np.mean((stars - train.stars) ** 2)), train.stars, 0.01)
+    assert_better_than_constants(np.sqrt(np.mean((stars - train.stars) ** 2)), train.stars, 0.005)
     unknown = model.predict(["nobody"], ["nothing"])
     assert model.catalogue.scale.low <= unknown[0] <= model.catalogue.scale.high
 

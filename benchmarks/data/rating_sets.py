@@ -18,6 +18,7 @@ from jaxfit.errors import UserError
 
 STARS = Reading(scale="1,5,1")
 FOLDS = 5  # of MovieLens 100K
+CHUNK = 1 << 22  # training ratings looked at at a time
 TEST, VALID = 0.1, 0.05  # of all ratings, and of the others, where a data set has no split of its own
 # sha256 over users, movies and stars of MovieLens 1M in the publisher's order: with or without time stamps
 ML_1M = "784a05add6418936868b68b3bab8dfb2a787d1cece6d3102d5540b4f8ced33ca"
@@ -34,11 +35,34 @@ class RatingSet(NamedTuple):
 def of(
     data: Dataset, name: str, note: str, again: Callable[[int], RatingSet] | None = None, unknown: Pairs | None = None
 ) -> RatingSet:
-    """Name a data set and gather its validation and test pairs; `unknown`: those without ratings."""
+    """Name a data set and gather its validation and test pairs; `unknown`: those without ratings.
+
+    Raises UserError where a pair of user and item is in two parts: no model may see what it is judged on.
+    """
     parts: list[Ratings | Pairs] = [part for part in (data.valid, data.test, unknown) if part is not None]
     pairs = Pairs(np.concatenate([p.user for p in parts]), np.concatenate([p.item for p in parts]))
+    of_training, repeated = _leaks(data.train, pairs, data.catalogue.num_items)
+    if of_training or repeated:
+        what = f"{name} leaks: of its validation and test ratings {of_training:,} are in training"
+        raise UserError(f"{what}, {repeated:,} held out twice", note, "each rating belongs to one part: split it again")
     sha256 = digest(data.train, data.valid, data.catalogue)
     return RatingSet(data._replace(name=name, note=note, sha256=sha256), pairs, again)
+
+
+def _leaks(train: Ratings, held_out: Pairs, num_items: int) -> tuple[int, int]:
+    """Count the training ratings whose pair is held out, and the pairs that are held out more than once."""
+    pairs = np.sort(held_out.user.astype(np.int64) * num_items + held_out.item)
+    # the low bits of a pair say of most training ratings, in a moment, that they are not held out
+    mask = (1 << (8 * len(pairs)).bit_length()) - 1
+    marked = np.zeros(mask + 1, bool)
+    marked[pairs & mask] = True
+    found = 0
+    for begin in range(0, len(train.user), CHUNK):
+        piece = slice(begin, begin + CHUNK)
+        keys = train.user[piece].astype(np.int64) * num_items + train.item[piece]
+        few = np.sort(keys[marked[keys & mask]])
+        found += int(np.sum(np.searchsorted(pairs, few, "right") > np.searchsorted(pairs, few, "left")))
+    return found, int(np.sum(pairs[1:] == pairs[:-1]))
 
 
 def at_random(data: Dataset, number: int) -> RatingSet:

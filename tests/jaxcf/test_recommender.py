@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import jaxcf
+from accuracy import assert_better_than_constants
 from jaxcf import train
 from jaxcf.contract import NO_PAIRS, KnownUsers, SimilarItems
 from jaxcf.data import splits
@@ -45,7 +46,8 @@ def fitted(name, data, directory, run=None, rated=NO_PAIRS, init_scale=None, **c
 @pytest.fixture(scope="module", params=names())
 def trained(request, data, tmp_path_factory):
     directory = tmp_path_factory.mktemp(request.param) / "model"
-    return fitted(request.param, data, directory), directory
+    # long enough for features to grow from their small start: until then, without biases, a model is a constant
+    return fitted(request.param, data, directory, epochs=20, rate={"*": 0.02}), directory
 
 
 def test_a_loaded_model_predicts_like_the_trained_one(trained, data):
@@ -56,8 +58,7 @@ def test_a_loaded_model_predicts_like_the_trained_one(trained, data):
     np.testing.assert_array_equal(found, model.predict(users, items))
     assert found.min() >= 1
     assert found.max() <= 5
-    baseline = np.sqrt(np.mean((data.test.stars - data.train.stars.mean()) ** 2))
-    assert np.sqrt(np.mean((data.test.stars - found) ** 2)) < 1.1 * baseline
+    assert_better_than_constants(np.sqrt(np.mean((data.test.stars - found) ** 2)), data.test.stars, 0.01)
 
 
 def test_recommendations_exclude_rated_items_and_are_sorted(trained, data):

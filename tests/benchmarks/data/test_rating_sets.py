@@ -5,9 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.data import rating_sets
 from benchmarks.data import sets as data
 from benchmarks.ratings import measures, scales
 from benchmarks.ratings.store import RatingStore, Spec
+from jaxcf.data.ratings import Pairs, Ratings, join, take
+from jaxcf.data.synthetic import Planted
 from jaxfit.errors import UserError
 
 
@@ -49,5 +52,50 @@ def test_real_data(data_dir: Path) -> None:
         assert found.name == name
         if name == "ml-100k":  # at most nine of each user
             assert np.bincount(np.concatenate([found.valid.user, found.test.user])).max() == 9
+            for number in range(1, 1 + rating_sets.FOLDS):  # each is refused where its parts overlap
+                assert data.load(name, data_dir).again(number).data.test is not None
         else:
             assert numbers[1:] == ([45_009, 100_021] if name == "ml-1m" else [45_000, 100_209])
+
+
+@pytest.fixture(scope="module")
+def whole() -> rating_sets.RatingSet:
+    return rating_sets.drawn(Planted(num_users=60, num_items=30, num_ratings=800), (0.1, 0.2))
+
+
+def with_copied(one: Ratings, other: Ratings, number: int) -> Ratings:
+    """Add some ratings of another part, among the others."""
+    added = join(one, take(other, np.arange(number)))
+    return take(added, np.random.default_rng(0).permutation(len(added.user)))
+
+
+def test_a_rating_in_two_parts_is_refused(whole) -> None:
+    data = whole.data
+    assert rating_sets.of(data, "ours", "whole").data.sha256 == data.sha256
+    for changed, count in (
+        (data._replace(train=with_copied(data.train, data.test, 7)), "7 are in training, 0 held out twice"),
+        (data._replace(train=with_copied(data.train, data.valid, 3)), "3 are in training, 0 held out twice"),
+        (data._replace(valid=with_copied(data.valid, data.test, 5)), "0 are in training, 5 held out twice"),
+        (data._replace(train=with_copied(data.train, data.test, 1), test=None), None),  # nothing is held out
+    ):
+        if count is None:
+            rating_sets.of(changed, "ours", "whole")
+            continue
+        with pytest.raises(UserError, match=f"ours leaks: of its validation and test ratings {count}"):
+            rating_sets.of(changed, "ours", "whole")
+    seen = Pairs(data.train.user[:2], data.train.item[:2])  # of a test whose ratings are not known
+    with pytest.raises(UserError, match="2 are in training"):
+        rating_sets.of(data, "ours", "whole", unknown=seen)
+
+
+def test_leaks_are_counted_exactly_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As sets of Python count them; pairs whose low bits agree are told apart."""
+    monkeypatch.setattr(rating_sets, "CHUNK", 1000)
+    random = np.random.default_rng(0)
+    train, held_out = (
+        Pairs(*random.integers(0, [[300], [90]], (2, number)).astype(np.int32)) for number in (10_000, 400)
+    )
+    expected = set(zip(*map(np.ndarray.tolist, held_out), strict=True))
+    found = sum(pair in expected for pair in zip(*map(np.ndarray.tolist, train), strict=True))
+    assert found > 100
+    assert rating_sets._leaks(Ratings(*train, None), held_out, 90) == (found, 400 - len(expected))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accuracy import assert_better_than_unigrams
 from benchmarks.core import markdown, record, source, table
 from benchmarks.language import measures, scales
 from benchmarks.language.store import LanguageStore
@@ -54,6 +55,8 @@ def test_table_4_4_records_all_it_says(place, made) -> None:
         kn6 = result["rows"][-1]["cells"]["perplexity"]["mean"]
         assert cells["mixture"]["mean"] < np.sqrt(cells["perplexity"]["mean"] * kn6)
         assert 0 <= cells["proportion"]["mean"] <= 1
+    best = min(row["cells"]["perplexity"]["mean"] for row in result["rows"])
+    assert_better_than_unigrams(best, scales.text("planted", SCALE).test, 0.05)
     for model in result["models"].values():
         if model["label"].startswith("hlbl"):
             assert model["recipe"]["batch_size"] == 100

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import signal
 import time
 from pathlib import Path
@@ -11,45 +10,26 @@ import numpy as np
 import pytest
 
 import jaxcf
+from accuracy import assert_better_than_constants
 from benchmarks import __main__
 from benchmarks.core import record, report
 from benchmarks.core.store import DONE
 from benchmarks.data import rating_sets
-from benchmarks.ratings import measures, scales
+from benchmarks.ratings import scales
 from benchmarks.ratings.store import RatingStore, Share, Spec
 from benchmarks.ratings.tables import TABLES
 from jaxcf.data.ratings import take
 
 ROWS = {
-    "table-5.1": 6, "table-5.2": 19, "table-5.3": 10, "random-splits": 10,
+    "table-5.1": 8, "table-5.2": 19, "table-5.3": 10, "random-splits": 10, "early-stopping": 6,
     "figure-5.1": 4, "figure-5.2": 3, "figure-5.3": 16,
     **{f"figure-5.{i}": 11 for i in range(4, 9)},
 }  # fmt: skip
 SCALE = scales.SCALES["tiny"]
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, place_in):
-    """Models are shared by the workers of pytest-xdist: each is trained by one of them."""
-    base, worker = tmp_path_factory.getbasetemp(), os.environ.get("PYTEST_XDIST_WORKER", "")
-    found = place_in((base.parent if worker else base) / "recommenders")
-    found.out = found.out.with_name(f"results{worker}")
-    return found
-
-
-@pytest.fixture(scope="module")
-def results(place) -> dict[str, dict]:
-    """Everything, by one command."""
-    return place.tables(*ROWS)[0]
-
-
-@pytest.fixture(scope="module")
-def store(place) -> RatingStore:
-    return RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", place.work)
-
-
-def test_every_table_and_figure_is_recorded_with_the_thesis_beside(place, results) -> None:
-    assert set(TABLES) == set(ROWS) == set(results)
+def test_every_table_and_figure_is_recorded_with_the_thesis_beside(place, results, store) -> None:
+    assert set(TABLES) - {"recipe-choice"} == set(ROWS) == set(results)
     for name, rows in ROWS.items():
         path = place.out / f"{name}.planted.tiny.json"
         result = json.loads(path.read_text())
@@ -61,7 +41,17 @@ def test_every_table_and_figure_is_recorded_with_the_thesis_beside(place, result
         assert "120 users, 40 movies; ratings: " in page
         for row in result["rows"]:
             for column, cell in row["cells"].items():
-                if column not in ("rated", "parameters", "fewest", "most"):
+                if column in ("rated", "parameters", "fewest", "most", "ratings"):
+                    assert "interval" not in cell
+                    continue
+                low, high = cell["interval"]
+                assert low < cell["mean"] < high
+                margin = record.number((high - low) / 2, 4)
+                assert f"{record.number(cell['mean'], 4)} ± {margin} |" in page
+                if " - " in column:
+                    one, other = (row["cells"][name]["mean"] for name in column.split(" - "))
+                    assert cell["mean"] == pytest.approx(one - other)
+                else:
                     assert 0.4 < cell["mean"] < 1.5, "stars; they spread by about 1"
             for column, value in row["thesis"].items():
                 assert column in row["cells"]
@@ -72,7 +62,11 @@ def test_every_table_and_figure_is_recorded_with_the_thesis_beside(place, result
                 assert len(model["validation_rmse"]) == 2
                 assert min(model["seconds_per_epoch"], model["examples_per_second"]) > 0
                 assert model["config"]["prior"] in ("per-rating", "per-row"), "which prior is meant is recorded"
-        assert result["answers"] or name == "table-5.3"
+        assert "half of a 95 % interval" in page
+        for part in {"valid", "test"} & set(result["rows"][0]["cells"]):  # after two epochs, some are constants still
+            best = min(row["cells"][part]["mean"] for row in result["rows"])
+            if name != "random-splits":
+                assert_better_than_constants(best, getattr(store.data, part).stars, 0.02)
 
 
 def test_figures_are_pictures(place, results) -> None:
@@ -105,24 +99,27 @@ def test_tables_and_figures_share_their_models(results) -> None:
 def test_figures_are_those_of_the_models_in_the_store(store, results) -> None:
     spec = Spec("pmf", 3)
     model = jaxcf.load(store.directory(spec))
-    valid, ids = store.data.valid, store.data.catalogue
-    predicted = model.predict(ids.users[valid.user], ids.items[valid.item])
-    rmse = np.sqrt(np.mean((predicted.astype(np.float64) - valid.stars) ** 2))
     (row,) = (r for r in results["table-5.2"]["rows"] if r["label"] == ["PMF", "3 (thesis: 50)"])
-    assert row["cells"]["valid"]["mean"] == pytest.approx(rmse, abs=1e-6)
+    ids, test, squared = store.data.catalogue, store.data.test, {}
+    for part, ratings in (("valid", store.data.valid), ("test", test)):
+        predicted = model.predict(ids.users[ratings.user], ids.items[ratings.item])
+        squared[part] = (predicted.astype(np.float64) - ratings.stars) ** 2
+        assert row["cells"][part]["mean"] == pytest.approx(np.sqrt(np.mean(squared[part])), abs=1e-6)
     assert row["thesis"] == {"valid": 0.9086}
-    # bins: of users in the order of their training ratings, equally many
+    # bins: of users in the order of their training ratings, equally many; RMSE is on the test
     counts = np.bincount(store.data.train.user, minlength=ids.num_users)
     order = np.argsort(counts, kind="stable")
     order = order[counts[order] > 0]
     third = order[len(order) * 2 // 10 : len(order) * 3 // 10]
-    inside = np.isin(valid.user, third)
+    inside = np.isin(test.user, third)
     cells = results["figure-5.6"]["rows"][2]["cells"]
-    rmse = np.sqrt(np.mean((predicted[inside].astype(np.float64) - valid.stars[inside]) ** 2))
-    assert cells["PMF50"]["mean"] == pytest.approx(rmse, abs=1e-6)
+    assert cells["PMF50"]["mean"] == pytest.approx(np.sqrt(np.mean(squared["test"][inside])), abs=1e-6)
     assert [cells["fewest"]["mean"], cells["most"]["mean"]] == [counts[third].min(), counts[third].max()]
+    assert cells["ratings"]["mean"] == inside.sum()
     every = results["figure-5.6"]["rows"][-1]["cells"]
-    assert every["PMF50"]["mean"] == row["cells"]["valid"]["mean"]
+    assert every["PMF50"]["mean"] == pytest.approx(row["cells"]["test"]["mean"], rel=1e-12)
+    assert every["ratings"]["mean"] == len(test.user)
+    assert sum(r["cells"]["ratings"]["mean"] for r in results["figure-5.6"]["rows"][:-1]) == len(test.user)
     (row,) = (r for r in results["table-5.3"]["rows"] if r["label"] == ["PMF", "3 (thesis: 50)"])
     assert row["cells"]["parameters"]["mean"] == pytest.approx((120 + 40) * (3 + 1) / 1e6)
     assert row["thesis"] == {"parameters": 25.4, "valid": 0.9086}
@@ -180,12 +177,16 @@ def test_users_left_out_are_predicted_from_what_they_rated_alone(place, store, r
     found = other._stars(spec, model, store.data.valid)
     assert np.array_equal(found, store._stars(spec, model, store.data.valid))
     np.testing.assert_allclose(found, stars, rtol=1e-6)  # that program may have been compiled elsewhere
-    # the figure adds up the squared errors of all groups
-    users = measures.user_bins(store)
-    total = [measures.per_bin(store, dataclasses.replace(spec, group=g), users)[-1] for g in range(SCALE.groups)]
-    assert sum(found.count for found in total) == len(store.data.valid.user)
-    rmse = np.sqrt(sum(found.squared_clipped for found in total) / sum(found.count for found in total))
-    assert results["figure-5.5"]["rows"][-1]["cells"]["CPMF"]["mean"] == pytest.approx(rmse)
+    # the figure adds up the squared errors of all groups, user by user
+    specs = [dataclasses.replace(spec, group=g) for g in range(SCALE.groups)]
+    each = [store.errors([s], "test") for s in specs]
+    assert [len(scores.count) for scores in each] == [
+        len(np.unique(store.data.test.user[store.groups[store.data.test.user] == g])) for g in range(SCALE.groups)
+    ]
+    assert sum(scores.count.sum() for scores in each) == len(store.data.test.user)
+    mean = sum(scores.total.sum() for scores in each) / len(store.data.test.user)
+    assert store.errors(specs, "test").value == pytest.approx(np.sqrt(mean))
+    assert results["figure-5.5"]["rows"][-1]["cells"]["CPMF"]["mean"] == pytest.approx(np.sqrt(mean))
 
 
 def test_a_table_is_resumed_row_by_row_with_seeds(tmp_path: Path, place_in) -> None:
@@ -216,7 +217,23 @@ def test_a_table_is_resumed_row_by_row_with_seeds(tmp_path: Path, place_in) -> N
     assert len(result["rows"]) == 4
     cell = result["rows"][0]["cells"]["valid"]
     assert cell["sd"] == pytest.approx(np.std(cell["values"], ddof=1))
-    assert f"{cell['mean']:.4f} ± {cell['sd']:.4f}" in out
+    low, high = cell["interval"]
+    assert f"{cell['mean']:.4f} ± {(high - low) / 2:.4f}" in out
+    assert result["verdicts"] == [], "not all rows are there"
+
+
+def test_choices_of_recipes_are_recorded_beside_what_was_tried(place) -> None:
+    result, _, _ = place.table("recipe-choice", "--rows", "User")
+    assert [row["label"] for row in result["rows"]] == [
+        ["User and movie bias", text]
+        for text in ("as it is", "decay_users 3", "decay_users 8", "decay_items 2", "decay_items 5")
+    ]
+    configs = [result["models"][row["models"][0]]["config"] for row in result["rows"]]
+    assert [(config["decay_users"], config["decay_items"]) for config in configs] == [
+        (5.0, 3.0), (3.0, 3.0), (8.0, 3.0), (5.0, 2.0), (5.0, 5.0),
+    ]  # fmt: skip
+    assert len({row["cells"]["valid"]["mean"] for row in result["rows"]}) == 5
+    assert all(set(row["cells"]) == {"valid"} for row in result["rows"]), "no test is looked at"
 
 
 def test_a_closed_form_that_was_interrupted_is_solved_again(tmp_path: Path) -> None:

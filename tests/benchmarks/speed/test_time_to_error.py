@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+from accuracy import assert_better_than_constants
 from benchmarks.core import timing
 from benchmarks.speed import netflix as speed_netflix
 from benchmarks.speed import peers as programs
@@ -101,7 +102,8 @@ def test_a_rate_of_passes_that_take_no_time_is_left_out(problem, monkeypatch):
 def test_ours_trains_and_tells_compilation_apart(problem):
     train = time_to_error.ours("pmf", problem.data, num_features=3)
     found = trial(train, {"epochs": 2, "batch_size": 50, "init_scale": 0.1}, problem.data)
-    assert 0.3 < found.rmse < 1.2
+    assert found.rmse > 0.3
+    assert_better_than_constants(found.rmse, problem.data.valid.stars, 0.01)
     assert found.compilation > 0.05
     assert found.seconds > 0
 
@@ -116,8 +118,7 @@ def test_a_peer_predicts_what_it_trained(problem, name):
     train, scale = problem.data.train, problem.data.catalogue.scale
     setting = {key: values[0] for key, values in peer.grid.items()} | {peer.passes[0]: 20}
     predicted = peer.prepare(problem.data, 3)(**setting)(train.user, train.item)
-    plain = evaluate(np.full(len(train.user), train.stars.mean()), train.stars, scale).rmse
-    assert evaluate(predicted, train.stars, scale).rmse < 0.95 * plain
+    assert_better_than_constants(evaluate(predicted, train.stars, scale).rmse, train.stars, 0.05)
 
 
 def test_what_is_not_installed_is_left_out_and_said(problem, monkeypatch):

@@ -13,10 +13,24 @@ def summary(values: Sequence[float]) -> dict[str, Any]:
     return {"mean": float(np.mean(values)), "sd": spread, "values": list(values)}
 
 
-def quartiles(samples: Sequence[float]) -> dict[str, Any]:
+def over_rounds(samples: Sequence[float]) -> dict[str, Any]:
+    """Summarise rounds of a timing as a cell of a table, in the place of the mean their median."""
+    return {**summary(samples), "mean": float(np.median(samples)), "over": "rounds"}
+
+
+def quartiles(samples: Sequence[float] | np.ndarray) -> dict[str, Any]:
     """Return the median of samples, their first and third quartile, and the samples themselves."""
     low, middle, high = (float(value) for value in np.quantile(samples, (0.25, 0.5, 0.75)))
     return {"median": middle, "quartiles": [low, high], "samples": [float(sample) for sample in samples]}
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Correct p-values for their number, by Holm's step-down method: a p below α then keeps all errors below α."""
+    corrected, largest = [0.0] * len(ps), 0.0
+    for rank, number in enumerate(np.argsort(ps)):
+        largest = max(largest, min(1.0, (len(ps) - rank) * ps[number]))
+        corrected[number] = largest
+    return corrected
 
 
 def falls(values: Sequence[float]) -> bool:

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.core import markdown, record
-from benchmarks.core.statistics import summary
+from benchmarks.core.statistics import over_rounds, summary
 from benchmarks.core.store import Store, TrainedModel
 
 Measured = dict[str, float]  # column -> figure
+Timed = dict[str, list[float]]  # column -> figures of rounds, whose median is shown
 IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
 
 
@@ -34,7 +35,7 @@ class Row:
     label: tuple[str, ...]
     draws: tuple[tuple[Any, ...], ...]
     thesis: dict[str, float]
-    measure: Callable[[Any, tuple[Any, ...]], Measured]  # of the store and the models of a seed
+    measure: Callable[[Any, tuple[Any, ...]], Measured | Timed]  # of the store and the models of a seed
 
     def specs(self) -> list[Any]:
         """Return the models of all seeds."""
@@ -55,6 +56,7 @@ class Table:
     note: str = ""
     conclude: Callable[[list[dict[str, Any]]], dict[str, Any]] = lambda rows: {}
     draw: Callable[[dict[str, Any], Path], None] | None = None  # a complete record, as a figure
+    together: bool = False  # all rows are measured at once, and none alone
 
 
 def seeded(seeds: int | None, *specs: Any) -> tuple[tuple[Any, ...], ...]:
@@ -75,7 +77,8 @@ def run(
 
     Rows that an earlier run recorded stay until they are measured anew, as long as they are of the models
     that would be asked for now: of the same data, scale, recipe and configuration. Those of models that other source
-    code trained stay, too, and the page says at which commit. only: as in `named`.
+    code trained stay, too, and the page says at which commit. only: as in `named`; all rows of a table that is measured
+    together.
     """
     path = out / file_name(table.name, store)
     begin = {
@@ -88,7 +91,7 @@ def run(
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
     picture = path.with_suffix(".png")
     result: dict[str, Any] = begin
-    for row in named(rows, only):
+    for row in rows if table.together else named(rows, only):
         known[row.label] = _measure(table, row, store)
         models |= {store.directory(spec).name: _describe(store.get(spec), store) for spec in row.specs()}
         done = [known[r.label] for r in rows if r.label in known]
@@ -151,8 +154,9 @@ def _measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
     cells = {}
     for column in table.columns:
         values = [measured[column.name] for measured in per_seed if column.name in measured]
+        rounds = [sample for value in values if isinstance(value, list) for sample in value]
         if values:
-            cells[column.name] = summary(values)
+            cells[column.name] = over_rounds(rounds) if rounds else summary(values)  # type: ignore[arg-type]
     seconds = time.perf_counter() - start
     print(f"{table.name}: {', '.join(filter(None, row.label))} in {seconds:.1f} s", file=sys.stderr, flush=True)
     return {

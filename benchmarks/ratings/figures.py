@@ -29,7 +29,7 @@ def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:
     try:
         figure.suptitle(title, fontsize=11)
         yield axes
-        for ax in axes:
+        for ax in figure.axes:
             ax.grid(alpha=0.3)
         with replacing(path) as part:
             # no version in the file: the same figures give the same file

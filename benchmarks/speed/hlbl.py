@@ -3,7 +3,7 @@
 It is compared with the flat model, and with bare reading and writing of rows; all in alternating rounds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -167,11 +167,11 @@ def measure() -> Figures:
             words[ours][f"growth of that since {GROWING[0]:,} words"] = quartiles(growth)
         words[loop] = {RATE: quartiles(rates[loop])}
 
-    def medians(places: dict[Any, str]) -> list[list[float]]:
-        return [[float(x), float(np.median(rates[name]))] for x, name in places.items()]
+    def medians(places: Iterable[tuple[float, str]]) -> list[list[float]]:
+        return [[float(x), float(np.median(rates[name]))] for x, name in places]
 
-    lines = {kind: {n: named[n][i] for n in GROWING} for i, kind in enumerate(("HLBL", "bare loop"))}
-    lengths = {facts[DECISIONS]: name for name, (_, facts) in by_code.items()}
+    lines = {kind: [(n, named[n][i]) for n in GROWING] for i, kind in enumerate(("HLBL", "bare loop"))}
+    lengths = [(facts[DECISIONS], name) for name, (_, facts) in by_code.items()]
     return {
         "setting": {"features": 100, "minibatch": BATCH},
         "tables": {f"by code length, {WORDS:,} words": codes, f"by vocabulary, codes of {DEPTH}": words},

@@ -59,6 +59,7 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
             result["figures"][name] = begun[name]
             result["environment"][name] = machine.environment(peers)
             page.write(path, result)
+            print(f"  measured {name}", file=sys.stderr, flush=True)
     return {**result, **{part: {name: result[part][name] for name in chosen} for part in ("figures", "environment")}}
 
 

@@ -1,5 +1,6 @@
 """How fast any model trains that the engine fits: events per second, limits, compilation, memory; all by one path."""
 
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -33,6 +34,7 @@ def measure(stores: Mapping[str, Store]) -> dict[str, Figures]:
     trainers, figures = {}, {}
     for name, store in stores.items():
         trainers[name], figures[name] = _prepared(name, store)
+        print(f"  prepared {name}", file=sys.stderr, flush=True)
     for name, found in _starts(trainers).items():
         figures[name]["tables"][START] = found
     timers = {name: EpochTimer(trainer, stores[name].scale.window) for name, trainer in trainers.items()}
@@ -86,10 +88,10 @@ def _starts(trainers: Mapping[str, Trainer]) -> dict[str, dict[str, dict[str, An
         run = trainer.epoch_run()
         return partial(run, 0, 1)
 
-    rounds = [
-        {name: compilation.starts(partial(first_step, trainer)) for name, trainer in trainers.items()}
-        for _ in range(timing.ROUNDS)
-    ]
+    rounds = []
+    for number in range(1, timing.ROUNDS + 1):
+        rounds.append({name: compilation.starts(partial(first_step, trainer)) for name, trainer in trainers.items()})
+        print(f"  compiled all: round {number} of {timing.ROUNDS}", file=sys.stderr, flush=True)
     return {
         name: {
             cache: {what: quartiles([found[name][cache][what] for found in rounds]) for what in seconds}

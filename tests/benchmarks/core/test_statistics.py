@@ -1,6 +1,7 @@
 """What is concluded of a table's rows."""
 
 import numpy as np
+import pytest
 
 from benchmarks.core import markdown, statistics
 from benchmarks.language.tables import TABLES
@@ -37,3 +38,16 @@ def test_the_order_of_table_4_4_is_of_all_pairs_of_trees() -> None:
     assert [answer for _, answer in answers] == [False, ["T2/T3"], ["T2/T4", "T3/T4"]]
     assert [markdown.answer_text(answer) for _, answer in answers] == ["no", "T2/T3", "T2/T4, T3/T4"]
     assert len(TABLES["table-4.4"].conclude([*_rows([70.0], [60.0]), ngram])) == 1, "of one seed: the order"
+
+
+def test_holm_corrects_for_the_number_of_comparisons() -> None:
+    """Against the worked example of Holm's method: each p by the number of those not below it, and never falling."""
+    np.testing.assert_allclose(statistics.holm([0.01, 0.04, 0.03, 0.005]), [0.03, 0.06, 0.06, 0.02])
+    assert statistics.holm([0.9, 0.8]) == [1.0, 1.0]
+    assert statistics.holm([]) == []
+
+
+def test_a_cell_over_rounds_shows_their_median_and_keeps_all() -> None:
+    cell = statistics.over_rounds([1.0, 2.0, 9.0])
+    assert (cell["mean"], cell["values"], cell["over"]) == (2.0, [1.0, 2.0, 9.0], "rounds")
+    assert cell["sd"] == pytest.approx(np.std([1, 2, 9], ddof=1))

@@ -6,8 +6,9 @@ it is compared with. All that benchmarks ask of a trainer's inside is here.
 
 import os
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +23,7 @@ Name = TypeVar("Name", bound=Hashable)
 WINDOW = 1.0  # seconds that a measurement takes at least
 TRACED = 20  # steps
 # Of everything that is measured in turn. The exact Mann-Whitney test of ten against ten samples comes down to p = 1e-5,
-# which stands 4,600 comparisons (`benchmarks.core.comparison`); of five against five to .008, which stands six.
+# which stands 4,600 comparisons (`benchmarks.speed.comparison`); of five against five to .008, which stands six.
 ROUNDS = 10
 COPIED, COPIES = 1 << 28, 3  # bytes, times
 
@@ -55,9 +56,17 @@ class EpochTimer:
             begin, last = mine[0].begin, mine[0].end
             if begin + 1 < last:  # the first step of a program may be slow
                 self._run(begin, begin := begin + 1)
-            end = min(last, begin + STEPS)
-            times = windowed(lambda begin=begin, end=end: self._run(begin, end), self.window)  # type: ignore[misc]
-            total += float(np.mean(times)) / (end - begin) * sum(stretch.end - stretch.begin for stretch in mine)
+            pieces = cycle([(first, min(last, first + STEPS)) for first in range(begin, last, STEPS)])
+            taken = 0
+
+            def some(pieces: Iterator[tuple[int, int]] = pieces) -> None:
+                nonlocal taken
+                first, end = next(pieces)
+                self._run(first, end)
+                taken += end - first
+
+            seconds = sum(windowed(some, self.window))
+            total += seconds / taken * sum(stretch.end - stretch.begin for stretch in mine)
         return total
 
     def rate(self) -> float:

@@ -6,6 +6,7 @@ limits that both runs measured in the same rounds, as it depends on the program 
 would find differences in equal code, because the rounds of one run share its hour and its places in memory.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import comb
 from pathlib import Path
@@ -22,7 +23,8 @@ from jaxfit.run_dir import json_text
 LEAST = 1.1  # ratio of medians beyond what the machine explains
 ALPHA = 0.05
 EXACT = 50  # samples in both, up to which the exact test is made
-RATE, TIME = "/s", "second"  # what the columns of speeds have in their names
+# what the names of columns of speeds have in them; a table of seconds has it in its title
+RATE, TIME = re.compile(r"/s\b|per second"), re.compile(r"\bseconds\b|^s\b")
 FASTER, SLOWER, SAME, FEW = "faster", "slower", "no difference", "too few samples"
 
 
@@ -93,8 +95,8 @@ def measurements(found: Mapping[str, Any]) -> Iterator[Measurement]:
         for title, table in figures["tables"].items():
             for contender, row in table.items():
                 for column, value in row.items():
-                    rate = RATE in column or title == LIMITS
-                    if isinstance(value, Mapping) and (rate or TIME in column):
+                    rate = RATE.search(column) is not None
+                    if isinstance(value, Mapping) and (rate or TIME.search(column) or TIME.search(title)):
                         yield Measurement((name, title, contender, column), _numbers(value["samples"]), rate)
 
 

@@ -58,10 +58,11 @@ def cells(table: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
 
 
 def in_words(value: Any) -> str:
-    """Write a figure; of samples, the median and the quartiles."""
+    """Write a figure; of samples, the median and the quartiles, which are None where a time never came."""
     match value:
         case {"median": median, "quartiles": [low, high]}:
-            return f"{in_words(median)} [{in_words(low)}-{in_words(high)}]"
+            middle, first, third = ("∞" if each is None else in_words(each) for each in (median, low, high))
+            return f"{middle} [{first}-{third}]"
         case None:
             return ""
         case list() | tuple():

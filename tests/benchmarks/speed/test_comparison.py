@@ -104,6 +104,27 @@ def test_a_target_that_was_missed_is_slower_than_any_time(tmp_path: Path) -> Non
     assert verdicts(other, other)[name] == "no difference"
 
 
+@pytest.mark.parametrize(
+    ("title", "column", "rate"),
+    [
+        ("training", "words/s", True),
+        ("a pass", "ratings per second", True),
+        ("to .85", "s of training", False),
+        ("to .85", "seconds from process start", False),
+        ("where the seconds go", "start and imports", False),
+        ("to .85", "test RMSE", None),
+        ("training", "share of the copy bandwidth", None),
+        ("plain steps", "jaxlm's rate over this", None),
+    ],
+)
+def test_rates_and_times_are_told_by_their_names(title: str, column: str, rate: bool | None) -> None:
+    tables = {title: {"jaxcf": {column: quartiles([1.0, 2.0]), "setting": "x"}}}
+    found = list(comparison.measurements({"figures": {"pmf": {"tables": tables}}}))
+    assert [(each.place, each.rate) for each in found] == (
+        [] if rate is None else [(("pmf", title, "jaxcf", column), rate)]
+    )
+
+
 def table(path: Path, rates: dict[str, float], seed: int) -> Path:
     draws = np.random.default_rng(seed)
     rows = []

@@ -19,7 +19,10 @@ RESULT = {
             "tables": {
                 "training": {
                     "jaxlm": {"words/s": quartiles([1000.0, 2000.0, 3000.0]), "RMSE": 0.85},
-                    "PyTorch": {"words/s": None, "found": "not reached"},
+                    "PyTorch": {
+                        "words/s": {"median": 7.5, "quartiles": [7, None], "samples": [7, 8, None]},
+                        "found": "not reached",
+                    },
                 }
             },
             "curves": {"by size": {"x": "words", "y": "words/s", "log": True, "lines": {"jaxlm": [[1, 2], [10, 3]]}}},
@@ -41,7 +44,7 @@ def test_contenders_are_rows_and_samples_are_medians_with_quartiles(tmp_path: Pa
         "|  | words/s | RMSE | found |",
         "|---|--:|--:|--:|",
         "| jaxlm | 2,000 [1,500-2,500] | 0.85 |  |",
-        "| PyTorch |  |  | not reached |",
+        "| PyTorch | 7.5 [7-∞] |  | not reached |",
         "![lbl: by size](speed.lbl-by-size.png)",
         "At commit abc with changes, on a processor, 2 threads, 8 GB, Linux; device cpu: cpu; Python 3.11, jax 0.10; "
         "matrix precision highest, XLA_FLAGS --x.",

@@ -70,7 +70,7 @@ def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], Measurement]]:
     """Read a record and its measurements, by their places."""
-    advice = "name speed.json, or the record of a table of times"
+    advice = "name a speed.json of this version, or the record of a table of times"
     try:
         found = json_text.read(path)
         if "rows" not in found and "version" not in found:

@@ -54,8 +54,8 @@ def parser() -> Parser:
     both = parsers.add_parser(
         "compare", help="tell changes of speed from noise",
         description="Compare records of speed: speed.json, or a table of times. A difference is one by the "
-        "Mann-Whitney test of all samples, corrected for the number of comparisons (Holm), that is at least 10 % larger "
-        "than what the machine's limits, measured in both runs, explain.",
+        "Mann-Whitney test of all samples, corrected for the number of comparisons (Holm), that is larger by 10 % than "
+        "what the machine's limits, measured in both runs, explain.",
     )  # fmt: skip
     both.set_defaults(run=commands.compare)
     both.add_argument("first", type=Path, metavar="A", help="a record")

@@ -18,7 +18,8 @@ from benchmarks.core import report as pages
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
-from benchmarks.speed import comparison, page
+from benchmarks.measurement import comparison
+from benchmarks.speed import page
 from benchmarks.speed import run as speeds
 from jaxfit.cli import command
 from jaxfit.devices.precision import full_precision

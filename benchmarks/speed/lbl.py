@@ -11,7 +11,7 @@ from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import interleaved, step_rate, windowed
 from benchmarks.language.scales import speed_text
 from benchmarks.language.store import trainer
-from benchmarks.speed import limits
+from benchmarks.measurement import limits
 from benchmarks.speed.formulas import lbl_operations
 from benchmarks.speed.peers import missing
 from benchmarks.speed.throughput import Figures, share

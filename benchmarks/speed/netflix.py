@@ -8,8 +8,9 @@ import jax
 from benchmarks.core.memory import peak_memory, restart_peak
 from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import mean_score
-from benchmarks.speed import limits, time_to_error
-from benchmarks.speed.throughput import LIMITS, MEGA, MEMORY, Figures, limits_table
+from benchmarks.measurement import limits
+from benchmarks.speed import time_to_error
+from benchmarks.speed.throughput import MEGA, MEMORY, Figures
 from jaxcf.data.synthetic import NETFLIX, NETFLIX_SHARES, Planted, planted
 from jaxfit.trainer import Trainer
 
@@ -65,7 +66,7 @@ def measure(shape: Planted = NETFLIX) -> Figures:
                 for model, found in passes.items()
             },
             MEMORY: memory,
-            LIMITS: limits_table(rates),
+            limits.LIMITS: limits.table(rates),
         },
     }
 

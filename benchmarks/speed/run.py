@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import registry
-from benchmarks.core import compilation, machine, record
+from benchmarks.core import record
 from benchmarks.core.store import Store
+from benchmarks.measurement import compilation, machine
 from benchmarks.speed import hlbl, lbl, netflix, page, recommenders, throughput
 from benchmarks.speed.throughput import Figures
 from jaxfit.devices.precision import full_precision

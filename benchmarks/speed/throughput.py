@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.core import compilation, timing
+from benchmarks.core import timing
 from benchmarks.core.memory import memory_in_use, peak_memory, restart_peak
 from benchmarks.core.statistics import quartiles
 from benchmarks.core.store import Store
 from benchmarks.core.timing import EpochTimer, interleaved
-from benchmarks.speed import limits
+from benchmarks.measurement import compilation, limits
 from benchmarks.speed.formulas import cost
 from jaxfit.trainer import Trainer
 
-START, MEMORY, LIMITS, TRAINING = "until the first step", "peak memory", "limits of the device", "training"
-GIGA, MEGA = "10⁹/s", "MB"
+START, MEMORY, TRAINING = "until the first step", "peak memory", "training"
+MEGA = "MB"
 Figures = dict[str, Any]  # of a name: its setting, tables and curves, as `benchmarks.speed.page` shows them
 
 
@@ -42,7 +42,7 @@ def measure(stores: Mapping[str, Store]) -> dict[str, Figures]:
     for name, store in stores.items():
         figures[name]["tables"] |= {
             TRAINING: {name: _training(rates, name, trainers[name], f"{store.unit}/s")},
-            LIMITS: limits_table(rates),
+            limits.LIMITS: limits.table(rates),
         }
     return figures
 
@@ -121,10 +121,3 @@ def _training(rates: Mapping[str, list[float]], name: str, trainer: Trainer, uni
 def share(rates: Mapping[str, list[float]], name: str, limit: str, work: float) -> dict[str, Any]:
     """Return which share of a limit events of so much work take, round by round."""
     return quartiles(np.asarray(rates[name]) * work / np.asarray(rates[limit]))
-
-
-def limits_table(rates: Mapping[str, list[float]]) -> dict[str, dict[str, Any]]:
-    """Return the limits that were measured, as a table."""
-    return {
-        name: {GIGA: quartiles([rate / 1e9 for rate in rates[name]]), "of": what} for name, what in limits.ABOUT.items()
-    }

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.core import timing
-from benchmarks.speed import formulas, limits
+from benchmarks.measurement import limits
+from benchmarks.speed import formulas
 from benchmarks.speed import lbl as speed_lbl
 from jaxlm.models import lbl
 

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.core import timing
-from benchmarks.speed import limits
+from benchmarks.measurement import limits
 from benchmarks.speed import netflix as speed_netflix
 from jaxcf.data.synthetic import Planted
 

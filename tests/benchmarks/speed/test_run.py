@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks import registry
 from benchmarks.core import timing
-from benchmarks.speed import limits, page, throughput
+from benchmarks.measurement import limits
+from benchmarks.speed import page, throughput
 from benchmarks.speed import run as speed
 from jaxfit.errors import UserError
 

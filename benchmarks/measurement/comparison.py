@@ -16,7 +16,7 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from benchmarks.core.statistics import holm
-from benchmarks.speed.throughput import LIMITS
+from benchmarks.measurement.limits import LIMITS
 from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
 

@@ -5,7 +5,8 @@ from importlib import metadata
 import jax
 import pytest
 
-from benchmarks.core import machine, record
+from benchmarks.core import record
+from benchmarks.measurement import machine
 from jaxfit.devices.precision import full_precision
 
 

@@ -4,20 +4,23 @@ They are measured in turn with what is compared with them. A limit is the median
 measurement comes above it by one slow repetition.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import windowed
 
 MATRIX = 2000  # rows and columns of the factors
 COPIED = 1 << 28  # bytes
 ROWS, WIDTH, BLOCK, BLOCKS = 1_000_000, 100, 8192, 16  # of a table of float32; rows at once, times
 OPERATIONS, COPY, GATHER, SCATTER = "matrix product", "copy", "gather", "scatter-add"
+LIMITS, GIGA = "limits of the device", "10⁹/s"  # a table of records, and its column
 ABOUT = {  # each rate is in units per second
     OPERATIONS: f"operations of float32 products of {MATRIX:,} x {MATRIX:,} matrices",
     COPY: "bytes, read and written, of an array to which one is added in place",
@@ -81,3 +84,8 @@ def _rate(
 
 def _median_rate(work: float, once: Callable[[], None]) -> float:
     return work / float(np.median(windowed(once)))
+
+
+def table(rates: Mapping[str, Sequence[float]]) -> dict[str, dict[str, Any]]:
+    """Return the limits among rates of rounds, as a table."""
+    return {name: {GIGA: quartiles([rate / 1e9 for rate in rates[name]]), "of": what} for name, what in ABOUT.items()}

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from benchmarks.core import compilation
+from benchmarks.measurement import compilation
 
 COLUMNS = {"lowering, seconds", "compilation, seconds", "first step, seconds", "in all, seconds"}
 

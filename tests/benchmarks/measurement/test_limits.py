@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from benchmarks.core import timing
-from benchmarks.speed import limits
+from benchmarks.measurement import limits
 
 
 @pytest.fixture(autouse=True)

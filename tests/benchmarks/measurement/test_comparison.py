@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import __main__
 from benchmarks.core.statistics import over_rounds, quartiles
-from benchmarks.speed import comparison
+from benchmarks.measurement import comparison
 from jaxfit.run_dir import json_text
 
 WHERE = {"commit": "one", "cpu": "a", "versions": {"jax": "1"}}

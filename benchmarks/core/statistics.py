@@ -7,15 +7,10 @@ from typing import Any
 import numpy as np
 
 
-def summary(values: Sequence[float]) -> dict[str, Any]:
-    """Summarise a cell of a table: mean over seeds, standard deviation (None for one seed), values."""
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return {"mean": float(np.mean(values)), "sd": spread, "values": list(values)}
-
-
 def over_rounds(samples: Sequence[float]) -> dict[str, Any]:
-    """Summarise rounds of a timing as a cell of a table, in the place of the mean their median."""
-    return {**summary(samples), "mean": float(np.median(samples)), "over": "rounds"}
+    """Summarise rounds of a timing as a cell of a table: their median, standard deviation, and all of them."""
+    deviation = float(np.std(samples, ddof=1)) if len(samples) > 1 else None
+    return {"mean": float(np.median(samples)), "sd": deviation, "values": list(samples), "over": "rounds"}
 
 
 def quartiles(samples: Sequence[float] | np.ndarray) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.core import markdown, record
-from benchmarks.core.statistics import over_rounds, summary
+from benchmarks.core.statistics import over_rounds
 from benchmarks.core.store import Store, TrainedModel
+from benchmarks.core.verdict import Claim, Scores, spread, verdicts
 
-Measured = dict[str, float]  # column -> figure
-Timed = dict[str, list[float]]  # column -> figures of rounds, whose median is shown
+Measured = Mapping[str, float | Scores | tuple[Scores, Scores]]  # column -> figure; two: the first less the second
+Timed = Mapping[str, list[float]]  # column -> figures of rounds, whose median is shown
 IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
 
 
@@ -54,14 +55,15 @@ class Table:
     columns: tuple[Column, ...]
     rows: Callable[[Any, int | None], list[Row]]  # scale, and seeds where they are asked for
     note: str = ""
-    conclude: Callable[[list[dict[str, Any]]], dict[str, Any]] = lambda rows: {}
+    # of the store, the rows, and the part of the data ("test" or "valid") that they are judged on
+    claims: Callable[[Any, list[Row], str], list[Claim]] = lambda store, rows, part: []
     draw: Callable[[dict[str, Any], Path], None] | None = None  # a complete record, as a figure
     together: bool = False  # all rows are measured at once, and none alone
 
 
-def seeded(seeds: int | None, *specs: Any) -> tuple[tuple[Any, ...], ...]:
-    """Return the models of a row for each of so many seeds; one where none are asked for."""
-    return tuple(tuple(spec.with_seed(seed) for spec in specs) for seed in range(1, 1 + (seeds or 1)))
+def seeded(seeds: int, *specs: Any) -> tuple[tuple[Any, ...], ...]:
+    """Return the models of a row for each of so many seeds."""
+    return tuple(tuple(spec.with_seed(seed) for spec in specs) for seed in range(1, 1 + seeds))
 
 
 def named(rows: list[Row], only: str | None) -> list[Row]:
@@ -81,13 +83,14 @@ def run(
     together.
     """
     path = out / file_name(table.name, store)
+    rows = table.rows(store.scale, seeds)
+    every = [spec for row in rows for spec in row.specs()]
     begin = {
         "table": table.name, "section": table.section, "title": table.title, "command": command,
-        "data": store.describe(), "scale": store.scale.name, "recipe": store.recipe, "seeds": seeds,
+        "data": store.describe(every), "scale": store.scale.name, "recipe": store.recipe, "seeds": seeds,
         "columns": [vars(column) for column in table.columns], "heads": list(table.heads), "note": table.note,
     }  # fmt: skip
-    rows = table.rows(store.scale, seeds)
-    current = {store.directory(spec).name for row in rows for spec in row.specs()}
+    current = {store.directory(spec).name for spec in every}
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
     picture = path.with_suffix(".png")
     result: dict[str, Any] = begin
@@ -99,13 +102,21 @@ def run(
         result = {
             **begin, "complete": complete, "rows": done,
             "models": {name: models[name] for row in done for name in row["models"]},
-            "answers": table.conclude(done) if complete else {},
+            "verdicts": _verdicts(table, store, rows) if complete else [],
         }  # fmt: skip
         drawn = picture.name if table.draw is not None and complete else None
-        record.write(path, result, markdown.page(result, store.thesis_data, store.size(), current, drawn))
+        record.write(path, result, markdown.page(result, store.thesis_data, store.size(every), current, drawn))
     if result.get("complete") and table.draw is not None:
         table.draw(result, picture)
     return result
+
+
+def _verdicts(table: Table, store: Store, rows: list[Row]) -> list[dict[str, Any]]:
+    """Judge the table's claims; none where a row is of models that other source code trained."""
+    if not all(store.is_there(spec) for row in rows for spec in row.specs()):
+        return []
+    on_test, on_valid = (table.claims(store, rows, part) if part in store.parts else [] for part in ("test", "valid"))
+    return verdicts(on_test, on_valid)
 
 
 def file_name(name: str, store: Store) -> str:
@@ -155,8 +166,9 @@ def _measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
     for column in table.columns:
         values = [measured[column.name] for measured in per_seed if column.name in measured]
         rounds = [sample for value in values if isinstance(value, list) for sample in value]
+        figures = [value for value in values if not isinstance(value, list)]
         if values:
-            cells[column.name] = over_rounds(rounds) if rounds else summary(values)  # type: ignore[arg-type]
+            cells[column.name] = over_rounds(rounds) if rounds else spread(figures)
     seconds = time.perf_counter() - start
     print(f"{table.name}: {', '.join(filter(None, row.label))} in {seconds:.1f} s", file=sys.stderr, flush=True)
     return {

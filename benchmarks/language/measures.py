@@ -28,7 +28,7 @@ def each(names: tuple[str, ...], store: LanguageStore, specs: tuple[Spec, ...]) 
 
 def reduction(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
     """Measure a model with a random tree and one with a learned tree, and how much lower the second is."""
-    random, learned = (test_perplexity(store, (spec,))["perplexity"] for spec in specs)
+    random, learned = (perplexity(store.get(spec).predictions("test")) for spec in specs)
     return {"random": random, "learned": learned, "reduction": random - learned}
 
 

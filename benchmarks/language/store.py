@@ -1,6 +1,6 @@
 """Trained language models that tables share: what determines each, and how it is trained."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,7 @@ class LanguageStore(Store):
     thesis_data = "AP News, 14 million words"
     unit = "words"
     substitutes = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
+    parts = ("valid", "test")
     sources = ("jaxlm.train_by_sgd",)
     load = staticmethod(text)
     speed_data = staticmethod(speed_text)
@@ -95,7 +96,7 @@ class LanguageStore(Store):
         """Return a model in the size that is usual at a scale, over a random tree where it has a tree."""
         return Spec(model, tree=RANDOM if registry.get(model).capability(HasTree) else None)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, specs: Iterable[Spec] = ()) -> dict[str, Any]:
         """Describe the data as a record does."""
         corpus = self.corpus
         return {
@@ -103,7 +104,7 @@ class LanguageStore(Store):
             "events": {"train": len(corpus.train), "valid": len(corpus.valid), "test": len(corpus.test)},
         }  # fmt: skip
 
-    def size(self) -> str:
+    def size(self, specs: Iterable[Spec] = ()) -> str:
         """Say how much data there is."""
         corpus = self.corpus
         return (

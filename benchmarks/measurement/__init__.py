@@ -1,1 +1,1 @@
-"""What measurements of speed share: limits of the device, compilation, the machine, comparisons of records."""
+"""What is measured of speed and memory: limits of the device, compilation, the machine; projections, comparisons."""

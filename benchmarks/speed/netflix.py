@@ -5,10 +5,10 @@ from typing import Any
 
 import jax
 
-from benchmarks.core.memory import peak_memory, restart_peak
 from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import mean_score
 from benchmarks.measurement import limits
+from benchmarks.measurement.memory import peak_memory, restart_peak
 from benchmarks.speed import time_to_error
 from benchmarks.speed.throughput import MEGA, MEMORY, Figures
 from jaxcf.data.synthetic import NETFLIX, NETFLIX_SHARES, Planted, planted

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.core import record
-from benchmarks.ratings.figures import STYLES, panels
+from benchmarks.core import figure, record
+from benchmarks.ratings.figures import STYLES
 
 ABOUT = """\
 Figures are medians over rounds in which all that is compared is measured in turn, so that what else the machine does
@@ -74,7 +74,7 @@ def in_words(value: Any) -> str:
 
 def draw(curve: Mapping[str, Any], title: str, path: Path) -> None:
     """Draw the lines of a curve; `log` asks for a logarithmic x axis."""
-    with panels(path, title, figsize=(7, 4.5)) as ax:
+    with figure.panels(path, title, figsize=(7, 4.5)) as ax:
         for number, (contender, points) in enumerate(curve["lines"].items()):
             ax.plot(*zip(*points, strict=True), STYLES[number % len(STYLES)], label=contender)
         ax.set(xlabel=curve["x"], ylabel=curve["y"], xscale="log" if curve.get("log") else "linear")

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.core import timing
-from benchmarks.core.memory import memory_in_use, peak_memory, restart_peak
 from benchmarks.core.statistics import quartiles
 from benchmarks.core.store import Store
 from benchmarks.core.timing import EpochTimer, interleaved
 from benchmarks.measurement import compilation, limits
+from benchmarks.measurement.memory import memory_in_use, peak_memory, restart_peak
 from benchmarks.speed.formulas import cost
 from jaxfit.trainer import Trainer
 

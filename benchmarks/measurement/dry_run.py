@@ -8,10 +8,10 @@ from typing import Any
 
 from rich.table import Table as RichTable
 
-from benchmarks.core.memory import peak_memory
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table, named
 from benchmarks.core.timing import EpochTimer
+from benchmarks.measurement.memory import peak_memory
 from jaxfit.cli import compilation_cache
 
 WINDOW = 0.3  # seconds for which each program's steps are timed: a projection need not be precise

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks.core import memory
+from benchmarks.measurement import memory
 
 MEGABYTE = 1 << 20
 

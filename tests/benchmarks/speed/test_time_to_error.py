@@ -12,6 +12,7 @@ from benchmarks.core.statistics import quartiles
 from benchmarks.speed import fresh_process, recommenders, search, time_to_error
 from benchmarks.speed import netflix as speed_netflix
 from benchmarks.speed.fresh_process import Seconds
+from benchmarks.speed.peers import factorizers
 from benchmarks.speed.peers.factorizers import PEERS
 from benchmarks.speed.programs import Program, trial
 from benchmarks.speed.search import Range, Tried
@@ -203,8 +204,9 @@ def test_programs_as_shipped(problem, monkeypatch, in_this_process):
 
 
 @pytest.mark.peer
-def test_peers_beside_ours(problem, in_this_process):
+def test_peers_beside_ours(problem, in_this_process, monkeypatch):
     """Those that are installed, from search to record."""
+    monkeypatch.setattr(factorizers, "CORES", 1)
     installed = {name: peer for name, peer in PEERS.items() if recommenders.missing(peer.package) is None}
     if not installed:
         pytest.skip("no other factorizer is installed (extra `peers`)")

@@ -14,9 +14,14 @@ def over_rounds(samples: Sequence[float]) -> dict[str, Any]:
 
 
 def quartiles(samples: Sequence[float] | np.ndarray) -> dict[str, Any]:
-    """Return the median of samples, their first and third quartile, and the samples themselves."""
-    low, middle, high = (float(value) for value in np.quantile(samples, (0.25, 0.5, 0.75)))
-    return {"median": middle, "quartiles": [low, high], "samples": [float(sample) for sample in samples]}
+    """Return the median of samples, their first and third quartile, and the samples themselves.
+
+    What is infinite, a time that never came, is None there.
+    """
+    never = 1e300  # in place of infinity, between which and a number there is no quantile
+    values = [*np.quantile(np.minimum(samples, never), (0.25, 0.5, 0.75)), *samples]
+    low, middle, high, *all_samples = (None if value > 1e200 else float(value) for value in values)
+    return {"median": middle, "quartiles": [low, high], "samples": all_samples}
 
 
 def holm(ps: Sequence[float]) -> list[float]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ def _measured(chosen: list[str], peers: bool) -> Iterator[tuple[str, Figures]]:
         yield from throughput.measure(stores(models)).items()
     for name in chosen:
         if name in PEERED:
-            yield name, as_figures(PEERED[name](peers))
+            yield name, PEERED[name](peers)
         elif name in ALONE:
             yield name, ALONE[name]()
 
@@ -82,20 +82,6 @@ def merged(one: Figures, other: Figures) -> Figures:
     for title in one["tables"].keys() & other["tables"].keys():
         joined["tables"][title] = {**one["tables"][title], **other["tables"][title]}
     return joined
-
-
-def as_figures(found: dict[str, Any]) -> Figures:
-    """Take figures in the nested form that recommenders have had; goes when they have tables themselves."""
-    if "tables" in found:
-        return found
-    rows = {name: part for name, part in found.items() if isinstance(part, Mapping) and name != "left out"}
-    setting = {name: str(value) for name, value in found.items() if name not in rows}
-    tables = {
-        f"{size}, {contender}": {what: v if isinstance(v, Mapping) else {"": v} for what, v in figures.items()}
-        for size, contenders in rows.items()
-        for contender, figures in contenders.items()
-    }
-    return {"setting": setting, "tables": tables}
 
 
 def stores(models: Iterable[str]) -> dict[str, Store]:

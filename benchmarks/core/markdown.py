@@ -33,7 +33,10 @@ def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
     return shown
 
 
-MARGINS = "±: half of a 95 % interval of the mean over seeds, over the units of the test (users; blocks of lines)."
+MARGINS = (
+    "±: half of a 95 % interval of the mean over seeds, over the units of the test (users; blocks of lines); of what "
+    "is not of the test, the standard deviation over seeds."
+)
 
 
 def _has_intervals(result: dict[str, Any]) -> bool:

@@ -15,8 +15,8 @@ from benchmarks.core.statistics import over_rounds
 from benchmarks.core.store import Store, TrainedModel
 from benchmarks.core.verdict import Claim, Scores, spread, verdicts
 
-Measured = Mapping[str, float | Scores | tuple[Scores, Scores]]  # column -> figure; two: the first less the second
-Timed = Mapping[str, list[float]]  # column -> figures of rounds, whose median is shown
+# column -> figure; two: the first less the second; a list: of rounds of a timing, whose median is shown
+Measured = Mapping[str, float | Scores | tuple[Scores, Scores] | list[float]]
 IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
 
 
@@ -36,7 +36,7 @@ class Row:
     label: tuple[str, ...]
     draws: tuple[tuple[Any, ...], ...]
     thesis: dict[str, float]
-    measure: Callable[[Any, tuple[Any, ...]], Measured | Timed]  # of the store and the models of a seed
+    measure: Callable[[Any, tuple[Any, ...]], Measured]  # of the store and the models of a seed
 
     def specs(self) -> list[Any]:
         """Return the models of all seeds."""

@@ -51,7 +51,9 @@ class Scores:
 @lru_cache(maxsize=4)
 def _weights(units: int) -> np.ndarray:
     """Draw how often each unit is in each bootstrap sample, by the Poisson bootstrap: uint8 [resamples, units]."""
-    return np.random.default_rng(units).poisson(1.0, (RESAMPLES, units)).astype(np.uint8)
+    weights = np.random.default_rng(units).poisson(1.0, (RESAMPLES, units)).astype(np.uint8)
+    weights[~weights.any(axis=1)] = 1  # a sample of nothing has no figure: very few units
+    return weights
 
 
 @dataclass(frozen=True)

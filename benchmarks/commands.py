@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks import registry
-from benchmarks.core import dry_run, markdown, record, table, timing
+from benchmarks.core import dry_run, fidelity, markdown, record, table, timing
 from benchmarks.core import report as pages
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table
@@ -132,8 +132,8 @@ def _print_table(result: dict[str, Any]) -> None:
     for row in result["rows"]:
         shown.add_row(*markdown.cells(result, row))
     _print(shown)
-    for question, answer in result["answers"].items():
-        print(f"{question}: {markdown.answer_text(answer)}")
+    for verdict in result["verdicts"]:
+        print(markdown.verdict_line(verdict).replace("**", ""))
 
 
 def speed(args: argparse.Namespace) -> None:
@@ -170,8 +170,15 @@ def report(args: argparse.Namespace) -> None:
     """`report`: write the pages that are made from records and registries."""
     print(pages.write(args.out, registry.TABLES))
     if args.out == record.RESULTS:
-        page, listed = record.RESULTS.parents[1] / "README.md", [model for _, model in registry.models().values()]
+        root = record.RESULTS.parents[1]
+        page, listed = root / "README.md", [model for _, model in registry.models().values()]
         record.write_text(page, pages.readme(page.read_text(encoding="utf-8"), args.out, registry.TABLES, listed))
+        print(page)
+        page = root / "docs" / "fidelity.md"
+        judged = fidelity.records(args.out)
+        text = pages.fill(page.read_text(encoding="utf-8"), "verdicts", fidelity.lines(judged, "../benchmarks/results"))
+        record.write_text(page, text)
+        fidelity.draw(judged, page.with_suffix(".png"))
         print(page)
 
 

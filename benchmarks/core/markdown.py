@@ -3,7 +3,10 @@
 from collections.abc import Collection
 from typing import Any
 
+import numpy as np
+
 from benchmarks.core import record
+from benchmarks.core.verdict import SEEDS
 
 
 def header(result: dict[str, Any]) -> list[str]:
@@ -17,17 +20,34 @@ def header(result: dict[str, Any]) -> list[str]:
 
 
 def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
-    """Write a row as text, mean ± standard deviation where there are several seeds."""
+    """Write a row as text: the mean, and what `margin` says."""
     shown = list(row["label"])
     for column in result["columns"]:
         digits, ours = column["digits"], row["cells"].get(column["name"])
         text = "" if ours is None else record.number(ours["mean"], digits)
-        if ours is not None and ours["sd"] is not None:
-            text += f" ± {record.number(ours['sd'], max(digits, 1))}"
+        if ours is not None and margin(ours) is not None:
+            text += f" ± {record.number(margin(ours), max(digits, 1))}"
         shown.append(text)
         if any(column["name"] in r["thesis"] for r in result["rows"]):
             shown.append(record.number(row["thesis"].get(column["name"]), digits))
     return shown
+
+
+MARGINS = (
+    "±: half of a 95 % interval of the mean over seeds, over the units of the test (users; blocks of lines); of what "
+    "is not of the test, the standard deviation over seeds."
+)
+
+
+def _has_intervals(result: dict[str, Any]) -> bool:
+    return any("interval" in cell for row in result["rows"] for cell in row["cells"].values())
+
+
+def margin(cell: dict[str, Any]) -> float | None:
+    """Return half of a cell's interval; without one, the standard deviation over seeds; None where there is none."""
+    if "interval" in cell:
+        return (cell["interval"][1] - cell["interval"][0]) / 2
+    return cell["sd"] or None
 
 
 def page(
@@ -55,8 +75,8 @@ def page(
         *("| " + " | ".join(cells(result, row)) + " |" for row in result["rows"]),
         "",
     ]
-    lines += [f"- {question}: {answer_text(answer)}" for question, answer in result["answers"].items()]
-    lines += ["", result["note"]] if result["note"] else []
+    lines += verdict_lines(result)
+    lines += ["", " ".join(filter(None, (result["note"], MARGINS if _has_intervals(result) else "")))]
     places = "; ".join(dict.fromkeys(_place(row["environment"]) for row in result["rows"]))
     return "\n".join([*lines, "", f"`{result['command']}` at {places}.", "", trained(result, current), ""])
 
@@ -84,8 +104,30 @@ def _place(where: dict[str, Any]) -> str:
     return f"{_commit(where)}, Python {where['python']}, JAX {where['jax']}, {where['device']} ({where['cores']} cores)"
 
 
-def answer_text(answer: Any) -> str:
-    """Put an answer into words."""
-    if isinstance(answer, bool):
-        return "yes" if answer else "no"
-    return ", ".join(answer) or "none" if isinstance(answer, list) else str(answer)
+def verdict_lines(result: dict[str, Any]) -> list[str]:
+    """Write what the thesis claims, whether it holds on the test, and the figures."""
+    found = result.get("verdicts")
+    if found is None:
+        return ["Recorded before verdicts were drawn from the test: make the table again to have them."]
+    return [f"- {verdict_line(verdict)}" for verdict in found]
+
+
+def verdict_line(verdict: dict[str, Any]) -> str:
+    """Write a verdict: the answer, the claim, the test's figures with their intervals, and validation's answer."""
+    test, validation = verdict["test"], verdict["validation"]
+    begin = f"**{verdict['answer']}**: {verdict['claim']} (§{verdict['section']})."
+    if test is None:
+        return f"{begin} There is no test; validation: {validation['answer']}, {_figures(validation)}."
+    few = "" if test["seeds"] is None or test["seeds"] >= SEEDS else f" (of {test['seeds']} seeds: too few)"
+    return f"{begin} Test{few}: {_figures(test)}. Validation: {validation['answer']}."
+
+
+def _figures(judged: dict[str, Any]) -> str:
+    return "; ".join(f"{found['label']} {shown(found)}".strip() for found in judged["comparisons"])
+
+
+def shown(found: dict[str, Any]) -> str:
+    """Write a figure and its interval, to two digits of half the interval's width."""
+    low, high = found["interval"]
+    digits = 4 if high == low else int(np.clip(1 - np.floor(np.log10((high - low) / 2)), 0, 5))
+    return f"{found['value']:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"

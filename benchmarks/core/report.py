@@ -3,14 +3,16 @@
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from benchmarks.core import record
+from benchmarks.core import markdown, record
 from benchmarks.core.table import Table
 from jaxfit.errors import UserError
 from jaxfit.registry import Record
 
 # columns by which tables are summed up, the first that a table has: the measure, and digits after the point
-BEST = {"perplexity": ("perplexity", 1), "test": ("test RMSE", 4), "valid": ("RMSE", 4)}
+BEST = {"perplexity": ("test perplexity", 1), "test": ("test RMSE", 4)}
+VALIDATION = ("validation_perplexity", "validation_rmse")  # of each model of a record, epoch by epoch
 RESULTS, MODELS = "results", "models"  # the places of README.md that are written here
 
 
@@ -86,18 +88,29 @@ def results_map(folder: Path, tables: Mapping[str, Table]) -> list[str]:
 
 
 def _result(path: Path) -> str:
-    """Return a link to a recorded table, and the best figure of a neural model or recommender in it."""
+    """Return a link to a recorded table, and the test's figure of the row that validation chooses."""
     result = json.loads(path.read_text(encoding="utf-8"))
     what = [result["data"]["name"], result["scale"]] + ["thesis"] * (result["recipe"] == "thesis")
     found = f"[{', '.join(what)}]({_here(path.parent)}/{path.stem}.md)"
     column = next((column["name"] for column in result["columns"] if column["name"] in BEST), "")
-    rows = [row for row in result["rows"] if column in row["cells"] and "KN" not in row["label"][0]]
-    if rows:
+    scored = [(score, row) for row in result["rows"] if (score := validation(row, result["models"])) is not None]
+    if column and scored:
         measure, digits = BEST[column]
-        best = min(rows, key=lambda row: row["cells"][column]["mean"])
-        mean = record.number(best["cells"][column]["mean"], digits)
-        found += f": {' '.join(filter(None, best['label']))}, {measure} {mean}"
+        _, best = min(scored, key=lambda one: one[0])
+        cell = best["cells"][column]
+        margin = markdown.margin(cell)
+        spread = "" if margin is None else f" ± {record.number(margin, digits)}"
+        found += f": {' '.join(filter(None, best['label']))}, {measure} {record.number(cell['mean'], digits)}{spread}"
     return found if result["complete"] else f"{found} (not all rows)"
+
+
+def validation(row: dict[str, Any], models: dict[str, Any]) -> float | None:
+    """Return the validation score of a row's models, each at its best epoch, averaged over seeds.
+
+    None for models that validation has not scored: n-grams, biases.
+    """
+    found = [min(models[name][kind]) for name in row["models"] for kind in VALIDATION if models[name].get(kind)]
+    return sum(found) / len(found) if found else None
 
 
 def _here(folder: Path) -> str:

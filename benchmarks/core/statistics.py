@@ -7,12 +7,6 @@ from typing import Any
 import numpy as np
 
 
-def summary(values: Sequence[float]) -> dict[str, Any]:
-    """Summarise a cell of a table: mean over seeds, standard deviation (None for one seed), values."""
-    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return {"mean": float(np.mean(values)), "sd": spread, "values": list(values)}
-
-
 def quartiles(samples: Sequence[float]) -> dict[str, Any]:
     """Return the median of samples, their first and third quartile, and the samples themselves.
 

@@ -64,6 +64,7 @@ class Store(ABC):
     substitutes: ClassVar[str] = ""  # in which way the models of a dry run differ from the trained ones
     sources: ClassVar[tuple[str, ...]]  # modules that determine a result in addition to the model's own
     name: str  # of the data
+    parts: tuple[str, ...]  # that models are judged on, "valid" and, where its answers are known, "test"
     num_valid: int  # words or ratings that are scored after each epoch
 
     def __init__(self, data: Any, scale: Any, recipe: str, work: Path, show: bool = False):
@@ -99,12 +100,12 @@ class Store(ABC):
         """Return the spec of a model of this name in the size that is usual at a scale."""
 
     @abstractmethod
-    def describe(self) -> dict[str, Any]:
-        """Describe the data as a record does."""
+    def describe(self, specs: Iterable[Any] = ()) -> dict[str, Any]:
+        """Describe the data as a record does, those that these models were trained on."""
 
     @abstractmethod
-    def size(self) -> str:
-        """Say how much data there is."""
+    def size(self, specs: Iterable[Any] = ()) -> str:
+        """Say how much data these models were trained on."""
 
     @abstractmethod
     def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:

@@ -3,7 +3,7 @@
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.core import markdown, record
-from benchmarks.core.statistics import summary
 from benchmarks.core.store import Store, TrainedModel
+from benchmarks.core.verdict import Claim, Scores, spread, verdicts
 
-Measured = dict[str, float]  # column -> figure
+Measured = Mapping[str, float | Scores | tuple[Scores, Scores]]  # column -> figure; two: the first less the second
 IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
 
 
@@ -53,13 +53,14 @@ class Table:
     columns: tuple[Column, ...]
     rows: Callable[[Any, int | None], list[Row]]  # scale, and seeds where they are asked for
     note: str = ""
-    conclude: Callable[[list[dict[str, Any]]], dict[str, Any]] = lambda rows: {}
+    # of the store, the rows, and the part of the data ("test" or "valid") that they are judged on
+    claims: Callable[[Any, list[Row], str], list[Claim]] = lambda store, rows, part: []
     draw: Callable[[dict[str, Any], Path], None] | None = None  # a complete record, as a figure
 
 
-def seeded(seeds: int | None, *specs: Any) -> tuple[tuple[Any, ...], ...]:
-    """Return the models of a row for each of so many seeds; one where none are asked for."""
-    return tuple(tuple(spec.with_seed(seed) for spec in specs) for seed in range(1, 1 + (seeds or 1)))
+def seeded(seeds: int, *specs: Any) -> tuple[tuple[Any, ...], ...]:
+    """Return the models of a row for each of so many seeds."""
+    return tuple(tuple(spec.with_seed(seed) for spec in specs) for seed in range(1, 1 + seeds))
 
 
 def named(rows: list[Row], only: str | None) -> list[Row]:
@@ -78,13 +79,14 @@ def run(
     code trained stay, too, and the page says at which commit. only: as in `named`.
     """
     path = out / file_name(table.name, store)
+    rows = table.rows(store.scale, seeds)
+    every = [spec for row in rows for spec in row.specs()]
     begin = {
         "table": table.name, "section": table.section, "title": table.title, "command": command,
-        "data": store.describe(), "scale": store.scale.name, "recipe": store.recipe, "seeds": seeds,
+        "data": store.describe(every), "scale": store.scale.name, "recipe": store.recipe, "seeds": seeds,
         "columns": [vars(column) for column in table.columns], "heads": list(table.heads), "note": table.note,
     }  # fmt: skip
-    rows = table.rows(store.scale, seeds)
-    current = {store.directory(spec).name for row in rows for spec in row.specs()}
+    current = {store.directory(spec).name for spec in every}
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
     picture = path.with_suffix(".png")
     result: dict[str, Any] = begin
@@ -96,13 +98,21 @@ def run(
         result = {
             **begin, "complete": complete, "rows": done,
             "models": {name: models[name] for row in done for name in row["models"]},
-            "answers": table.conclude(done) if complete else {},
+            "verdicts": _verdicts(table, store, rows) if complete else [],
         }  # fmt: skip
         drawn = picture.name if table.draw is not None and complete else None
-        record.write(path, result, markdown.page(result, store.thesis_data, store.size(), current, drawn))
+        record.write(path, result, markdown.page(result, store.thesis_data, store.size(every), current, drawn))
     if result.get("complete") and table.draw is not None:
         table.draw(result, picture)
     return result
+
+
+def _verdicts(table: Table, store: Store, rows: list[Row]) -> list[dict[str, Any]]:
+    """Judge the table's claims; none where a row is of models that other source code trained."""
+    if not all(store.is_there(spec) for row in rows for spec in row.specs()):
+        return []
+    on_test, on_valid = (table.claims(store, rows, part) if part in store.parts else [] for part in ("test", "valid"))
+    return verdicts(on_test, on_valid)
 
 
 def file_name(name: str, store: Store) -> str:
@@ -152,7 +162,7 @@ def _measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
     for column in table.columns:
         values = [measured[column.name] for measured in per_seed if column.name in measured]
         if values:
-            cells[column.name] = summary(values)
+            cells[column.name] = spread(values)
     seconds = time.perf_counter() - start
     print(f"{table.name}: {', '.join(filter(None, row.label))} in {seconds:.1f} s", file=sys.stderr, flush=True)
     return {

@@ -1,4 +1,7 @@
-"""What is measured of trained models: the columns that tables have in common."""
+"""What is measured of trained models: the columns that tables have in common.
+
+Perplexity is exp of the mean of -log P over the events (Eq. 2.2). part: of the text, "valid" or "test".
+"""
 
 import numpy as np
 
@@ -9,40 +12,34 @@ from jaxlm.tasks import mixture
 from jaxlm.trees.paths import statistics
 
 
-def perplexity(log_probs: np.ndarray) -> float:
-    """Compute exp of the mean of -log P over the events."""
-    return float(np.exp(-np.mean(log_probs, dtype=np.float64)))
+def perplexity(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+    """Measure the perplexity of a model."""
+    return {"perplexity": store.perplexity(specs[0], part)}
 
 
-def test_perplexity(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Measure the test perplexity of a model."""
-    return {"perplexity": perplexity(store.get(specs[0]).predictions("test"))}
+def each(names: tuple[str, ...], store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+    """Measure the perplexities of several models, each in its column."""
+    return {name: store.perplexity(spec, part) for name, spec in zip(names, specs, strict=True)}
 
 
-def each(names: tuple[str, ...], store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Measure the test perplexities of several models, each in its column."""
-    return {n: test_perplexity(store, (spec,))["perplexity"] for n, spec in zip(names, specs, strict=True)}
-
-
-def reduction(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
+def reduction(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
     """Measure a model with a random tree and one with a learned tree, and how much lower the second is."""
-    random, learned = (test_perplexity(store, (spec,))["perplexity"] for spec in specs)
-    return {"random": random, "learned": learned, "reduction": random - learned}
+    random, learned = (store.perplexity(spec, part) for spec in specs)
+    return {"random": random, "learned": learned, "reduction": (random, learned)}
 
 
-def mixed(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
+def mixed(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
     """Measure a model, and its mixtures with an n-gram model: (model, n-gram).
 
     With equal weights, and with the weight that maximises the likelihood of the validation text (Eq. 3.26).
     """
-    model, ngram = (store.get(spec) for spec in specs)
-    ours, others = model.predictions("test"), ngram.predictions("test")
-    weight = mixture.fit_weight(model.predictions("valid"), ngram.predictions("valid"))
+    ours, others = (store.get(spec).predictions(part) for spec in specs)
+    proportion = store.proportion(*specs)
     return {
-        "perplexity": perplexity(ours),
-        "mixture": perplexity(mixture.mix(ours, others)),
-        "fitted": perplexity(mixture.mix(ours, others, weight)),
-        "proportion": weight,
+        "perplexity": store.perplexity(specs[0], part),
+        "mixture": store.by_blocks(-mixture.mix(ours, others), part, seeded=True),
+        "fitted": store.by_blocks(-mixture.mix(ours, others, proportion), part, seeded=True),
+        "proportion": proportion,
     }
 
 
@@ -50,7 +47,7 @@ def tree_statistics(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
     """Measure a model's tree."""
     counts = np.bincount(store.corpus.train, minlength=len(store.corpus.vocabulary))
     length, codes, nodes = statistics(store.tree(specs[0]), counts)
-    return {"length": length, "codes": codes, "nodes": nodes}
+    return {"length": length, "codes": codes, "nodes": float(nodes)}
 
 
 def minutes(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
@@ -61,16 +58,20 @@ def minutes(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
     return {"minutes": seconds / 60, "words": timer.trainer.events / seconds}
 
 
-def bias_variance(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Measure bias and variance of models of different training texts (Eq. 4.8-4.10)."""
-    bias, variance = mixture.bias_variance([store.get(spec).predictions("test") for spec in specs])
-    return {"bias": bias, "variance": variance}
+def bias_variance(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+    """Measure bias and variance of models of different training texts (Eq. 4.8-4.10), nats an event."""
+    log_probs = np.stack([store.get(spec).predictions(part) for spec in specs])
+    combined, seeded = mixture.average(log_probs), store.stepwise(specs[0])
+    return {
+        "bias": store.by_blocks(-combined, part, seeded, np.positive),  # the mean is the figure
+        "variance": store.by_blocks(combined - log_probs.mean(axis=0), part, seeded, np.positive),
+    }
 
 
-def combined(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
+def combined(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
     """Measure the average prediction of the first half of the models, the HLBLs, and that of the n-grams."""
-    half = len(specs) // 2
-    measured = {}
+    half, measured = len(specs) // 2, {}
     for name, averaged in (("hlbl", specs[:half]), ("kn", specs[half:])):
-        measured[name] = perplexity(mixture.average([store.get(spec).predictions("test") for spec in averaged]))
+        log_probs = mixture.average([store.get(spec).predictions(part) for spec in averaged])
+        measured[name] = store.by_blocks(-log_probs, part, store.stepwise(averaged[0]))
     return measured

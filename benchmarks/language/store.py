@@ -1,6 +1,6 @@
 """Trained language models that tables share: what determines each, and how it is trained."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from benchmarks.core.store import Outcome, Store, size_field
+from benchmarks.core.verdict import Scores
 from benchmarks.data import sets
 from benchmarks.language.scales import SCALES, LanguageScale, speed_text, text
 from jaxfit.recipe import Recipe
@@ -18,6 +19,7 @@ from jaxlm import models as registry
 from jaxlm.contract import BySGD, HasTree, LanguageModel, structure_argument
 from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
+from jaxlm.tasks import mixture
 from jaxlm.train import train
 from jaxlm.trees import build as trees
 from jaxlm.trees import file as tree_file
@@ -25,6 +27,9 @@ from jaxlm.trees.paths import Tree, levels
 
 TreeSpec = tuple[str, float, int]  # kind, ε, copies
 RANDOM: TreeSpec = ("random", 0.0, 1)
+# Units of the bootstrap are blocks of so many consecutive lines (the Penn Treebank's test has 377): neighbouring lines
+# are of one subject, and contexts run on across line ends. Blocks of a short text are shorter, so that there are UNITS.
+BLOCK, UNITS = 10, 20
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,7 @@ class LanguageStore(Store):
     thesis_data = "AP News, 14 million words"
     unit = "words"
     substitutes = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
+    parts = ("valid", "test")
     sources = ("jaxlm.train_by_sgd",)
     load = staticmethod(text)
     speed_data = staticmethod(speed_text)
@@ -84,6 +90,7 @@ class LanguageStore(Store):
     def __init__(self, corpus: Corpus, scale: LanguageScale, recipe: str, work: Path, show: bool = False):
         super().__init__(corpus, scale, recipe, work, show)
         self.corpus, self.name, self.num_valid = corpus, corpus.name, len(corpus.valid)
+        self._proportions: dict[tuple[Spec, Spec], float] = {}
 
     @staticmethod
     def by_engine(model: LanguageModel) -> bool:
@@ -95,7 +102,7 @@ class LanguageStore(Store):
         """Return a model in the size that is usual at a scale, over a random tree where it has a tree."""
         return Spec(model, tree=RANDOM if registry.get(model).capability(HasTree) else None)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self, specs: Iterable[Spec] = ()) -> dict[str, Any]:
         """Describe the data as a record does."""
         corpus = self.corpus
         return {
@@ -103,7 +110,7 @@ class LanguageStore(Store):
             "events": {"train": len(corpus.train), "valid": len(corpus.valid), "test": len(corpus.test)},
         }  # fmt: skip
 
-    def size(self) -> str:
+    def size(self, specs: Iterable[Spec] = ()) -> str:
         """Say how much data there is."""
         corpus = self.corpus
         return (
@@ -161,6 +168,31 @@ class LanguageStore(Store):
         assert trained.model is not None
         predictions = {part: trained.model.event_log_probs(getattr(corpus, part)) for part in ("valid", "test")}
         return Outcome(trained.seconds, len(corpus.train), predictions)
+
+    def perplexity(self, spec: Spec, part: str) -> Scores:
+        """Return a model's nats in each block of lines of a part, "valid" or "test"; their figure is the perplexity."""
+        return self.by_blocks(-self.get(spec).predictions(part), part, self.stepwise(spec))
+
+    def by_blocks(self, nats: np.ndarray, part: str, seeded: bool, finish: Callable[[Any], Any] = np.exp) -> Scores:
+        """Add up what each event of a part costs, over blocks of lines.
+
+        Args:
+            nats: float64 [events].
+            part: "valid" or "test".
+            seeded: whether they depend on a seed.
+            finish: from their mean to the figure; by default, to the perplexity.
+        """
+        ends = getattr(self.corpus, part) == self.corpus.vocabulary.eos
+        lines = max(1, min(BLOCK, int(ends.sum()) // UNITS))
+        block = (np.cumsum(ends) - ends) // lines
+        return Scores(np.bincount(block, nats), np.bincount(block).astype(np.float64), finish, seeded)
+
+    def proportion(self, first: Spec, second: Spec) -> float:
+        """Return the proportion of the first model that fits validation best in a mixture of two."""
+        if (first, second) not in self._proportions:
+            on_validation = (self.get(spec).predictions("valid") for spec in (first, second))
+            self._proportions[first, second] = mixture.fit_weight(*on_validation)
+        return self._proportions[first, second]
 
     def _structure(self, spec: Spec, directory: Path) -> Any:
         """Return the options of the structure that a model is trained with; None for models without one."""

@@ -1,14 +1,11 @@
-"""Figures of chapter 5 from their records, as PNG: ours, and the thesis' curve where its numbers are known.
+"""Figures of chapter 5 from their records, as PNG: ours, and the thesis' curve where its numbers are known."""
 
-matplotlib is imported when a figure is drawn, and draws into files alone (Agg).
-"""
-
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxfit.run_dir.atomic import replacing
+from benchmarks.core import figure
+from benchmarks.ratings.measures import in_pairs, less
 
 RMSE = "validation RMSE (stars)"
 THESIS = "thesis (Netflix Prize)"
@@ -17,39 +14,19 @@ STYLES = ("o-", "s-", "^-", "D-")
 KNOWN = {("PMF500", "CPMF500"): {10: -0.0017}, ("movie-bias", "CPMF"): {1: 0.0121, 3: 0.0505, 10: 0.0332}}
 
 
-@contextmanager
-def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:
-    """Draw axes side by side or one above the other, under a title; saved at the end, whole or not at all."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(**layout, layout="constrained")
-    try:
-        figure.suptitle(title, fontsize=11)
-        yield axes
-        for ax in axes:
-            ax.grid(alpha=0.3)
-        with replacing(path) as part:
-            # no version in the file: the same figures give the same file
-            figure.savefig(part, format="png", dpi=110, metadata={"Software": None})
-    finally:
-        plt.close(figure)
-
-
 def features(result: dict[str, Any], path: Path) -> None:
-    """Draw Figure 5.3: validation RMSE by number of features, ours and the thesis'."""
-    with panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
+    """Draw Figure 5.3: RMSE by number of features, ours on the test and the thesis' on validation."""
+    part, measure = _part(result)
+    with figure.panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
         models = list(dict.fromkeys(row["label"][0] for row in result["rows"]))
         for model, style in zip(models, STYLES, strict=True):
             rows = [row for row in result["rows"] if row["label"][0] == model]
             x = [int(row["label"][1].partition(" ")[0]) for row in rows]
-            _curve(ours, x, [row["cells"]["valid"] for row in rows], style, model)
+            _curve(ours, x, [row["cells"][part] for row in rows], style, model)
             x = [int(row["label"][1].rpartition(" ")[2].rstrip(")")) for row in rows]
             theirs.plot(x, [row["thesis"]["valid"] for row in rows], style, label=model)
-        for ax, title in ((ours, _ours(result)), (theirs, f"{THESIS}, Table 5.2")):
-            ax.set(title=title, xscale="log", xlabel="features (logarithmic)", ylabel=RMSE)
+        for ax, title, ylabel in ((ours, _ours(result), measure), (theirs, f"{THESIS}, Table 5.2", RMSE)):
+            ax.set(title=title, xscale="log", xlabel="features (logarithmic)", ylabel=ylabel)
             ticks = sorted({int(x) for line in ax.get_lines() for x in line.get_xdata()})
             ax.set_xticks(ticks, [str(tick) for tick in ticks])
             ax.minorticks_off()
@@ -57,11 +34,12 @@ def features(result: dict[str, Any], path: Path) -> None:
 
 
 def rated_sets(result: dict[str, Any], path: Path) -> None:
-    """Draw Figures 5.1 and 5.2: RMSE by the size of the rated set; the thesis' first and last."""
+    """Draw Figures 5.1 and 5.2: RMSE by the size of the rated set, ours on the test; the thesis' first and last."""
+    part, measure = _part(result)
     rbm, crbm = ([r for r in result["rows"] if r["label"][0] == model] for model in ("RBM", "CRBM"))
-    with panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
+    with figure.panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
         x = [row["cells"]["rated"]["mean"] for row in crbm]
-        _curve(ours, x, [row["cells"]["valid"] for row in crbm], STYLES[0], "CRBM")
+        _curve(ours, x, [row["cells"][part] for row in crbm], STYLES[0], "CRBM")
         first = float(crbm[0]["label"][1].rstrip("%"))
         theirs.plot(
             [99 * first / 100, 99], [crbm[i]["thesis"]["valid"] for i in (0, -1)], "o--",
@@ -69,47 +47,51 @@ def rated_sets(result: dict[str, Any], path: Path) -> None:
         )  # fmt: skip
         for row, dashes in zip(rbm, ("-.", ":"), strict=False):
             label = f"RBM trained on {row['label'][1]} of the ratings"
-            ours.axhline(row["cells"]["valid"]["mean"], color="black", linestyle=dashes, label=label)
+            ours.axhline(row["cells"][part]["mean"], color="black", linestyle=dashes, label=label)
             theirs.axhline(row["thesis"]["valid"], color="black", linestyle=dashes, label=label)
-        for ax, title, unit in ((ours, _ours(result), "thousands"), (theirs, THESIS, "millions")):
+        for ax, title, unit, ylabel in (
+            (ours, _ours(result), "thousands", measure), (theirs, THESIS, "millions", RMSE)
+        ):  # fmt: skip
             xlabel = f"user and movie pairs conditioned on ({unit})"
-            ax.set(title=title, xlabel=xlabel, ylabel=RMSE)
+            ax.set(title=title, xlabel=xlabel, ylabel=ylabel)
             ax.legend()
 
 
 def bins(result: dict[str, Any], path: Path) -> None:
-    """Draw Figures 5.4 to 5.8: RMSE on bins of users; below it, how much better one model is than another."""
+    """Draw Figures 5.4 to 5.8: RMSE on bins of users; below it, one model's less another's, paired."""
     *rows, every = result["rows"]
-    ranges = [f"{row['cells']['fewest']['mean']:.0f}-{row['cells']['most']['mean']:.0f}" for row in rows]
-    names = [column["name"] for column in result["columns"] if column["name"] not in ("fewest", "most")]
-    with panels(path, _title(result), nrows=2, figsize=(9, 7.5), height_ratios=(2, 1), sharex=True) as (
+    names = list(every["thesis"])
+    ticks = [
+        "{:.0f}-{:.0f}\n{:,.0f}".format(*(row["cells"][name]["mean"] for name in ("fewest", "most", "ratings")))
+        for row in rows if "ratings" in row["cells"]
+    ]  # fmt: skip
+    rows = [row for row in rows if "ratings" in row["cells"]]
+    x = range(1, 1 + len(rows))
+    with figure.panels(path, _title(result), nrows=2, figsize=(9, 7.5), height_ratios=(2, 1), sharex=True) as (
         top,
         low,
     ):
         for name, style in zip(names, STYLES, strict=False):
-            found = [(i, row["cells"][name]) for i, row in enumerate(rows, 1) if name in row["cells"]]
             mean = every["cells"][name]["mean"]
             shown = name + _here(result, names.index(name), name)
             label = f"{shown}: {mean:.4f} on all users (thesis: {every['thesis'][name]:.4f})"
-            _curve(top, [i for i, _ in found], [cell for _, cell in found], style, label)
-        for one, other in zip(names[::2], names[1::2], strict=True):
-            both = [(i, r["cells"]) for i, r in enumerate(rows, 1) if {one, other} <= set(r["cells"])]
-            gaps = [cells[one]["mean"] - cells[other]["mean"] for _, cells in both]
-            what = f"{one} less {other}"
-            (line,) = low.plot([i for i, _ in both], gaps, "o-", label=f"{what}: above 0, {other} is better")
+            _curve(top, x, [row["cells"][name] for row in rows], style, label)
+        for one, other in in_pairs(names):
+            what = less(one, other)
+            _curve(low, x, [row["cells"][what] for row in rows], "o-", f"{what}: above 0, {other} is better")
             known = KNOWN.get((one, other), {})
             if known:
                 low.plot(
-                    list(known), list(known.values()), "*", markersize=12, color=line.get_color(),
+                    list(known), list(known.values()), "*", markersize=12, color=low.get_lines()[-1].get_color(),
                     markeredgecolor="black", label=f"{what}: the thesis, where its text tells",
                 )  # fmt: skip
         low.axhline(0, color="black", linewidth=0.8)
-        top.set(title=_ours(result), ylabel=RMSE)
+        top.set(title=f"{_ours(result)}; bands: 95 % intervals", ylabel="RMSE (stars)")
         low.set(
             ylabel="difference (stars)",
-            xlabel="training ratings of the bin's users; bins of equally many users",
+            xlabel="training ratings of the bin's users, and ratings predicted; bins of equally many users",
         )
-        low.set_xticks(range(1, len(rows) + 1), ranges, rotation=30, ha="right")
+        low.set_xticks(list(x), ticks, fontsize=8)
         top.legend()
         low.legend(fontsize=8)
 
@@ -124,10 +106,19 @@ def _here(result: dict[str, Any], number: int, name: str) -> str:
 
 
 def _curve(ax: Any, x: Sequence[float], found: list[dict[str, Any]], style: str, label: str) -> None:
-    """Draw means, with standard deviations where there are several seeds."""
-    spread = [cell["sd"] for cell in found]
+    """Draw means, and a band of their intervals."""
     y = [cell["mean"] for cell in found]
-    ax.errorbar(x, y, None if None in spread else spread, fmt=style, capsize=3, label=label)
+    (line,) = ax.plot(x, y, style, label=label)
+    if all("interval" in cell for cell in found):
+        low, high = zip(*(cell["interval"] for cell in found), strict=True)
+        ax.fill_between(x, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
+
+
+def _part(result: dict[str, Any]) -> tuple[str, str]:
+    """Return the part of the data that a figure shows, and how its axis is called."""
+    part = "test" if "test" in result["rows"][0]["cells"] else "valid"
+    count = result["data"]["ratings"][part]
+    return part, f"{'test' if part == 'test' else 'validation'} RMSE (stars; {count:,} ratings; bands: 95 % intervals)"
 
 
 def _title(result: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Trained recommenders that tables share: what determines each, and how it is trained."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from benchmarks.core.store import Outcome, Store, size_field
+from benchmarks.core.verdict import Scores
 from benchmarks.data import sets
 from benchmarks.data.rating_sets import RatingSet
 from benchmarks.ratings.scales import SCALES, RecommenderScale, rating_set, speed_ratings
@@ -59,6 +60,9 @@ class Spec:
     group: int | None = None  # of users left out of training and validation, and predicted
     # of the data: 0 as it comes, then other ways to split it (of all of it: no share, no group)
     split: int = 0
+    # fields of its recipe and Config that differ from the recipe's: ("decay.W", 4.0) is decay["W"]
+    changes: tuple[tuple[str, float], ...] = ()
+    stopping: bool = True  # early, by validation ratings; False: by training ratings, whose error hardly ever rises
 
     def with_seed(self, seed: int) -> "Spec":
         """Return the same model of another seed; bias models have none."""
@@ -92,8 +96,10 @@ class RatingStore(Store):
     speed_data = staticmethod(speed_ratings)
 
     def __init__(self, ratings: RatingSet, scale: RecommenderScale, recipe: str, work: Path, show: bool = False):
+        scale = scale if recipe == "thesis" else replace(scale, largest=None)
         super().__init__(ratings.data, scale, recipe, work, show)
         self.held_out, self.name, self.num_valid = ratings.held_out, self.data.name, len(self.data.valid.user)
+        self.parts = ("valid",) if self.data.test is None else ("valid", "test")
         self._splits = {0: ratings}
 
     @staticmethod
@@ -108,21 +114,23 @@ class RatingStore(Store):
         field = size_field(registry.get(model).config)
         return Spec(model, sizes[field][USUAL] if field else 0)
 
-    def describe(self) -> dict[str, Any]:
-        """Describe the data as a record does."""
-        data, test = self.data, self.data.test
+    def describe(self, specs: Iterable[Spec] = ()) -> dict[str, Any]:
+        """Describe the data as a record does; of several splits that models were trained on, the first."""
+        splits = {spec.split: spec for spec in specs} or {0: Spec("")}
+        data = self.ratings(splits[min(splits)]).data
+        several = f"{len(splits)} splits, the first: " if len(splits) > 1 else ""
         return {
-            "name": data.name, "sha256": data.sha256, "note": data.note,
+            "name": data.name, "sha256": data.sha256, "note": several + data.note,
             "users": data.catalogue.num_users, "items": data.catalogue.num_items,
             "ratings": {
                 "train": len(data.train.user), "valid": len(data.valid.user),
-                "test": 0 if test is None else len(test.user),
+                "test": 0 if data.test is None else len(data.test.user),
             },
         }  # fmt: skip
 
-    def size(self) -> str:
-        """Say how much data there is."""
-        known = self.describe()
+    def size(self, specs: Iterable[Spec] = ()) -> str:
+        """Say how much data these models were trained on."""
+        known = self.describe(specs)
         ratings = ", ".join(f"{count:,} for {part}" for part, count in zip(
             ("training", "validation", "the test"), known["ratings"].values(), strict=True
         ))  # fmt: skip
@@ -159,6 +167,7 @@ class RatingStore(Store):
         if recipe is None:
             return known
         known |= {"seed": spec.seed, "recipe": asdict(recipe)}
+        known |= {} if spec.stopping else {"stopping": False}
         if registry.get(spec.model).capability(UsesRatedItems) is not None:
             pairs = hashlib.sha256(np.stack(held_out).astype("<i4").tobytes()).hexdigest()
             known["rated"] = spec.rated if spec.rated == "train" else {"train and": pairs}
@@ -167,7 +176,7 @@ class RatingStore(Store):
     def _recipe(self, spec: Spec) -> tuple[Recipe | None, dict[str, Any]]:
         """Return the recipe of a model, None for a closed form, and its configuration."""
         recipe, config = configured(spec.model, self.recipe, spec.size)
-        return recipe and self.scale.adapt(spec.model, self.recipe, recipe), config
+        return changed(recipe and self.scale.adapt(spec.model, self.recipe, recipe), config, spec.changes)
 
     @cached_property
     def groups(self) -> np.ndarray:
@@ -188,6 +197,8 @@ class RatingStore(Store):
             rest = (self._rank >= first) & (self._rank < last)
             rated = Pairs(data.train.user[rest], data.train.item[rest])
             data = _with(data, take(data.train, self._rank < first), data.valid)
+        if not spec.stopping:
+            data = _with(data, data.train, take(data.train, np.arange(len(data.valid.user))))
         if spec.group is not None:
             train, valid = (take(p, self.groups[p.user] != spec.group) for p in (data.train, data.valid))
             data = _with(data, train, valid)
@@ -226,6 +237,25 @@ class RatingStore(Store):
         assert recipe is not None
         return trainer(spec.model, data, recipe, config, rated)
 
+    def errors(self, specs: Sequence[Spec], part: str, inside: np.ndarray | None = None) -> Scores:
+        """Return each user's squared errors of clipped predictions.
+
+        Args:
+            specs: one model, or one for each group of users left out of training, whose errors are added up.
+            part: "valid" or "test".
+            inside: bool [users], the users that count; None: all.
+        """
+        total, count = np.zeros((2, self.data.catalogue.num_users))
+        for spec in specs:
+            ratings = getattr(self.ratings(spec).data, part)
+            if spec.group is not None:
+                ratings = take(ratings, self.groups[ratings.user] == spec.group)
+            stars = self.data.catalogue.scale.clip(self.get(spec).predictions(part).astype(np.float64))
+            total += np.bincount(ratings.user, (stars - ratings.stars) ** 2, len(total))
+            count += np.bincount(ratings.user, minlength=len(total))
+        kept = count > 0 if inside is None else inside & (count > 0)
+        return Scores(total[kept], count[kept], np.sqrt, seeded=bool(specs[0].size))
+
     def num_parameters(self, spec: Spec) -> int:
         """Return how many numbers a model learns."""
         record, (_, config) = registry.get(spec.model), self._recipe(spec)
@@ -249,6 +279,21 @@ def configured(model: str, recipe: str, size: int | None = None) -> tuple[Recipe
     of_data = {f.name: 2 for f in fields(record.config) if f.name in FROM_DATA}
     whole = asdict(record.config(**{**config, **sized, **record.fixed, **of_data}))
     return chosen, {name: value for name, value in whole.items() if name not in FROM_DATA}
+
+
+def changed(
+    recipe: Recipe | None, config: dict[str, Any], changes: Iterable[tuple[str, float]]
+) -> tuple[Recipe | None, dict[str, Any]]:
+    """Return a recipe and a configuration with some fields changed, which are named as in `Spec.changes`."""
+    for name, value in changes:
+        field, _, path = name.partition(".")
+        if name in config:
+            config = {**config, name: value}
+        else:
+            assert recipe is not None
+            whole: Any = {**getattr(recipe, field), path: value} if path else value
+            recipe = replace(recipe, **{field: whole})
+    return recipe, config
 
 
 def setup(model: str, data: Dataset, config: Mapping[str, Any], rated: Pairs = NO_PAIRS) -> tuple[TrainingSetup, Any]:

@@ -1,11 +1,12 @@
-"""The store of language models: a model whose training was interrupted is trained to its end when it is next wanted."""
+"""The store of language models: trainings that were interrupted, and scores by blocks of lines."""
 
 import signal
 
 import numpy as np
 import pytest
 
-from benchmarks.language.store import LanguageStore, Spec
+from benchmarks.language.store import BLOCK, UNITS, LanguageStore, Spec
+from benchmarks.language.tables import kn
 from jaxfit import fit
 from jaxfit.errors import Interrupted
 
@@ -32,3 +33,27 @@ def test_an_interrupted_training_over_a_learned_tree_goes_on(tmp_path, monkeypat
     assert found.info["history"] == expected.info["history"]
     for part in ("valid", "test"):
         np.testing.assert_array_equal(found.predictions(part), expected.predictions(part))
+
+
+@pytest.mark.parametrize("times", [1, 10])
+def test_blocks_are_of_whole_lines_and_score_every_event(tmp_path, times) -> None:
+    store = LanguageStore.open("tiny", None, None, "tuned", tmp_path)
+    store.corpus = store.corpus._replace(test=np.tile(store.corpus.test, times))
+    ends = store.corpus.test == store.corpus.vocabulary.eos
+    log_probs = -np.random.default_rng(0).exponential(3.0, len(ends))
+    scores = store.by_blocks(-log_probs, "test", seeded=True)
+    assert scores.value == pytest.approx(np.exp(-np.mean(log_probs)), rel=1e-12)
+    assert scores.count.sum() == len(ends)
+    *lines, last = store.by_blocks(ends.astype(float), "test", seeded=True).total
+    assert set(lines) == {BLOCK if times == 10 else ends.sum() // UNITS}
+    assert 0 < last <= lines[0]
+    assert len(scores.total) >= UNITS
+
+
+def test_scores_of_a_model_are_of_its_predictions(tmp_path) -> None:
+    store = LanguageStore.open("tiny", None, None, "tuned", tmp_path)
+    for spec, seeded in ((kn(2), False), (Spec("hlbl", tree=("random", 0.0, 1)), True)):
+        for part in ("valid", "test"):
+            scores = store.perplexity(spec, part)
+            assert scores.value == pytest.approx(np.exp(-np.mean(store.get(spec).predictions(part))), rel=1e-12)
+            assert scores.seeded == seeded

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.core import record, source, table
-from benchmarks.core.statistics import falls
+from benchmarks.core import markdown, record, source, table
 from benchmarks.language import measures, scales
 from benchmarks.language.store import LanguageStore
 from benchmarks.language.tables import TABLES, kn
@@ -82,14 +81,16 @@ def test_rows_and_seeds_can_be_chosen(place) -> None:
     cell = result["rows"][0]["cells"]["perplexity"]
     assert len(cell["values"]) == 3
     assert cell["sd"] == pytest.approx(np.std(cell["values"], ddof=1))
-    assert f"{cell['mean']:.1f} ± {cell['sd']:.1f}" in out
+    low, high = cell["interval"]
+    assert low < cell["mean"] < high
+    assert f"{cell['mean']:.1f} ± {(high - low) / 2:.1f}" in out
     assert not result["complete"]
 
 
 def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [table.Row((f"KN{n}",), ((kn(n),),), {}, measures.test_perplexity) for n in (1, 2)]
+    rows = [table.Row((f"KN{n}",), ((kn(n),),), {}, measures.perplexity) for n in (1, 2)]
     perplexities = table.Table(
         LanguageStore, "table-0", "0", "", ("model",), (table.Column("perplexity", ""),), lambda *_: rows
     )
@@ -113,7 +114,7 @@ def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(
 def test_rows_of_models_that_other_source_trained_stay_as_of_their_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [table.Row((f"KN{n}",), ((kn(n),),), {}, measures.test_perplexity) for n in (1, 2)]
+    rows = [table.Row((f"KN{n}",), ((kn(n),),), {}, measures.perplexity) for n in (1, 2)]
     columns = (table.Column("perplexity", ""),)
     perplexities = table.Table(LanguageStore, "table-0", "0", "", ("model",), columns, lambda *_: rows)
     corpus = scales.text("planted", SCALE)
@@ -156,7 +157,7 @@ def test_tables_of_trees_take_the_models_of_table_4_4(results) -> None:
     assert all(row["cells"]["minutes"]["mean"] > 0 for row in speeds["rows"])
 
 
-@pytest.mark.parametrize(("name", "rows"), [("table-3.2", 6), ("table-4.1", 7), ("table-4.2", 4)])
+@pytest.mark.parametrize(("name", "rows"), [("table-3.2", 6), ("table-4.1", 7), ("table-4.2", 5)])
 def test_tables_of_perplexities(place, results, name: str, rows: int) -> None:
     result = results[name]
     assert len(result["rows"]) == rows
@@ -169,7 +170,7 @@ def test_tables_of_perplexities(place, results, name: str, rows: int) -> None:
     if name == "table-4.1":
         assert [row["seeds"] for row in result["rows"][:3]] == [[1, 2]] * 3
     if name == "table-4.2":
-        for row in result["rows"]:
+        for row in result["rows"][:-1]:
             ours = {column: cell["mean"] for column, cell in row["cells"].items()}
             assert ours["reduction"] == pytest.approx(ours["random"] - ours["learned"])
 
@@ -180,12 +181,28 @@ def test_diversity_joins_the_parts_of_one_tree(results) -> None:
     assert set(result["rows"][0]["cells"]) == {"adaptive", "random", "noisy"}
 
 
-def test_context_sizes_are_answered(made) -> None:
-    results, out = made
-    values = [row["cells"]["perplexity"]["mean"] for row in results["table-4.7"]["rows"][: len(SCALE.contexts)]]
-    (answer,) = results["table-4.7"]["answers"].values()
-    assert answer == falls(values)
-    assert f"context size: {'yes' if answer else 'no'}" in " ".join(out.split())
+def test_verdicts_are_of_the_figures_that_the_table_shows(place, made) -> None:
+    results, _ = made
+    result = results["table-4.7"]
+    values = [row["cells"]["perplexity"]["mean"] for row in result["rows"]]
+    found = {verdict["claim"]: verdict for verdict in result["verdicts"]}
+    falls = found["the HLBL's perplexity falls with every growth of the context"]
+    assert falls["answer"] == "unresolved", "of one seed"
+    (comparison,) = falls["test"]["comparisons"]
+    assert comparison["label"] == "HLBL 5 and HLBL 2"
+    assert comparison["value"] == pytest.approx(values[1] - values[0])
+    best = found["the best n-gram model is KN6"]
+    assert best["test"]["seeds"] is None
+    of_ngrams = dict(zip((2, 3, 6, 8), values[2:], strict=True))
+    for comparison, order in zip(best["test"]["comparisons"], (2, 3, 8), strict=True):
+        assert comparison["value"] == pytest.approx(of_ngrams[6] - of_ngrams[order])
+    page = (place.out / "table-4.7.planted.tiny.md").read_text()
+    for verdict in result["verdicts"]:
+        assert f"- {markdown.verdict_line(verdict)}\n" in page
+
+
+def test_every_table_but_those_of_trees_and_of_speed_has_verdicts(results) -> None:
+    assert {name for name, result in results.items() if not result["verdicts"]} == {"table-4.3", "table-4.5"}
 
 
 def test_bias_variance_and_its_models(results) -> None:
@@ -204,8 +221,8 @@ def test_dry_run_projects_and_trains_nothing(place, tmp_path: Path) -> None:
     where = ("--work", str(tmp_path / "work"), "--out", str(tmp_path / "out"))
     out, _ = place.run("run", "table-4.2", "--scale", "tiny", *where, "--dry-run", "--json")
     projected = json.loads(out.splitlines()[-1])["table-4.2"]
-    assert projected["models"] == 4
-    assert [shape["models"] for shape in projected["shapes"]] == [2, 2]
+    assert projected["models"] == 5
+    assert [shape["models"] for shape in projected["shapes"]] == [2, 2, 1]
     assert projected["hours"] > 0
     assert all(1 <= shape["padding_ratio"] < 20 for shape in projected["shapes"])
     assert 0.05 < projected["memory_gb"] < 20

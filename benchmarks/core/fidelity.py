@@ -1,0 +1,79 @@
+"""Which claims of the thesis do not hold in the records, or are unresolved: list and picture of docs/fidelity.md."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.core import figure, markdown
+
+SCALES = ("cpu", "full")  # on real data, whose records are evidence
+COLOURS = {"no": "tab:red", "unresolved": "tab:grey"}
+
+
+class Judged(NamedTuple):
+    """A record on real data, and what it says of its claims; None: it was made before verdicts."""
+
+    path: Path
+    verdicts: list[dict[str, Any]] | None
+
+
+def records(folder: Path) -> list[Judged]:
+    """Read what the records in a folder say of the thesis' claims."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record.get("scale") in SCALES:
+            found.append(Judged(path, record.get("verdicts")))
+    return found
+
+
+def lines(judged: list[Judged], where: str) -> list[str]:
+    """List how many claims hold by record, then each that does not, with its figures; where: of the records."""
+    drawn = [one for one in judged if one.verdicts]
+    found = ["| record | yes | no | unresolved |", "|---|--:|--:|--:|"]
+    for path, verdicts in drawn:
+        count = Counter(verdict["answer"] for verdict in verdicts or [])
+        found.append(f"| {_link(path, where)} | {count['yes']} | {count['no']} | {count['unresolved']} |")
+    for path, verdicts in drawn:
+        open_ = [verdict for verdict in verdicts or [] if verdict["answer"] != "yes"]
+        if open_:
+            found += ["", f"{_link(path, where)}:", "", *(f"- {markdown.verdict_line(verdict)}" for verdict in open_)]
+    before = [_link(path, where) for path, verdicts in judged if verdicts is None]
+    if before:
+        found += ["", f"Unresolved, as they were recorded with fewer seeds and before verdicts: {', '.join(before)}."]
+    return found
+
+
+def _link(path: Path, where: str) -> str:
+    return f"[{path.stem}]({where}/{path.stem}.md)"
+
+
+def draw(judged: list[Judged], path: Path) -> None:
+    """Draw how far the comparisons that decide against a claim are from what it claims."""
+    rows = []
+    for record, verdicts in judged:
+        for verdict in verdicts or []:
+            if verdict["answer"] != "yes" and verdict["test"] is not None:
+                distance, label = max((_distance(one), one["label"]) for one in verdict["test"]["comparisons"])
+                text = f"{record.stem.removesuffix('.cpu')}: {verdict['claim']}" + (f" ({label})" if label else "")
+                rows.append((text if len(text) < 110 else f"{text[:107]}…", distance, verdict["answer"]))
+    title = "Claims that are not confirmed: how far the worst comparison is from what is claimed"
+    with figure.panels(path, title, figsize=(13, 1.5 + 0.22 * len(rows)), ncols=1, squeeze=False) as ((ax,),):
+        for answer, colour in COLOURS.items():
+            own = [(distance, y) for y, (_, distance, said) in enumerate(rows) if said == answer]
+            ax.errorbar([x for x, _ in own], [y for _, y in own], xerr=1.0, fmt="o", color=colour, label=answer)
+        ax.axvline(0, color="black", linewidth=0.8)
+        ax.set_yticks(range(len(rows)), [text for text, _, _ in rows], fontsize=7)
+        ax.invert_yaxis()
+        ax.set(xlabel="distance, in halves of the 95 % interval; left of 0: as claimed", xscale="symlog")
+        ax.legend()
+
+
+def _distance(comparison: dict[str, Any]) -> float:
+    """Return how far a figure is from the claimed range, in halves of its interval; negative inside."""
+    low, high = comparison["interval"]
+    least, most = comparison["claimed"]
+    ends = [end for end in (None if least is None else least - comparison["value"],
+                            None if most is None else comparison["value"] - most) if end is not None]  # fmt: skip
+    return max(ends) / max((high - low) / 2, 1e-12)

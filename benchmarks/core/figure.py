@@ -1,0 +1,31 @@
+"""Figures as PNG. matplotlib is imported when a figure is drawn, and draws into files alone (Agg)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxfit.run_dir.atomic import replacing
+
+
+@contextmanager
+def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:
+    """Draw axes side by side or one above the other, under a title; saved at the end, whole or not at all."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(**layout, layout="constrained")
+    try:
+        figure.suptitle(title, fontsize=11)
+        yield axes
+        for ax in np.ravel(axes):
+            ax.grid(alpha=0.3)
+        with replacing(path) as part:
+            # no version in the file: the same figures give the same file
+            figure.savefig(part, format="png", dpi=110, metadata={"Software": None})
+    finally:
+        plt.close(figure)

@@ -1,0 +1,190 @@
+"""Verdicts: whether a claim of the thesis holds here, drawn from the test with intervals, not from point estimates.
+
+An interval is of the mean over seeds. Its variance is that of the test, by a paired bootstrap over units that are
+nearly independent (users; blocks of lines), plus that of the mean over seeds. The degrees of freedom of their sum are
+by Satterthwaite's formula, so that few seeds widen the interval where they differ much.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+SEEDS = 3  # at least, for a verdict
+RESAMPLES = 1000
+LEVEL = 0.95
+BELOW, ABOVE = (-np.inf, 0.0), (0.0, np.inf)  # what is claimed of a difference
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What a model scored on each unit of the test.
+
+    Attributes:
+        total: sum of squared errors or of nats, float64 [units].
+        count: ratings or events, float64 [units].
+        finish: from the mean to the figure that is reported: the square root, or exp.
+        seeded: whether another seed would have given other scores.
+    """
+
+    total: np.ndarray
+    count: np.ndarray
+    finish: Callable[[Any], Any]
+    seeded: bool = True
+
+    @cached_property
+    def value(self) -> float:
+        """The figure on the test."""
+        return float(self.finish(self.total.sum() / self.count.sum()))
+
+    @cached_property
+    def resampled(self) -> np.ndarray:
+        """The figure on bootstrap samples, equal ones for all scores of as many units: float64 [RESAMPLES]."""
+        weights, both = _weights(len(self.total)), np.stack([self.total, self.count], axis=1)
+        sums = np.concatenate([part.astype(np.float64) @ both for part in np.array_split(weights, RESAMPLES // 50)])
+        return self.finish(sums[:, 0] / sums[:, 1])
+
+
+@lru_cache(maxsize=4)
+def _weights(units: int) -> np.ndarray:
+    """Draw how often each unit is in each bootstrap sample, by the Poisson bootstrap: uint8 [resamples, units]."""
+    weights = np.random.default_rng(units).poisson(1.0, (RESAMPLES, units)).astype(np.uint8)
+    weights[~weights.any(axis=1)] = 1  # a sample of nothing has no figure: very few units
+    return weights
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A quantity of which a claim says in which range it lies.
+
+    Attributes:
+        label: what is compared: a size, a pair.
+        draws: for each seed, the scores that the quantity is of.
+        claimed: the range's ends.
+        quantity: of the scores' figures; by default, the first less the second.
+    """
+
+    label: str
+    draws: Sequence[Sequence[Scores]]
+    claimed: tuple[float, float] = BELOW
+    quantity: Callable[..., Any] = lambda one, other: one - other
+
+    @property
+    def seeds(self) -> int | None:
+        """The number of seeds; None where nothing compared depends on a seed."""
+        return len(self.draws) if any(scores.seeded for scores in self.draws[0]) else None
+
+
+class Estimate(NamedTuple):
+    """A quantity's mean over seeds, its standard error, and the degrees of freedom of that."""
+
+    value: float
+    error: float
+    freedom: float
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Return the confidence interval of this level."""
+        half = self.error * float(student.ppf((1 + level) / 2, self.freedom))
+        return self.value - half, self.value + half
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of the thesis: that all comparisons lie in their ranges."""
+
+    section: str
+    text: str
+    comparisons: Sequence[Comparison]
+
+
+def estimate(comparison: Comparison) -> Estimate:
+    """Estimate a comparison's quantity."""
+    values = [float(comparison.quantity(*(scores.value for scores in draw))) for draw in comparison.draws]
+    resampled = [comparison.quantity(*(scores.resampled for scores in draw)) for draw in comparison.draws]
+    of_test = float(np.var(np.mean(resampled, axis=0), ddof=1))
+    n = len(values)
+    of_seeds = float(np.var(values, ddof=1)) / n if n > 1 else 0.0
+    total = of_test + of_seeds
+    freedom = (n - 1) * (total / of_seeds) ** 2 if of_seeds else np.inf
+    return Estimate(float(np.mean(values)), total**0.5, freedom)
+
+
+def spread(values: Sequence[float | Scores | tuple[Scores, Scores]]) -> dict[str, Any]:
+    """Summarise what was measured with each seed, as a cell of a table; two scores: the first less the second.
+
+    Returns:
+        `mean`; `sd` over seeds (None for one); `values`; and, of what was measured on units of the test, the
+        `interval` of the mean.
+    """
+    draws = [value if isinstance(value, tuple) else (value,) for value in values if not isinstance(value, float)]
+    numbers = [value for value in values if isinstance(value, float)]
+    numbers += [draw[0].value - sum(scores.value for scores in draw[1:]) for draw in draws]
+    cell: dict[str, Any] = {"mean": float(np.mean(numbers)), "sd": None}
+    if len(numbers) > 1:
+        cell["sd"] = float(np.std(numbers, ddof=1))
+    if draws:
+        found = estimate(Comparison("", draws, quantity=lambda one, *other: one - sum(other)))
+        cell["interval"] = list(found.interval(LEVEL))
+    return {**cell, "values": numbers}
+
+
+def judge(claim: Claim) -> dict[str, Any]:
+    """Answer a claim.
+
+    Returns:
+        `answer`: "yes" if every comparison's interval lies in its range; "no" if one lies wholly outside, at a level
+        that allows for their number (Bonferroni); "unresolved" otherwise, and with fewer than SEEDS seeds.
+        `comparisons`: the figures.
+    """
+    found = [(comparison, estimate(comparison)) for comparison in claim.comparisons]
+    inside = [_within(e.interval(LEVEL), comparison.claimed) for comparison, e in found]
+    strict = 1 - (1 - LEVEL) / len(found)
+    outside = [_apart(e.interval(strict), comparison.claimed) for comparison, e in found]
+    seeds = min((c.seeds for c, _ in found if c.seeds is not None), default=None)
+    answer = "yes" if all(inside) else "no" if any(outside) else "unresolved"
+    return {
+        "answer": "unresolved" if seeds is not None and seeds < SEEDS else answer,
+        "seeds": seeds,
+        "comparisons": [
+            {
+                "label": comparison.label,
+                "value": e.value,
+                "interval": list(e.interval(LEVEL)),
+                "claimed": [end if np.isfinite(end) else None for end in comparison.claimed],
+            }
+            for comparison, e in found
+        ],
+    }
+
+
+def _within(interval: tuple[float, float], claimed: tuple[float, float]) -> bool:
+    return claimed[0] < interval[0] and interval[1] < claimed[1]
+
+
+def _apart(interval: tuple[float, float], claimed: tuple[float, float]) -> bool:
+    return interval[1] <= claimed[0] or claimed[1] <= interval[0]
+
+
+def verdicts(on_test: Sequence[Claim], on_validation: Sequence[Claim]) -> list[dict[str, Any]]:
+    """Answer claims from the test, with the answer of validation beside; without a test, all are unresolved.
+
+    Claims on sizes that the scale does not have, of which there is nothing to compare, are left out.
+    """
+    answers = {claim.text: judge(claim) for claim in on_test if claim.comparisons}
+    found = []
+    for claim in filter(lambda claim: claim.comparisons, on_validation):
+        validation = judge(claim)
+        test = answers.get(claim.text)
+        found.append(
+            {
+                "claim": claim.text,
+                "section": claim.section,
+                "answer": "unresolved" if test is None else test["answer"],
+                "test": test,
+                "validation": validation,
+            }
+        )
+    return found

@@ -1,0 +1,303 @@
+"""What chapters 3 and 4 of the thesis claim, of which tables draw verdicts.
+
+Words such as "slightly" are given a number, in the claim's text. All claims hold of the thesis' own figures.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from benchmarks.core.table import Measured, Row
+from benchmarks.core.verdict import ABOVE, BELOW, SEEDS, Claim, Comparison, Scores
+from benchmarks.language.store import LanguageStore
+
+# shares of a perplexity, or of a bias, that the thesis calls small or slight, very similar, considerable, comparable
+SLIGHT, ALIKE, MUCH, COMPARABLE = 0.02, 0.03, 0.05, 0.12
+MANY = 1.5  # times: a much higher variance, a much more effective average
+
+
+class Models:
+    """The models of a table's rows: what its columns are on a part of the text, of each seed.
+
+    A row is named by its model, and for neural models also by the tree or the context size.
+    """
+
+    def __init__(self, store: LanguageStore, rows: Sequence[Row], part: str):
+        self.store, self.part = store, part
+        self.rows = {self._name(row): row for row in rows}
+        self._known: dict[tuple[str, int], Measured] = {}
+
+    def _name(self, row: Row) -> str:
+        return " ".join(filter(None, row.label[:2])) if self._neural(row) else row.label[0]
+
+    def _neural(self, row: Row) -> bool:
+        return self.store.stepwise(row.draws[0][0])
+
+    def names(self, begin: str) -> list[str]:
+        """Return the names that begin so, in the order of the rows."""
+        return [name for name in self.rows if name.startswith(begin)]
+
+    def _scores(self, name: str, column: str, draw: int) -> Scores:
+        """Return a figure of the table with a seed, which n-gram models do not have."""
+        if (name, draw) not in self._known:
+            row = self.rows[name]
+            measure: Callable[..., Measured] = row.measure
+            self._known[name, draw] = measure(self.store, row.draws[draw % len(row.draws)], part=self.part)
+        found = self._known[name, draw][column]
+        assert isinstance(found, Scores)
+        return found
+
+    def compare(
+        self,
+        label: str,
+        figures: Sequence[tuple[str, str]],
+        claimed: tuple[float, float] = BELOW,
+        quantity: Callable[..., Any] = lambda one, other: one - other,
+    ) -> Comparison:
+        """Compare figures of the table, each given by its row's name and its column, with as many seeds as all have."""
+        seeds = min((len(self.rows[name].draws) for name, _ in figures if self._neural(self.rows[name])), default=1)
+        draws = [[self._scores(name, column, draw) for name, column in figures] for draw in range(seeds)]
+        return Comparison(label, draws, claimed, quantity)
+
+    def pair(self, one: str, other: str, column: str = "perplexity", **options: Any) -> Comparison:
+        """Compare one column of two rows; options: of `compare`."""
+        return self.compare(f"{one} and {other}", ((one, column), (other, column)), **options)
+
+    def all_pairs(self, ones: Iterable[str], others: Iterable[str], **options: Any) -> list[Comparison]:
+        """Compare each of some rows with each of others; options: of `pair`."""
+        others = list(others)
+        return [self.pair(one, other, **options) for one in ones for other in others]
+
+    def falling(self, names: Sequence[str], column: str = "perplexity") -> list[Comparison]:
+        """Compare each row with the one before."""
+        return [self.pair(later, earlier, column) for earlier, later in pairwise(names)]
+
+    def mixtures(self, ngram: str, least: float = 0.0) -> list[Comparison]:
+        """Compare each mixture with the model and with the n-gram model that are mixed, to be better by a share."""
+        return [
+            self.compare(
+                f"mixture of {name}, and {alone}",
+                ((name, "mixture"), (alone, "perplexity")),
+                (-np.inf, -least),
+                relative,
+            )
+            for name in self._mixed()
+            for alone in (name, ngram)
+        ]
+
+    def fitting(self, claimed: tuple[float, float]) -> list[Comparison]:
+        """Compare each mixture of a fitted proportion with that of equal weights."""
+        return [self.compare(name, ((name, "fitted"), (name, "mixture")), claimed, relative) for name in self._mixed()]
+
+    def _mixed(self) -> list[str]:
+        return [name for name, row in self.rows.items() if self._neural(row)]
+
+
+def relative(one: Any, other: Any) -> Any:
+    """By which share a figure is above another."""
+    return one / other - 1
+
+
+def percent(share: float) -> str:
+    """Write a share for people."""
+    return f"{100 * share:g} %"
+
+
+def of_lbl(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 3.2."""
+    models = Models(store, rows, part)
+    claim = partial(Claim, "3.4.2")
+    five, ten = models.names("LBL")
+    best, ngrams = "Back-off KN5", models.names("Back-off")
+    return [
+        claim("the LBL of either context is better than every n-gram model", models.all_pairs((five, ten), ngrams)),
+        claim("the best n-gram model is KN5", models.all_pairs([best], (n for n in ngrams if n != best))),
+        claim("the LBL is better with a context of 10 than of 5", [models.pair(ten, five)]),
+        claim("a context of 10 instead of 5 reduces the LBL's perplexity by about 8 % (4 to 12 %)",
+              [models.pair(ten, five, claimed=(-0.12, -0.04), quantity=relative)]),
+        claim("the LBL's mixture with KN5 is better with a context of 10 than of 5",
+              [models.pair(ten, five, "mixture")]),
+        claim("each mixture is better than both of its models", models.mixtures(best)),
+        claim(f"fitting the proportion makes the mixture better, but by less than {percent(SLIGHT)}",
+              models.fitting((-SLIGHT, 0.0))),
+    ]  # fmt: skip
+
+
+def of_random_trees(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 4.1."""
+    models = Models(store, rows, part)
+    claim = partial(Claim, "4.6.2")
+    hlbls, largest = models.names("HLBL"), "HLBL RANDOM ×4"
+    return [
+        claim("the more overcomplete the random tree, the better", models.falling(hlbls)),
+        claim("the best and the worst model of a type of tree differ by under 1.7 points of perplexity", [
+            comparison for name in hlbls for comparison in _of_the_drawn(models, name)
+        ]),
+        claim("HLBLs over random trees are better than KN2", models.all_pairs(hlbls, ["Int. KN2"])),
+        claim("no HLBL over a random tree is better than KN3, KN6 or the LBL", [
+            comparison for others in (["Int. KN3", "Int. KN6"], ["LBL"])
+            for comparison in models.all_pairs(hlbls, others, claimed=ABOVE)
+        ]),
+        claim("RANDOM ×4 is much closer to KN3 than to KN2 (at most a third of the way from KN3)", [
+            models.compare("beyond that", [(name, "perplexity") for name in (largest, "Int. KN3", "Int. KN2")], BELOW,
+                           lambda ours, near, far: ours - near - (far - near) / 3)
+        ]),
+    ]  # fmt: skip
+
+
+def _of_the_drawn(models: Models, name: str) -> list[Comparison]:
+    """Compare the best and the worst of a row's models: of these trees, so that no seed counts; of few, nothing."""
+    comparison = models.compare(name, [(name, "perplexity")])
+    scores = [replace(one, seeded=False) for (one,) in comparison.draws]
+    if len(scores) < SEEDS:
+        return []
+    return [Comparison(name, [scores], (-np.inf, 1.7), lambda *all_: np.max(all_, axis=0) - np.min(all_, axis=0))]
+
+
+def of_features(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 4.2: the sizes, then the largest over an overcomplete random tree."""
+    models = Models(store, rows, part)
+    claim = partial(Claim, "4.6.3")
+    *sizes, overcomplete = models.rows
+    largest, trees = sizes[-1], ("random", "learned")
+    gaps = [
+        models.compare(f"{later} and {earlier}", [(size, tree) for size in (later, earlier) for tree in trees], BELOW,
+                       lambda random, learned, before, after: (random - learned) - (before - after))
+        for earlier, later in pairwise(sizes)
+    ]  # fmt: skip
+    return [
+        claim(f"the learned tree is much better than the random one at every size (by more than {percent(MUCH)})", [
+            models.compare(size, ((size, "learned"), (size, "random")), (-np.inf, -MUCH), relative) for size in sizes
+        ]),
+        claim("more features are better with either tree", [
+            replace(c, label=f"{tree}, {c.label}") for tree in trees for c in models.falling(sizes, tree)
+        ]),
+        claim("the learned tree's reduction shrinks with every growth of the features", gaps),
+        claim(f"of most features, the learned tree is as good as RANDOM ×4 (within {percent(SLIGHT)})", [
+            models.compare("", ((largest, "learned"), (overcomplete, "random")), (-SLIGHT, SLIGHT), relative)
+        ]),
+    ]  # fmt: skip
+
+
+def of_trees(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 4.4."""
+    models = Models(store, rows, part)
+    claim = partial(Claim, "4.6.3")
+    trees, ngrams = models.names("HLBL"), ["Int. KN6", "Int. KN3", "Int. KN2"]
+    *_, t5, t6, t7 = trees
+    return [
+        claim("perplexity falls from each tree to the next, T1 to T7", models.falling(trees)),
+        claim(f"HLBLs over trees that are not random are comparable to KN3 (within {percent(COMPARABLE)})",
+              models.all_pairs(trees[1:], ["Int. KN3"], claimed=(-COMPARABLE, COMPARABLE), quantity=relative)),
+        claim("T5 is better than KN2, but worse than the LBL",
+              [models.pair(t5, "Int. KN2"), models.pair(t5, "LBL", claimed=ABOVE)]),
+        claim("T5 is better than KN3, by the table's figures; the text says that it is worse",
+              [models.pair(t5, "Int. KN3")]),
+        claim("T6 and T7 are better than the LBL", models.all_pairs((t6, t7), ["LBL"])),
+        claim("T6 and T7 are better than every n-gram model", models.all_pairs((t6, t7), ngrams)),
+        claim("the LBL is better than KN6, KN6 than KN3, and KN3 than KN2",
+              models.falling(["LBL", *ngrams][::-1])),
+        claim(f"each mixture with KN6 is better than both of its models by more than {percent(MUCH)}",
+              models.mixtures("Int. KN6", MUCH)),
+        claim(f"the LBL's mixture is slightly better than T7's (by less than {percent(SLIGHT)})",
+              [models.pair("LBL", t7, "mixture", claimed=(-SLIGHT, 0.0), quantity=relative)]),
+        claim(f"fitting the proportion changes a mixture by less than {percent(SLIGHT)}",
+              models.fitting((-SLIGHT, SLIGHT))),
+    ]  # fmt: skip
+
+
+def of_diversity(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 4.6."""
+    models = Models(store, rows, part)
+    text = (
+        f"trees joined from replicas or from different ones are very similar (worst and best within {percent(ALIKE)})"
+    )
+    return [
+        Claim("4.6.4", text, [
+            models.compare(column, [(name, column) for name in models.rows], (-np.inf, ALIKE),
+                           lambda *all_: relative(np.max(all_, axis=0), np.min(all_, axis=0)))
+            for column in ("adaptive", "random", "noisy")
+        ]),
+    ]  # fmt: skip
+
+
+def of_context(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 4.7."""
+    models = Models(store, rows, part)
+    claim = partial(Claim, "4.6.5")
+    hlbls, best, longer = models.names("HLBL"), "Int. KN6", "Int. KN8"
+    alike = {"HLBL 1": ("Int. KN2", BELOW), "HLBL 2": ("Int. KN3", ABOVE), "HLBL 5": (best, BELOW)}
+    return [
+        claim("the HLBL's perplexity falls with every growth of the context", models.falling(hlbls)),
+        claim("the perplexity of the HLBL's mixture with KN6 falls with every growth of the context",
+              models.falling(hlbls, "mixture")),
+        claim("the best n-gram model is KN6", models.all_pairs([best], ["Int. KN2", "Int. KN3", longer])),
+        claim(f"a longer context makes the n-gram model slightly worse (by less than {percent(SLIGHT)})",
+              [models.pair(longer, best, claimed=(0.0, SLIGHT), quantity=relative)]),
+        claim("the HLBL is better than the n-gram model of the same context for 1 and 5 words, worse for 2", [
+            models.pair(hlbl, ngram, claimed=claimed) for hlbl, (ngram, claimed) in alike.items() if hlbl in hlbls
+        ]),
+    ]  # fmt: skip
+
+
+def of_bias_variance(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 4.8."""
+    models = Models(store, rows, part)
+    claim = partial(Claim, "4.6.6")
+    hlbl, ngram = models.rows
+    return [
+        claim(f"the HLBL has a slightly lower bias than KN6 (by less than {percent(MUCH)})",
+              [models.pair(hlbl, ngram, "bias", claimed=(-MUCH, 0.0), quantity=relative)]),
+        claim(f"the HLBL has a much higher variance than KN6 (over {MANY:g} times)",
+              [models.pair(hlbl, ngram, "variance", claimed=(MANY, np.inf), quantity=np.divide)]),
+    ]  # fmt: skip
+
+
+def of_subsets(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 4.9: models that were trained on parts of the text, then their averages."""
+    models = Models(store, rows, part)
+    claim = partial(Claim, "4.6.6")
+    *parts, average = models.rows
+
+    def times(*figures: Any) -> Any:
+        """By how many times the share by which averaging reduces perplexity is higher for the HLBL."""
+        ours, theirs = (
+            1 - combined / np.mean(single, axis=0) for *single, combined in np.split(np.asarray(figures), 2)
+        )
+        return ours / theirs
+
+    every = [(name, column) for column in ("hlbl", "kn") for name in models.rows]
+    return [
+        claim("each HLBL is better than the KN6 of the same part",
+              [models.compare(name, ((name, "hlbl"), (name, "kn"))) for name in parts]),
+        claim("the average is better than each of its models", [
+            models.compare(f"{column} {name}", ((average, column), (name, column)))
+            for name, column in every if name != average
+        ]),
+        claim(f"averaging reduces the HLBL's perplexity by a much larger share than KN6's (over {MANY:g} times)",
+              [models.compare("times", every, (MANY, np.inf), times)]),
+    ]  # fmt: skip
+
+
+def of_neural_models(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """The NPLM and the LBL, mixed with KN5."""
+    models = Models(store, rows, part)
+    text = "each mixture with KN5 is better than both of its models (Bengio et al. 2003)"
+    return [Claim("2.2", text, models.mixtures("Int. KN5"))]
+
+
+def of_speed(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 4.5: of epochs timed in joint rounds; the part does not matter, and a seed hardly does."""
+    *_, slowest, lbl = rows
+
+    def rounds(row: Row, draw: int) -> Scores:
+        measured: Any = row.measure(store, row.draws[draw])
+        return Scores(np.array(measured["minutes"]), np.ones(len(measured["minutes"])), np.positive, seeded=False)
+
+    draws = [[rounds(lbl, i), rounds(slowest, i)] for i in range(len(lbl.draws))]
+    text = "an epoch of the slowest HLBL, T7, is over 200 times faster than one of the LBL"
+    return [Claim("4.6.3", text, [Comparison("times", draws, (200, np.inf), np.divide)])]

@@ -1,0 +1,60 @@
+"""Choices of recipes: what the tuned ones were compared with, and what each random split chooses among."""
+
+from dataclasses import replace
+
+from benchmarks.core.table import Row, seeded
+from benchmarks.ratings.measures import errors
+from benchmarks.ratings.scales import RecommenderScale
+from benchmarks.ratings.store import Spec
+
+# model -> its size, and the values that were tried in place of the recipe's
+_PMF: dict[str, tuple[float, ...]] = {
+    "decay.*": (0.035, 0.06),
+    "rate.*": (0.02, 0.045),
+    "epochs": (17, 38),
+    "init_scale": (3e-3, 3e-2),
+}
+_SVD: dict[str, tuple[float, ...]] = {"rate.*": (6e-3, 1.6e-2), "epochs": (20, 45), "init_scale": (3e-5, 3e-4)}
+TRIED: dict[str, tuple[Spec, dict[str, tuple[float, ...]]]] = {
+    "RBM": (
+        Spec("rbm", 100),
+        {
+            "decay.W": (5.0, 12.0), "rate.W": (3e-3, 8e-3), "rate.*": (1e-3, 1e-2), "epochs": (20, 45),
+            "center": (0.0, 1.0), "smooth": (0.8, 1.6), "init_scale": (0.01, 0.04), "batch_size": (10, 40),
+        },
+    ),
+    "CRBM1": (Spec("crbm", 100), {"decay.U": (10.0, 40.0), "rate.U": (2.5e-3, 1e-2)}),
+    "Online SVD": (Spec("svd", 50), _SVD),
+    "Online SVD w. biases": (Spec("svd-bias", 50), {**_SVD, "rate.b": (1e-3, 1e-2), "rate.c": (1e-3, 1e-2)}),
+    "PMF": (Spec("pmf", 50), {**_PMF, "decay.b": (0.01, 0.04), "decay.c": (5e-3, 0.02)}),
+    "Conditional PMF": (
+        Spec("cpmf", 50),
+        {**_PMF, "rate.*": (0.03, 0.056), "epochs": (11, 21), "rate.W": (2.5, 10.0), "decay.W": (1e-5, 1e-3)},
+    ),
+    "User and movie bias": (Spec("bias"), {"decay_users": (3.0, 8.0), "decay_items": (2.0, 5.0)}),
+}  # fmt: skip
+# model -> a setting, and the values that each random split tries besides the recipe's
+SPLIT: dict[str, tuple[str, tuple[float, ...]]] = {
+    "rbm": ("decay.W", (4.0, 16.0)), "crbm": ("decay.W", (4.0, 16.0)), "svd": ("init_scale", (1e-3, 1e-2)),
+    "svd-bias": ("init_scale", (1e-3, 1e-2)), "pmf": ("init_scale", (3e-3, 3e-2)), "cpmf": ("rate.*", (0.02, 0.08)),
+    "bias": ("decay_users", (2.5, 10.0)), "user-bias": ("decay_users", (2.5, 10.0)),
+    "item-bias": ("decay_items", (1.5, 6.0)),
+}  # fmt: skip
+
+
+def rows(scale: RecommenderScale, seeds: int | None) -> list[Row]:
+    """Return a row for each model's recipe, and for each setting that was tried in its place."""
+    found = []
+    for model, (spec, tried) in TRIED.items():
+        found.append(Row((model, "as it is"), seeded(seeds or scale.seeds, spec), {}, errors))
+        for setting, values in tried.items():
+            for value in values:
+                changed = replace(spec, changes=((setting, value),))
+                found.append(Row((model, f"{setting} {value:g}"), seeded(seeds or scale.seeds, changed), {}, errors))
+    return found
+
+
+def candidates(spec: Spec) -> list[Spec]:
+    """Return a model with its recipe, and with each of those that a random split tries besides."""
+    setting, values = SPLIT[spec.model]
+    return [spec, *(replace(spec, changes=((setting, value),)) for value in values)]

@@ -1,0 +1,279 @@
+"""What chapter 5 of the thesis claims, of which tables and figures draw verdicts."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from benchmarks.core.table import Row
+from benchmarks.core.verdict import ABOVE, BELOW, Claim, Comparison, Scores
+from benchmarks.ratings.measures import chosen
+from benchmarks.ratings.store import RatingStore, Spec
+
+SMALL, SIMILAR, MARGIN = 1e-3, 5e-3, 1e-2  # stars: of differences that the thesis calls very small, similar, large
+
+
+class Models:
+    """The models of a table's rows, of each seed, and their errors on a part of the data."""
+
+    def __init__(self, store: RatingStore, rows: Sequence[Row], part: str):
+        self.store, self.rows, self.part = store, rows, part
+        self._known: dict[Any, Scores] = {}
+
+    @cached_property
+    def sizes(self) -> dict[str, dict[int, Row]]:
+        """Rows by model and by the thesis' size: features or hidden units; 0 for models without."""
+        found: dict[str, dict[int, Row]] = {}
+        for row in self.rows:
+            size = row.label[1].rpartition(" ")[2].rstrip(")") if len(row.label) > 1 else ""
+            found.setdefault(row.label[0], {})[int(size) if size.isdecimal() else 0] = row
+        return found
+
+    def errors(self, *specs: Spec, inside: np.ndarray | None = None, bin_: int | None = None) -> Scores:
+        """Return the squared errors of a model, or of one for each group of users; bin_: a number for `inside`."""
+        place = (specs, bin_)
+        if place not in self._known:
+            self._known[place] = self.store.errors(specs, self.part, inside)
+        return self._known[place]
+
+    def compare(
+        self, label: str, rows: Iterable[Row], claimed: tuple[float, float] = BELOW, quantity: Any = None
+    ) -> Comparison:
+        """Compare models of some rows; those with fewer seeds than others (biases) are the same in each."""
+        rows = tuple(rows)
+        number = max(len(row.draws) for row in rows)
+        draws = [[self.errors(*row.draws[i % len(row.draws)]) for row in rows] for i in range(number)]
+        return Comparison(label, draws, claimed, *([] if quantity is None else [quantity]))
+
+    def better(self, one: str, other: str) -> list[Comparison]:
+        """Compare two models at every size that both have."""
+        ours, theirs = self.sizes[one], self.sizes[other]
+        return [self.compare(str(size), (ours[size], theirs[size])) for size in ours if size in theirs]
+
+    def falling(self, model: str) -> list[Comparison]:
+        """Compare each size of a model with the one before."""
+        rows = self.sizes[model]
+        return [self.compare(f"{b} and {a}", (rows[b], rows[a])) for a, b in pairwise(rows)]
+
+
+def of_rbms(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 5.1."""
+    models = Models(store, rows, part)
+    claim = partial(Claim, "5.4.4")
+    kinds = ("RBM", "CRBM1", "CRBM2")
+    sizes = models.sizes
+    *falls, rises = models.falling("CRBM1")
+    near = [
+        models.compare(kind, (sizes[kind][200], sizes[kind][100]), (-SMALL, SMALL)) for kind in kinds
+        if {100, 200} <= set(sizes[kind])
+    ]  # fmt: skip
+    far = [
+        models.compare(f"{kind} {size}", (sizes[kind][size], sizes[kind][least]), (-np.inf, -MARGIN))
+        for kind in kinds for least in [min(sizes[kind])] for size in (100, 200) if size in sizes[kind]
+    ]  # fmt: skip
+    return [
+        claim("the RBM's RMSE falls with every growth of its hidden units", models.falling("RBM")),
+        claim("CRBM2's RMSE falls with every growth of its hidden units", models.falling("CRBM2")),
+        claim("CRBM1's RMSE falls but for the last growth, when it rises", [*falls, replace(rises, claimed=ABOVE)]),
+        claim(f"100 and 200 hidden units differ very little (less than {SMALL:g})", near),
+        claim(f"models of 100 and 200 hidden units are much better than of 25 (by more than {MARGIN:g})", far),
+        claim("the RBM is better than CRBM1 at every size", models.better("RBM", "CRBM1")),
+        claim("CRBM2 is better than the RBM at every size", models.better("CRBM2", "RBM")),
+    ]
+
+
+def of_pmfs(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 5.2 and Figure 5.3."""
+    models = Models(store, rows, part)
+    claim = partial(Claim, "5.4.5")
+    sizes, (svd, biased, pmf, cpmf) = models.sizes, SVD_TO_CPMF
+    least, most = min(sizes[pmf]), max(sizes[pmf])
+
+    def gap(worse: str, better: str, size: int) -> tuple[Row, Row]:
+        return sizes[worse][size], sizes[better][size]
+
+    def grows(label: str, worse: str, better: str) -> Comparison:
+        return models.compare(label, (*gap(worse, better, most), *gap(worse, better, least)), ABOVE, grown)
+
+    every = [row for size in sizes[pmf] for row in gap(pmf, cpmf, size)]
+    both = [*sizes[biased].values(), *sizes[svd].values()]
+    found = [
+        claim("SVD with biases is better than without at every size", models.better(biased, svd)),
+        claim(
+            "their gap is larger at the most features than at the fewest", [grows(f"{least} and {most}", svd, biased)]
+        ),
+        claim(
+            "the worst SVD with biases is better than the best without",
+            [
+                models.compare(
+                    "worst and best",
+                    both,
+                    BELOW,
+                    lambda *all_: _largest(all_[: len(all_) // 2]) - _smallest(all_[len(all_) // 2 :]),
+                )
+            ],
+        ),
+        claim("PMF is better than SVD with biases at every size", models.better(pmf, biased)),
+        claim("their gap, too, is larger at the most features", [grows(f"{least} and {most}", biased, pmf)]),
+        claim("conditional PMF is better than PMF at every size", models.better(cpmf, pmf)),
+        claim(
+            "their gap changes only slightly with features (by less than 0.002)",
+            [models.compare("largest less smallest", every, (-np.inf, 2e-3), _range_of_gaps)],
+        ),
+        claim("PMF's RMSE falls with every growth of its features", models.falling(pmf)),
+        claim("conditional PMF's RMSE falls with every growth of its features", models.falling(cpmf)),
+    ]
+    if {50, 100, 500} <= set(sizes[svd]):
+        found.append(
+            claim(
+                "SVD's RMSE, with biases or without, rises from 50 to 100 features, then falls",
+                [
+                    models.compare(f"{model}, {b} and {a}", (sizes[model][b], sizes[model][a]), claimed)
+                    for model in (svd, biased)
+                    for a, b, claimed in ((50, 100, ABOVE), (100, 500, BELOW))
+                ],
+            )
+        )
+    if set(BIASES) <= set(sizes):
+        user, movie, two = (sizes[model][0] for model in BIASES)
+        found += [
+            claim(
+                "biases of movies are better than of users, and both are better than either",
+                [models.compare("movies and users", (movie, user)), models.compare("both and movies", (two, movie))],
+            ),
+            claim(
+                "both biases are about half-way from movie-bias to PMF (a third to two thirds)",
+                [
+                    models.compare(
+                        f"PMF {most}", (movie, two, sizes[pmf][most]), (1 / 3, 2 / 3), lambda m, b, p: (m - b) / (m - p)
+                    )
+                ],
+            ),
+            claim(
+                f"SVD is much better than both biases at every size (by more than {MARGIN:g})",
+                [models.compare(str(size), (row, two), (-np.inf, -MARGIN)) for size, row in sizes[svd].items()],
+            ),
+        ]
+    return found  # fmt: skip
+
+
+SVD_TO_CPMF = ("Online SVD", "Online SVD w. biases", "PMF", "Conditional PMF")
+BIASES = ("User-bias", "Movie-bias", "User and movie bias")
+
+
+def of_both(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Table 5.3."""
+    models = Models(store, rows, part)
+    claim = partial(Claim, "5.4.6")
+    sizes = models.sizes
+    rbms, pmfs, cpmfs = sizes["RBM"], sizes["PMF"], sizes["Conditional PMF"]
+
+    def parameters(row: Row) -> int:
+        return store.num_parameters(row.specs()[0])
+
+    def nearest(row: Row, others: dict[int, Row]) -> tuple[int, Row]:
+        return min(others.items(), key=lambda item: abs(np.log(parameters(item[1]) / parameters(row))))
+
+    best = rbms[max(rbms)]
+    alike = [(size, row, nearest(row, pmfs)) for size, row in rbms.items()]
+    controlled = [(size, row, nearest(row, cpmfs)) for size, row in rbms.items()]
+    return [
+        claim("PMF and conditional PMF of 25 features or more are better than the best RBM", [
+            models.compare(f"{name} {size}", (row, best))
+            for name, of in (("PMF", pmfs), ("Conditional PMF", cpmfs)) for size, row in of.items() if size >= 25
+        ]),
+        claim(f"RBM and PMF of similar numbers of parameters are similar (within {SIMILAR:g})", [
+            models.compare(f"RBM {size}, PMF {n}", (row, other), (-SIMILAR, SIMILAR)) for size, row, (n, other) in alike
+        ]),
+        claim("conditional PMF of similar numbers of parameters is better than the RBM", [
+            models.compare(f"RBM {size}, CPMF {n}", (other, row)) for size, row, (n, other) in controlled
+        ]),
+    ]  # fmt: skip
+
+
+def of_rated_sets(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Figures 5.1 and 5.2: (RBMs, then CRBMs of larger and larger rated sets)."""
+    models = Models(store, rows, part)
+    claim = partial(Claim, "5.4.4")
+    rbm, *more = (row for row in rows if row.label[0] == "RBM")
+    crbms = [row for row in rows if row.label[0] == "CRBM"]
+    found = [
+        claim("the CRBM of the largest rated set is better than that of the smallest", [
+            models.compare("last and first", (crbms[-1], crbms[0]))
+        ]),
+        claim("the CRBM of the largest rated set is better than the RBM", [models.compare("", (crbms[-1], rbm))]),
+    ]  # fmt: skip
+    if len(crbms) > 2:
+        line = models.compare("share of the variance that a straight line explains", crbms, (0.9, 1.1), _straightness)
+        found.append(claim("the RMSE is effectively linear in the size of the rated set (R² above .9)", [line]))
+    if more:
+        doubled = [models.compare("", (more[0], crbms[-1]))]
+        found.append(claim("twice the ratings help the RBM more than the largest rated set the CRBM", doubled))
+    else:
+        found.append(claim("the CRBM of its training set's pairs alone is worse than the RBM", [
+            models.compare("", (crbms[0], rbm), ABOVE)
+        ]))  # fmt: skip
+    return found
+
+
+def of_stopping(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Early stopping: of each model, (both, L2 alone, early stopping alone)."""
+    models = Models(store, rows, part)
+    text = "early stopping with L2 regularisation is better than either alone"
+    comparisons = [
+        models.compare(f"{both.label[0]}, {row.label[1]}", (both, row))
+        for both, *others in zip(rows[::3], rows[1::3], rows[2::3], strict=True) for row in others
+    ]  # fmt: skip
+    return [Claim("5.4.2", text, comparisons)]
+
+
+def of_splits(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """The random splits: what holds of the thesis' order of models whatever the split."""
+    models = Models(store, rows, part)
+    one = {
+        row.label[0]: replace(row, draws=tuple((chosen(store, specs),) for specs in row.draws)) for row in rows
+    }  # fmt: skip
+
+    def order(section: str, better: str, worse: str) -> Claim:
+        text = f"over the splits, {better} is better than {worse}"
+        return Claim(section, text, [models.compare("", (one[better], one[worse]))])
+
+    svd, _, pmf, cpmf = SVD_TO_CPMF
+    trained = "Conditional PMF, training pairs"
+    return [
+        *(order("5.4.5", better, worse) for worse, better in pairwise(SVD_TO_CPMF)),
+        order("5.3.2", trained, pmf), order("5.3.2", cpmf, trained), order("5.4.4", "CRBM2", "RBM"),
+        order("5.4.6", cpmf, "RBM"), order("6.2", "RBM", svd),
+    ]  # fmt: skip
+
+
+def grown(worse: Any, better: Any, worse_before: Any, better_before: Any) -> Any:
+    """By how much a gap is larger than another."""
+    return (worse - better) - (worse_before - better_before)
+
+
+def _range_of_gaps(*pairs: Any) -> Any:
+    """Return the largest less the smallest gap of pairs that follow each other."""
+    gaps = [worse - better for worse, better in zip(pairs[::2], pairs[1::2], strict=True)]
+    return _largest(gaps) - _smallest(gaps)
+
+
+def _largest(figures: Sequence[Any]) -> Any:
+    return np.max(np.stack([np.asarray(figure) for figure in figures]), axis=0)
+
+
+def _smallest(figures: Sequence[Any]) -> Any:
+    return np.min(np.stack([np.asarray(figure) for figure in figures]), axis=0)
+
+
+def _straightness(*figures: Any) -> Any:
+    """Return R² of the straight line through figures at equal distances."""
+    y = np.stack([np.asarray(figure, np.float64) for figure in figures])
+    x = np.arange(len(y)) - (len(y) - 1) / 2
+    centred = y - y.mean(axis=0)
+    slope = np.tensordot(x, centred, 1) / (x @ x)
+    rest = centred - np.multiply.outer(x, slope)
+    return 1 - np.sum(rest**2, axis=0) / np.sum(centred**2, axis=0)

@@ -51,6 +51,17 @@ def parser() -> Parser:
     _add_out(fast)
     fast.add_argument("--json", action="store_true", help="end with one line of JSON")
 
+    both = parsers.add_parser(
+        "compare", help="tell changes of speed from noise",
+        description="Compare records of speed: speed.json, or a table of times. A difference is one by the "
+        "Mann-Whitney test of all samples, corrected for the number of comparisons (Holm), that is larger by 10 % than "
+        "what the machine's limits, measured in both runs, explain.",
+    )  # fmt: skip
+    both.set_defaults(run=commands.compare)
+    both.add_argument("first", type=Path, metavar="A", help="a record")
+    both.add_argument("others", type=Path, nargs="+", metavar="B", help="records to compare with it")
+    both.add_argument("--json", action="store_true", help="print one JSON object, and nothing else")
+
     traced = parsers.add_parser("profile", help="write a trace of some steps of a model's training")
     traced.set_defaults(run=commands.profile)
     names = list(registry.engine_models())

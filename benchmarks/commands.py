@@ -13,11 +13,13 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks import registry
-from benchmarks.core import dry_run, fidelity, markdown, record, table, timing
+from benchmarks.core import fidelity, markdown, record, table, timing
 from benchmarks.core import report as pages
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
+from benchmarks.measurement import comparison, dry_run
+from benchmarks.speed import page
 from benchmarks.speed import run as speeds
 from jaxfit.cli import command
 from jaxfit.devices.precision import full_precision
@@ -139,12 +141,37 @@ def _print_table(result: dict[str, Any]) -> None:
 def speed(args: argparse.Namespace) -> None:
     """`speed`: measure how fast models train."""
     result = speeds.run(args.names or speeds.usual(), args.peers, args.out)
-    shown = RichTable("what", "figure", title="speed", title_justify="left")
-    for name, value in speeds.flat(result["figures"]):
-        shown.add_row(name, value)
-    _print(shown)
+    for name, figures in result["figures"].items():
+        for title, table_of in figures["tables"].items():
+            heads, *rows = page.cells(table_of)
+            shown = RichTable(heads[0], title=f"{name}: {title}", title_justify="left")
+            for head in heads[1:]:
+                shown.add_column(head, justify="right")
+            for row in rows:
+                shown.add_row(*row)
+            _print(shown)
     if args.json:
         command.print_json(result)
+
+
+def compare(args: argparse.Namespace) -> None:
+    """`compare`: tell changes of speed from noise."""
+    results = comparison.compare([args.first, *args.others])
+    if args.json:
+        command.print_json({"comparisons": results})
+        return
+    for result in results:
+        print(f"{result['second']} compared with {result['first']}")
+        print(f"environments: {'; '.join(result['environment']) or 'equal'}")
+        limits = [f"{name} x {page.in_words(ratio)}" for name, ratio in result["machine"].items()]
+        print(f"the machine: {'; '.join(limits) or 'its limits are not in both records'}")
+        shown = RichTable("what", "first", "second", "ratio", "p", "the second is")
+        for row in result["measurements"]:
+            numbers = (page.in_words(row[key]) for key in ("first", "second", "ratio", "p"))
+            shown.add_row(row["name"], *numbers, row["verdict"])
+        _print(shown)
+        differ = sum(row["verdict"] in (comparison.FASTER, comparison.SLOWER) for row in result["measurements"])
+        print(f"{differ} of {len(result['measurements'])} measurements differ")
 
 
 @full_precision()

@@ -19,6 +19,7 @@ class Scale:
     # model -> fields of its tuned recipe that fit this size
     tuned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, kw_only=True)
     epochs: int | None = field(default=None, kw_only=True)  # of every recipe
+    window: float | None = field(default=None, kw_only=True)  # seconds of a timing, where not `core.timing.WINDOW`
 
     def adapt(self, model: str, name: str, recipe: Recipe) -> Recipe:
         """Adapt the recipe of this name of a model to this scale."""

@@ -6,7 +6,27 @@ from typing import Any
 import numpy as np
 
 
-def quartiles(samples: Sequence[float]) -> dict[str, Any]:
-    """Return the median of samples, their first and third quartile, and the samples themselves."""
-    low, middle, high = (float(value) for value in np.quantile(samples, (0.25, 0.5, 0.75)))
-    return {"median": middle, "quartiles": [low, high], "samples": [float(sample) for sample in samples]}
+def over_rounds(samples: Sequence[float]) -> dict[str, Any]:
+    """Summarise rounds of a timing as a cell of a table: their median, standard deviation, and all of them."""
+    deviation = float(np.std(samples, ddof=1)) if len(samples) > 1 else None
+    return {"mean": float(np.median(samples)), "sd": deviation, "values": list(samples), "over": "rounds"}
+
+
+def quartiles(samples: Sequence[float] | np.ndarray) -> dict[str, Any]:
+    """Return the median of samples, their first and third quartile, and the samples themselves.
+
+    What is infinite, a time that never came, is None there.
+    """
+    never = 1e300  # in place of infinity, between which and a number there is no quantile
+    values = [*np.quantile(np.minimum(samples, never), (0.25, 0.5, 0.75)), *samples]
+    low, middle, high, *all_samples = (None if value > 1e200 else float(value) for value in values)
+    return {"median": middle, "quartiles": [low, high], "samples": all_samples}
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Correct p-values for their number, by Holm's step-down method: a p below α then keeps all errors below α."""
+    corrected, largest = [0.0] * len(ps), 0.0
+    for rank, number in enumerate(np.argsort(ps)):
+        largest = max(largest, min(1.0, (len(ps) - rank) * ps[number]))
+        corrected[number] = largest
+    return corrected

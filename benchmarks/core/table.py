@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.core import markdown, record
+from benchmarks.core.statistics import over_rounds
 from benchmarks.core.store import Store, TrainedModel
 from benchmarks.core.verdict import Claim, Scores, spread, verdicts
 
-Measured = Mapping[str, float | Scores | tuple[Scores, Scores]]  # column -> figure; two: the first less the second
+# column -> figure; two: the first less the second; a list: of rounds of a timing, whose median is shown
+Measured = Mapping[str, float | Scores | tuple[Scores, Scores] | list[float]]
 IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
 
 
@@ -56,6 +58,7 @@ class Table:
     # of the store, the rows, and the part of the data ("test" or "valid") that they are judged on
     claims: Callable[[Any, list[Row], str], list[Claim]] = lambda store, rows, part: []
     draw: Callable[[dict[str, Any], Path], None] | None = None  # a complete record, as a figure
+    together: bool = False  # all rows are measured at once, and none alone
 
 
 def seeded(seeds: int, *specs: Any) -> tuple[tuple[Any, ...], ...]:
@@ -76,7 +79,8 @@ def run(
 
     Rows that an earlier run recorded stay until they are measured anew, as long as they are of the models
     that would be asked for now: of the same data, scale, recipe and configuration. Those of models that other source
-    code trained stay, too, and the page says at which commit. only: as in `named`.
+    code trained stay, too, and the page says at which commit. only: as in `named`; all rows of a table that is measured
+    together.
     """
     path = out / file_name(table.name, store)
     rows = table.rows(store.scale, seeds)
@@ -90,7 +94,7 @@ def run(
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
     picture = path.with_suffix(".png")
     result: dict[str, Any] = begin
-    for row in named(rows, only):
+    for row in rows if table.together else named(rows, only):
         known[row.label] = _measure(table, row, store)
         models |= {store.directory(spec).name: _describe(store.get(spec), store) for spec in row.specs()}
         done = [known[r.label] for r in rows if r.label in known]
@@ -161,8 +165,10 @@ def _measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
     cells = {}
     for column in table.columns:
         values = [measured[column.name] for measured in per_seed if column.name in measured]
+        rounds = [sample for value in values if isinstance(value, list) for sample in value]
+        figures = [value for value in values if not isinstance(value, list)]
         if values:
-            cells[column.name] = spread(values)
+            cells[column.name] = over_rounds(rounds) if rounds else spread(figures)
     seconds = time.perf_counter() - start
     print(f"{table.name}: {', '.join(filter(None, row.label))} in {seconds:.1f} s", file=sys.stderr, flush=True)
     return {

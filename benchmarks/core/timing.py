@@ -1,36 +1,52 @@
-"""How long steps of training take, and how much memory: what dry runs, tables, `speed` and `profile` share.
+"""How long steps of training take: what dry runs, tables, `speed` and `profile` share.
 
-All that benchmarks ask of a trainer's inside is here.
+A measurement repeats what it times until a window of time has passed, and is made ROUNDS times, in turn with all that
+it is compared with. All that benchmarks ask of a trainer's inside is here.
 """
 
 import os
-import resource
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
+from typing import TypeVar
 
 import jax
 import numpy as np
 
-from jaxfit.cli import compilation_cache
 from jaxfit.state import means
 from jaxfit.trainer import Trainer
 
-STEPS = 50  # at least, and more where they take less than …
-SECONDS = 0.3  # … in which short steps of a few ratings stand out from noise
+STEPS = 50  # of a program that are taken in one go
+Name = TypeVar("Name", bound=Hashable)
+WINDOW = 1.0  # seconds that a measurement takes at least
 TRACED = 20  # steps
-ROUNDS = 5  # of everything that is measured in turn
+# Of everything that is measured in turn. The exact Mann-Whitney test of ten against ten samples comes down to p = 1e-5,
+# which stands 4,600 comparisons (`benchmarks.measurement.comparison`); of five against five to .008, which stands six.
+ROUNDS = 10
 COPIED, COPIES = 1 << 28, 3  # bytes, times
 
 
-class EpochTimer:
-    """Times an epoch of a training by some steps of each of its compiled programs, without validation."""
+def windowed(step: Callable[[], object], window: float | None = None) -> list[float]:
+    """Repeat a step until a window (seconds; None: WINDOW) has passed; returns the seconds of each."""
+    window, seconds = WINDOW if window is None else window, list[float]()
+    while sum(seconds) < window:
+        begin = time.perf_counter()
+        step()
+        seconds.append(time.perf_counter() - begin)
+    return seconds
 
-    def __init__(self, trainer: Trainer):
-        self.trainer, self.plan, self._run = trainer, trainer.plan_epoch(), trainer.epoch_run()
+
+class EpochTimer:
+    """Times an epoch of a training by some steps of each of its compiled programs, without validation.
+
+    window: seconds for which each program's steps are repeated at least; None: WINDOW.
+    """
+
+    def __init__(self, trainer: Trainer, window: float | None = None):
+        self.trainer, self.window = trainer, window
+        self.plan, self._run = trainer.plan_epoch(), trainer.epoch_run()
 
     def seconds(self) -> float:
         """Measure an epoch in seconds, from some steps of each program, weighted by its number of steps."""
@@ -40,12 +56,17 @@ class EpochTimer:
             begin, last = mine[0].begin, mine[0].end
             if begin + 1 < last:  # the first step of a program may be slow
                 self._run(begin, begin := begin + 1)
-            end, before, took = begin, time.perf_counter(), 0.0
-            while took < SECONDS and end < last:
-                self._run(end, end := min(last, end + STEPS))
-                took = time.perf_counter() - before
-            steps = sum(stretch.end - stretch.begin for stretch in mine)
-            total += took / (end - begin) * steps
+            pieces = cycle([(first, min(last, first + STEPS)) for first in range(begin, last, STEPS)])
+            taken = 0
+
+            def some(pieces: Iterator[tuple[int, int]] = pieces) -> None:
+                nonlocal taken
+                first, end = next(pieces)
+                self._run(first, end)
+                taken += end - first
+
+            seconds = sum(windowed(some, self.window))
+            total += seconds / taken * sum(stretch.end - stretch.begin for stretch in mine)
         return total
 
     def rate(self) -> float:
@@ -77,25 +98,20 @@ def mean_score(trainer: Trainer) -> float:
 
 def step_rate(trainer: Trainer, steps: int) -> Callable[[], float]:
     """Return a function that takes some steps in the engine's compiled loop and returns examples per second."""
+    assert steps < trainer.steps, "too few examples for so many steps"
     run = trainer.epoch_run()
 
     def measure() -> float:
-        start = time.perf_counter()
-        run(1, 1 + steps)  # not from 0: there, once in many steps, the engine rescales the tables
-        return steps * trainer.recipe.batch_size / (time.perf_counter() - start)
+        # not from 0: there, once in many steps, the engine rescales the tables
+        return steps * trainer.recipe.batch_size / float(np.mean(windowed(lambda: run(1, 1 + steps))))
 
     return measure
 
 
-def interleaved(measures: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
+def interleaved(measures: Mapping[Name, Callable[[], float]]) -> dict[Name, list[float]]:
     """Measure each ROUNDS times, in turn, after a round to warm up: what else the machine does hits all alike."""
     rounds = [{name: measure() for name, measure in measures.items()} for _ in range(ROUNDS + 1)][1:]
     return {name: [found[name] for found in rounds] for name in measures}
-
-
-def medians(measures: Mapping[str, Callable[[], float]]) -> dict[str, float]:
-    """Measure likewise, and return medians."""
-    return {name: float(np.median(found)) for name, found in interleaved(measures).items()}
 
 
 def copy_bandwidth() -> float:
@@ -111,14 +127,6 @@ def copy_bandwidth() -> float:
     return 2 * size / float(np.median(seconds[1:]))
 
 
-def peak_memory() -> int:
-    """Return the most bytes in use so far, on the accelerator, or of this process where the CPU is the device."""
-    stats = jax.devices()[0].memory_stats()
-    if stats and "peak_bytes_in_use" in stats:
-        return stats["peak_bytes_in_use"]
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
 def trace(trainer: Trainer, folder: Path) -> int:
     """Write a trace, for TensorBoard or Perfetto, of some steps of a training; returns how many."""
     run = trainer.epoch_run()
@@ -128,11 +136,3 @@ def trace(trainer: Trainer, folder: Path) -> int:
     with jax.profiler.trace(str(folder)):
         run(first, last)
     return last - first
-
-
-@contextmanager
-def cold_compilation() -> Iterator[None]:
-    """Compile anew all that is compiled here, whatever was compiled before in this or in another process."""
-    jax.clear_caches()
-    with compilation_cache.disabled():
-        yield

@@ -3,10 +3,12 @@
 Perplexity is exp of the mean of -log P over the events (Eq. 2.2). part: of the text, "valid" or "test".
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from benchmarks.core.table import Measured
-from benchmarks.core.timing import ROUNDS, EpochTimer
+from benchmarks.core.timing import EpochTimer, interleaved
 from benchmarks.language.store import LanguageStore, Spec
 from jaxlm.tasks import mixture
 from jaxlm.trees.paths import statistics
@@ -50,12 +52,23 @@ def tree_statistics(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
     return {"length": length, "codes": codes, "nodes": float(nodes)}
 
 
-def minutes(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
-    """Time an epoch of training, without validation and compilation: now, whenever the model was trained."""
-    store.get(specs[0])  # a learned tree is there only then
-    timer = EpochTimer(store.trainer(specs[0]))
-    seconds = float(np.median([timer.seconds() for _ in range(ROUNDS)]))
-    return {"minutes": seconds / 60, "words": timer.trainer.events / seconds}
+def minutes(together: tuple[Spec, ...], store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
+    """Time an epoch of training, without validation and compilation: now, whenever the model was trained.
+
+    together: all models that are compared, which are timed in alternating rounds when the first is asked for.
+    """
+    seconds, words = _epochs(store, together)[specs[0]]
+    return {"minutes": [second / 60 for second in seconds], "words": [words / second for second in seconds]}
+
+
+@lru_cache(maxsize=1)
+def _epochs(store: LanguageStore, together: tuple[Spec, ...]) -> dict[Spec, tuple[list[float], int]]:
+    """Return of each model the seconds of an epoch, round by round, and its words."""
+    for spec in together:
+        store.get(spec)  # a learned tree is there only then
+    timers = {spec: EpochTimer(store.trainer(spec), store.scale.window) for spec in together}
+    rounds = interleaved({spec: timer.seconds for spec, timer in timers.items()})
+    return {spec: (rounds[spec], timer.trainer.events) for spec, timer in timers.items()}
 
 
 def bias_variance(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:

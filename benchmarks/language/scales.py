@@ -41,7 +41,7 @@ SCALES = {
     for scale in (
         LanguageScale(
             "tiny", "a planted language, for the tests: seconds", "planted", (2, 2, 8, 8),  # sizes repeat: fewer models
-            seeds=1, random_trees=2, contexts=(2, 5), subtrees=1, subsets=2, events=3000, epochs=2,
+            seeds=1, random_trees=2, contexts=(2, 5), subtrees=1, subsets=2, events=3000, epochs=2, window=0.01,
             tuned={"lbl": _QUICK, "hlbl": _QUICK},
         ),
         LanguageScale(

@@ -41,7 +41,7 @@ SCALES = {
             "tiny", "a few planted ratings, for the tests: seconds", "planted",
             {10: 2, 50: 3, 100: 2, 500: 3}, {50: 3, 200: 5},  # sizes repeat: fewer models
             rated_sets=(1, 1), seeds=1, groups=2, splits=2,
-            planted=Planted(num_users=120, num_items=40, num_ratings=2500), epochs=2,
+            planted=Planted(num_users=120, num_items=40, num_ratings=2500), epochs=2, window=0.01,
         ),
         RecommenderScale(
             "smoke", "100,000 planted ratings, models of few features: minutes on two cores", "planted",

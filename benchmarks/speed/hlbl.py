@@ -1,11 +1,9 @@
-"""How fast the hierarchical model trains: compared with the flat one, and with bare reading and writing of rows.
+"""How fast the hierarchical model trains, by the number of words and by the length of their codes.
 
-All are timed in turn, five times, in one process, and medians are compared: what else the machine does then
-hits all alike.
+It is compared with the flat model, and with bare reading and writing of rows; all in alternating rounds.
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +13,12 @@ import numpy as np
 from jax import lax
 from scipy.optimize import brentq
 
-from benchmarks.core.timing import medians, step_rate
+from benchmarks.core.statistics import quartiles
+from benchmarks.core.timing import interleaved, step_rate, windowed
 from benchmarks.language.scales import speed_text
 from benchmarks.language.store import trainer
 from benchmarks.speed import lbl as speed_lbl
+from benchmarks.speed.throughput import Figures
 from jaxlm.data.corpus import Corpus
 from jaxlm.models import lbl
 from jaxlm.models.hlbl import model as hlbl
@@ -30,6 +30,7 @@ from jaxlm.trees.paths import Tree, paths, statistics
 
 EVENTS, STEPS, BATCH, WORDS = 100_000, 20, 1000, 18_000
 GROWING, DEPTH = (10_000, 100_000, 1_000_000), 20  # words, and decisions of each
+DECISIONS, RATE, FLAT = "decisions of a word", "words/s", "LBL"
 RECIPE = replace(hlbl.RECIPES["thesis"][0], batch_size=BATCH)  # plain SGD, with decay at every step
 
 
@@ -60,11 +61,11 @@ def training(tree: Tree, corpus: Corpus) -> tuple[Callable[[], float], dict[str,
     assert made.costs is not None
     cold = float(np.mean(made.costs[:, 1])) * TILE
     return step_rate(made, STEPS), {
-        "decisions_per_word": known.mean_code_length,
-        "codes_per_word": known.mean_codes,
-        "dense_nodes": config.num_hot,
-        "padding_ratio": TILE * (hot_tiles + cold_tiles) / (BATCH * known.mean_code_length),
-        "bytes_gathered_per_word": 4 * config.num_features * (cold + config.context_size),
+        DECISIONS: known.mean_code_length,
+        "codes of a word": known.mean_codes,
+        "dense nodes": config.num_hot,
+        "padding ratio": TILE * (hot_tiles + cold_tiles) / (BATCH * known.mean_code_length),
+        "bytes gathered of a word": 4 * config.num_features * (cold + config.context_size),
     }
 
 
@@ -118,45 +119,69 @@ def bare_loop(tree: Tree, ids: np.ndarray) -> Callable[[], float]:
 
     compiled = jax.jit(run, donate_argnums=0)
 
-    def measure() -> float:
+    def steps() -> None:
         nonlocal tables
-        start = time.perf_counter()
         tables = jax.block_until_ready(compiled(tables))
-        return STEPS * BATCH / (time.perf_counter() - start)
 
-    return measure
+    return lambda: STEPS * BATCH / float(np.mean(windowed(steps)))
 
 
-def measure() -> dict[str, Any]:
+def measure() -> Figures:
     """Measure HLBL training (100 features, context 5, batches of 1000) in words per second.
 
-    At 18,000 words with trees like the thesis' T1 and T7 (Table 4.3), compared with LBL. Then with codes of 20
-    decisions for all of 10,000, 100,000 and 1,000,000 words: `time_vs_bare` is the time per word over that of
-    a loop that only reads and writes as many rows of tables of the same sizes, drawn like the decisions;
-    `growth_vs_bare` is its increase since 10,000 words over that loop's increase.
+    At 18,000 words with trees like the thesis' T1 and T7 (Table 4.3), and of codes of 20 decisions, compared with LBL.
+    Then with codes of 20 decisions for all of 10,000, 100,000 and 1,000,000 words, compared with a loop that only reads
+    and writes as many rows of tables of the same sizes, drawn like the decisions.
     """
     corpus = speed_text(WORDS, EVENTS)
-    timed = {
-        "T1": training(trees.random_tree(jax.random.key(3), WORDS), corpus),
-        "T7": training(tree_like_t7(WORDS), corpus),
+    by_code = {
+        "HLBL, T1": training(trees.random_tree(jax.random.key(3), WORDS), corpus),
+        f"HLBL, codes of {DEPTH}": training(tree_of_mean_depth(DEPTH, corpus.word_counts()), corpus),
+        "HLBL, T7": training(tree_like_t7(WORDS), corpus),
     }
+    measures = {name: steps for name, (steps, _) in by_code.items()}
     # a full softmax, likewise by plain SGD
-    flat = speed_lbl.our_steps(lbl.Config(WORDS), lbl.RECIPES["thesis"][0], corpus)
-    rates = medians({"LBL": flat} | {name: rate for name, (rate, _) in timed.items()})
-    figures: dict[str, Any] = {"num_words": WORDS, "LBL": {"words_per_second": rates["LBL"]}}
-    for name, (_, facts) in timed.items():
-        figures[name] = {"words_per_second": rates[name], "times_LBL": rates[name] / rates["LBL"], **facts}
-    first_ratio = 0.0
-    for num_words in GROWING:
+    measures[FLAT] = speed_lbl.our_steps(lbl.Config(WORDS), lbl.RECIPES["thesis"][0], corpus)
+    named = {n: (f"HLBL, {n:,} words", f"bare loop, {n:,} words") for n in GROWING}
+    by_words = {}
+    for num_words, (ours, loop) in named.items():
         corpus = speed_text(num_words, EVENTS)
         tree = tree_of_mean_depth(DEPTH, corpus.word_counts())
-        rate, facts = training(tree, corpus)
-        rates = medians({"model": rate, "bare": bare_loop(tree, corpus.train)})
-        first_ratio = first_ratio or rates["bare"] / rates["model"]
-        figures[f"{num_words} words"] = {
-            "words_per_second": rates["model"],
-            "time_vs_bare": rates["bare"] / rates["model"],
-            "growth_vs_bare": rates["bare"] / rates["model"] / first_ratio,
-            **facts,
+        measures[ours], by_words[num_words] = training(tree, corpus)
+        measures[loop] = bare_loop(tree, corpus.train)
+    rates = {name: np.asarray(found) for name, found in interleaved(measures).items()}
+
+    codes: dict[str, dict[str, Any]] = {FLAT: {RATE: quartiles(rates[FLAT])}}
+    for name, (_, facts) in by_code.items():
+        codes[name] = {RATE: quartiles(rates[name]), "times LBL": quartiles(rates[name] / rates[FLAT]), **facts}
+    words: dict[str, dict[str, Any]] = {}
+    slower = {n: rates[loop] / rates[ours] for n, (ours, loop) in named.items()}
+    for num_words, (ours, loop) in named.items():
+        words[ours] = {
+            RATE: quartiles(rates[ours]),
+            "bare loop's rate over this": quartiles(slower[num_words]),
+            **by_words[num_words],
         }
-    return figures
+        if num_words > GROWING[0]:
+            growth = slower[num_words] / slower[GROWING[0]]
+            words[ours][f"growth of that since {GROWING[0]:,} words"] = quartiles(growth)
+        words[loop] = {RATE: quartiles(rates[loop])}
+
+    def medians(places: Iterable[tuple[float, str]]) -> list[list[float]]:
+        return [[float(x), float(np.median(rates[name]))] for x, name in places]
+
+    lines = {kind: [(n, named[n][i]) for n in GROWING] for i, kind in enumerate(("HLBL", "bare loop"))}
+    lengths = [(facts[DECISIONS], name) for name, (_, facts) in by_code.items()]
+    return {
+        "setting": {"features": 100, "minibatch": BATCH},
+        "tables": {f"by code length, {WORDS:,} words": codes, f"by vocabulary, codes of {DEPTH}": words},
+        "curves": {
+            "throughput by vocabulary": {
+                "x": "words", "y": RATE, "log": True,
+                "lines": {kind: medians(places) for kind, places in lines.items()},
+            },
+            "throughput by code length": {
+                "x": DECISIONS, "y": RATE, "log": True, "lines": {f"HLBL, {WORDS:,} words": medians(lengths)},
+            },
+        },
+    }  # fmt: skip

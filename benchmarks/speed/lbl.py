@@ -1,38 +1,28 @@
-"""How fast the log-bilinear model trains, compared with PyTorch and with the machine's matrix products.
-
-All are timed in turn, five times, in one process, and medians are compared: what else the machine does then
-hits all alike.
-"""
+"""How fast the log-bilinear model trains by plain SGD and by Adam, compared with PyTorch; all in alternating rounds."""
 
 import os
-import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.core.timing import medians, step_rate
+from benchmarks.core.statistics import quartiles
+from benchmarks.core.timing import interleaved, step_rate, windowed
 from benchmarks.language.scales import speed_text
 from benchmarks.language.store import trainer
+from benchmarks.measurement import limits
+from benchmarks.speed.formulas import lbl_operations
 from benchmarks.speed.peers import missing
+from benchmarks.speed.throughput import Figures, share
 from jaxfit.recipe import Recipe
 from jaxfit.shuffle import permutation
 from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.models import lbl
 
-STEPS, EVENTS, MATMUL = 8, 100_000, 4000
-
-
-def flops_per_word(config: lbl.Config) -> int:
-    """Count multiplications and additions of one example's matrix products, forward and backward.
-
-    A product costs twice its size, its two gradients as much each. Softmax and update are left out.
-    """
-    N_w, D, c = config.num_words, config.num_features, config.context_size
-    return 3 * 2 * N_w * D + 3 * 2 * c * (D if config.diagonal else D**2)
+STEPS, EVENTS = 8, 100_000
+OURS, THEIRS = "jaxlm", "PyTorch"
 
 
 def our_steps(config: lbl.Config, recipe: Recipe, corpus: Corpus) -> Callable[[], float]:
@@ -51,64 +41,51 @@ def torch_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray, compiled: b
     order = np.asarray(permutation(jax.random.key(1), len(ids)))
     padded = np.asarray(contexts.pad(ids, config.context_size, 0).padded)
 
-    def measure() -> float:
-        start = time.perf_counter()
+    def steps() -> None:
         for i in range(STEPS):
             index = order[i * recipe.batch_size : (i + 1) * recipe.batch_size, None]
             window = padded[index + np.arange(config.context_size + 1)]
             step(window[:, :-1], window[:, -1].astype(np.int64))
-        return STEPS * recipe.batch_size / (time.perf_counter() - start)
 
-    return measure
-
-
-def matmul_rate() -> float:
-    """Measure operations per second of a 4000 x 4000 x 4000 float32 product."""
-    a = jnp.ones((MATMUL, MATMUL), jnp.float32)
-    product = jax.jit(jnp.matmul)
-    jax.block_until_ready(product(a, a))
-    start = time.perf_counter()
-    jax.block_until_ready(product(a, a))
-    return 2 * MATMUL**3 / (time.perf_counter() - start)
+    return lambda: STEPS * recipe.batch_size / float(np.mean(windowed(steps)))
 
 
-def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000) -> dict[str, Any]:
+def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000) -> Figures:
     """Measure LBL training (100 features, context 5) in words per second, and what it is compared with.
 
-    Ratios of medians: `vs_torch` to the better of eager and compiled PyTorch with as many threads as
-    cores (listed as left out where it is not installed), `of_matmul_rate` of the float32 matrix-product rate.
+    PyTorch, eager and compiled, has as many threads as there are cores; where it is not installed it is left out, and
+    the setting says so.
     """
     out = missing("torch") if peers else None
-    theirs = peers and out is None
     config = lbl.Config(num_words, num_features=100, context_size=5)
     corpus = speed_text(num_words, EVENTS)
-    recipes = {
-        name: Recipe(name, batch_size, 1, rate={"*": rate}, decay={"*": 1e-2, "b": 0.0})  # type: ignore[arg-type]
-        for name, rate in (("sgd", 0.1), ("adam", 1e-3))
-    }
-    measures: dict[str, Callable[[], float]] = {"matmul": matmul_rate}
-    for name, recipe in recipes.items():
-        measures[name] = our_steps(config, recipe, corpus)
-        if theirs:
+    measures = limits.measures(limits.OPERATIONS)
+    rows: dict[str, str] = {}  # each with the row of ours that it is compared with
+    for name, rate in (("sgd", 0.1), ("adam", 1e-3)):
+        recipe = Recipe(name, batch_size, 1, rate={"*": rate}, decay={"*": 1e-2, "b": 0.0})  # type: ignore[arg-type]
+        ours = f"{OURS}, {name}"
+        rows[ours], measures[ours] = ours, our_steps(config, recipe, corpus)
+        if peers and out is None:
             import torch
 
             torch.set_num_threads(os.cpu_count() or 1)
             for kind in ("eager", "compiled"):
-                measures[f"{name} torch {kind}"] = torch_steps(config, recipe, corpus.train, kind == "compiled")
-    rates = medians(measures)
-    figures: dict[str, Any] = {
-        **({"left out": {"PyTorch": out}} if out else {}),
-        "config": {"num_words": num_words, "num_features": 100, "context_size": 5, "batch_size": batch_size},
-        "cores": os.cpu_count(),
-        "matmul_gflops": rates["matmul"] / 1e9,
-        "flops_per_word": flops_per_word(config),
-    }
-    for name in recipes:
-        gflops = rates[name] * flops_per_word(config) / 1e9
-        found = {"words_per_second": rates[name], "gflops": gflops}
-        found["of_matmul_rate"] = gflops * 1e9 / rates["matmul"]
-        if theirs:
-            found |= {f"torch_{kind}": rates[f"{name} torch {kind}"] for kind in ("eager", "compiled")}
-            found["vs_torch"] = rates[name] / max(found["torch_eager"], found["torch_compiled"])
-        figures[name] = found
-    return figures
+                theirs = f"{THEIRS} {kind}, {name}"
+                rows[theirs] = ours
+                measures[theirs] = torch_steps(config, recipe, corpus.train, kind == "compiled")
+    rates = interleaved(measures)
+    table: dict[str, dict[str, Any]] = {}
+    for row, ours in rows.items():
+        table[row] = {
+            "words/s": quartiles(rates[row]),
+            "share of the matrix rate": share(rates, row, limits.OPERATIONS, lbl_operations(config)),
+        }
+        if row != ours:
+            table[row][f"{OURS}'s rate over this"] = quartiles(np.divide(rates[ours], rates[row]))
+    return {
+        "setting": {
+            **({"left out": f"{THEIRS}: {out}"} if out else {}),
+            "features": config.num_features, "context": config.context_size, "minibatch": batch_size,
+        },
+        "tables": {f"plain steps, {num_words:,} words": table},
+    }  # fmt: skip

@@ -1,59 +1,81 @@
 """A pass over as many ratings as the Netflix Prize had, planted: of PMF with 10 features, of the RBM with 100 units."""
 
-import os
 import time
 from typing import Any
 
 import jax
 
-from benchmarks.core.timing import copy_bandwidth, mean_score, peak_memory
+from benchmarks.core.statistics import quartiles
+from benchmarks.core.timing import mean_score
+from benchmarks.measurement import limits
+from benchmarks.measurement.memory import peak_memory, restart_peak
 from benchmarks.speed import time_to_error
-from jaxcf.data.ratings import Dataset
+from benchmarks.speed.throughput import MEGA, MEMORY, Figures
 from jaxcf.data.synthetic import NETFLIX, NETFLIX_SHARES, Planted, planted
+from jaxfit.trainer import Trainer
 
 MODELS: dict[str, dict[str, Any]] = {  # steps of as many users or ratings as serve so much data
     "pmf": {"num_features": 10, "batch_size": 2000},
     "rbm": {"num_hidden": 100, "batch_size": 50},
 }
+ROUNDS = 5  # of passes, of which the RBM's take minutes
 
 
-def measure(shape: Planted = NETFLIX) -> dict[str, Any]:
-    """Measure seconds of a pass, shuffling included and apart, and the most memory that this process has held.
+def measure(shape: Planted = NETFLIX) -> Figures:
+    """Measure seconds of a pass, shuffling included and apart, in alternating rounds, and the most memory in use.
 
-    PMF shuffles groups of ratings, which it lays out before the first pass: that is counted in what is "once".
-    Drawing the ratings takes a minute or two, which is not counted, but is held in memory.
+    PMF shuffles groups of ratings, which it lays out before the first pass: those seconds are apart. Drawing the
+    ratings takes a minute or two, which is not counted, but is held in memory.
     """
-    begin = time.perf_counter()
+    counted = restart_peak()
     drawn = planted(jax.random.key(0), shape, *NETFLIX_SHARES)
-    figures: dict[str, Any] = {
-        "ratings": f"{drawn.note}, {len(drawn.train.user):,} training ratings",
-        "cores": os.cpu_count(),
-        "drawn": {"seconds": time.perf_counter() - begin, "peak_bytes": peak_memory()},
-        "copied_bytes_per_second": copy_bandwidth(),
-    }
+    memory: dict[str, Any] = {"drawing of the ratings": {MEGA: peak_memory() / 1e6}}
+    trainers, once = {}, {}
     for model, setting in MODELS.items():
-        figures[model] = one_pass(model, drawn, setting)
-    return figures
+        restart_peak()
+        begin = time.perf_counter()
+        trainers[model] = time_to_error.trainer(model, drawn, **setting)
+        once[model] = time.perf_counter() - begin
+        trainers[model].epoch_run()  # compiles
+        one_pass(trainers[model], 0)
+        memory[f"first pass of {model}"] = {MEGA: peak_memory() / 1e6}
+    measured = limits.measures()
+    rates: dict[str, list[float]] = {name: [] for name in measured}
+    passes: dict[str, list[tuple[float, float]]] = {model: [] for model in MODELS}
+    for number in range(1, ROUNDS + 1):
+        for name, rate in measured.items():
+            rates[name].append(rate())
+        for model, trainer in trainers.items():
+            passes[model].append(one_pass(trainer, number))
+    return {
+        "setting": {
+            "data": f"{drawn.note}, {len(drawn.train.user):,} training ratings",
+            **{model: [f"{name} {value}" for name, value in setting.items()] for model, setting in MODELS.items()},
+            "rounds": ROUNDS,
+            "memory": counted,
+        },
+        "tables": {
+            "a pass": {
+                model: {
+                    "ratings/s": quartiles([trainers[model].events / whole for whole, _ in found]),
+                    "seconds": quartiles([whole for whole, _ in found]),
+                    "of them to shuffle, seconds": quartiles([shuffling for _, shuffling in found]),
+                    "to lay the ratings out, once, seconds": once[model],
+                    "training RMSE of the last": mean_score(trainers[model]) ** 0.5,
+                }
+                for model, found in passes.items()
+            },
+            MEMORY: memory,
+            limits.LIMITS: limits.table(rates),
+        },
+    }
 
 
-def one_pass(model: str, data: Dataset, setting: dict[str, Any]) -> dict[str, Any]:
-    """Measure a pass of a model from its initial parameters: seconds, ratings per second, training error."""
+def one_pass(trainer: Trainer, number: int) -> tuple[float, float]:
+    """Take a pass: its seconds, and those of them that go into shuffling."""
     begin = time.perf_counter()
-    trainer = time_to_error.trainer(model, data, **setting)
-    laid_out = time.perf_counter()
-    trainer.epoch_run()  # compiles
-    compiled = time.perf_counter()
+    trainer.progress = trainer.progress._replace(epoch=number)
     run = trainer.epoch_run()
     shuffled = time.perf_counter()
     run(0, trainer.steps)
-    end = time.perf_counter()
-    return {
-        "setting": ", ".join(f"{name} {value}" for name, value in setting.items()),
-        "seconds": end - compiled,
-        "seconds of shuffling": shuffled - compiled,
-        "seconds with laying out, once": end - compiled + laid_out - begin,
-        "ratings_per_second": trainer.events / (end - compiled),
-        "training RMSE during it": mean_score(trainer) ** 0.5,
-        "seconds of compilation, before": compiled - laid_out - (shuffled - compiled),
-        "peak_bytes": peak_memory(),
-    }
+    return time.perf_counter() - begin, shuffled - begin

@@ -1,7 +1,8 @@
 """`python -m benchmarks speed`: how fast models train, compared with peers and this machine's limits."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,25 +10,26 @@ from typing import Any
 from benchmarks import registry
 from benchmarks.core import record
 from benchmarks.core.store import Store
-from benchmarks.core.timing import cold_compilation
-from benchmarks.speed import hlbl, lbl, netflix, recommenders, throughput
+from benchmarks.measurement import compilation, machine
+from benchmarks.speed import hlbl, lbl, netflix, page, recommenders, throughput
+from benchmarks.speed.throughput import Figures
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError, suggestion
 
+BENCHMARK_VERSION = 2  # of what is measured: raised with every change, as figures of two versions cannot be compared
 # measured against other programs, if asked to; and against bare loops, or each other
-PEERED: dict[str, Callable[[bool], dict[str, Any]]] = {
+PEERED: dict[str, Callable[[bool], Figures]] = {
     "lbl": lbl.measure,
     **{name: partial(recommenders.measure, name) for name in recommenders.CASES},
 }
 ALONE = {"hlbl": hlbl.measure, "netflix": netflix.measure}
-COMPARED = (*PEERED, *ALONE)
 LONG = ("netflix",)  # many minutes: only when it is named
-SCALE = "cpu"  # of models that are not compared
+SCALE = "cpu"  # of the models
 
 
 def names() -> list[str]:
     """List what can be measured: comparisons, and every model that is trained step by step."""
-    return sorted({*COMPARED, *registry.engine_models()})
+    return sorted({*PEERED, *ALONE, *registry.engine_models()})
 
 
 def usual() -> list[str]:
@@ -37,29 +39,49 @@ def usual() -> list[str]:
 
 @full_precision()
 def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
-    """Measure, and record in `speed.json`; what was recorded of others before stays."""
+    """Measure, and record in `speed.json`; what the same version recorded of others before stays.
+
+    Returns:
+        The benchmark's version, and of each name figures and environment, as `speed.json` has them for all.
+    """
     for name in chosen:
         if name not in names():
             raise UserError(f"no speed is measured of {name!r}", do=suggestion(name, names()))
     path = out / "speed.json"
-    result = record.read(path) or {"figures": {}, "environment": {}}
-    with cold_compilation():
-        for measured in _measured(chosen, peers):
-            result["figures"] |= measured
-            result["environment"] |= {name: record.environment() for name in measured}
-            record.write(path, result, markdown(result))
-    return {part: {name: result[part][name] for name in chosen} for part in ("figures", "environment")}
+    result = record.read(path) or {}
+    if result.get("version") != BENCHMARK_VERSION:
+        if result:
+            print(f"benchmarks: {path} is of another version of the benchmark: begun anew", file=sys.stderr)
+        result = {"version": BENCHMARK_VERSION, "figures": {}, "environment": {}}
+    begun: dict[str, Figures] = {}
+    with compilation.cold():
+        for name, figures in _measured(chosen, peers):
+            begun[name] = merged(begun[name], figures) if name in begun else figures
+            result["figures"][name] = begun[name]
+            result["environment"][name] = machine.environment(peers)
+            page.write(path, result)
+            print(f"  measured {name}", file=sys.stderr, flush=True)
+    return {**result, **{part: {name: result[part][name] for name in chosen} for part in ("figures", "environment")}}
 
 
-def _measured(chosen: list[str], peers: bool) -> Iterator[dict[str, Any]]:
-    """Measure each comparison, then all other models in alternating rounds; yield figures as they come."""
+def _measured(chosen: list[str], peers: bool) -> Iterator[tuple[str, Figures]]:
+    """Measure all models in alternating rounds, then each comparison; yield figures as they come."""
+    if models := [name for name in chosen if name in registry.engine_models()]:
+        yield from throughput.measure(stores(models)).items()
     for name in chosen:
         if name in PEERED:
-            yield {name: PEERED[name](peers)}
+            yield name, PEERED[name](peers)
         elif name in ALONE:
-            yield {name: ALONE[name]()}
-    if others := [name for name in chosen if name not in COMPARED]:
-        yield throughput.measure(stores(others))
+            yield name, ALONE[name]()
+
+
+def merged(one: Figures, other: Figures) -> Figures:
+    """Join the figures of a name that were measured one after the other, table by table."""
+    parts = ("setting", "tables", "curves")
+    joined: Figures = {part: {**one.get(part, {}), **other.get(part, {})} for part in parts}
+    for title in one["tables"].keys() & other["tables"].keys():
+        joined["tables"][title] = {**one["tables"][title], **other["tables"][title]}
+    return joined
 
 
 def stores(models: Iterable[str]) -> dict[str, Store]:
@@ -69,41 +91,3 @@ def stores(models: Iterable[str]) -> dict[str, Store]:
         kind: kind(kind.speed_data(), kind.scales[SCALE], "tuned", Path(os.devnull)) for kind in set(found.values())
     }
     return {name: made[kind] for name, kind in found.items()}
-
-
-def flat(figures: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Flatten nested figures into lines of a table."""
-    for name, value in figures.items():
-        if isinstance(value, Mapping) and "quartiles" in value:
-            low, high = (_number(quartile) for quartile in value["quartiles"])
-            yield f"{above}{name}", f"{_number(value['median'])} ({low} to {high})"
-        elif isinstance(value, Mapping):
-            yield from flat(value, f"{above}{name} ")
-        elif isinstance(value, float):
-            yield f"{above}{name}", _number(value)
-        else:
-            yield f"{above}{name}", str(value)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def markdown(result: dict[str, Any]) -> str:
-    """Write the figures for people."""
-    lines = [
-        "# speed",
-        "",
-        "Medians over rounds in one run, so that what else the machine does hits all alike; quartiles in brackets.",
-        "",
-    ]
-    for name, figures in result["figures"].items():
-        where = result["environment"][name]
-        lines += [f"## {name}", "", "| what | figure |", "|---|--:|"]
-        lines += [f"| {what} | {value} |" for what, value in flat(figures)]
-        lines += [
-            "",
-            f"At commit {where['commit']}, JAX {where['jax']}, {where['device']}, {where['cores']} cores.",
-            "",
-        ]
-    return "\n".join(lines)  # fmt: skip

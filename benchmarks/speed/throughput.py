@@ -1,42 +1,123 @@
-"""How fast any model trains that the engine fits: events per second, compilation, memory."""
+"""How fast any model trains that the engine fits: events per second, limits, compilation, memory; all by one path."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+import numpy as np
+
+from benchmarks.core import timing
 from benchmarks.core.statistics import quartiles
 from benchmarks.core.store import Store
-from benchmarks.core.timing import EpochTimer, copy_bandwidth, interleaved, peak_memory
-from jaxfit.cli import compilation_cache
+from benchmarks.core.timing import EpochTimer, interleaved
+from benchmarks.measurement import compilation, limits
+from benchmarks.measurement.memory import memory_in_use, peak_memory, restart_peak
+from benchmarks.speed.formulas import cost
+from jaxfit.trainer import Trainer
+
+START, MEMORY, TRAINING = "until the first step", "peak memory", "training"
+MEGA = "MB"
+Figures = dict[str, Any]  # of a name: its setting, tables and curves, as `benchmarks.speed.page` shows them
 
 
-@compilation_cache.disabled()
-def measure(stores: Mapping[str, Store]) -> dict[str, dict[str, Any]]:
-    """Train some steps of each model, in alternating rounds.
+def measure(stores: Mapping[str, Store]) -> dict[str, Figures]:
+    """Train some steps of each model, in alternating rounds with the limits of the device.
 
     Args:
         stores: a store for each model, by the model's name; the model has the size that is usual at the store's scale.
 
     Returns:
-        For each model: words or ratings per second of an epoch without validation (median, quartiles, samples), the
-        seconds that tracing and compiling its programs took, and the most memory in use so far.
+        For each model: words or ratings per second of an epoch without validation, and which share that is of the
+        limits by the model's formula; seconds until the first step; the most memory in use, by phase.
     """
-    copied = copy_bandwidth()
-    timers: dict[str, EpochTimer] = {}
-    figures: dict[str, dict[str, Any]] = {}
+    trainers, figures = {}, {}
     for name, store in stores.items():
-        spec = store.example(name, store.scale)
-        timers[name] = EpochTimer(store.trainer(spec))
-        timers[name].seconds()
-        figures[name] = {
+        trainers[name], figures[name] = _prepared(name, store)
+        print(f"  prepared {name}", file=sys.stderr, flush=True)
+    for name, found in _starts(trainers).items():
+        figures[name]["tables"][START] = found
+    timers = {name: EpochTimer(trainer, stores[name].scale.window) for name, trainer in trainers.items()}
+    rates = interleaved({**limits.measures(), **{name: timer.rate for name, timer in timers.items()}})
+    for name, store in stores.items():
+        figures[name]["tables"] |= {
+            TRAINING: {name: _training(rates, name, trainers[name], f"{store.unit}/s")},
+            limits.LIMITS: limits.table(rates),
+        }
+    return figures
+
+
+def _prepared(name: str, store: Store) -> tuple[Trainer, Figures]:
+    """Prepare a training, and measure the memory of each phase, when nothing else is running."""
+    spec, phases = store.example(name, store.scale), {}
+    counted, before = restart_peak(), memory_in_use()
+    trainer = store.trainer(spec)
+    phases["preparation of the data"] = peak_memory()
+    restart_peak()
+    with compilation.cold():
+        timer = EpochTimer(trainer, store.scale.window)
+    phases["compilation"] = peak_memory()
+    restart_peak()
+    timer.seconds()
+    phases["training"] = peak_memory()
+    figures: Figures = {
+        "setting": {
             "model": store.title(spec),
             "data": store.describe()["note"],
-            "batch_size": timers[name].trainer.recipe.batch_size,
-            "compile_seconds": timers[name].trainer.compile_seconds,
-            "padding_ratio": timers[name].padding(),
-            "peak_bytes": peak_memory(),
-            "copied_bytes_per_second": copied,
+            "batch size": trainer.recipe.batch_size,
+            "padding ratio": timer.padding(),
+            "formula of an event": cost(name, trainer).formula,
+            "rounds": timing.ROUNDS,
+            "seconds of a round": timing.WINDOW,
+            "memory": counted,
+        },
+        "tables": {
+            MEMORY: {
+                phase: {MEGA: peak / 1e6, **({f"{MEGA} before the model": before / 1e6} if before else {})}
+                for phase, peak in phases.items()
+            }
+        },
+    }
+    return trainer, figures
+
+
+def _starts(trainers: Mapping[str, Trainer]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Measure seconds until the first step, in alternating rounds."""
+
+    def first_step(trainer: Trainer) -> Callable[[], None]:
+        run = trainer.epoch_run()
+        return partial(run, 0, 1)
+
+    rounds = []
+    for number in range(1, timing.ROUNDS + 1):
+        rounds.append({name: compilation.starts(partial(first_step, trainer)) for name, trainer in trainers.items()})
+        print(f"  compiled all: round {number} of {timing.ROUNDS}", file=sys.stderr, flush=True)
+    return {
+        name: {
+            cache: {what: quartiles([found[name][cache][what] for found in rounds]) for what in seconds}
+            for cache, seconds in rounds[0][name].items()
         }
-    rates = interleaved({name: timer.rate for name, timer in timers.items()})
-    for name, store in stores.items():
-        figures[name][f"{store.unit}_per_second"] = quartiles(rates[name])
-    return figures
+        for name in trainers
+    }
+
+
+def _training(rates: Mapping[str, list[float]], name: str, trainer: Trainer, unit: str) -> dict[str, Any]:
+    """Give a model's rates, and their shares of the limits that were measured in the same rounds."""
+    row: dict[str, Any] = {unit: quartiles(rates[name])}
+    takes = cost(name, trainer)
+    if takes.operations is not None:
+        row |= {
+            "operations of an event": takes.operations,
+            "share of the matrix rate": share(rates, name, limits.OPERATIONS, takes.operations),
+        }
+    if takes.bytes is not None:
+        row |= {
+            "bytes of an event": takes.bytes,
+            "share of the copy bandwidth": share(rates, name, limits.COPY, takes.bytes),
+        }
+    return row
+
+
+def share(rates: Mapping[str, list[float]], name: str, limit: str, work: float) -> dict[str, Any]:
+    """Return which share of a limit events of so much work take, round by round."""
+    return quartiles(np.asarray(rates[name]) * work / np.asarray(rates[limit]))

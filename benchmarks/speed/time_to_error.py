@@ -1,34 +1,39 @@
-"""How fast recommenders reach an error, and how fast they pass over the ratings: what their measurements share."""
+"""How long programs train to given errors: settings searched by validation ratings, times taken on test ratings."""
 
-import functools
-import time
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import pass_seconds
 from benchmarks.ratings import store
 from benchmarks.ratings.scales import MOVIELENS_1M, speed_ratings
-from benchmarks.speed.peers.factorizers import Train
-from jaxcf import models
-from jaxcf.contract import KnownUsers, Predictor, PredictsRatings
+from benchmarks.speed import fresh_process, search
+from benchmarks.speed.fresh_process import Seconds
+from benchmarks.speed.own import NAME
+from benchmarks.speed.programs import Program, Start, trial
+from benchmarks.speed.search import Found, Tried
 from jaxcf.data.ratings import Dataset
 from jaxcf.data.synthetic import Planted, true_model
 from jaxcf.metrics import evaluate
-from jaxfit import fit as engine
-from jaxfit.cli import compilation_cache
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
 
-ROUNDS = 3
+ROUNDS = 5  # of all that is measured in turn, each with a seed of its own
+MARGIN = 0.002  # stars below an error that validation must come, for the test, whose ratings are others, to reach it
+MANY = 11  # passes that are timed against one, of peers
+TRAINING, COMPILED, STARTED = (
+    "s of training", "s with compilation, cold cache", "s from process start, warm cache",
+)  # fmt: skip
 
 
 class Problem(NamedTuple):
-    """What all programs train on: split ratings, what they are, and the validation errors to reach, in stars.
+    """What all programs train on: split ratings, what they are, and the test errors to reach, in stars.
 
     errors: of predictions clipped to the scale.
     """
@@ -39,26 +44,23 @@ class Problem(NamedTuple):
 
 
 class Contender(NamedTuple):
-    """A program at a rank: how it trains, and the settings that are tried, as in `peers.factorizers.Peer`."""
+    """A program at a rank, its ratings prepared, and what the search found."""
 
-    train: Train
-    grid: Mapping[str, Sequence[Any]]
-    passes: tuple[str, Sequence[int]]
+    program: Program
+    rank: int
+    start: Start
+    found: Found
+    chosen: dict[float, Tried]  # by the error to reach; none that validation did not come to
 
-
-class Trial(NamedTuple):
-    """One training: seconds without compilation, those of compilation, and the validation error it reached."""
-
-    setting: dict[str, Any]
-    seconds: float
-    compilation: float
-    rmse: float
+    def options(self, passes: int, seed: int, setting: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of a training."""
+        return options(self.program, self.rank, passes, seed, setting)
 
 
 def problem(errors: tuple[float, ...]) -> Problem:
     """Load MovieLens 1M; where it is not, draw as many ratings, with errors relative to what is known of them.
 
-    The same split for all: a tenth for the test, which nothing reads here, a twentieth of the rest for validation.
+    The same split for all: a tenth for the test, a twentieth of the rest for validation.
     """
     found = speed_ratings().data
     if found.name == "planted":
@@ -90,134 +92,147 @@ def trainer(model: str, data: Dataset, **setting: Any) -> Trainer:
     return store.trainer(model, data, *configured(model, **setting))
 
 
-def ours(model: str, data: Dataset, **fixed: Any) -> Train:
-    """Train a model of jaxcf, from ratings in memory to its best parameters, validated after every pass."""
-
-    def train(**setting: Any) -> Predictor:
-        recipe, config = configured(model, **fixed, **setting)
-        ready, full = store.setup(model, data, config)
-        key = jax.random.key(1)
-        fitted = engine.fit(ready.program, ready.params, ready.train, ready.valid, recipe=recipe, key=key)
-        params, predicts = jax.block_until_ready(fitted.params), models.get(model).capability(PredictsRatings)
-        assert predicts is not None
-        users = KnownUsers(data.catalogue.num_users, data.train)
-        return lambda user, item: predicts.predictor(params, full, users)(user, item)
-
-    return train
+def options(program: Program, rank: int, passes: int, seed: int, setting: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a training of a program."""
+    seeded = {program.seed: seed} if program.seed else {}
+    return {program.rank: rank, program.passes: passes, **seeded, **setting}
 
 
-def trial(train: Train, setting: Mapping[str, Any], data: Dataset) -> Trial:
-    """Train once, and evaluate on the validation ratings."""
-    spans = _compilations()
-    known, begin = len(spans), time.perf_counter()
-    predict = train(**setting)
-    seconds = time.perf_counter() - begin
-    compilation = covered(spans[known:], begin)
-    found = evaluate(predict(data.valid.user, data.valid.item), data.valid.stars, data.catalogue.scale)
-    return Trial(dict(setting), seconds - compilation, compilation, found.rmse)
+def searched(program: Program, start: Start, rank: int, problem: Problem) -> Contender:
+    """Search a program's settings, and choose for each error the shortest training whose validation came to it.
 
-
-@functools.cache
-def _compilations() -> list[tuple[float, float]]:
-    """Return a list that grows by the begin and end of everything that JAX traces, lowers or compiles from now on."""
-    spans: list[tuple[float, float]] = []
-
-    def listen(event: str, duration_secs: float, **_: Any) -> None:
-        if event.startswith("/jax/core/compile/"):
-            now = time.perf_counter()
-            spans.append((now - duration_secs, now))
-
-    jax.monitoring.register_event_duration_secs_listener(listen)
-    return spans
-
-
-def covered(spans: Sequence[tuple[float, float]], begin: float) -> float:
-    """Sum the seconds since `begin` that spans cover, which may overlap: what is traced while something else is."""
-    total = 0.0
-    for first, last in sorted(spans):
-        total += max(0.0, last - max(first, begin))
-        begin = max(begin, last)
-    return total
-
-
-@compilation_cache.disabled()
-def times(contenders: Mapping[str, Contender], problem: Problem) -> dict[str, Any]:
-    """Find, for each contender and error, the shortest training of its grid that reaches it.
-
-    Every combination of the grid is tried with more and more passes, until it reaches all of the errors. The
-    shortest trainings are then made ROUNDS times again, all contenders' in turn, and medians given; where the median
-    error misses, as threads that race give another each time, the next shortest is taken.
-    Seconds with compilation are what a process takes that trains but once.
+    With that setting, as few passes as still do. Test ratings are not read.
     """
-    jax.clear_caches()  # what is compiled here has not been before
-    trials = {name: _tried(contender, problem) for name, contender in contenders.items()}
-    left = {
-        (name, error): sorted((t for t in trials[name] if t.rmse <= error), key=lambda t: t.seconds)
-        for name in contenders
-        for error in problem.errors
-    }
-    settled: dict[tuple[str, float], list[Trial]] = {}
-    while waiting := [place for place in left if left[place] and place not in settled]:
-        again = [
-            {p: trial(contenders[p[0]].train, left[p][0].setting, problem.data) for p in waiting} for _ in range(ROUNDS)
-        ]
-        for place in waiting:
-            made = [trials_of[place] for trials_of in again]
-            if np.median([t.rmse for t in made]) <= place[1]:
-                settled[place] = made
-            else:
-                del left[place][0]
-    figures: dict[str, Any] = {}
-    for name in contenders:
-        figures[name] = {"lowest RMSE": min(trial.rmse for trial in trials[name])}
-        for error in problem.errors:
-            repeated = settled.get((name, error))
-            figures[name][f"to {error:.3f}"] = _summary(repeated, trials[name]) if repeated else "not reached"
-    return figures
+
+    def attempt(setting: dict[str, Any], passes: int) -> Tried:
+        made = trial(start, options(program, rank, passes, search.SEED, setting), problem.data, problem.data.valid)
+        return Tried(setting, passes, made.training, made.rmse)
+
+    errors = [error - MARGIN for error in problem.errors]
+    found, chosen = search.search(attempt, program.space, errors), {}
+    for error, wanted in zip(problem.errors, errors, strict=True):
+        if best := search.shortest(found.tried, wanted):
+            chosen[error] = search.fewest_passes(attempt, best, found.tried, wanted)
+    return Contender(program, rank, start, found, chosen)
 
 
-def _tried(contender: Contender, problem: Problem) -> list[Trial]:
-    done = []
-    for values in product(*contender.grid.values()):
-        for passes in contender.passes[1]:
-            setting = dict(zip(contender.grid, values, strict=True)) | {contender.passes[0]: passes}
-            done.append(trial(contender.train, setting, problem.data))
-            if done[-1].rmse <= min(problem.errors):
-                break
-    return done
+class Timed(NamedTuple):
+    """Trainings of one setting, one a round: from a warm cache, and the seconds of compilation from a cold one."""
+
+    warm: list[Seconds]
+    cold: list[float]
 
 
-def _summary(repeated: list[Trial], trials: list[Trial]) -> dict[str, Any]:
-    seconds = float(np.median([t.seconds for t in repeated]))
-    first = max(trial.compilation for trial in trials)
-    setting = ", ".join(f"{name} {value}" for name, value in repeated[0].setting.items())
+def rounds(contenders: Mapping[str, Contender], model: str, data: Dataset) -> dict[tuple[str, float], Timed]:
+    """Train what was chosen in new processes, all in turn, ROUNDS times; by contender and error.
+
+    What compiles is trained twice in a round: with an empty cache, and with what that left. A setting that was chosen
+    for several errors is trained once.
+    """
+    timed: dict[tuple[str, str], Timed] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        ratings = Path(folder) / "ratings.npz"
+        fresh_process.write(data, ratings)
+        for number in range(ROUNDS):
+            done = set()
+            for name, contender in contenders.items():
+                for best in contender.chosen.values():
+                    if (name, str(best)) in done:
+                        continue
+                    done.add((name, str(best)))
+                    of = timed.setdefault((name, str(best)), Timed([], []))
+                    arguments = (
+                        name, model, ratings, contender.options(best.passes, number + 1, best.setting),
+                        Path(folder) / f"cache {number} {name} {len(done)}",
+                    )  # fmt: skip
+                    if name == NAME:
+                        of.cold.append(fresh_process.measure(*arguments).compilation)
+                    of.warm.append(fresh_process.measure(*arguments))
+    return {(n, error): timed[n, str(best)] for n, c in contenders.items() for error, best in c.chosen.items()}
+
+
+def row(contender: Contender, error: float, timed: Timed | None) -> dict[str, Any]:
+    """Return a contender's times to an error; a training that missed it took for ever."""
+    if timed is None:
+        lowest = min(each.error for each in contender.found.tried)
+        return {TRAINING: "missed", "setting": f"none of the search; lowest validation RMSE {lowest:.4f}"}
+    best = contender.chosen[error]
+    missed = [np.inf if each.rmse > error else 0.0 for each in timed.warm]
+
+    def column(seconds: Sequence[float]) -> dict[str, Any]:
+        return quartiles([took + never for took, never in zip(seconds, missed, strict=True)])
+
+    training = [each.training for each in timed.warm]
+    compiled = [took + more for took, more in zip(training, timed.cold or [0.0] * len(training), strict=True)]
     return {
-        "seconds": seconds,
-        **({"seconds with compilation": seconds + first} if first else {}),
-        "RMSE": float(np.median([t.rmse for t in repeated])),
-        "setting": setting,
+        TRAINING: column(training),
+        COMPILED: column(compiled),
+        STARTED: column([each.total for each in timed.warm]),
+        "s of preparation": quartiles([each.preparation for each in timed.warm]),
+        "test RMSE": quartiles([each.rmse for each in timed.warm]),
+        "setting": in_words({**best.setting, contender.program.passes: best.passes}),
     }
 
 
-def pass_rate(model: str, data: Dataset, **setting: Any) -> float:
-    """Measure ratings per second of a pass of ours, shuffling included, validation not; the median of some."""
+def compare(table: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Add to every row of `row` how often jaxcf's median times its own are; nothing where either missed."""
+    for found in table.values():
+        for column in (TRAINING, COMPILED, STARTED):
+            ours, theirs = (_median(of.get(column)) for of in (table[NAME], found))
+            found[f"{column} / {NAME}'s"] = theirs / ours if ours and theirs else None
+    return table
+
+
+def _median(value: Any) -> float | None:
+    return value["median"] if isinstance(value, dict) else None
+
+
+def where_time_goes(timed: Timed) -> dict[str, Any]:
+    """Return what a process with a warm cache spends its time on, from its start."""
+    parts = ("start", "reading", "preparation", "compilation", "training", "total")
+    words = {"start": "start and imports", "compilation": "tracing, lowering, reading the cache"}
+    return {words.get(part, part): quartiles([getattr(each, part) for each in timed.warm]) for part in parts}
+
+
+def curve(contender: Contender, data: Dataset) -> list[list[float]]:
+    """Train for more and more passes in what was chosen for the lowest error: seconds of training, test RMSE."""
+    assert data.test is not None
+    best = contender.chosen[min(contender.chosen)]
+    numbers = sorted({*(n for n in (1, 2, *search.PASSES) if n < best.passes), best.passes})
+    made = (trial(contender.start, contender.options(n, 1, best.setting), data, data.test) for n in numbers)
+    return [[each.training, each.rmse] for each in made if np.isfinite(each.rmse)]
+
+
+def as_shipped(names: Sequence[str], model: str, data: Dataset) -> dict[str, dict[str, Any]]:
+    """Train each program as its documentation has it, in a new process; a second time, where the first compiles."""
+    rows = {}
+    with tempfile.TemporaryDirectory() as folder:
+        ratings = Path(folder) / "ratings.npz"
+        fresh_process.write(data, ratings)
+        for name in names:
+            for _ in range(2 if name == NAME else 1):
+                found = fresh_process.measure(name, model, ratings, {}, Path(folder) / "cache")
+            rows[name] = {STARTED: found.total, TRAINING: found.training, "test RMSE": found.rmse}
+    return rows
+
+
+def pass_rates(model: str, data: Dataset, **setting: Any) -> list[float]:
+    """Measure ratings per second of passes of ours, shuffling included, validation not."""
     training = trainer(model, data, **setting)
     seconds = [pass_seconds(training, number) for number in range(ROUNDS + 1)][1:]  # the first compiles
-    return training.events / float(np.median(seconds))
+    return [training.events / each for each in seconds]
 
 
-def peer_pass_rate(train: Train, data: Dataset, setting: Mapping[str, Any], passes: str, most: int) -> float | None:
-    """Measure ratings per second of a peer's pass: by how much longer `most` take than one; None if no longer."""
+def peer_pass_rates(program: Program, start: Start, rank: int, data: Dataset) -> list[float]:
+    """Measure ratings per second of a peer's passes: by how much longer MANY take than one, where they do."""
 
-    def seconds(number: int) -> float:
-        trials = [trial(train, {**setting, passes: number}, data).seconds for _ in range(ROUNDS)]
-        return float(np.median(trials))
+    def seconds(passes: int) -> float:
+        return trial(start, options(program, rank, passes, 1, {}), data, data.valid).training
 
-    longer = seconds(most) - seconds(1)
-    return (most - 1) * len(data.train.user) / longer if longer > 0 else None
+    longer = [seconds(MANY) - seconds(1) for _ in range(ROUNDS)]
+    return [(MANY - 1) * len(data.train.user) / each for each in longer if each > 0]
 
 
-def in_words(grid: Mapping[str, Sequence[Any]], passes: tuple[str, Sequence[int]]) -> str:
-    """Put a grid into words."""
-    tried = {**grid, passes[0]: passes[1]}
-    return "; ".join(f"{name} {' or '.join(map(str, values))}" for name, values in tried.items())
+def in_words(setting: Mapping[str, Any]) -> str:
+    """Put a setting into words."""
+    return ", ".join(f"{name} {value}" for name, value in setting.items())

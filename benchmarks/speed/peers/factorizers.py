@@ -1,65 +1,48 @@
 """Matrix factorization in other programs, each as its users call it: ratings in memory in, predictions out.
 
-A program prepares the ratings in its own form, which is not timed. Its `train(**setting)` is, and returns predictions
-of pairs, as the ratings' indices, in stars, which are not timed either. All use as many threads as there are cores
-where they can.
+All use as many threads as there are cores where they can. Each imports what it needs and no more, as the time from
+the start of its process is measured, too.
 """
 
 import os
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.sparse
-from scipy.special import expit
 
 from benchmarks.speed.peers import load
+from benchmarks.speed.programs import Fit, Predict, Program, Start
+from benchmarks.speed.search import Range
 from jaxcf.data.ratings import Dataset
 
-Predict = Callable[[np.ndarray, np.ndarray], np.ndarray]
-Train = Callable[..., Predict]
 CORES = os.cpu_count() or 1
-
-
-class Peer(NamedTuple):
-    """A program: its package, how it trains at a rank, the settings that are tried.
-
-    grid: every combination of one value for each name; passes: the name that counts passes over the ratings, and in
-    turn how many there are, ascending; by_gradients: whether a pass is one of stochastic gradients.
-    """
-
-    package: str
-    prepare: Callable[[Dataset, int], Train]
-    grid: Mapping[str, Sequence[Any]]
-    passes: tuple[str, Sequence[int]]
-    by_gradients: bool = True
 
 
 def _dots(P: np.ndarray, Q: np.ndarray, user: np.ndarray, item: np.ndarray) -> np.ndarray:
     return np.einsum("nd,nd->n", P[user], Q[item])
 
 
-def _libmf(data: Dataset, rank: int) -> Train:
+def _libmf(data: Dataset) -> Start:
     mf = load("libmf.mf")
     train = np.stack(data.train[:3], axis=1).astype(np.float32)
 
-    def fit(**setting: Any) -> Predict:
-        penalty = setting.pop("penalty")
-        model = mf.MF(
-            k=rank, nr_threads=CORES, quiet=True, lambda_p1=0.0, lambda_q1=0.0, lambda_p2=penalty,
-            lambda_q2=penalty, **setting,
-        )  # fmt: skip
-        model.fit(train)
+    def start(penalty: float | None = None, **options: Any) -> Fit:
+        if penalty is not None:  # of squares; those of absolute values, of which it has some by default, are left out
+            options |= {"lambda_p1": 0.0, "lambda_q1": 0.0, "lambda_p2": penalty, "lambda_q2": penalty}
+        model = mf.MF(nr_threads=CORES, quiet=True, **options)
+
+        def fit() -> Predict:
+            model.fit(train)
+            return predict
 
         def predict(user: np.ndarray, item: np.ndarray) -> np.ndarray:
             # from its factors, as its own `predict` mixes up the pairs; who has no ratings has no factors
             dots = _dots(model.p_factors(), model.q_factors(), user, item)
             return np.where(np.isnan(dots), model.model.b, dots)
 
-        return predict
+        return fit
 
-    return fit
+    return start
 
 
 def _cornac_data(data: Dataset) -> Any:
@@ -71,38 +54,47 @@ def _cornac_data(data: Dataset) -> Any:
     return load("cornac.data").Dataset(users, items, *maps, triple)
 
 
-def _cornac_mf(data: Dataset, rank: int) -> Train:
+def _cornac_mf(data: Dataset) -> Start:
     models = load("cornac.models")
     train = _cornac_data(data)
 
-    def fit(**setting: Any) -> Predict:
-        model = models.MF(k=rank, num_threads=CORES, **setting).fit(train)
+    def start(**options: Any) -> Fit:
+        model = models.MF(num_threads=CORES, **options)
+
+        def fit() -> Predict:
+            model.fit(train)
+            return predict
 
         def predict(user: np.ndarray, item: np.ndarray) -> np.ndarray:
             biases = model.global_mean + model.u_biases[user] + model.i_biases[item]
             return biases + _dots(model.u_factors, model.i_factors, user, item)
 
-        return predict
+        return fit
 
-    return fit
+    return start
 
 
-def _cornac_pmf(data: Dataset, rank: int) -> Train:
+def _cornac_pmf(data: Dataset) -> Start:
     models = load("cornac.models")
     train, scale = _cornac_data(data), data.catalogue.scale
 
-    def fit(**setting: Any) -> Predict:
-        model = models.PMF(k=rank, variant="non_linear", seed=1, **setting).fit(train)
+    def start(**options: Any) -> Fit:
+        model = models.PMF(**options)
+
+        def fit() -> Predict:
+            model.fit(train)
+            return predict
 
         def predict(user: np.ndarray, item: np.ndarray) -> np.ndarray:
-            return scale.low + (scale.high - scale.low) * expit(_dots(model.U, model.V, user, item))
+            dots = _dots(model.U, model.V, user, item)  # of its variant "non_linear", the default
+            return scale.low + (scale.high - scale.low) / (1 + np.exp(-dots))
 
-        return predict
+        return fit
 
-    return fit
+    return start
 
 
-def _surprise(data: Dataset, rank: int) -> Train:
+def _surprise(data: Dataset) -> Start:
     surprise = load("surprise")
     by_user: dict[int, list[Any]] = defaultdict(list)
     by_item: dict[int, list[Any]] = defaultdict(list)
@@ -114,48 +106,58 @@ def _surprise(data: Dataset, rank: int) -> Train:
     size = len(data.train.user)
     train = surprise.Trainset(by_user, by_item, users, items, size, (scale.low, scale.high), *same)
 
-    def fit(**setting: Any) -> Predict:
-        model = surprise.SVD(n_factors=rank, random_state=1, **setting).fit(train)
+    def start(**options: Any) -> Fit:
+        model = surprise.SVD(**options)
+
+        def fit() -> Predict:
+            model.fit(train)
+            return predict
 
         def predict(user: np.ndarray, item: np.ndarray) -> np.ndarray:
             return train.global_mean + model.bu[user] + model.bi[item] + _dots(model.pu, model.qi, user, item)
 
-        return predict
+        return fit
 
-    return fit
+    return start
 
 
-def _cmfrec(data: Dataset, rank: int) -> Train:
-    cmfrec = load("cmfrec")
+def _cmfrec(data: Dataset) -> Start:
+    cmfrec, sparse = load("cmfrec"), load("scipy.sparse")
     user, item, stars = data.train[:3]
     shape = (data.catalogue.num_users, data.catalogue.num_items)
-    train = scipy.sparse.coo_matrix((stars, (user, item)), shape=shape)
+    train = sparse.coo_matrix((stars, (user, item)), shape=shape)
 
-    def fit(**setting: Any) -> Predict:
-        model = cmfrec.CMF(k=rank, nthreads=CORES, verbose=False, precompute_for_predictions=False, **setting).fit(
-            train
-        )
-        return lambda user, item: model.predict(user=user, item=item)
+    def start(**options: Any) -> Fit:
+        model = cmfrec.CMF(nthreads=CORES, verbose=False, precompute_for_predictions=False, **options)
 
-    return fit
+        def fit() -> Predict:
+            model.fit(train)
+            return lambda user, item: model.predict(user=user, item=item)
+
+        return fit
+
+    return start
 
 
-# The grids were chosen on validation ratings of MovieLens 1M, around what served each program best there.
-PEERS: dict[str, Peer] = {
-    "LIBMF": Peer(
-        "libmf.mf", _libmf, {"eta": (0.1, 0.2), "penalty": (0.03, 0.05)}, ("nr_iters", (4, 6, 8, 10, 15, 20, 30))
+# Around the programs' defaults, which are, in order: 0.1 and none; 0.01, 0.02; 0.001, 0.001; 0.005, 0.02; 10, True.
+PEERS: dict[str, Program] = {
+    "LIBMF": Program(
+        "libmf.mf", _libmf, {"eta": Range(0.02, 0.5), "penalty": Range(0.01, 0.2)}, "k", "nr_iters", seed=None
     ),
-    "cornac MF": Peer(
-        "cornac", _cornac_mf, {"learning_rate": (0.01, 0.02), "lambda_reg": (0.02, 0.03)},
-        ("max_iter", (6, 8, 10, 12, 15, 20, 25, 30)),
+    "cornac MF": Program(
+        "cornac.models", _cornac_mf, {"learning_rate": Range(0.002, 0.05), "lambda_reg": Range(0.004, 0.1)},
+        "k", "max_iter",
     ),
-    "cornac PMF": Peer(
-        "cornac", _cornac_pmf, {"learning_rate": (0.001, 0.002), "lambda_reg": (0.001,)}, ("max_iter", (10, 20))
+    "cornac PMF": Program(
+        "cornac.models", _cornac_pmf, {"learning_rate": Range(0.0002, 0.005), "lambda_reg": Range(0.0002, 0.005)},
+        "k", "max_iter",
     ),
-    "Surprise SVD": Peer(
-        "surprise", _surprise, {"lr_all": (0.01, 0.02), "reg_all": (0.04, 0.08)}, ("n_epochs", (5, 10, 15, 20, 30))
+    "Surprise SVD": Program(
+        "surprise", _surprise, {"lr_all": Range(0.001, 0.03), "reg_all": Range(0.004, 0.1)},
+        "n_factors", "n_epochs", seed="random_state",
     ),
-    "cmfrec": Peer(
-        "cmfrec", _cmfrec, {"lambda_": (10.0, 15.0), "use_cg": (True, False)}, ("niter", (2, 3, 4, 5, 6, 8)), False
+    "cmfrec": Program(
+        "cmfrec", _cmfrec, {"lambda_": Range(2.0, 50.0), "use_cg": (True, False)}, "k", "niter",
+        seed="random_state", by_gradients=False,
     ),
 }  # fmt: skip

@@ -4,12 +4,13 @@ import dataclasses
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from accuracy import assert_better_than_unigrams
-from benchmarks.core import markdown, record, source, table
+from benchmarks.core import markdown, record, source, table, timing
 from benchmarks.language import measures, scales
 from benchmarks.language.store import LanguageStore
 from benchmarks.language.tables import TABLES, kn
@@ -157,7 +158,41 @@ def test_tables_of_trees_take_the_models_of_table_4_4(results) -> None:
     assert cells[4]["nodes"] < cells[5]["nodes"] < cells[6]["nodes"]
     assert len(speeds["rows"]) == 8
     assert speeds["rows"][-1]["thesis"] == {"minutes": 6420}
-    assert all(row["cells"]["minutes"]["mean"] > 0 for row in speeds["rows"])
+    for row in speeds["rows"]:
+        minutes, words = row["cells"]["minutes"], row["cells"]["words"]
+        assert len(minutes["values"]) == timing.ROUNDS
+        assert minutes["over"] == "rounds"
+        assert minutes["mean"] == np.median(minutes["values"]) > 0
+        assert words["values"] == pytest.approx([3000 / 60 / minute for minute in minutes["values"]], rel=0.1)
+
+
+def test_all_rows_of_table_4_5_are_timed_in_the_same_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever rows are asked for, none of another run stays."""
+    order = []
+
+    class Timer:
+        def __init__(self, trainer: str, window: float) -> None:
+            assert window == SCALE.window
+            self.name, self.trainer = trainer, SimpleNamespace(events=60)
+
+        def seconds(self) -> float:
+            order.append(self.name)
+            return float(len(order))
+
+    class Store(LanguageStore):
+        get = trainer = lambda self, spec: spec.label()  # nothing is trained
+
+    monkeypatch.setattr(measures, "EpochTimer", Timer)
+    monkeypatch.setattr(table, "_describe", lambda model, store: {"label": model, "commit": "one", "dirty": False})
+    store = Store(scales.text("planted", SCALE), SCALE, "tuned", tmp_path)
+    result = table.run(TABLES["table-4.5"], store, tmp_path, only="T3")
+    assert order == order[:8] * (1 + timing.ROUNDS)
+    assert len(set(order)) == len(result["rows"]) == 8
+    assert result["complete"]
+    for number, row in enumerate(result["rows"]):
+        rounds = [1.0 + number + 8 * (1 + r) for r in range(timing.ROUNDS)]
+        assert row["cells"]["minutes"]["values"] == [seconds / 60 for seconds in rounds]
+        assert row["cells"]["words"]["mean"] == pytest.approx(np.median([60 / seconds for seconds in rounds]))
 
 
 @pytest.mark.parametrize(("name", "rows"), [("table-3.2", 6), ("table-4.1", 7), ("table-4.2", 5)])

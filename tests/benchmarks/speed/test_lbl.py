@@ -1,10 +1,16 @@
 """The speed benchmark of the log-bilinear model compares like with like."""
 
+import sys
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.core import timing
+from benchmarks.measurement import limits
+from benchmarks.speed import formulas
 from benchmarks.speed import lbl as speed_lbl
 from jaxlm.models import lbl
 
@@ -26,17 +32,42 @@ def test_the_peer_makes_the_step_that_ours_makes():
         np.testing.assert_allclose(theirs.detach().numpy(), p * (1 - rate * d) - rate * g, atol=1e-6)
 
 
-def test_operations_are_those_of_the_products():
-    """Forward, and the gradients to both factors: three products of [B, D] by [D, N_w], three by each C_i."""
-    assert speed_lbl.flops_per_word(CONFIG) == 3 * 2 * (20 * 6 + 3 * 6 * 6)
-
-
 def test_measures_at_a_tiny_size(monkeypatch):
-    monkeypatch.setattr(speed_lbl, "MATMUL", 64)
+    monkeypatch.setattr(limits, "MATRIX", 64)
     monkeypatch.setattr(speed_lbl, "EVENTS", 500)
-    figures = speed_lbl.measure(num_words=50, batch_size=20)
-    for name in ("sgd", "adam"):
-        found = figures[name]
-        gflops = found["words_per_second"] * figures["flops_per_word"] / 1e9
-        assert found["gflops"] == pytest.approx(gflops)
-        assert found["of_matmul_rate"] == pytest.approx(gflops / figures["matmul_gflops"])
+    monkeypatch.setattr(timing, "WINDOW", 0.01)
+    found = speed_lbl.measure(num_words=50, batch_size=20)
+    (rows,) = found["tables"].values()
+    assert list(rows) == ["jaxlm, sgd", "jaxlm, adam"]
+    assert "left out" not in found["setting"]
+    for row in rows.values():
+        assert all(len(value["samples"]) == timing.ROUNDS for value in row.values())
+        assert row["words/s"]["median"] > 0
+
+
+def test_pytorch_is_measured_in_the_same_rounds(monkeypatch):
+    """Of made-up rates: shares and ratios are taken round by round."""
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(set_num_threads=lambda number: None))
+    monkeypatch.setattr(speed_lbl, "missing", lambda name: None)
+    monkeypatch.setattr(speed_lbl, "our_steps", lambda *given: lambda: 0.0)
+    monkeypatch.setattr(speed_lbl, "torch_steps", lambda *given: lambda: 0.0)
+    rounds = {"matrix product": [1e9, 2e9], "jaxlm": [100.0, 300.0], "PyTorch": [50.0, 100.0]}
+    monkeypatch.setattr(
+        speed_lbl,
+        "interleaved",
+        lambda measures: {m: rounds[m.split(",")[0].split(" e")[0].split(" c")[0]] for m in measures},
+    )
+    (rows,) = speed_lbl.measure(peers=True, num_words=50)["tables"].values()
+    assert len(rows) == 6
+    assert rows["PyTorch compiled, adam"]["jaxlm's rate over this"]["samples"] == [2.0, 3.0]
+    operations = formulas.lbl_operations(lbl.Config(50))
+    assert rows["jaxlm, sgd"]["share of the matrix rate"]["samples"] == [100 * operations / 1e9, 300 * operations / 2e9]
+
+
+def test_pytorch_that_is_not_installed_is_left_out_and_said(monkeypatch):
+    monkeypatch.setattr(speed_lbl, "missing", lambda name: "not installed")
+    monkeypatch.setattr(speed_lbl, "our_steps", lambda *given: lambda: 1.0)
+    monkeypatch.setattr(speed_lbl, "interleaved", lambda measures: {name: [1.0] for name in measures})
+    found = speed_lbl.measure(peers=True, num_words=50)
+    assert found["setting"]["left out"] == "PyTorch: not installed"
+    assert [len(table) for table in found["tables"].values()] == [2]

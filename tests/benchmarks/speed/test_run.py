@@ -8,17 +8,21 @@ import pytest
 
 from benchmarks import registry
 from benchmarks.core import timing
+from benchmarks.measurement import limits
+from benchmarks.speed import page, throughput
 from benchmarks.speed import run as speed
-from benchmarks.speed import throughput
 from jaxfit.errors import UserError
 
-OTHERS = ("crbm", "svd")  # than those that are compared
+OTHERS = ("svd", "svd-bias")  # than those that are compared
 
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "COPIED", 1 << 16)
-    monkeypatch.setattr(timing, "SECONDS", 0.01)
+    monkeypatch.setattr(timing, "WINDOW", 0.01)
+    monkeypatch.setattr(timing, "ROUNDS", 2)
+    for name, size in {"MATRIX": 32, "COPIED": 1 << 12, "ROWS": 50, "BLOCK": 8}.items():
+        monkeypatch.setattr(limits, name, size)
 
 
 @pytest.fixture
@@ -33,43 +37,81 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     return stores
 
 
-def test_every_model_that_the_engine_fits_has_a_speed():
+def test_every_model_that_the_engine_fits_has_a_speed() -> None:
     assert {"lbl", "hlbl", "pmf", "cpmf", "rbm", "netflix"} <= set(speed.names())
     assert set(speed.names()) - set(speed.usual()) == {"netflix"}
     assert set(registry.engine_models()) <= set(speed.names())
-    assert set(speed.names()) - set(speed.COMPARED) >= set(OTHERS)
 
 
-def test_models_without_a_comparison_are_measured_together_and_recorded(tiny, tmp_path: Path) -> None:
+def test_models_are_measured_together_and_recorded(tiny, tmp_path: Path) -> None:
     found = speed.run(list(OTHERS), peers=False, out=tmp_path)
+    assert found["version"] == speed.BENCHMARK_VERSION
     assert found["figures"].keys() == found["environment"].keys() == set(OTHERS)
-    recorded = json.loads((tmp_path / "speed.json").read_text())
-    assert recorded == found
-    page = (tmp_path / "speed.md").read_text()
+    assert json.loads((tmp_path / "speed.json").read_text()) == found
+    written = (tmp_path / "speed.md").read_text()
     for name, figures in found["figures"].items():
-        rate = figures["ratings_per_second"]
-        low, high = rate["quartiles"]
-        assert 0 < low <= rate["median"] <= high
-        assert len(rate["samples"]) == timing.ROUNDS
-        assert figures["compile_seconds"] > 0.05, "compiled anew, whatever was compiled before"
-        assert figures["padding_ratio"] >= 1
-        assert figures["peak_bytes"] > 1e7
         assert found["environment"][name]["matmul_precision"] == "highest"
-        assert f"## {name}\n" in page
-    assert f"| ratings_per_second | {rate['median']:,.0f} ({low:,.0f} to {high:,.0f}) |" in page
+        assert figures["setting"]["rounds"] == 2
+        tables = figures["tables"]
+        assert all(memory["MB"] > 10 for memory in tables["peak memory"].values())
+        assert list(tables["peak memory"]) == ["preparation of the data", "compilation", "training"]
+        cold, warm = tables["until the first step"].values()
+        assert cold["compilation, seconds"]["median"] > 0.05, "compiled anew, whatever was compiled before"
+        assert warm["compilation, seconds"]["median"] < cold["compilation, seconds"]["median"]
+        row = tables["training"][name]
+        assert all(len(row[what]["samples"]) == 2 for what in ("ratings/s", "share of the copy bandwidth"))
+        copies = tables["limits of the device"]["copy"]["10⁹/s"]["samples"]
+        rates, work = row["ratings/s"]["samples"], row["bytes of an event"] / 1e9
+        shares = [rate * work / copy for rate, copy in zip(rates, copies, strict=True)]
+        assert row["share of the copy bandwidth"]["samples"] == pytest.approx(shares)
+        assert f"## {name}\n" in written
+        assert f"| {name} | {page.in_words(row['ratings/s'])} |" in written
 
 
-def test_language_models_are_measured_in_words(tiny) -> None:
-    figures = throughput.measure(tiny(["hlbl"]))["hlbl"]
-    assert figures["words_per_second"]["median"] > 0
-    assert figures["model"] == "hlbl-random"
+def test_models_that_are_compared_have_what_all_have(monkeypatch, tmp_path: Path) -> None:
+    """By the same path, and what is compared beside it; the matrix precision is set for both."""
+    general = {"setting": {"model": "x"}, "tables": {"training": {"x": {"words/s": 1.0}}}}
+    monkeypatch.setattr(speed, "stores", list)
+    monkeypatch.setattr(throughput, "measure", lambda names: dict.fromkeys(names, general))
+
+    def compared(peers: bool) -> dict:
+        assert jax.config.jax_default_matmul_precision == "highest"
+        return {"setting": {"left out": str(peers)}, "tables": {"training": {"peer": {"words/s": 2.0}}, "more": {}}}
+
+    monkeypatch.setitem(speed.PEERED, "lbl", compared)
+    monkeypatch.setitem(speed.ALONE, "hlbl", lambda: compared(False))
+    found = speed.run(["lbl", "hlbl", "nplm"], peers=True, out=tmp_path)
+    assert found["figures"]["lbl"] == {
+        "setting": {"model": "x", "left out": "True"},
+        "tables": {"training": {"x": {"words/s": 1.0}, "peer": {"words/s": 2.0}}, "more": {}},
+        "curves": {},
+    }
+    assert found["figures"]["hlbl"]["setting"]["left out"] == "False"
+    assert found["figures"]["nplm"] == general
+    assert {where["matmul_precision"] for where in found["environment"].values()} == {"highest"}
 
 
-def test_measurements_compile_cold_and_leave_the_cache_as_it_was() -> None:
-    before = jax.config.jax_enable_compilation_cache
-    with timing.cold_compilation():
-        assert not jax.config.jax_enable_compilation_cache
-    assert jax.config.jax_enable_compilation_cache == before
+def test_other_figures_stay_but_those_of_another_version_go(monkeypatch, tmp_path: Path, capsys) -> None:
+    general = {"setting": {}, "tables": {}}
+    monkeypatch.setattr(speed, "stores", list)
+    monkeypatch.setattr(throughput, "measure", lambda names: dict.fromkeys(names, general))
+    path = tmp_path / "speed.json"
+    path.write_text('{"figures": {"lbl": {"cores": 2}}, "environment": {"lbl": {}}}')
+    speed.run(["svd"], peers=False, out=tmp_path)
+    said = f"benchmarks: {path} is of another version of the benchmark: begun anew"
+    assert said in capsys.readouterr().err.splitlines()
+    assert speed.run(["nplm"], peers=False, out=tmp_path)["figures"].keys() == {"nplm"}
+    assert json.loads(path.read_text())["figures"].keys() == {"svd", "nplm"}
+    assert said not in capsys.readouterr().err
+
+
+def test_language_models_are_measured_in_words(tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "ROUNDS", 1)
+    figures = throughput.measure(tiny(["lbl"]))["lbl"]
+    row = figures["tables"]["training"]["lbl"]
+    assert row["words/s"]["median"] > 0
+    assert row["share of the matrix rate"]["median"] > 0
+    assert figures["setting"]["model"] == "lbl"
 
 
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:

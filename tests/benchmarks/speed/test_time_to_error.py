@@ -1,21 +1,23 @@
-"""The speed benchmarks of recommenders: what they time, what they say, and that peers predict what they trained."""
+"""The speed benchmarks of recommenders: what they choose, time and say."""
 
-import importlib.util
+import json
+import time
 
 import jax
 import numpy as np
 import pytest
 
-from accuracy import assert_better_than_constants
 from benchmarks.core import timing
-from benchmarks.speed import netflix as speed_netflix
-from benchmarks.speed import peers as programs
-from benchmarks.speed import recommenders, time_to_error
-from benchmarks.speed import run as speed
+from benchmarks.core.statistics import quartiles
+from benchmarks.speed import fresh_process, recommenders, search, time_to_error
+from benchmarks.speed.fresh_process import Seconds
+from benchmarks.speed.peers import factorizers
 from benchmarks.speed.peers.factorizers import PEERS
-from benchmarks.speed.time_to_error import Contender, covered, trial
+from benchmarks.speed.programs import Program, trial
+from benchmarks.speed.search import Range, Tried
+from benchmarks.speed.time_to_error import COMPILED, STARTED, TRAINING, Timed
 from jaxcf.data.synthetic import Planted, planted
-from jaxcf.metrics import evaluate
+from jaxfit.run_dir import json_text
 
 TINY = Planted(num_users=200, num_items=60, num_ratings=6000)
 
@@ -29,133 +31,198 @@ def problem():
 def _fast(monkeypatch):
     monkeypatch.setattr(timing, "COPIED", 1 << 16)
     monkeypatch.setattr(time_to_error, "ROUNDS", 1)
+    monkeypatch.setattr(search, "BATCHES", 1)
+    monkeypatch.setattr(search, "BATCH", 2)
+    monkeypatch.setattr(search, "PASSES", (2, 4))
 
 
-def test_spans_that_overlap_count_once():
-    assert covered([], 1.0) == 0.0
-    assert covered([(2.0, 4.0), (3.0, 5.0), (2.5, 3.0), (7.0, 8.0)], 1.0) == pytest.approx(4.0)
-    assert covered([(0.0, 2.0)], 1.0) == pytest.approx(1.0)
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Trainings without a process of their own."""
+
+    def measure(program, model, data, options, cache):
+        return fresh_process.train(program, model, str(data), options, began=time.time())
+
+    monkeypatch.setattr(fresh_process, "measure", measure)
 
 
-def test_the_shortest_training_that_comes_to_an_error_is_chosen(problem, monkeypatch):
-    """Trainings of a made-up program whose error falls with its passes, and whose time grows with them."""
-    seconds = {("a", 1): 5.0, ("a", 2): 6.0, ("a", 3): 7.0, ("b", 1): 1.0, ("b", 2): 2.0, ("b", 3): 3.0}
-    errors = {("a", 1): 0.9, ("a", 2): 0.5, ("a", 3): 0.5, ("b", 1): 2.0, ("b", 2): 0.95, ("b", 3): 0.4}
-    made = []
+def prepare_constant(data):
+    """A program that predicts what its option says, whatever the ratings."""
+    return lambda rank, passes, stars: lambda: lambda user, item: np.full(len(user), stars)
 
-    def fake(train, setting, data):
-        place = setting["kind"], setting["passes"]
-        made.append(place)
-        return time_to_error.Trial(dict(setting), seconds[place], 0.25, errors[place])
 
-    monkeypatch.setattr(time_to_error, "trial", fake)
-    contender = Contender(None, {"kind": ("a", "b")}, ("passes", (1, 2, 3)))
-    found = time_to_error.times({"x": contender}, problem._replace(errors=(0.95, 0.6, 0.1)))["x"]
-    assert made[:6] == [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("b", 3)]
-    assert sorted(made[6:]) == [("b", 2), ("b", 3)]  # once more for each error that is reached
-    assert found["to 0.950"] == {
-        "seconds": 2.0, "seconds with compilation": 2.25, "RMSE": 0.95, "setting": "kind b, passes 2",
+CONSTANT = Program("numpy", prepare_constant, {"stars": Range(1.0, 5.0)}, "rank", "passes", seed=None)
+
+
+def searched(problem, errors=(1.5, 0.1)):
+    return time_to_error.searched(CONSTANT, CONSTANT.prepare(problem.data), 3, problem._replace(errors=errors))
+
+
+def test_choices_do_not_see_test_ratings(problem):
+    """With test ratings that are all wrong, and with none, the same is tried and chosen."""
+    wrong = problem.data.test._replace(stars=6 - problem.data.test.stars)
+    found = [
+        searched(problem._replace(data=problem.data._replace(test=test))) for test in (problem.data.test, wrong, None)
+    ]
+    for contender in found:
+        assert contender.chosen.keys() == {1.5}
+        tried = [each._replace(seconds=0) for each in contender.found.tried]
+        assert tried == [each._replace(seconds=0) for each in found[0].found.tried]
+    wrong = problem.data.valid._replace(stars=6 - problem.data.valid.stars)
+    other = searched(problem._replace(data=problem.data._replace(valid=wrong)))
+    assert [t.error for t in other.found.tried] != [t.error for t in found[0].found.tried]
+
+
+def test_validation_must_come_below_an_error_by_the_margin(problem):
+    contender = searched(problem)
+    lowest = min(each.error for each in contender.found.tried)
+    margin = time_to_error.MARGIN
+    assert not searched(problem, (lowest + margin / 2,)).chosen
+    assert searched(problem, (lowest + margin * 1.01,)).chosen
+
+
+def seconds(training, rmse, **more):
+    return Seconds(0.5, 0.1, 0.2, training, 0.0, training + 1.0, rmse)._replace(**more)
+
+
+def test_a_training_that_misses_the_error_takes_for_ever(problem):
+    contender = searched(problem)
+    timed = Timed([seconds(1.0, 0.8), seconds(2.0, 1.6), seconds(3.0, 0.9)], [4.0, 5.0, 6.0])
+    row = time_to_error.row(contender, 1.5, timed)
+    assert row[TRAINING]["samples"] == [1.0, None, 3.0]
+    assert row[TRAINING]["median"] == 3.0
+    assert row[COMPILED]["samples"] == [5.0, None, 9.0]
+    assert row[STARTED]["samples"] == [2.0, None, 4.0]
+    assert row["test RMSE"]["samples"] == [0.8, 1.6, 0.9]
+    assert time_to_error.row(contender, 0.1, None)[TRAINING] == "missed"
+    assert json.loads(json_text.dumps(row)) == row
+
+
+def test_peers_have_no_compilation(problem):
+    row = time_to_error.row(searched(problem), 1.5, Timed([seconds(1.0, 0.8)], []))
+    assert row[COMPILED] == row[TRAINING]
+
+
+def test_all_times_are_divided_by_ours(problem):
+    contender = searched(problem)
+    ours = time_to_error.row(contender, 1.5, Timed([seconds(1.0, 0.8)], [3.0]))
+    theirs = time_to_error.row(contender, 1.5, Timed([seconds(2.0, 0.8)], []))
+    missed = time_to_error.row(contender, 1.5, Timed([seconds(2.0, 1.8)], []))
+    never = time_to_error.row(contender, 0.1, None)
+    table = time_to_error.compare({"jaxcf": ours, "other": theirs, "missed": missed, "never": never})
+    ratios = {name: [row[f"{c} / jaxcf's"] for c in (TRAINING, COMPILED, STARTED)] for name, row in table.items()}
+    assert ratios["jaxcf"] == [1, 1, 1]
+    assert ratios["other"] == [2, 0.5, 1.5]
+    assert ratios["missed"] == ratios["never"] == [None, None, None]
+
+
+def test_quartiles_of_times_that_never_came():
+    assert quartiles([1.0, 2.0, 3.0, 4.0, np.inf]) == {
+        "median": 3.0, "quartiles": [2.0, 4.0], "samples": [1.0, 2.0, 3.0, 4.0, None],
     }  # fmt: skip
-    assert found["to 0.600"]["setting"] == "kind b, passes 3"
-    assert found["to 0.100"] == "not reached"
-    assert found["lowest RMSE"] == 0.4
+    assert quartiles([1.0, np.inf, np.inf]) == {
+        "median": None, "quartiles": [None, None], "samples": [1.0, None, None],
+    }  # fmt: skip
 
 
-def test_a_training_that_came_to_an_error_once_by_luck_is_not_chosen(problem, monkeypatch):
-    errors = {1: iter([0.9, 1.1]), 2: iter([0.8, 0.9])}
-
-    def fake(train, setting, data):
-        return time_to_error.Trial(dict(setting), setting["passes"], 0.0, next(errors[setting["passes"]]))
-
-    monkeypatch.setattr(time_to_error, "trial", fake)
-    contender = Contender(None, {}, ("passes", (1, 2)))
-    found = time_to_error.times({"x": contender}, problem._replace(errors=(1.0, 0.5)))["x"]
-    assert found["to 1.000"] == {"seconds": 2.0, "RMSE": 0.9, "setting": "passes 2"}
-    assert found["to 0.500"] == "not reached"
-
-
-def test_more_passes_are_not_tried_once_all_errors_are_reached(problem):
+def test_contenders_are_trained_in_turn(problem, monkeypatch):
+    """What compiles with an empty cache and with what that left; one setting for two errors once."""
     made = []
 
-    def train(passes):
-        made.append(passes)
-        return lambda user, item: np.full(len(user), 3.5)
+    def measure(program, model, data, options, cache):
+        made.append((program, options.get("seed"), options["passes"], cache))
+        return seconds(float(len(made)), 1.0, compilation=7.0)
 
-    contenders = {"x": Contender(train, {}, ("passes", (1, 2, 3)))}
-    found = time_to_error.times(contenders, problem._replace(errors=(4.0, 3.0)))
-    assert made == [1, 1, 1]  # tried, and again for either error
-    assert "seconds with compilation" not in found["x"]["to 4.000"]
+    monkeypatch.setattr(fresh_process, "measure", measure)
+    monkeypatch.setattr(time_to_error, "ROUNDS", 2)
+    contender = searched(problem)
+    a, b = Tried({}, 2, 0.1, 1.0), Tried({}, 3, 0.1, 0.9)
+    seeded = contender._replace(program=CONSTANT._replace(seed="seed"), chosen={1.5: a, 1.2: b})
+    other = contender._replace(chosen={1.5: a, 1.2: a})
+    timed = time_to_error.rounds({"jaxcf": seeded, "other": other}, "pmf", problem.data)
+    one = [("jaxcf", 2), ("jaxcf", 2), ("jaxcf", 3), ("jaxcf", 3), ("other", 2)]
+    assert [(name, passes) for name, _, passes, _ in made] == 2 * one
+    assert [seed for _, seed, _, _ in made] == [1, 1, 1, 1, None, 2, 2, 2, 2, None]
+    caches = [cache for name, _, _, cache in made if name == "jaxcf"]
+    assert len(set(caches)) == 4
+    assert caches[::2] == caches[1::2]
+    assert [each.training for each in timed["jaxcf", 1.5].warm] == [2.0, 7.0]
+    assert timed["jaxcf", 1.2].cold == [7.0, 7.0]
+    assert timed["other", 1.5] == timed["other", 1.2]
+    assert timed["other", 1.5].cold == []
+
+
+def test_a_process_of_its_own_trains_what_this_one_does(problem, tmp_path):
+    program = recommenders.own.program("pmf")
+    options = {"num_features": 3, "epochs": 2, "batch_size": 64, "seed": 2}
+    fresh_process.write(problem.data, tmp_path / "ratings.npz")
+    before = time.perf_counter()
+    found = fresh_process.measure("jaxcf", "pmf", tmp_path / "ratings.npz", options, tmp_path / "cache")
+    took = time.perf_counter() - before
+    expected = trial(program.prepare(problem.data), options, problem.data, problem.data.test)
+    assert found.rmse == pytest.approx(expected.rmse, abs=1e-4)
+    assert list((tmp_path / "cache").glob("*-cache")), "the cache is there for the next"
+    parts = sum(found[:5])
+    assert 0 < parts <= found.total * 1.01
+    assert found.total < took
+    assert found.total - parts < 0.2 * found.total + 0.5
+    with pytest.raises(RuntimeError, match="jaxcf failed"):
+        fresh_process.measure("jaxcf", "pmf", tmp_path / "none.npz", options, tmp_path / "cache")
+
+
+@pytest.mark.parametrize("model", recommenders.CASES)
+def test_a_record_of_a_tiny_problem(problem, monkeypatch, in_this_process, model):
+    """As run.py writes it; peers that are not installed are left out, and it says so."""
+    monkeypatch.setattr(recommenders, "missing", lambda package: f"not installed ({package})")
+    monkeypatch.setattr(time_to_error, "as_shipped", lambda *arguments: {"jaxcf": {STARTED: 1.0}})
+    case = recommenders.CASES[model]._replace(sizes=(3,))
+    found = recommenders.measure(model, True, case, problem._replace(errors=(2.0, 0.1)))
+    assert json.loads(json_text.dumps(found)) == found, "no infinite numbers"
+    setting, tables, (curve,) = found["setting"], found["tables"], found["curves"].values()
+    title = next(iter(found["curves"]))
+    assert setting["matrix precision of jaxcf"] == "highest"
+    assert "2 settings" in setting[f"{title}, searched of jaxcf"]
+    for name in case.peers:
+        assert "not installed" in setting[f"left out: {name}"]
+    reached, missed = (tables[f"{title}, to a test RMSE of {error}"]["jaxcf"] for error in ("2.000", "0.100"))
+    assert 0 < reached[TRAINING]["median"] < reached[COMPILED]["median"]
+    assert missed[TRAINING] == "missed"
+    spent = tables[f"{title}, where the seconds from process start to the lowest error go"]["jaxcf"]
+    assert spent["total"]["median"] > spent["training"]["median"] > 0
+    passes = tables[f"{title}, a pass over the ratings"]["jaxcf"]
+    assert len(passes["ratings per second"]["samples"]) == 1
+    assert ("of copy bandwidth" in passes) == (model == "pmf")
+    assert all(took > 0 and 0 < error < 2 for took, error in curve["lines"]["jaxcf"])
+
+
+def test_programs_as_shipped(problem, monkeypatch, in_this_process):
+    """Ours as `jaxcf train` trains it."""
+    shipped = time_to_error.as_shipped(["jaxcf"], "pmf", problem.data)["jaxcf"]
+    assert 0.3 < shipped["test RMSE"] < 1.2
+    assert 0 < shipped[TRAINING] < shipped[STARTED]
+
+
+@pytest.mark.peer
+def test_peers_beside_ours(problem, in_this_process, monkeypatch):
+    """Those that are installed, from search to record."""
+    monkeypatch.setattr(factorizers, "CORES", 1)
+    installed = {name: peer for name, peer in PEERS.items() if recommenders.missing(peer.package) is None}
+    if not installed:
+        pytest.skip("no other factorizer is installed (extra `peers`)")
+    case = recommenders.CASES["pmf"]._replace(sizes=(3,), peers=installed)
+    found = recommenders.measure("pmf", True, case, problem._replace(errors=(2.0,)))
+    for title, table in found["tables"].items():
+        expected = {n for n, p in installed.items() if p.by_gradients or "a pass" not in title}
+        assert table.keys() == {"jaxcf", *expected}, title
+    for name, row in found["tables"]["num_features 3, to a test RMSE of 2.000"].items():
+        assert row[f"{TRAINING} / jaxcf's"] > 0, name
 
 
 def test_a_rate_of_passes_that_take_no_time_is_left_out(problem, monkeypatch):
-    seconds = {1: 2.0, 5: 4.0, 6: 2.0}
-    monkeypatch.setattr(
-        time_to_error,
-        "trial",
-        lambda train, setting, data: time_to_error.Trial({}, seconds[setting["n"]], 0, 1),
-    )
-    rate = time_to_error.peer_pass_rate(None, problem.data, {}, "n", 5)
-    assert rate == pytest.approx(2 * len(problem.data.train.user))
-    assert time_to_error.peer_pass_rate(None, problem.data, {}, "n", 6) is None
-
-
-def test_ours_trains_and_tells_compilation_apart(problem):
-    train = time_to_error.ours("pmf", problem.data, num_features=3)
-    found = trial(train, {"epochs": 2, "batch_size": 50, "init_scale": 0.1}, problem.data)
-    assert found.rmse > 0.3
-    assert_better_than_constants(found.rmse, problem.data.valid.stars, 0.01)
-    assert found.compilation > 0.05
-    assert found.seconds > 0
-
-
-@pytest.mark.parametrize("name", PEERS)
-def test_a_peer_predicts_what_it_trained(problem, name):
-    """Better than the mean of all ratings, on those that it was trained on."""
-    peer = PEERS[name]
-    why = programs.missing(peer.package)
-    if why:
-        pytest.skip(f"{name} is {why} (extra `peers`)")
-    train, scale = problem.data.train, problem.data.catalogue.scale
-    setting = {key: values[0] for key, values in peer.grid.items()} | {peer.passes[0]: 20}
-    predicted = peer.prepare(problem.data, 3)(**setting)(train.user, train.item)
-    assert_better_than_constants(evaluate(predicted, train.stars, scale).rmse, train.stars, 0.05)
-
-
-def test_what_is_not_installed_is_left_out_and_said(problem, monkeypatch):
-    monkeypatch.setattr(recommenders, "missing", lambda package: f"not installed ({package})")
-    grid = {"batch_size": (50,), "rate": ({"*": 0.1},)}
-    case = recommenders.CASES["pmf"]._replace(sizes=(3,), grid=grid, epochs=(2, 4))
-    figures = recommenders.measure("pmf", True, case, problem._replace(errors=(2.0, 0.1)))
-    assert figures["left out"].keys() == PEERS.keys()
-    assert figures["size 3"].keys() == {"jaxcf"}
-    found = figures["size 3"]["jaxcf"]
-    assert found["to 0.100"] == "not reached"
-    assert found["to 2.000"]["RMSE"] < 2.0
-    assert found["ratings_per_second"] > 0
-    assert found["of_copy_bandwidth"] > 0
-    assert any("left out cornac MF" in line for line, _ in speed.flat(figures))
-
-
-@pytest.mark.parametrize("model", ["cpmf", "rbm"])
-def test_models_without_peers(problem, model):
-    assert model in recommenders.CASES
-    case = recommenders.Case((2.0,), (3,), {}, (1,))
-    found = recommenders.measure(model, True, case, problem._replace(errors=case.errors))["size 3"]["jaxcf"]
-    assert found["to 2.000"]["seconds"] > 0
-    assert found["ratings_per_second"] > 0
-
-
-def test_a_pass_at_a_tiny_size(monkeypatch):
-    models = {"pmf": {"num_features": 2, "batch_size": 20}, "rbm": {"num_hidden": 2, "batch_size": 5}}
-    monkeypatch.setattr(speed_netflix, "MODELS", models)
-    figures = speed_netflix.measure(shape=TINY)
-    for kind in models:
-        assert 0 < figures[kind]["seconds of shuffling"] < figures[kind]["seconds"]
-        assert figures[kind]["seconds"] < figures[kind]["seconds with laying out, once"]
-        assert figures[kind]["training RMSE during it"] < 2
-        assert figures[kind]["peak_bytes"] > 1e7
-
-
-def test_what_can_be_loaded():
-    assert (programs.missing("torch") is None) == (importlib.util.find_spec("torch") is not None)
-    assert "not installed" in programs.missing("no_such_program")
+    for longer, expected in ((2.0, 1), (0.0, 0)):
+        times = {1: 2.0, time_to_error.MANY: 2.0 + longer}
+        monkeypatch.setattr(
+            time_to_error, "trial", lambda start, options, *on, times=times: seconds(times[options["passes"]], 1.0)
+        )
+        rates = time_to_error.peer_pass_rates(CONSTANT, None, 3, problem.data)
+        assert rates == [pytest.approx(5 * len(problem.data.train.user))] * expected

@@ -10,9 +10,11 @@ from rich.table import Table as RichTable
 
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table, named
-from benchmarks.core.timing import EpochTimer, peak_memory
+from benchmarks.core.timing import EpochTimer
+from benchmarks.measurement.memory import peak_memory
 from jaxfit.cli import compilation_cache
 
+WINDOW = 0.3  # seconds for which each program's steps are timed: a projection need not be precise
 VALIDATION = 1 / 3  # of a training step's time for each event: the gradient costs twice the loss
 
 
@@ -67,7 +69,7 @@ class DryRun:
 @compilation_cache.disabled()
 def _measure(spec: Any, store: Store) -> dict[str, Any]:
     trainer = store.trainer(spec)
-    timer = EpochTimer(trainer)
+    timer = EpochTimer(trainer, WINDOW)
     epoch = timer.seconds()
     whole = epoch * (1 + VALIDATION * store.num_valid / trainer.events)
     return {

@@ -1,0 +1,91 @@
+"""What the device can do at most: matrix products, copying, reading and adding to rows of a table, through JAX.
+
+They are measured in turn with what is compared with them. A limit is the median of many repetitions, so that no
+measurement comes above it by one slow repetition.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from benchmarks.core.statistics import quartiles
+from benchmarks.core.timing import windowed
+
+MATRIX = 2000  # rows and columns of the factors
+COPIED = 1 << 28  # bytes
+ROWS, WIDTH, BLOCK, BLOCKS = 1_000_000, 100, 8192, 16  # of a table of float32; rows at once, times
+OPERATIONS, COPY, GATHER, SCATTER = "matrix product", "copy", "gather", "scatter-add"
+LIMITS, GIGA = "limits of the device", "10⁹/s"  # a table of records, and its column
+ABOUT = {  # each rate is in units per second
+    OPERATIONS: f"operations of float32 products of {MATRIX:,} x {MATRIX:,} matrices",
+    COPY: "bytes, read and written, of an array to which one is added in place",
+    GATHER: f"bytes, read and written, of random rows of {WIDTH} numbers of a table of {ROWS:,}",
+    SCATTER: "bytes, read and written, of as many rows of it that are added to",
+}
+
+
+def measures(*names: str) -> dict[str, Callable[[], float]]:
+    """Return, by name, functions that measure the rates in ABOUT, or those that are named."""
+    return {name: _LIMITS[name]() for name in names or ABOUT}
+
+
+def _product() -> Callable[[], float]:
+    factor = jnp.ones((MATRIX, MATRIX))
+    return _rate(2 * MATRIX**3, jnp.matmul, factor, factor)
+
+
+def _copy() -> Callable[[], float]:
+    return _rate(2 * COPIED, lambda x: x + 1, jnp.zeros(COPIED // 4), in_place=True)
+
+
+def _gather() -> Callable[[], float]:
+    def gather(into: Array, table: Array, ids: Array) -> Array:
+        return lax.fori_loop(0, BLOCKS, lambda i, _: table.at[ids[i]].get(mode="clip"), into)
+
+    return _rate(_bytes_of_rows(), gather, jnp.zeros((BLOCK, WIDTH)), jnp.zeros((ROWS, WIDTH)), _ids(), in_place=True)
+
+
+def _scatter() -> Callable[[], float]:
+    def scatter(table: Array, ids: Array, rows: Array) -> Array:
+        return lax.fori_loop(0, BLOCKS, lambda i, t: t.at[ids[i]].add(rows, mode="drop"), table)
+
+    return _rate(_bytes_of_rows(), scatter, jnp.zeros((ROWS, WIDTH)), _ids(), jnp.zeros((BLOCK, WIDTH)), in_place=True)
+
+
+def _ids() -> Array:
+    return jax.random.randint(jax.random.key(0), (BLOCKS, BLOCK), 0, ROWS)
+
+
+def _bytes_of_rows() -> int:
+    return 2 * 4 * BLOCKS * BLOCK * WIDTH
+
+
+_LIMITS = {OPERATIONS: _product, COPY: _copy, GATHER: _gather, SCATTER: _scatter}
+
+
+def _rate(
+    work: float, function: Callable[..., Array], first: Array, *rest: Array, in_place: bool = False
+) -> Callable[[], float]:
+    """Return a function that measures work per second of a function, which may write into its first argument."""
+    compiled = jax.jit(function, donate_argnums=0 if in_place else ())
+
+    def once() -> None:
+        nonlocal first
+        result = jax.block_until_ready(compiled(first, *rest))
+        first = result if in_place else first
+
+    return partial(_median_rate, work, once)
+
+
+def _median_rate(work: float, once: Callable[[], None]) -> float:
+    return work / float(np.median(windowed(once)))
+
+
+def table(rates: Mapping[str, Sequence[float]]) -> dict[str, dict[str, Any]]:
+    """Return the limits among rates of rounds, as a table."""
+    return {name: {GIGA: quartiles([rate / 1e9 for rate in rates[name]]), "of": what} for name, what in ABOUT.items()}

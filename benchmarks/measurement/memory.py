@@ -1,0 +1,52 @@
+"""The most memory that was in use, by phase of a measurement."""
+
+import resource
+import sys
+from pathlib import Path
+
+import jax
+
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def peak_memory() -> int:
+    """Return the most bytes in use so far, on the accelerator, or of this process where the CPU is the device.
+
+    Where Linux counts it, so far begins at the last `restart_peak`.
+    """
+    if (stats := _of_accelerator()) is not None:
+        return stats["peak_bytes_in_use"]
+    if (since := _of_process("VmHWM")) is not None:
+        return since
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def memory_in_use() -> int | None:
+    """Return the bytes in use now, likewise; None where they are not known."""
+    stats = _of_accelerator()
+    return _of_process("VmRSS") if stats is None else stats.get("bytes_in_use")
+
+
+def restart_peak() -> str:
+    """Let the peak begin at what is in use now, where that can be done; returns what `peak_memory` counts, in words."""
+    if _of_accelerator() is not None:
+        return "of the accelerator, since this process began"
+    try:
+        CLEAR.write_text("5")  # see proc_pid_clear_refs(5)
+    except OSError:
+        return "of this process, since it began"
+    return "of this process, in each phase"
+
+
+def _of_accelerator() -> dict[str, int] | None:
+    stats = jax.devices()[0].memory_stats()
+    return stats if stats and "peak_bytes_in_use" in stats else None
+
+
+def _of_process(name: str) -> int | None:
+    """Read a count of bytes from the process' status, where Linux keeps one."""
+    try:
+        lines = STATUS.read_text().splitlines()
+    except OSError:
+        return None
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:")), None)

@@ -1,0 +1,90 @@
+"""The record of speeds for people: tables with contenders as rows, as Markdown and for the terminal, and pictures."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.core import figure, record
+from benchmarks.ratings.figures import STYLES
+
+ABOUT = """\
+Figures are medians over rounds in which all that is compared is measured in turn, so that what else the machine does
+hits all alike; in brackets the first and third quartile. The record, speed.json, has all samples;
+`python -m benchmarks compare` compares two records."""
+
+
+def write(path: Path, result: Mapping[str, Any]) -> None:
+    """Write a record, its page, and a picture of each curve beside it."""
+    for name, figures in result["figures"].items():
+        for title, curve in figures.get("curves", {}).items():
+            draw(curve, f"{name}: {title}", path.with_name(_picture(name, title)))
+    record.write(path, dict(result), markdown(result))
+
+
+def markdown(result: Mapping[str, Any]) -> str:
+    """Write all figures of a record."""
+    lines = ["# speed", "", ABOUT, ""]
+    for name, figures in result["figures"].items():
+        lines += [f"## {name}", ""]
+        lines += [f"* {label}: {in_words(value)}" for label, value in figures["setting"].items()]
+        for title, table in figures["tables"].items():
+            heads, *rows = cells(table)
+            lines += ["", f"### {title}", "", _line(heads), "|---|" + "--:|" * (len(heads) - 1), *map(_line, rows)]
+        for title in figures.get("curves", {}):
+            lines += ["", f"![{name}: {title}]({_picture(name, title)})"]
+        lines += ["", place(result["environment"][name]), ""]
+    return "\n".join(lines)
+
+
+def place(where: Mapping[str, Any]) -> str:
+    """Say in a sentence where, and by which programs, figures were measured."""
+    memory = "" if where["memory"] is None else f", {where['memory'] / 1e9:.0f} GB"
+    versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
+    precision, flags = where["matmul_precision"] or "default", where["XLA_FLAGS"]
+    return (
+        f"At commit {where['commit']}{' with changes' if where['dirty'] else ''}, on {where['cpu']}, "
+        f"{where['threads']} threads{memory}, {where['os']}; device {where['device']}; Python {where['python']}, "
+        f"{versions}; matrix precision {precision}{f', XLA_FLAGS {flags}' if flags else ''}."
+    )
+
+
+def cells(table: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
+    """Yield the lines of a table: its heads, then a row for each contender; empty where there is no figure."""
+    columns = list(dict.fromkeys(column for row in table.values() for column in row))
+    yield ["", *columns]
+    for contender, row in table.items():
+        yield [contender, *(in_words(row[column]) if column in row else "" for column in columns)]
+
+
+def in_words(value: Any) -> str:
+    """Write a figure; of samples, the median and the quartiles, which are None where a time never came."""
+    match value:
+        case {"median": median, "quartiles": [low, high]}:
+            middle, first, third = ("∞" if each is None else in_words(each) for each in (median, low, high))
+            return f"{middle} [{first}-{third}]"
+        case None:
+            return ""
+        case list() | tuple():
+            return ", ".join(map(in_words, value))
+        case bool() | str():
+            return str(value)
+    return f"{value:,.0f}" if abs(value) >= 1000 or isinstance(value, int) else f"{value:.4g}"
+
+
+def draw(curve: Mapping[str, Any], title: str, path: Path) -> None:
+    """Draw the lines of a curve; `log` asks for a logarithmic x axis."""
+    with figure.panels(path, title, figsize=(7, 4.5)) as ax:
+        for number, (contender, points) in enumerate(curve["lines"].items()):
+            ax.plot(*zip(*points, strict=True), STYLES[number % len(STYLES)], label=contender)
+        ax.set(xlabel=curve["x"], ylabel=curve["y"], xscale="log" if curve.get("log") else "linear")
+        ax.legend()
+
+
+def _picture(name: str, title: str) -> str:
+    words = re.findall(r"\w+", f"{name} {title}")
+    return f"speed.{'-'.join(words)}.png"
+
+
+def _line(texts: list[str]) -> str:
+    return "| " + " | ".join(texts) + " |"

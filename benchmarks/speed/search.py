@@ -1,0 +1,147 @@
+"""Random search for the settings with which a program trains fastest to given errors, with the same budget for all.
+
+Settings are drawn in batches. Each is trained anew for more and more passes, as few programs tell errors by pass, while
+that lowers the error, until it reaches the lowest of those asked for. After a batch, the space is widened where a
+setting that would be chosen lies near its edge. Only validation errors are seen here.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+BATCHES, BATCH = 2, 8  # settings: their product is the budget of every program
+PASSES = (3, 6, 12, 24)
+LONGEST = 6.0  # seconds: no training is begun that by the last one would take longer
+EDGE = 0.2  # of a range, in its logarithm: what is nearer to an end than that …
+WIDER = 3.0  # … has this end moved by this factor
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers between two positive ones, drawn uniformly in their logarithm.
+
+    ratio: only low, low * ratio, low * ratio², … are drawn, as whole numbers; None: all.
+    """
+
+    low: float
+    high: float
+    ratio: int | None = None
+
+    def draw(self, random: np.random.Generator) -> float:
+        """Draw a number, with three digits."""
+        if self.ratio is not None:
+            return int(self.low * self.ratio ** random.integers(round(math.log(self.high / self.low, self.ratio)) + 1))
+        return float(f"{math.exp(random.uniform(math.log(self.low), math.log(self.high))):.3g}")
+
+    def widened(self, values: Sequence[float]) -> "Range":
+        """Move the ends to which any of the values is near."""
+        factor = self.ratio or WIDER
+        near = (self.high / self.low) ** EDGE
+        low = self.low / factor if min(values) < self.low * near else self.low
+        high = self.high * factor if max(values) > self.high / near else self.high
+        return replace(self, low=low if self.ratio is None else max(1, int(low)), high=high)
+
+    def __str__(self) -> str:
+        steps = "" if self.ratio is None else f" by factors of {self.ratio}"
+        return f"{self.low:.3g} to {self.high:.3g}{steps}"
+
+
+# by the name of a setting; a tuple: one of its values, in no order
+Space = Mapping[str, Range | tuple[Any, ...]]
+
+
+class Tried(NamedTuple):
+    """A training of the search: seconds without compilation, and the validation error it reached."""
+
+    setting: dict[str, Any]
+    passes: int
+    seconds: float
+    error: float
+
+
+Try = Callable[[dict[str, Any], int], Tried]  # trains with a setting for so many passes
+
+
+class Found(NamedTuple):
+    """What a search made: all trainings, the number of settings, the space at first and at last."""
+
+    tried: list[Tried]
+    settings: int
+    first: Space
+    last: Space
+
+    def in_words(self) -> str:
+        """Say what was tried, as a record does."""
+        ranges = [
+            f"{name} {' or '.join(map(str, side)) if isinstance(side, tuple) else side}"
+            + (f", widened to {self.last[name]}" if self.last[name] != side else "")
+            for name, side in self.first.items()
+        ]
+        passes = sorted({each.passes for each in self.tried})
+        tried = f"{self.settings} settings, {len(self.tried)} trainings of {passes[0]} to {passes[-1]} passes"
+        return "; ".join([*ranges, tried])
+
+
+def search(attempt: Try, space: Space, errors: Sequence[float]) -> Found:
+    """Try BATCHES of BATCH settings each; `errors`: the validation errors to reach."""
+    random, first, tried = np.random.default_rng(SEED), space, list[Tried]()
+    for number in range(BATCHES):
+        if number:
+            space = _widened(space, [best.setting for best in _candidates(tried, errors)])
+        for _ in range(BATCH):
+            tried += _trained(attempt, _drawn(space, random), min(errors))
+    return Found(tried, BATCHES * BATCH, first, space)
+
+
+def shortest(tried: Sequence[Tried], error: float) -> Tried | None:
+    """Return the shortest training that reached an error, or None."""
+    return min((each for each in tried if each.error <= error), key=lambda each: each.seconds, default=None)
+
+
+def fewest_passes(attempt: Try, found: Tried, tried: Sequence[Tried], error: float) -> Tried:
+    """Bisect for the fewest passes with which a setting that reached an error still does."""
+    missed = max((t.passes for t in tried if t.setting == found.setting and t.passes < found.passes), default=0)
+    while found.passes - missed > 1:
+        again = attempt(found.setting, (missed + found.passes) // 2)
+        if again.error <= error:
+            found = again
+        else:
+            missed = again.passes
+    return found
+
+
+def _drawn(space: Space, random: np.random.Generator) -> dict[str, Any]:
+    return {
+        name: side.draw(random) if isinstance(side, Range) else side[random.integers(len(side))]
+        for name, side in space.items()
+    }
+
+
+def _trained(attempt: Try, setting: dict[str, Any], error: float) -> list[Tried]:
+    """Train for more and more passes, while that lowers the error and until it is reached."""
+    tried: list[Tried] = []
+    for passes in PASSES:
+        if tried and tried[-1].seconds * passes / tried[-1].passes > LONGEST:
+            break
+        tried.append(attempt(setting, passes))
+        lowest = min((each.error for each in tried[:-1]), default=math.inf)
+        if tried[-1].error <= error or tried[-1].error >= lowest:
+            break
+    return tried
+
+
+def _candidates(tried: Sequence[Tried], errors: Sequence[float]) -> list[Tried]:
+    """Return what would be chosen for each error; for one that none reached, the training of the lowest error."""
+    best = min(tried, key=lambda each: each.error)
+    return [shortest(tried, error) or best for error in errors]
+
+
+def _widened(space: Space, settings: Sequence[Mapping[str, Any]]) -> Space:
+    return {
+        name: side.widened([setting[name] for setting in settings]) if isinstance(side, Range) else side
+        for name, side in space.items()
+    }

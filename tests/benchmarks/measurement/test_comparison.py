@@ -1,0 +1,192 @@
+"""`compare` tells changes of speed from noise, and from what the machine did meanwhile."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__
+from benchmarks.core.statistics import over_rounds, quartiles
+from benchmarks.measurement import comparison
+from jaxfit.run_dir import json_text
+
+WHERE = {"commit": "one", "cpu": "a", "versions": {"jax": "1"}}
+LIMITS = ("matrix product", "copy", "gather", "scatter-add")
+
+
+def record(path: Path, seed: int, drift: float = 1.0, rounds: int = 10, **speedups: float) -> Path:
+    """A record of three models whose speeds have 2 % of noise; `drift` makes all of the machine faster."""
+    draws = np.random.default_rng(seed)
+
+    def samples(rate: float) -> dict:
+        return quartiles(rate * drift * (1 + 0.02 * draws.normal(size=rounds)))
+
+    def seconds(rate: float) -> dict:
+        return quartiles([1 / sample for sample in samples(rate)["samples"]])
+
+    figures = {}
+    for name in ("lbl", "pmf", "rbm"):
+        faster = speedups.get(name, 1.0)
+        figures[name] = {
+            "setting": {"model": name},
+            "tables": {
+                "training": {name: {"words/s": samples(1e5 * faster), "operations of an event": 5}},
+                "until the first step": {"cold cache": {"compilation, seconds": seconds(0.5 * faster)}},
+                "limits of the device": {limit: {"10⁹/s": samples(300), "of": "what"} for limit in LIMITS},
+            },
+        }
+    environment = dict.fromkeys(figures, WHERE)
+    json_text.write(path, {"version": 2, "figures": figures, "environment": environment})
+    return path
+
+
+def verdicts(one: Path, other: Path) -> dict[str, str]:
+    (found,) = comparison.compare([one, other])
+    return {row["name"]: row["verdict"] for row in found["measurements"]}
+
+
+@pytest.mark.parametrize("drift", [1.0, 1.1, 0.9])
+def test_a_drift_of_everything_is_no_difference(tmp_path: Path, drift: float) -> None:
+    one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1, drift)
+    found = verdicts(one, other)
+    assert set(found.values()) == {"no difference"}
+    assert len(found) == 6
+    (result,) = comparison.compare([one, other])
+    assert result["machine"]["pmf / limits of the device / copy / 10⁹/s"] == pytest.approx(drift, rel=0.03)
+
+
+@pytest.mark.parametrize(("drift", "speedup"), [(1.0, 1.2), (1.0, 1 / 1.2), (1.1, 1.2), (0.9, 1 / 1.2)])
+def test_a_change_of_one_thing_alone_is_found(tmp_path: Path, drift: float, speedup: float) -> None:
+    one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1, drift, pmf=speedup)
+    word = "faster" if speedup > 1 else "slower"
+    for name, verdict in verdicts(one, other).items():
+        assert verdict == (word if name.startswith("pmf") else "no difference"), name
+    (result,) = comparison.compare([one, other])
+    rows = {row["name"]: row for row in result["measurements"]}
+    assert rows["pmf / training / pmf / words/s"]["ratio"] == pytest.approx(drift * speedup, rel=0.03)
+    inverse = rows["pmf / until the first step / cold cache / compilation, seconds"]["ratio"]
+    assert inverse == pytest.approx(1 / (drift * speedup), rel=0.03)
+
+
+def test_a_drift_of_one_limit_explains_as_much_of_that_name_only(tmp_path: Path) -> None:
+    one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1, pmf=0.8, rbm=0.8)
+    found = json.loads(other.read_text())
+    gather = found["figures"]["pmf"]["tables"]["limits of the device"]["gather"]["10⁹/s"]
+    gather["samples"] = [0.8 * sample for sample in gather["samples"]]
+    json_text.write(other, found)
+    assert {n for n, verdict in verdicts(one, other).items() if verdict == "slower"} == {
+        "rbm / training / rbm / words/s", "rbm / until the first step / cold cache / compilation, seconds",
+    }  # fmt: skip
+
+
+def test_few_samples_tell_nothing_after_the_correction(tmp_path: Path) -> None:
+    one, other = (record(tmp_path / f"{n}.json", n, rounds=3, pmf=n + 1.0) for n in range(2))
+    assert set(verdicts(one, other).values()) == {"too few samples"}
+
+
+def test_the_test_is_exact_for_few_samples() -> None:
+    a, b = np.arange(10.0), np.arange(10.0) + 20
+    assert comparison._p(a, b) == pytest.approx(2 / 184756)
+    assert comparison._p(a, a) > 0.99
+    assert comparison._p(np.ones(10), np.ones(10)) == 1.0
+
+
+def test_a_target_that_was_missed_is_slower_than_any_time(tmp_path: Path) -> None:
+    one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1)
+    found = json.loads(other.read_text())
+    row = found["figures"]["pmf"]["tables"]["until the first step"]["cold cache"]
+    row["compilation, seconds"]["samples"] = [None] * 10
+    json_text.write(other, found)
+    name = "pmf / until the first step / cold cache / compilation, seconds"
+    assert verdicts(one, other)[name] == "slower"
+    assert verdicts(other, one)[name] == "faster"
+    assert verdicts(other, other)[name] == "no difference"
+
+
+@pytest.mark.parametrize(
+    ("title", "column", "rate"),
+    [
+        ("training", "words/s", True),
+        ("a pass", "ratings per second", True),
+        ("to .85", "s of training", False),
+        ("to .85", "seconds from process start", False),
+        ("where the seconds go", "start and imports", False),
+        ("to .85", "test RMSE", None),
+        ("training", "share of the copy bandwidth", None),
+        ("plain steps", "jaxlm's rate over this", None),
+    ],
+)
+def test_rates_and_times_are_told_by_their_names(title: str, column: str, rate: bool | None) -> None:
+    tables = {title: {"jaxcf": {column: quartiles([1.0, 2.0]), "setting": "x"}}}
+    found = list(comparison.measurements({"figures": {"pmf": {"tables": tables}}}))
+    assert [(each.place, each.rate) for each in found] == (
+        [] if rate is None else [(("pmf", title, "jaxcf", column), rate)]
+    )
+
+
+def table(path: Path, rates: dict[str, float], seed: int) -> Path:
+    draws = np.random.default_rng(seed)
+    rows = []
+    for label, rate in rates.items():
+        words = list(rate * (1 + 0.02 * draws.normal(size=10)))
+        cells = {"words": over_rounds(words), "minutes": over_rounds([1 / rate for rate in words]), "loss": {"mean": 1}}
+        rows.append({"label": ["HLBL", label, ""], "cells": cells, "environment": WHERE})
+    json_text.write(path, {"table": "table-4.5", "rows": rows})
+    return path
+
+
+def test_tables_of_times_are_compared_by_what_their_rows_have_in_common(tmp_path: Path) -> None:
+    one = table(tmp_path / "a.json", {"T1": 100, "T2": 80, "T3": 50, "T4": 30}, 0)
+    other = table(tmp_path / "b.json", {"T1": 110, "T2": 88, "T3": 55, "T4": 45}, 1)
+    assert verdicts(one, other) == {
+        f"table-4.5 / HLBL / T{i} / {column}": "faster" if i == 4 else "no difference"
+        for i in range(1, 5)
+        for column in ("words", "minutes")
+    }
+
+
+def test_the_command_prints_a_table_and_says_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1, pmf=1.3)
+    found = json.loads(other.read_text())
+    found["environment"] = {name: {**WHERE, "commit": "two", "versions": {"jax": "2"}} for name in found["figures"]}
+    found["version"] = 3
+    json_text.write(other, found)
+    assert __main__.main(["compare", str(one), str(other), str(one)]) == 0
+    out = capsys.readouterr().out
+    assert "environments: commit: one / two; jax: 1 / 2; benchmark version: 2 / 3\n" in out
+    assert "environments: equal\n" in out
+    assert "the machine: lbl / limits of the device / matrix product / 10⁹/s x 0.9" in out
+    assert "2 of 6 measurements differ" in out
+    assert "0 of 6 measurements differ" in out
+    assert __main__.main(["compare", str(one), str(other), "--json"]) == 0
+    out, err = capsys.readouterr()
+    (result,) = json.loads(out)["comparisons"]
+    assert (result["first"], result["second"], err) == (str(one), str(other), "")
+    assert sum(row["verdict"] == "faster" for row in result["measurements"]) == 2
+
+
+BAD = [
+    (None, "benchmarks: there is no such file ("),
+    ("{", "benchmarks: not a record of speed: Expecting"),
+    ("[1]", "benchmarks: not a record of speed: it holds no samples ("),
+    ('{"figures": {}, "environment": {}}', "benchmarks: not a record of speed: it holds no samples ("),
+    ('{"version": 2, "figures": {"lbl": 3}}', "benchmarks: not a record of speed ("),
+    ('{"version": 2, "figures": {}}', "benchmarks: it has no measurement in common with "),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), BAD)
+def test_what_is_no_record_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture, text: str, line: str) -> None:
+    one, other = record(tmp_path / "a.json", 0), tmp_path / "bad.json"
+    if text is not None:
+        other.write_text(text)
+    assert __main__.main(["compare", str(one), str(other)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.startswith(line)
+
+
+def test_two_records_are_needed(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert __main__.main(["compare", str(record(tmp_path / "a.json", 0))]) == 2
+    assert capsys.readouterr().err.startswith("benchmarks: B is missing")

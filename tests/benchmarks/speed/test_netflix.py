@@ -1,0 +1,36 @@
+"""A pass over many ratings, at a tiny size."""
+
+import pytest
+
+from benchmarks.core import timing
+from benchmarks.measurement import limits
+from benchmarks.speed import netflix as speed_netflix
+from jaxcf.data.synthetic import Planted
+
+TINY = Planted(num_users=200, num_items=60, num_ratings=6000)
+
+
+def test_passes_of_all_models_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "WINDOW", 0.01)
+    for name, size in {"MATRIX": 32, "COPIED": 1 << 12, "ROWS": 50, "BLOCK": 8}.items():
+        monkeypatch.setattr(limits, name, size)
+    models = {"pmf": {"num_features": 2, "batch_size": 20}, "rbm": {"num_hidden": 2, "batch_size": 5}}
+    monkeypatch.setattr(speed_netflix, "MODELS", models)
+    order, one_pass = [], speed_netflix.one_pass
+
+    def counted(trainer, number):
+        order.append(number)
+        return one_pass(trainer, number)
+
+    monkeypatch.setattr(speed_netflix, "one_pass", counted)
+    tables = speed_netflix.measure(shape=TINY)["tables"]
+    assert speed_netflix.ROUNDS >= 5
+    assert order == [0, 0] + [number for number in range(1, speed_netflix.ROUNDS + 1) for _ in models]
+    for row in tables["a pass"].values():
+        for column in ("ratings/s", "seconds", "of them to shuffle, seconds"):
+            assert len(row[column]["samples"]) == speed_netflix.ROUNDS
+        shuffling, seconds = row["of them to shuffle, seconds"], row["seconds"]
+        assert all(0 < a < b for a, b in zip(shuffling["samples"], seconds["samples"], strict=True))
+        assert row["training RMSE of the last"] < 2
+    assert all(row["MB"] > 10 for row in tables["peak memory"].values())
+    assert tables["limits of the device"].keys() == limits.ABOUT.keys()

@@ -1,0 +1,96 @@
+"""One training of a program: what is timed, and that each predicts what it trained."""
+
+import importlib.util
+
+import jax
+import numpy as np
+import pytest
+
+from benchmarks.speed import own
+from benchmarks.speed import peers as packages
+from benchmarks.speed.peers import factorizers
+from benchmarks.speed.peers.factorizers import PEERS
+from benchmarks.speed.programs import covered, rmse, trial
+from jaxcf.data.synthetic import Planted, planted
+from jaxfit.errors import UserError
+from jaxfit.recipe import Recipe
+
+
+@pytest.fixture(scope="module")
+def data():
+    return planted(jax.random.key(0), Planted(num_users=200, num_items=60, num_ratings=6000), 0.045, 0.1)
+
+
+def mean_error(data, ratings):
+    return rmse(lambda user, item: np.full(len(user), data.train.stars.mean()), data, ratings)
+
+
+def test_spans_that_overlap_count_once():
+    assert covered([], 1.0, 9.0) == 0.0
+    assert covered([(2.0, 4.0), (3.0, 5.0), (2.5, 3.0), (7.0, 8.0)], 1.0, 9.0) == pytest.approx(4.0)
+    assert covered([(0.0, 2.0)], 1.0, 9.0) == pytest.approx(1.0)
+    assert covered([(0.0, 2.0), (3.0, 9.0)], 1.0, 4.0) == pytest.approx(2.0)
+    assert covered([(5.0, 6.0)], 1.0, 4.0) == 0.0
+
+
+@pytest.mark.parametrize("name", PEERS)
+@pytest.mark.peer
+def test_a_peer_predicts_what_it_trained(data, name, monkeypatch):
+    """Better than the mean of all ratings, on those that it was trained on; without options it has its defaults."""
+    monkeypatch.setattr(factorizers, "CORES", 1)  # threads that share a core wait for one another in each pass
+    program = PEERS[name]
+    if importlib.util.find_spec(program.package.partition(".")[0]) is None:
+        pytest.skip(f"{name} is not installed (extra `peers`)")
+    assert packages.missing(program.package) is None
+    start = program.prepare(data)
+    seeded = {program.seed: 1} if program.seed else {}
+    rates = {"eta": 0.1, "learning_rate": 0.01 if name == "cornac MF" else 0.002, "lr_all": 0.02, "lambda_": 10.0}
+    chosen = {option: rates[option] for option in program.space if option in rates}
+    found = trial(start, {program.rank: 3, program.passes: 20, **seeded, **chosen}, data, data.train)
+    assert found.rmse < 0.95 * mean_error(data, data.train)
+    assert found.training > 0
+    assert found.compilation == 0
+    assert trial(start, {}, data, data.train).rmse < mean_error(data, data.train)
+
+
+@pytest.mark.parametrize("model", own.SEARCHED)
+def test_ours_trains_and_tells_compilation_apart(data, model):
+    program = own.program(model)
+    start = program.prepare(data)
+    options = {program.rank: 3, program.passes: 2, "batch_size": 10, "seed": 2}
+    found = trial(start, options, data, data.test)
+    assert 0.3 < found.rmse < 1.2
+    assert found.compilation > 0.05
+    assert found.training > 0
+    again = trial(start, options, data, data.test)
+    assert again.rmse == found.rmse, "a seed determines the result"
+    assert again.compilation < found.compilation
+    assert trial(start, {**options, "seed": 3}, data, data.test).rmse != found.rmse
+
+
+def test_every_searched_option_is_one_of_the_model():
+    for model, (space, rank) in own.SEARCHED.items():
+        recipe, config = own.chosen(*own.models.get(model).recipe("tuned"), dict.fromkeys(space, 1) | {rank: 7})
+        assert config[rank] == 7
+        assert recipe.batch_size == 1
+
+
+def test_options_name_values_by_parameter():
+    recipe = Recipe(optimizer="sgd", batch_size=5, epochs=3, rate={"*": 0.1, "b": 0.2}, decay={"*": 0.0})
+    changed, config = own.chosen(recipe, {"x": 1}, {"rate b,c": 0.5, "rate *": 0.3, "batch_size": 9, "y": 2})
+    assert changed.rate == {"*": 0.3, "b": 0.5, "c": 0.5}
+    assert (changed.batch_size, changed.epochs, changed.decay) == (9, 3, {"*": 0.0})
+    assert config == {"x": 1, "y": 2}
+
+
+def test_a_training_that_diverges_is_infinitely_wrong(data):
+    def refuses():
+        raise UserError("it diverged")
+
+    assert trial(lambda: refuses, {}, data, data.test).rmse == np.inf
+    assert trial(lambda: lambda: lambda user, item: np.full(len(user), np.nan), {}, data, data.test).rmse == np.inf
+
+
+def test_what_can_be_loaded():
+    assert (packages.missing("torch") is None) == (importlib.util.find_spec("torch") is not None)
+    assert "not installed" in packages.missing("no_such_program")

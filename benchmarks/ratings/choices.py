@@ -14,7 +14,7 @@ _PMF: dict[str, tuple[float, ...]] = {
     "epochs": (17, 38),
     "init_scale": (3e-3, 3e-2),
 }
-_SVD: dict[str, tuple[float, ...]] = {"rate.*": (6e-3, 1.6e-2), "epochs": (20, 45), "init_scale": (3e-5, 3e-4)}
+_SVD: dict[str, tuple[float, ...]] = {"rate.*": (6e-3, 1.6e-2), "patience": (5, 20), "init_scale": (3e-5, 3e-4)}
 TRIED: dict[str, tuple[Spec, dict[str, tuple[float, ...]]]] = {
     "RBM": (
         Spec("rbm", 100),
@@ -35,8 +35,8 @@ TRIED: dict[str, tuple[Spec, dict[str, tuple[float, ...]]]] = {
 }  # fmt: skip
 # model -> a setting, and the values that each random split tries besides the recipe's
 SPLIT: dict[str, tuple[str, tuple[float, ...]]] = {
-    "rbm": ("decay.W", (4.0, 16.0)), "crbm": ("decay.W", (4.0, 16.0)), "svd": ("init_scale", (1e-3, 1e-2)),
-    "svd-bias": ("init_scale", (1e-3, 1e-2)), "pmf": ("init_scale", (3e-3, 3e-2)), "cpmf": ("rate.*", (0.02, 0.08)),
+    "rbm": ("decay.W", (4.0, 16.0)), "crbm": ("decay.W", (4.0, 16.0)), "svd": ("rate.*", (5e-3, 2e-2)),
+    "svd-bias": ("rate.*", (5e-3, 2e-2)), "pmf": ("decay.*", (0.03, 0.07)), "cpmf": ("rate.*", (0.02, 0.08)),
     "bias": ("decay_users", (2.5, 10.0)), "user-bias": ("decay_users", (2.5, 10.0)),
     "item-bias": ("decay_items", (1.5, 6.0)),
 }  # fmt: skip

@@ -275,12 +275,13 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 }  # fmt: skip
 
 # Without priors the validation error soon rises again: small rates and initial features come nearer to its minimum.
+# Features take some passes to grow from so small a start, in which the error hardly falls: patience is longer than that.
 SVD_RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (replace(RECIPES["thesis"][0], decay={"*": 0.0}), RECIPES["thesis"][1]),
     "tuned": (
         Recipe(
-            optimizer="sgd", batch_size=1000, epochs=30, rate={"*": 1e-2, "b": 3e-3, "c": 3e-3}, decay={"*": 0.0},
-            patience=3, reduction="sum",
+            optimizer="sgd", batch_size=1000, epochs=100, rate={"*": 1e-2, "b": 3e-3, "c": 3e-3}, decay={"*": 0.0},
+            patience=10, reduction="sum",
         ),
         {**RECIPES["tuned"][1], "init_scale": 1e-4},
     ),

@@ -62,14 +62,15 @@ class Case(NamedTuple):
         return isinstance(self.fitting, (jaxlm.contract.BySGD, jaxcf.contract.BySGD))
 
     def fields(self, overrides):
-        """Overrides of Config that make its whole numbers small."""
+        """Overrides of Config that make its whole numbers small, and let parameters grow within few steps."""
         fixed = [*jaxcf.contract.FROM_DATA, *getattr(self.record, "fixed", ())]
         small = {
             f.name: min(overrides.get(f.name, f.default), SMALL)
             for f in dataclasses.fields(self.record.config)
             if type(f.default) is int and f.name not in fixed
         }
-        return {**overrides, **small}
+        start = {f.name: START for f in dataclasses.fields(self.record.config) if f.name == "init_scale"}
+        return {**overrides, **small, **start}
 
     @property
     def recipe(self):
@@ -84,7 +85,7 @@ class Case(NamedTuple):
     def options(self):
         """The same for the command."""
         recipe, overrides = self.recipe
-        options = {name: value for name, value in overrides.items() if type(value) is int}
+        options = {name: value for name, value in overrides.items() if type(value) is int or name == "init_scale"}
         if self.by_sgd:
             options["batch_size"] = BATCH
         if recipe:

@@ -45,7 +45,7 @@ def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):
 def test_predictions_are_finite_and_better_than_no_model(case, place, trained, tmp_path):
     model, train = case.load(trained(case)), place.dataset.train
     if case.by_sgd:  # longer: features grow from a small start, until when a model without biases is a constant
-        recipe = replace(case.recipe[0], epochs=200, patience=200)
+        recipe = replace(case.recipe[0], epochs=60, patience=60)
         model = case.train(place, tmp_path / "longer", recipe=recipe).model
     stars = model.predictor(train.user, train.item)
     assert stars.shape == train.user.shape

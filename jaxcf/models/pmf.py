@@ -275,7 +275,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 }  # fmt: skip
 
 # Without priors the validation error soon rises again: small rates and initial features come nearer to its minimum.
-# Features take some passes to grow from so small a start, in which the error hardly falls: patience is longer than that.
+# From so small a start, features take some passes to grow, in which the error hardly falls: patience is longer.
 SVD_RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (replace(RECIPES["thesis"][0], decay={"*": 0.0}), RECIPES["thesis"][1]),
     "tuned": (

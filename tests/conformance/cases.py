@@ -27,6 +27,7 @@ from jaxlm.data import user_text
 
 SMALL = 6  # no whole number of a Config is larger
 BATCH, EPOCHS = 8, 2  # of a training: the minibatch divides among 8 devices
+START = 0.1  # standard deviation of initial weights
 TOYS = {
     jaxlm: {"recurrent": "toys.recurrent", "sampled": "toys.sampled", "cooccurrence": "toys.cooccurrence"},
     jaxcf: {"gibbs-bias": "toys.gibbs_bias"},

@@ -15,16 +15,21 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
-    row = {"label": ["HLBL", "T7", "ADAPTIVE(0.4) ×4"], "cells": {"perplexity": {"mean": 112.13}}}
-    worse = {"label": ["LBL", "", ""], "cells": {"perplexity": {"mean": 117.0}}}
-    ngram = {"label": ["Int. KN6", "", ""], "cells": {"perplexity": {"mean": 90.0}}}
+    row = {"label": ["HLBL", "T7", "ADAPTIVE(0.4) ×4"], "models": ["t7"]}
+    row["cells"] = {"perplexity": {"mean": 112.13, "sd": 0.3, "interval": [110.1, 114.1]}}
+    # better on the test, but not by validation
+    other = {"label": ["LBL", "", ""], "cells": {"perplexity": {"mean": 111.0, "sd": 0.5}}, "models": ["lbl", "kn"]}
+    ngram = {"label": ["Int. KN6", "", ""], "cells": {"perplexity": {"mean": 90.0, "sd": None}}, "models": ["kn"]}
     recorded = {"data": {"name": "ptb"}, "scale": "cpu", "recipe": "tuned", "complete": True}
     recorded["columns"] = [{"name": "perplexity"}]
+    recorded["models"] = {
+        "t7": {"validation_perplexity": [130.0, 120.0]}, "lbl": {"validation_perplexity": [121.0, 125.0]}, "kn": {},
+    }  # fmt: skip
     folder = tmp_path / "benchmarks" / "results"
     folder.mkdir(parents=True)
-    text = json.dumps(recorded | {"rows": [worse, row, ngram]})
+    text = json.dumps(recorded | {"rows": [other, row, ngram]})
     (folder / "table-4.4.ptb.cpu.json").write_text(text)
-    text = json.dumps(recorded | {"recipe": "thesis", "rows": [worse], "complete": False})
+    text = json.dumps(recorded | {"recipe": "thesis", "rows": [other], "complete": False})
     (folder / "table-4.4.ptb.cpu.thesis.json").write_text(text)
 
     def filled_map(page: str) -> str:
@@ -40,8 +45,9 @@ def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
     (line,) = (line for line in lines if line.startswith("| 4.4 "))
     assert line.endswith(
         "| `python -m benchmarks run table-4.4` "
-        "| [ptb, cpu](benchmarks/results/table-4.4.ptb.cpu.md): HLBL T7 ADAPTIVE(0.4) ×4, perplexity 112.1"
-        "<br>[ptb, cpu, thesis](benchmarks/results/table-4.4.ptb.cpu.thesis.md): LBL, perplexity 117.0 (not all rows) |"
+        "| [ptb, cpu](benchmarks/results/table-4.4.ptb.cpu.md): HLBL T7 ADAPTIVE(0.4) ×4, test perplexity 112.1 ± 2.0"
+        "<br>[ptb, cpu, thesis](benchmarks/results/table-4.4.ptb.cpu.thesis.md): LBL, test perplexity 111.0 ± 0.5 "
+        "(not all rows) |"
     )
     assert sum("not recorded yet" in line for line in lines) == len(TABLES), "the others, and speed"
     with pytest.raises(UserError, match="no place"):

@@ -2,13 +2,14 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import jax
 from jax.experimental.compilation_cache import compilation_cache as jax_cache
 
+from benchmarks.measurement.spans import covered
 from jaxfit.cli import compilation_cache
 
 LOWERING = ("/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/jaxpr_to_mlir_module_duration")
@@ -20,7 +21,6 @@ _ALL = {
     "jax_persistent_cache_min_compile_time_secs": 0.0,
     "jax_persistent_cache_min_entry_size_bytes": -1,
 }
-Spans = Sequence[tuple[float, float]]
 
 
 @contextmanager
@@ -46,15 +46,6 @@ def recorded() -> Iterator[dict[str, list[tuple[float, float]]]]:
     finally:
         with suppress(ValueError, AssertionError):  # somebody has removed all listeners meanwhile
             jax.monitoring.unregister_event_duration_listener(listen)
-
-
-def covered(spans: Spans) -> float:
-    """Sum the seconds that spans cover, which may overlap: what is traced while something else is."""
-    total, begin = 0.0, float("-inf")
-    for first, last in sorted(spans):
-        total += max(0.0, last - max(first, begin))
-        begin = max(begin, last)
-    return total
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.speed.programs import compilations, covered, rmse
+from benchmarks.measurement.spans import covered
+from benchmarks.speed.programs import compilations, rmse
 from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale
 from jaxfit.errors import UserError
 

@@ -2,11 +2,12 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.measurement.spans import covered
 from benchmarks.speed.search import Space
 from jaxcf.data.ratings import Dataset, Ratings
 from jaxcf.metrics import evaluate
@@ -90,13 +91,3 @@ def _listen(event: str, duration_secs: float, **_: Any) -> None:
     if event.startswith("/jax/core/compile/"):
         now = time.perf_counter()
         _spans.append((now - duration_secs, now))
-
-
-def covered(spans: Sequence[tuple[float, float]], begin: float, end: float) -> float:
-    """Sum the seconds between `begin` and `end` that spans cover, which may overlap: what is traced within another."""
-    total = 0.0
-    for first, last in sorted(spans):
-        last = min(last, end)
-        total += max(0.0, last - max(first, begin))
-        begin = max(begin, last)
-    return total

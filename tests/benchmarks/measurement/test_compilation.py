@@ -2,16 +2,10 @@
 
 import jax
 import jax.numpy as jnp
-import pytest
 
 from benchmarks.measurement import compilation
 
 COLUMNS = {"lowering, seconds", "compilation, seconds", "first step, seconds", "in all, seconds"}
-
-
-def test_spans_that_overlap_count_once() -> None:
-    assert compilation.covered([]) == 0.0
-    assert compilation.covered([(2.0, 4.0), (3.0, 5.0), (2.5, 3.0), (7.0, 8.0)]) == pytest.approx(4.0)
 
 
 def test_a_warm_cache_spares_compilation_alone() -> None:

@@ -10,7 +10,7 @@ from benchmarks.speed import own
 from benchmarks.speed import peers as packages
 from benchmarks.speed.peers import factorizers
 from benchmarks.speed.peers.factorizers import PEERS
-from benchmarks.speed.programs import covered, rmse, trial
+from benchmarks.speed.programs import rmse, trial
 from jaxcf.data.synthetic import Planted, planted
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
@@ -23,14 +23,6 @@ def data():
 
 def mean_error(data, ratings):
     return rmse(lambda user, item: np.full(len(user), data.train.stars.mean()), data, ratings)
-
-
-def test_spans_that_overlap_count_once():
-    assert covered([], 1.0, 9.0) == 0.0
-    assert covered([(2.0, 4.0), (3.0, 5.0), (2.5, 3.0), (7.0, 8.0)], 1.0, 9.0) == pytest.approx(4.0)
-    assert covered([(0.0, 2.0)], 1.0, 9.0) == pytest.approx(1.0)
-    assert covered([(0.0, 2.0), (3.0, 9.0)], 1.0, 4.0) == pytest.approx(2.0)
-    assert covered([(5.0, 6.0)], 1.0, 4.0) == 0.0
 
 
 @pytest.mark.parametrize("name", PEERS)

@@ -134,7 +134,7 @@ def _print_table(result: dict[str, Any]) -> None:
     for row in result["rows"]:
         shown.add_row(*markdown.cells(result, row))
     _print(shown)
-    for verdict in result["verdicts"]:
+    for verdict in result["verdicts"] or []:
         print(markdown.verdict_line(verdict).replace("**", ""))
 
 

@@ -12,7 +12,7 @@ COLOURS = {"no": "tab:red", "unresolved": "tab:grey"}
 
 
 class Judged(NamedTuple):
-    """A record on real data, and what it says of its claims; None: it was made before verdicts."""
+    """A record on real data, and what it says of its claims; None: they are not judged."""
 
     path: Path
     verdicts: list[dict[str, Any]] | None
@@ -41,7 +41,7 @@ def lines(judged: list[Judged], where: str) -> list[str]:
             found += ["", f"{_link(path, where)}:", "", *(f"- {markdown.verdict_line(verdict)}" for verdict in open_)]
     before = [_link(path, where) for path, verdicts in judged if verdicts is None]
     if before:
-        found += ["", f"Unresolved, as they were recorded with fewer seeds and before verdicts: {', '.join(before)}."]
+        found += ["", f"Not judged, as they were recorded before verdicts, or are not complete: {', '.join(before)}."]
     return found
 
 

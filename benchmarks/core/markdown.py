@@ -34,8 +34,9 @@ def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
 
 
 MARGINS = (
-    "±: half of a 95 % interval of the mean over seeds, over the units of the test (users; blocks of lines); of what "
-    "is not of the test, the standard deviation over seeds."
+    "± is half of the 95 % interval of the mean over seeds (paired bootstrap over users or blocks of lines, and spread "
+    "over seeds); in columns that are no scores, the standard deviation over seeds. The figures of verdicts are the "
+    "first less the second, as a share of the second where the claim is in %, with their 95 % interval."
 )
 
 
@@ -108,22 +109,28 @@ def verdict_lines(result: dict[str, Any]) -> list[str]:
     """Write what the thesis claims, whether it holds on the test, and the figures."""
     found = result.get("verdicts")
     if found is None:
-        return ["Recorded before verdicts were drawn from the test: make the table again to have them."]
+        return ["Claims are not judged here: not all rows are of models that the present source code has trained."]
     return [f"- {verdict_line(verdict)}" for verdict in found]
 
 
 def verdict_line(verdict: dict[str, Any]) -> str:
     """Write a verdict: the answer, the claim, the test's figures with their intervals, and validation's answer."""
     test, validation = verdict["test"], verdict["validation"]
-    begin = f"**{verdict['answer']}**: {verdict['claim']} (§{verdict['section']})."
+    line = f"**{verdict['answer']}**: {verdict['claim']} (§{verdict['section']})."
     if test is None:
-        return f"{begin} There is no test; validation: {validation['answer']}, {_figures(validation)}."
+        return f"{line} There is no test; validation: {validation['answer']}, {_figures(validation)}."
     few = "" if test["seeds"] is None or test["seeds"] >= SEEDS else f" (of {test['seeds']} seeds: too few)"
-    return f"{begin} Test{few}: {_figures(test)}. Validation: {validation['answer']}."
+    line += f" Test{few}: {_figures(test)}."
+    return line if validation is None else f"{line} Validation: {validation['answer']}."
 
 
 def _figures(judged: dict[str, Any]) -> str:
-    return "; ".join(f"{found['label']} {shown(found)}".strip() for found in judged["comparisons"])
+    """Write the figures of a claim's comparisons, and of each, where they differ, whether it holds."""
+    differ = len({found["holds"] for found in judged["comparisons"]}) > 1
+    return "; ".join(
+        f"{found['label']} {shown(found)}{' (' + found['holds'] + ')' if differ else ''}".strip()
+        for found in judged["comparisons"]
+    )
 
 
 def shown(found: dict[str, Any]) -> str:

@@ -105,12 +105,14 @@ def _result(path: Path) -> str:
 
 
 def validation(row: dict[str, Any], models: dict[str, Any]) -> float | None:
-    """Return the validation score of a row's models, each at its best epoch, averaged over seeds.
+    """Return the validation score of a row: its column's, or that of its models at their best epoch, over seeds.
 
-    None for models that validation has not scored: n-grams, biases.
+    None for models without epochs: n-grams, biases.
     """
     found = [min(models[name][kind]) for name in row["models"] for kind in VALIDATION if models[name].get(kind)]
-    return sum(found) / len(found) if found else None
+    if not found:
+        return None
+    return row["cells"]["valid"]["mean"] if "valid" in row["cells"] else sum(found) / len(found)
 
 
 def _here(folder: Path) -> str:

@@ -102,7 +102,7 @@ def run(
         result = {
             **begin, "complete": complete, "rows": done,
             "models": {name: models[name] for row in done for name in row["models"]},
-            "verdicts": _verdicts(table, store, rows) if complete else [],
+            "verdicts": _verdicts(table, store, rows) if complete else None,
         }  # fmt: skip
         drawn = picture.name if table.draw is not None and complete else None
         record.write(path, result, markdown.page(result, store.thesis_data, store.size(every), current, drawn))
@@ -111,10 +111,10 @@ def run(
     return result
 
 
-def _verdicts(table: Table, store: Store, rows: list[Row]) -> list[dict[str, Any]]:
-    """Judge the table's claims; none where a row is of models that other source code trained."""
+def _verdicts(table: Table, store: Store, rows: list[Row]) -> list[dict[str, Any]] | None:
+    """Judge the table's claims; None where a row is of models that other source code trained."""
     if not all(store.is_there(spec) for row in rows for spec in row.specs()):
-        return []
+        return None
     on_test, on_valid = (table.claims(store, rows, part) if part in store.parts else [] for part in ("test", "valid"))
     return verdicts(on_test, on_valid)
 

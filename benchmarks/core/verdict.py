@@ -24,7 +24,7 @@ class Scores:
     """What a model scored on each unit of the test.
 
     Attributes:
-        total: sum of squared errors or of nats, float64 [units].
+        total: sum of squared errors or of nats, float64 [units]; scores of one set of units are in one order.
         count: ratings or events, float64 [units].
         finish: from the mean to the figure that is reported: the square root, or exp.
         seeded: whether another seed would have given other scores.
@@ -45,15 +45,16 @@ class Scores:
         """The figure on bootstrap samples, equal ones for all scores of as many units: float64 [RESAMPLES]."""
         weights, both = _weights(len(self.total)), np.stack([self.total, self.count], axis=1)
         sums = np.concatenate([part.astype(np.float64) @ both for part in np.array_split(weights, RESAMPLES // 50)])
-        return self.finish(sums[:, 0] / sums[:, 1])
+        found = np.full(
+            RESAMPLES, self.total.sum() / self.count.sum()
+        )  # also of a sample of nothing, of very few units
+        return self.finish(np.divide(sums[:, 0], sums[:, 1], out=found, where=sums[:, 1] > 0))
 
 
 @lru_cache(maxsize=4)
 def _weights(units: int) -> np.ndarray:
     """Draw how often each unit is in each bootstrap sample, by the Poisson bootstrap: uint8 [resamples, units]."""
-    weights = np.random.default_rng(units).poisson(1.0, (RESAMPLES, units)).astype(np.uint8)
-    weights[~weights.any(axis=1)] = 1  # a sample of nothing has no figure: very few units
-    return weights
+    return np.random.default_rng(units).poisson(1.0, (RESAMPLES, units)).astype(np.uint8)
 
 
 @dataclass(frozen=True)
@@ -137,25 +138,29 @@ def judge(claim: Claim) -> dict[str, Any]:
     Returns:
         `answer`: "yes" if every comparison's interval lies in its range; "no" if one lies wholly outside, at a level
         that allows for their number (Bonferroni); "unresolved" otherwise, and with fewer than SEEDS seeds.
-        `comparisons`: the figures.
+        `comparisons`: the figures, and what holds of each.
     """
     found = [(comparison, estimate(comparison)) for comparison in claim.comparisons]
-    inside = [_within(e.interval(LEVEL), comparison.claimed) for comparison, e in found]
     strict = 1 - (1 - LEVEL) / len(found)
-    outside = [_apart(e.interval(strict), comparison.claimed) for comparison, e in found]
+    holds = [
+        "yes" if _within(e.interval(LEVEL), comparison.claimed)
+        else "no" if _apart(e.interval(strict), comparison.claimed) else "unresolved"
+        for comparison, e in found
+    ]  # fmt: skip
     seeds = min((c.seeds for c, _ in found if c.seeds is not None), default=None)
-    answer = "yes" if all(inside) else "no" if any(outside) else "unresolved"
+    answer = "no" if "no" in holds else "yes" if set(holds) == {"yes"} else "unresolved"
     return {
         "answer": "unresolved" if seeds is not None and seeds < SEEDS else answer,
         "seeds": seeds,
         "comparisons": [
             {
                 "label": comparison.label,
+                "holds": held,
                 "value": e.value,
                 "interval": list(e.interval(LEVEL)),
                 "claimed": [end if np.isfinite(end) else None for end in comparison.claimed],
             }
-            for comparison, e in found
+            for (comparison, e), held in zip(found, holds, strict=True)
         ],
     }
 
@@ -169,22 +174,22 @@ def _apart(interval: tuple[float, float], claimed: tuple[float, float]) -> bool:
 
 
 def verdicts(on_test: Sequence[Claim], on_validation: Sequence[Claim]) -> list[dict[str, Any]]:
-    """Answer claims from the test, with the answer of validation beside; without a test, all are unresolved.
+    """Answer claims from the test, with the answer of validation beside.
 
-    Claims on sizes that the scale does not have, of which there is nothing to compare, are left out.
+    What is claimed of validation alone, where there is no test, is unresolved. Claims on sizes that the scale does not
+    have, of which there is nothing to compare, are left out.
     """
-    answers = {claim.text: judge(claim) for claim in on_test if claim.comparisons}
+    test, validation = ({c.text: c for c in claims if c.comparisons} for claims in (on_test, on_validation))
     found = []
-    for claim in filter(lambda claim: claim.comparisons, on_validation):
-        validation = judge(claim)
-        test = answers.get(claim.text)
+    for text, claim in {**validation, **test}.items():
+        judged = judge(test[text]) if text in test else None
         found.append(
             {
-                "claim": claim.text,
+                "claim": text,
                 "section": claim.section,
-                "answer": "unresolved" if test is None else test["answer"],
-                "test": test,
-                "validation": validation,
+                "answer": "unresolved" if judged is None else judged["answer"],
+                "test": judged,
+                "validation": judge(validation[text]) if text in validation else None,
             }
         )
     return found

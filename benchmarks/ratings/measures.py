@@ -1,4 +1,4 @@
-"""What is measured of trained recommenders: RMSE of clipped predictions, in stars (§5.4.3), also by bins of users."""
+"""What is measured of trained recommenders: RMSE of clipped predictions, in stars, also by bins of users."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -52,7 +52,7 @@ def in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[S
     measured: dict[str, Any] = {"fewest": float(users.fewest[first]), "most": float(users.most[last])}
     for i, name in enumerate(names):
         scores = store.errors(specs[i * each : (i + 1) * each], store.parts[-1], inside)
-        if len(scores.count):
+        if scores.count.any():
             measured |= {"ratings": float(scores.count.sum()), name: scores}
     return measured | {
         less(one, other): (measured[one], measured[other])

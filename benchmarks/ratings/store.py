@@ -62,7 +62,7 @@ class Spec:
     split: int = 0
     # fields of its recipe and Config that differ from the recipe's: ("decay.W", 4.0) is decay["W"]
     changes: tuple[tuple[str, float], ...] = ()
-    stopping: bool = True  # early, by validation ratings; False: by training ratings, whose error hardly ever rises
+    stopping: bool = True  # early, by validation; False: by some training ratings, the error on which hardly ever rises
 
     def with_seed(self, seed: int) -> "Spec":
         """Return the same model of another seed; bias models have none."""
@@ -253,8 +253,8 @@ class RatingStore(Store):
             stars = self.data.catalogue.scale.clip(self.get(spec).predictions(part).astype(np.float64))
             total += np.bincount(ratings.user, (stars - ratings.stars) ** 2, len(total))
             count += np.bincount(ratings.user, minlength=len(total))
-        kept = count > 0 if inside is None else inside & (count > 0)
-        return Scores(total[kept], count[kept], np.sqrt, seeded=bool(specs[0].size))
+        kept = np.ones_like(count) if inside is None else inside
+        return Scores(total * kept, count * kept, np.sqrt, seeded=bool(specs[0].size))
 
     def num_parameters(self, spec: Spec) -> int:
         """Return how many numbers a model learns."""

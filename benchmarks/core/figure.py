@@ -9,6 +9,8 @@ import numpy as np
 
 from jaxfit.run_dir.atomic import replacing
 
+STYLES = ("o-", "s-", "^-", "D-")  # of lines
+
 
 @contextmanager
 def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:

@@ -109,8 +109,13 @@ def step_rate(trainer: Trainer, steps: int) -> Callable[[], float]:
 
 
 def interleaved(measures: Mapping[Name, Callable[[], float]]) -> dict[Name, list[float]]:
-    """Measure each ROUNDS times, in turn, after a round to warm up: what else the machine does hits all alike."""
-    rounds = [{name: measure() for name, measure in measures.items()} for _ in range(ROUNDS + 1)][1:]
+    """Measure each ROUNDS times, in turn, after a round to warm up: what else the machine does hits all alike.
+
+    Every round begins with the next of them, so that none always follows the same one.
+    """
+    names = list(measures)
+    starts = [number % len(names) for number in range(ROUNDS + 1)] if names else []
+    rounds = [{name: measures[name]() for name in names[start:] + names[:start]} for start in starts][1:]
     return {name: [found[name] for found in rounds] for name in measures}
 
 

@@ -9,7 +9,6 @@ from benchmarks.ratings.measures import in_pairs, less
 
 RMSE = "validation RMSE (stars)"
 THESIS = "thesis (Netflix Prize)"
-STYLES = ("o-", "s-", "^-", "D-")
 # Figures 5.4 and 5.5: by how much the text says that the second is better than the first, bin by bin
 KNOWN = {("PMF500", "CPMF500"): {10: -0.0017}, ("movie-bias", "CPMF"): {1: 0.0121, 3: 0.0505, 10: 0.0332}}
 
@@ -19,7 +18,7 @@ def features(result: dict[str, Any], path: Path) -> None:
     part, measure = _part(result)
     with figure.panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
         models = list(dict.fromkeys(row["label"][0] for row in result["rows"]))
-        for model, style in zip(models, STYLES, strict=True):
+        for model, style in zip(models, figure.STYLES, strict=True):
             rows = [row for row in result["rows"] if row["label"][0] == model]
             x = [int(row["label"][1].partition(" ")[0]) for row in rows]
             _curve(ours, x, [row["cells"][part] for row in rows], style, model)
@@ -39,7 +38,7 @@ def rated_sets(result: dict[str, Any], path: Path) -> None:
     rbm, crbm = ([r for r in result["rows"] if r["label"][0] == model] for model in ("RBM", "CRBM"))
     with figure.panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
         x = [row["cells"]["rated"]["mean"] for row in crbm]
-        _curve(ours, x, [row["cells"][part] for row in crbm], STYLES[0], "CRBM")
+        _curve(ours, x, [row["cells"][part] for row in crbm], figure.STYLES[0], "CRBM")
         first = float(crbm[0]["label"][1].rstrip("%"))
         theirs.plot(
             [99 * first / 100, 99], [crbm[i]["thesis"]["valid"] for i in (0, -1)], "o--",
@@ -71,7 +70,7 @@ def bins(result: dict[str, Any], path: Path) -> None:
         top,
         low,
     ):
-        for name, style in zip(names, STYLES, strict=False):
+        for name, style in zip(names, figure.STYLES, strict=False):
             mean = every["cells"][name]["mean"]
             shown = name + _here(result, names.index(name), name)
             label = f"{shown}: {mean:.4f} on all users (thesis: {every['thesis'][name]:.4f})"

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.core import figure, record
-from benchmarks.ratings.figures import STYLES
 
 ABOUT = """\
 Figures are medians over rounds in which all that is compared is measured in turn, so that what else the machine does
@@ -76,7 +75,7 @@ def draw(curve: Mapping[str, Any], title: str, path: Path) -> None:
     """Draw the lines of a curve; `log` asks for a logarithmic x axis."""
     with figure.panels(path, title, figsize=(7, 4.5)) as ax:
         for number, (contender, points) in enumerate(curve["lines"].items()):
-            ax.plot(*zip(*points, strict=True), STYLES[number % len(STYLES)], label=contender)
+            ax.plot(*zip(*points, strict=True), figure.STYLES[number % len(figure.STYLES)], label=contender)
         ax.set(xlabel=curve["x"], ylabel=curve["y"], xscale="log" if curve.get("log") else "linear")
         ax.legend()
 

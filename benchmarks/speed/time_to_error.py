@@ -142,7 +142,7 @@ def rounds(contenders: Mapping[str, Contender], model: str, data: Dataset) -> di
                     done.add((name, str(best)))
                     of = timed.setdefault((name, str(best)), Timed([], []))
                     arguments = (
-                        name, model, ratings, contender.options(best.passes, number + 1, best.setting),
+                        name, model, ratings, contender.options(best.passes, number + 2, best.setting),
                         Path(folder) / f"cache {number} {name} {len(done)}",
                     )  # fmt: skip
                     if name == NAME:

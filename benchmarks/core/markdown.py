@@ -86,7 +86,9 @@ def trained(result: dict[str, Any], current: Collection[str]) -> str:
     """Say at which commits the models of a record were trained, and which by earlier source code."""
     commits: dict[tuple[str, bool], list[str]] = {}
     for name, model in result["models"].items():
-        commits.setdefault((_commit(model), name in current), []).append(model["label"])
+        label = model["label"].partition("-seed")[0]
+        known = commits.setdefault((_commit(model), name in current), [])
+        known += [] if label in known else [label]
     if len(commits) == 1 and all(now for _, now in commits):
         return f"Models trained at {next(iter(commits))[0]}."
     said = [

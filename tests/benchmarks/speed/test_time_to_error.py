@@ -142,7 +142,7 @@ def test_contenders_are_trained_in_turn(problem, monkeypatch):
     timed = time_to_error.rounds({"jaxcf": seeded, "other": other}, "pmf", problem.data)
     one = [("jaxcf", 2), ("jaxcf", 2), ("jaxcf", 3), ("jaxcf", 3), ("other", 2)]
     assert [(name, passes) for name, _, passes, _ in made] == 2 * one
-    assert [seed for _, seed, _, _ in made] == [1, 1, 1, 1, None, 2, 2, 2, 2, None]
+    assert [seed for _, seed, _, _ in made] == [2, 2, 2, 2, None, 3, 3, 3, 3, None], "1 is the search's"
     caches = [cache for name, _, _, cache in made if name == "jaxcf"]
     assert len(set(caches)) == 4
     assert caches[::2] == caches[1::2]

@@ -1,6 +1,7 @@
 """Where tests of benchmarks run the command, and keep models and records."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -42,3 +43,16 @@ class Place:
 def place_in() -> Callable[[Path], Place]:
     """A place under a folder."""
     return Place
+
+
+@pytest.fixture(scope="session")
+def shared_place(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Place]:
+    """A place by name, whose models the workers of pytest-xdist share: each is trained by one of them."""
+
+    def make(name: str) -> Place:
+        base, worker = tmp_path_factory.getbasetemp(), os.environ.get("PYTEST_XDIST_WORKER", "")
+        found = Place((base.parent if worker else base) / name)
+        found.out = found.out.with_name(f"results{worker}")
+        return found
+
+    return make

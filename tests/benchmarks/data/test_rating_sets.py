@@ -89,7 +89,7 @@ def test_a_rating_in_two_parts_is_refused(whole) -> None:
 
 
 def test_leaks_are_counted_exactly_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As sets of Python count them; pairs whose low bits agree are told apart."""
+    """As sets of Python count them; pairs whose low bits agree are distinguished."""
     monkeypatch.setattr(rating_sets, "CHUNK", 1000)
     random = np.random.default_rng(0)
     train, held_out = (

@@ -1,4 +1,4 @@
-"""Lowering, compilation and the first step are told apart, with an empty and with a full persistent cache."""
+"""Lowering, compilation and the first step are measured separately, with an empty and with a full persistent cache."""
 
 import jax
 import jax.numpy as jnp

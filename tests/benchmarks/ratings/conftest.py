@@ -1,7 +1,5 @@
 """Chapter 5's tables and figures, made once by their own command at the smallest scale."""
 
-import os
-
 import pytest
 
 from benchmarks.ratings import scales
@@ -10,12 +8,8 @@ from benchmarks.ratings.tables import TABLES
 
 
 @pytest.fixture(scope="session")
-def place(tmp_path_factory: pytest.TempPathFactory, place_in):
-    """Models are shared by the workers of pytest-xdist: each is trained by one of them."""
-    base, worker = tmp_path_factory.getbasetemp(), os.environ.get("PYTEST_XDIST_WORKER", "")
-    found = place_in((base.parent if worker else base) / "recommenders")
-    found.out = found.out.with_name(f"results{worker}")
-    return found
+def place(shared_place):
+    return shared_place("recommenders")
 
 
 @pytest.fixture(scope="session")

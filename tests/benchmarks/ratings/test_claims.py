@@ -21,7 +21,7 @@ JUDGED = [name for name in TABLES if name != "recipe-choice"]  # which draws no 
 
 
 class Planted(RatingStore):
-    """A store of models that are not trained: each errs by as much as it is told, those of all models alike.
+    """A store of models that are not trained: each errs by as much as `error` says, all in the same places.
 
     error: of a spec and a part, the standard deviation of its errors in stars; may raise.
     """

@@ -74,6 +74,9 @@ def of_new_users(names: Sequence[str], store: RatingStore, rows: Sequence[Row], 
             binned.compare(f"bin {n}", ((bias, n), (cpmf, n), (bias, 1), (cpmf, 1)), ABOVE, grown)
             for n in range(2, 1 + BINS)
         ]),
+        claim("their gap is larger on the third bin than on the last", [
+            binned.compare("", ((bias, 3), (cpmf, 3), (bias, BINS), (cpmf, BINS)), ABOVE, grown)
+        ]),
     ]  # fmt: skip
 
 

@@ -75,6 +75,10 @@ def of_rbms(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
         models.compare(f"{kind} {size}", (sizes[kind][size], sizes[kind][least]), (-np.inf, -MARGIN))
         for kind in kinds for least in [min(sizes[kind])] for size in (100, 200) if size in sizes[kind]
     ]  # fmt: skip
+    middle = [
+        models.compare(f"{kind} {size}", (sizes[kind][size], sizes[kind][50]))
+        for kind in kinds for size in (100, 200) if {50, size} <= set(sizes[kind])
+    ]  # fmt: skip
     last = [*falls, replace(rises, claimed=ABOVE)] if 200 in sizes["CRBM1"] else []
     return [
         claim("the RBM's RMSE falls with every growth of its hidden units", models.falling("RBM")),
@@ -82,6 +86,7 @@ def of_rbms(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
         claim("CRBM1's RMSE falls but for the last growth, to 200 hidden units, when it rises", last),
         claim(f"100 and 200 hidden units differ very little (less than {SMALL:g})", near),
         claim(f"models of 100 and 200 hidden units are much better than of 25 (by more than {MARGIN:g})", far),
+        claim("models of 100 and 200 hidden units are better than of 50", middle),
         claim("the RBM is better than CRBM1 at every size", models.better("RBM", "CRBM1")),
         claim("CRBM2 is better than the RBM at every size", models.better("CRBM2", "RBM")),
     ]

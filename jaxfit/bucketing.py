@@ -141,7 +141,7 @@ def plan(bucketed: Buckets | None, order: np.ndarray, batch_size: int, shards: i
         order: int32[N], the examples in the order of this epoch.
         batch_size: examples of a minibatch.
         shards: devices that share a minibatch.
-        key: draws the order of runs.
+        key: of the epoch; draws the order of runs.
     """
     steps = -(-len(order) // batch_size)
     filler = 0 if bucketed is None else int(np.argmin(bucketed.costs.reshape(len(order), -1).sum(axis=1)))
@@ -166,7 +166,7 @@ def plan(bucketed: Buckets | None, order: np.ndarray, batch_size: int, shards: i
     short = [run for run in runs if len(run[0]) % batch_size]
     runs = [run for run in runs if len(run[0]) % batch_size == 0]
     if len(runs) > 1:
-        runs = [runs[i] for i in np.asarray(permutation(key, len(runs)))]
+        runs = [runs[i] for i in np.asarray(permutation(jax.random.fold_in(key, 1), len(runs)))]
     stretches, at = [], 0
     for examples, needed in runs + short:
         end = at + -(-len(examples) // batch_size)

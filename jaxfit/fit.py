@@ -218,8 +218,8 @@ def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None)
     """Rescale, validate, update the best parameters and the progress; return the journal's line."""
     progress, recipe, program = trainer.progress, trainer.recipe, trainer.program
     means = state.means(trainer.state)
-    trainer.state = state.between_epochs(trainer.state)
-    score = processes.agreed(validation.mean(state.current(trainer.state)))
+    trainer.state, params = state.between_epochs(trainer.state)
+    score = processes.agreed(validation.mean(params))
     # no loss has been computed since the last step; of a finite score, a perplexity can overflow
     if not np.isfinite([score, shown := float(program.metric.read(score))]).all():
         _stop(f"the validation score is not finite after step {int(trainer.state.step) - 1}", directory)
@@ -239,7 +239,7 @@ def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None)
     line["shown"][f"validation {program.metric.name}"] = shown
     trainer.progress = after_epoch(progress, score, recipe)
     if is_best(trainer.progress):
-        trainer.best = state.current(trainer.one_copy())
+        trainer.best = sharding.one_copy(params)
         if not all(_finite(array) for array in jax.tree.leaves(trainer.best)):  # validation need not see every row
             _stop(f"some parameters are not finite after step {int(trainer.state.step) - 1}", directory)
     return line

@@ -7,7 +7,7 @@ chunks gives the same bits. The order of examples is a function of (seed, epoch)
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +17,9 @@ from jax.sharding import Mesh
 from jaxfit import tables
 from jaxfit.devices import sharding
 from jaxfit.program import Carried, Program
+from jaxfit.recipe import Direction
 from jaxfit.state import Rates, State, Sum, add_metrics, rescaled, streams
 from jaxfit.tables import Gathered, Rows
-
-if TYPE_CHECKING:
-    import optax
 
 RESCALE_STEPS = 4096  # after so many steps, scales are applied before they could underflow:
 LARGEST_DECAY = 0.02  # (1 - LARGEST_DECAY) ** RESCALE_STEPS is 1e-36
@@ -90,7 +88,7 @@ def updated(
     rates: Rates,
     factor: Array,
     every: Any,
-    transform: "optax.GradientTransformation",
+    transform: Direction,
     local: int,
     mesh: Mesh | None,
 ) -> Any:
@@ -125,7 +123,7 @@ def updated(
 @lru_cache(maxsize=64)
 def make_run(
     program: Program,
-    transform: "optax.GradientTransformation",
+    transform: Direction,
     batch_size: int,
     capacity: int | tuple[int, ...],
     mean: bool,

@@ -3,16 +3,12 @@
 import functools
 import math
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from jaxfit.errors import UserError, shortened
-
-if TYPE_CHECKING:
-    import optax
-
 
 FLOAT32_MAX = 3e38  # rounded down
 INT32_MAX = 2**31 - 1
@@ -113,16 +109,23 @@ class Recipe:
         require_bounds(self)
 
 
-@functools.cache
-def transform(optimizer: str) -> "optax.GradientTransformation":
-    """The direction of a recipe's optimizer; rates and decay are applied by the engine."""
-    import optax  # here: options are read without JAX
+class Direction(NamedTuple):
+    """An optimizer's direction, as an `optax.GradientTransformation` has it: init(array), update(gradient, memory)."""
 
+    init: Callable[[Any], Any]
+    update: Callable[..., tuple[Any, Any]]
+
+
+@functools.cache
+def transform(optimizer: str) -> Direction:
+    """The direction of a recipe's optimizer; rates and decay are applied by the engine."""
     if optimizer == "sgd":
-        return optax.identity()
+        return Direction(lambda array: (), lambda gradient, memory: (gradient, memory))
+    import optax  # here: options are read without JAX, and it takes a tenth of a second
+
     if optimizer == "adagrad":
-        return optax.scale_by_rss(initial_accumulator_value=0.0, eps=1e-10)
-    return optax.scale_by_adam(b1=0.9, b2=0.999)
+        return Direction(*optax.scale_by_rss(initial_accumulator_value=0.0, eps=1e-10))
+    return Direction(*optax.scale_by_adam(b1=0.9, b2=0.999))
 
 
 def named_arrays(params: Any) -> dict[str, Any]:

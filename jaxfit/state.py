@@ -1,7 +1,7 @@
 """The arrays that change in training, and its metrics."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +9,7 @@ from jax import Array
 
 from jaxfit import tables
 from jaxfit.program import Mean, Metrics, Program
-
-if TYPE_CHECKING:
-    import optax
+from jaxfit.recipe import Direction
 
 
 class Sum(NamedTuple):
@@ -64,7 +62,7 @@ class Rates(NamedTuple):
 def start(
     params: Any,
     program: Program,
-    transform: "optax.GradientTransformation",
+    transform: Direction,
     data: Any,
     lists: int | None = None,
     batch_size: int = 1,
@@ -84,10 +82,9 @@ def start(
     sparse = program.sparse
     if sparse is not None:
         capacity = 128 if lists is None else (128,) * lists
-        index = jnp.zeros(1, jnp.int32)
 
         def touched() -> list[Any]:
-            batch = program.batch(data, index, capacity, program.config)
+            batch = program.batch(data, jnp.zeros(1, jnp.int32), capacity, program.config)
             if program.at_step is not None:
                 zero = jnp.zeros((), jnp.float32)
                 batch = program.at_step(batch, jax.random.key(0), zero, program.config)
@@ -98,9 +95,7 @@ def start(
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3, 4))
-def _start(
-    params: Any, program: Program, transform: "optax.GradientTransformation", by_rows: tuple[bool, ...], batch_size: int
-) -> State:
+def _start(params: Any, program: Program, transform: Direction, by_rows: tuple[bool, ...], batch_size: int) -> State:
     leaves, tree = tables.flatten(params)
     weights = [tables.create(x, transform, rows) for x, rows in zip(leaves, by_rows, strict=True)]
     carry = None if program.sequential is None else streams(program, batch_size)
@@ -147,6 +142,7 @@ def rescaled(state: State) -> State:
 
 
 @partial(jax.jit, donate_argnums=0)
-def between_epochs(state: State) -> State:
-    """The state at an epoch's end: scales applied, metrics set to zero."""
-    return rescaled(state)._replace(metrics=jax.tree.map(jnp.zeros_like, state.metrics))
+def between_epochs(state: State) -> tuple[State, Any]:
+    """The state at an epoch's end, scales applied and metrics set to zero, and its parameters."""
+    state = rescaled(state)._replace(metrics=jax.tree.map(jnp.zeros_like, state.metrics))
+    return state, jax.tree.map(tables.whole, state.weights, is_leaf=tables.is_weights)

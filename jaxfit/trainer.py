@@ -4,6 +4,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -95,7 +96,7 @@ class Trainer:
         check(program, recipe, mesh)
         check_size(program, recipe, params, program.size(data))
         self.program, self.recipe, self.mesh = program, recipe, mesh
-        self.order_key, self.step_key = jax.random.split(key)
+        self.order_key, self.step_key = _keys(key)
         self.original = data
         _, self.tree = tables.flatten(params)
         self.transform = transform(recipe.optimizer)
@@ -141,7 +142,7 @@ class Trainer:
     def epoch_run(self) -> Callable[[int, int], None]:
         """Return the current epoch's compiled loop: run(begin, end) takes the steps begin <= i < end."""
         if self.program.redraw is not None:
-            key = jax.random.fold_in(self._epoch_key(), 2)
+            key = jax.random.fold_in(jax.random.fold_in(self.order_key, self.progress.epoch), 2)
             self._take(self.program.redraw(self.original, key, self.program.config))
         epoch, batch_size = self.plan_epoch(), self.recipe.batch_size
         # padded, so that one program serves data sets of nearly the same size
@@ -167,18 +168,15 @@ class Trainer:
         self.compile_seconds += time.perf_counter() - before
         return run
 
-    def _epoch_key(self) -> jax.Array:
-        return jax.random.fold_in(self.order_key, self.progress.epoch)
-
     def plan_epoch(self) -> EpochPlan:
         """Draw the current epoch's order, of groups of `group_size` examples each."""
-        key = self._epoch_key()
         whole, rest = divmod(self.size, self.group_size)
-        order = np.asarray(permutation(key, whole))
+        key, drawn = _epoch_order(self.order_key, np.uint32(self.progress.epoch), whole)
+        order = np.asarray(drawn)
         if rest:
             order = np.append(order, np.int32(whole))
         batch, shards = self.recipe.batch_size // self.group_size, sharding.shards(self.mesh)
-        return plan(self.bucketed, order, batch, shards, jax.random.fold_in(key, 1))
+        return plan(self.bucketed, order, batch, shards, key)
 
     def read_means(self) -> str:
         """The training metrics of the epoch so far, for the progress bar."""
@@ -204,6 +202,19 @@ class Trainer:
         """Put the state on the devices: the carry is split over them, all else replicated."""
         carry = sharding.split(whole.carry, self.mesh)
         return sharding.replicate(whole._replace(carry=None), self.mesh)._replace(carry=carry)
+
+
+@jax.jit
+def _keys(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    order, step = jax.random.split(key)
+    return order, step
+
+
+@partial(jax.jit, static_argnums=2)
+def _epoch_order(key: jax.Array, epoch: jax.Array, number: int) -> tuple[jax.Array, jax.Array]:
+    """Return the key of an epoch, and the order of so many groups in it; one program, as each costs start-up time."""
+    key = jax.random.fold_in(key, epoch)
+    return key, permutation(key, number)
 
 
 def group_size(program: Program, size: int, batch_size: int) -> int:

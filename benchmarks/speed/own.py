@@ -65,7 +65,7 @@ def _prepare(model: str, data: Dataset) -> Start:
             return partial(_as_shipped, model, data)
         recipe, config = chosen(*record.recipe("tuned"), options)
         full = record.configure(data.catalogue, Units.of(data.train.stars, data.catalogue.scale), config)
-        init, draws = jax.random.split(jax.random.key(seed or 1))
+        init, draws = _keys(seed or 1)
         ready = fitting.prepare(init, data, NO_PAIRS, full)
 
         def fit() -> Predict:
@@ -75,6 +75,12 @@ def _prepare(model: str, data: Dataset) -> Start:
         return fit
 
     return start
+
+
+@jax.jit
+def _keys(seed: int) -> tuple[jax.Array, jax.Array]:
+    init, draws = jax.random.split(jax.random.key(seed))
+    return init, draws
 
 
 def _as_shipped(model: str, data: Dataset) -> Predict:

@@ -48,12 +48,17 @@ def rows_or_zeros(table: jax.Array, index: jax.Array | np.ndarray) -> jax.Array:
     return table.at[known].get(mode="fill", fill_value=0)
 
 
-def zero_unrated(table: jax.Array, index: NDArray[np.int32]) -> jax.Array:
-    """Set the rows that no rating uses, which training would never move, to the prior's mean, zeros.
-
-    table: [rows, D]; index: the row of each training rating, [N].
-    """
-    used = np.zeros(table.shape[0], bool)
+def is_rated(index: NDArray[np.int32], number: int) -> NDArray[np.bool_]:
+    """Return which of so many rows ratings use, [number]; index: the row of each training rating, [N]."""
+    used = np.zeros(number, bool)
     for begin in range(0, len(index), INDICES_AT_ONCE):  # NumPy copies indices to 64 bits
         used[index[begin : begin + INDICES_AT_ONCE]] = True
-    return jnp.where(used[:, None], table, 0.0)
+    return used
+
+
+def zero_unrated(table: jax.Array, rated: jax.Array) -> jax.Array:
+    """Set the rows that no rating uses, which training would never move, to the prior's mean, zeros.
+
+    table: [rows, D]; rated: bool[rows].
+    """
+    return jnp.where(rated[:, None], table, 0.0)

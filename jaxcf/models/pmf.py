@@ -6,6 +6,7 @@ without regularisation (§5.4.5): `SVD_RECIPES`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -28,7 +29,7 @@ from jaxcf.contract import (
     TrainingSetup,
 )
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, Units, standardized
-from jaxcf.models.pairwise import by_pairs, rows_or_zeros, zero_unrated
+from jaxcf.models.pairwise import by_pairs, is_rated, rows_or_zeros, zero_unrated
 from jaxcf.solvers import als
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe, option
@@ -201,9 +202,14 @@ def program(config: Config) -> Program:
 
 def starting_params(key: Array, data: Dataset, config: Config) -> Params:
     """Initialise parameters, with zeros for users and items without training ratings."""
+    users, items = is_rated(data.train.user, config.num_users), is_rated(data.train.item, config.num_items)
+    return _starting_params(key, users, items, config)
+
+
+@partial(jax.jit, static_argnames="config")
+def _starting_params(key: Array, users: Array, items: Array, config: Config) -> Params:
     params = init(key, config)
-    U, V = zero_unrated(params.U, data.train.user), zero_unrated(params.V, data.train.item)
-    return params._replace(U=U, V=V)
+    return params._replace(U=zero_unrated(params.U, users), V=zero_unrated(params.V, items))
 
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:

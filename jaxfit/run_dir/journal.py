@@ -12,9 +12,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
 from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text, manifest
 from jaxfit.run_dir.atomic import replacing
@@ -124,29 +121,38 @@ def _clock(seconds: float) -> str:
 
 
 class Bar:
-    """A progress bar on standard error; where that is no terminal, one line an epoch."""
+    """A progress bar on standard error; where that is no terminal, one line an epoch; without `show`, nothing."""
 
     def __init__(self, title: str, unit: str, epochs: int, show: bool):
-        self.console = Console(stderr=True, quiet=not show, highlight=False)
-        self.title, self.unit, self.epochs = title, unit, epochs
+        self.show, self.title, self.unit, self.epochs = show, title, unit, epochs
+        if not show:
+            return
+        from rich.console import Console  # here: it takes a thirtieth of a second
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.console = Console(stderr=True, highlight=False)
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[now]}"))
         self.progress = Progress(*columns, TimeRemainingColumn(), console=self.console, transient=True)
         self.task = self.progress.add_task(title, total=float(epochs), now="compiling")
-        if show and sys.stderr.isatty():
+        if sys.stderr.isatty():
             self.progress.start()
 
     def update(self, done: float, means: str, per_second: float) -> None:
         """Training is `done` epochs in, with this epoch's metrics so far and speed."""
+        if not self.show:
+            return
         now = f"{means}  {per_second:,.0f} {self.unit}/s"
         title = f"{self.title} {min(int(done) + 1, self.epochs)}/{self.epochs}"
         self.progress.update(self.task, completed=done, description=title, now=now)
 
     def line(self, text: str, elapsed: float, left: float, at_most: bool) -> None:
         """A line that stays, with the seconds since the beginning and those left, or at most left."""
+        if not self.show:
+            return
         times = f"{_clock(elapsed)} elapsed, {'at most ' if at_most and left else ''}{_clock(left)} left"
         self.console.print(f"{self.title}: {text}, {times}", markup=False, soft_wrap=True)
 
     def close(self) -> None:
         """Take the bar off the screen."""
-        if self.progress.live.is_started:  # stopping one that never began prints an empty line
+        if self.show and self.progress.live.is_started:  # stopping one that never began prints an empty line
             self.progress.stop()

@@ -31,7 +31,7 @@ from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_user, rated_sets, sta
 from jaxcf.data.user_batches import Batch, Data, Lists
 from jaxcf.models import pmf
 from jaxcf.models.cpmf.visit import visit
-from jaxcf.models.pairwise import zero_unrated
+from jaxcf.models.pairwise import is_rated, zero_unrated
 from jaxcf.solvers import als
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Ragged, Sparse, Visits
 from jaxfit.recipe import Recipe, option
@@ -222,9 +222,14 @@ def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> Training
     """Set up what the engine trains, conditioned on the items of the training ratings and on `rated`."""
     sets = make_rated(data.train, rated, config=config)
     train, valid = (make_data(part, sets, config) for part in (data.train, data.valid))
+    users, items = is_rated(data.train.user, config.num_users), is_rated(data.train.item, config.num_items)
+    return TrainingSetup(program(config), _starting_params(key, users, items, config), train, valid)
+
+
+@functools.partial(jax.jit, static_argnames="config")
+def _starting_params(key: Array, users: Array, items: Array, config: Config) -> Params:
     params = init(key, config)
-    Y, V = zero_unrated(params.Y, data.train.user), zero_unrated(params.V, data.train.item)
-    return TrainingSetup(program(config), params._replace(Y=Y, V=V), train, valid)
+    return params._replace(Y=zero_unrated(params.Y, users), V=zero_unrated(params.V, items))
 
 
 def predictor(params: Params, config: Config, users: KnownUsers) -> Predictor:

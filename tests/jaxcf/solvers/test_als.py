@@ -115,8 +115,8 @@ def to_the_end(program, params, data, recipe):
     for epoch in range(recipe.epochs):
         trainer.progress = trainer.progress._replace(epoch=epoch)
         trainer.epoch_run()(0, trainer.steps)
-        trainer.state = state.between_epochs(trainer.state)
-    return state.current(trainer.state)
+        trainer.state, params = state.between_epochs(trainer.state)
+    return params
 
 
 @pytest.mark.parametrize(("name", "solver"), [("pmf", "als"), ("bias", None)])

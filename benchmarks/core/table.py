@@ -94,7 +94,8 @@ def run(
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
     picture = path.with_suffix(".png")
     result: dict[str, Any] = begin
-    for row in rows if table.together else named(rows, only):
+    measured = rows if table.together else named(rows, only)
+    for row in measured:
         known[row.label] = _measure(table, row, store)
         models |= {store.directory(spec).name: _describe(store.get(spec), store) for spec in row.specs()}
         done = [known[r.label] for r in rows if r.label in known]
@@ -102,7 +103,7 @@ def run(
         result = {
             **begin, "complete": complete, "rows": done,
             "models": {name: models[name] for row in done for name in row["models"]},
-            "verdicts": _verdicts(table, store, rows) if complete else None,
+            "verdicts": _verdicts(table, store, rows) if complete and row is measured[-1] else None,
         }  # fmt: skip
         drawn = picture.name if table.draw is not None and complete else None
         record.write(path, result, markdown.page(result, store.thesis_data, store.size(every), current, drawn))

@@ -4,10 +4,8 @@ A measurement repeats what it times until a window of time has passed, and is ma
 it is compared with. All that benchmarks ask of a trainer's inside is here.
 """
 
-import os
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 from pathlib import Path
 from typing import TypeVar
@@ -25,7 +23,6 @@ TRACED = 20  # steps
 # Of everything that is measured in turn. The exact Mann-Whitney test of ten against ten samples comes down to p = 1e-5,
 # which stands 4,600 comparisons (`benchmarks.measurement.comparison`); of five against five to .008, which stands six.
 ROUNDS = 10
-COPIED, COPIES = 1 << 28, 3  # bytes, times
 
 
 def windowed(step: Callable[[], object], window: float | None = None) -> list[float]:
@@ -97,15 +94,17 @@ def mean_score(trainer: Trainer) -> float:
 
 
 def step_rate(trainer: Trainer, steps: int) -> Callable[[], float]:
-    """Return a function that takes some steps in the engine's compiled loop and returns examples per second."""
+    """Return a function that measures examples per second: of some steps after others in the engine's compiled loop."""
     assert steps < trainer.steps, "too few examples for so many steps"
     run = trainer.epoch_run()
+    # not from 0: there, once in many steps, the engine rescales the tables
+    pieces = cycle(range(1, trainer.steps - steps + 1, steps))
 
-    def measure() -> float:
-        # not from 0: there, once in many steps, the engine rescales the tables
-        return steps * trainer.recipe.batch_size / float(np.mean(windowed(lambda: run(1, 1 + steps))))
+    def some() -> None:
+        begin = next(pieces)
+        run(begin, begin + steps)
 
-    return measure
+    return lambda: steps * trainer.recipe.batch_size / float(np.mean(windowed(some)))
 
 
 def interleaved(measures: Mapping[Name, Callable[[], float]]) -> dict[Name, list[float]]:
@@ -117,19 +116,6 @@ def interleaved(measures: Mapping[Name, Callable[[], float]]) -> dict[Name, list
     starts = [number % len(names) for number in range(ROUNDS + 1)] if names else []
     rounds = [{name: measures[name]() for name in names[start:] + names[:start]} for start in starts][1:]
     return {name: [found[name] for found in rounds] for name in measures}
-
-
-def copy_bandwidth() -> float:
-    """Measure the bytes per second that all cores read and write when they copy memory."""
-    cores, size = os.cpu_count() or 1, COPIED
-    pairs = [(np.ones(size // cores, np.uint8), np.zeros(size // cores, np.uint8)) for _ in range(cores)]
-    seconds = []
-    with ThreadPoolExecutor(cores) as pool:
-        for _ in range(1 + COPIES):
-            begin = time.perf_counter()
-            list(pool.map(lambda pair: np.copyto(pair[1], pair[0]), pairs))
-            seconds.append(time.perf_counter() - begin)
-    return 2 * size / float(np.median(seconds[1:]))
 
 
 def trace(trainer: Trainer, folder: Path) -> int:

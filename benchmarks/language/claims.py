@@ -20,7 +20,7 @@ SLIGHT, ALIKE, MUCH, COMPARABLE = 0.02, 0.03, 0.05, 0.12
 MANY = 1.5  # times: a much higher variance, a much more effective average
 
 
-class Models:
+class TextModels:
     """The models of a table's rows: what its columns are on a part of the text, of each seed.
 
     A row is named by its model, and for neural models also by the tree or the context size.
@@ -109,7 +109,7 @@ def percent(share: float) -> str:
 
 def of_lbl(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Table 3.2."""
-    models = Models(store, rows, part)
+    models = TextModels(store, rows, part)
     claim = partial(Claim, "3.4.2")
     five, ten = models.names("LBL")
     best, ngrams = "Back-off KN5", models.names("Back-off")
@@ -129,7 +129,7 @@ def of_lbl(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
 
 def of_random_trees(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Table 4.1."""
-    models = Models(store, rows, part)
+    models = TextModels(store, rows, part)
     claim = partial(Claim, "4.6.2")
     hlbls, largest = models.names("HLBL"), "HLBL RANDOM ×4"
     return [
@@ -149,7 +149,7 @@ def of_random_trees(store: LanguageStore, rows: Sequence[Row], part: str) -> lis
     ]  # fmt: skip
 
 
-def _of_the_drawn(models: Models, name: str) -> list[Comparison]:
+def _of_the_drawn(models: TextModels, name: str) -> list[Comparison]:
     """Compare the best and the worst of a row's models: of these trees, so that no seed counts; of few, nothing."""
     comparison = models.compare(name, [(name, "perplexity")])
     scores = [replace(one, seeded=False) for (one,) in comparison.draws]
@@ -160,7 +160,7 @@ def _of_the_drawn(models: Models, name: str) -> list[Comparison]:
 
 def of_features(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Table 4.2: the sizes, then the largest over an overcomplete random tree."""
-    models = Models(store, rows, part)
+    models = TextModels(store, rows, part)
     claim = partial(Claim, "4.6.3")
     *sizes, overcomplete = models.rows
     largest, trees = sizes[-1], ("random", "learned")
@@ -185,7 +185,7 @@ def of_features(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cl
 
 def of_trees(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Table 4.4."""
-    models = Models(store, rows, part)
+    models = TextModels(store, rows, part)
     claim = partial(Claim, "4.6.3")
     trees, ngrams = models.names("HLBL"), ["Int. KN6", "Int. KN3", "Int. KN2"]
     *_, t5, t6, t7 = trees
@@ -212,7 +212,7 @@ def of_trees(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim
 
 def of_diversity(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Table 4.6."""
-    models = Models(store, rows, part)
+    models = TextModels(store, rows, part)
     *replicas, different = models.rows
     text = (
         f"trees joined from four replicas are very similar to one joined from different ones (within {percent(ALIKE)})"
@@ -227,7 +227,7 @@ def of_diversity(store: LanguageStore, rows: Sequence[Row], part: str) -> list[C
 
 def of_context(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Table 4.7."""
-    models = Models(store, rows, part)
+    models = TextModels(store, rows, part)
     claim = partial(Claim, "4.6.5")
     hlbls, best, longer = models.names("HLBL"), "Int. KN6", "Int. KN8"
     alike = {"HLBL 1": ("Int. KN2", BELOW), "HLBL 2": ("Int. KN3", ABOVE), "HLBL 5": (best, BELOW)}
@@ -246,7 +246,7 @@ def of_context(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cla
 
 def of_bias_variance(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Table 4.8."""
-    models = Models(store, rows, part)
+    models = TextModels(store, rows, part)
     claim = partial(Claim, "4.6.6")
     hlbl, ngram = models.rows
     return [
@@ -259,7 +259,7 @@ def of_bias_variance(store: LanguageStore, rows: Sequence[Row], part: str) -> li
 
 def of_subsets(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Table 4.9: models that were trained on parts of the text, then their averages."""
-    models = Models(store, rows, part)
+    models = TextModels(store, rows, part)
     claim = partial(Claim, "4.6.6")
     *parts, average = models.rows
 
@@ -285,7 +285,7 @@ def of_subsets(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Cla
 
 def of_neural_models(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """The NPLM and the LBL, mixed with KN5."""
-    models = Models(store, rows, part)
+    models = TextModels(store, rows, part)
     text = "each mixture with KN5 is better than both of its models (Bengio et al. 2003)"
     return [Claim("2.2", text, models.mixtures("Int. KN5"))]
 

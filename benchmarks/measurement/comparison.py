@@ -47,7 +47,7 @@ def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
     Returns:
         For each of the others: both files; what differs in the environments; by how much the machine's limits differ;
         and of every speed that both have the name, medians, ratio (the second's over the first's), p, p as corrected,
-        and the verdict on the second.
+        between which ratios of speeds the machine explains a difference, and the verdict on the second.
 
     Raises:
         UserError: a file is missing or no record, or two have no measurement in common.
@@ -129,7 +129,7 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
         rows.append({
             "name": " / ".join(a.place), "first": float(np.median(a.samples)), "second": float(np.median(b.samples)),
             "ratio": _ratio(a.samples, b.samples), "p": tests[number], "corrected p": corrected.get(number),
-            "verdict": verdict,
+            "explained": [low, high], "verdict": verdict,
         })  # fmt: skip
     return rows
 

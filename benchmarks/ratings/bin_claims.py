@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.core.table import Row
 from benchmarks.core.verdict import ABOVE, BELOW, Claim, Comparison, Scores
-from benchmarks.ratings.claims import MARGIN, SIMILAR, Models, grown
+from benchmarks.ratings.claims import MARGIN, SIMILAR, RatingModels, grown
 from benchmarks.ratings.measures import BINS, user_bins
 from benchmarks.ratings.store import RatingStore, Spec
 
@@ -18,7 +18,7 @@ class Binned:
     """The models of a figure by bins of users: the errors of each in a bin, the first being 1."""
 
     def __init__(self, names: Sequence[str], store: RatingStore, rows: Sequence[Row], part: str):
-        self.names, self.models, self.draws = names, Models(store, rows, part), rows[0].draws
+        self.names, self.models, self.draws = names, RatingModels(store, rows, part), rows[0].draws
         self.bins = user_bins(store).of_user
 
     def compare(

@@ -17,7 +17,7 @@ SMALL, ALIKE, SIMILAR, MARGIN = 1e-3, 2e-3, 5e-3, 1e-2  # stars, of differences:
 NEAR = 1.5  # numbers of parameters are similar within this factor
 
 
-class Models:
+class RatingModels:
     """The models of a table's rows, of each seed, and their errors on a part of the data."""
 
     def __init__(self, store: RatingStore, rows: Sequence[Row], part: str):
@@ -62,7 +62,7 @@ class Models:
 
 def of_rbms(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Table 5.1."""
-    models = Models(store, rows, part)
+    models = RatingModels(store, rows, part)
     claim = partial(Claim, "5.4.4")
     kinds = ("RBM", "CRBM1", "CRBM2")
     sizes = models.sizes
@@ -94,7 +94,7 @@ def of_rbms(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
 
 def of_pmfs(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Table 5.2: the order of models."""
-    models = Models(store, rows, part)
+    models = RatingModels(store, rows, part)
     claim = partial(Claim, "5.4.5")
     sizes, (svd, biased, pmf, cpmf) = models.sizes, SVD_TO_CPMF
     fewest, most = min(sizes[pmf]), max(sizes[pmf])
@@ -118,7 +118,7 @@ def of_pmfs(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
 
 def of_features(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Figure 5.3: what the number of features changes."""
-    models = Models(store, rows, part)
+    models = RatingModels(store, rows, part)
     claim = partial(Claim, "5.4.5")
     sizes, (svd, biased, pmf, cpmf) = models.sizes, SVD_TO_CPMF
     fewest, *others = sizes[pmf]
@@ -149,7 +149,7 @@ BIASES = ("User-bias", "Movie-bias", "User and movie bias")
 
 def of_both(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Table 5.3."""
-    models = Models(store, rows, part)
+    models = RatingModels(store, rows, part)
     claim = partial(Claim, "5.4.6")
     sizes = models.sizes
     rbms, pmfs, cpmfs = sizes["RBM"], sizes["PMF"], sizes["Conditional PMF"]
@@ -185,7 +185,7 @@ def of_both(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
 
 def of_rated_sets(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Figures 5.1 and 5.2: (RBMs, then CRBMs of larger and larger rated sets)."""
-    models = Models(store, rows, part)
+    models = RatingModels(store, rows, part)
     claim = partial(Claim, "5.4.4")
     rbm, *more = (row for row in rows if row.label[0] == "RBM")
     crbms = [row for row in rows if row.label[0] == "CRBM"]
@@ -212,7 +212,7 @@ def of_rated_sets(store: RatingStore, rows: Sequence[Row], part: str) -> list[Cl
 
 def of_stopping(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Early stopping: of each model, (both, L2 alone, early stopping alone)."""
-    models = Models(store, rows, part)
+    models = RatingModels(store, rows, part)
     text = "early stopping with L2 regularisation is better than either alone"
     comparisons = [
         models.compare(f"{both.label[0]}, {row.label[1]}", (both, row))
@@ -226,7 +226,7 @@ OURS = "5.4, not claimed there"
 
 def of_splits(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """The random splits: what holds of the thesis' order of models whatever the split."""
-    models = Models(store, rows, part)
+    models = RatingModels(store, rows, part)
     one = {
         row.label[0]: replace(row, draws=tuple((chosen(store, specs),) for specs in row.draws)) for row in rows
     }  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
+from benchmarks.core.changes import changed
 from benchmarks.core.store import Outcome, Store, size_field
 from benchmarks.core.verdict import Scores
 from benchmarks.data import sets
@@ -279,21 +280,6 @@ def configured(model: str, recipe: str, size: int | None = None) -> tuple[Recipe
     of_data = {f.name: 2 for f in fields(record.config) if f.name in FROM_DATA}
     whole = asdict(record.config(**{**config, **sized, **record.fixed, **of_data}))
     return chosen, {name: value for name, value in whole.items() if name not in FROM_DATA}
-
-
-def changed(
-    recipe: Recipe | None, config: dict[str, Any], changes: Iterable[tuple[str, float]]
-) -> tuple[Recipe | None, dict[str, Any]]:
-    """Return a recipe and a configuration with some fields changed, which are named as in `Spec.changes`."""
-    for name, value in changes:
-        field, _, path = name.partition(".")
-        if name in config:
-            config = {**config, name: value}
-        else:
-            assert recipe is not None
-            whole: Any = {**getattr(recipe, field), path: value} if path else value
-            recipe = replace(recipe, **{field: whole})
-    return recipe, config
 
 
 def setup(model: str, data: Dataset, config: Mapping[str, Any], rated: Pairs = NO_PAIRS) -> tuple[TrainingSetup, Any]:

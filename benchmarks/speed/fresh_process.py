@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.measurement.spans import covered
-from benchmarks.speed.programs import compilations, rmse
+from benchmarks.speed.programs import trial
 from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale
-from jaxfit.errors import UserError
 
 PARTS, COLUMNS = ("train", "valid", "test"), ("user", "item", "stars")
 
@@ -87,25 +85,14 @@ def train(name: str, model: str, path: str, options: dict[str, Any], *, began: f
     imported = time.time()
     data = _read(path)
     assert data.test is not None
-    read, spans = time.time(), compilations()
-    begin = time.perf_counter()
+    read = time.time()
     start = program.prepare(data)
-    fit = start(**options)
-    ready = time.perf_counter()
-    try:
-        predict = fit()
-    except UserError:  # it diverged
-        predict = _nothing
-    end, total = time.perf_counter(), time.time() - began
-    preparing, training = covered(spans, begin, ready), covered(spans, ready, end)
+    prepared = time.time()
+    made = trial(start, options, data, data.test)
     return Seconds(
-        imported - began, read - imported, ready - begin - preparing, end - ready - training,
-        preparing + training, total, rmse(predict, data, data.test),
+        imported - began, read - imported, prepared - read + made.preparation, made.training, made.compilation,
+        prepared - began + made.preparation + made.training + made.compilation, made.rmse,
     )  # fmt: skip
-
-
-def _nothing(user: np.ndarray, item: np.ndarray) -> np.ndarray:
-    return np.full(len(user), np.nan)
 
 
 def _program(name: str, model: str) -> Any:

@@ -34,7 +34,7 @@ def measure(shape: Planted = NETFLIX) -> Figures:
     for model, setting in MODELS.items():
         restart_peak()
         begin = time.perf_counter()
-        trainers[model] = time_to_error.trainer(model, drawn, **setting)
+        trainers[model] = time_to_error.trainer(model, drawn, setting)
         once[model] = time.perf_counter() - begin
         trainers[model].epoch_run()  # compiles
         one_pass(trainers[model], 0)

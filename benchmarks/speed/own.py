@@ -1,21 +1,19 @@
 """The models of jaxcf as programs whose training is timed, beside the peers'."""
 
 import tempfile
-from collections.abc import Mapping
-from dataclasses import fields, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 
+from benchmarks.core.changes import changed
 from benchmarks.speed.programs import Fit, Predict, Program, Start
-from benchmarks.speed.search import Range, Space
+from benchmarks.speed.search import FEATURES, Range, Space
 from jaxcf import models
 from jaxcf.contract import NO_PAIRS, BySGD, KnownUsers, PredictsRatings
 from jaxcf.data.ratings import Dataset, Units
 from jaxfit import fit as engine
 from jaxfit.devices.precision import full_precision
-from jaxfit.recipe import Recipe
 
 NAME = "jaxcf"
 
@@ -27,20 +25,19 @@ class Searched(NamedTuple):
     rank: str = "num_features"
 
 
-# A name is an option, or one of an option's values by parameter. Minibatches are larger than the tuned recipes', for
-# fewer passes.
+# Names are as in `benchmarks.core.changes`. Minibatches are larger than the tuned recipes', for fewer passes.
 SEARCHED = {
     "pmf": Searched({
-        "rate U": Range(0.03, 0.5), "rate V": Range(0.03, 0.5), "rate b,c": Range(0.01, 0.2),
-        "decay U,V": Range(0.01, 0.1), "batch_size": Range(1600, 6400, 2),
+        "num_features": FEATURES, "rate.U": Range(0.03, 0.5), "rate.V": Range(0.03, 0.5), "rate.b,c": Range(0.01, 0.2),
+        "decay.U,V": Range(0.01, 0.1), "batch_size": Range(1600, 6400, 2),
     }),
     "cpmf": Searched({
-        "rate *": Range(0.02, 0.2), "rate W": Range(1.0, 20.0), "rate b,c": Range(0.01, 0.1),
-        "decay *": Range(0.01, 0.1), "batch_size": Range(4, 16, 2),
+        "num_features": FEATURES, "rate.*": Range(0.02, 0.2), "rate.W": Range(1.0, 20.0), "rate.b,c": Range(0.01, 0.1),
+        "decay.*": Range(0.01, 0.1), "batch_size": Range(4, 16, 2),
     }),
     "rbm": Searched({
-        "rate *": Range(1e-3, 2e-2), "rate W": Range(3e-3, 5e-2), "decay W": Range(1.0, 30.0),
-        "batch_size": Range(20, 80, 2),
+        "num_hidden": Range(25, 100, 2), "rate.*": Range(1e-3, 2e-2), "rate.W": Range(3e-3, 5e-2),
+        "decay.W": Range(1.0, 30.0), "batch_size": Range(20, 80, 2),
     }, "num_hidden"),
 }  # fmt: skip
 
@@ -63,7 +60,8 @@ def _prepare(model: str, data: Dataset) -> Start:
     def start(seed: int | None = None, **options: Any) -> Fit:
         if seed is None and not options:
             return partial(_as_shipped, model, data)
-        recipe, config = chosen(*record.recipe("tuned"), options)
+        recipe, config = changed(*record.recipe("tuned"), options.items())
+        assert recipe is not None
         full = record.configure(data.catalogue, Units.of(data.train.stars, data.catalogue.scale), config)
         init, draws = _keys(seed or 1)
         ready = fitting.prepare(init, data, NO_PAIRS, full)
@@ -89,18 +87,3 @@ def _as_shipped(model: str, data: Dataset) -> Predict:
 
     with tempfile.TemporaryDirectory() as folder:
         return train(model, data, folder).model.predictor
-
-
-def chosen(recipe: Recipe, config: Mapping[str, Any], options: Mapping[str, Any]) -> tuple[Recipe, dict[str, Any]]:
-    """Change fields of a recipe or of a configuration; "rate b,c" names what the recipe's rate has under b and c."""
-    of_recipe, changed, config = {field.name for field in fields(Recipe)}, dict[str, Any](), dict(config)
-    for name, value in options.items():
-        field, _, parameters = name.partition(" ")
-        if parameters:
-            before = changed.get(field, getattr(recipe, field))
-            changed[field] = {**before, **dict.fromkeys(parameters.split(","), value)}
-        elif field in of_recipe:
-            changed[field] = value
-        else:
-            config[field] = value
-    return replace(recipe, **changed), config

@@ -1,7 +1,8 @@
 """Random search for the settings with which a program trains fastest to given errors, with the same budget for all.
 
-Settings are drawn in batches. Each is trained anew for more and more passes, as few programs tell errors by pass, while
-that lowers the error, until it reaches the lowest of those asked for. After a batch, the space is widened where a
+Settings are drawn in batches, and a batch is halved again and again (successive halving, Jamieson and Talwalkar 2016):
+all are trained for a few passes, the better half anew for twice as many, as few programs tell errors by pass, and so
+on. Those that reached the lowest error asked for need no more passes. After a batch, the space is widened where a
 setting that would be chosen lies near its edge. Only validation errors are seen here.
 """
 
@@ -12,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-BATCHES, BATCH = 2, 8  # settings: their product is the budget of every program
-PASSES = (3, 6, 12, 24)
-LONGEST = 6.0  # seconds: no training is begun that by the last one would take longer
+BATCHES, BATCH = 3, 8  # settings: their product is the budget of every program
+PASSES = (4, 8, 16, 32)  # of all, a half, a quarter, an eighth of a batch
+LONGEST = 20.0  # seconds: no training is begun that by the last one would take longer
 EDGE = 0.2  # of a range, in its logarithm: what is nearer to an end than that …
 WIDER = 3.0  # … has this end moved by this factor
 SEED = 1
@@ -50,6 +51,8 @@ class Range:
         return f"{self.low:.3g} to {self.high:.3g}{steps}"
 
 
+FEATURES = Range(10, 40, 2)  # of a factorization
+
 # by the name of a setting; a tuple: one of its values, in no order
 Space = Mapping[str, Range | tuple[Any, ...]]
 
@@ -74,6 +77,11 @@ class Found(NamedTuple):
     first: Space
     last: Space
 
+    def on_edge(self, setting: Mapping[str, Any]) -> list[str]:
+        """Return the names of what in a setting lies near an end of its last range: more of it might be better."""
+        ranges = {name: side for name, side in self.last.items() if isinstance(side, Range)}
+        return [name for name, side in ranges.items() if side.widened([setting[name]]) != side]
+
     def in_words(self) -> str:
         """Say what was tried, as a record does."""
         ranges = [
@@ -92,8 +100,7 @@ def search(attempt: Try, space: Space, errors: Sequence[float]) -> Found:
     for number in range(BATCHES):
         if number:
             space = _widened(space, [best.setting for best in _candidates(tried, errors)])
-        for _ in range(BATCH):
-            tried += _trained(attempt, _drawn(space, random), min(errors))
+        tried += _halved(attempt, [_drawn(space, random) for _ in range(BATCH)], min(errors))
     return Found(tried, BATCHES * BATCH, first, space)
 
 
@@ -121,16 +128,15 @@ def _drawn(space: Space, random: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def _trained(attempt: Try, setting: dict[str, Any], error: float) -> list[Tried]:
-    """Train for more and more passes, while that lowers the error and until it is reached."""
+def _halved(attempt: Try, settings: Sequence[dict[str, Any]], error: float) -> list[Tried]:
+    """Train settings for more and more passes, each time the better half of those that have not reached the error."""
     tried: list[Tried] = []
     for passes in PASSES:
-        if tried and tried[-1].seconds * passes / tried[-1].passes > LONGEST:
-            break
-        tried.append(attempt(setting, passes))
-        lowest = min((each.error for each in tried[:-1]), default=math.inf)
-        if tried[-1].error <= error or tried[-1].error >= lowest:
-            break
+        last = [attempt(setting, passes) for setting in settings]
+        tried += last
+        short = [each for each in last if each.error > error and 2 * each.seconds <= LONGEST]
+        better = sorted(short, key=lambda each: each.error)[: len(last) // 2]
+        settings = [each.setting for each in better if each.error < math.inf]
     return tried
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.speed.peers import load
 from benchmarks.speed.programs import Fit, Predict, Program, Start
-from benchmarks.speed.search import Range
+from benchmarks.speed.search import FEATURES, Range
 from jaxcf.data.ratings import Dataset
 
 CORES = os.cpu_count() or 1
@@ -139,25 +139,27 @@ def _cmfrec(data: Dataset) -> Start:
     return start
 
 
-# Around the programs' defaults, which are, in order: 0.1 and none; 0.01, 0.02; 0.001, 0.001; 0.005, 0.02; 10, True.
+# Around the programs' defaults, which are, without ranks and in order: 0.1 and none; 0.01, 0.02; 0.001, 0.001;
+# 0.005, 0.02; 10, True.
 PEERS: dict[str, Program] = {
     "LIBMF": Program(
-        "libmf.mf", _libmf, {"eta": Range(0.02, 0.5), "penalty": Range(0.01, 0.2)}, "k", "nr_iters", seed=None
+        "libmf.mf", _libmf, {"k": FEATURES, "eta": Range(0.02, 0.5), "penalty": Range(0.01, 0.2)},
+        "k", "nr_iters", seed=None,
     ),
     "cornac MF": Program(
-        "cornac.models", _cornac_mf, {"learning_rate": Range(0.002, 0.05), "lambda_reg": Range(0.004, 0.1)},
-        "k", "max_iter",
+        "cornac.models", _cornac_mf,
+        {"k": FEATURES, "learning_rate": Range(0.002, 0.05), "lambda_reg": Range(0.004, 0.1)}, "k", "max_iter",
     ),
     "cornac PMF": Program(
-        "cornac.models", _cornac_pmf, {"learning_rate": Range(0.0002, 0.005), "lambda_reg": Range(0.0002, 0.005)},
-        "k", "max_iter",
+        "cornac.models", _cornac_pmf,
+        {"k": FEATURES, "learning_rate": Range(0.0002, 0.005), "lambda_reg": Range(0.0002, 0.005)}, "k", "max_iter",
     ),
     "Surprise SVD": Program(
-        "surprise", _surprise, {"lr_all": Range(0.001, 0.03), "reg_all": Range(0.004, 0.1)},
+        "surprise", _surprise, {"n_factors": FEATURES, "lr_all": Range(0.001, 0.03), "reg_all": Range(0.004, 0.1)},
         "n_factors", "n_epochs", seed="random_state",
     ),
     "cmfrec": Program(
-        "cmfrec", _cmfrec, {"lambda_": Range(2.0, 50.0), "use_cg": (True, False)}, "k", "niter",
+        "cmfrec", _cmfrec, {"k": FEATURES, "lambda_": Range(2.0, 50.0), "use_cg": (True, False)}, "k", "niter",
         seed="random_state", by_gradients=False,
     ),
 }  # fmt: skip

@@ -88,7 +88,7 @@ def test_the_spread_of_trees_is_of_those_that_were_drawn(apart: float, answer: s
 def test_seeds_are_as_many_as_all_rows_have() -> None:
     store = _planted(lambda spec: 0.0)
     rows = TABLES["table-4.1"].rows(TINY, None)  # two random trees, one LBL, and n-grams
-    models = claims.Models(store, rows, "test")
+    models = claims.TextModels(store, rows, "test")
     seeds = [models.pair("HLBL RANDOM", other).seeds for other in ("HLBL RANDOM ×2", "LBL", "Int. KN2")]
     assert seeds == [2, 1, 2]
     assert models.pair("Int. KN2", "Int. KN3").seeds is None

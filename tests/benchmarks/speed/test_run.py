@@ -18,7 +18,6 @@ OTHERS = ("svd", "svd-bias")  # than those that are compared
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "COPIED", 1 << 16)
     monkeypatch.setattr(timing, "WINDOW", 0.01)
     monkeypatch.setattr(timing, "ROUNDS", 2)
     for name, size in {"MATRIX": 32, "COPIED": 1 << 12, "ROWS": 50, "BLOCK": 8}.items():

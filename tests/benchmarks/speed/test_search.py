@@ -1,5 +1,6 @@
 """The search for settings: what is drawn, tried, widened and chosen, for every program alike."""
 
+import itertools
 import math
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_a_search_draws_the_same_settings_again():
 
 
 def test_a_space_is_widened_where_the_best_lies_at_its_edge():
-    attempt, asked = program(lambda setting, passes: abs(math.log(setting["rate"] / 0.3)))
+    attempt, asked = program(lambda setting, passes: abs(math.log(setting["rate"] / 0.12)))
     found = search.search(attempt, SPACE, (0.01,))
     assert found.last["rate"] == Range(0.01, pytest.approx(0.3))
     assert max(setting["rate"] for setting, _ in asked) > 0.1
@@ -65,17 +66,34 @@ def test_a_space_is_widened_where_the_best_lies_at_its_edge():
     assert search.search(attempt, SPACE, (0.01,)).last["rate"] == SPACE["rate"]
 
 
-def test_passes_grow_until_the_error_is_reached_or_rises_or_takes_too_long():
+def test_the_better_half_is_trained_for_twice_as_many_passes():
+    attempt, asked = program(lambda setting, passes: setting["rate"] + 1 / passes)
+    search.search(attempt, SPACE, (0.01,))
+    batch = asked[: sum(search.BATCH >> i for i in range(len(search.PASSES)))]
+    trained = [{setting["rate"] for setting, n in batch if n == passes} for passes in search.PASSES]
+    assert [len(rates) for rates in trained] == [8, 4, 2, 1]
+    for more, fewer in itertools.pairwise(trained):
+        assert fewer == set(sorted(more)[: len(fewer)])
+
+
+def test_passes_grow_until_the_error_is_reached_or_takes_too_long():
     def passes(error, seconds=0.01):
         attempt, asked = program(lambda setting, passes: error(passes), seconds)
         search.search(attempt, {}, (0.1,))
         return sorted({passes for _, passes in asked})
 
-    assert passes(lambda passes: 1 / passes) == [3, 6, 12]
-    assert passes(lambda passes: 1.0) == [3, 6]
-    assert passes(lambda passes: math.inf) == [3], "it diverged"
-    assert passes(lambda passes: 2 / passes, seconds=0.4) == [3, 6, 12]
-    assert passes(lambda passes: 2 / passes) == [3, 6, 12, 24]
+    assert passes(lambda passes: 1 / passes) == [4, 8, 16]
+    assert passes(lambda passes: 1.0) == [4, 8, 16, 32]
+    assert passes(lambda passes: math.inf) == [4], "it diverged"
+    assert passes(lambda passes: 2 / passes, seconds=1.2) == [4, 8, 16]
+    assert passes(lambda passes: 2 / passes) == [4, 8, 16, 32]
+
+
+def test_a_choice_near_the_edge_is_named():
+    attempt, _ = program(lambda setting, passes: 1.0)
+    found = search.search(attempt, SPACE, (0.01,))._replace(last=SPACE)
+    assert found.on_edge({"rate": 0.03, "batch": 200, "exact": True}) == []
+    assert found.on_edge({"rate": 0.09, "batch": 100, "exact": True}) == ["rate", "batch"]
 
 
 def test_the_shortest_training_that_came_to_an_error_is_chosen_with_the_fewest_passes():

@@ -1,0 +1,27 @@
+"""A recipe and a configuration with some of their fields changed, by name."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from jaxfit.recipe import Recipe
+
+
+def changed(
+    recipe: Recipe | None, config: Mapping[str, Any], changes: Iterable[tuple[str, Any]]
+) -> tuple[Recipe | None, dict[str, Any]]:
+    """Change fields of the recipe, or of the configuration where the recipe has no such field.
+
+    "rate.b,c" names what the recipe's rate is for the parameters b and c.
+    """
+    of_recipe, config = {field.name for field in fields(Recipe)}, dict(config)
+    for name, value in changes:
+        field, _, parameters = name.partition(".")
+        if field not in of_recipe:
+            config[field] = value
+            continue
+        assert recipe is not None, f"{name} is changed of a model without a recipe"
+        if parameters:
+            value = {**getattr(recipe, field), **dict.fromkeys(parameters.split(","), value)}
+        recipe = replace(recipe, **{field: value})
+    return recipe, config

@@ -34,7 +34,10 @@ class Evaluation:
 
     @property
     def rmse(self) -> float:
-        """√(Σ (prediction - rating)² / count) in stars, of clipped predictions (Mnih 2010, §5.4.3)."""
+        """√(Σ (prediction - rating)² / count) in stars, of predictions moved into the scale.
+
+        Differs: Mnih 2010, §5.4.3, does not say that predictions are clipped; `rmse_unclipped` is without.
+        """
         return math.sqrt(self._mean(self.squared_clipped))
 
     @property

@@ -23,7 +23,8 @@ OPERATIONS, COPY, GATHER, SCATTER = "matrix product", "copy", "gather", "scatter
 LIMITS, GIGA = "limits of the device", "10⁹/s"  # a table of records, and its column
 ABOUT = {  # each rate is in units per second
     OPERATIONS: f"operations of float32 products of {MATRIX:,} x {MATRIX:,} matrices",
-    COPY: "bytes, read and written, of an array to which one is added in place",
+    COPY: f"bytes, read and written, of an array of {COPIED >> 20} MiB to which one is added in place; what fits into "
+    "caches can be faster",
     GATHER: f"bytes, read and written, of random rows of {WIDTH} numbers of a table of {ROWS:,}",
     SCATTER: "bytes, read and written, of as many rows of it that are added to",
 }

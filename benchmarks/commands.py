@@ -165,11 +165,11 @@ def compare(args: argparse.Namespace) -> None:
         print(f"environments: {'; '.join(result['environment']) or 'equal'}")
         limits = [f"{name} x {page.in_words(ratio)}" for name, ratio in result["machine"].items()]
         print(f"the machine: {'; '.join(limits) or 'its limits are not in both records'}")
-        shown = RichTable("what", "first", "second", "ratio", "p", "speeds the machine explains", "the second is")
+        shown = RichTable("what", "first", "second", "ratio", "explained by the machine", "p (Holm)", "the second is")
         for row in result["measurements"]:
-            numbers = (page.in_words(row[key]) for key in ("first", "second", "ratio", "p"))
+            first, second, ratio, p = (page.in_words(row[key]) for key in ("first", "second", "ratio", "corrected p"))
             low, high = map(page.in_words, row["explained"])
-            shown.add_row(row["name"], *numbers, f"x {low} to {high}", row["verdict"])
+            shown.add_row(row["name"], first, second, ratio, f"{low} to {high}", p, row["verdict"])
         _print(shown)
         differ = sum(row["verdict"] in (comparison.FASTER, comparison.SLOWER) for row in result["measurements"])
         print(f"{differ} of {len(result['measurements'])} measurements differ")

@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 from jaxfit import tables
 from jaxfit.devices import sharding
 from jaxfit.program import Carried, Program
-from jaxfit.recipe import Direction
+from jaxfit.recipe import Transform
 from jaxfit.state import Rates, State, Sum, add_metrics, rescaled, streams
 from jaxfit.tables import Gathered, Rows
 
@@ -88,7 +88,7 @@ def updated(
     rates: Rates,
     factor: Array,
     every: Any,
-    transform: Direction,
+    transform: Transform,
     local: int,
     mesh: Mesh | None,
 ) -> Any:
@@ -123,7 +123,7 @@ def updated(
 @lru_cache(maxsize=64)
 def make_run(
     program: Program,
-    transform: Direction,
+    transform: Transform,
     batch_size: int,
     capacity: int | tuple[int, ...],
     mean: bool,

@@ -109,23 +109,28 @@ class Recipe:
         require_bounds(self)
 
 
-class Direction(NamedTuple):
-    """An optimizer's direction, as an `optax.GradientTransformation` has it: init(array), update(gradient, memory)."""
+class Transform(NamedTuple):
+    """What the engine takes of an `optax.GradientTransformation`, and of nothing more, so that SGD needs no optax.
+
+    Attributes:
+        init: array -> the optimizer's memory of it, a pytree; without leaves, the optimizer has no memory.
+        update: (gradient, memory) -> the direction of the step, and the new memory.
+    """
 
     init: Callable[[Any], Any]
     update: Callable[..., tuple[Any, Any]]
 
 
 @functools.cache
-def transform(optimizer: str) -> Direction:
+def transform(optimizer: str) -> Transform:
     """The direction of a recipe's optimizer; rates and decay are applied by the engine."""
     if optimizer == "sgd":
-        return Direction(lambda array: (), lambda gradient, memory: (gradient, memory))
+        return Transform(lambda array: (), lambda gradient, memory: (gradient, memory))
     import optax  # here: options are read without JAX, and it takes a tenth of a second
 
     if optimizer == "adagrad":
-        return Direction(*optax.scale_by_rss(initial_accumulator_value=0.0, eps=1e-10))
-    return Direction(*optax.scale_by_adam(b1=0.9, b2=0.999))
+        return Transform(*optax.scale_by_rss(initial_accumulator_value=0.0, eps=1e-10))
+    return Transform(*optax.scale_by_adam(b1=0.9, b2=0.999))
 
 
 def named_arrays(params: Any) -> dict[str, Any]:

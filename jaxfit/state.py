@@ -9,7 +9,7 @@ from jax import Array
 
 from jaxfit import tables
 from jaxfit.program import Mean, Metrics, Program
-from jaxfit.recipe import Direction
+from jaxfit.recipe import Transform
 
 
 class Sum(NamedTuple):
@@ -62,7 +62,7 @@ class Rates(NamedTuple):
 def start(
     params: Any,
     program: Program,
-    transform: Direction,
+    transform: Transform,
     data: Any,
     lists: int | None = None,
     batch_size: int = 1,
@@ -95,7 +95,7 @@ def start(
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3, 4))
-def _start(params: Any, program: Program, transform: Direction, by_rows: tuple[bool, ...], batch_size: int) -> State:
+def _start(params: Any, program: Program, transform: Transform, by_rows: tuple[bool, ...], batch_size: int) -> State:
     leaves, tree = tables.flatten(params)
     weights = [tables.create(x, transform, rows) for x, rows in zip(leaves, by_rows, strict=True)]
     carry = None if program.sequential is None else streams(program, batch_size)
@@ -143,6 +143,9 @@ def rescaled(state: State) -> State:
 
 @partial(jax.jit, donate_argnums=0)
 def between_epochs(state: State) -> tuple[State, Any]:
-    """The state at an epoch's end, scales applied and metrics set to zero, and its parameters."""
+    """The state at an epoch's end, scales applied and metrics set to zero, and its parameters.
+
+    The parameters are arrays of their own: they stay when the state is donated to the next step.
+    """
     state = rescaled(state)._replace(metrics=jax.tree.map(jnp.zeros_like, state.metrics))
     return state, jax.tree.map(tables.whole, state.weights, is_leaf=tables.is_weights)

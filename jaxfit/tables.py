@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxfit.recipe import Direction
+from jaxfit.recipe import Transform
 
 BLOCK = 1024  # rows of an optimizer's memory that are updated at a time
 CHUNK = 4096  # rows that are added at a time on a CPU
@@ -161,7 +161,7 @@ class Weights(NamedTuple):
     Attributes:
         value: [rows, …], v above.
         scale: float32 scalar, s above; 1 for a parameter updated as a whole.
-        memory: the state of its `Direction`.
+        memory: the state of its `Transform`.
         scratch: for an optimizer with memory and an update by rows, otherwise None.
     """
 
@@ -171,12 +171,12 @@ class Weights(NamedTuple):
     scratch: Scratch | None
 
 
-def _has_memory(transform: Direction) -> bool:
+def _has_memory(transform: Transform) -> bool:
     state = jax.eval_shape(transform.init, jax.ShapeDtypeStruct((1,), jnp.float32))
     return bool(jax.tree.leaves(state))
 
 
-def create(value: jax.Array, transform: Direction, by_rows: bool) -> Weights:
+def create(value: jax.Array, transform: Transform, by_rows: bool) -> Weights:
     """Return the training state of an initial parameter, which is copied, as the state is donated."""
     value = jnp.array(value, value.dtype)  # strongly typed, so that the second chunk does not compile again
     scratch = None
@@ -210,7 +210,7 @@ def update_whole(
     grad: jax.Array,
     rate: jax.Array,
     decay: jax.Array,
-    transform: Direction,
+    transform: Transform,
 ) -> Weights:
     """w <- w (1 - rate·decay) - rate·u, where u is the optimizer's direction."""
     u, memory = transform.update(grad, weights.memory)
@@ -223,7 +223,7 @@ def update_rows(
     parts: tuple[Part, ...],
     rate: jax.Array,
     decay: jax.Array | None,
-    transform: Direction,
+    transform: Transform,
 ) -> Weights:
     """The same update for a gradient given in parts; decay reaches every row through the scale.
 

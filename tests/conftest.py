@@ -40,7 +40,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     where = os.environ.get("BENCHMARK_DATA")
     parser.addoption("--data-dir", default=where, help="where the real data sets are")
     parser.addoption("--strict-data", action="store_true", help="a skipped test of real data is a failure")
-    parser.addoption("--strict-peers", default="", help="other programs (name,name) whose skipped tests are failures")
 
 
 def pytest_collection_finish() -> None:
@@ -91,13 +90,9 @@ def data_dir(request: pytest.FixtureRequest) -> Path:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Function) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail what skips although it asks for the real data, or for a program of --strict-peers, which must be there."""
+    """With --strict-data, fail what skips although it asks for the real data."""
     report = yield
     if report.skipped and item.config.getoption("--strict-data") and "data_dir" in item.fixturenames:
         report.outcome = "failed"
         report.longrepr = f"skipped with --strict-data: {report.longrepr}"
-    programs = filter(None, item.config.getoption("--strict-peers").split(","))
-    if report.skipped and item.get_closest_marker("peer") and any(name in item.name for name in programs):
-        report.outcome = "failed"
-        report.longrepr = f"skipped with --strict-peers: {report.longrepr}"
     return report

@@ -12,7 +12,13 @@ def changed(
 ) -> tuple[Recipe | None, dict[str, Any]]:
     """Change fields of the recipe, or of the configuration where the recipe has no such field.
 
-    "rate.b,c" names what the recipe's rate is for the parameters b and c.
+    Args:
+        recipe: None for a model without one, of which an AssertionError says that it cannot be changed.
+        config: fields of the model's Config.
+        changes: names and new values; "rate.b,c" names what the recipe's rate is for the parameters b and c.
+
+    Returns:
+        The new recipe and configuration; whether the model has a field of such a name shows when it is configured.
     """
     of_recipe, config = {field.name for field in fields(Recipe)}, dict(config)
     for name, value in changes:

@@ -99,11 +99,11 @@ def run(
         known[row.label] = _measure(table, row, store)
         models |= {store.directory(spec).name: _describe(store.get(spec), store) for spec in row.specs()}
         done = [known[r.label] for r in rows if r.label in known]
-        complete = len(done) == len(rows)
+        complete = len(done) == len(rows) and row is measured[-1]  # until then, some rows are to be measured anew
         result = {
             **begin, "complete": complete, "rows": done,
             "models": {name: models[name] for row in done for name in row["models"]},
-            "verdicts": _verdicts(table, store, rows) if complete and row is measured[-1] else None,
+            "verdicts": _verdicts(table, store, rows) if complete else None,
         }  # fmt: skip
         drawn = picture.name if table.draw is not None and complete else None
         record.write(path, result, markdown.page(result, store.thesis_data, store.size(every), current, drawn))

@@ -21,7 +21,7 @@ Name = TypeVar("Name", bound=Hashable)
 WINDOW = 1.0  # seconds that a measurement takes at least
 TRACED = 20  # steps
 # Of everything that is measured in turn. The exact Mann-Whitney test of ten against ten samples comes down to p = 1e-5,
-# which stands 4,600 comparisons (`benchmarks.measurement.comparison`); of five against five to .008, which stands six.
+# which remains significant after the correction for 4,600 comparisons (`benchmarks.measurement.comparison`).
 ROUNDS = 10
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import mannwhitneyu
+from scipy.stats import PermutationMethod, mannwhitneyu, rankdata
 
 from benchmarks.core.statistics import holm
 from benchmarks.measurement.limits import LIMITS
@@ -23,6 +23,7 @@ from jaxfit.run_dir import json_text
 LEAST = 1.1  # ratio of medians beyond what the machine explains
 ALPHA = 0.05
 EXACT = 50  # samples in both, up to which the exact test is made
+PERMUTATIONS = 200_000  # where samples are equal: exact up to ten and ten, and drawn above
 # what the names of columns of speeds have in them; a table of seconds has it in its title
 RATE, TIME = re.compile(r"/s\b|per second"), re.compile(r"\bseconds\b|^s\b")
 FASTER, SLOWER, SAME, FEW = "faster", "slower", "no difference", "too few samples"
@@ -47,7 +48,7 @@ def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
     Returns:
         For each of the others: both files; what differs in the environments; by how much the machine's limits differ;
         and of every speed that both have the name, medians, ratio (the second's over the first's), p, p as corrected,
-        between which ratios of speeds the machine explains a difference, and the verdict on the second.
+        between which ratios the machine explains the difference, and the verdict on the second.
 
     Raises:
         UserError: a file is missing or no record, or two have no measurement in common.
@@ -122,6 +123,7 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
     for number, (a, b) in enumerate(pairs):
         limits = [pair for pair in machine if pair[0].place[0] == a.place[0]]
         low, high = explained(limits or [pair for pair in pairs if pair[0].place[-1] == a.place[-1]], not limits)
+        within = [low, high] if a.rate else [1 / high, 1 / low]
         speedup = _ratio(a.speeds(), b.speeds())
         verdict = FEW if number not in corrected else SAME
         if corrected.get(number, 1.0) < ALPHA and not low <= speedup <= high:
@@ -129,7 +131,7 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
         rows.append({
             "name": " / ".join(a.place), "first": float(np.median(a.samples)), "second": float(np.median(b.samples)),
             "ratio": _ratio(a.samples, b.samples), "p": tests[number], "corrected p": corrected.get(number),
-            "explained": [low, high], "verdict": verdict,
+            "explained": within, "verdict": verdict,
         })  # fmt: skip
     return rows
 
@@ -157,12 +159,16 @@ def _ratio(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _p(a: np.ndarray, b: np.ndarray) -> float:
-    """Return p of the two-sided Mann-Whitney test: exact for few samples of which no two are equal."""
+    """Return p of the two-sided Mann-Whitney test: exact for few samples; of more equal ones, by permutations."""
     both = np.concatenate([a, b])
     if np.all(both == both[0]):
         return 1.0
-    exact = len(both) <= EXACT and len(np.unique(both)) == len(both)
-    return float(mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue)
+    method: Any = "asymptotic"
+    if len(both) <= EXACT:
+        equal = len(np.unique(both)) < len(both)
+        method = PermutationMethod(n_resamples=PERMUTATIONS, rng=np.random.default_rng(0)) if equal else "exact"
+    ranks = rankdata(both)  # in place of the samples: some may be infinite
+    return float(mannwhitneyu(ranks[: len(a)], ranks[len(a) :], method=method).pvalue)
 
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ It is compared with the flat model, and with bare reading and writing of rows; a
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import jax
@@ -104,9 +105,11 @@ def bare_loop(tree: Tree, ids: np.ndarray) -> Callable[[], float]:
     config = hlbl.Config(num_words=tree.num_words, num_nodes=len(tree.children))
     count = visits(tree, np.bincount(ids, minlength=tree.num_words))
     draws = np.random.default_rng(0)
-    nodes = jnp.asarray(draws.choice(len(count), (STEPS, DEPTH * BATCH), p=count / count.sum()), jnp.int32)
-    windows = np.lib.stride_tricks.sliding_window_view(ids, config.context_size)[: STEPS * BATCH]
-    contexts = jnp.asarray(windows.reshape(STEPS, BATCH, -1).swapaxes(1, 2).reshape(STEPS, -1))
+    windows = np.lib.stride_tricks.sliding_window_view(ids, config.context_size)
+    number = len(windows) // BATCH // STEPS * STEPS  # minibatches
+    nodes = jnp.asarray(draws.choice(len(count), (number, DEPTH * BATCH), p=count / count.sum()), jnp.int32)
+    windows = windows[: number * BATCH].reshape(number, BATCH, -1).swapaxes(1, 2)
+    contexts = jnp.asarray(windows.reshape(number, -1))
     tables = tuple(jnp.zeros((n, config.num_features)) for n in (config.num_words, config.num_nodes))
 
     def through(table: jax.Array, rows: jax.Array) -> jax.Array:
@@ -114,14 +117,17 @@ def bare_loop(tree: Tree, ids: np.ndarray) -> Callable[[], float]:
         read = lax.optimization_barrier(table.at[rows].get(mode="clip"))
         return table.at[rows].add(1e-3 * read, mode="drop")
 
-    def run(tables: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        return lax.fori_loop(0, STEPS, lambda i, t: (through(t[0], contexts[i]), through(t[1], nodes[i])), tables)
+    def run(tables: tuple[jax.Array, jax.Array], begin: int) -> tuple[jax.Array, jax.Array]:
+        def step(i: jax.Array, t: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            return through(t[0], contexts[i]), through(t[1], nodes[i])
 
-    compiled = jax.jit(run, donate_argnums=0)
+        return lax.fori_loop(begin, begin + STEPS, step, tables)
+
+    compiled, begins = jax.jit(run, donate_argnums=0), cycle(range(0, number, STEPS))
 
     def steps() -> None:
         nonlocal tables
-        tables = jax.block_until_ready(compiled(tables))
+        tables = jax.block_until_ready(compiled(tables, next(begins)))
 
     return lambda: STEPS * BATCH / float(np.mean(windowed(steps)))
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from itertools import cycle, islice
 from typing import Any
 
 import jax
@@ -32,7 +33,7 @@ def our_steps(config: lbl.Config, recipe: Recipe, corpus: Corpus) -> Callable[[]
 
 
 def torch_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray, compiled: bool) -> Callable[[], float]:
-    """Return a function that takes the same minibatches through the same step in PyTorch."""
+    """Return a function that takes as many steps, likewise one minibatch after the other, in PyTorch."""
     from benchmarks.speed.peers import lbl_torch
 
     params = lbl.init(jax.random.key(0), config, np.bincount(ids, minlength=config.num_words))
@@ -40,9 +41,10 @@ def torch_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray, compiled: b
     step, _ = lbl_torch.make_step(arrays, recipe.optimizer, recipe.rate["*"], recipe.decay["*"], compiled)
     order = np.asarray(permutation(jax.random.key(1), len(ids)))
     padded = np.asarray(contexts.pad(ids, config.context_size, 0).padded)
+    numbers = cycle(range(len(order) // recipe.batch_size))
 
     def steps() -> None:
-        for i in range(STEPS):
+        for i in islice(numbers, STEPS):
             index = order[i * recipe.batch_size : (i + 1) * recipe.batch_size, None]
             window = padded[index + np.arange(config.context_size + 1)]
             step(window[:, :-1], window[:, -1].astype(np.int64))

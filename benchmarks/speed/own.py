@@ -36,7 +36,7 @@ SEARCHED = {
         "decay.*": Range(0.01, 0.1), "batch_size": Range(4, 16, 2),
     }),
     "rbm": Searched({
-        "num_hidden": Range(25, 100, 2), "rate.*": Range(1e-3, 2e-2), "rate.W": Range(3e-3, 5e-2),
+        "num_hidden": Range(32, 128, 2), "rate.*": Range(1e-3, 2e-2), "rate.W": Range(3e-3, 5e-2),
         "decay.W": Range(1.0, 30.0), "batch_size": Range(20, 80, 2),
     }, "num_hidden"),
 }  # fmt: skip

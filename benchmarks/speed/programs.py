@@ -28,8 +28,8 @@ class Program(NamedTuple):
         package: what is imported first.
         prepare: what `start` makes without options is the model as the program's documentation has it.
         space: the options that are searched, and where.
-        rank, passes, seed: the names of the options for the size of vectors (or hidden units), which is searched,
-            too, for passes over the ratings, and for the seed; None where there is no seed.
+        rank, passes, seed: the names of the options for the size of vectors or number of hidden units (in `space`,
+            too), the number of passes over the ratings, and the seed; None where the program is run without.
         by_gradients: whether a pass is one of stochastic gradients.
     """
 

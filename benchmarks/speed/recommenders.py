@@ -33,17 +33,17 @@ CASES = {
     "rbm": Case((0.88, 0.87), (100,)),
 }
 BUDGET = (
-    f"for each program {search.BATCHES * search.BATCH} settings at random, of its size, too, in batches of "
+    f"for each program {search.BATCHES * search.BATCH} settings drawn at random, vector size included, in batches of "
     f"{search.BATCH}: all are trained for {search.PASSES[0]} passes, the better half anew for {search.PASSES[1]}, and "
-    f"so on to {search.PASSES[-1]}, but for those that reached the lowest error or would take more than "
-    f"{search.LONGEST:g} s; after a batch, the space is widened where what would be chosen lies near its edge; for "
-    f"each error the shortest training whose validation RMSE is {MARGIN:g} below it, with as few passes as still reach "
-    "that"
+    f"so on to {search.PASSES[-1]}, but for those that reached the lowest error, and those that would take more than "
+    f"{search.LONGEST:g} s by what they took before; after a batch, the space is widened where what would be chosen "
+    f"lies near its edge; for each error the shortest training whose validation RMSE is {MARGIN:g} below it, with as "
+    "few passes as still reach that"
 )
 TIMES = (
-    f"{ROUNDS} rounds of new processes, in turn, of other seeds; a training whose test RMSE misses the error took for "
-    "ever; training includes validation after each pass where a program has it (jaxcf's), and the result is then the "
-    "best pass, not the last"
+    f"{ROUNDS} rounds of new processes, in turn, of other seeds (LIBMF and cornac MF draw their own); a training whose "
+    "test RMSE misses the error counts as infinitely long; training includes validation after each pass where a "
+    "program has it (jaxcf's), and the result is then the best pass, not the last"
 )
 
 
@@ -79,8 +79,9 @@ def measure(
         tables[f"to a test RMSE of {error:.3f}"] = time_to_error.compare(times)
     reached = {name: contender for name, contender in contenders.items() if contender.chosen}
     if reached:
-        tables["where the seconds from process start to the lowest error go"] = {
-            name: time_to_error.where_time_goes(timed[name, min(c.chosen)]) for name, c in reached.items()
+        tables["where the seconds from process start go, to the lowest error that each reached"] = {
+            name: time_to_error.where_time_goes(timed[name, min(c.chosen)], min(c.chosen))
+            for name, c in reached.items()
         }
     for size in case.sizes:
         title = f"a pass over the ratings, {programs[NAME].rank} {size}"

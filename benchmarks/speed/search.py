@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 BATCHES, BATCH = 3, 8  # settings: their product is the budget of every program
-PASSES = (4, 8, 16, 32)  # of all, a half, a quarter, an eighth of a batch
-LONGEST = 20.0  # seconds: no training is begun that by the last one would take longer
+PASSES = (4, 8, 16, 32)  # of a whole batch, of at most a half, a quarter, an eighth of it
+LONGEST = 20.0  # seconds: no training is begun that, by the one before, would take longer
 EDGE = 0.2  # of a range, in its logarithm: what is nearer to an end than that …
 WIDER = 3.0  # … has this end moved by this factor
 SEED = 1
@@ -51,7 +51,7 @@ class Range:
         return f"{self.low:.3g} to {self.high:.3g}{steps}"
 
 
-FEATURES = Range(10, 40, 2)  # of a factorization
+FEATURES = Range(8, 32, 2)  # of a factorization
 
 # by the name of a setting; a tuple: one of its values, in no order
 Space = Mapping[str, Range | tuple[Any, ...]]
@@ -78,7 +78,7 @@ class Found(NamedTuple):
     last: Space
 
     def on_edge(self, setting: Mapping[str, Any]) -> list[str]:
-        """Return the names of what in a setting lies near an end of its last range: more of it might be better."""
+        """Return the names of what in a setting lies near an end of its last range: values beyond might be better."""
         ranges = {name: side for name, side in self.last.items() if isinstance(side, Range)}
         return [name for name, side in ranges.items() if side.widened([setting[name]]) != side]
 
@@ -129,12 +129,12 @@ def _drawn(space: Space, random: np.random.Generator) -> dict[str, Any]:
 
 
 def _halved(attempt: Try, settings: Sequence[dict[str, Any]], error: float) -> list[Tried]:
-    """Train settings for more and more passes, each time the better half of those that have not reached the error."""
+    """Train settings for more and more passes: each time at most half as many, the best that missed the error."""
     tried: list[Tried] = []
-    for passes in PASSES:
+    for passes, more in zip(PASSES, (*PASSES[1:], math.inf), strict=True):
         last = [attempt(setting, passes) for setting in settings]
         tried += last
-        short = [each for each in last if each.error > error and 2 * each.seconds <= LONGEST]
+        short = [each for each in last if each.error > error and each.seconds * more / passes <= LONGEST]
         better = sorted(short, key=lambda each: each.error)[: len(last) // 2]
         settings = [each.setting for each in better if each.error < math.inf]
     return tried

@@ -48,7 +48,7 @@ def rows_or_zeros(table: jax.Array, index: jax.Array | np.ndarray) -> jax.Array:
     return table.at[known].get(mode="fill", fill_value=0)
 
 
-def is_rated(index: NDArray[np.int32], number: int) -> NDArray[np.bool_]:
+def used_rows(index: NDArray[np.int32], number: int) -> NDArray[np.bool_]:
     """Return which of so many rows ratings use, [number]; index: the row of each training rating, [N]."""
     used = np.zeros(number, bool)
     for begin in range(0, len(index), INDICES_AT_ONCE):  # NumPy copies indices to 64 bits

@@ -29,7 +29,7 @@ from jaxcf.contract import (
     TrainingSetup,
 )
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, Units, standardized
-from jaxcf.models.pairwise import by_pairs, is_rated, rows_or_zeros, zero_unrated
+from jaxcf.models.pairwise import by_pairs, rows_or_zeros, used_rows, zero_unrated
 from jaxcf.solvers import als
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe, option
@@ -202,7 +202,7 @@ def program(config: Config) -> Program:
 
 def starting_params(key: Array, data: Dataset, config: Config) -> Params:
     """Initialise parameters, with zeros for users and items without training ratings."""
-    users, items = is_rated(data.train.user, config.num_users), is_rated(data.train.item, config.num_items)
+    users, items = used_rows(data.train.user, config.num_users), used_rows(data.train.item, config.num_items)
     return _starting_params(key, users, items, config)
 
 
@@ -262,7 +262,7 @@ def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:
 # Differs: a pass visits ratings in groups, whose order it draws; what is in a group, from all over the data, stays.
 # "thesis" follows the sum over minibatches of 100 triples, where the thesis updates after each: among 100 hardly any
 # share a user or an item, and the parameters after a pass are nearly the same (a test). "tuned" was chosen by
-# the validation ratings of MovieLens 1M (the table `recipe-choice`).
+# validation ratings of MovieLens 1M; `python -m benchmarks run recipe-choice` compares it with others.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

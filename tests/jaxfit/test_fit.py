@@ -242,7 +242,8 @@ def test_rates_drop_when_validation_stops_improving_and_training_ends():
             expected.pop(0)
         best = min(best, score)
     assert expected == []  # training ended with the first epoch of the last rate that was no better
-    assert done.score == best
+    assert done.score == best < scores[-1]
+    assert fit.scores(toy.program(True), done.params, other).mean() == pytest.approx(best), "of the best epoch"
 
 
 def test_a_checkpoint_of_another_training_is_refused(tmp_path):

@@ -149,6 +149,7 @@ PEERS: dict[str, Program] = {
     "cornac MF": Program(
         "cornac.models", _cornac_mf,
         {"k": FEATURES, "learning_rate": Range(0.002, 0.05), "lambda_reg": Range(0.004, 0.1)}, "k", "max_iter",
+        seed=None,  # with one, it has one thread
     ),
     "cornac PMF": Program(
         "cornac.models", _cornac_pmf,

@@ -31,7 +31,7 @@ from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_user, rated_sets, sta
 from jaxcf.data.user_batches import Batch, Data, Lists
 from jaxcf.models import pmf
 from jaxcf.models.cpmf.visit import visit
-from jaxcf.models.pairwise import is_rated, zero_unrated
+from jaxcf.models.pairwise import used_rows, zero_unrated
 from jaxcf.solvers import als
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Ragged, Sparse, Visits
 from jaxfit.recipe import Recipe, option
@@ -222,7 +222,7 @@ def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> Training
     """Set up what the engine trains, conditioned on the items of the training ratings and on `rated`."""
     sets = make_rated(data.train, rated, config=config)
     train, valid = (make_data(part, sets, config) for part in (data.train, data.valid))
-    users, items = is_rated(data.train.user, config.num_users), is_rated(data.train.item, config.num_items)
+    users, items = used_rows(data.train.user, config.num_users), used_rows(data.train.item, config.num_items)
     return TrainingSetup(program(config), _starting_params(key, users, items, config), train, valid)
 
 
@@ -259,8 +259,9 @@ def shapes(config: Config) -> Params:
     return jax.eval_shape(lambda: init(jax.random.key(0), config))
 
 
-# "tuned" was chosen by the validation ratings of MovieLens 1M (the table `recipe-choice`). W's rate is far above Y's
-# because a block moves the mean over a set of m items by 1/m of what it moves Y_i by at the same rate.
+# "tuned" was chosen by validation ratings of MovieLens 1M; `python -m benchmarks run recipe-choice` compares it with
+# others. W's rate is far above Y's because a block moves the mean over a set of m items by 1/m of what it moves Y_i by
+# at the same rate.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

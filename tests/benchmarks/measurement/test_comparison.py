@@ -90,6 +90,10 @@ def test_the_test_is_exact_for_few_samples() -> None:
     assert comparison._p(a, b) == pytest.approx(2 / 184756)
     assert comparison._p(a, a) > 0.99
     assert comparison._p(np.ones(10), np.ones(10)) == 1.0
+    never = np.full(8, np.inf)
+    assert comparison._p(np.arange(8.0), never) == pytest.approx(2 / 12870)
+    ranks = [1.0, 3.0, 3.0], [3.0, 5.0, 6.0]  # 3 of 20 divisions have so low a sum
+    assert comparison._p(*map(np.array, ranks)) == pytest.approx(2 * 3 / 20)
 
 
 def test_a_target_that_was_missed_is_slower_than_any_time(tmp_path: Path) -> None:

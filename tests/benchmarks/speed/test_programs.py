@@ -11,8 +11,11 @@ from benchmarks.speed import peers as packages
 from benchmarks.speed.peers import factorizers
 from benchmarks.speed.peers.factorizers import PEERS
 from benchmarks.speed.programs import rmse, trial
+from benchmarks.speed.time_to_error import options
+from jaxcf.data.ratings import Catalogue, RatingScale, Units
 from jaxcf.data.synthetic import Planted, planted
 from jaxfit.errors import UserError
+from jaxfit.recipe import named_arrays, per_parameter
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +47,17 @@ def test_a_peer_predicts_what_it_trained(data, name, monkeypatch):
     assert trial(start, {}, data, data.train).rmse < mean_error(data, data.train)
 
 
+@pytest.mark.peer
+def test_cornac_has_all_threads(data, monkeypatch):
+    models = pytest.importorskip("cornac.models", reason="cornac is not installed (extra `peers`)")
+    made = []
+    monkeypatch.setattr(factorizers, "CORES", 3)
+    monkeypatch.setattr(models.MF, "fit", lambda self, train: made.append(self.num_threads))
+    program = PEERS["cornac MF"]
+    program.prepare(data)(**options(program, 1, 7, {}))()
+    assert made == [3]
+
+
 @pytest.mark.parametrize("model", own.SEARCHED)
 def test_ours_trains_and_tells_compilation_apart(data, model):
     program = own.program(model)
@@ -61,10 +75,14 @@ def test_ours_trains_and_tells_compilation_apart(data, model):
 
 def test_every_searched_option_is_one_of_the_model():
     for model, (space, rank) in own.SEARCHED.items():
-        changes = dict.fromkeys(space, 1) | {rank: 7}
-        recipe, config = own.changed(*own.models.get(model).recipe("tuned"), changes.items())
+        record = own.models.get(model)
+        recipe, config = own.changed(*record.recipe("tuned"), (dict.fromkeys(space, 1) | {rank: 7}).items())
         assert config[rank] == 7
         assert recipe.batch_size == 1
+        full = record.configure(Catalogue(*map(np.arange, (3, 4)), RatingScale(1, 5, 1)), Units(), config)
+        names = named_arrays(record.shapes(full))
+        for values in (recipe.rate, recipe.decay):
+            assert per_parameter(names, values, "")  # raises where a name is none of the model's
 
 
 def test_a_training_that_diverges_is_infinitely_wrong(data):

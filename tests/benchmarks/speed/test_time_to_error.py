@@ -96,6 +96,9 @@ def test_a_training_that_misses_the_error_takes_for_ever(problem):
     assert row[STARTED]["samples"] == [2.0, None, 4.0]
     assert row["test RMSE"]["samples"] == [0.8, 1.6, 0.9]
     assert time_to_error.row(contender, 0.1, None)[TRAINING] == "missed"
+    failed = [tried._replace(error=np.inf) for tried in contender.found.tried]
+    never = contender._replace(found=contender.found._replace(tried=failed))
+    assert time_to_error.row(never, 0.1, None)["lowest validation RMSE of the search"] is None
     assert json.loads(json_text.dumps(row)) == row
 
 
@@ -188,11 +191,20 @@ def test_a_record_of_a_tiny_problem(problem, monkeypatch, in_this_process, model
     assert 0 < reached[TRAINING]["median"] < reached[COMPILED]["median"]
     assert missed[TRAINING] == "missed"
     assert reached["lowest validation RMSE of the search"] == missed["lowest validation RMSE of the search"] > 0.1
-    spent = tables["where the seconds from process start to the lowest error go"]["jaxcf"]
+    spent = tables["where the seconds from process start go, to the lowest error that each reached"]["jaxcf"]
     assert spent["total"]["median"] > spent["training"]["median"] > 0
     (passes,) = (table["jaxcf"] for title, table in tables.items() if title.startswith("a pass over the ratings"))
     assert len(passes["ratings/s"]["samples"]) == 1
     assert all(took > 0 and 0 < error < 2 for took, error in curve["lines"]["jaxcf"])
+
+
+def test_a_record_of_errors_that_were_never_reached(problem, monkeypatch, in_this_process):
+    monkeypatch.setattr(time_to_error, "as_shipped", lambda *arguments: {"jaxcf": {STARTED: 1.0}})
+    case = recommenders.CASES["pmf"]._replace(sizes=(3,))
+    found = recommenders.measure("pmf", False, case, problem._replace(errors=(0.1,)))
+    assert json.loads(json_text.dumps(found)) == found
+    assert found["curves"] == {}
+    assert [row["jaxcf"].get(TRAINING) for row in found["tables"].values()] == ["missed", None, None]
 
 
 def test_programs_as_shipped(problem, monkeypatch, in_this_process):
@@ -219,12 +231,15 @@ def test_peers_beside_ours(problem, in_this_process, monkeypatch):
 
 
 def test_passes_of_a_peer_are_timed_without_what_comes_before_them(problem, monkeypatch):
-    """Two seconds to begin with, and a thousandth for each pass, of which there are enough for a window."""
+    """Two seconds to begin with, and a thousandth for each pass, of which there are enough for a window.
+
+    The first training, and then each seventh, is a second slower than the others.
+    """
     asked = []
 
     def trained(start, options, *on):
         asked.append(options)
-        return seconds(2.0 + options["passes"] / 1000, 1.0)
+        return seconds(2.0 + options["passes"] / 1000 + (len(asked) % 7 == 1), 1.0)
 
     monkeypatch.setattr(time_to_error, "trial", trained)
     rate = time_to_error.peer_pass_rate(CONSTANT, None, 3, problem.data)
@@ -232,3 +247,6 @@ def test_passes_of_a_peer_are_timed_without_what_comes_before_them(problem, monk
     assert {options["rank"] for options in asked} == {3}
     most = max(options["passes"] for options in asked)
     assert timing.WINDOW / 2 <= most / 1000 <= 2 * timing.WINDOW
+    monkeypatch.setattr(time_to_error, "trial", lambda *arguments: seconds(2.0, 1.0))
+    with pytest.raises(RuntimeError, match="passes take no longer than one"):
+        time_to_error.peer_pass_rate(CONSTANT, None, 3, problem.data)

@@ -125,7 +125,8 @@ def spread(values: Sequence[float | Scores | tuple[Scores, Scores]]) -> dict[str
     numbers += [draw[0].value - sum(scores.value for scores in draw[1:]) for draw in draws]
     cell: dict[str, Any] = {"mean": float(np.mean(numbers)), "sd": None}
     if len(numbers) > 1:
-        cell["sd"] = float(np.std(numbers, ddof=1))
+        same = min(numbers) == max(numbers)  # of which rounding would leave a small deviation
+        cell["sd"] = 0.0 if same else float(np.std(numbers, ddof=1))
     if draws:
         found = estimate(Comparison("", draws, quantity=lambda one, *other: one - sum(other)))
         cell["interval"] = list(found.interval(LEVEL))

@@ -192,6 +192,7 @@ def test_claims_of_which_there_is_nothing_to_compare_are_left_out():
 
 def test_a_cell_has_the_spread_over_seeds_and_the_interval_of_their_mean():
     assert spread([3.0]) == {"mean": 3.0, "sd": None, "values": [3.0]}
+    assert spread([0.1, 0.1, 0.1])["sd"] == 0, "not what rounding leaves"
     assert spread([1.0, 3.0]) == {"mean": 2.0, "sd": pytest.approx(2**0.5), "values": [1.0, 3.0]}
     found = spread([alike(value) for value in (1.0, 2.0, 4.0)])
     assert found["values"] == [1.0, 2.0, 4.0]

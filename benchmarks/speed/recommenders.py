@@ -29,8 +29,8 @@ class Case(NamedTuple):
 
 CASES = {
     "pmf": Case((0.860, 0.850), (10, 50), PEERS),
-    "cpmf": Case((0.860, 0.850), (10, 50)),
-    "rbm": Case((0.88, 0.87), (100,)),
+    "cpmf": Case((0.850,), (10, 50)),
+    "rbm": Case((0.87,), (100,)),
 }
 BUDGET = (
     f"for each program {search.BATCHES * search.BATCH} settings drawn at random, vector size included, in batches of "

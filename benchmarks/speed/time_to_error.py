@@ -226,19 +226,19 @@ def pass_rate(model: str, data: Dataset, setting: Mapping[str, Any]) -> Callable
 def peer_pass_rate(program: Program, start: Start, rank: int, data: Dataset) -> Callable[[], float]:
     """Return a function that measures ratings per second of a peer's passes.
 
-    It is by how much longer a training of more passes takes than of one: as many more as take a window of time.
+    It is by how much longer a training of more passes takes than of one: as many more as take a window of time, so that
+    no other process' moments turn the difference negative.
     """
 
     def seconds(passes: int) -> float:
         return trial(start, options(program, passes, 1, {program.rank: rank}), data, data.valid).training
 
     def longer(passes: int) -> float:
-        """By how much so many more passes take longer: the median of three differences."""
-        return float(np.median([seconds(1 + passes) - seconds(1) for _ in range(3)]))
+        return seconds(1 + passes) - seconds(1)
 
     seconds(1)  # the first training of a process may be slow
     passes = 1
-    while (took := longer(passes)) < timing.WINDOW / 2:
+    while (took := float(np.median([longer(passes) for _ in range(3)]))) < timing.WINDOW / 2:
         if passes > MOST_PASSES:
             raise RuntimeError(f"{passes:,} passes take no longer than one")
         passes = math.ceil(passes * min(10.0, max(2.0, timing.WINDOW / max(took, 1e-9))))

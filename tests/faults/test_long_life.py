@@ -30,7 +30,8 @@ def test_equal_trainings_compile_nothing_and_programs_of_a_few_different_ones_ar
         jax.clear_caches()
         maps = [long_life.memory_maps()]
         for first in (0, 30, 60):
-            assert all(compilations(number) >= 8 for number in (first, first + 1))  # an lbl and a pmf
+            found = [compilations(number) for number in (first, first + 1)]  # an lbl and a pmf
+            assert min(found) >= 5
             assert compilations(first + 1) == 0
             maps.append(long_life.memory_maps())
     finally:

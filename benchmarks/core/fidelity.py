@@ -65,7 +65,7 @@ def draw(judged: list[Judged], path: Path) -> None:
             ax.errorbar([x for x, _ in own], [y for _, y in own], xerr=1.0, fmt="o", color=colour, label=answer)
         ax.axvline(0, color="black", linewidth=0.8)
         ax.set_yticks(range(len(rows)), [text for text, _, _ in rows], fontsize=7)
-        ax.invert_yaxis()
+        ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.set(xlabel="distance, in halves of the 95 % interval; left of 0: as claimed", xscale="symlog")
         ax.legend()
 

@@ -148,7 +148,7 @@ def rounds(contenders: Mapping[str, Contender], model: str, data: Dataset) -> di
 
 
 def row(contender: Contender, error: float, timed: Timed | None) -> dict[str, Any]:
-    """Return a contender's times to an error; a training that missed it took for ever."""
+    """Return a contender's times to an error; a training that missed it counts as infinitely long."""
     error_found = min(each.error for each in contender.found.tried)
     lowest = {"lowest validation RMSE of the search": error_found if math.isfinite(error_found) else None}
     if timed is None:

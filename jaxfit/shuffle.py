@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxfit.devices.platform import platform
+
 ROUNDS = 6
 BLOCK = 1024
 
@@ -50,6 +52,6 @@ def permutation(key: jax.Array, n: int) -> jax.Array:
         return lax.while_loop(lambda x: jnp.any(x >= n), walk, start)
 
     # a loop runs until its last index is done: sooner in a small block, which also fits into a CPU's cache
-    size = BLOCK if jax.default_backend() == "cpu" else n
+    size = BLOCK if platform() == "cpu" else n
     blocks = lax.map(block, jnp.arange(0, n, size, dtype=jnp.uint32))
     return blocks.ravel()[:n].astype(jnp.int32)

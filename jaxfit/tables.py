@@ -29,6 +29,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxfit.devices.platform import platform
 from jaxfit.recipe import Transform
 
 BLOCK = 1024  # rows of an optimizer's memory that are updated at a time
@@ -78,7 +79,7 @@ def _add_outer(value: jax.Array, part: Outer, factor: jax.Array) -> jax.Array:
         return value.at[ids].add((factor * coef)[:, None] * part.vectors[owner], mode="drop"), None
 
     number = part.ids.shape[0]
-    chunks = -(-number // CHUNK) if jax.default_backend() == "cpu" else 1
+    chunks = -(-number // CHUNK) if platform() == "cpu" else 1
     missing = -number % chunks  # padded with ids past the end
     ids = jnp.pad(part.ids, (0, missing), constant_values=value.shape[0])
     coef, owner = jnp.pad(part.coef, (0, missing)), jnp.pad(part.owner, (0, missing))

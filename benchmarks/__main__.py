@@ -10,6 +10,7 @@ from benchmarks.core import record
 from benchmarks.core.scale import RECIPES
 from benchmarks.data import sets as data
 from benchmarks.speed import run as speed
+from benchmarks.workloads.registry import WORKLOADS
 from jaxfit.cli import command, interrupts
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import missing_package
@@ -61,6 +62,26 @@ def parser() -> Parser:
     both.add_argument("first", type=Path, metavar="A", help="a record")
     both.add_argument("others", type=Path, nargs="+", metavar="B", help="records to compare with it")
     both.add_argument("--json", action="store_true", help="print one JSON object, and nothing else")
+
+    doctor = parsers.add_parser("doctor", help="what of this machine and its packages decides speed, and known faults")
+    doctor.set_defaults(run=commands.doctor)
+    doctor.add_argument("--json", action="store_true", help="print one JSON object, and nothing else")
+
+    lower = parsers.add_parser(
+        "lower", help="compile workloads for devices that are not here",
+        description="Compile standard workloads ahead of time for a described topology, such as TPUs, without a chip: "
+        "memory, padding, collectives, and the compiler's estimate of cycles. For TPUs the package libtpu is needed.",
+    )  # fmt: skip
+    lower.set_defaults(run=commands.lower)
+    lower.add_argument("names", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(WORKLOADS)} (default: all)")
+    lower.add_argument("--platform", default="tpu", help="whose compiler (default: tpu)")
+    lower.add_argument("--topology", default="v5e:2x2", help="which chips, and their grid (default: v5e:2x2)")
+    lower.add_argument("--chips", type=_positive, default=1, metavar="N", help="how many of them (default: 1)")
+    lower.add_argument(
+        "--precision", choices=("highest", "high", "default"), default="highest",
+        help="of matrix products (default: highest, float32)",
+    )  # fmt: skip
+    lower.add_argument("--json", action="store_true", help="print one JSON object, and nothing else")
 
     traced = parsers.add_parser("profile", help="write a trace of some steps of a model's training")
     traced.set_defaults(run=commands.profile)

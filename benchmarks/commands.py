@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+import jax
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -19,8 +20,11 @@ from benchmarks.core.store import Store
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
 from benchmarks.measurement import comparison, dry_run
+from benchmarks.measurement.doctor import checks
 from benchmarks.speed import page
 from benchmarks.speed import run as speeds
+from benchmarks.workloads import lowering
+from benchmarks.workloads.registry import WORKLOADS
 from jaxfit.cli import command
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError, suggestion
@@ -163,16 +167,46 @@ def compare(args: argparse.Namespace) -> None:
     for result in results:
         print(f"{result['second']} compared with {result['first']}")
         print(f"environments: {'; '.join(result['environment']) or 'equal'}")
-        limits = [f"{name} x {page.in_words(ratio)}" for name, ratio in result["machine"].items()]
-        print(f"the machine: {'; '.join(limits) or 'its limits are not in both records'}")
+        print(f"the machine: {comparison.in_words(result['machine'])}")
+        for which in ("first", "second"):
+            if alone := result[f"only {which}"]:
+                print(f"in the {which} only: {'; '.join(alone)}")
         shown = RichTable("what", "first", "second", "ratio", "explained by the machine", "p (Holm)", "the second is")
         for row in result["measurements"]:
             first, second, ratio, p = (page.in_words(row[key]) for key in ("first", "second", "ratio", "corrected p"))
             low, high = map(page.in_words, row["explained"])
             shown.add_row(row["name"], first, second, ratio, f"{low} to {high}", p, row["verdict"])
         _print(shown)
-        differ = sum(row["verdict"] in (comparison.FASTER, comparison.SLOWER) for row in result["measurements"])
-        print(f"{differ} of {len(result['measurements'])} measurements differ")
+        verdicts = [row["verdict"] for row in result["measurements"]]
+        differ = verdicts.count(comparison.FASTER) + verdicts.count(comparison.SLOWER)
+        unjudged = verdicts.count(comparison.OTHER) + verdicts.count(comparison.FEW)
+        print(f"{differ} of {len(verdicts)} measurements differ{f', {unjudged} are not judged' if unjudged else ''}")
+
+
+def doctor(args: argparse.Namespace) -> None:
+    """`doctor`: say what of this machine and its packages decides speed."""
+    found = list(checks())
+    if args.json:
+        command.print_json({what: {"state": state, "found": said} for what, state, said in found})
+        return
+    _print_rows(("what", "state", "found"), found)
+
+
+def lower(args: argparse.Namespace) -> None:
+    """`lower`: compile workloads for devices that are not here."""
+    for name in args.names:
+        if name not in WORKLOADS:
+            raise UserError(f"there is no workload {name!r}", do=suggestion(name, WORKLOADS))
+    with jax.default_matmul_precision(args.precision):
+        rows = lowering.measure(args.names or list(WORKLOADS), args.platform, args.topology, args.chips)
+    if args.json:
+        command.print_json(rows)
+        return
+    heads, *lines = page.cells(rows)
+    shown = RichTable(*heads, title=f"{args.chips} of {args.topology}, matrix precision {args.precision}")
+    for line in lines:
+        shown.add_row(*line)
+    _print(shown)
 
 
 @full_precision()

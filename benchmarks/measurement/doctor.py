@@ -1,0 +1,102 @@
+"""`python -m benchmarks doctor`: what of this machine and its packages decides speed, and what is known to be wrong."""
+
+import importlib.util
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from benchmarks.measurement import machine
+from jaxfit.devices import memory
+
+FINE, LOOK, BAD = "fine", "look", "bad"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A fault of some releases of jaxlib on one platform.
+
+    Attributes:
+        first, last: releases, the first and last that have it; None: those after `first` have it, too.
+        platform: cpu, gpu or tpu.
+        issue: of JAX's repository.
+        what: is slow, or wrong.
+        do: what a user can do.
+    """
+
+    first: tuple[int, ...]
+    last: tuple[int, ...] | None
+    platform: str
+    issue: int
+    what: str
+    do: str
+
+    def holds(self, version: Sequence[int], where: str) -> bool:
+        """Return whether a release has it on a platform."""
+        ended = self.last is not None and tuple(version) > self.last
+        return where == self.platform and tuple(version) >= self.first and not ended
+
+
+FAULTS = (
+    Known((0, 11, 1), (0, 11, 1), "cpu", 40101, "steps copy whole tables", "pip install 'jaxlib!=0.11.1'"),
+    Known(
+        (0, 10, 2), (0, 11, 0), "gpu", 38806, "adding to rows that repeat takes up to a thousand times as long",
+        "pip install -U 'jax[cuda13]>=0.11.1'",
+    ),
+    Known(
+        (0, 9, 2), None, "gpu", 39959, "sums over segments under vmap take several times as long",
+        "nothing: the models of this project do not use them",
+    ),
+)  # fmt: skip
+
+
+def checks() -> Iterator[tuple[str, str, str]]:
+    """Yield what was looked at, FINE, LOOK or BAD, and what was found and can be done."""
+    yield "Python", FINE, f"{platform.python_version()} on {platform.platform()}"
+    yield from _versions()
+    yield from _devices()
+    yield from _settings()
+    for package, use in (("libtpu", "compiling for TPUs: benchmarks lower"), ("xprof", "a trace's tables and viewer")):
+        there = importlib.util.find_spec(package) is not None
+        yield package, FINE if there else LOOK, use if there else f"not installed; {use}: pip install {package}"
+
+
+def _versions() -> Iterator[tuple[str, str, str]]:
+    import jaxlib
+
+    version = [int(part) for part in jaxlib.__version__.split(".")[:3] if part.isdecimal()]
+    where = jax.default_backend()
+    found = [known for known in FAULTS if known.holds(version, where)]
+    yield "jax, jaxlib", FINE if not found else BAD, f"{jax.__version__}, {jaxlib.__version__}"
+    for known in found:
+        yield f"JAX issue {known.issue}", BAD, f"{known.what} - {known.do}"
+
+
+def _devices() -> Iterator[tuple[str, str, str]]:
+    devices = jax.devices()
+    kinds = ", ".join(dict.fromkeys(device.device_kind for device in devices))
+    said = f"{len(devices)} of {jax.default_backend()}: {kinds}"
+    unused = jax.default_backend() == "cpu" and machine.DRIVER.exists()
+    advice = " - an NVIDIA driver is here: pip install -e '.[benchmarks,test,cuda]'"
+    yield "devices", LOOK if unused else FINE, said + (advice if unused else "")
+    there = memory.available()
+    yield "memory", LOOK if there is None else FINE, "not known" if there is None else memory.show(there)
+
+
+def _settings() -> Iterator[tuple[str, str, str]]:
+    config: Any = jax.config
+    given = config.jax_default_matmul_precision
+    yield "matrix precision", FINE, f"{given or 'the device decides'}; commands set it themselves"
+    yield (
+        "64 bits",
+        LOOK if config.jax_enable_x64 else FINE,
+        ("on: slower, and no figure of ours is of it" if config.jax_enable_x64 else "off"),
+    )
+    for name in ("XLA_FLAGS", "JAX_PLATFORMS", "LIBTPU_INIT_ARGS", "XLA_PYTHON_CLIENT_PREALLOCATE"):
+        if os.environ.get(name):
+            yield name, LOOK, os.environ[name]
+    on = config.jax_enable_compilation_cache and config.jax_compilation_cache_dir
+    yield "compilation cache", FINE if on else LOOK, str(on or "off: every command compiles anew")

@@ -1,0 +1,129 @@
+"""What a compiled program says of itself: its collectives, the padding of its arrays, the compiler's cycles.
+
+A loop's body is counted as often as it runs, where its condition compares with a constant; the loop of training steps,
+whose bounds are traced, counts once, so that totals are of one step.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+ITEM = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "f32": 4, "s32": 4, "u32": 4, "f64": 8,
+        "s64": 8, "u64": 8}  # fmt: skip
+COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+_COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
+_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = (.*?) ([a-z][\w\-]*)\((.*)$")
+_SHAPE = re.compile(r"\b([a-z]+\d*)\[([\d,]*)\](?:\{([\d,]*)(?::([^}]*))?\})?")
+_CALLED = re.compile(r"(?:calls|body|to_apply)=%?([\w.\-]+)")
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_CONSTANT = re.compile(r"\bconstant\((\d+)\)")
+_STEPS = "jit(run)/while/body/while"  # the place of the loop of steps
+
+
+class Instruction(NamedTuple):
+    """A line of a program."""
+
+    name: str
+    shape: str
+    kind: str
+    rest: str
+
+
+class Size(NamedTuple):
+    """Bytes of arrays, as numbers and as they lie in memory."""
+
+    plain: int
+    padded: int
+
+
+class Module:
+    """A compiled program's text, read."""
+
+    def __init__(self, text: str):
+        self.computations: dict[str, list[Instruction]] = {}
+        self.entry = ""
+        inside: list[Instruction] = []
+        for line in text.splitlines():
+            if head := _COMPUTATION.match(line):
+                inside = self.computations.setdefault(head[2], [])
+                self.entry = head[2] if head[1] else self.entry
+            elif found := _INSTRUCTION.match(line):
+                inside.append(Instruction(*found.groups()))
+
+    @cached_property
+    def step(self) -> str:
+        """The name of the body of the loop of training steps: the largest of those at its place."""
+        bodies = [
+            called for each in self.computations.values() for one in each
+            if one.kind == "while" and f'op_name="{_STEPS}"' in one.rest for called in _CALLED.findall(one.rest)
+        ]  # fmt: skip
+        return max(bodies, key=lambda name: len(self.computations[name])) if bodies else self.entry
+
+    def walk(self, name: str, times: int = 1) -> Iterator[tuple[Instruction, int]]:
+        """Yield the instructions of a computation and of those that it runs, and how often each runs."""
+        for one in self.computations.get(name, ()):
+            yield one, times
+            if one.kind in ("while", "call", "conditional", "async-start"):
+                often = times * (self.trips(one) if one.kind == "while" else 1)
+                for called in _CALLED.findall(one.rest):
+                    yield from self.walk(called, often)
+
+    def trips(self, loop: Instruction) -> int:
+        """Return how often a loop runs: the largest constant of its condition; 1 where it has none."""
+        condition = re.search(r"condition=%?([\w.\-]+)", loop.rest)
+        lines = self.computations.get(condition[1], []) if condition else []
+        numbers = [int(number) for one in lines for number in _CONSTANT.findall(f"{one.kind}({one.rest}")]
+        return max(numbers, default=1)
+
+    def cycles(self) -> int:
+        """Sum the compiler's estimates for a step; gathers, scatters and some others have none."""
+        return sum(int(found[1]) * times for one, times in self.walk(self.step) if (found := _CYCLES.search(one.rest)))
+
+    def collectives(self) -> Counter[str]:
+        """Sum the bytes of the results of collectives of a step, by kind."""
+        total: Counter[str] = Counter()
+        for one, times in self.walk(self.step):
+            kind = one.kind.removesuffix("-start")
+            if kind in COLLECTIVES:
+                total[kind] += size(one.shape).plain * times
+        return total
+
+    def operations(self) -> Counter[str]:
+        """Count the instructions that a step runs, by kind."""
+        total: Counter[str] = Counter()
+        for one, times in self.walk(self.step):
+            if one.kind not in ("parameter", "constant", "tuple", "get-tuple-element", "bitcast"):
+                total[one.kind] += times
+        return total
+
+    def arrays(self) -> Size:
+        """Sum the arrays that the program is given."""
+        shapes = [size(one.shape) for one in self.computations[self.entry] if one.kind == "parameter"]
+        return Size(sum(each.plain for each in shapes), sum(each.padded for each in shapes))
+
+    def temporaries(self) -> Size:
+        """Sum the results that a step writes to the device's main memory, each once."""
+        seen = {
+            one.name: size(one.shape) for one, _ in self.walk(self.step)
+            if one.kind in ("fusion", "copy", "convolution", "dot", "gather", "scatter", "sort", "custom-call")
+            and "S(1)" not in one.shape
+        }  # fmt: skip
+        return Size(sum(each.plain for each in seen.values()), sum(each.padded for each in seen.values()))
+
+
+def size(shape: str) -> Size:
+    """Return the bytes of a shape, or of all in a tuple: "f32[131072,513]{0,1:T(8,128)}" has 2 dimensions in tiles."""
+    plain = padded = 0
+    for kind, dimensions, order, layout in _SHAPE.findall(shape):
+        sizes = [int(part) for part in dimensions.split(",") if part]
+        plain += ITEM.get(kind, 4) * math.prod(sizes)
+        tile = re.search(r"T\(([\d,]+)\)", layout or "")
+        if tile and sizes:
+            minor = [int(place) for place in order.split(",") if place]  # the fastest first
+            for place, width in zip(minor, reversed([int(part) for part in tile[1].split(",")]), strict=False):
+                sizes[place] = -(-sizes[place] // width) * width
+        padded += ITEM.get(kind, 4) * math.prod(sizes)
+    return Size(plain, padded)

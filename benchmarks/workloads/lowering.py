@@ -1,0 +1,145 @@
+"""`python -m benchmarks lower`: the programs of workloads as a device's compiler makes them, without the device.
+
+JAX compiles for a described topology where the platform's compiler is installed: for TPUs, the package libtpu, which
+needs no chip. Nothing runs: there are no times, but operations, memory, collectives and padding, free of noise.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
+
+from benchmarks.workloads.hlo import Module
+from benchmarks.workloads.registry import WORKLOADS, Workload
+from benchmarks.workloads.setup import Setup, set_up
+from jaxfit import loop, state
+from jaxfit.bucketing import buckets, plan
+from jaxfit.devices import sharding
+from jaxfit.devices.platform import tracing_for
+from jaxfit.errors import UserError
+from jaxfit.recipe import transform
+from jaxfit.state import Rates
+from jaxfit.trainer import group_size
+
+SAMPLE = 1_000_000  # words or ratings from which the capacities of minibatches follow
+
+
+# bytes of memory of a chip, by the name of its kind
+MEMORY = {"TPU v4": 32 << 30, "TPU v5 lite": 16 << 30, "TPU v5": 95 << 30, "TPU v6 lite": 32 << 30}
+
+
+class Devices(NamedTuple):
+    """What is compiled for: devices of a described topology, and the mesh over them; None for one."""
+
+    each: tuple[Any, ...]
+    mesh: Mesh | None
+
+    def whole(self) -> Any:
+        """Return the sharding of what all devices hold."""
+        return SingleDeviceSharding(self.each[0]) if self.mesh is None else NamedSharding(self.mesh, sharding.WHOLE)
+
+
+def described(platform: str, topology: str, number: int) -> Devices:
+    """Return so many devices of a topology, such as "v5e:2x2" of the platform tpu.
+
+    Raises:
+        UserError: the platform's compiler is not installed, or there is no such topology, or it has fewer devices.
+    """
+    from jax.experimental import topologies
+
+    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # a machine without a TPU has nobody to ask for one
+    try:
+        found = topologies.get_topology_desc(platform=platform, topology_name=topology).devices
+    except RuntimeError as error:  # the compiler is not there, or knows no such topology
+        what = f"cannot compile for {platform} {topology}: {str(error).splitlines()[0]}"
+        raise UserError(what, do="for a TPU, pip install libtpu, and name a topology such as v5e:2x2") from None
+    if number > len(found):
+        raise UserError(f"{topology} has {len(found)} devices", "--chips", f"give at most {len(found)}")
+    return Devices(tuple(found[:number]), Mesh(np.array(found[:number]), (sharding.AXIS,)) if number > 1 else None)
+
+
+def measure(names: Sequence[str], platform: str, topology: str, number: int) -> dict[str, dict[str, Any]]:
+    """Compile workloads for some devices; by workload, what its program takes."""
+    devices, rows = described(platform, topology, number), {}
+    kind = devices.each[0].device_kind
+    with tracing_for(platform):
+        for name in names:
+            begin = time.perf_counter()
+            setup = set_up(WORKLOADS[name], SAMPLE)
+            program = lowered(WORKLOADS[name], devices, setup)
+            ready = time.perf_counter()
+            try:
+                compiled = program.compile()
+            except jax.errors.JaxRuntimeError as error:
+                rows[name] = {"does not compile": str(error).splitlines()[0]}
+                continue
+            rows[name] = _row(compiled, _growth(WORKLOADS[name], setup), kind) | {
+                "lowering, s": ready - begin, "compilation, s": time.perf_counter() - ready,
+            }  # fmt: skip
+    return rows
+
+
+def _growth(workload: Workload, setup: Setup) -> float:
+    """Estimate how many bytes the whole data have more than those set up, from half as many of them.
+
+    Not all grow with the number of words or ratings: the paths of words in a tree do not.
+    """
+    if setup.share == 1:
+        return 0.0
+    half = set_up(workload, SAMPLE // 2)
+    return (_bytes(setup.data) - _bytes(half.data)) / (setup.share - half.share) * (1 - setup.share)
+
+
+def _bytes(data: Any) -> int:
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(data))
+
+
+def _row(compiled: Any, growth: float, kind: str) -> dict[str, Any]:
+    """Read a compiled program; growth: bytes that the whole data have more than those it was compiled with."""
+    memory, module = compiled.memory_analysis(), Module(compiled.as_text())
+    needed = memory.argument_size_in_bytes + memory.temp_size_in_bytes + growth
+    there = MEMORY.get(kind)
+    arrays, temporaries = module.arrays(), module.temporaries()
+    return {
+        "memory, GB": needed / 1e9,
+        "fits": None if there is None else needed <= there,
+        "temporaries, GB": memory.temp_size_in_bytes / 1e9,
+        "padding of arguments": arrays.padded / max(1, arrays.plain),
+        "padding of temporaries": temporaries.padded / max(1, temporaries.plain),
+        "collectives, MB a step": sum(module.collectives().values()) / 1e6,
+        "cycles a step, at least": module.cycles(),
+        "instructions a step": sum(module.operations().values()),
+    }
+
+
+def lowered(workload: Workload, devices: Devices, setup: Setup) -> Any:
+    """Lower the loop of training steps of a workload for these devices, from shapes alone."""
+    program, recipe = setup.program, workload.recipe()
+    params = jax.eval_shape(setup.init, jax.random.key(0))
+    shards, batch = sharding.shards(devices.mesh), recipe.batch_size
+    size = program.size(setup.data)
+    costs = None if program.ragged is None else program.ragged.costs(setup.data)
+    bucketed = None if costs is None else buckets(costs, batch, shards)
+    group = group_size(program, size, batch)
+    order = np.random.default_rng(0).permutation(-(-size // group)).astype(np.int32)
+    stretches = plan(bucketed, order, batch // group, shards, jax.random.key(0)).stretches
+    capacity = max(stretches, key=lambda stretch: stretch.end - stretch.begin).capacity
+    direction = transform(recipe.optimizer)
+    lists = None if costs is None or costs.ndim == 1 else costs.shape[1]
+    before = jax.eval_shape(lambda x: state.start(x, program, direction, setup.data, lists, batch), params)
+    scalar = jax.ShapeDtypeStruct((), np.float32)
+    like = jax.tree.map(lambda _: scalar, params)
+    rates = Rates(like, like, jax.ShapeDtypeStruct((), np.bool_), scalar)
+    key, count = jax.eval_shape(lambda: jax.random.key(0)), jax.ShapeDtypeStruct((), np.int32)
+    visits = jax.ShapeDtypeStruct((len(order),), np.int32)
+    run: Any = loop.make_run(program, direction, batch, capacity, True, devices.mesh, group)
+    given = (before, setup.data, visits, rates, key, count, count, count)
+    return run.lower(*(_placed(each, devices.whole()) for each in given))
+
+
+def _placed(tree: Any, where: Any) -> Any:
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(np.shape(x), x.dtype, sharding=where), tree)

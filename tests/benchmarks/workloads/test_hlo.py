@@ -1,0 +1,67 @@
+"""What is read from a compiled program's text, by a small one made up."""
+
+import pytest
+
+from benchmarks.workloads.hlo import Module, Size, size
+
+TEXT = """\
+HloModule jit_run, is_scheduled=true
+
+%fused (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  ROOT %m = f32[8]{0} multiply(%p, %p)
+}
+
+%inner_condition (t: (s32[], f32[8])) -> pred[] {
+  %t = (s32[], f32[8]) parameter(0)
+  %n = s32[] constant(5)
+  ROOT %less = pred[] compare(%i, %n), direction=LT
+}
+
+%inner_body (t: (s32[], f32[8])) -> (s32[], f32[8]) {
+  %f = f32[8]{0} fusion(%x), kind=kLoop, calls=%fused, backend_config={"estimated_cycles":"100"}
+  %r = f32[8]{0} all-reduce(%f), replica_groups={}, to_apply=%add
+  ROOT %out = (s32[], f32[8]) tuple(%i, %r)
+}
+
+%other_body (t: (s32[], f32[8])) -> (s32[], f32[8]) {
+  ROOT %u = (s32[], f32[8]) parameter(0)
+}
+
+%step_body (t: (s32[], f32[8])) -> (s32[], f32[8]) {
+  %g = f32[130,7]{1,0:T(8,128)} fusion(%x), kind=kLoop, calls=%fused, backend_config={"estimated_cycles":"30"}
+  %w = (s32[], f32[8]) while(%x), condition=%inner_condition, body=%inner_body
+  ROOT %out2 = (s32[], f32[8]) tuple(%i, %g)
+}
+
+ENTRY %main (a: f32[130,7], b: s32[3]) -> f32[8] {
+  %a = f32[130,7]{1,0:T(8,128)} parameter(0)
+  %b = s32[3]{0:T(128)} parameter(1)
+  %w1 = (s32[], f32[8]) while(%x), condition=%c, body=%step_body, metadata={op_name="jit(run)/while/body/while"}
+  ROOT %w2 = (s32[], f32[8]) while(%x), condition=%c, body=%other_body, metadata={op_name="jit(run)/while/body/while"}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ("f32[]", Size(4, 4)),
+        ("f32[130,7]{1,0:T(8,128)}", Size(130 * 7 * 4, 136 * 128 * 4)),
+        ("f32[130,7]{0,1:T(8,128)}", Size(130 * 7 * 4, 8 * 256 * 4)),
+        ("bf16[3,16]", Size(96, 96)),
+        ("(s32[3]{0:T(128)}, pred[2])", Size(14, 514)),
+    ],
+)
+def test_arrays_lie_in_tiles(shape: str, expected: Size) -> None:
+    assert size(shape) == expected
+
+
+def test_totals_are_of_one_step_and_of_all_turns_of_its_loops() -> None:
+    module = Module(TEXT)
+    assert (module.entry, module.step) == ("main", "step_body")
+    assert module.cycles() == 30 + 5 * 100
+    assert module.collectives() == {"all-reduce": 5 * 32}
+    assert module.operations() == {"fusion": 6, "while": 1, "all-reduce": 5}
+    assert module.arrays() == Size(130 * 7 * 4 + 12, 136 * 128 * 4 + 512)
+    assert module.temporaries() == Size(130 * 7 * 4 + 32, 136 * 128 * 4 + 32)

@@ -1,0 +1,59 @@
+"""Workloads: every one is of a registered model, and compiles for a TPU where its compiler is installed."""
+
+import importlib.util
+
+import jax
+import pytest
+
+from benchmarks import __main__, registry
+from benchmarks.workloads import lowering
+from benchmarks.workloads.registry import WORKLOADS
+from benchmarks.workloads.setup import set_up
+from jaxfit.devices.platform import platform, tracing_for
+
+SMALL = [name for name, workload in WORKLOADS.items() if workload.small]
+
+
+def test_every_workload_is_of_a_model_that_the_engine_trains() -> None:
+    assert {workload.model for workload in WORKLOADS.values()} <= set(registry.engine_models())
+    assert all(workload.batch_size % 8 == 0 for workload in WORKLOADS.values()), "for eight chips"
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_workload_is_set_up_from_part_of_its_data(name: str) -> None:
+    setup = set_up(WORKLOADS[name], 20_000)
+    assert 0 < setup.share <= 0.25
+    assert jax.tree.leaves(jax.eval_shape(setup.init, jax.random.key(0)))
+    assert setup.program.size(setup.data) > 0
+
+
+def test_programs_are_traced_for_the_platform_that_is_asked_for() -> None:
+    assert platform() == jax.default_backend()
+    with tracing_for("tpu"):
+        assert platform() == "tpu"
+    assert platform() == jax.default_backend()
+
+
+def test_an_unknown_workload_is_one_line(capsys: pytest.CaptureFixture) -> None:
+    assert __main__.main(["lower", "lbl-x"]) == 2
+    assert capsys.readouterr().err.startswith("benchmarks: there is no workload 'lbl-x' - ")
+
+
+@pytest.mark.parametrize("chips", [1, 2])
+def test_a_workload_compiles_for_a_tpu(chips: int) -> None:
+    if importlib.util.find_spec("libtpu") is None:
+        pytest.skip("the TPU's compiler is not installed (package libtpu)")
+    row = lowering.measure(["pmf-s"], "tpu", "v5e:2x2", chips)["pmf-s"]
+    assert row["fits"]
+    assert row["cycles a step, at least"] > 0
+    assert (row["collectives, MB a step"] > 0) == (chips > 1)
+
+
+def test_the_memory_of_data_grows_with_their_number_but_that_of_a_tree_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lowering, "SAMPLE", 200_000)
+    workload = WORKLOADS["hlbl-s"]
+    grown = lowering._growth(workload, set_up(workload, lowering.SAMPLE))
+    events = workload.data.events - lowering.SAMPLE
+    assert grown == pytest.approx(4 * events, rel=0.15), "a word of the text is four bytes"

@@ -254,8 +254,7 @@ def taken(columns: dict[str, int], names: Sequence[str | int], rule: str, pairs:
 
 def unidentified(fields: list[str], where: str) -> UserError:
     """Return the error of a file whose columns are not known by their names."""
-    example = ",".join(fields if len(fields) in (3, 4) else ["USER", "ITEM", "STARS"])
-    do = f"name those of user, item and stars, or number them: --columns {example}"
+    do = "name or number those of user, item and stars, in this order: --columns USER,ITEM,STARS"
     return UserError(f"the columns cannot be identified: {', '.join(fields)}", where, do)
 
 

@@ -230,7 +230,7 @@ def recommenders(hour: Hour) -> None:
         "--ratings european.csv": "--decimal",
         "--ratings header.csv": "no ratings",
         "--ratings short.csv": "no ratings",
-        "--ratings foreign.csv": "--columns Benutzer,Artikel,Bewertung",
+        "--ratings foreign.csv": "cannot be identified: Benutzer, Artikel, Bewertung",
         "--ratings ratings.csv --pairs ratings.csv": "no option --pairs",
         "--ratings book.xlsx": "Excel",
         "--ratings nothing.csv": "no such file",

@@ -226,7 +226,7 @@ def test_a_message_about_many_columns_is_one_short_line(place, complaint):
     found = complaint("jaxcf train bias --out o --ratings wide")
     assert found.startswith("jaxcf: the columns cannot be identified: column0, ")
     assert found.endswith(
-        " (wide, line 1) - name those of user, item and stars, or number them: --columns USER,ITEM,STARS"
+        " (wide, line 1) - name or number those of user, item and stars, in this order: --columns USER,ITEM,STARS"
     )
 
 

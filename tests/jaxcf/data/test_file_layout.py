@@ -52,7 +52,7 @@ def test_short_and_other_names_are_recognised(tmp_path, header):
 
 def test_unknown_names_are_refused_with_advice(tmp_path):
     path = write_file(tmp_path, "r", "Benutzer,Artikel,Bewertung\nanna,x,3\n")
-    with pytest.raises(UserError, match=r"Bewertung .*: --columns Benutzer,Artikel,Bewertung$"):
+    with pytest.raises(UserError, match=r"identified: Benutzer, Artikel, Bewertung .*: --columns USER,ITEM,STARS$"):
         read(path)
     assert rows(read(path, Reading(columns="Benutzer,Artikel,Bewertung", scale="1,5,1"))) == [("anna", "x", 3)]
 

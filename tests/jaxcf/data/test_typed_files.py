@@ -57,7 +57,8 @@ def test_columns_are_found_by_their_names(tmp_path, form, gzipped):
 def test_unknown_names_are_refused_with_advice(tmp_path, form):
     records = [{"Leser": 1, "Buch": 2, "Note": 3}]
     body = json_bytes(records) if form == "json" else parquet_bytes(columns_of(records))
-    with pytest.raises(UserError, match=r"cannot be identified: Leser, Buch, Note .*--columns Leser,Buch,Note$"):
+    message = r"cannot be identified: Leser, Buch, Note .*in this order: --columns USER,ITEM,STARS$"
+    with pytest.raises(UserError, match=message):
         read(write_file(tmp_path, "r", body))
     assert rows(read(tmp_path / "r", Reading(columns="Leser,Buch,Note", scale="1,5,1"))) == [(1, 2, 3)]
 

@@ -5,7 +5,7 @@ it is compared with. All that benchmarks ask of a trainer's inside is here.
 """
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import cycle
 from pathlib import Path
 from typing import TypeVar
@@ -79,12 +79,14 @@ class EpochTimer:
         return capacity / float(np.sum(self.trainer.costs, dtype=np.int64))
 
 
-def pass_seconds(trainer: Trainer, number: int) -> float:
-    """Measure a whole epoch in seconds: drawing the order, laying out minibatches, all steps."""
+def pass_seconds(trainer: Trainer, number: int) -> tuple[float, float]:
+    """Measure a whole epoch in seconds, and how many of them are drawing the order and laying out minibatches."""
     begin = time.perf_counter()
     trainer.progress = trainer.progress._replace(epoch=number)
-    trainer.epoch_run()(0, trainer.steps)
-    return time.perf_counter() - begin
+    run = trainer.epoch_run()
+    shuffled = time.perf_counter()
+    run(0, trainer.steps)
+    return time.perf_counter() - begin, shuffled - begin
 
 
 def mean_score(trainer: Trainer) -> float:
@@ -108,14 +110,15 @@ def step_rate(trainer: Trainer, steps: int) -> Callable[[], float]:
 
 
 def interleaved(measures: Mapping[Name, Callable[[], float]]) -> dict[Name, list[float]]:
-    """Measure each ROUNDS times, in turn, after a round to warm up: what else the machine does hits all alike.
-
-    Every round begins with the next of them, so that none always follows the same one.
-    """
-    names = list(measures)
-    starts = [number % len(names) for number in range(ROUNDS + 1)] if names else []
-    rounds = [{name: measures[name]() for name in names[start:] + names[:start]} for start in starts][1:]
+    """Measure each ROUNDS times, in turn, after a round to warm up: other load affects all of them alike."""
+    rounds = [{name: measures[name]() for name in in_turn(measures, number)} for number in range(ROUNDS + 1)][1:]
     return {name: [found[name] for found in rounds] for name in measures}
+
+
+def in_turn(names: Iterable[Name], number: int) -> list[Name]:
+    """Return the order of a round, drawn anew for each: what one leaves behind does not always hit the same next."""
+    known = list(names)
+    return [known[place] for place in np.random.default_rng(number).permutation(len(known))]
 
 
 def trace(trainer: Trainer, folder: Path) -> int:

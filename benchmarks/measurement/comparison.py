@@ -1,9 +1,11 @@
 """`python -m benchmarks compare`: which differences between two records of speed are more than noise.
 
 A difference is real where the Mann-Whitney test of the samples, corrected for the number of comparisons (Holm), has
-p < 0.05, *and* the speeds' medians differ by LEAST more than the machine's limits did, from quartile to quartile: all
-limits that both runs measured in the same rounds, as it depends on the program which one holds it up. The test alone
-would find differences in equal code, because the rounds of one run share its hour and its places in memory.
+p < 0.05, *and* the ratio of the medians lies LEAST beyond those of the machine's limits: of all limits that both runs
+measured in the same rounds, as it depends on the program which of them applies. The test alone would find differences
+in equal code, because the rounds of one run share its hour and its places in memory.
+
+What was measured in two settings, as a search may choose another one, is not judged.
 """
 
 import re
@@ -26,15 +28,25 @@ EXACT = 50  # samples in both, up to which the exact test is made
 PERMUTATIONS = 200_000  # where samples are equal: exact up to ten and ten, and drawn above
 # what the names of columns of speeds have in them; a table of seconds has it in its title
 RATE, TIME = re.compile(r"/s\b|per second"), re.compile(r"\bseconds\b|^s\b")
-FASTER, SLOWER, SAME, FEW = "faster", "slower", "no difference", "too few samples"
+FASTER, SLOWER, SAME, FEW, OTHER = "faster", "slower", "no difference", "too few samples", "another setting"
 
 
 class Measurement(NamedTuple):
-    """Where it stands in a record, and its samples; a rate, or a time in which more is slower."""
+    """A speed of a record.
+
+    Attributes:
+        place: where it stands: the name that was measured, then titles.
+        samples: of all rounds.
+        rate: whether it is a rate, and not a time, of which more is slower.
+        setting: what it is of, in words: data, sizes, options.
+        limits: the title of the table of limits that were measured in its rounds.
+    """
 
     place: tuple[str, ...]
     samples: np.ndarray
     rate: bool
+    setting: str = ""
+    limits: str = LIMITS
 
     def speeds(self) -> np.ndarray:
         """Return the samples such that more is faster; a target that was missed has speed 0."""
@@ -46,28 +58,50 @@ def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
     """Compare the first record with each of the others.
 
     Returns:
-        For each of the others: both files; what differs in the environments; by how much the machine's limits differ;
-        and of every speed that both have the name, medians, ratio (the second's over the first's), p, p as corrected,
-        between which ratios the machine explains the difference, and the verdict on the second.
+        For each of the others:
+        "first", "second": the files;
+        "environment": what differs between the environments;
+        "machine": the ratio, second over first, of each limit of the machine;
+        "only first", "only second": the speeds that one record alone has;
+        "measurements": of every speed that both have, its name, both medians, their ratio, p, p as corrected, between
+        which ratios the machine explains the difference, and the verdict on the second.
 
     Raises:
-        UserError: a file is missing or no record, or two have no measurement in common.
+        UserError: a file is missing or no record, it is of another version of the benchmark than the first, or two
+            have no measurement in common.
     """
     (first, known), *others = [_read(path) for path in paths]
     found = []
     for path, (other, theirs) in zip(paths[1:], others, strict=True):
+        if first.get("version") != other.get("version"):
+            what = f"it is of version {other.get('version')} of the benchmark, and {paths[0]} of {first.get('version')}"
+            raise UserError(what, path, "measure both with the same version")
         common = [(known[place], theirs[place]) for place in known if place in theirs]
         if not common:
             raise UserError(f"it has no measurement in common with {paths[0]}", path, "compare records of equal names")
-        machine = [pair for pair in common if LIMITS in pair[0].place]
+        machine = [pair for pair in common if _of_machine(pair[0])]
         found.append({
             "first": str(paths[0]),
             "second": str(path),
             "environment": differences(first, other),
             "machine": {" / ".join(a.place): _ratio(a.samples, b.samples) for a, b in machine},
-            "measurements": judged([pair for pair in common if LIMITS not in pair[0].place], machine),
+            "only first": [" / ".join(place) for place in known if place not in theirs],
+            "only second": [" / ".join(place) for place in theirs if place not in known],
+            "measurements": judged(_once([pair for pair in common if not _of_machine(pair[0])]), machine),
         })  # fmt: skip
     return found
+
+
+def _of_machine(measurement: Measurement) -> bool:
+    return len(measurement.place) > 1 and measurement.place[1].startswith(LIMITS)
+
+
+def _once(pairs: Sequence["Pair"]) -> list["Pair"]:
+    """Leave out what stands in several tables of a contender, as each test more takes power from the others."""
+    unique: dict[tuple[Any, ...], Pair] = {}
+    for a, b in pairs:
+        unique.setdefault((a.place[0], a.place[2:-1], a.samples.tobytes(), b.samples.tobytes()), (a, b))
+    return list(unique.values())
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], Measurement]]:
@@ -88,18 +122,23 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], Measurement
 
 def measurements(found: Mapping[str, Any]) -> Iterator[Measurement]:
     """Yield the speeds of a record: those of `speed.json`, or those of a table's cells that are over rounds."""
+    of_table = str([found.get(key) for key in ("data", "scale", "recipe")])
     for row in found.get("rows", ()):
-        for column, cell in row["cells"].items():
-            if cell.get("over") == "rounds":
+        timed = {column: cell for column, cell in row["cells"].items() if cell.get("over") == "rounds"}
+        for column, cell in timed.items():
+            if column == "words" or "words" not in timed:  # else the same speeds, as times
                 place = (found["table"], *filter(None, row["label"]), column)
-                yield Measurement(place, _numbers(cell["values"]), column == "words")
+                yield Measurement(place, _numbers(cell["values"]), column == "words", of_table)
     for name, figures in found.get("figures", {}).items():
+        of_name = str({key: value for key, value in figures["setting"].items() if not key.startswith("left out")})
         for title, table in figures["tables"].items():
+            limits = figures.get("limits", {}).get(title, LIMITS)
             for contender, row in table.items():
                 for column, value in row.items():
                     rate = RATE.search(column) is not None
                     if isinstance(value, Mapping) and (rate or TIME.search(column) or TIME.search(title)):
-                        yield Measurement((name, title, contender, column), _numbers(value["samples"]), rate)
+                        place, setting = (name, title, contender, column), f"{of_name} {row.get('setting')}"
+                        yield Measurement(place, _numbers(value["samples"]), rate, setting, limits)
 
 
 def _numbers(values: Sequence[float | None]) -> np.ndarray:
@@ -112,20 +151,21 @@ Pair = tuple[Measurement, Measurement]
 def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any]]:
     """Judge the difference of each pair, given the limits of both runs.
 
-    Without limits, in tables, what most rows have in common stands for the machine. Pairs of which no samples could
-    have a p small enough for the number of comparisons are left out of the correction.
+    Without limits, in tables, what most rows have in common stands for the machine. Pairs of two settings, and those of
+    which no samples could have a p small enough for the number of comparisons, are left out of the correction.
     """
     tests = [_p(a.samples, b.samples) for a, b in pairs]
+    alike = [number for number, (a, b) in enumerate(pairs) if a.setting == b.setting]
     attainable = [2 / comb(len(a.samples) + len(b.samples), len(a.samples)) for a, b in pairs]
-    testable = [number for number, p in enumerate(attainable) if p * len(pairs) <= ALPHA]
+    testable = [number for number in alike if attainable[number] * len(alike) <= ALPHA]
     corrected = dict(zip(testable, holm([tests[number] for number in testable]), strict=True))
     rows = []
     for number, (a, b) in enumerate(pairs):
-        limits = [pair for pair in machine if pair[0].place[0] == a.place[0]]
+        limits = [pair for pair in machine if pair[0].place[:2] == (a.place[0], a.limits)]
         low, high = explained(limits or [pair for pair in pairs if pair[0].place[-1] == a.place[-1]], not limits)
         within = [low, high] if a.rate else [1 / high, 1 / low]
         speedup = _ratio(a.speeds(), b.speeds())
-        verdict = FEW if number not in corrected else SAME
+        verdict = OTHER if a.setting != b.setting else SAME if number in corrected else FEW
         if corrected.get(number, 1.0) < ALPHA and not low <= speedup <= high:
             verdict = FASTER if speedup > 1 else SLOWER
         rows.append({
@@ -141,12 +181,8 @@ def explained(limits: Sequence[Pair], together: bool) -> tuple[float, float]:
 
     together: take what most of them have in common, the median of their ratios; else each for itself.
     """
-    ratios = [1.0]
-    for a, b in limits:
-        (slow, fast), (slow_b, fast_b) = (np.quantile(x.speeds(), (0.25, 0.75)) for x in (a, b))
-        ratios += [slow_b / fast, fast_b / slow]
-    if together:
-        ratios = [1.0, float(np.median(ratios[1:]))]
+    ratios = [_ratio(a.speeds(), b.speeds()) for a, b in limits]
+    ratios = [1.0, *([float(np.median(ratios))] if together else ratios)]
     return min(ratios) / LEAST, max(ratios) * LEAST
 
 
@@ -173,7 +209,7 @@ def _p(a: np.ndarray, b: np.ndarray) -> float:
 
 def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Say what differs in the environments of two records: machine, versions, commit."""
-    first, second = ({**_environment(found), "benchmark version": found.get("version")} for found in (one, other))
+    first, second = map(_environment, (one, other))
     return [
         f"{key}: {first.get(key)} / {second.get(key)}"
         for key in dict.fromkeys((*first, *second))
@@ -187,3 +223,13 @@ def _environment(found: Mapping[str, Any]) -> dict[str, Any]:
     flat = [{**where, **where.get("versions", {})} for where in each]
     keys = dict.fromkeys(key for where in flat for key in where if key != "versions")
     return {key: ", ".join(dict.fromkeys(str(where.get(key)) for where in flat)) for key in keys}
+
+
+def in_words(machine: Mapping[str, float]) -> str:
+    """Say between which ratios each of the machine's limits changed, in all rounds."""
+    if not machine:
+        return "its limits are not in both records: what all have in common is taken for a change of the machine"
+    each: dict[str, list[float]] = {}
+    for name, ratio in machine.items():
+        each.setdefault(name.split(" / ")[-2], []).append(ratio)
+    return "; ".join(f"{name} x {min(ratios):.3g} to {max(ratios):.3g}" for name, ratios in each.items())

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from benchmarks.core import record
+from benchmarks.measurement.threads import threads
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
 PEERS = ("torch", "libmf", "cornac", "scikit-surprise", "cmfrec")
@@ -28,7 +29,7 @@ def environment(peers: bool) -> dict[str, Any]:
         "cpu": _cpu(),
         **({"driver": _driver()} if accelerator else {}),
         "memory": _memory(),
-        "threads": _threads(),
+        "threads": threads(),
         "versions": versions,
         "os": platform.platform(),
     }
@@ -69,8 +70,3 @@ def _memory() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
-
-
-def _threads() -> int:
-    """Return how many cores this process may use; XLA and the peers take a thread for each."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -14,7 +14,7 @@ from jaxfit.trainer import Trainer
 from jaxlm.models.hlbl.batch import TILE
 
 PRODUCT = 2 * 3  # operations for each parameter: forward, and both gradients
-ROW = 2 * 4  # bytes of each number of a row, there and back
+ROW = 2 * 4  # bytes of each number of a row, read and written
 
 
 class Cost(NamedTuple):

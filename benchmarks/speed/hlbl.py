@@ -18,6 +18,7 @@ from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import interleaved, step_rate, windowed
 from benchmarks.language.scales import speed_text
 from benchmarks.language.store import trainer
+from benchmarks.measurement import limits
 from benchmarks.speed import lbl as speed_lbl
 from benchmarks.speed.throughput import Figures
 from jaxlm.data.corpus import Corpus
@@ -32,6 +33,7 @@ from jaxlm.trees.paths import Tree, paths, statistics
 EVENTS, STEPS, BATCH, WORDS = 100_000, 20, 1000, 18_000
 GROWING, DEPTH = (10_000, 100_000, 1_000_000), 20  # words, and decisions of each
 DECISIONS, RATE, FLAT = "decisions of a word", "words/s", "LBL"
+LIMITS = f"{limits.LIMITS} in the rounds of these"
 RECIPE = replace(hlbl.RECIPES["thesis"][0], batch_size=BATCH)  # plain SGD, with decay at every step
 
 
@@ -155,7 +157,8 @@ def measure() -> Figures:
         tree = tree_of_mean_depth(DEPTH, corpus.word_counts())
         measures[ours], by_words[num_words] = training(tree, corpus)
         measures[loop] = bare_loop(tree, corpus.train)
-    rates = {name: np.asarray(found) for name, found in interleaved(measures).items()}
+    measured = interleaved({**limits.measures(), **measures})
+    rates = {name: np.asarray(found) for name, found in measured.items()}
 
     codes: dict[str, dict[str, Any]] = {FLAT: {RATE: quartiles(rates[FLAT])}}
     for name, (_, facts) in by_code.items():
@@ -165,12 +168,12 @@ def measure() -> Figures:
     for num_words, (ours, loop) in named.items():
         words[ours] = {
             RATE: quartiles(rates[ours]),
-            "bare loop's rate over this": quartiles(slower[num_words]),
+            "bare loop / this": quartiles(slower[num_words]),
             **by_words[num_words],
         }
         if num_words > GROWING[0]:
             growth = slower[num_words] / slower[GROWING[0]]
-            words[ours][f"growth of that since {GROWING[0]:,} words"] = quartiles(growth)
+            words[ours][f"that, relative to {GROWING[0]:,} words"] = quartiles(growth)
         words[loop] = {RATE: quartiles(rates[loop])}
 
     def medians(places: Iterable[tuple[float, str]]) -> list[list[float]]:
@@ -178,9 +181,11 @@ def measure() -> Figures:
 
     lines = {kind: [(n, named[n][i]) for n in GROWING] for i, kind in enumerate(("HLBL", "bare loop"))}
     lengths = [(facts[DECISIONS], name) for name, (_, facts) in by_code.items()]
+    titles = f"by code length, {WORDS:,} words", f"by vocabulary, codes of {DEPTH}"
     return {
         "setting": {"features": 100, "minibatch": BATCH},
-        "tables": {f"by code length, {WORDS:,} words": codes, f"by vocabulary, codes of {DEPTH}": words},
+        "tables": {**dict(zip(titles, (codes, words), strict=True)), LIMITS: limits.table(measured)},
+        "limits": dict.fromkeys(titles, LIMITS),
         "curves": {
             "throughput by vocabulary": {
                 "x": "words", "y": RATE, "log": True,

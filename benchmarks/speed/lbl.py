@@ -1,6 +1,5 @@
 """How fast the log-bilinear model trains by plain SGD and by Adam, compared with PyTorch; all in alternating rounds."""
 
-import os
 from collections.abc import Callable
 from itertools import cycle, islice
 from typing import Any
@@ -13,6 +12,7 @@ from benchmarks.core.timing import interleaved, step_rate, windowed
 from benchmarks.language.scales import speed_text
 from benchmarks.language.store import trainer
 from benchmarks.measurement import limits
+from benchmarks.measurement.threads import threads
 from benchmarks.speed.formulas import lbl_operations
 from benchmarks.speed.peers import missing
 from benchmarks.speed.throughput import Figures, share
@@ -23,6 +23,7 @@ from jaxlm.data.corpus import Corpus
 from jaxlm.models import lbl
 
 STEPS, EVENTS = 8, 100_000
+LIMITS = f"{limits.LIMITS} in the rounds of plain steps"
 OURS, THEIRS = "jaxlm", "PyTorch"
 
 
@@ -55,13 +56,15 @@ def torch_steps(config: lbl.Config, recipe: Recipe, ids: np.ndarray, compiled: b
 def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000) -> Figures:
     """Measure LBL training (100 features, context 5) in words per second, and what it is compared with.
 
-    PyTorch, eager and compiled, has as many threads as there are cores; where it is not installed it is left out, and
-    the setting says so.
+    PyTorch, eager and compiled, trains on the CPU with all cores. Where it is not installed, or the device is another,
+    it is left out, and the setting says so.
     """
-    out = missing("torch") if peers else None
+    out = None
+    if peers:
+        out = missing("torch") if jax.default_backend() == "cpu" else "it would train on the CPU"
     config = lbl.Config(num_words, num_features=100, context_size=5)
     corpus = speed_text(num_words, EVENTS)
-    measures = limits.measures(limits.OPERATIONS)
+    measures = limits.measures()
     rows: dict[str, str] = {}  # each with the row of ours that it is compared with
     for name, rate in (("sgd", 0.1), ("adam", 1e-3)):
         recipe = Recipe(name, batch_size, 1, rate={"*": rate}, decay={"*": 1e-2, "b": 0.0})  # type: ignore[arg-type]
@@ -70,7 +73,7 @@ def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000
         if peers and out is None:
             import torch
 
-            torch.set_num_threads(os.cpu_count() or 1)
+            torch.set_num_threads(threads())
             for kind in ("eager", "compiled"):
                 theirs = f"{THEIRS} {kind}, {name}"
                 rows[theirs] = ours
@@ -83,11 +86,12 @@ def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000
             "share of the matrix rate": share(rates, row, limits.OPERATIONS, lbl_operations(config)),
         }
         if row != ours:
-            table[row][f"{OURS}'s rate over this"] = quartiles(np.divide(rates[ours], rates[row]))
+            table[row][f"{OURS} / this"] = quartiles(np.divide(rates[ours], rates[row]))
     return {
         "setting": {
             **({"left out": f"{THEIRS}: {out}"} if out else {}),
             "features": config.num_features, "context": config.context_size, "minibatch": batch_size,
         },
-        "tables": {f"plain steps, {num_words:,} words": table},
+        "tables": {(title := f"plain steps, {num_words:,} words"): table, LIMITS: limits.table(rates)},
+        "limits": {title: LIMITS},
     }  # fmt: skip

@@ -6,13 +6,12 @@ from typing import Any
 import jax
 
 from benchmarks.core.statistics import quartiles
-from benchmarks.core.timing import mean_score
+from benchmarks.core.timing import in_turn, mean_score, pass_seconds
 from benchmarks.measurement import limits
 from benchmarks.measurement.memory import peak_memory, restart_peak
 from benchmarks.speed import time_to_error
 from benchmarks.speed.throughput import MEGA, MEMORY, Figures
 from jaxcf.data.synthetic import NETFLIX, NETFLIX_SHARES, Planted, planted
-from jaxfit.trainer import Trainer
 
 MODELS: dict[str, dict[str, Any]] = {  # steps of as many users or ratings as serve so much data
     "pmf": {"num_features": 10, "batch_size": 2000},
@@ -37,16 +36,17 @@ def measure(shape: Planted = NETFLIX) -> Figures:
         trainers[model] = time_to_error.trainer(model, drawn, setting)
         once[model] = time.perf_counter() - begin
         trainers[model].epoch_run()  # compiles
-        one_pass(trainers[model], 0)
+        pass_seconds(trainers[model], 0)
         memory[f"first pass of {model}"] = {MEGA: peak_memory() / 1e6}
     measured = limits.measures()
     rates: dict[str, list[float]] = {name: [] for name in measured}
     passes: dict[str, list[tuple[float, float]]] = {model: [] for model in MODELS}
     for number in range(1, ROUNDS + 1):
-        for name, rate in measured.items():
-            rates[name].append(rate())
-        for model, trainer in trainers.items():
-            passes[model].append(one_pass(trainer, number))
+        for name in in_turn((*measured, *trainers), number):
+            if name in measured:
+                rates[name].append(measured[name]())
+            else:
+                passes[name].append(pass_seconds(trainers[name], number))
     return {
         "setting": {
             "data": f"{drawn.note}, {len(drawn.train.user):,} training ratings",
@@ -59,8 +59,8 @@ def measure(shape: Planted = NETFLIX) -> Figures:
                 model: {
                     "ratings/s": quartiles([trainers[model].events / whole for whole, _ in found]),
                     "seconds": quartiles([whole for whole, _ in found]),
-                    "of them to shuffle, seconds": quartiles([shuffling for _, shuffling in found]),
-                    "to lay the ratings out, once, seconds": once[model],
+                    "seconds of shuffling": quartiles([shuffling for _, shuffling in found]),
+                    "seconds of laying the ratings out, once": once[model],
                     "training RMSE of the last": mean_score(trainers[model]) ** 0.5,
                 }
                 for model, found in passes.items()
@@ -69,13 +69,3 @@ def measure(shape: Planted = NETFLIX) -> Figures:
             limits.LIMITS: limits.table(rates),
         },
     }
-
-
-def one_pass(trainer: Trainer, number: int) -> tuple[float, float]:
-    """Take a pass: its seconds, and those of them that go into shuffling."""
-    begin = time.perf_counter()
-    trainer.progress = trainer.progress._replace(epoch=number)
-    run = trainer.epoch_run()
-    shuffled = time.perf_counter()
-    run(0, trainer.steps)
-    return time.perf_counter() - begin, shuffled - begin

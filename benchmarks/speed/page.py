@@ -8,8 +8,8 @@ from typing import Any
 from benchmarks.core import figure, record
 
 ABOUT = """\
-Figures are medians over rounds in which all that is compared is measured in turn, so that what else the machine does
-hits all alike; in brackets the first and third quartile. The record, speed.json, has all samples;
+Figures with brackets are medians over rounds, and their first and third quartile. In a round, all that is compared is
+measured in turn, so that other load affects all of it alike. The record, speed.json, has all samples;
 `python -m benchmarks compare` compares two records."""
 
 
@@ -24,12 +24,19 @@ def write(path: Path, result: Mapping[str, Any]) -> None:
 def markdown(result: Mapping[str, Any]) -> str:
     """Write all figures of a record."""
     lines = ["# speed", "", ABOUT, ""]
+    shown: dict[str, str] = {}  # tables, and under which name they are: limits belong to several names
     for name, figures in result["figures"].items():
         lines += [f"## {name}", ""]
         lines += [f"* {label}: {in_words(value)}" for label, value in figures["setting"].items()]
+        lines += [f"* searched of {program}: {found['space']}" for program, found in figures.get("search", {}).items()]
         for title, table in figures["tables"].items():
             heads, *rows = cells(table)
-            lines += ["", f"### {title}", "", _line(heads), "|---|" + "--:|" * (len(heads) - 1), *map(_line, rows)]
+            lines += ["", f"### {title}", ""]
+            if str(table) in shown:
+                lines.append(f"As under {shown[str(table)]}.")
+                continue
+            shown[str(table)] = name
+            lines += [_line(heads), "|---|" + "--:|" * (len(heads) - 1), *map(_line, rows)]
         for title in figures.get("curves", {}):
             lines += ["", f"![{name}: {title}]({_picture(name, title)})"]
         lines += ["", place(result["environment"][name]), ""]
@@ -57,8 +64,10 @@ def cells(table: Mapping[str, Mapping[str, Any]]) -> Iterator[list[str]]:
 
 
 def in_words(value: Any) -> str:
-    """Write a figure; of samples, the median and the quartiles, which are None where a time never came."""
+    """Write a figure; of samples, the median and the quartiles, which are None where a target was missed."""
     match value:
+        case {"median": None, "quartiles": [None, None]}:
+            return "missed"
         case {"median": median, "quartiles": [low, high]}:
             middle, first, third = ("∞" if each is None else in_words(each) for each in (median, low, high))
             return f"{middle} [{first}-{third}]"

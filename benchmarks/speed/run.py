@@ -16,7 +16,7 @@ from benchmarks.speed.throughput import Figures
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError, suggestion
 
-BENCHMARK_VERSION = 3  # of what is measured: raised with every change, as figures of two versions cannot be compared
+BENCHMARK_VERSION = 4  # of what is measured: raised with every change, as figures of two versions cannot be compared
 # measured against other programs, if asked to; and against bare loops, or each other
 PEERED: dict[str, Callable[[bool], Figures]] = {
     "lbl": lbl.measure,
@@ -51,7 +51,7 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
     result = record.read(path) or {}
     if result.get("version") != BENCHMARK_VERSION:
         if result:
-            print(f"benchmarks: {path} is of another version of the benchmark: begun anew", file=sys.stderr)
+            print(f"benchmarks: {path} is of another version of the benchmark: started over", file=sys.stderr)
         result = {"version": BENCHMARK_VERSION, "figures": {}, "environment": {}}
     begun: dict[str, Figures] = {}
     with compilation.cold():
@@ -77,8 +77,8 @@ def _measured(chosen: list[str], peers: bool) -> Iterator[tuple[str, Figures]]:
 
 def merged(one: Figures, other: Figures) -> Figures:
     """Join the figures of a name that were measured one after the other, table by table."""
-    parts = ("setting", "tables", "curves")
-    joined: Figures = {part: {**one.get(part, {}), **other.get(part, {})} for part in parts}
+    parts = ("setting", "tables", "curves", "limits", "search")
+    joined: Figures = {p: {**one.get(p, {}), **other.get(p, {})} for p in parts if p in one or p in other}
     for title in one["tables"].keys() & other["tables"].keys():
         joined["tables"][title] = {**one["tables"][title], **other["tables"][title]}
     return joined

@@ -3,7 +3,8 @@
 Settings are drawn in batches, and a batch is halved again and again (successive halving, Jamieson and Talwalkar 2016):
 all are trained for a few passes, the better half anew for twice as many, as few programs tell errors by pass, and so
 on. Those that reached the lowest error asked for need no more passes. After a batch, the space is widened where a
-setting that would be chosen lies near its edge. Only validation errors are seen here.
+setting that would be chosen lies near its edge; after the last, the best setting that missed an error is given more
+passes while they help. Only validation errors are seen here.
 """
 
 import math
@@ -15,6 +16,7 @@ import numpy as np
 
 BATCHES, BATCH = 3, 8  # settings: their product is the budget of every program
 PASSES = (4, 8, 16, 32)  # of a whole batch, of at most a half, a quarter, an eighth of it
+PASS = "passes"  # as it is called among what lies on an edge
 LONGEST = 20.0  # seconds: no training is begun that, by the one before, would take longer
 EDGE = 0.2  # of a range, in its logarithm: what is nearer to an end than that …
 WIDER = 3.0  # … has this end moved by this factor
@@ -77,10 +79,19 @@ class Found(NamedTuple):
     first: Space
     last: Space
 
-    def on_edge(self, setting: Mapping[str, Any]) -> list[str]:
-        """Return the names of what in a setting lies near an end of its last range: values beyond might be better."""
+    def lowest(self) -> Tried:
+        """Return the training of the lowest error."""
+        return min(self.tried, key=lambda each: each.error)
+
+    def on_edge(self, best: Tried, error: float) -> list[str]:
+        """Return the names of what lies near an end of its last range: values beyond might be better.
+
+        best: what was chosen for an error, or came closest to it; passes are on the edge where more might reach it.
+        """
         ranges = {name: side for name, side in self.last.items() if isinstance(side, Range)}
-        return [name for name, side in ranges.items() if side.widened([setting[name]]) != side]
+        found = [name for name, side in ranges.items() if side.widened([best.setting[name]]) != side]
+        alike = [each.passes for each in self.tried if each.setting == best.setting]
+        return [*found, *([PASS] if best.error > error and best.passes == max(alike) else [])]
 
     def in_words(self) -> str:
         """Say what was tried, as a record does."""
@@ -93,6 +104,21 @@ class Found(NamedTuple):
         tried = f"{self.settings} settings, {len(self.tried)} trainings of {passes[0]} to {passes[-1]} passes"
         return "; ".join([*ranges, tried])
 
+    def record(self) -> dict[str, Any]:
+        """Return what was searched, in words, and every training: its setting, passes, seconds, validation error."""
+        rows = [
+            [*each.setting.values(), each.passes, round(each.seconds, 4), _rounded(each.error)] for each in self.tried
+        ]
+        return {
+            "space": self.in_words(),
+            "columns": [*self.first, PASS, "seconds", "validation RMSE"],
+            "trainings": rows,
+        }
+
+
+def _rounded(error: float) -> float | None:
+    return round(error, 5) if math.isfinite(error) else None
+
 
 def search(attempt: Try, space: Space, errors: Sequence[float]) -> Found:
     """Try BATCHES of BATCH settings each; `errors`: the validation errors to reach."""
@@ -101,6 +127,9 @@ def search(attempt: Try, space: Space, errors: Sequence[float]) -> Found:
         if number:
             space = _widened(space, [best.setting for best in _candidates(tried, errors)])
         tried += _halved(attempt, [_drawn(space, random) for _ in range(BATCH)], min(errors))
+    for error in sorted(errors):
+        if shortest(tried, error) is None:
+            tried += _prolonged(attempt, min(tried, key=lambda each: each.error), error)
     return Found(tried, BATCHES * BATCH, first, space)
 
 
@@ -138,6 +167,17 @@ def _halved(attempt: Try, settings: Sequence[dict[str, Any]], error: float) -> l
         better = sorted(short, key=lambda each: each.error)[: len(last) // 2]
         settings = [each.setting for each in better if each.error < math.inf]
     return tried
+
+
+def _prolonged(attempt: Try, best: Tried, error: float) -> list[Tried]:
+    """Train a setting for twice as many passes again and again, while its error falls and does not reach this one."""
+    made: list[Tried] = []
+    while error < best.error < math.inf and 2 * best.seconds <= LONGEST:
+        made.append(attempt(best.setting, 2 * best.passes))
+        if made[-1].error >= best.error:
+            break
+        best = made[-1]
+    return made
 
 
 def _candidates(tried: Sequence[Tried], errors: Sequence[float]) -> list[Tried]:

@@ -17,8 +17,11 @@ from benchmarks.speed.formulas import cost
 from jaxfit.trainer import Trainer
 
 START, MEMORY, TRAINING = "until the first step", "peak memory", "training"
+LIMITS_THEN = f"{limits.LIMITS} in the rounds of first steps"
 MEGA = "MB"
-Figures = dict[str, Any]  # of a name: its setting, tables and curves, as `benchmarks.speed.page` shows them
+# Of a name: its "setting", "tables" and "curves", as `benchmarks.speed.page` shows them; "limits": by a table's title,
+# that of the table of limits that were measured in its rounds, if not limits.LIMITS; "search": see `recommenders`.
+Figures = dict[str, Any]
 
 
 def measure(stores: Mapping[str, Store]) -> dict[str, Figures]:
@@ -35,8 +38,10 @@ def measure(stores: Mapping[str, Store]) -> dict[str, Figures]:
     for name, store in stores.items():
         trainers[name], figures[name] = _prepared(name, store)
         print(f"  prepared {name}", file=sys.stderr, flush=True)
-    for name, found in _starts(trainers).items():
-        figures[name]["tables"][START] = found
+    starts, rates_then = _starts(trainers)
+    for name, found in starts.items():
+        figures[name]["tables"] |= {START: found, LIMITS_THEN: limits.table(rates_then)}
+        figures[name]["limits"] = {START: LIMITS_THEN}
     timers = {name: EpochTimer(trainer, stores[name].scale.window) for name, trainer in trainers.items()}
     rates = interleaved({**limits.measures(), **{name: timer.rate for name, timer in timers.items()}})
     for name, store in stores.items():
@@ -81,24 +86,29 @@ def _prepared(name: str, store: Store) -> tuple[Trainer, Figures]:
     return trainer, figures
 
 
-def _starts(trainers: Mapping[str, Trainer]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Measure seconds until the first step, in alternating rounds."""
+def _starts(trainers: Mapping[str, Trainer]) -> tuple[dict[str, dict[str, dict[str, Any]]], dict[str, list[float]]]:
+    """Measure seconds until the first step, and the limits of the device, in alternating rounds."""
 
     def first_step(trainer: Trainer) -> Callable[[], None]:
         run = trainer.epoch_run()
         return partial(run, 0, 1)
 
-    rounds = []
+    rounds: list[dict[str, Any]] = []
+    measured = limits.measures()
     for number in range(1, timing.ROUNDS + 1):
-        rounds.append({name: compilation.starts(partial(first_step, trainer)) for name, trainer in trainers.items()})
+        rounds.append({})
+        for name in timing.in_turn((*measured, *trainers), number):
+            limit = measured.get(name)
+            rounds[-1][name] = limit() if limit else compilation.starts(partial(first_step, trainers[name]))
         print(f"  compiled all: round {number} of {timing.ROUNDS}", file=sys.stderr, flush=True)
-    return {
+    starts = {
         name: {
             cache: {what: quartiles([found[name][cache][what] for found in rounds]) for what in seconds}
             for cache, seconds in rounds[0][name].items()
         }
         for name in trainers
     }
+    return starts, {name: [found[name] for found in rounds] for name in measured}
 
 
 def _training(rates: Mapping[str, list[float]], name: str, trainer: Trainer, unit: str) -> dict[str, Any]:
@@ -119,5 +129,5 @@ def _training(rates: Mapping[str, list[float]], name: str, trainer: Trainer, uni
 
 
 def share(rates: Mapping[str, list[float]], name: str, limit: str, work: float) -> dict[str, Any]:
-    """Return which share of a limit events of so much work take, round by round."""
+    """Return the share of a limit that a rate uses, where an event takes so much work, round by round."""
     return quartiles(np.asarray(rates[name]) * work / np.asarray(rates[limit]))

@@ -14,6 +14,7 @@ from benchmarks.core import timing
 from benchmarks.core.changes import changed
 from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import pass_seconds, windowed
+from benchmarks.measurement import limits
 from benchmarks.ratings import store
 from benchmarks.ratings.scales import MOVIELENS_1M, speed_ratings
 from benchmarks.speed import fresh_process, search
@@ -26,13 +27,13 @@ from jaxcf.data.synthetic import Planted, true_model
 from jaxcf.metrics import evaluate
 from jaxfit.trainer import Trainer
 
-# Of all that is measured in turn, each with a seed of its own. The exact Mann-Whitney test of eight against eight
-# samples comes down to p = 1.6e-4, which remains significant after the correction for 300 comparisons.
-ROUNDS = 8
+ROUNDS = timing.ROUNDS  # each of other seeds than the one before
+SHIPPED = 2  # every so many rounds, programs are also trained as shipped, which for some takes long
 MOST_PASSES = 10_000  # of a peer, to fill a window of time
-MARGIN = 0.002  # stars below an error that validation must come, for the test, whose ratings are others, to reach it
-TRAINING, COMPILED, STARTED = (
-    "s of training", "s with compilation, cold cache", "s from process start, warm cache",
+MARGIN = 0.002  # stars: validation must be lower than the error by so much, for the test, of other ratings, to reach it
+TRAINING, PREPARED, WARM, COLD = TIMES = (
+    "s of training", "s of preparation, compilation and training, cold cache", "s from process start, warm cache",
+    "s from process start, cold cache",
 )  # fmt: skip
 
 
@@ -53,7 +54,7 @@ class Contender(NamedTuple):
     program: Program
     start: Start
     found: Found
-    chosen: dict[float, Tried]  # by the error to reach; none that validation did not come to
+    chosen: dict[float, Tried]  # by the error to reach; none that validation did not reach
 
     def options(self, passes: int, seed: int, setting: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of a training."""
@@ -95,7 +96,7 @@ def options(program: Program, passes: int, seed: int, setting: Mapping[str, Any]
 
 
 def searched(program: Program, start: Start, problem: Problem) -> Contender:
-    """Search a program's settings, and choose for each error the shortest training whose validation came to it.
+    """Search a program's settings, and choose for each error the shortest training whose validation reached it.
 
     With that setting, as few passes as still do. Test ratings are not read.
     """
@@ -113,81 +114,107 @@ def searched(program: Program, start: Start, problem: Problem) -> Contender:
 
 
 class Timed(NamedTuple):
-    """Trainings of one setting, one a round: from a warm cache, and the seconds of compilation from a cold one."""
+    """Trainings of one setting, one a round: with a warm cache, and with a cold one where a program compiles."""
 
     warm: list[Seconds]
-    cold: list[float]
+    cold: list[Seconds]
 
 
-def rounds(contenders: Mapping[str, Contender], model: str, data: Dataset) -> dict[tuple[str, float], Timed]:
-    """Train what was chosen in new processes, all in turn, ROUNDS times; by contender and error.
+class Rounds(NamedTuple):
+    """What was trained in new processes, in turn: to errors, and as shipped; and the limits of the device meanwhile."""
+
+    to_errors: dict[tuple[str, float], Timed]  # by contender and error
+    shipped: dict[str, Timed]  # by contender
+    limits: dict[str, list[float]]
+
+
+def rounds(contenders: Mapping[str, Contender], model: str, data: Dataset, shipped: bool) -> Rounds:
+    """Train what was chosen in new processes ROUNDS times.
 
     What compiles is trained twice in a round: with an empty cache, and with what that left. A setting that was chosen
     for several errors is trained once.
+
+    shipped: whether programs are trained as shipped, too.
     """
-    timed: dict[tuple[str, str], Timed] = {}
+    wanted: dict[tuple[str, str], dict[str, Any]] = {}
+    if shipped:
+        wanted = {(name, ""): {} for name in contenders}  # without options
+    keys = {}
+    for name, contender in contenders.items():
+        for error, best in contender.chosen.items():
+            keys[name, error] = (name, in_words({**best.setting, search.PASS: best.passes}))
+            wanted[keys[name, error]] = contender.options(best.passes, 0, best.setting)
+    timed, measured = {key: Timed([], []) for key in wanted}, limits.measures()
+    rates: dict[str, list[float]] = {name: [] for name in measured}
     with tempfile.TemporaryDirectory() as folder:
         ratings = Path(folder) / "ratings.npz"
         fresh_process.write(data, ratings)
         for number in range(ROUNDS):
-            done = set()
-            for name, contender in contenders.items():
-                for best in contender.chosen.values():
-                    if (name, str(best)) in done:
-                        continue
-                    done.add((name, str(best)))
-                    of = timed.setdefault((name, str(best)), Timed([], []))
-                    arguments = (
-                        name, model, ratings, contender.options(best.passes, number + 2, best.setting),
-                        Path(folder) / f"cache {number} {name} {len(done)}",
-                    )  # fmt: skip
-                    if name == NAME:
-                        of.cold.append(fresh_process.measure(*arguments).compilation)
-                    of.warm.append(fresh_process.measure(*arguments))
-    return {(n, error): timed[n, str(best)] for n, c in contenders.items() for error, best in c.chosen.items()}
+            places: list[Any] = [*measured, *wanted]
+            for place in timing.in_turn(range(len(places)), number):
+                key = places[place]
+                if key in measured:
+                    rates[key].append(measured[key]())
+                    continue
+                (name, setting), seed = key, contenders[key[0]].program.seed
+                if not setting and number % SHIPPED:
+                    continue
+                given = wanted[key] | ({seed: number + 2} if setting and seed else {})
+                arguments = name, model, ratings, given, Path(folder) / f"cache {number} {place}"
+                if name == NAME:
+                    timed[key].cold.append(fresh_process.measure(*arguments))
+                timed[key].warm.append(fresh_process.measure(*arguments))
+    return Rounds(
+        {place: timed[key] for place, key in keys.items()},
+        {name: each for (name, setting), each in timed.items() if not setting},
+        rates,
+    )
 
 
 def row(contender: Contender, error: float, timed: Timed | None) -> dict[str, Any]:
     """Return a contender's times to an error; a training that missed it counts as infinitely long."""
-    error_found = min(each.error for each in contender.found.tried)
-    lowest = {"lowest validation RMSE of the search": error_found if math.isfinite(error_found) else None}
+    best = contender.chosen.get(error) or contender.found.lowest()
+    known = {
+        "lowest validation RMSE of the search": _finite(contender.found.lowest().error),
+        "setting": in_words({**best.setting, contender.program.passes: best.passes}),
+        "near the edge of the search": ", ".join(contender.found.on_edge(best, error - MARGIN)),
+    }
     if timed is None:
-        return {TRAINING: "missed", **lowest, "setting": "none of the search"}
-    best = contender.chosen[error]
-    edge = contender.found.on_edge(best.setting)
+        return {**{column: quartiles([np.inf] * ROUNDS) for column in TIMES}, **known}
     missed = [np.inf if each.rmse > error else 0.0 for each in timed.warm]
 
     def column(seconds: Sequence[float]) -> dict[str, Any]:
-        return quartiles([took + never for took, never in zip(seconds, missed, strict=True)])
+        return quartiles(np.add(seconds, missed))
 
-    training = [each.training for each in timed.warm]
-    compiled = [took + more for took, more in zip(training, timed.cold or [0.0] * len(training), strict=True)]
+    cold = timed.cold or timed.warm
     return {
-        TRAINING: column(training),
-        COMPILED: column(compiled),
-        STARTED: column([each.total for each in timed.warm]),
+        TRAINING: column([each.training for each in timed.warm]),
+        PREPARED: column([each.preparation + each.compilation + each.training for each in cold]),
+        WARM: column([each.total for each in timed.warm]),
+        COLD: column([each.total for each in cold]),
         "s of preparation": quartiles([each.preparation for each in timed.warm]),
         "test RMSE": quartiles([each.rmse for each in timed.warm]),
-        **lowest,
-        "setting": in_words({**best.setting, contender.program.passes: best.passes})
-        + (f" (near the edge of the space: {', '.join(edge)})" if edge else ""),
+        **known,
     }
 
 
-def compare(table: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Add to every row of `row` how often jaxcf's median times its own are; nothing where either missed."""
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def with_ratios(table: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Add to every row of `row` its times divided by jaxcf's, round by round; nothing where both missed in one."""
     for found in table.values():
-        for column in (TRAINING, COMPILED, STARTED):
-            ours, theirs = (_median(of.get(column)) for of in (table[NAME], found))
-            found[f"{column} / {NAME}'s"] = theirs / ours if ours and theirs else None
+        for column in TIMES:
+            theirs, ours = (np.array(of[column]["samples"], float) for of in (found, table[NAME]))  # None is NaN
+            both = np.isnan(theirs) & np.isnan(ours)
+            with np.errstate(invalid="ignore"):
+                ratios = np.where(np.isnan(theirs), np.inf, np.where(np.isnan(ours), 0.0, theirs / ours))
+            found[f"{column}: this / {NAME}"] = None if both.any() else quartiles(ratios)
     return table
 
 
-def _median(value: Any) -> float | None:
-    return value["median"] if isinstance(value, dict) else None
-
-
-def where_time_goes(timed: Timed, error: float) -> dict[str, Any]:
+def phases(timed: Timed, error: float) -> dict[str, Any]:
     """Return what a process with a warm cache spends its time on, from its start to an error."""
     parts = ("start", "reading", "preparation", "compilation", "training", "total")
     words = {"start": "start and imports", "compilation": "tracing, lowering, reading the cache"}
@@ -196,31 +223,31 @@ def where_time_goes(timed: Timed, error: float) -> dict[str, Any]:
 
 
 def curve(contender: Contender, data: Dataset) -> list[list[float]]:
-    """Train for more and more passes in what was chosen for the lowest error: seconds of training, test RMSE."""
+    """Train for more and more passes in what was chosen for the lowest error: seconds of training, test RMSE.
+
+    Of a program that reached none, the setting with the lowest error.
+    """
     assert data.test is not None
-    best = contender.chosen[min(contender.chosen)]
+    best = contender.chosen[min(contender.chosen)] if contender.chosen else contender.found.lowest()
     numbers = sorted({*(n for n in (1, 2, *search.PASSES) if n < best.passes), best.passes})
     made = (trial(contender.start, contender.options(n, 1, best.setting), data, data.test) for n in numbers)
     return [[each.training, each.rmse] for each in made if np.isfinite(each.rmse)]
 
 
-def as_shipped(names: Sequence[str], model: str, data: Dataset) -> dict[str, dict[str, Any]]:
-    """Train each program as its documentation has it, in a new process; a second time, where the first compiles."""
-    rows = {}
-    with tempfile.TemporaryDirectory() as folder:
-        ratings = Path(folder) / "ratings.npz"
-        fresh_process.write(data, ratings)
-        for name in names:
-            for _ in range(2 if name == NAME else 1):
-                found = fresh_process.measure(name, model, ratings, {}, Path(folder) / "cache")
-            rows[name] = {STARTED: found.total, TRAINING: found.training, "test RMSE": found.rmse}
-    return rows
+def as_shipped(timed: Timed) -> dict[str, Any]:
+    """Return the times of a program as its documentation has it."""
+    of_all = {WARM: timed.warm, COLD: timed.cold or timed.warm}
+    return {
+        **{column: quartiles([each.total for each in found]) for column, found in of_all.items()},
+        TRAINING: quartiles([each.training for each in timed.warm]),
+        "test RMSE": quartiles([each.rmse for each in timed.warm]),
+    }
 
 
 def pass_rate(model: str, data: Dataset, setting: Mapping[str, Any]) -> Callable[[], float]:
     """Return a function that measures ratings per second of passes of ours, shuffling included, validation not."""
     training, numbers = trainer(model, data, setting), count()
-    return lambda: training.events / float(np.mean(windowed(lambda: pass_seconds(training, next(numbers)))))
+    return lambda: training.events / float(np.mean(windowed(lambda: pass_seconds(training, next(numbers))[0])))
 
 
 def peer_pass_rate(program: Program, start: Start, rank: int, data: Dataset) -> Callable[[], float]:
@@ -238,10 +265,10 @@ def peer_pass_rate(program: Program, start: Start, rank: int, data: Dataset) -> 
 
     seconds(1)  # the first training of a process may be slow
     passes = 1
-    while (took := float(np.median([longer(passes) for _ in range(3)]))) < timing.WINDOW / 2:
+    while (took := float(np.median([longer(passes) for _ in range(3)]))) < timing.WINDOW:
         if passes > MOST_PASSES:
             raise RuntimeError(f"{passes:,} passes take no longer than one")
-        passes = math.ceil(passes * min(10.0, max(2.0, timing.WINDOW / max(took, 1e-9))))
+        passes = math.ceil(passes * min(10.0, max(1.3, 1.3 * timing.WINDOW / max(took, 1e-9))))
     return lambda: passes * len(data.train.user) / longer(passes)
 
 

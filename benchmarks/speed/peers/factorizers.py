@@ -4,18 +4,18 @@ All use as many threads as there are cores where they can. Each imports what it 
 the start of its process is measured, too.
 """
 
-import os
 from collections import OrderedDict, defaultdict
 from typing import Any
 
 import numpy as np
 
+from benchmarks.measurement.threads import threads
 from benchmarks.speed.peers import load
 from benchmarks.speed.programs import Fit, Predict, Program, Start
 from benchmarks.speed.search import FEATURES, Range
 from jaxcf.data.ratings import Dataset
 
-CORES = os.cpu_count() or 1
+CORES = threads()
 
 
 def _dots(P: np.ndarray, Q: np.ndarray, user: np.ndarray, item: np.ndarray) -> np.ndarray:
@@ -46,7 +46,7 @@ def _libmf(data: Dataset) -> Start:
 
 
 def _cornac_data(data: Dataset) -> Any:
-    """The ratings in the order of their file, which is how cornac visits them (a random one comes to the same)."""
+    """The ratings in the order of their file, which is how cornac visits them (in a random one it learns as fast)."""
     user, item, stars = data.train[:3]
     users, items = data.catalogue.num_users, data.catalogue.num_items
     maps = (OrderedDict(zip(range(n), range(n), strict=True)) for n in (users, items))

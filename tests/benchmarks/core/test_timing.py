@@ -25,11 +25,15 @@ def test_contenders_take_turns_after_a_round_to_warm_up() -> None:
         order.append(name)
         return float(len(order))
 
-    found = timing.interleaved({name: lambda name=name: measure(name) for name in "ab"})
-    assert "".join(order) == "abba" * (timing.ROUNDS // 2) + "ab"
+    found = timing.interleaved({name: lambda name=name: measure(name) for name in "abcd"})
+    rounds = ["".join(order[i : i + 4]) for i in range(0, len(order), 4)]
+    assert len(rounds) == timing.ROUNDS + 1 >= 6
+    assert {"".join(sorted(each)) for each in rounds} == {"abcd"}
     places = [place for place, name in enumerate(order, 1) if name == "a"][1:]
     assert found["a"] == places, "of each round after the first"
-    assert timing.ROUNDS >= 5
+    for name in "abcd":
+        assert len({each[each.index(name) - 1] for each in rounds if each[0] != name}) == 3, "none follows one alone"
+    assert order == [name for number in range(len(rounds)) for name in timing.in_turn("abcd", number)]
 
 
 class Trainer:

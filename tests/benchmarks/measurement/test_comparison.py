@@ -1,6 +1,7 @@
 """`compare` tells changes of speed from noise, and from what the machine did meanwhile."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,15 @@ WHERE = {"commit": "one", "cpu": "a", "versions": {"jax": "1"}}
 LIMITS = ("matrix product", "copy", "gather", "scatter-add")
 
 
-def record(path: Path, seed: int, drift: float = 1.0, rounds: int = 10, **speedups: float) -> Path:
-    """A record of three models whose speeds have 2 % of noise; `drift` makes all of the machine faster."""
+FIRST = "limits of the device in the rounds of first steps"
+
+
+def record(path: Path, seed: int, drift: float = 1.0, rounds: int = 10, noise: float = 0.02, **speedups: float) -> Path:
+    """A record of three models whose speeds have this noise; `drift` makes all of the machine faster."""
     draws = np.random.default_rng(seed)
 
     def samples(rate: float) -> dict:
-        return quartiles(rate * drift * (1 + 0.02 * draws.normal(size=rounds)))
+        return quartiles(rate * drift * (1 + noise * draws.normal(size=rounds)))
 
     def seconds(rate: float) -> dict:
         return quartiles([1 / sample for sample in samples(rate)["samples"]])
@@ -33,8 +37,12 @@ def record(path: Path, seed: int, drift: float = 1.0, rounds: int = 10, **speedu
             "tables": {
                 "training": {name: {"words/s": samples(1e5 * faster), "operations of an event": 5}},
                 "until the first step": {"cold cache": {"compilation, seconds": seconds(0.5 * faster)}},
-                "limits of the device": {limit: {"10⁹/s": samples(300), "of": "what"} for limit in LIMITS},
+                **{
+                    title: {limit: {"10⁹/s": samples(300), "of": "what"} for limit in LIMITS}
+                    for title in ("limits of the device", FIRST)
+                },
             },
+            "limits": {"until the first step": FIRST},
         }
     environment = dict.fromkeys(figures, WHERE)
     json_text.write(path, {"version": 2, "figures": figures, "environment": environment})
@@ -69,15 +77,69 @@ def test_a_change_of_one_thing_alone_is_found(tmp_path: Path, drift: float, spee
     assert inverse == pytest.approx(1 / (drift * speedup), rel=0.03)
 
 
-def test_a_drift_of_one_limit_explains_as_much_of_that_name_only(tmp_path: Path) -> None:
+def changed(path: Path, change: Callable[[dict], None]) -> Path:
+    """Change what a record holds."""
+    found = json.loads(path.read_text())
+    change(found)
+    json_text.write(path, found)
+    return path
+
+
+def test_a_drift_of_one_limit_explains_as_much_in_its_rounds_only(tmp_path: Path) -> None:
     one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1, pmf=0.8, rbm=0.8)
-    found = json.loads(other.read_text())
-    gather = found["figures"]["pmf"]["tables"]["limits of the device"]["gather"]["10⁹/s"]
-    gather["samples"] = [0.8 * sample for sample in gather["samples"]]
-    json_text.write(other, found)
+
+    def slower(found: dict) -> None:
+        gather = found["figures"]["pmf"]["tables"]["limits of the device"]["gather"]["10⁹/s"]
+        gather["samples"] = [0.8 * sample for sample in gather["samples"]]
+
+    changed(other, slower)
     assert {n for n, verdict in verdicts(one, other).items() if verdict == "slower"} == {
+        "pmf / until the first step / cold cache / compilation, seconds",
         "rbm / training / rbm / words/s", "rbm / until the first step / cold cache / compilation, seconds",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_within_a_run_does_not_hide_a_difference(tmp_path: Path, seed: int) -> None:
+    one, other = (record(tmp_path / f"{n}.json", 2 * seed + n, noise=0.06, pmf=1 - 0.25 * n) for n in range(2))
+    found = verdicts(one, other)
+    assert {name for name, verdict in found.items() if verdict == "slower"} == {n for n in found if n.startswith("pmf")}
+
+
+def test_another_setting_is_not_judged(tmp_path: Path) -> None:
+    one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1, pmf=0.5, rbm=0.5)
+
+    def another(found: dict) -> None:
+        found["figures"]["pmf"]["tables"]["training"]["pmf"]["setting"] = "batch_size 7"
+        found["figures"]["rbm"]["setting"]["data"] = "other ratings"
+        found["figures"]["lbl"]["setting"]["left out: PyTorch"] = "not installed"
+
+    found = verdicts(one, changed(other, another))
+    assert {name: verdict for name, verdict in found.items() if verdict != "no difference"} == {
+        "pmf / training / pmf / words/s": "another setting",
+        "pmf / until the first step / cold cache / compilation, seconds": "slower",
+        "rbm / training / rbm / words/s": "another setting",
+        "rbm / until the first step / cold cache / compilation, seconds": "another setting",
+    }
+
+
+def test_what_stands_in_several_tables_is_tested_once(tmp_path: Path) -> None:
+    def again(found: dict) -> None:
+        tables = found["figures"]["pmf"]["tables"]
+        tables["again"] = tables["training"]
+
+    one, other = (changed(record(tmp_path / f"{n}.json", n), again) for n in range(2))
+    assert len(verdicts(one, other)) == 6
+
+
+def test_what_one_record_alone_has_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1)
+    changed(other, lambda found: found["figures"]["pmf"]["tables"].pop("training"))
+    (result,) = comparison.compare([one, other])
+    assert result["only first"] == ["pmf / training / pmf / words/s"]
+    assert result["only second"] == []
+    assert __main__.main(["compare", str(other), str(one)]) == 0
+    assert "in the second only: pmf / training / pmf / words/s\n" in capsys.readouterr().out
 
 
 def test_few_samples_tell_nothing_after_the_correction(tmp_path: Path) -> None:
@@ -98,10 +160,12 @@ def test_the_test_is_exact_for_few_samples() -> None:
 
 def test_a_target_that_was_missed_is_slower_than_any_time(tmp_path: Path) -> None:
     one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1)
-    found = json.loads(other.read_text())
-    row = found["figures"]["pmf"]["tables"]["until the first step"]["cold cache"]
-    row["compilation, seconds"]["samples"] = [None] * 10
-    json_text.write(other, found)
+
+    def never(found: dict) -> None:
+        row = found["figures"]["pmf"]["tables"]["until the first step"]["cold cache"]
+        row["compilation, seconds"]["samples"] = [None] * 10
+
+    changed(other, never)
     name = "pmf / until the first step / cold cache / compilation, seconds"
     assert verdicts(one, other)[name] == "slower"
     assert verdicts(other, one)[name] == "faster"
@@ -115,15 +179,15 @@ def test_a_target_that_was_missed_is_slower_than_any_time(tmp_path: Path) -> Non
         ("a pass", "ratings per second", True),
         ("to .85", "s of training", False),
         ("to .85", "seconds from process start", False),
-        ("where the seconds go", "start and imports", False),
+        ("time by phase, seconds", "start and imports", False),
         ("to .85", "test RMSE", None),
         ("training", "share of the copy bandwidth", None),
-        ("plain steps", "jaxlm's rate over this", None),
+        ("plain steps", "jaxlm / this", None),
     ],
 )
 def test_rates_and_times_are_told_by_their_names(title: str, column: str, rate: bool | None) -> None:
     tables = {title: {"jaxcf": {column: quartiles([1.0, 2.0]), "setting": "x"}}}
-    found = list(comparison.measurements({"figures": {"pmf": {"tables": tables}}}))
+    found = list(comparison.measurements({"figures": {"pmf": {"setting": {}, "tables": tables}}}))
     assert [(each.place, each.rate) for each in found] == (
         [] if rate is None else [(("pmf", title, "jaxcf", column), rate)]
     )
@@ -144,23 +208,22 @@ def test_tables_of_times_are_compared_by_what_their_rows_have_in_common(tmp_path
     one = table(tmp_path / "a.json", {"T1": 100, "T2": 80, "T3": 50, "T4": 30}, 0)
     other = table(tmp_path / "b.json", {"T1": 110, "T2": 88, "T3": 55, "T4": 45}, 1)
     assert verdicts(one, other) == {
-        f"table-4.5 / HLBL / T{i} / {column}": "faster" if i == 4 else "no difference"
-        for i in range(1, 5)
-        for column in ("words", "minutes")
+        f"table-4.5 / HLBL / T{i} / words": "faster" if i == 4 else "no difference" for i in range(1, 5)
     }
+    changed(other, lambda found: found.update(data={"name": "others"}))
+    assert set(verdicts(one, other).values()) == {"another setting"}
 
 
 def test_the_command_prints_a_table_and_says_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1, pmf=1.3)
     found = json.loads(other.read_text())
     found["environment"] = {name: {**WHERE, "commit": "two", "versions": {"jax": "2"}} for name in found["figures"]}
-    found["version"] = 3
     json_text.write(other, found)
     assert __main__.main(["compare", str(one), str(other), str(one)]) == 0
     out = capsys.readouterr().out
-    assert "environments: commit: one / two; jax: 1 / 2; benchmark version: 2 / 3\n" in out
+    assert "environments: commit: one / two; jax: 1 / 2\n" in out
     assert "environments: equal\n" in out
-    assert "the machine: lbl / limits of the device / matrix product / 10⁹/s x 0.9" in out
+    assert "the machine: matrix product x 0.9" in out
     assert "2 of 6 measurements differ" in out
     assert "0 of 6 measurements differ" in out
     assert __main__.main(["compare", str(one), str(other), "--json"]) == 0
@@ -177,6 +240,7 @@ BAD = [
     ('{"figures": {}, "environment": {}}', "benchmarks: not a record of speed: it holds no samples ("),
     ('{"version": 2, "figures": {"lbl": 3}}', "benchmarks: not a record of speed ("),
     ('{"version": 2, "figures": {}}', "benchmarks: it has no measurement in common with "),
+    ('{"version": 3, "figures": {}}', "benchmarks: it is of version 3 of the benchmark, and "),
 ]
 
 

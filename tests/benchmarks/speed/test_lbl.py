@@ -17,6 +17,14 @@ from jaxlm.models import lbl
 CONFIG = lbl.Config(num_words=20, num_features=6, context_size=3)
 
 
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch):
+    monkeypatch.setattr(timing, "WINDOW", 0.01)
+    for name, size in {"MATRIX": 64, "COPIED": 1 << 12, "ROWS": 50, "BLOCK": 8}.items():
+        monkeypatch.setattr(limits, name, size)
+
+
+@pytest.mark.peer
 def test_the_peer_makes_the_step_that_ours_makes():
     pytest.importorskip("torch", reason="PyTorch is not installed (extra `peers`)")
     from benchmarks.speed.peers import lbl_torch
@@ -33,11 +41,11 @@ def test_the_peer_makes_the_step_that_ours_makes():
 
 
 def test_measures_at_a_tiny_size(monkeypatch):
-    monkeypatch.setattr(limits, "MATRIX", 64)
     monkeypatch.setattr(speed_lbl, "EVENTS", 500)
-    monkeypatch.setattr(timing, "WINDOW", 0.01)
     found = speed_lbl.measure(num_words=50, batch_size=20)
-    (rows,) = found["tables"].values()
+    rows, device = found["tables"].values()
+    assert list(found["limits"].items()) == [tuple(found["tables"])]
+    assert device.keys() == limits.ABOUT.keys()
     assert list(rows) == ["jaxlm, sgd", "jaxlm, adam"]
     assert "left out" not in found["setting"]
     for row in rows.values():
@@ -51,15 +59,15 @@ def test_pytorch_is_measured_in_the_same_rounds(monkeypatch):
     monkeypatch.setattr(speed_lbl, "missing", lambda name: None)
     monkeypatch.setattr(speed_lbl, "our_steps", lambda *given: lambda: 0.0)
     monkeypatch.setattr(speed_lbl, "torch_steps", lambda *given: lambda: 0.0)
-    rounds = {"matrix product": [1e9, 2e9], "jaxlm": [100.0, 300.0], "PyTorch": [50.0, 100.0]}
+    rounds = {name: [1e9, 2e9] for name in limits.ABOUT} | {"jaxlm": [100.0, 300.0], "PyTorch": [50.0, 100.0]}
     monkeypatch.setattr(
         speed_lbl,
         "interleaved",
         lambda measures: {m: rounds[m.split(",")[0].split(" e")[0].split(" c")[0]] for m in measures},
     )
-    (rows,) = speed_lbl.measure(peers=True, num_words=50)["tables"].values()
+    rows, _ = speed_lbl.measure(peers=True, num_words=50)["tables"].values()
     assert len(rows) == 6
-    assert rows["PyTorch compiled, adam"]["jaxlm's rate over this"]["samples"] == [2.0, 3.0]
+    assert rows["PyTorch compiled, adam"]["jaxlm / this"]["samples"] == [2.0, 3.0]
     operations = formulas.lbl_operations(lbl.Config(50))
     assert rows["jaxlm, sgd"]["share of the matrix rate"]["samples"] == [100 * operations / 1e9, 300 * operations / 2e9]
 
@@ -70,4 +78,21 @@ def test_pytorch_that_is_not_installed_is_left_out_and_said(monkeypatch):
     monkeypatch.setattr(speed_lbl, "interleaved", lambda measures: {name: [1.0] for name in measures})
     found = speed_lbl.measure(peers=True, num_words=50)
     assert found["setting"]["left out"] == "PyTorch: not installed"
-    assert [len(table) for table in found["tables"].values()] == [2]
+    assert [len(table) for table in found["tables"].values()] == [2, len(limits.ABOUT)]
+
+
+def test_pytorch_is_not_compared_with_an_accelerator(monkeypatch):
+    monkeypatch.setattr(speed_lbl.jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(speed_lbl, "our_steps", lambda *given: lambda: 1.0)
+    monkeypatch.setattr(speed_lbl, "interleaved", lambda measures: {name: [1.0] for name in measures})
+    assert "would train on the CPU" in speed_lbl.measure(peers=True, num_words=50)["setting"]["left out"]
+
+
+@pytest.mark.peer
+@pytest.mark.slow
+def test_compiled_pytorch_takes_steps(monkeypatch):
+    pytest.importorskip("torch", reason="PyTorch is not installed (extra `peers`)")
+    recipe = speed_lbl.Recipe("adam", 20, 1, rate={"*": 1e-3}, decay={"*": 0.0})
+    ids = np.arange(500, dtype=np.int32) % 20
+    for compiled in (False, True):
+        assert speed_lbl.torch_steps(CONFIG, recipe, ids, compiled)() > 0

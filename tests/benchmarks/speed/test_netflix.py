@@ -16,20 +16,20 @@ def test_passes_of_all_models_take_turns(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(limits, name, size)
     models = {"pmf": {"num_features": 2, "batch_size": 20}, "rbm": {"num_hidden": 2, "batch_size": 5}}
     monkeypatch.setattr(speed_netflix, "MODELS", models)
-    order, one_pass = [], speed_netflix.one_pass
+    order, pass_seconds = [], speed_netflix.pass_seconds
 
     def counted(trainer, number):
         order.append(number)
-        return one_pass(trainer, number)
+        return pass_seconds(trainer, number)
 
-    monkeypatch.setattr(speed_netflix, "one_pass", counted)
+    monkeypatch.setattr(speed_netflix, "pass_seconds", counted)
     tables = speed_netflix.measure(shape=TINY)["tables"]
     assert speed_netflix.ROUNDS >= 5
     assert order == [0, 0] + [number for number in range(1, speed_netflix.ROUNDS + 1) for _ in models]
     for row in tables["a pass"].values():
-        for column in ("ratings/s", "seconds", "of them to shuffle, seconds"):
+        for column in ("ratings/s", "seconds", "seconds of shuffling"):
             assert len(row[column]["samples"]) == speed_netflix.ROUNDS
-        shuffling, seconds = row["of them to shuffle, seconds"], row["seconds"]
+        shuffling, seconds = row["seconds of shuffling"], row["seconds"]
         assert all(0 < a < b for a, b in zip(shuffling["samples"], seconds["samples"], strict=True))
         assert row["training RMSE of the last"] < 2
     assert all(row["MB"] > 10 for row in tables["peak memory"].values())

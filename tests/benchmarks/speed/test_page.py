@@ -51,3 +51,14 @@ def test_contenders_are_rows_and_samples_are_medians_with_quartiles(tmp_path: Pa
     ]
     assert [line for line in lines if line in expected] == expected
     assert (tmp_path / "speed.lbl-by-size.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_was_missed_and_what_is_shown_already(tmp_path: Path) -> None:
+    assert page.in_words(quartiles([float("inf")] * 3)) == "missed"
+    limits = {"copy": {"10⁹/s": quartiles([1.0, 2.0])}}
+    figures = {"setting": {}, "tables": {"limits": limits}, "search": {"jaxcf": {"space": "k 8 to 32"}}}
+    lines = page.markdown(
+        {"figures": {"lbl": figures, "nplm": figures}, "environment": dict.fromkeys(("lbl", "nplm"), WHERE)}
+    )
+    assert lines.count("| copy |") == lines.count("As under lbl.") == 1
+    assert lines.count("* searched of jaxcf: k 8 to 32") == 2

@@ -63,6 +63,7 @@ def test_models_are_measured_together_and_recorded(tiny, tmp_path: Path) -> None
         rates, work = row["ratings/s"]["samples"], row["bytes of an event"] / 1e9
         shares = [rate * work / copy for rate, copy in zip(rates, copies, strict=True)]
         assert row["share of the copy bandwidth"]["samples"] == pytest.approx(shares)
+        assert tables[figures["limits"]["until the first step"]].keys() == limits.ABOUT.keys()
         assert f"## {name}\n" in written
         assert f"| {name} | {page.in_words(row['ratings/s'])} |" in written
 
@@ -83,7 +84,6 @@ def test_models_that_are_compared_have_what_all_have(monkeypatch, tmp_path: Path
     assert found["figures"]["lbl"] == {
         "setting": {"model": "x", "left out": "True"},
         "tables": {"training": {"x": {"words/s": 1.0}, "peer": {"words/s": 2.0}}, "more": {}},
-        "curves": {},
     }
     assert found["figures"]["hlbl"]["setting"]["left out"] == "False"
     assert found["figures"]["nplm"] == general
@@ -97,7 +97,7 @@ def test_other_figures_stay_but_those_of_another_version_go(monkeypatch, tmp_pat
     path = tmp_path / "speed.json"
     path.write_text('{"figures": {"lbl": {"cores": 2}}, "environment": {"lbl": {}}}')
     speed.run(["svd"], peers=False, out=tmp_path)
-    said = f"benchmarks: {path} is of another version of the benchmark: begun anew"
+    said = f"benchmarks: {path} is of another version of the benchmark: started over"
     assert said in capsys.readouterr().err.splitlines()
     assert speed.run(["nplm"], peers=False, out=tmp_path)["figures"].keys() == {"nplm"}
     assert json.loads(path.read_text())["figures"].keys() == {"svd", "nplm"}

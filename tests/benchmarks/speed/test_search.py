@@ -83,20 +83,38 @@ def test_passes_grow_until_the_error_is_reached_or_takes_too_long():
         return sorted({passes for _, passes in asked})
 
     assert passes(lambda passes: 1 / passes) == [4, 8, 16]
-    assert passes(lambda passes: 1.0) == [4, 8, 16, 32]
     assert passes(lambda passes: math.inf) == [4], "it diverged"
     assert passes(lambda passes: 2 / passes, seconds=1.2) == [4, 8, 16]
     assert passes(lambda passes: 2 / passes) == [4, 8, 16, 32]
+    assert passes(lambda passes: 9 / passes) == [4, 8, 16, 32, 64, 128], "more, as they help"
+    assert passes(lambda passes: 9 / passes, seconds=0.2) == [4, 8, 16, 32, 64], "as long as they may take"
+    assert passes(lambda passes: 1.0) == [4, 8, 16, 32], "more do not help"
 
 
 def test_a_choice_near_the_edge_is_named():
     attempt, _ = program(lambda setting, passes: 1.0)
     found = search.search(attempt, SPACE, (0.01,))._replace(last=SPACE)
-    assert found.on_edge({"rate": 0.03, "batch": 200, "exact": True}) == []
-    assert found.on_edge({"rate": 0.09, "batch": 100, "exact": True}) == ["rate", "batch"]
+    inside, outside = ({"rate": r, "batch": b, "exact": True} for r, b in ((0.03, 200), (0.09, 100)))
+    assert found.on_edge(Tried(inside, 8, 1.0, 0.1), 0.1) == []
+    assert found.on_edge(Tried(outside, 8, 1.0, 0.1), 0.1) == ["rate", "batch"]
+    more = found._replace(tried=[Tried(inside, passes, 1.0, 1 / passes) for passes in (4, 8)])
+    assert more.on_edge(more.tried[1], 0.1) == ["passes"], "of the most passes, and the error is not reached"
+    assert more.on_edge(more.tried[0], 0.1) == [], "more passes were tried"
 
 
-def test_the_shortest_training_that_came_to_an_error_is_chosen_with_the_fewest_passes():
+def test_all_trainings_are_recorded():
+    attempt, asked = program(lambda setting, passes: math.inf if setting["exact"] else 1 / 3)
+    found = search.search(attempt, SPACE, (0.01,))
+    recorded = found.record()
+    assert recorded["columns"] == ["rate", "batch", "exact", "passes", "seconds", "validation RMSE"]
+    assert [tuple(row[:4]) for row in recorded["trainings"]] == [
+        (*setting.values(), passes) for setting, passes in asked
+    ]
+    assert {row[-1] for row in recorded["trainings"]} == {None, 0.33333}
+    assert recorded["space"] == found.in_words()
+
+
+def test_the_shortest_training_that_reached_an_error_is_chosen_with_the_fewest_passes():
     attempt, asked = program(lambda setting, passes: 1 / passes)
     tried = [Tried({"a": 1}, 6, 1.0, 0.2), Tried({"a": 2}, 12, 0.5, 0.2), Tried({"a": 2}, 3, 0.1, 0.6)]
     best = search.shortest(tried, 0.3)

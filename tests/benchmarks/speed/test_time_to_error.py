@@ -1,7 +1,10 @@
 """The speed benchmarks of recommenders: what they choose, time and say."""
 
 import json
+import subprocess
+import sys
 import time
+from collections import Counter
 
 import jax
 import numpy as np
@@ -9,13 +12,14 @@ import pytest
 
 from benchmarks.core import timing
 from benchmarks.core.statistics import quartiles
+from benchmarks.measurement import limits
 from benchmarks.speed import fresh_process, recommenders, search, time_to_error
 from benchmarks.speed.fresh_process import Seconds
 from benchmarks.speed.peers import factorizers
 from benchmarks.speed.peers.factorizers import PEERS
 from benchmarks.speed.programs import Program, trial
 from benchmarks.speed.search import Range, Tried
-from benchmarks.speed.time_to_error import COMPILED, STARTED, TRAINING, Timed
+from benchmarks.speed.time_to_error import COLD, PREPARED, TIMES, TRAINING, WARM, Timed
 from jaxcf.data.synthetic import Planted, planted
 from jaxfit.run_dir import json_text
 
@@ -35,6 +39,9 @@ def _fast(monkeypatch):
     monkeypatch.setattr(search, "BATCHES", 1)
     monkeypatch.setattr(search, "BATCH", 2)
     monkeypatch.setattr(search, "PASSES", (2, 4))
+    monkeypatch.setattr(search, "LONGEST", 0.5)
+    for name, size in {"MATRIX": 32, "COPIED": 1 << 12, "ROWS": 50, "BLOCK": 8}.items():
+        monkeypatch.setattr(limits, name, size)
 
 
 @pytest.fixture
@@ -88,36 +95,55 @@ def seconds(training, rmse, **more):
 
 def test_a_training_that_misses_the_error_takes_for_ever(problem):
     contender = searched(problem)
-    timed = Timed([seconds(1.0, 0.8), seconds(2.0, 1.6), seconds(3.0, 0.9)], [4.0, 5.0, 6.0])
-    row = time_to_error.row(contender, 1.5, timed)
+    warm = [seconds(1.0, 0.8), seconds(2.0, 1.6), seconds(3.0, 0.9)]
+    cold = [each._replace(compilation=4.0, total=each.total + 5.0) for each in warm]
+    row = time_to_error.row(contender, 1.5, Timed(warm, cold))
     assert row[TRAINING]["samples"] == [1.0, None, 3.0]
     assert row[TRAINING]["median"] == 3.0
-    assert row[COMPILED]["samples"] == [5.0, None, 9.0]
-    assert row[STARTED]["samples"] == [2.0, None, 4.0]
+    assert row[PREPARED]["samples"] == [5.2, None, 7.2]
+    assert row[WARM]["samples"] == [2.0, None, 4.0]
+    assert row[COLD]["samples"] == [7.0, None, 9.0]
     assert row["test RMSE"]["samples"] == [0.8, 1.6, 0.9]
-    assert time_to_error.row(contender, 0.1, None)[TRAINING] == "missed"
+    assert "passes" in row["setting"]
+    missed = time_to_error.row(contender, 0.1, None)
+    for column in TIMES:
+        assert missed[column] == quartiles([np.inf] * time_to_error.ROUNDS)
+    assert missed["setting"] == time_to_error.in_words(
+        {**contender.found.lowest().setting, "passes": contender.found.lowest().passes}
+    )
     failed = [tried._replace(error=np.inf) for tried in contender.found.tried]
     never = contender._replace(found=contender.found._replace(tried=failed))
     assert time_to_error.row(never, 0.1, None)["lowest validation RMSE of the search"] is None
     assert json.loads(json_text.dumps(row)) == row
 
 
-def test_peers_have_no_compilation(problem):
+def test_peers_compile_nothing_and_have_no_cache(problem):
     row = time_to_error.row(searched(problem), 1.5, Timed([seconds(1.0, 0.8)], []))
-    assert row[COMPILED] == row[TRAINING]
+    assert row[PREPARED]["samples"] == [1.2]
+    assert row[COLD] == row[WARM]
 
 
 def test_all_times_are_divided_by_ours(problem):
     contender = searched(problem)
-    ours = time_to_error.row(contender, 1.5, Timed([seconds(1.0, 0.8)], [3.0]))
+    cold = seconds(1.0, 0.8, compilation=4.8, total=6.0)
+    ours = time_to_error.row(contender, 1.5, Timed([seconds(1.0, 0.8)], [cold]))
     theirs = time_to_error.row(contender, 1.5, Timed([seconds(2.0, 0.8)], []))
     missed = time_to_error.row(contender, 1.5, Timed([seconds(2.0, 1.8)], []))
     never = time_to_error.row(contender, 0.1, None)
-    table = time_to_error.compare({"jaxcf": ours, "other": theirs, "missed": missed, "never": never})
-    ratios = {name: [row[f"{c} / jaxcf's"] for c in (TRAINING, COMPILED, STARTED)] for name, row in table.items()}
-    assert ratios["jaxcf"] == [1, 1, 1]
-    assert ratios["other"] == [2, 0.5, 1.5]
-    assert ratios["missed"] == ratios["never"] == [None, None, None]
+
+    def ratios(**table):
+        rows = time_to_error.with_ratios({name: dict(row) for name, row in table.items()})
+        return {
+            name: [row[f"{c}: this / jaxcf"] and row[f"{c}: this / jaxcf"]["samples"] for c in TIMES]
+            for name, row in rows.items()
+        }
+
+    found = ratios(jaxcf=ours, other=theirs, missed=missed, never=never)
+    assert found["jaxcf"] == [[1], [1], [1], [1]]
+    assert found["other"] == [[2], [pytest.approx(2.2 / 6)], [1.5], [0.5]]
+    assert found["missed"] == found["never"] == [[None]] * 4, "infinitely many times"
+    assert ratios(jaxcf=missed, other=theirs)["other"] == [[0]] * 4
+    assert ratios(jaxcf=missed, other=never)["other"] == [None] * 4
 
 
 def test_quartiles_of_times_that_never_came():
@@ -134,7 +160,7 @@ def test_contenders_are_trained_in_turn(problem, monkeypatch):
     made = []
 
     def measure(program, model, data, options, cache):
-        made.append((program, options.get("seed"), options["passes"], cache))
+        made.append((program, options.get("seed"), options.get("passes"), cache))
         return seconds(float(len(made)), 1.0, compilation=7.0)
 
     monkeypatch.setattr(fresh_process, "measure", measure)
@@ -143,17 +169,27 @@ def test_contenders_are_trained_in_turn(problem, monkeypatch):
     a, b = Tried({}, 2, 0.1, 1.0), Tried({}, 3, 0.1, 0.9)
     seeded = contender._replace(program=CONSTANT._replace(seed="seed"), chosen={1.5: a, 1.2: b})
     other = contender._replace(chosen={1.5: a, 1.2: a})
-    timed = time_to_error.rounds({"jaxcf": seeded, "other": other}, "pmf", problem.data)
+    timed = time_to_error.rounds({"jaxcf": seeded, "other": other}, "pmf", problem.data, shipped=True)
     one = [("jaxcf", 2), ("jaxcf", 2), ("jaxcf", 3), ("jaxcf", 3), ("other", 2)]
-    assert [(name, passes) for name, _, passes, _ in made] == 2 * one
-    assert [seed for _, seed, _, _ in made] == [2, 2, 2, 2, None, 3, 3, 3, 3, None], "1 is the search's"
+    shipped = [("jaxcf", None), ("jaxcf", None), ("other", None)]
+    first, second = made[: len(one + shipped)], made[len(one + shipped) :]
+    for order, expected in ((first, one + shipped), (second, one)):
+        assert Counter((name, passes) for name, _, passes, _ in order) == Counter(expected)
+    assert [order[:2] for order in (first, second)] != [one[:2]] * 2, "not always the same first"
+    for order, seed in ((first, 2), (second, 3)):
+        assert {s for name, s, passes, _ in order if name == "jaxcf" and passes} == {seed}, "1 is the search's"
+    assert {s for name, s, passes, _ in made if name == "other" or not passes} == {None}
     caches = [cache for name, _, _, cache in made if name == "jaxcf"]
-    assert len(set(caches)) == 4
+    assert len(set(caches)) == 5
     assert caches[::2] == caches[1::2]
-    assert [each.training for each in timed["jaxcf", 1.5].warm] == [2.0, 7.0]
-    assert timed["jaxcf", 1.2].cold == [7.0, 7.0]
-    assert timed["other", 1.5] == timed["other", 1.2]
-    assert timed["other", 1.5].cold == []
+    for error, passes in ((1.5, 2), (1.2, 3)):
+        places = [number for number, (name, _, p, _) in enumerate(made, 1) if (name, p) == ("jaxcf", passes)]
+        assert [each.training for each in timed.to_errors["jaxcf", error].cold] == places[::2]
+        assert [each.training for each in timed.to_errors["jaxcf", error].warm] == places[1::2]
+    assert timed.to_errors["other", 1.5] == timed.to_errors["other", 1.2]
+    assert timed.to_errors["other", 1.5].cold == []
+    assert [len(timed.shipped[name].warm) for name in ("jaxcf", "other")] == [1, 1]
+    assert {len(rates) for rates in timed.limits.values()} == {2}
 
 
 def test_a_process_of_its_own_trains_what_this_one_does(problem, tmp_path):
@@ -178,40 +214,57 @@ def test_a_process_of_its_own_trains_what_this_one_does(problem, tmp_path):
 def test_a_record_of_a_tiny_problem(problem, monkeypatch, in_this_process, model):
     """As run.py writes it; peers that are not installed are left out, and it says so."""
     monkeypatch.setattr(recommenders, "missing", lambda package: f"not installed ({package})")
-    monkeypatch.setattr(time_to_error, "as_shipped", lambda *arguments: {"jaxcf": {STARTED: 1.0}})
     case = recommenders.CASES[model]._replace(sizes=(3,))
     found = recommenders.measure(model, True, case, problem._replace(errors=(2.0, 0.1)))
     assert json.loads(json_text.dumps(found)) == found, "no infinite numbers"
     setting, tables, (curve,) = found["setting"], found["tables"], found["curves"].values()
     assert setting["matrix precision of jaxcf"] == "highest"
-    assert "2 settings" in setting["searched of jaxcf"]
+    assert "2 settings" in found["search"]["jaxcf"]["space"]
+    assert len(found["search"]["jaxcf"]["trainings"]) >= 2
     for name in case.peers:
         assert "not installed" in setting[f"left out: {name}"]
     reached, missed = (tables[f"to a test RMSE of {error}"]["jaxcf"] for error in ("2.000", "0.100"))
-    assert 0 < reached[TRAINING]["median"] < reached[COMPILED]["median"]
-    assert missed[TRAINING] == "missed"
+    assert all(reached[column]["median"] > 0 for column in TIMES)
+    assert missed[TRAINING]["median"] is None
+    assert set(found["limits"].values()) <= tables.keys()
+    assert found["limits"].keys() == {title for title in tables if not title.startswith("limits of the device")}
+    assert ("as shipped: each program's documented defaults" in tables) == bool(case.peers)
+    if case.peers:
+        shipped = tables["as shipped: each program's documented defaults"]["jaxcf"]
+        assert 0.3 < shipped["test RMSE"]["median"] < 1.2
+        assert 0 < shipped[TRAINING]["median"] < shipped[WARM]["median"]
     assert reached["lowest validation RMSE of the search"] == missed["lowest validation RMSE of the search"] > 0.1
-    spent = tables["where the seconds from process start go, to the lowest error that each reached"]["jaxcf"]
+    spent = tables["time from process start, by phase, to the lowest error that each reached, seconds"]["jaxcf"]
     assert spent["total"]["median"] > spent["training"]["median"] > 0
     (passes,) = (table["jaxcf"] for title, table in tables.items() if title.startswith("a pass over the ratings"))
     assert len(passes["ratings/s"]["samples"]) == 1
+    assert curve["log"]
     assert all(took > 0 and 0 < error < 2 for took, error in curve["lines"]["jaxcf"])
 
 
 def test_a_record_of_errors_that_were_never_reached(problem, monkeypatch, in_this_process):
-    monkeypatch.setattr(time_to_error, "as_shipped", lambda *arguments: {"jaxcf": {STARTED: 1.0}})
     case = recommenders.CASES["pmf"]._replace(sizes=(3,))
     found = recommenders.measure("pmf", False, case, problem._replace(errors=(0.1,)))
     assert json.loads(json_text.dumps(found)) == found
-    assert found["curves"] == {}
-    assert [row["jaxcf"].get(TRAINING) for row in found["tables"].values()] == ["missed", None, None]
+    (curve,) = found["curves"].values()
+    assert curve["lines"]["jaxcf"], "of the setting with the lowest error"
+    assert found["tables"]["to a test RMSE of 0.100"]["jaxcf"][TRAINING]["samples"] == [None]
+    assert not any(title.startswith("time from process start") for title in found["tables"])
 
 
-def test_programs_as_shipped(problem, monkeypatch, in_this_process):
-    """Ours as `jaxcf train` trains it."""
-    shipped = time_to_error.as_shipped(["jaxcf"], "pmf", problem.data)["jaxcf"]
-    assert 0.3 < shipped["test RMSE"] < 1.2
-    assert 0 < shipped[TRAINING] < shipped[STARTED]
+@pytest.mark.peer
+def test_a_peer_in_a_process_of_its_own_does_without_jax(problem, tmp_path):
+    pytest.importorskip("cornac", reason="cornac is not installed (extra `peers`)")
+    fresh_process.write(problem.data, tmp_path / "ratings.npz")
+    before = time.perf_counter()
+    found = fresh_process.measure("cornac MF", "pmf", tmp_path / "ratings.npz", {"k": 3, "max_iter": 2}, tmp_path)
+    assert 0.3 < found.rmse < 1.5
+    assert 0 < found.training < found.total < time.perf_counter() - before
+    code = (
+        "import sys; from benchmarks.speed import fresh_process as f; f._program('cornac MF', 'pmf');"
+        "sys.exit('jax' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.peer
@@ -225,9 +278,9 @@ def test_peers_beside_ours(problem, in_this_process, monkeypatch):
     found = recommenders.measure("pmf", True, case, problem._replace(errors=(2.0,)))
     for title, table in found["tables"].items():
         expected = {n for n, p in installed.items() if p.by_gradients or "a pass" not in title}
-        assert table.keys() == {"jaxcf", *expected}, title
+        assert table.keys() == {"jaxcf", *expected} or title.startswith("limits of the device"), title
     for name, row in found["tables"]["to a test RMSE of 2.000"].items():
-        assert row[f"{TRAINING} / jaxcf's"] > 0, name
+        assert row[f"{TRAINING}: this / jaxcf"]["median"] > 0, name
 
 
 def test_passes_of_a_peer_are_timed_without_what_comes_before_them(problem, monkeypatch):
@@ -246,7 +299,7 @@ def test_passes_of_a_peer_are_timed_without_what_comes_before_them(problem, monk
     assert rate() == pytest.approx(1000 * len(problem.data.train.user))
     assert {options["rank"] for options in asked} == {3}
     most = max(options["passes"] for options in asked)
-    assert timing.WINDOW / 2 <= most / 1000 <= 2 * timing.WINDOW
+    assert timing.WINDOW <= most / 1000 <= 2 * timing.WINDOW
     monkeypatch.setattr(time_to_error, "trial", lambda *arguments: seconds(2.0, 1.0))
     with pytest.raises(RuntimeError, match="passes take no longer than one"):
         time_to_error.peer_pass_rate(CONSTANT, None, 3, problem.data)

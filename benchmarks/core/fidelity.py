@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.core import figure, markdown
+from benchmarks.core.verdict import NOT_CLAIMED
 
 SCALES = ("cpu", "full")  # on real data, whose records are evidence
+WIDTH = 110  # characters of a row's text in the picture
+ANSWERS = ("no", "unresolved", "yes")  # the worst first
 COLOURS = {"no": "tab:red", "unresolved": "tab:grey"}
 
 
@@ -24,7 +27,9 @@ def records(folder: Path) -> list[Judged]:
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         if record.get("scale") in SCALES:
-            found.append(Judged(path, record.get("verdicts")))
+            verdicts = record.get("verdicts")
+            kept = None if verdicts is None else [one for one in verdicts if NOT_CLAIMED not in one["section"]]
+            found.append(Judged(path, kept))
     return found
 
 
@@ -49,16 +54,34 @@ def _link(path: Path, where: str) -> str:
     return f"[{path.stem}]({where}/{path.stem}.md)"
 
 
-def draw(judged: list[Judged], path: Path) -> None:
-    """Draw how far the comparisons that decide against a claim are from what it claims."""
+def decisive(comparisons: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the comparison that decides against a claim: of those of the worst answer, the furthest from its range.
+
+    The furthest of all need not be *no* itself, which allows for the number of comparisons and for few seeds.
+    """
+    worst = min((one["holds"] for one in comparisons), key=ANSWERS.index)
+    return max((one for one in comparisons if one["holds"] == worst), key=_distance)
+
+
+def unconfirmed(judged: list[Judged]) -> list[tuple[str, float, str]]:
+    """List claims that are not confirmed: record, claim and decisive comparison, its distance, and the answer."""
     rows = []
     for record, verdicts in judged:
         for verdict in verdicts or []:
             if verdict["answer"] != "yes" and verdict["test"] is not None:
-                distance, label = max((_distance(one), one["label"]) for one in verdict["test"]["comparisons"])
-                text = f"{record.stem.removesuffix('.cpu')}: {verdict['claim']}" + (f" ({label})" if label else "")
-                rows.append((text if len(text) < 110 else f"{text[:107]}…", distance, verdict["answer"]))
-    title = "Claims that are not confirmed: how far the worst comparison is from what is claimed"
+                one = decisive(verdict["test"]["comparisons"])
+                label = f" ({one['label']})" if one["label"] else ""
+                text = f"{record.stem.replace('.cpu', '')}: {verdict['claim']}"
+                width = WIDTH - len(label)
+                shown = text if len(text) <= width else f"{text[: width - 1]}…"
+                rows.append((shown + label, _distance(one), verdict["answer"]))
+    return rows
+
+
+def draw(judged: list[Judged], path: Path) -> None:
+    """Draw how far the comparisons that decide against a claim are from what it claims."""
+    rows = unconfirmed(judged)
+    title = "Claims that are not confirmed: how far the decisive comparison is from what is claimed"
     with figure.panels(path, title, figsize=(13, 1.5 + 0.22 * len(rows)), ncols=1, squeeze=False) as ((ax,),):
         for answer, colour in COLOURS.items():
             own = [(distance, y) for y, (_, distance, said) in enumerate(rows) if said == answer]

@@ -35,8 +35,9 @@ def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
 
 MARGINS = (
     "± is half of the 95 % interval of the mean over seeds (paired bootstrap over users or blocks of lines, and spread "
-    "over seeds); in columns that are no scores, the standard deviation over seeds. The figures of verdicts are the "
-    "first less the second, as a share of the second where the claim is in %, with their 95 % interval."
+    "over seeds), in other columns the standard deviation over seeds. The figures of verdicts, with their 95 % "
+    "interval, are of the quantity that the claim names; where it compares two models, of the first less the second. "
+    "*No* allows for the number of comparisons: see docs/fidelity.md."
 )
 
 
@@ -120,23 +121,25 @@ def verdict_line(verdict: dict[str, Any]) -> str:
     test, validation = verdict["test"], verdict["validation"]
     line = f"**{verdict['answer']}**: {verdict['claim']} (§{verdict['section']})."
     if test is None:
-        return f"{line} There is no test; validation: {validation['answer']}, {_figures(validation)}."
-    few = "" if test["seeds"] is None or test["seeds"] >= SEEDS else f" (of {test['seeds']} seeds: too few)"
-    line += f" Test{few}: {_figures(test)}."
+        figures = _figures(validation, "%" in verdict["claim"])
+        return f"{line} There is no test; validation: {validation['answer']}, {figures}."
+    few = "" if test["seeds"] is None or test["seeds"] >= SEEDS else f" (seeds: {test['seeds']}, too few)"
+    line += f" Test{few}: {_figures(test, '%' in verdict['claim'])}."
     return line if validation is None else f"{line} Validation: {validation['answer']}."
 
 
-def _figures(judged: dict[str, Any]) -> str:
-    """Write the figures of a claim's comparisons, and of each, where they differ, whether it holds."""
+def _figures(judged: dict[str, Any], percent: bool) -> str:
+    """Write the figures of a claim's comparisons, shares in %, and of each, where they differ, whether it holds."""
     differ = len({found["holds"] for found in judged["comparisons"]}) > 1
     return "; ".join(
-        f"{found['label']} {shown(found)}{' (' + found['holds'] + ')' if differ else ''}".strip()
+        f"{found['label']} {shown(found, percent)}{' (' + found['holds'] + ')' if differ else ''}".strip()
         for found in judged["comparisons"]
     )
 
 
-def shown(found: dict[str, Any]) -> str:
+def shown(found: dict[str, Any], percent: bool = False) -> str:
     """Write a figure and its interval, to two digits of half the interval's width."""
-    low, high = found["interval"]
-    digits = 4 if high == low else int(np.clip(1 - np.floor(np.log10((high - low) / 2)), 0, 5))
-    return f"{found['value']:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    value, low, high = ((100 if percent else 1) * number for number in (found["value"], *found["interval"]))
+    digits = 4 if not high > low else int(np.clip(1 - np.floor(np.log10((high - low) / 2)), 0, 5))
+    value, low, high = (round(number, digits) + 0.0 for number in (value, low, high))  # + 0.0: no -0.0
+    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]{' %' if percent else ''}"

@@ -99,7 +99,8 @@ def _result(path: Path) -> str:
         _, best = min(scored, key=lambda one: one[0])
         cell = best["cells"][column]
         margin = markdown.margin(cell)
-        spread = "" if margin is None else f" ± {record.number(margin, digits)}"
+        of = "" if "interval" in cell else " (sd)"
+        spread = "" if margin is None else f" ± {record.number(margin, digits)}{of}"
         found += f": {' '.join(filter(None, best['label']))}, {measure} {record.number(cell['mean'], digits)}{spread}"
     return found if result["complete"] else f"{found} (not all rows)"
 

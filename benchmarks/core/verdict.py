@@ -17,6 +17,7 @@ SEEDS = 3  # at least, for a verdict
 RESAMPLES = 1000
 LEVEL = 0.95
 BELOW, ABOVE = (-np.inf, 0.0), (0.0, np.inf)  # what is claimed of a difference
+NOT_CLAIMED = "not claimed there"  # in the section of what the thesis does not claim of a table
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,13 +77,13 @@ class TextModels:
         return [self.pair(later, earlier, column) for earlier, later in pairwise(names)]
 
     def mixtures(self, ngram: str, least: float = 0.0) -> list[Comparison]:
-        """Compare each mixture with the model and with the n-gram model that are mixed, to be better by a share."""
+        """Compare each mixture with both of its models, to be better; by a share if `least` is given."""
         return [
             self.compare(
                 f"mixture of {name}, and {alone}",
                 ((name, "mixture"), (alone, "perplexity")),
                 (-np.inf, -least),
-                relative,
+                relative if least else np.subtract,
             )
             for name in self._mixed()
             for alone in (name, ngram)

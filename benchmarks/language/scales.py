@@ -33,7 +33,7 @@ class LanguageScale(core.Scale):
         return self.dimensions[-1]
 
 
-_QUICK = {"batch_size": 100, "rate": {"*": 0.03}}
+_QUICK = {"batch_size": 100, "rate": {"*": 0.1}}
 _SMALL = {"batch_size": 500, "rate": {"*": 0.02}, "decay": {"*": 0.2, "b": 0.0}, "epochs": 6}
 _THESIS = (25, 50, 75, 100)
 SCALES = {
@@ -59,8 +59,8 @@ def text(name: str, scale: LanguageScale, data_dir: Path | None = None) -> Corpu
     if scale.events is None:
         return data.load(name, data_dir)
     wanted = (scale.events, scale.events // 5, scale.events // 5)
-    if name == "planted":  # of few words, so that little text tells something
-        return planted(jax.random.key(0), wanted, num_words=60, num_features=4)[0]
+    if name == "planted":  # of few words that depend on the last ones, so that little text tells more than their counts
+        return planted(jax.random.key(0), wanted, num_words=60, num_features=4, strength=3.0)[0]
     whole, parts = data.load(name, data_dir), []
     for ids, events in zip((whole.train, whole.valid, whole.test), wanted, strict=True):
         ends = np.flatnonzero(ids[:events] == whole.vocabulary.eos)

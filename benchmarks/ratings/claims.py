@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.core.table import Row
-from benchmarks.core.verdict import ABOVE, BELOW, Claim, Comparison, Scores
+from benchmarks.core.verdict import ABOVE, BELOW, NOT_CLAIMED, Claim, Comparison, Scores
 from benchmarks.ratings.measures import chosen
 from benchmarks.ratings.store import RatingStore, Spec
 
-SMALL, ALIKE, SIMILAR, MARGIN = 1e-3, 2e-3, 5e-3, 1e-2  # stars, of differences: very small, slight, similar, large
+# stars, of differences: very small; slight; similar up to this, considerable or substantial above it; large or much
+SMALL, ALIKE, SIMILAR, MARGIN = 1e-3, 2e-3, 5e-3, 1e-2
 NEAR = 1.5  # numbers of parameters are similar within this factor
 
 
@@ -49,10 +50,10 @@ class RatingModels:
         draws = [[self.errors(*row.draws[i % len(row.draws)]) for row in rows] for i in range(number)]
         return Comparison(label, draws, claimed, *([] if quantity is None else [quantity]))
 
-    def better(self, one: str, other: str) -> list[Comparison]:
+    def better(self, one: str, other: str, claimed: tuple[float, float] = BELOW) -> list[Comparison]:
         """Compare two models at every size that both have."""
         ours, theirs = self.sizes[one], self.sizes[other]
-        return [self.compare(str(size), (ours[size], theirs[size])) for size in ours if size in theirs]
+        return [self.compare(str(size), (ours[size], theirs[size]), claimed) for size in ours if size in theirs]
 
     def falling(self, model: str) -> list[Comparison]:
         """Compare each size of a model with the one before."""
@@ -79,17 +80,20 @@ def of_rbms(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
         models.compare(f"{kind} {size}", (sizes[kind][size], sizes[kind][50]))
         for kind in kinds for size in (100, 200) if {50, size} <= set(sizes[kind])
     ]  # fmt: skip
-    last = [*falls, replace(rises, claimed=ABOVE)] if 200 in sizes["CRBM1"] else []
+    last = [*falls, replace(rises, claimed=(0.0, ALIKE))] if 200 in sizes["CRBM1"] else []
+    large = " and ".join(str(size) for size in (100, 200) if size in sizes["RBM"])
     return [
         claim("the RBM's RMSE falls with every growth of its hidden units", models.falling("RBM")),
         claim("CRBM2's RMSE falls with every growth of its hidden units", models.falling("CRBM2")),
-        claim("CRBM1's RMSE falls but for the last growth, to 200 hidden units, when it rises", last),
+        claim("CRBM1's RMSE falls but for the last growth, to 200 hidden units, when it rises slightly (by less than "
+              f"{ALIKE:g})", last),
         claim(f"100 and 200 hidden units differ very little (less than {SMALL:g})", near),
-        claim(f"models of 100 and 200 hidden units are much better than of 25 (by more than {MARGIN:g})", far),
-        claim("models of 100 and 200 hidden units are better than of 50", middle),
+        claim(f"models of {large} hidden units are much better than of 25 (by more than {MARGIN:g})", far),
+        claim(f"models of {large} hidden units are better than of 50", middle),
         claim("the RBM is better than CRBM1 at every size", models.better("RBM", "CRBM1")),
-        claim("CRBM2 is better than the RBM at every size", models.better("CRBM2", "RBM")),
-    ]
+        claim(f"CRBM2 is slightly better than the RBM at every size (by less than {ALIKE:g})",
+              models.better("CRBM2", "RBM", (-ALIKE, 0.0))),
+    ]  # fmt: skip
 
 
 def of_pmfs(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
@@ -100,20 +104,25 @@ def of_pmfs(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     fewest, most = min(sizes[pmf]), max(sizes[pmf])
     user, movie, two = (sizes[model][0] for model in BIASES)
     worst = [models.compare(f"{fewest} and {n}", (sizes[biased][fewest], row)) for n, row in sizes[svd].items()]
-    order = [models.compare("movies and users", (movie, user)), models.compare("both and movies", (two, movie))]
+    both = [
+        models.compare(f"both and {of}", (two, one), (-np.inf, -MARGIN))
+        for of, one in (("movies", movie), ("users", user))
+    ]
     way = models.compare(
         f"PMF {most}", (movie, two, sizes[pmf][most]), (1 / 3, 2 / 3), lambda m, b, p: (m - b) / (m - p)
     )
     much = [models.compare(str(n), (row, two), (-np.inf, -MARGIN)) for n, row in sizes[svd].items()]
     return [
-        claim("SVD with biases is better than without at every size", models.better(biased, svd)),
+        claim(f"SVD is considerably better with biases than without at every size (by more than {SIMILAR:g})",
+              models.better(biased, svd, (-np.inf, -SIMILAR))),
         claim("SVD with biases of fewest features is better than without biases of any number", worst),
         claim("PMF is better than SVD with biases at every size", models.better(pmf, biased)),
         claim("conditional PMF is better than PMF at every size", models.better(cpmf, pmf)),
-        claim("biases of movies are better than of users, and both are better than either", order),
+        claim(f"biases of movies and users are much better than either alone (by more than {MARGIN:g})", both),
+        claim("biases of movies are better than of users", [models.compare("", (movie, user))]),
         claim("both biases are about half-way from movie-bias to PMF (a third to two thirds)", [way]),
         claim(f"SVD is much better than both biases at every size (by more than {MARGIN:g})", much),
-    ]
+    ]  # fmt: skip
 
 
 def of_features(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
@@ -176,10 +185,13 @@ def of_both(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
         models.compare(f"CPMF {n}, RBM {size}", (other, row))
         for size, row in rbms.items() for n, other in nearest(row, cpmfs)
     ]  # fmt: skip
+    most = [models.compare("", (cpmfs[max(cpmfs)], pmfs[max(pmfs)]))]
+    numbers = f"numbers of parameters (within a factor of {NEAR:g})"
     return [
         claim("PMF and conditional PMF of 25 features or more are better than the RBM of most hidden units", better),
-        claim(f"RBM and PMF of similar numbers of parameters are similar (within {SIMILAR:g})", alike),
-        claim("conditional PMF is better than an RBM of a similar number of parameters", controlled),
+        claim("of most features, conditional PMF is further ahead of the RBM than PMF is", most),
+        claim(f"RBM and PMF of similar {numbers} are similar (within {SIMILAR:g})", alike),
+        claim(f"conditional PMF is better than an RBM of similar {numbers}", controlled),
     ]
 
 
@@ -190,9 +202,8 @@ def of_rated_sets(store: RatingStore, rows: Sequence[Row], part: str) -> list[Cl
     rbm, *more = (row for row in rows if row.label[0] == "RBM")
     crbms = [row for row in rows if row.label[0] == "CRBM"]
     found = [
-        claim("the CRBM of the largest rated set is better than that of the smallest", [
-            models.compare("last and first", (crbms[-1], crbms[0]))
-        ]),
+        claim(f"the CRBM of the largest rated set is substantially better than that of the smallest (by more than "
+              f"{SIMILAR:g})", [models.compare("last and first", (crbms[-1], crbms[0]), (-np.inf, -SIMILAR))]),
         claim("the CRBM of the largest rated set is better than the RBM", [models.compare("", (crbms[-1], rbm))]),
     ]  # fmt: skip
     if more and len(crbms) > 2:
@@ -221,7 +232,7 @@ def of_stopping(store: RatingStore, rows: Sequence[Row], part: str) -> list[Clai
     return [Claim("5.4.2", text, comparisons)]
 
 
-OURS = "5.4, not claimed there"
+OURS = f"5.4, {NOT_CLAIMED}"
 
 
 def of_splits(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
@@ -235,12 +246,12 @@ def of_splits(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]
         text = f"over the splits, {better} is better than {worse}"
         return Claim(section, text, [models.compare("", (one[better], one[worse]))])
 
-    svd, _, pmf, cpmf = SVD_TO_CPMF
+    svd, biased, pmf, cpmf = SVD_TO_CPMF
     trained = "Conditional PMF, training pairs"
     return [
         *(order("5.4.5", better, worse) for worse, better in pairwise(SVD_TO_CPMF)),
         order(OURS, trained, pmf), order(OURS, cpmf, trained), order("5.4.4", "CRBM2", "RBM"),
-        order("5.4.6", cpmf, "RBM"), order("6.2", "RBM", svd),
+        order("5.4.6", cpmf, "RBM"), order("6.2", "RBM", svd), order("6.2", "RBM", biased),
     ]  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
     assert line.endswith(
         "| `python -m benchmarks run table-4.4` "
         "| [ptb, cpu](benchmarks/results/table-4.4.ptb.cpu.md): HLBL T7 ADAPTIVE(0.4) ×4, test perplexity 112.1 ± 2.0"
-        "<br>[ptb, cpu, thesis](benchmarks/results/table-4.4.ptb.cpu.thesis.md): LBL, test perplexity 111.0 ± 0.5 "
+        "<br>[ptb, cpu, thesis](benchmarks/results/table-4.4.ptb.cpu.thesis.md): LBL, test perplexity 111.0 ± 0.5 (sd) "
         "(not all rows) |"
     )
     assert sum("not recorded yet" in line for line in lines) == len(TABLES), "the others, and speed"

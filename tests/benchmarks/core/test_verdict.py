@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.core import verdict
+from benchmarks.core import markdown, verdict
 from benchmarks.core.verdict import ABOVE, BELOW, Claim, Comparison, Scores, estimate, judge, spread, verdicts
 
 UNITS = 400
@@ -200,3 +200,11 @@ def test_a_cell_has_the_spread_over_seeds_and_the_interval_of_their_mean():
     found = spread([(alike(value), alike(1.0)) for value in (1.0, 2.0, 4.0)])
     assert found["values"] == [0.0, 1.0, 3.0]
     np.testing.assert_allclose(found["interval"], stats.t.interval(0.95, 2, 4 / 3, stats.sem([0.0, 1.0, 3.0])))
+
+
+def test_a_figure_that_is_not_a_number_is_shown() -> None:
+    """A ratio of two differences is one where all models predict alike."""
+    nan = float("nan")
+    assert markdown.shown({"value": nan, "interval": [nan, nan]}) == "nan [nan, nan]"
+    assert markdown.shown({"value": -1e-9, "interval": [-2e-3, 3e-3]}) == "0.0000 [-0.0020, 0.0030]"
+    assert markdown.shown({"value": 0.158, "interval": [0.131, 0.185]}, percent=True) == "15.8 [13.1, 18.5] %"

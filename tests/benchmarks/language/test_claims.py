@@ -1,4 +1,4 @@
-"""What tables of chapters 3 and 4 claim: of the thesis' own figures, and of models that are better by construction."""
+"""Tables of chapters 3 and 4: their claims, of the thesis' own figures and of planted predictions; and their cells."""
 
 import dataclasses
 import zlib
@@ -8,15 +8,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
+from benchmarks.core import table as core
 from benchmarks.core.table import Row
-from benchmarks.core.verdict import Scores, verdicts
+from benchmarks.core.verdict import Scores, judge, verdicts
 from benchmarks.language import claims, scales
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import TABLES, TREES
 
 TINY = scales.SCALES["tiny"]
 FALLS = "perplexity falls from each tree to the next, T1 to T7"
+JUDGED = [name for name in TABLES if name not in ("table-4.3", "table-4.5")]  # of trees and of speed
 OF_THE_DRAWN = "the best and the worst model of a type of tree differ by under 1.7 points of perplexity"
 
 
@@ -40,20 +43,42 @@ def test_claims_hold_of_the_thesis_own_figures(name: str) -> None:
         assert verdict["answer"] == "yes", verdict
 
 
-def _planted(level: Callable[[Spec], float], noise: float = 0.0) -> LanguageStore:
-    """A store whose models give events the same random log-probabilities but for their level and own noise."""
-    store = LanguageStore(scales.text("planted", TINY), TINY, "tuned", Path("never-written"))
+class Planted(LanguageStore):
+    """A store of models that are not trained: each gives events random log-probabilities.
 
-    def predictions(spec: Spec, part: str) -> np.ndarray:
-        events = len(getattr(store.corpus, part))
-        own = np.random.default_rng(zlib.crc32(spec.label().encode())).normal(0, noise, events)
-        return level(spec) - np.random.default_rng(0).exponential(1.0, events) + own
+    They are the same for all models of a part of the text, but for a model's level and for noise of its own. Of the
+    text, only some parts may be read, and the proportion of a mixture may be fitted to validation alone.
 
-    store.get = lambda spec: SimpleNamespace(predictions=lambda part: predictions(spec, part))
-    return store
+    Args:
+        level: mean log-probability of a model on a part, plus one.
+        noise: standard deviation of a model's own noise.
+        readable: the parts that may be read.
+    """
+
+    def __init__(
+        self, level: Callable[[Spec, str], float], noise: float = 0.0, readable: tuple[str, ...] = ("valid", "test")
+    ) -> None:
+        super().__init__(scales.text("planted", TINY), TINY, "tuned", Path("never-written"))
+        self.level, self.noise, self.readable = level, noise, readable
+
+    def get(self, spec: Spec) -> SimpleNamespace:
+        return SimpleNamespace(predictions=lambda part: self._planted(spec, part))
+
+    def _planted(self, spec: Spec, part: str) -> np.ndarray:
+        assert part in self.readable, f"{part} is read"
+        events = len(getattr(self.corpus, part))
+        own = np.random.default_rng(zlib.crc32(f"{spec.label()} {part}".encode())).normal(0, self.noise, events)
+        return self.level(spec, part) - np.random.default_rng(events).exponential(1.0, events) + own
+
+    def proportion(self, first: Spec, second: Spec) -> float:
+        readable, self.readable = self.readable, ("valid",)
+        try:
+            return super().proportion(first, second)
+        finally:
+            self.readable = readable
 
 
-def _answers(name: str, store: LanguageStore, seeds: int = 3) -> dict[str, str]:
+def _answers(name: str, store: Planted, seeds: int = 3) -> dict[str, str]:
     table = TABLES[name]
     rows = table.rows(TINY, seeds)
     on_test, on_valid = (table.claims(store, rows, part) for part in ("test", "valid"))
@@ -65,28 +90,93 @@ def _place(spec: Spec) -> float:
     return float([tree for _, _, tree in TREES].index(spec.tree)) if spec.tree else 0.0
 
 
+@pytest.mark.parametrize(("part", "other"), [("test", "valid"), ("valid", "test")])
+@pytest.mark.parametrize("name", JUDGED)
+def test_claims_never_see_the_other_part(name: str, part: str, other: str) -> None:
+    """Verdicts of the test read the test alone, but for proportions of mixtures, which never read the test."""
+    table, store = TABLES[name], Planted(lambda spec, part: -3.0, noise=0.3, readable=(part,))
+    rows = table.rows(TINY, 3)
+    made = table.claims(store, rows, part)
+    assert any(claim.comparisons for claim in made)
+    for claim in made:
+        if claim.comparisons:
+            judge(claim)
+    with pytest.raises(AssertionError, match=f"{other} is read"):  # the double does raise
+        table.claims(store, rows, other)
+
+
+def _expected(name: str, probabilities: list[np.ndarray], on_valid: list[np.ndarray]) -> dict[str, float]:
+    """What a row of a table shows of its models' probabilities of the events of the test, and of validation."""
+
+    def perplexity(p: np.ndarray) -> float:
+        return float(np.prod(p ** (-1 / len(p))))
+
+    if name == "table-4.8":  # Eq. 4.8-4.10
+        average = np.mean(probabilities, axis=0)
+        variance = np.mean([np.log(average) - np.log(p) for p in probabilities])
+        return {"bias": -np.mean(np.log(average)), "variance": variance}
+    if len(probabilities) == 1:
+        return {"random" if name == "table-4.2" else "perplexity": perplexity(probabilities[0])}
+    if name == "table-4.2":
+        random, learned = map(perplexity, probabilities)
+        return {"random": random, "learned": learned, "reduction": random - learned}
+    if name == "table-4.6":
+        return dict(zip(("adaptive", "random", "noisy"), map(perplexity, probabilities), strict=True))
+    if name == "table-4.9":
+        hlbls, ngrams = (np.mean(half, axis=0) for half in np.array_split(probabilities, 2))
+        return {"hlbl": perplexity(hlbls), "kn": perplexity(ngrams)}
+    (ours, ngram), (valid, valid_ngram) = probabilities, on_valid
+    share = minimize_scalar(lambda x: -np.mean(np.log(x * valid + (1 - x) * valid_ngram)), bounds=(0, 1)).x
+    return {
+        "perplexity": perplexity(ours),
+        "mixture": perplexity((ours + ngram) / 2),
+        "fitted": perplexity(share * ours + (1 - share) * ngram),
+        "proportion": share,
+    }
+
+
+@pytest.mark.parametrize("name", JUDGED)
+def test_cells_are_of_the_test(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All columns but the fitted proportion equal figures made anew from the models' predictions of the test."""
+    monkeypatch.setattr(core, "_describe", lambda model, store: {"label": "", "commit": "one", "dirty": False})
+    # n-gram models are worse on the test, so that the best proportion is another there
+    store = Planted(lambda spec, part: -4.0 if (spec.model, part) == ("kn", "test") else -3.0, noise=1.0)
+    rows = TABLES[name].rows(TINY, 2)
+    result = core.run(TABLES[name], store, tmp_path, seeds=2)
+    shown = {column["name"] for column in result["columns"]}
+    for row, made in zip(rows, result["rows"], strict=True):
+        found = [
+            _expected(name, *([np.exp(store.get(spec).predictions(p)) for spec in specs] for p in ("test", "valid")))
+            for specs in row.draws
+        ]
+        assert set(made["cells"]) == set(found[0]) & shown
+        for column, cell in made["cells"].items():
+            near = {"rel": 1e-4 if column in ("proportion", "fitted") else 1e-9}
+            assert cell["values"] == pytest.approx([figures[column] for figures in found], **near)
+
+
 def test_trees_that_are_better_by_construction() -> None:
-    better, worse = _planted(lambda spec: _place(spec) / 10), _planted(lambda spec: -_place(spec) / 10)
-    alike = _planted(lambda spec: 0.0, noise=0.3)
+    better, worse = Planted(lambda spec, part: _place(spec) / 10), Planted(lambda spec, part: -_place(spec) / 10)
+    alike = Planted(lambda spec, part: 0.0, noise=0.3)
     assert [_answers("table-4.4", store)[FALLS] for store in (better, worse, alike)] == ["yes", "no", "unresolved"]
     assert _answers("table-4.4", better, seeds=2)[FALLS] == "unresolved", "two seeds are too few"
 
 
 def test_a_mixture_of_models_that_err_on_different_events_is_better_than_both() -> None:
     claim = "each mixture with KN6 is better than both of its models by more than 5 %"
-    assert _answers("table-4.4", _planted(lambda spec: -3.0, noise=1.0))[claim] == "yes"
-    assert _answers("table-4.4", _planted(lambda spec: -3.0))[claim] == "no", "of equal models"
+    assert _answers("table-4.4", Planted(lambda spec, part: -3.0, noise=1.0))[claim] == "yes"
+    assert _answers("table-4.4", Planted(lambda spec, part: -3.0))[claim] == "no", "of equal models"
 
 
 @pytest.mark.parametrize(("apart", "answer"), [(0.01, "yes"), (1.0, "no")])
 def test_the_spread_of_trees_is_of_those_that_were_drawn(apart: float, answer: str) -> None:
-    store = _planted(lambda spec: apart * spec.seed - 2)
+    store = Planted(lambda spec, part: apart * spec.seed - 2)
     assert _answers("table-4.1", store)[OF_THE_DRAWN] == answer
     assert OF_THE_DRAWN not in _answers("table-4.1", store, seeds=2)
 
 
 def test_seeds_are_as_many_as_all_rows_have() -> None:
-    store = _planted(lambda spec: 0.0)
+    store = Planted(lambda spec, part: 0.0)
     rows = TABLES["table-4.1"].rows(TINY, None)  # two random trees, one LBL, and n-grams
     models = claims.TextModels(store, rows, "test")
     seeds = [models.pair("HLBL RANDOM", other).seeds for other in ("HLBL RANDOM ×2", "LBL", "Int. KN2")]

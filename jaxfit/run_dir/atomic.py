@@ -25,6 +25,7 @@ NEW, OLD, LOCK = ".new-", ".old-", ".lock"
 DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO}
 ABANDONED_SECONDS = 24 * 3600.0  # age of a leftover whose writer cannot be asked for, as there are no locks
 SWAP_SECONDS = 1.0  # how long to wait for a writer that is just between its two renames
+LATE_SECONDS = 0.5  # how long threads of a library whose writing failed may go on making files
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux
 
 
@@ -44,7 +45,7 @@ def replacing(path: Path) -> Iterator[Path]:
     token = uuid.uuid4().hex[:12]
     new, old = (path.with_name(f".{path.name}{kind}{token}") for kind in (NEW, OLD))
     lock = new.with_name(new.name + LOCK)
-    descriptor = None
+    descriptor, late = None, LATE_SECONDS
     try:
         require_there(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,6 +69,7 @@ def replacing(path: Path) -> Iterator[Path]:
             os.replace(new, path)
         if os.name == "posix":
             _sync(path.parent)  # renames outlast a loss of power
+        late = 0.0
     except IsADirectoryError as error:
         raise UserError("a directory was given instead of a file", path, "name a file") from error
     except OSError as error:
@@ -81,7 +83,7 @@ def replacing(path: Path) -> Iterator[Path]:
         if os.path.exists(old) and not os.path.exists(path):  # stopped between the two renames
             os.replace(old, path)
         _remove(old)
-        _remove(new)
+        _remove(new, late)
         with suppress(OSError):
             lock.unlink(missing_ok=True)
         if descriptor is not None:
@@ -189,14 +191,18 @@ def _age(path: Path) -> float:
         return 0.0
 
 
-def _remove(path: Path) -> None:
+def _remove(path: Path, late: float = 0.0) -> None:
+    """Remove a file or a folder; a folder again, when it reappears within `late` seconds."""
     if os.path.isfile(path) or os.path.islink(path):  # what a link points to stays
         with suppress(OSError):
             path.unlink(missing_ok=True)
-    for _ in range(20):  # threads of a writer that failed may go on for a moment
-        if not os.path.exists(path):
-            break
-        shutil.rmtree(path, ignore_errors=True)
+    if not os.path.exists(path):
+        return
+    tries, gone = 20, time.monotonic()
+    while tries and (os.path.exists(path) or time.monotonic() - gone < late):
+        if os.path.exists(path):
+            shutil.rmtree(path, ignore_errors=True)
+            tries, gone = tries - 1, time.monotonic()
         time.sleep(0.01)
 
 

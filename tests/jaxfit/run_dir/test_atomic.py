@@ -190,6 +190,30 @@ def test_a_failed_swap_puts_the_old_back(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
 
 
+def test_threads_that_outlive_a_failed_writing_leave_nothing(tmp_path):
+    path, threads = tmp_path / "model", []
+    folder(path, "old")
+
+    def write_again(new):
+        for _ in range(3):
+            time.sleep(0.1)
+            new.mkdir(exist_ok=True)
+            (new / "late").write_text("new")
+
+    def fail():
+        with atomic.replacing(path) as new:
+            folder(new, "new")
+            threads.append(threading.Thread(target=write_again, args=(new,)))
+            threads[0].start()
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(UserError, match="No space left on device"):
+        fail()
+    threads[0].join()
+    assert content(path) == ["old", "old"]
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
+
+
 def test_a_file_does_not_take_a_folders_place(tmp_path):
     folder(tmp_path / "model", "old")
     with (

@@ -1,9 +1,9 @@
 """`python -m benchmarks compare`: which differences between two records of speed are more than noise.
 
 A difference is real where the Mann-Whitney test of the samples, corrected for the number of comparisons (Holm), has
-p < 0.05, *and* the ratio of the medians lies LEAST beyond those of the machine's limits: of all limits that both runs
-measured in the same rounds, as it depends on the program which of them applies. The test alone would find differences
-in equal code, because the rounds of one run share its hour and its places in memory.
+p < 0.05, *and* the ratio of the medians lies LEAST beyond those of the machine's limits, with their intervals: of all
+limits that both runs measured in the same rounds, as it depends on the program which of them applies. The test alone
+would find differences in equal code, because the rounds of one run share its hour and its places in memory.
 
 What was measured in two settings, as a search may choose another one, is not judged.
 """
@@ -26,6 +26,8 @@ LEAST = 1.1  # ratio of medians beyond what the machine explains
 ALPHA = 0.05
 EXACT = 50  # samples in both, up to which the exact test is made
 PERMUTATIONS = 200_000  # where samples are equal: exact up to ten and ten, and drawn above
+RESAMPLES = 2000  # of an interval of a ratio
+TRAINING = "training"  # the table of speeds of training, one for each model or workload
 # what the names of columns of speeds have in them; a table of seconds has it in its title
 RATE, TIME = re.compile(r"/s\b|per second"), re.compile(r"\bseconds\b|^s\b")
 FASTER, SLOWER, SAME, FEW, OTHER = "faster", "slower", "no difference", "too few samples", "another setting"
@@ -63,8 +65,9 @@ def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
         "environment": what differs between the environments;
         "machine": the ratio, second over first, of each limit of the machine;
         "only first", "only second": the speeds that one record alone has;
-        "measurements": of every speed that both have, its name, both medians, their ratio, p, p as corrected, between
-        which ratios the machine explains the difference, and the verdict on the second.
+        "measurements": of every speed that both have, its name, both medians, their ratio and its interval of 95 %, p,
+        p as corrected, between which ratios the machine explains the difference, and the verdict on the second;
+        "mean": of the ratios of all speeds of training: their number, geometric mean and its interval of 95 %.
 
     Raises:
         UserError: a file is missing or no record, it is of another version of the benchmark than the first, or two
@@ -80,6 +83,7 @@ def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
         if not common:
             raise UserError(f"it has no measurement in common with {paths[0]}", path, "compare records of equal names")
         machine = [pair for pair in common if _of_machine(pair[0])]
+        trained = [(a, b) for a, b in common if a.place[1] == TRAINING and a.setting == b.setting]
         found.append({
             "first": str(paths[0]),
             "second": str(path),
@@ -88,6 +92,7 @@ def compare(paths: Sequence[Path]) -> list[dict[str, Any]]:
             "only first": [" / ".join(place) for place in known if place not in theirs],
             "only second": [" / ".join(place) for place in theirs if place not in known],
             "measurements": judged(_once([pair for pair in common if not _of_machine(pair[0])]), machine),
+            "mean": _mean(trained),
         })  # fmt: skip
     return found
 
@@ -159,10 +164,13 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
     attainable = [2 / comb(len(a.samples) + len(b.samples), len(a.samples)) for a, b in pairs]
     testable = [number for number in alike if attainable[number] * len(alike) <= ALPHA]
     corrected = dict(zip(testable, holm([tests[number] for number in testable]), strict=True))
-    rows = []
+    rows, known = [], dict[tuple[str, ...], tuple[float, float]]()
     for number, (a, b) in enumerate(pairs):
         limits = [pair for pair in machine if pair[0].place[:2] == (a.place[0], a.limits)]
-        low, high = explained(limits or [pair for pair in pairs if pair[0].place[-1] == a.place[-1]], not limits)
+        which = (a.place[0], a.limits) if limits else a.place[-1:]
+        if which not in known:
+            known[which] = explained(limits or [pair for pair in pairs if pair[0].place[-1] == a.place[-1]], not limits)
+        low, high = known[which]
         within = [low, high] if a.rate else [1 / high, 1 / low]
         speedup = _ratio(a.speeds(), b.speeds())
         verdict = OTHER if a.setting != b.setting else SAME if number in corrected else FEW
@@ -170,7 +178,8 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
             verdict = FASTER if speedup > 1 else SLOWER
         rows.append({
             "name": " / ".join(a.place), "first": float(np.median(a.samples)), "second": float(np.median(b.samples)),
-            "ratio": _ratio(a.samples, b.samples), "p": tests[number], "corrected p": corrected.get(number),
+            "ratio": _ratio(a.samples, b.samples), "interval": _interval(_ratios(a.samples, b.samples)),
+            "p": tests[number], "corrected p": corrected.get(number),
             "explained": within, "verdict": verdict,
         })  # fmt: skip
     return rows
@@ -179,11 +188,15 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
 def explained(limits: Sequence[Pair], together: bool) -> tuple[float, float]:
     """Return between which ratios of speeds nothing but the machine may have changed.
 
+    A limit's samples vary, too: its ratio may be anywhere in its interval of 95 %.
+
     together: take what most of them have in common, the median of their ratios; else each for itself.
     """
-    ratios = [_ratio(a.speeds(), b.speeds()) for a, b in limits]
-    ratios = [1.0, *([float(np.median(ratios))] if together else ratios)]
-    return min(ratios) / LEAST, max(ratios) * LEAST
+    if together:
+        ratios = [float(np.median([_ratio(a.speeds(), b.speeds()) for a, b in limits]))]
+    else:
+        ratios = [bound for a, b in limits for bound in _interval(_ratios(a.speeds(), b.speeds()))]
+    return min(1.0, *ratios) / LEAST, max(1.0, *ratios) * LEAST
 
 
 def _ratio(a: np.ndarray, b: np.ndarray) -> float:
@@ -192,6 +205,31 @@ def _ratio(a: np.ndarray, b: np.ndarray) -> float:
     if first == second:
         return 1.0
     return second / first if first else np.inf
+
+
+def _ratios(a: np.ndarray, b: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Draw ratios of medians as `_ratio`, of samples drawn with replacement (the bootstrap): [RESAMPLES]."""
+    draws = np.random.default_rng(seed)
+    first, second = (np.median(draws.choice(x, (RESAMPLES, len(x))), axis=1) for x in (a, b))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(first == second, 1.0, second / first)
+
+
+def _interval(ratios: np.ndarray) -> list[float]:
+    """Return between which values 95 % of drawn ratios lie."""
+    return [float(bound) for bound in np.quantile(ratios, (0.025, 0.975), method="nearest")]
+
+
+def _mean(pairs: Sequence["Pair"]) -> dict[str, Any] | None:
+    """Return the geometric mean of the ratios of speeds; None where there are fewer than two."""
+    if len(pairs) < 2:
+        return None
+    ratios = [_ratio(a.speeds(), b.speeds()) for a, b in pairs]
+    drawn = [_ratios(a.speeds(), b.speeds(), seed) for seed, (a, b) in enumerate(pairs)]
+    return {
+        "of": len(pairs), "ratio": float(np.exp(np.mean(np.log(ratios)))),
+        "interval": _interval(np.exp(np.mean(np.log(drawn), axis=0))),
+    }  # fmt: skip
 
 
 def _p(a: np.ndarray, b: np.ndarray) -> float:

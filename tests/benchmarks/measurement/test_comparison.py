@@ -258,3 +258,31 @@ def test_what_is_no_record_is_one_line(tmp_path: Path, capsys: pytest.CaptureFix
 def test_two_records_are_needed(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert __main__.main(["compare", str(record(tmp_path / "a.json", 0))]) == 2
     assert capsys.readouterr().err.startswith("benchmarks: B is missing")
+
+
+def test_ratios_have_intervals_and_those_of_training_a_geometric_mean(tmp_path: Path) -> None:
+    one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1, lbl=1.2, pmf=1 / 1.2)
+    (found,) = comparison.compare([one, other])
+    ratios = {row["name"]: row for row in found["measurements"]}
+    for name, true in (("lbl", 1.2), ("pmf", 1 / 1.2), ("rbm", 1.0)):
+        low, high = ratios[f"{name} / training / {name} / words/s"]["interval"]
+        assert 0.95 * true < low < high < 1.05 * true
+    mean = found["mean"]
+    assert mean["of"] == 3
+    low, high = mean["interval"]
+    assert 0.97 < low < mean["ratio"] < high < 1.03
+
+
+def test_an_interval_holds_the_true_ratio_as_often_as_it_says() -> None:
+    draws = np.random.default_rng(0)
+    held = 0
+    for _ in range(200):
+        a, b = draws.normal(1, 0.02, 10), draws.normal(1.1, 0.02, 10)
+        low, high = comparison._interval(comparison._ratios(a, b))
+        held += low <= 1.1 <= high
+    assert held >= 0.88 * 200, "ten samples are few: the bootstrap of medians holds a little less than 95 %"
+
+
+def test_a_target_that_both_missed_has_an_interval() -> None:
+    never = np.full(10, np.inf)
+    assert comparison._interval(comparison._ratios(never, never)) == [1.0, 1.0]

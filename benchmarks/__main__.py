@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import math
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from benchmarks.core import record
 from benchmarks.core.scale import RECIPES
 from benchmarks.data import sets as data
 from benchmarks.speed import run as speed
+from benchmarks.workloads import suite
 from benchmarks.workloads.registry import WORKLOADS
 from jaxfit.cli import command, interrupts
 from jaxfit.cli.parser import Parser
@@ -38,6 +40,7 @@ def parser() -> Parser:
     )  # fmt: skip
     _add_data(run)
     run.add_argument("--seeds", type=_positive, metavar="K", help="trainings of each model (default: the table's)")
+    run.add_argument("--epochs", type=_positive, metavar="N", help="of every training (default: as the recipes say)")
     run.add_argument("--rows", metavar="TEXT", help="only the rows in whose label a word begins with TEXT")
     run.add_argument("--dry-run", action="store_true", help="50 or more steps of each shape; projects hours and memory")
     _add_out(run)
@@ -51,6 +54,30 @@ def parser() -> Parser:
     fast.add_argument("--peers", action="store_true", help="also measure other programs, in the same run")
     _add_out(fast)
     fast.add_argument("--json", action="store_true", help="end with one line of JSON")
+
+    cards = parsers.add_parser(
+        "suite", help="measure the standard workloads on this machine's devices",
+        description="Train the standard workloads for some seconds each, beside what the device can do at most: "
+        "events per second, share of the binding limit, error beside float64, compilation, memory. Without --quick all "
+        "of them, of which the largest need an accelerator.",
+    )  # fmt: skip
+    cards.set_defaults(run=commands.suite)
+    cards.add_argument("--quick", action="store_true", help=f"the small ones, samples of {suite.QUICK:g} s")
+    cards.add_argument(
+        "--workload", nargs="+", default=[], metavar="NAME", help=f"of {', '.join(WORKLOADS)} (default: all)"
+    )
+    cards.add_argument("--batch-size", type=_positive, metavar="N", help="examples of a minibatch, on all devices")
+    cards.add_argument("--devices", type=_positive, default=1, metavar="N", help="split minibatches over N devices")
+    cards.add_argument(
+        "--dtype", nargs="+", choices=list(suite.PRECISIONS), metavar="TYPE",
+        help=f"how factors of matrix products are rounded: of {', '.join(suite.PRECISIONS)} (default: all that the "
+        "device has)",
+    )  # fmt: skip
+    cards.add_argument(
+        "--seconds", type=_seconds, metavar="S", help=f"of a sample, at least (default: {suite.WINDOW:g})"
+    )
+    _add_out(cards)
+    cards.add_argument("--json", action="store_true", help="end with one line of JSON")
 
     both = parsers.add_parser(
         "compare", help="tell changes of speed from noise",
@@ -130,6 +157,16 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return value
 
 
 def main(arguments: list[str] | None = None) -> int:

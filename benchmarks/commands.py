@@ -6,7 +6,7 @@ Figures are to be equal, whatever a device's default: what is measured has matri
 import argparse
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
@@ -23,7 +23,8 @@ from benchmarks.measurement import comparison, dry_run
 from benchmarks.measurement.doctor import checks
 from benchmarks.speed import page
 from benchmarks.speed import run as speeds
-from benchmarks.workloads import lowering
+from benchmarks.workloads import lowering, scorecard
+from benchmarks.workloads import suite as workloads
 from benchmarks.workloads.registry import WORKLOADS
 from jaxfit.cli import command
 from jaxfit.devices.precision import full_precision
@@ -112,7 +113,8 @@ def _of_model(name: str, store: type[Store]) -> Table:
 
 def _open(args: argparse.Namespace, kind: type[Store]) -> Store:
     show = getattr(args, "show", False)
-    store = kind.open(args.scale, args.data, args.data_dir, args.recipe, args.work, show)
+    epochs = getattr(args, "epochs", None)
+    store = kind.open(args.scale, args.data, args.data_dir, args.recipe, args.work, show, epochs)
     scale = store.scale
     if args.recipe == "tuned" and scale.tuned and args.data not in (None, scale.data):
         warning = f"the tuned recipe of scale {scale.name} was tuned on {scale.data}, not on {args.data}"
@@ -125,6 +127,7 @@ def command_of(args: argparse.Namespace, name: str) -> str:
     words = ["python", "-m", "benchmarks", "run", name, "--scale", args.scale]
     words += ["--data", args.data] if args.data else []
     words += ["--recipe", args.recipe] if args.recipe != "tuned" else []
+    words += ["--epochs", str(args.epochs)] if args.epochs else []
     words += ["--seeds", str(args.seeds)] if args.seeds else []
     return shlex.join(words)
 
@@ -147,15 +150,36 @@ def speed(args: argparse.Namespace) -> None:
     result = speeds.run(args.names or speeds.usual(), args.peers, args.out)
     for name, figures in result["figures"].items():
         for title, table_of in figures["tables"].items():
-            heads, *rows = page.cells(table_of)
-            shown = RichTable(heads[0], title=f"{name}: {title}", title_justify="left")
-            for head in heads[1:]:
-                shown.add_column(head, justify="right")
-            for row in rows:
-                shown.add_row(*row)
-            _print(shown)
+            _print_figures(f"{name}: {title}", table_of)
     if args.json:
         command.print_json(result)
+
+
+def suite(args: argparse.Namespace) -> None:
+    """`suite`: measure the standard workloads on this machine's devices."""
+    _check_workloads(args.workload)
+    names = args.workload or [name for name, workload in WORKLOADS.items() if workload.small or not args.quick]
+    seconds = args.seconds or (workloads.QUICK if args.quick else workloads.WINDOW)
+    result = workloads.run(names, args.dtype or workloads.swept(), seconds, args.batch_size, args.devices, args.out)
+    _print_figures("suite", scorecard.summary(result))
+    if args.json:
+        command.print_json(result)
+
+
+def _check_workloads(names: Iterable[str]) -> None:
+    for name in names:
+        if name not in WORKLOADS:
+            raise UserError(f"there is no workload {name!r}", do=suggestion(name, WORKLOADS))
+
+
+def _print_figures(title: str, table_of: Mapping[str, Mapping[str, Any]]) -> None:
+    heads, *rows = page.cells(table_of)
+    shown = RichTable(heads[0], title=title, title_justify="left")
+    for head in heads[1:]:
+        shown.add_column(head, justify="right")
+    for row in rows:
+        shown.add_row(*row)
+    _print(shown)
 
 
 def compare(args: argparse.Namespace) -> None:
@@ -171,12 +195,17 @@ def compare(args: argparse.Namespace) -> None:
         for which in ("first", "second"):
             if alone := result[f"only {which}"]:
                 print(f"in the {which} only: {'; '.join(alone)}")
-        shown = RichTable("what", "first", "second", "ratio", "explained by the machine", "p (Holm)", "the second is")
+        heads = ("what", "first", "second", "ratio", "of 95 %", "explained by the machine", "p (Holm)", "the second is")
+        shown = RichTable(*heads)
         for row in result["measurements"]:
             first, second, ratio, p = (page.in_words(row[key]) for key in ("first", "second", "ratio", "corrected p"))
-            low, high = map(page.in_words, row["explained"])
-            shown.add_row(row["name"], first, second, ratio, f"{low} to {high}", p, row["verdict"])
+            between, explained = (" to ".join(map(page.in_words, row[key])) for key in ("interval", "explained"))
+            shown.add_row(row["name"], first, second, ratio, between, explained, p, row["verdict"])
         _print(shown)
+        if mean := result["mean"]:
+            of, ratio = mean["of"], page.in_words(mean["ratio"])
+            low, high = map(page.in_words, mean["interval"])
+            print(f"geometric mean of the {of} speeds of training, second over first: {ratio} [{low}, {high}]")
         verdicts = [row["verdict"] for row in result["measurements"]]
         differ = verdicts.count(comparison.FASTER) + verdicts.count(comparison.SLOWER)
         unjudged = verdicts.count(comparison.OTHER) + verdicts.count(comparison.FEW)
@@ -194,19 +223,13 @@ def doctor(args: argparse.Namespace) -> None:
 
 def lower(args: argparse.Namespace) -> None:
     """`lower`: compile workloads for devices that are not here."""
-    for name in args.names:
-        if name not in WORKLOADS:
-            raise UserError(f"there is no workload {name!r}", do=suggestion(name, WORKLOADS))
+    _check_workloads(args.names)
     with jax.default_matmul_precision(args.precision):
         rows = lowering.measure(args.names or list(WORKLOADS), args.platform, args.topology, args.chips)
     if args.json:
         command.print_json(rows)
         return
-    heads, *lines = page.cells(rows)
-    shown = RichTable(*heads, title=f"{args.chips} of {args.topology}, matrix precision {args.precision}")
-    for line in lines:
-        shown.add_row(*line)
-    _print(shown)
+    _print_figures(f"{args.chips} of {args.topology}, matrix precision {args.precision}", rows)
 
 
 @full_precision()

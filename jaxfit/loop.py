@@ -16,6 +16,7 @@ from jax.sharding import Mesh
 
 from jaxfit import tables
 from jaxfit.devices import sharding
+from jaxfit.devices.platform import platform
 from jaxfit.program import Carried, Program
 from jaxfit.recipe import Transform
 from jaxfit.state import Rates, State, Sum, add_metrics, rescaled, streams
@@ -23,6 +24,7 @@ from jaxfit.tables import Gathered, Rows
 
 RESCALE_STEPS = 4096  # after so many steps, scales are applied before they could underflow:
 LARGEST_DECAY = 0.02  # (1 - LARGEST_DECAY) ** RESCALE_STEPS is 1e-36
+LAUNCHED = 16  # steps in a loop that a GPU starts as a whole
 
 
 def differentiate(
@@ -81,6 +83,7 @@ def visit_examples(
     return state._replace(step=state.step + 1)
 
 
+@jax.named_scope("update")
 def updated(
     program: Program,
     weights: Any,
@@ -118,6 +121,24 @@ def updated(
             g = sharding.total(g, mesh)
             new.append(tables.update_whole(w, g, factor * rate, decay, transform))
     return tree.unflatten(new)
+
+
+def repeated(first: Array, last: Array, step: Callable[[Array, State], State], state: State) -> State:
+    """Return the state after the steps first <= i < last.
+
+    On a GPU most are taken LAUNCHED at a time: a loop of a known number of steps is started as a whole, where one of a
+    traced number waits for its condition before each step.
+    """
+    begin = first
+    if platform() == "gpu":
+        runs = jnp.maximum(last - first, 0) // LAUNCHED
+
+        def run(j: Array, state: State) -> State:
+            return lax.fori_loop(0, LAUNCHED, lambda k, s: step(first + j * LAUNCHED + k, s), state)
+
+        state = lax.fori_loop(0, runs, run, state)
+        begin = first + runs * LAUNCHED
+    return lax.fori_loop(begin, last, step, state)
 
 
 @lru_cache(maxsize=64)
@@ -217,7 +238,7 @@ def make_run(
             begins = (first == j * RESCALE_STEPS).astype(jnp.int32)
             state = lax.fori_loop(0, begins, lambda _, s: rescaled(s), state)
             last = jnp.minimum(end, (j + 1) * RESCALE_STEPS)
-            return lax.fori_loop(first, last, lambda i, s: step(i, s, data, order, rates, key, size), state)
+            return repeated(first, last, lambda i, s: step(i, s, data, order, rates, key, size), state)
 
         return lax.fori_loop(begin // RESCALE_STEPS, (end + RESCALE_STEPS - 1) // RESCALE_STEPS, stretch, state)
 

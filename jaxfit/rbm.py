@@ -35,6 +35,7 @@ def gibbs(step: Callable[[Any, Array], Any], state: Any, keys: Array, steps: Arr
     Nothing is differentiated through the chain: `step` must not close over what is (see `lax.stop_gradient`).
     """
 
+    @jax.named_scope("gibbs_step")
     def body(t: Array, state: Any) -> Any:
         return step(state, jax.vmap(jax.random.fold_in, (0, None))(keys, t))
 

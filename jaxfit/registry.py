@@ -1,11 +1,16 @@
 """The record of a model, and the registry of a package's models, which imports a record only when it is asked for."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jaxfit.errors import UserError
+
+if TYPE_CHECKING:
+    from jaxfit.cost import Cost
 
 Capability = TypeVar("Capability")
 
@@ -22,6 +27,8 @@ class Record:
         capabilities: what it can do, at most one of each class.
         recipes: name -> how it is fitted (a Recipe, another dataclass, None without options) and overrides of Config;
             "tuned" is the default.
+        cost: (config, costs) -> what an event of training takes at least; costs: `Ragged.costs` of the training data,
+            None for programs without. None for models that have no formula.
     """
 
     name: str
@@ -30,6 +37,7 @@ class Record:
     config: type[Any]
     capabilities: tuple[Any, ...]
     recipes: Mapping[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
+    cost: Callable[[Any, Any], Cost] | None = None
 
     def capability(self, kind: type[Capability]) -> Capability | None:
         """Return the capability of a class; None where the model lacks it."""

@@ -90,7 +90,7 @@ def results_map(folder: Path, tables: Mapping[str, Table]) -> list[str]:
 def _result(path: Path) -> str:
     """Return a link to a recorded table, and the test's figure of the row that validation chooses."""
     result = json.loads(path.read_text(encoding="utf-8"))
-    what = [result["data"]["name"], result["scale"]] + ["thesis"] * (result["recipe"] == "thesis")
+    what = [result["data"]["name"], result["scale"]] + [result["recipe"]] * (result["recipe"] != "tuned")
     found = f"[{', '.join(what)}]({_here(path.parent)}/{path.stem}.md)"
     column = next((column["name"] for column in result["columns"] if column["name"] in BEST), "")
     scored = [(score, row) for row in result["rows"] if (score := validation(row, result["models"])) is not None]

@@ -9,7 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -73,11 +73,27 @@ class Store(ABC):
 
     @classmethod
     def open(
-        cls, scale: str, data: str | None, data_dir: Path | None, recipe: str, work: Path, show: bool = False
+        cls,
+        scale: str,
+        data: str | None,
+        data_dir: Path | None,
+        recipe: str,
+        work: Path,
+        show: bool = False,
+        epochs: int | None = None,
     ) -> "Store":
-        """Load a data set (None: the scale's own) and open the store of its models."""
-        chosen = cls.scales[scale]
+        """Load a data set (None: the scale's own) and open the store of its models.
+
+        epochs: of every training, in place of the recipes' own; None for those.
+        """
+        chosen = cls.scales[scale] if epochs is None else replace(cls.scales[scale], epochs=epochs)
         return cls(cls.load(data or chosen.data, chosen, data_dir), chosen, recipe, work, show)
+
+    def how(self) -> list[str]:
+        """Say how models are trained, where it is not as usual: by another recipe, for so many epochs."""
+        usual = self.scales.get(self.scale.name)
+        epochs = None if usual is None or usual.epochs == self.scale.epochs else self.scale.epochs
+        return ([] if self.recipe == "tuned" else [self.recipe]) + ([] if epochs is None else [f"{epochs}-epochs"])
 
     @staticmethod
     @abstractmethod

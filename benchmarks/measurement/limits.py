@@ -15,14 +15,19 @@ from jax import Array, lax
 
 from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import windowed
+from jaxfit.cost import Cost
+from jaxfit.registry import Record
+from jaxfit.trainer import Trainer
 
 MATRIX = 2000  # rows and columns of the factors
 COPIED = 1 << 28  # bytes
 ROWS, WIDTH, BLOCK, BLOCKS = 1_000_000, 100, 8192, 16  # of a table of float32; rows at once, times
+ACCELERATED = 4  # times as large are matrices on an accelerator, and as many rows in a go
 OPERATIONS, COPY, GATHER, SCATTER = "matrix product", "copy", "gather", "scatter-add"
 LIMITS, GIGA = "limits of the device", "10⁹/s"  # a table of records, and its column
 ABOUT = {  # each rate is in units per second
-    OPERATIONS: f"operations of float32 products of {MATRIX:,} x {MATRIX:,} matrices",
+    OPERATIONS: f"operations of float32 products of {MATRIX:,} x {MATRIX:,} matrices, on an accelerator "
+    f"{ACCELERATED * MATRIX:,} x {ACCELERATED * MATRIX:,}",
     COPY: f"bytes, read and written, of an array of {COPIED >> 20} MiB to which one is added in place; what fits into "
     "caches can be faster",
     GATHER: f"bytes, read and written, of random rows of {WIDTH} numbers of a table of {ROWS:,}",
@@ -35,35 +40,49 @@ def measures(*names: str) -> dict[str, Callable[[], float]]:
     return {name: _LIMITS[name]() for name in names or ABOUT}
 
 
+def cost(model: Record, trainer: Trainer) -> Cost | None:
+    """Return what an event of a model's training takes; None for models without a formula."""
+    return None if model.cost is None else model.cost(trainer.program.config, trainer.costs)
+
+
+def _times() -> int:
+    """Return how many times as large as on a CPU work must be, so that starting it takes no time in comparison."""
+    return 1 if jax.default_backend() == "cpu" else ACCELERATED
+
+
 def _product() -> Callable[[], float]:
-    factor = jnp.ones((MATRIX, MATRIX))
-    return _rate(2 * MATRIX**3, jnp.matmul, factor, factor)
+    size = MATRIX * _times()
+    factor = jnp.ones((size, size))
+    return _rate(2 * size**3, jnp.matmul, factor, factor)
 
 
 def _copy() -> Callable[[], float]:
-    return _rate(2 * COPIED, lambda x: x + 1, jnp.zeros(COPIED // 4), in_place=True)
+    size = COPIED * _times()
+    return _rate(2 * size, lambda x: x + 1, jnp.zeros(size // 4), in_place=True)
 
 
 def _gather() -> Callable[[], float]:
     def gather(into: Array, table: Array, ids: Array) -> Array:
-        return lax.fori_loop(0, BLOCKS, lambda i, _: table.at[ids[i]].get(mode="clip"), into)
+        return lax.fori_loop(0, len(ids), lambda i, _: table.at[ids[i]].get(mode="clip"), into)
 
-    return _rate(_bytes_of_rows(), gather, jnp.zeros((BLOCK, WIDTH)), jnp.zeros((ROWS, WIDTH)), _ids(), in_place=True)
+    ids = _ids()
+    return _rate(_bytes(ids), gather, jnp.zeros((ids.shape[1], WIDTH)), jnp.zeros((ROWS, WIDTH)), ids, in_place=True)
 
 
 def _scatter() -> Callable[[], float]:
     def scatter(table: Array, ids: Array, rows: Array) -> Array:
-        return lax.fori_loop(0, BLOCKS, lambda i, t: t.at[ids[i]].add(rows, mode="drop"), table)
+        return lax.fori_loop(0, len(ids), lambda i, t: t.at[ids[i]].add(rows, mode="drop"), table)
 
-    return _rate(_bytes_of_rows(), scatter, jnp.zeros((ROWS, WIDTH)), _ids(), jnp.zeros((BLOCK, WIDTH)), in_place=True)
+    ids = _ids()
+    return _rate(_bytes(ids), scatter, jnp.zeros((ROWS, WIDTH)), ids, jnp.zeros((ids.shape[1], WIDTH)), in_place=True)
 
 
 def _ids() -> Array:
-    return jax.random.randint(jax.random.key(0), (BLOCKS, BLOCK), 0, ROWS)
+    return jax.random.randint(jax.random.key(0), (BLOCKS * _times(), BLOCK * _times()), 0, ROWS)
 
 
-def _bytes_of_rows() -> int:
-    return 2 * 4 * BLOCKS * BLOCK * WIDTH
+def _bytes(ids: Array) -> int:
+    return 2 * 4 * ids.size * WIDTH
 
 
 _LIMITS = {OPERATIONS: _product, COPY: _copy, GATHER: _gather, SCATTER: _scatter}

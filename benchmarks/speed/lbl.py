@@ -13,7 +13,6 @@ from benchmarks.language.scales import speed_text
 from benchmarks.language.store import trainer
 from benchmarks.measurement import limits
 from benchmarks.measurement.threads import threads
-from benchmarks.speed.formulas import lbl_operations
 from benchmarks.speed.peers import missing
 from benchmarks.speed.throughput import Figures, share
 from jaxfit.recipe import Recipe
@@ -83,7 +82,7 @@ def measure(peers: bool = False, num_words: int = 10_000, batch_size: int = 1000
     for row, ours in rows.items():
         table[row] = {
             "words/s": quartiles(rates[row]),
-            "share of the matrix rate": share(rates, row, limits.OPERATIONS, lbl_operations(config)),
+            "share of the matrix rate": share(rates, row, limits.OPERATIONS, lbl.cost(config).operations),
         }
         if row != ours:
             table[row][f"{OURS} / this"] = quartiles(np.divide(rates[ours], rates[row]))

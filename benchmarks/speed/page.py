@@ -23,24 +23,33 @@ def write(path: Path, result: Mapping[str, Any]) -> None:
 
 def markdown(result: Mapping[str, Any]) -> str:
     """Write all figures of a record."""
-    lines = ["# speed", "", ABOUT, ""]
+    return "\n".join(["# speed", "", ABOUT, "", *sections(result)])
+
+
+def sections(result: Mapping[str, Any]) -> list[str]:
+    """Write the lines of each name's figures: setting, tables, curves, and where they were measured."""
+    lines: list[str] = []
     shown: dict[str, str] = {}  # tables, and under which name they are: limits belong to several names
     for name, figures in result["figures"].items():
         lines += [f"## {name}", ""]
         lines += [f"* {label}: {in_words(value)}" for label, value in figures["setting"].items()]
         lines += [f"* searched of {program}: {found['space']}" for program, found in figures.get("search", {}).items()]
-        for title, table in figures["tables"].items():
-            heads, *rows = cells(table)
+        for title, rows in figures["tables"].items():
             lines += ["", f"### {title}", ""]
-            if str(table) in shown:
-                lines.append(f"As under {shown[str(table)]}.")
+            if str(rows) in shown:
+                lines.append(f"As under {shown[str(rows)]}.")
                 continue
-            shown[str(table)] = name
-            lines += [_line(heads), "|---|" + "--:|" * (len(heads) - 1), *map(_line, rows)]
+            shown[str(rows)] = name
+            lines += table(*cells(rows))
         for title in figures.get("curves", {}):
             lines += ["", f"![{name}: {title}]({_picture(name, title)})"]
         lines += ["", place(result["environment"][name]), ""]
-    return "\n".join(lines)
+    return lines
+
+
+def table(heads: list[str], *rows: list[str]) -> list[str]:
+    """Write the lines of a table, with figures to the right."""
+    return [_line(heads), "|---|" + "--:|" * (len(heads) - 1), *map(_line, rows)]
 
 
 def place(where: Mapping[str, Any]) -> str:

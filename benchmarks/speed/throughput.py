@@ -13,7 +13,6 @@ from benchmarks.core.store import Store
 from benchmarks.core.timing import EpochTimer, interleaved
 from benchmarks.measurement import compilation, limits
 from benchmarks.measurement.memory import memory_in_use, peak_memory, restart_peak
-from benchmarks.speed.formulas import cost
 from jaxfit.trainer import Trainer
 
 START, MEMORY, TRAINING = "until the first step", "peak memory", "training"
@@ -46,7 +45,7 @@ def measure(stores: Mapping[str, Store]) -> dict[str, Figures]:
     rates = interleaved({**limits.measures(), **{name: timer.rate for name, timer in timers.items()}})
     for name, store in stores.items():
         figures[name]["tables"] |= {
-            TRAINING: {name: _training(rates, name, trainers[name], f"{store.unit}/s")},
+            TRAINING: {name: _training(rates, name, trainers[name], store)},
             limits.LIMITS: limits.table(rates),
         }
     return figures
@@ -65,13 +64,14 @@ def _prepared(name: str, store: Store) -> tuple[Trainer, Figures]:
     restart_peak()
     timer.seconds()
     phases["training"] = peak_memory()
+    takes = limits.cost(store.registered.get(name), trainer)
     figures: Figures = {
         "setting": {
             "model": store.title(spec),
             "data": store.describe()["note"],
             "batch size": trainer.recipe.batch_size,
             "padding ratio": timer.padding(),
-            "formula of an event": cost(name, trainer).formula,
+            "formula of an event": "no formula" if takes is None else takes.formula,
             "rounds": timing.ROUNDS,
             "seconds of a round": timing.WINDOW,
             "memory": counted,
@@ -111,16 +111,17 @@ def _starts(trainers: Mapping[str, Trainer]) -> tuple[dict[str, dict[str, dict[s
     return starts, {name: [found[name] for found in rounds] for name in measured}
 
 
-def _training(rates: Mapping[str, list[float]], name: str, trainer: Trainer, unit: str) -> dict[str, Any]:
+def _training(rates: Mapping[str, list[float]], name: str, trainer: Trainer, store: Store) -> dict[str, Any]:
     """Give a model's rates, and their shares of the limits that were measured in the same rounds."""
-    row: dict[str, Any] = {unit: quartiles(rates[name])}
-    takes = cost(name, trainer)
-    if takes.operations is not None:
-        row |= {
-            "operations of an event": takes.operations,
-            "share of the matrix rate": share(rates, name, limits.OPERATIONS, takes.operations),
-        }
-    if takes.bytes is not None:
+    row: dict[str, Any] = {f"{store.unit}/s": quartiles(rates[name])}
+    takes = limits.cost(store.registered.get(name), trainer)
+    if takes is None:
+        return row
+    row |= {
+        "operations of an event": takes.operations,
+        "share of the matrix rate": share(rates, name, limits.OPERATIONS, takes.operations),
+    }
+    if takes.bytes:
         row |= {
             "bytes of an event": takes.bytes,
             "share of the copy bandwidth": share(rates, name, limits.COPY, takes.bytes),

@@ -22,6 +22,7 @@ from jaxcf.data.user_batches import Batch
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.config import Config
 from jaxcf.models.rbm.prediction import exact_predictor, fold_in, predictor
+from jaxfit.cost import Cost
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.tables import require_whole
@@ -79,6 +80,15 @@ def shapes(config: Config) -> Params:
     return Params._make((*rbm.shapes(config), U))
 
 
+def cost(config: Config, costs: NDArray[np.int64]) -> Cost:
+    """Count what a rating takes: as of the RBM, and the rows of U of its user's rated items, added and added to."""
+    plain, H = rbm.cost(config, costs), config.num_hidden
+    known, rated = costs[:, 0].sum(), costs[:, 1].sum()
+    numbers = H * float(rated / known)
+    formula = f"{plain.formula}; 2 N_h operations for each rated item, whose row of U is read and written"
+    return Cost(plain.operations + 2 * numbers, plain.read + numbers, plain.added + numbers, formula)
+
+
 # Differs: the thesis does not say how U is trained; "thesis" takes the rate and decay of the other weights. "tuned": as
 # in `rbm`, with U's rate and decay chosen likewise, given the test's rated items (RMSE .8605).
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
@@ -96,4 +106,5 @@ CRBM = replace(
         SimilarItems(rbm.item_vectors),
         UsesRatedItems(),
     ),
+    cost=cost,
 )  # fmt: skip

@@ -31,6 +31,7 @@ from jaxcf.contract import (
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, Units, standardized
 from jaxcf.models.pairwise import by_pairs, rows_or_zeros, used_rows, zero_unrated
 from jaxcf.solvers import als
+from jaxfit.cost import PRODUCT, Cost
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.tables import Gathered, require_whole, rows_of
@@ -254,6 +255,13 @@ def shapes(config: Config) -> Params:
     return jax.eval_shape(lambda: init(jax.random.key(0), config))
 
 
+def cost(config: Config, costs: None = None) -> Cost:
+    """Count what a rating takes: the product of two rows, which are read and written with their biases."""
+    numbers = 2 * (config.num_features + config.biases)
+    formula = "6 D operations; 12 + 8 · 2 (D + 1) bytes: the rating, rows of U and V with their biases"
+    return Cost(PRODUCT * config.num_features, 3 + numbers, numbers, formula)
+
+
 def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:
     """V, [items, D]."""
     return np.asarray(params.V)
@@ -305,6 +313,7 @@ PMF = RatingModel(
     capabilities=(
         PredictsRatings(predictor), FoldsIn(fold_in), TakesNewItems(with_new_items), SimilarItems(item_vectors),
     ),
+    cost=cost,
 )  # fmt: skip
 SVD_BIAS = replace(
     PMF, name="svd-bias", about="online SVD with biases", source="Mnih 2010, §5.4.5", recipes=SVD_RECIPES,

@@ -110,11 +110,13 @@ def shard(mesh: Mesh | None) -> jax.Array | int:
     return 0 if mesh is None else lax.axis_index(AXIS)
 
 
+@jax.named_scope("all_reduce")
 def total(tree: Any, mesh: Mesh | None) -> Any:
     """The sum over all devices."""
     return tree if mesh is None else lax.psum(tree, AXIS)
 
 
+@jax.named_scope("all_gather")
 def collect(tree: Any, mesh: Mesh | None) -> Any:
     """Concatenate the shards of arrays on every device."""
     return tree if mesh is None else jax.tree.map(lambda x: lax.all_gather(x, AXIS, tiled=True), tree)

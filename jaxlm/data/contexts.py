@@ -31,6 +31,7 @@ def pad(ids: np.ndarray, context_size: int, eos: int) -> Text:
     return Text(jax.device_put(padded), np.int32(len(ids)), np.int32(eos))
 
 
+@jax.named_scope("context")
 def gather_contexts(
     text: Text, index: jax.Array, context_size: int, across_lines: bool = True
 ) -> tuple[jax.Array, jax.Array]:

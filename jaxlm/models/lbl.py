@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxfit.cost import PRODUCT, Cost
 from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
@@ -59,6 +60,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
     )
 
 
+@jax.named_scope("prediction")
 def predicted_vector(params: Params, context: Array) -> Array:
     """r̂ = Σ_i C_i r_{w_i} (Eq. 3.16): context int32[..., c] -> [..., N_f]."""
     return jnp.einsum("ij,...ij->...j" if params.C.ndim == 2 else "ijk,...ik->...j", params.C, params.R[context])
@@ -101,6 +103,13 @@ def program(config: Config) -> Program:
     return context_program(config, batch_loss, score)
 
 
+def cost(config: Config, costs: None = None) -> Cost:
+    """Count what a word takes: the products of R in the softmax, and of C."""
+    D, c = config.num_features, config.context_size
+    operations = PRODUCT * (config.num_words * D + c * (D if config.diagonal else D**2))
+    return Cost(operations, 0, 0, f"6 (N_w D + c D{'' if config.diagonal else '²'}) operations: R by the softmax, C")
+
+
 # Differs: the thesis states batch, rates and decay (§3.4.1-2), not whether a step follows the minibatch's sum or its
 # mean; "thesis" takes the sum. With it the thesis' first rate, 1e-2, diverges on the Penn Treebank: ours is 3e-3, and a
 # tenth of it after the drop. Decay is decoupled, once a step (`jaxfit.recipe`); after a drop training continues from
@@ -133,4 +142,5 @@ MODEL = LanguageModel(
         predicts_from_context(lambda params, context, config: log_prob(params, context)),
         Embeds(lambda params: params.R),
     ),
+    cost=cost,
 )

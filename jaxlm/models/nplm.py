@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from jaxfit.cost import PRODUCT, Cost
 from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
@@ -73,6 +74,7 @@ def init(key: Array, config: Config, counts: ArrayLike) -> Params:
     )
 
 
+@jax.named_scope("prediction")
 def last_layer(params: Params, context: Array, key: Array | None, config: Config) -> Array:
     """Compute what the output is a linear function of, for ONE context.
 
@@ -122,6 +124,15 @@ def program(config: Config) -> Program:
     return context_program(config, batch_loss, score)
 
 
+def cost(config: Config, costs: None = None) -> Cost:
+    """Count what a word takes: the products of U and W in the softmax, and of H."""
+    D = config.context_size * config.num_features
+    output = config.num_words * (config.num_hidden + (D if config.direct else 0))
+    direct = " + N_w c D" if config.direct else ""
+    formula = f"6 (N_w N_h + N_h c D{direct}) operations: U, H{', W' if config.direct else ''}"
+    return Cost(PRODUCT * (output + config.num_hidden * D), 0, 0, formula)
+
+
 # Differs: "thesis" is the recipe of Bengio et al. (2003): a rate of 1e-3 and a decay of 1e-4 for each example, which is
 # a decay of 1e-2 for each minibatch of 100 examples here, not of the biases; no dropout. Theirs are minibatches of one
 # example, and their rate falls by 1 % in an epoch of a million words, where ours is constant.
@@ -151,4 +162,5 @@ MODEL = LanguageModel(
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
     capabilities=(predicts_from_context(log_prob), Embeds(lambda params: params.R)),
+    cost=cost,
 )

@@ -24,6 +24,7 @@ def block_rows(batch_size: int, num_words: int) -> int:
     return -(-batch_size // min(blocks, batch_size))
 
 
+@jax.named_scope("softmax")
 def log_normalizer(R: Array, b: Array, r_hat: Array) -> Array:
     """Compute log Σ_j exp(r̂ᵀr_j + b_j) of each example, the denominator of Eq. 3.17 (Mnih 2010, §3.3).
 
@@ -80,6 +81,7 @@ def _blocks(x: Array, rows: int) -> Array:
     return jnp.pad(x, padding).reshape(-1, rows, *x.shape[1:])
 
 
+@jax.named_scope("softmax")
 def _forward(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple[Array, tuple[Array, ...]]:
     B, D = r_hat.shape
     rows = block_rows(B, R.shape[0])

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from jaxcf.contract import (
     BySGD,
@@ -33,6 +34,7 @@ from jaxcf.models import pmf
 from jaxcf.models.cpmf.visit import visit
 from jaxcf.models.pairwise import used_rows, zero_unrated
 from jaxcf.solvers import als
+from jaxfit.cost import PRODUCT, Cost
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Ragged, Sparse, Visits
 from jaxfit.recipe import Recipe, option
 from jaxfit.shuffle import permutation
@@ -259,6 +261,14 @@ def shapes(config: Config) -> Params:
     return jax.eval_shape(lambda: init(jax.random.key(0), config))
 
 
+def cost(config: Config, costs: NDArray[np.int64]) -> Cost:
+    """Count what a rating takes: the product of its item's row of V, and the rows of W of its user's rated items."""
+    D, rated = config.num_features, float(costs[:, 1].sum() / costs[:, 0].sum())
+    numbers = D + config.biases + D * rated
+    formula = "6 D operations, and 3 D for each rated item; 8 (D + 1) bytes: a row of V with its bias; 8 D: of W"
+    return Cost((PRODUCT + 3 * rated) * D, 3 + numbers, numbers, formula)
+
+
 # "tuned" was chosen by validation ratings of MovieLens 1M; `python -m benchmarks run recipe-choice` compares it with
 # others. W's rate is far above Y's because a block moves the mean over a set of m items by 1/m of what it moves Y_i by
 # at the same rate.
@@ -285,4 +295,5 @@ CPMF = RatingModel(
     capabilities=(
         PredictsRatings(predictor), FoldsIn(fold_in), SimilarItems(pmf.item_vectors), UsesRatedItems(),
     ),
+    cost=cost,
 )  # fmt: skip

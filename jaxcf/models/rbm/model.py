@@ -21,6 +21,7 @@ from jaxcf.data.user_batches import Batch, Data
 from jaxcf.models.rbm.chains import chains, gradient, hidden_bias, hidden_input, of_entries, reconstruction_metrics
 from jaxcf.models.rbm.config import Config
 from jaxcf.models.rbm.prediction import exact_predictor, fold_in, predictor, score
+from jaxfit.cost import Cost
 from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
 from jaxfit.recipe import Recipe
@@ -188,6 +189,19 @@ def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> Training
     return TrainingSetup(program(config), params, *vectors.training_data(data, config.scale))
 
 
+def cost(config: Config, costs: NDArray[np.int64]) -> Cost:
+    """Count what a rating takes: T steps of its chain, and the outer products of its gradient.
+
+    A step multiplies the K rows of the movie by the hidden units, and sums the row of the rating that was drawn; of T
+    in a schedule, the mean.
+    """
+    K, H, T = config.num_values, config.num_hidden, float(np.mean(config.cd_steps))
+    rows = 2 * K if config.smooth else 2  # that move
+    formula = f"(T (2 K + 1) + 1 + 2 · {'2 K' if config.smooth else '2'}) N_h operations; K rows of W read, "
+    added = min(rows, K) * H
+    return Cost((T * (2 * K + 1) + 1 + 2 * rows) * H, K * H, added, f"{formula}{min(rows, K)} written")
+
+
 def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:
     """W of each item, less its mean over the item's ratings, which no rating tells apart: [items, K N_h]."""
     W = np.asarray(params.W).reshape(config.num_items, config.num_values, -1)
@@ -226,4 +240,5 @@ RBM = RatingModel(
     capabilities=(
         PredictsRatings(predictor), PredictsExactly(exact_predictor), FoldsIn(fold_in), SimilarItems(item_vectors),
     ),
+    cost=cost,
 )  # fmt: skip

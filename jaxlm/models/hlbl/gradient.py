@@ -10,6 +10,7 @@ held, as it would leave the cache.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -32,16 +33,18 @@ class Forward(NamedTuple):
     r_hat: Array
 
 
+@jax.named_scope("tree")
 def forward(weights: Sequence[Weights], batch: Batch, mask: Array | None, num_hot: int) -> Forward:
     """Compute -log P(word | context) of each example (Eq. 4.4-4.7).
 
     weights: of R, C, Q and b; mask: [B, N_f] multiplies r̂ (dropout).
     """
     R, C, Q, b = weights
-    read = R.scale * R.value.at[batch.context].get(mode="clip")
-    r_hat = C.value[0][None] * read[0]
-    for j in range(1, len(read)):  # a plain sum is not vectorised
-        r_hat += C.value[j][None] * read[j]
+    with jax.named_scope("prediction"):
+        read = R.scale * R.value.at[batch.context].get(mode="clip")
+        r_hat = C.value[0][None] * read[0]
+        for j in range(1, len(read)):  # a plain sum is not vectorised
+            r_hat += C.value[j][None] * read[j]
     if mask is not None:
         r_hat *= mask
     # the decisions at all hot nodes, of which those on an example's paths are picked
@@ -52,6 +55,7 @@ def forward(weights: Sequence[Weights], batch: Batch, mask: Array | None, num_ho
     return Forward(*_decide(batch, hot, cold), read, r_hat)
 
 
+@jax.named_scope("tree_gradient")
 def gradient(
     weights: Sequence[Weights], batch: Batch, weight: Array, mask: Array | None, num_hot: int
 ) -> tuple[Array, tuple[tuple[Part, ...], Array, tuple[Part, ...], tuple[Part, ...]]]:

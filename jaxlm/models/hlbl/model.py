@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxfit.cost import PRODUCT, Cost
 from jaxfit.program import Mean, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.tables import Gathered, Weights, require_whole, rows_of
@@ -186,6 +187,14 @@ def program(config: Config) -> Program:
     )  # fmt: skip
 
 
+def cost(config: Config, costs: np.ndarray) -> Cost:
+    """Count what a word takes: the products of its decisions' vectors and of C, and the rows that are not hot."""
+    (hot, cold), D, c = TILE * costs[:, :2].mean(axis=0, dtype=np.float64), config.num_features, config.context_size
+    numbers = D * (cold + c)
+    formula = "6 D (decisions + c) operations; 8 D (decisions below the hot nodes + c) bytes: rows of Q, R"
+    return Cost(PRODUCT * D * (hot + cold + c), numbers, numbers, f"{formula}; decisions in tiles of {TILE}")
+
+
 # Differs: the thesis states rates and drop (§4.6.1), not the batch, or how small its L2 penalty of all parameters is.
 # "thesis" follows the sum of the penalised log-likelihood over 100 examples, so that rate and penalty are per example,
 # as in online training: decay is 100 times the λ = 1e-5 of §3.4.1, of biases, too. Decay is decoupled, once a step
@@ -228,4 +237,5 @@ MODEL = LanguageModel(
         Embeds(lambda params: params.R),
         HasTree(),
     ),
+    cost=cost,
 )

@@ -10,7 +10,6 @@ import pytest
 
 from benchmarks.core import timing
 from benchmarks.measurement import limits
-from benchmarks.speed import formulas
 from benchmarks.speed import lbl as speed_lbl
 from jaxlm.models import lbl
 
@@ -68,7 +67,7 @@ def test_pytorch_is_measured_in_the_same_rounds(monkeypatch):
     rows, _ = speed_lbl.measure(peers=True, num_words=50)["tables"].values()
     assert len(rows) == 6
     assert rows["PyTorch compiled, adam"]["jaxlm / this"]["samples"] == [2.0, 3.0]
-    operations = formulas.lbl_operations(lbl.Config(50))
+    operations = lbl.cost(lbl.Config(50)).operations
     assert rows["jaxlm, sgd"]["share of the matrix rate"]["samples"] == [100 * operations / 1e9, 300 * operations / 2e9]
 
 

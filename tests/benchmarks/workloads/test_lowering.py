@@ -1,6 +1,7 @@
 """Workloads: every one is of a registered model, and compiles for a TPU where its compiler is installed."""
 
 import importlib.util
+import re
 
 import jax
 import pytest
@@ -57,3 +58,21 @@ def test_the_memory_of_data_grows_with_their_number_but_that_of_a_tree_does_not(
     grown = lowering._growth(workload, set_up(workload, lowering.SAMPLE))
     events = workload.data.events - lowering.SAMPLE
     assert grown == pytest.approx(4 * events, rel=0.15), "a word of the text is four bytes"
+
+
+@pytest.mark.parametrize(
+    ("name", "scopes"),
+    [
+        ("lbl-s", ["context", "prediction", "softmax", "update"]),
+        ("nplm-m", ["context", "prediction", "softmax", "update"]),
+        ("hlbl-s", ["context", "tree", "tree_gradient", "update"]),
+        ("rbm-s", ["gibbs_step", "update"]),
+        ("pmf-s", ["update"]),
+    ],
+)
+def test_operations_are_named_by_the_part_of_the_model_that_they_are_of(name: str, scopes: list[str]) -> None:
+    """Profiles show these names."""
+    workload = WORKLOADS[name]
+    devices = lowering.Devices((jax.local_devices()[0],), None)
+    text = lowering.lowered(workload, devices, set_up(workload, 20_000)).as_text(debug_info=True)
+    assert [scope for scope in scopes if not re.search(rf"[/(]{scope}[/)]", text)] == []

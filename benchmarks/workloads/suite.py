@@ -1,0 +1,175 @@
+"""`python -m benchmarks suite`: how fast the standard workloads train here, and which share of the device's limits.
+
+All samples of a workload, of every precision of its matrix products, and of the device's limits are taken in turn.
+"""
+
+import hashlib
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from benchmarks import registry
+from benchmarks.core import record, timing
+from benchmarks.core.statistics import quartiles
+from benchmarks.core.timing import EpochTimer, interleaved
+from benchmarks.measurement import compilation, limits, machine, sensors
+from benchmarks.measurement.memory import peak_memory, restart_peak
+from benchmarks.workloads import scorecard
+from benchmarks.workloads.error import errors
+from benchmarks.workloads.lowering import Devices, lowered
+from benchmarks.workloads.registry import VERSION, WORKLOADS, Words, Workload
+from benchmarks.workloads.setup import Setup, set_up
+from jaxfit.cost import Cost
+from jaxfit.devices import sharding
+from jaxfit.trainer import Trainer
+
+Figures = dict[str, Any]  # as `benchmarks.speed.throughput` has them
+# How float32 factors of matrix products are rounded; "highest" is not at all.
+PRECISIONS = {
+    "float32": "highest", "tf32": "TF32_TF32_F32", "bfloat16x3": "BF16_BF16_F32_X3", "bfloat16": "BF16_BF16_F32",
+}  # fmt: skip
+SWEPT = {"cpu": ("float32",), "gpu": ("float32", "tf32", "bfloat16"), "tpu": ("float32", "bfloat16x3", "bfloat16")}
+WINDOW, QUICK = 5.0, 1.0  # seconds of a sample at least
+TRAINING = "training"
+
+
+def swept() -> tuple[str, ...]:
+    """Return the precisions that this platform has."""
+    return SWEPT.get(jax.default_backend(), ("float32",))
+
+
+def run(
+    names: Sequence[str], precisions: Sequence[str], seconds: float, batch_size: int | None, devices: int, out: Path
+) -> dict[str, Any]:
+    """Measure workloads one after the other, each in rounds, and record them in `suite.json`.
+
+    Args:
+        names: of the workloads.
+        precisions: among PRECISIONS.
+        seconds: of a sample, at least.
+        batch_size: in place of the workloads' own; None for that.
+        devices: over which minibatches are split.
+        out: the folder of the record; what it has of other workloads of the same version stays.
+
+    Returns:
+        The record: version, figures and environment by workload.
+    """
+    mesh, path, version = sharding.make(devices), out / "suite.json", f"workloads {VERSION}"
+    result = record.read(path) or {}
+    if result.get("version") != version:
+        result = {"version": version, "figures": {}, "environment": {}}
+    for name in names:
+        workload = WORKLOADS[name] if batch_size is None else replace(WORKLOADS[name], batch_size=batch_size)
+        result["figures"][name] = measure(workload, precisions, mesh, seconds)
+        result["environment"][name] = machine.environment(peers=False)
+        scorecard.write(path, result)
+        print(f"  measured {name}", file=sys.stderr, flush=True)
+    return {**result, **{part: {name: result[part][name] for name in names} for part in ("figures", "environment")}}
+
+
+def measure(workload: Workload, precisions: Sequence[str], mesh: Mesh | None, seconds: float) -> Figures:
+    """Measure one workload in each precision."""
+    setup, key = set_up(workload), jax.random.key(0)
+    trainer = Trainer(setup.program, setup.init(key), setup.data, workload.recipe(), key, mesh)
+    programs = {name: _compiled(workload, setup, name, mesh) for name in precisions}
+    wrong = errors(workload, {name: PRECISIONS[name] for name in precisions})
+    counted = restart_peak()
+    timer = EpochTimer(trainer, seconds)
+    multiply = limits.measures(limits.OPERATIONS)[limits.OPERATIONS]
+    with sensors.watched() as seen:
+        rates = interleaved({
+            **limits.measures(limits.COPY, limits.GATHER, limits.SCATTER),
+            **{_product(name): _under(name, multiply) for name in precisions},
+            **{name: _under(name, timer.rate) for name in precisions},
+        })  # fmt: skip
+    peak, takes = peak_memory(), limits.cost(registry.models()[workload.model][1], trainer)
+    rows = {
+        name: {f"{_unit(workload)}/s": quartiles(rates[name]), **_shares(rates, name, takes), "error": wrong[name]}
+        | programs[name]
+        | {"peak memory, GB": peak / 1e9}
+        for name in precisions
+    }
+    return {
+        "setting": {
+            "model": workload.model, "stresses": workload.about, "data": str(workload.data),
+            "batch size": workload.batch_size, "config": str(dict(workload.config)), "optimizer": workload.optimizer,
+            "devices": sharding.shards(mesh), "padding ratio": timer.padding(),
+            "formula of an event": "none" if takes is None else takes.formula,
+            "rounds": timing.ROUNDS, "seconds of a sample": seconds, "memory": counted,
+        },
+        "tables": {
+            TRAINING: rows, limits.LIMITS: _limits(rates, precisions),
+            **({"sensors": {"GPU": {what: quartiles(samples) for what, samples in seen.items()}}} if seen else {}),
+        },
+    }  # fmt: skip
+
+
+def _unit(workload: Workload) -> str:
+    return "words" if isinstance(workload.data, Words) else "ratings"
+
+
+def _product(precision: str) -> str:
+    return f"{limits.OPERATIONS}, {precision}"
+
+
+def _under(precision: str, function: Callable[[], float]) -> Callable[[], float]:
+    """Return a function that computes its matrix products in a precision."""
+
+    def within() -> float:
+        with jax.default_matmul_precision(PRECISIONS[precision]):
+            return function()
+
+    return within
+
+
+def _compiled(workload: Workload, setup: Setup, precision: str, mesh: Mesh | None) -> dict[str, Any]:
+    """Compile the loop of training steps ahead of time: how long that takes, what memory it needs, which program."""
+    each = tuple(jax.local_devices()[:1] if mesh is None else mesh.devices.flat)
+    with jax.default_matmul_precision(PRECISIONS[precision]), compilation.cold(), compilation.recorded() as spans:
+        program = lowered(workload, Devices(each, mesh), setup).compile()
+    taken = {
+        what: sum(end - begin for event in events for begin, end in spans.get(event, ()))
+        for what, events in (("lowering, s", compilation.LOWERING), ("compilation, s", compilation.COMPILATION))
+    }
+    memory = program.memory_analysis()
+    return {
+        **taken,
+        "temporaries, GB": memory.temp_size_in_bytes / 1e9, "arguments, GB": memory.argument_size_in_bytes / 1e9,
+        "program": digest(program.as_text()),
+    }  # fmt: skip
+
+
+def digest(text: str) -> str:
+    """Hash a compiled program's text, without what it says of the source code: 16 hexadecimal digits."""
+    bare = re.sub(r", metadata=\{[^}]*\}", "", text)
+    return hashlib.sha256(bare.encode()).hexdigest()[:16]
+
+
+def _shares(rates: Mapping[str, Sequence[float]], name: str, takes: Cost | None) -> dict[str, Any]:
+    """Return the shares of the device's limits that a rate takes, and which of them is the largest, round by round."""
+    if takes is None:
+        return {}
+    each = {what: np.asarray(samples) for what, samples in rates.items()}
+    found = {"matrix rate": each[name] * takes.operations / each[_product(name)]}
+    if takes.bytes:  # of gathers and scatters each number counts as read and as written, as in the limits
+        seconds = 8 * takes.read / each[limits.GATHER] + 8 * takes.added / each[limits.SCATTER]
+        found["rate of rows"] = each[name] * seconds
+        found["copy bandwidth"] = each[name] * takes.bytes / each[limits.COPY]
+    shares = {f"share of the {what}": quartiles(of_rounds) for what, of_rounds in found.items()}
+    return {**shares, "bound by": max(found, key=lambda what: float(np.median(found[what])))}
+
+
+def _limits(rates: Mapping[str, Sequence[float]], precisions: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the limits as a table, of matrix products one for each precision."""
+    plain = {name: limits.ABOUT[name] for name in (limits.COPY, limits.GATHER, limits.SCATTER)}
+    about = {**{_product(name): limits.ABOUT[limits.OPERATIONS] for name in precisions}, **plain}
+    return {
+        name: {limits.GIGA: quartiles([rate / 1e9 for rate in rates[name]]), "of": what} for name, what in about.items()
+    }

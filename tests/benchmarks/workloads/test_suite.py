@@ -1,0 +1,136 @@
+"""The suite of standard workloads: what it measures, how far that is from float64, and how it is compared."""
+
+import json
+from pathlib import Path
+
+import jax
+import pytest
+
+from benchmarks import __main__
+from benchmarks.core import timing
+from benchmarks.measurement import comparison, limits
+from benchmarks.workloads import error, scorecard, suite
+from benchmarks.workloads.registry import WORKLOADS, Words, Workload
+from jaxcf.data.synthetic import Planted
+from jaxfit.cost import Cost
+
+TEXT, RATINGS = Words(50, 3000), Planted(num_users=40, num_items=30, num_ratings=900, timed=False)
+TINY = {
+    workload.name: workload
+    for workload in (
+        Workload("words", "lbl", "", TEXT, 64, {"num_features": 8, "context_size": 2}, small=True),
+        Workload("tree", "hlbl", "", TEXT, 64, {"num_features": 8, "context_size": 2}, {"tree": "random"}),
+        Workload("factors", "pmf", "", RATINGS, 64, {"num_features": 4}),
+        Workload("drawn", "rbm", "", RATINGS, 8, {"num_hidden": 4}),
+        Workload("visits", "cpmf", "", RATINGS, 8, {"num_features": 4}),
+    )
+}
+
+
+@pytest.fixture(autouse=True)
+def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "WINDOW", 0.01)
+    monkeypatch.setattr(timing, "ROUNDS", 2)
+    monkeypatch.setattr(error, "STEPS", 3)
+    for name, size in {"MATRIX": 32, "COPIED": 1 << 12, "ROWS": 50, "BLOCK": 8}.items():
+        monkeypatch.setattr(limits, name, size)
+    for name, workload in TINY.items():
+        monkeypatch.setitem(WORKLOADS, name, workload)
+
+
+def test_a_workload_is_measured_beside_the_limits_and_recorded(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    command = ["suite", "--workload", "words", "factors", "--seconds", "0.01", "--json", "--out", str(tmp_path)]
+    assert __main__.main(command) == 0
+    printed = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert printed == json.loads((tmp_path / "suite.json").read_text())
+    assert set(printed["figures"]) == {"words", "factors"}
+    row = printed["figures"]["words"]["tables"]["training"]["float32"]
+    assert len(row["words/s"]["samples"]) == 2
+    assert row["bound by"] == "matrix rate"
+    assert 0 <= row["error"] < 1e-5
+    assert row["compilation, s"] > 0
+    assert len(row["program"]) == 16
+    page = (tmp_path / "suite.md").read_text()
+    assert "words, float32" in page
+    assert "| factors, float32 |" in page
+    assert (tmp_path / scorecard.PICTURE).stat().st_size > 0
+
+
+def test_workloads_that_are_not_measured_again_stay(tmp_path: Path) -> None:
+    suite.run(["words"], ["float32"], 0.01, None, 1, tmp_path)
+    only = suite.run(["factors"], ["float32"], 0.01, 32, 1, tmp_path)
+    assert list(only["figures"]) == ["factors"]
+    assert only["figures"]["factors"]["setting"]["batch size"] == 32
+    kept = json.loads((tmp_path / "suite.json").read_text())
+    assert set(kept["figures"]) == {"words", "factors"}
+    (found,) = comparison.compare([tmp_path / "suite.json", tmp_path / "suite.json"])
+    assert {row["verdict"] for row in found["measurements"]} == {comparison.FEW}
+    assert any(name.startswith("words") for name in found["machine"])
+
+
+def test_minibatches_are_split_over_devices(tmp_path: Path) -> None:
+    found = suite.run(["words"], ["float32"], 0.01, None, 2, tmp_path)["figures"]["words"]
+    assert found["setting"]["devices"] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--workload", "word"], "there is no workload 'word'"),
+        (["--workload", "words", "--devices", "3"], "64 examples do not divide among the devices"),
+        (["--workload", "words", "--devices", "99"], "99 devices asked for"),
+        (["--workload", "words", "--seconds", "0"], "'0' is not a number of seconds"),
+        (["--workload", "words", "--dtype", "float16"], "--dtype"),
+    ],
+)
+def test_what_cannot_be_measured_is_one_line(options: list[str], said: str, capsys: pytest.CaptureFixture) -> None:
+    assert __main__.main(["suite", *options]) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["words", "tree", "factors", "visits"])
+def test_errors_are_those_of_rounding(name: str) -> None:
+    """Float32 departs a little from float64, and a matrix product of rounded factors by more."""
+    found = error.errors(TINY[name], {"float32": "highest"})["float32"]
+    assert found is not None
+    assert 0 <= found < 1e-5
+
+
+def test_no_error_is_given_of_what_is_drawn() -> None:
+    assert error.errors(TINY["drawn"], {"float32": "highest"}) == {"float32": None}
+
+
+def test_a_wrong_program_has_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = error.mean_score
+    calls: list[int] = []
+
+    def wrong(trainer: object) -> float:
+        calls.append(1)
+        return right(trainer) * (1.01 if len(calls) > 2 else 1.0)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(error, "mean_score", wrong)
+    assert error.errors(TINY["words"], {"float32": "highest"})["float32"] == pytest.approx(0.01, rel=1e-3)
+
+
+def test_shares_are_of_the_limit_that_takes_longest() -> None:
+    limits_of_rounds = {"matrix product, float32": [1e9], "copy": [1e8], "gather": [8e6], "scatter-add": [4e6]}
+    rates = {**limits_of_rounds, "float32": [1000.0]}
+    found = suite._shares(rates, "float32", Cost(operations=1e5, read=100, added=100, formula=""))
+    assert found["share of the matrix rate"]["median"] == pytest.approx(0.1)
+    assert found["share of the rate of rows"]["median"] == pytest.approx(1000 * (800 / 8e6 + 800 / 4e6))
+    assert found["share of the copy bandwidth"]["median"] == pytest.approx(1000 * 800 / 1e8)
+    assert found["bound by"] == "rate of rows"
+    assert suite._shares(rates, "float32", None) == {}
+
+
+def test_a_program_is_known_by_what_it_computes() -> None:
+    one = 'ROOT %add = f32[] add(%a, %b), metadata={op_name="jit(run)/add" source_line=3}'
+    assert suite.digest(one) == suite.digest(one.replace("source_line=3", "source_line=4"))
+    assert suite.digest(one) != suite.digest(one.replace("add(", "multiply("))
+
+
+def test_every_precision_has_a_name_that_jax_knows() -> None:
+    for precision in suite.PRECISIONS.values():
+        with jax.default_matmul_precision(precision):
+            pass
+    assert all(set(names) <= set(suite.PRECISIONS) for names in suite.SWEPT.values())

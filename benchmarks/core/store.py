@@ -89,11 +89,11 @@ class Store(ABC):
         chosen = cls.scales[scale] if epochs is None else replace(cls.scales[scale], epochs=epochs)
         return cls(cls.load(data or chosen.data, chosen, data_dir), chosen, recipe, work, show)
 
-    def how(self) -> list[str]:
-        """Say how models are trained, where it is not as usual: by another recipe, for so many epochs."""
+    def how(self) -> str:
+        """Say how models are trained: by which recipe, and for how many epochs where that is not as usual."""
         usual = self.scales.get(self.scale.name)
-        epochs = None if usual is None or usual.epochs == self.scale.epochs else self.scale.epochs
-        return ([] if self.recipe == "tuned" else [self.recipe]) + ([] if epochs is None else [f"{epochs}-epochs"])
+        asked = usual is not None and usual.epochs != self.scale.epochs
+        return f"{self.recipe}, {self.scale.epochs} epochs" if asked else self.recipe
 
     @staticmethod
     @abstractmethod

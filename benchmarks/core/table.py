@@ -87,8 +87,7 @@ def run(
     every = [spec for row in rows for spec in row.specs()]
     begin = {
         "table": table.name, "section": table.section, "title": table.title, "command": command,
-        "data": store.describe(every), "scale": store.scale.name, "recipe": ", ".join(store.how() or ["tuned"]),
-        "seeds": seeds,
+        "data": store.describe(every), "scale": store.scale.name, "recipe": store.how(), "seeds": seeds,
         "columns": [vars(column) for column in table.columns], "heads": list(table.heads), "note": table.note,
     }  # fmt: skip
     current = {store.directory(spec).name for spec in every}
@@ -122,8 +121,9 @@ def _verdicts(table: Table, store: Store, rows: list[Row]) -> list[dict[str, Any
 
 
 def file_name(name: str, store: Store) -> str:
-    """`<name>.<data>.<scale>.json`, with what is unusual of the recipe."""
-    return ".".join([name, store.name, store.scale.name, *store.how(), "json"])
+    """`<name>.<data>.<scale>.json`, with the recipe where it is not the tuned one as it is."""
+    how = [] if store.how() == "tuned" else [store.how().replace(", ", ".").replace(" ", "-")]
+    return ".".join([name, store.name, store.scale.name, *how, "json"])
 
 
 def _earlier(

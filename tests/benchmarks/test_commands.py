@@ -58,6 +58,15 @@ def test_list_and_report(place, capsys: pytest.CaptureFixture) -> None:
     assert "(table-4.4.planted.tiny.md)" in page
 
 
+def test_trainings_of_other_lengths_have_a_record_of_their_own(place) -> None:
+    result, _, _ = place.table("table-4.4", "--rows", "LBL", "--epochs", "1")
+    assert result["recipe"] == "tuned, 1 epochs"
+    assert result["command"] == "python -m benchmarks run table-4.4 --scale tiny --epochs 1"
+    assert (place.out / "table-4.4.planted.tiny.tuned.1-epochs.json").is_file()
+    (neural,) = (model for model in result["models"].values() if "recipe" in model)
+    assert neural["recipe"]["epochs"] == 1
+
+
 def test_recorded_results_are_replaced_on_demand_only() -> None:
     for words in (["run", "table-4.4"], ["speed"]):
         parser = __main__.parser()

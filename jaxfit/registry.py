@@ -5,14 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from jaxfit.errors import UserError
 
-if TYPE_CHECKING:
-    from jaxfit.cost import Cost
-
+PRODUCT = 2 * 3  # operations for each weight of a product: a multiplication and an addition; forward, in both gradients
 Capability = TypeVar("Capability")
+
+
+class Cost(NamedTuple):
+    """What training takes at least for an event (a word, a rating).
+
+    Operations are multiplications and additions of products of weights with what they are applied to. Softmax, other
+    functions of single numbers, random numbers, and updates of whole arrays are left out.
+
+    Attributes:
+        operations: of an event.
+        read: float32 numbers of table rows that an event reads, each once, whatever a cache would save.
+        added: float32 numbers of table rows that are added to, likewise.
+        formula: of the operations and of the bytes, 4 (read + added), in words.
+    """
+
+    operations: float
+    read: float
+    added: float
+    formula: str
+
+    @property
+    def bytes(self) -> float:
+        """Bytes of rows that are read or written."""
+        return 4 * (self.read + self.added)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

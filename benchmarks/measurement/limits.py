@@ -15,8 +15,7 @@ from jax import Array, lax
 
 from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import windowed
-from jaxfit.cost import Cost
-from jaxfit.registry import Record
+from jaxfit.registry import Cost, Record
 from jaxfit.trainer import Trainer
 
 MATRIX = 2000  # rows and columns of the factors

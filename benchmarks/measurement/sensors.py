@@ -1,4 +1,4 @@
-"""Clock, power and temperature of a GPU while it works, where the vendor's program tells them."""
+"""Clock, power and temperature of a GPU while it works, where the vendor's program gives them."""
 
 import shutil
 import subprocess
@@ -27,10 +27,10 @@ def watched() -> Iterator[dict[str, list[float]]]:
     def watch() -> None:
         while not ended.wait(EVERY):
             try:
-                told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
+                answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
             except (OSError, subprocess.SubprocessError):
                 return
-            for name, text in zip(QUERIES, told.partition("\n")[0].split(","), strict=False):
+            for name, text in zip(QUERIES, answer.partition("\n")[0].split(","), strict=False):
                 with suppress(ValueError):  # "[N/A]"
                     value = float(text)
                     seen.setdefault(name, []).append(value)

@@ -10,15 +10,20 @@ import numpy as np
 from benchmarks.core.timing import mean_score
 from benchmarks.workloads.registry import Workload
 from benchmarks.workloads.setup import Setup, set_up
+from jaxfit.state import current
 from jaxfit.trainer import Trainer
 
-STEPS, EXAMPLES, DATA, RATE = 10, 64, 100_000, 0.1  # of words or ratings; the rate moves what ten steps later compute
+STEPS, EXAMPLES, DATA = 10, 64, 100_000  # of a minibatch at most; words or ratings
+RATE, RATE_OF_VISITS = 0.1, 1e-3  # of a step by a minibatch's mean, and of one by each of its ratings
+OF_LOSS, OF_STEPS = "error of the loss", "error of the steps"
 
 
-def errors(workload: Workload, precisions: Mapping[str, str]) -> dict[str, float | None]:
-    """Return, for each precision, the relative error of the mean loss of STEPS steps of at most EXAMPLES examples.
+def errors(workload: Workload, precisions: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Return, for each precision, how far STEPS steps of at most EXAMPLES examples are from those in float64.
 
-    None for a model whose loss is drawn: in float64 it draws other numbers.
+    OF_LOSS is the relative error of the mean of their losses, which are summed in float32 everywhere; OF_STEPS is the
+    distance between the parameters after them, relative to how far the parameters moved. There is none for a model
+    whose loss is drawn: in float64 it draws other numbers.
 
     Args:
         workload: of which the tables keep their sizes, so that sums are as long.
@@ -26,26 +31,34 @@ def errors(workload: Workload, precisions: Mapping[str, str]) -> dict[str, float
     """
     setup = set_up(replace(workload, batch_size=min(workload.batch_size, EXAMPLES)), DATA)
     recipe = replace(
-        workload.recipe(), optimizer="sgd", batch_size=min(workload.batch_size, EXAMPLES), rate={"*": RATE},
-        decay={"*": 0.0},
+        workload.recipe(), optimizer="sgd", batch_size=min(workload.batch_size, EXAMPLES),
+        rate={"*": RATE if setup.program.visits is None else RATE_OF_VISITS}, decay={"*": 0.0},
     )  # fmt: skip
 
-    def loss(params: Any, step: int) -> float:
+    def trained(params: Any, step: int) -> tuple[float, np.ndarray]:
         trainer = Trainer(setup.program, params, setup.data, recipe, jax.random.key(0), None)
         trainer.step_key = jax.random.key(step)
         trainer.epoch_run()(0, STEPS)
-        return mean_score(trainer)
+        return mean_score(trainer), _flat(current(trainer.state))
 
     with jax.enable_x64(True), jax.default_device(jax.local_devices(backend="cpu")[0]):
         exact = _in_float64(setup)
-        reference, other = loss(exact, 0), loss(exact, 1)
-    if reference != other:
-        return dict.fromkeys(precisions)
-    found: dict[str, float | None] = {}
+        (loss, after), (_, otherwise) = trained(exact, 0), trained(exact, 1)
+    if not np.isfinite(after).all():
+        raise ValueError(f"the steps of {workload.name} diverge in float64: lower their rate")
+    if not np.array_equal(after, otherwise):
+        return {name: {} for name in precisions}
+    moved, found = np.linalg.norm(after - _flat(exact)), {}
     for name, precision in precisions.items():
         with jax.default_matmul_precision(precision):
-            found[name] = abs(loss(setup.init(jax.random.key(0)), 0) / reference - 1)
+            theirs, there = trained(setup.init(jax.random.key(0)), 0)
+        found[name] = {OF_LOSS: abs(theirs / loss - 1), OF_STEPS: float(np.linalg.norm(there - after) / moved)}
     return found
+
+
+def _flat(params: Any) -> np.ndarray:
+    """Return all numbers of some parameters, as float64."""
+    return np.concatenate([np.ravel(np.asarray(x, np.float64)) for x in jax.tree.leaves(params)])
 
 
 def _in_float64(setup: Setup) -> Any:

@@ -8,13 +8,14 @@ import numpy as np
 
 from benchmarks.core import figure, record
 from benchmarks.speed import page
+from benchmarks.workloads.error import OF_LOSS, OF_STEPS
 
 ABOUT = """\
 Figures with brackets are medians over rounds, and their first and third quartile; in a round, a workload in each
 precision and the device's limits are measured in turn. A share is of a limit, measured in the same rounds, that the
-workload's formula asks for; what fits into a cache can come above the limit of large arrays. The error is that of the
-mean loss of a few steps, relative to float64 on a CPU. suite.json has all samples; `python -m benchmarks compare`
-compares such records, of one machine or of several."""
+workload's formula asks for; what fits into a cache can come above the limit of large arrays. Errors are those of a few
+steps, relative to float64 on a CPU: of their mean loss, and of how they move the parameters. suite.json has all
+samples; `python -m benchmarks compare` compares such records, of one machine or of several."""
 PICTURE = "suite.png"
 SHARES = ("share of the matrix rate", "share of the rate of rows", "share of the copy bandwidth")
 
@@ -35,7 +36,7 @@ def summary(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             lines[f"{name}, {precision}"] = {
                 "a second": row[speed], "of": speed.removesuffix("/s"),
                 **({"bound by": bound, "share of it": row[f"share of the {bound}"]} if bound else {}),
-                **({} if row["error"] is None else {"error": row["error"]}),
+                **{error: row[error] for error in (OF_LOSS, OF_STEPS) if error in row},
                 "compilation, s": row["compilation, s"],
                 "memory, GB": row["arguments, GB"] + row["temporaries, GB"],
             }  # fmt: skip

@@ -26,8 +26,8 @@ from benchmarks.workloads.error import errors
 from benchmarks.workloads.lowering import Devices, lowered
 from benchmarks.workloads.registry import VERSION, WORKLOADS, Words, Workload
 from benchmarks.workloads.setup import Setup, set_up
-from jaxfit.cost import Cost
 from jaxfit.devices import sharding
+from jaxfit.registry import Cost
 from jaxfit.trainer import Trainer
 
 Figures = dict[str, Any]  # as `benchmarks.speed.throughput` has them
@@ -91,7 +91,7 @@ def measure(workload: Workload, precisions: Sequence[str], mesh: Mesh | None, se
         })  # fmt: skip
     peak, takes = peak_memory(), limits.cost(registry.models()[workload.model][1], trainer)
     rows = {
-        name: {f"{_unit(workload)}/s": quartiles(rates[name]), **_shares(rates, name, takes), "error": wrong[name]}
+        name: {f"{_unit(workload)}/s": quartiles(rates[name]), **_shares(rates, name, takes), **wrong[name]}
         | programs[name]
         | {"peak memory, GB": peak / 1e9}
         for name in precisions

@@ -22,9 +22,9 @@ from jaxcf.data.user_batches import Batch
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.config import Config
 from jaxcf.models.rbm.prediction import exact_predictor, fold_in, predictor
-from jaxfit.cost import Cost
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
+from jaxfit.registry import Cost
 from jaxfit.tables import require_whole
 
 

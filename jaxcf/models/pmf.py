@@ -31,9 +31,9 @@ from jaxcf.contract import (
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, Units, standardized
 from jaxcf.models.pairwise import by_pairs, rows_or_zeros, used_rows, zero_unrated
 from jaxcf.solvers import als
-from jaxfit.cost import PRODUCT, Cost
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe, option
+from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, require_whole, rows_of
 
 GROUP_SIZE = 64  # ratings at most, from all over the data, that every pass visits at once

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.cost import PRODUCT, Cost
 from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe, option
+from jaxfit.registry import PRODUCT, Cost
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.objectives.dropout import dropout

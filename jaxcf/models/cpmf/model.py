@@ -34,9 +34,9 @@ from jaxcf.models import pmf
 from jaxcf.models.cpmf.visit import visit
 from jaxcf.models.pairwise import used_rows, zero_unrated
 from jaxcf.solvers import als
-from jaxfit.cost import PRODUCT, Cost
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Ragged, Sparse, Visits
 from jaxfit.recipe import Recipe, option
+from jaxfit.registry import PRODUCT, Cost
 from jaxfit.shuffle import permutation
 from jaxfit.tables import Gathered, gathered, require_whole, rows_of
 

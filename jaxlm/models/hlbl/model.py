@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.cost import PRODUCT, Cost
 from jaxfit.program import Mean, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe, option
+from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, Weights, require_whole, rows_of
 from jaxlm.context_model import perplexity, predicts_from_context
 from jaxlm.contract import BySGD, Embeds, HasTree, LanguageModel

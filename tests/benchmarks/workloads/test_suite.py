@@ -12,7 +12,7 @@ from benchmarks.measurement import comparison, limits
 from benchmarks.workloads import error, scorecard, suite
 from benchmarks.workloads.registry import WORKLOADS, Words, Workload
 from jaxcf.data.synthetic import Planted
-from jaxfit.cost import Cost
+from jaxfit.registry import Cost
 
 TEXT, RATINGS = Words(50, 3000), Planted(num_users=40, num_items=30, num_ratings=900, timed=False)
 TINY = {
@@ -47,7 +47,8 @@ def test_a_workload_is_measured_beside_the_limits_and_recorded(tmp_path: Path, c
     row = printed["figures"]["words"]["tables"]["training"]["float32"]
     assert len(row["words/s"]["samples"]) == 2
     assert row["bound by"] == "matrix rate"
-    assert 0 <= row["error"] < 1e-5
+    assert 0 <= row[error.OF_LOSS] < 1e-5
+    assert 0 < row[error.OF_STEPS] < 1e-4
     assert row["compilation, s"] > 0
     assert len(row["program"]) == 16
     page = (tmp_path / "suite.md").read_text()
@@ -90,14 +91,20 @@ def test_what_cannot_be_measured_is_one_line(options: list[str], said: str, caps
 
 @pytest.mark.parametrize("name", ["words", "tree", "factors", "visits"])
 def test_errors_are_those_of_rounding(name: str) -> None:
-    """Float32 departs a little from float64, and a matrix product of rounded factors by more."""
+    """Float32 departs from float64, and by little."""
     found = error.errors(TINY[name], {"float32": "highest"})["float32"]
-    assert found is not None
-    assert 0 <= found < 1e-5
+    assert 0 <= found[error.OF_LOSS] < 1e-5
+    assert 1e-9 < found[error.OF_STEPS] < 1e-4
 
 
 def test_no_error_is_given_of_what_is_drawn() -> None:
-    assert error.errors(TINY["drawn"], {"float32": "highest"}) == {"float32": None}
+    assert error.errors(TINY["drawn"], {"float32": "highest"}) == {"float32": {}}
+
+
+def test_steps_that_diverge_are_no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(error, "RATE_OF_VISITS", 1e6)
+    with pytest.raises(ValueError, match="visits diverge in float64"):
+        error.errors(TINY["visits"], {"float32": "highest"})
 
 
 def test_a_wrong_program_has_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +116,8 @@ def test_a_wrong_program_has_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         return right(trainer) * (1.01 if len(calls) > 2 else 1.0)  # type: ignore[arg-type]
 
     monkeypatch.setattr(error, "mean_score", wrong)
-    assert error.errors(TINY["words"], {"float32": "highest"})["float32"] == pytest.approx(0.01, rel=1e-3)
+    found = error.errors(TINY["words"], {"float32": "highest"})["float32"]
+    assert found[error.OF_LOSS] == pytest.approx(0.01, rel=1e-3)
 
 
 def test_shares_are_of_the_limit_that_takes_longest() -> None:

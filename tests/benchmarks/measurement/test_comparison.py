@@ -286,3 +286,13 @@ def test_an_interval_holds_the_true_ratio_as_often_as_it_says() -> None:
 def test_a_target_that_both_missed_has_an_interval() -> None:
     never = np.full(10, np.inf)
     assert comparison._interval(comparison._ratios(never, never)) == [1.0, 1.0]
+
+
+def test_a_limit_that_varies_explains_more_than_one_that_does_not() -> None:
+    steady, unsteady = np.full(10, 1.5), np.array([1.0, 2.0] * 5)  # of one median
+    for samples, most in ((steady, comparison.LEAST), (unsteady, 2 * comparison.LEAST)):
+        limit = comparison.Measurement(("lbl", "limits of the device", "copy", "10⁹/s"), samples, True)
+        low, high = comparison.explained([(limit, limit)], together=False)
+        assert 1 / most <= low
+        assert high <= most
+        assert (high > 1.2) == (samples is unsteady)

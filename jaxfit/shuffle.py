@@ -18,8 +18,8 @@ ROUNDS = 6
 BLOCK = 1024
 
 
-def _mix(x: jax.Array, key: jax.Array) -> jax.Array:
-    """A 32-bit hash of x under a round key (the finaliser of MurmurHash3, Appleby 2011)."""
+def mix(x: jax.Array, key: jax.Array) -> jax.Array:
+    """A 32-bit hash of x under a round key (the finaliser of MurmurHash3, Appleby 2011): uint32."""
     x = x ^ key
     x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)
     x = (x ^ (x >> 13)) * jnp.uint32(0xC2B2AE35)
@@ -40,8 +40,8 @@ def permutation(key: jax.Array, n: int) -> jax.Array:
     def feistel(x: jax.Array) -> jax.Array:
         left, right = x >> low, x & low_mask
         for i in range(0, ROUNDS, 2):
-            left = left ^ (_mix(right, round_keys[i]) & high_mask)
-            right = right ^ (_mix(left, round_keys[i + 1]) & low_mask)
+            left = left ^ (mix(right, round_keys[i]) & high_mask)
+            right = right ^ (mix(left, round_keys[i + 1]) & low_mask)
         return (left << low) | right
 
     def walk(x: jax.Array) -> jax.Array:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, softmax
 
-from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
+from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial, uniform
 
 V, H = 3, 2
 W = np.array([[0.9, -1.1], [-0.4, 0.7], [1.3, 0.5]], np.float32)
@@ -47,6 +47,46 @@ def test_free_energy_sums_over_the_hidden_states():
     np.testing.assert_allclose(free_energy(v), -logsumexp(-energy, axis=1), rtol=1e-5)
 
 
+def pairs(which):
+    """Two draws each, [n, 2]: of one key, neighbouring numbers; of neighbouring keys, the same number; of both."""
+    words = jnp.stack([jnp.zeros(1 << 18, jnp.uint32), jnp.arange(1 << 18, dtype=jnp.uint32)], axis=1)
+    one, many = jax.random.key(3), jax.random.wrap_key_data(words)
+    drawn = {
+        "numbers": uniform(one, jnp.arange(1 << 19)),
+        "keys": uniform(many, jnp.int32(7)),
+        "numbers and keys": uniform(many[: 1 << 10, None], jnp.arange(1 << 9)[None]),
+        "split keys": uniform(keys(1 << 18), jnp.int32(7)),
+    }[which]
+    return np.asarray(drawn).reshape(-1, 2)
+
+
+@pytest.mark.parametrize("which", ["numbers", "keys", "numbers and keys", "split keys"])
+def test_draws_are_uniform_and_neighbours_independent(which):
+    drawn = pairs(which)
+    assert drawn.min() >= 0
+    assert drawn.max() < 1
+    for bins in (16, 64):  # of pairs: the highest bits; of the lowest bits as well
+        for x in (drawn, drawn * 2**12 % 1):
+            cell = np.floor(x * bins).astype(int) @ [bins, 1]
+            counts, expected = np.bincount(cell, minlength=bins**2), len(x) / bins**2
+            of_chi_square = (np.sum((counts - expected) ** 2 / expected) - bins**2) / (2 * bins**2) ** 0.5
+            assert abs(of_chi_square) < Z
+
+
+def test_each_bit_of_key_and_number_changes_half_of_the_bits_drawn():
+    key, number = jax.random.bits(jax.random.key(4), (4000, 2)), jax.random.bits(jax.random.key(5), (4000,))
+
+    def bits(key, number):
+        return np.asarray(uniform(jax.random.wrap_key_data(key), number) * 2**24).astype(np.int32)
+
+    for place in range(32):
+        flip = jnp.uint32(1 << place)
+        flips = jnp.array([[flip, 0], [0, flip]])
+        for other in (bits(key, number ^ flip), bits(key ^ flips[:1], number), bits(key ^ flips[1:], number)):
+            changed = (bits(key, number) ^ other)[:, None] >> np.arange(24) & 1
+            assert np.all(np.abs(changed.mean(axis=0) - 0.5) < 5 * 0.5 / 4000**0.5)
+
+
 def test_binary_units_have_their_probability():
     p = np.array([0.0, 0.03, 0.5, 0.9, 1.0], np.float32)
     drawn = np.asarray(jax.jit(bernoulli)(keys(), np.tile(p, (DRAWS, 1))))
@@ -56,8 +96,8 @@ def test_binary_units_have_their_probability():
 
 def test_multinomial_units_have_their_distribution():
     p = np.array([0.1, 0.0, 0.6, 0.25, 0.05], np.float32)
-    uniform = jax.random.uniform(jax.random.key(1), (DRAWS,))
-    drawn = np.eye(5)[np.asarray(jax.jit(multinomial)(uniform, np.tile(p, (DRAWS, 1))))]
+    given = jax.random.uniform(jax.random.key(1), (DRAWS,))
+    drawn = np.eye(5)[np.asarray(jax.jit(multinomial)(given, np.tile(p, (DRAWS, 1))))]
     assert np.all(z(drawn, p) < Z)
 
 

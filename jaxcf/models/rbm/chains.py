@@ -13,7 +13,7 @@ from jaxcf.data.user_batches import Batch, Entries
 from jaxcf.models.rbm.config import Config, covariance
 from jaxfit.bucketing import dots
 from jaxfit.program import Mean, Metrics
-from jaxfit.rbm import bernoulli, gibbs, multinomial
+from jaxfit.rbm import bernoulli, gibbs, multinomial, uniform
 from jaxfit.tables import Outer, Rows, Weights, gather, zero_after
 
 
@@ -61,8 +61,7 @@ def chains(read: Any, at: Array, bias: Array, batch: Batch, keys: Array, center:
         p = jax.nn.softmax(
             read.b_m + dots(read.W.value, at[:, None] * K + levels, read.W.scale * (h - center), own)
         )  # Eq. 5.7
-        for_movie = jax.vmap(jax.random.fold_in)(for_ratings[own], item)
-        value = multinomial(jax.vmap(jax.random.uniform)(for_movie), p)
+        value = multinomial(uniform(for_ratings[own], item), p)
         return state(value, jnp.sum(p * levels, axis=1))
 
     start = state(value, value.astype(bias.dtype))

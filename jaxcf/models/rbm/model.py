@@ -22,7 +22,7 @@ from jaxcf.models.rbm.chains import chains, gradient, hidden_bias, hidden_input,
 from jaxcf.models.rbm.config import Config
 from jaxcf.models.rbm.prediction import exact_predictor, fold_in, predictor, score
 from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
-from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
+from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial, uniform
 from jaxfit.recipe import Recipe
 from jaxfit.registry import Cost
 from jaxfit.tables import Gathered, Weights, gather, require_whole, rows_of
@@ -98,8 +98,7 @@ def loss(
         on = jax.nn.sigmoid(hidden_input(fixed_W, fixed_bias, value))  # Eq. 5.8
         h = bernoulli(for_hidden[None], on[None])[0]
         p = jax.nn.softmax(fixed_b_m + fixed_W @ (h - c))  # Eq. 5.7
-        uniform = jax.vmap(lambda m: jax.random.uniform(jax.random.fold_in(for_ratings, m)))(item)
-        return multinomial(uniform, p)
+        return multinomial(uniform(for_ratings, item), p)
 
     return contrastive_divergence(free_energy, value, gibbs(step, value, key[None], cd_steps))
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxfit.devices.platform import at_once, platform
 from jaxfit.shuffle import permutation
 
 LAYOUT = 3  # version of `plan`: a checkpoint within an epoch can be resumed only by the same one
@@ -49,13 +50,15 @@ class Buckets(NamedTuple):
     """Which examples share a compiled program, throughout a training.
 
     Attributes:
-        costs: int[N] or int[N, lists], entries of each example.
-        of: int8[N], each example's bucket.
+        costs: int[N] or int[N, lists], entries of each example; of the smallest type, each list contiguous.
+        of: int8[N], each example's bucket; None where all share one.
+        filler: the example of fewest entries.
         usual: for each bucket the capacity, for each list of entries, that nearly all shards of its minibatches need.
     """
 
     costs: np.ndarray
-    of: np.ndarray
+    of: np.ndarray | None
+    filler: int
     usual: list[np.ndarray]
 
 
@@ -74,9 +77,16 @@ def capacity(costs: np.ndarray | None, visits: np.ndarray, shard_size: int) -> C
 
 
 def _capacity(costs: np.ndarray, visits: np.ndarray, shard_size: int, usual: np.ndarray) -> Capacity:
-    most = costs[visits].reshape(-1, shard_size, *costs.shape[1:]).sum(axis=1, dtype=np.int64).max(axis=0)
-    steps = [capacity_step(max(m, first)) for m, first in zip(np.ravel(most), np.ravel(usual), strict=True)]
+    steps = []
+    for entries, first in zip(_lists(costs), np.ravel(usual), strict=True):
+        most = entries[visits].reshape(-1, shard_size).sum(axis=1, dtype=np.int64).max()
+        steps.append(capacity_step(max(most, first)))
     return tuple(steps) if costs.ndim > 1 else steps[0]
+
+
+def _lists(costs: np.ndarray) -> list[np.ndarray]:
+    """Return the entries of each example, [N], for each list."""
+    return list(costs.T) if costs.ndim > 1 else [costs]
 
 
 def _usual(costs: np.ndarray, all_costs: np.ndarray, shard_size: int) -> np.ndarray:
@@ -90,12 +100,22 @@ def _usual(costs: np.ndarray, all_costs: np.ndarray, shard_size: int) -> np.ndar
         all_costs: of these and of others that may fill up a minibatch.
         shard_size: examples of a shard.
     """
-    mean, spread = costs.mean(axis=0), np.maximum(costs.std(axis=0), 1e-9)
-    skewness = (((costs - mean) / spread) ** 3).mean(axis=0) / shard_size**0.5
+    histograms = [np.bincount(entries) for entries in _lists(costs)]  # what is asked for follows from them, fast
+    of_all = histograms if all_costs is costs else [np.bincount(entries) for entries in _lists(all_costs)]
+    usual = [_usual_of(*both, shard_size) for both in zip(histograms, of_all, strict=True)]
+    return np.array(usual).reshape(costs.shape[1:])
+
+
+def _usual_of(histogram: np.ndarray, of_all: np.ndarray, shard_size: int) -> float:
+    """Return what `_usual` says of one list, from the number of examples of each cost."""
+    number, cost = histogram.sum(), np.arange(len(histogram))
+    mean = histogram @ cost / number
+    spread = max(np.sqrt(histogram @ (cost - mean) ** 2 / number), 1e-9)
+    skewness = histogram @ ((cost - mean) / spread) ** 3 / number / shard_size**0.5
     likely = mean * shard_size + (3.5 + (3.5**2 - 1) / 6 * skewness) * spread * shard_size**0.5
-    number = min(shard_size, len(all_costs))
-    most = np.partition(all_costs, len(all_costs) - number, axis=0)[-number:].sum(axis=0, dtype=np.int64)
-    return most if shard_size == 1 else np.minimum(likely, most)
+    taken = np.minimum(np.cumsum(of_all[::-1]), shard_size)  # of the largest examples
+    most = np.diff(taken, prepend=0) @ np.arange(len(of_all))[::-1]
+    return float(most) if shard_size == 1 else min(likely, float(most))
 
 
 def capacity_step(most: float) -> int:
@@ -110,17 +130,20 @@ def buckets(costs: np.ndarray, batch_size: int, shards: int) -> Buckets:
     Sizes a power of two apart are joined, smallest first, as long as the padding of whole minibatches allows it: the
     buckets do not depend on the number of devices.
     """
+    filler = int(np.argmin(costs.reshape(len(costs), -1).sum(axis=1)))
+    costs = np.asfortranarray(costs, np.min_scalar_type(costs.max(initial=0)))
+    if _fits(costs, costs, batch_size, SINGLE_BUCKET):
+        return Buckets(costs, None, filler, [_usual(costs, costs, batch_size // shards)])
     of = np.zeros(len(costs), np.int8)
-    if not _fits(costs, costs, batch_size, SINGLE_BUCKET):
-        size = np.ceil(np.log2(np.maximum(costs.reshape(len(costs), -1).max(axis=1), 16)))
-        number, members = 0, np.zeros(len(costs), bool)
-        for kind in np.unique(size):
-            joined = members | (size == kind)
-            if members.any() and not _fits(costs[joined], costs[size <= kind], batch_size, BUCKET):
-                number, joined = number + 1, size == kind
-            of[size == kind], members = number, joined
+    size = np.ceil(np.log2(np.maximum(costs.reshape(len(costs), -1).max(axis=1), 16)))
+    number, members = 0, np.zeros(len(costs), bool)
+    for kind in np.unique(size):
+        joined = members | (size == kind)
+        if members.any() and not _fits(costs[joined], costs[size <= kind], batch_size, BUCKET):
+            number, joined = number + 1, size == kind
+        of[size == kind], members = number, joined
     numbers = range(int(of.max(initial=0)) + 1)
-    return Buckets(costs, of, [_usual(costs[of == n], costs[of <= n], batch_size // shards) for n in numbers])
+    return Buckets(costs, of, filler, [_usual(costs[of == n], costs[of <= n], batch_size // shards) for n in numbers])
 
 
 def _fits(costs: np.ndarray, all_costs: np.ndarray, batch_size: int, most: float) -> bool:
@@ -144,7 +167,7 @@ def plan(bucketed: Buckets | None, order: np.ndarray, batch_size: int, shards: i
         key: of the epoch; draws the order of runs.
     """
     steps = -(-len(order) // batch_size)
-    filler = 0 if bucketed is None else int(np.argmin(bucketed.costs.reshape(len(order), -1).sum(axis=1)))
+    filler = 0 if bucketed is None else bucketed.filler
 
     def filled(examples: np.ndarray) -> np.ndarray:
         missing = -len(examples) % batch_size
@@ -152,10 +175,13 @@ def plan(bucketed: Buckets | None, order: np.ndarray, batch_size: int, shards: i
 
     if bucketed is None:
         return EpochPlan(filled(order), [Stretch(0, steps, 0)])
+    if bucketed.of is None:
+        visits = filled(order)
+        needed = _capacity(bucketed.costs, visits, batch_size // shards, bucketed.usual[0])
+        return EpochPlan(visits, [Stretch(0, steps, needed)])
     runs: list[tuple[np.ndarray, Capacity]] = []
     rest = np.zeros(0, np.int32)
-    last = len(bucketed.usual) - 1
-    length = (-(-steps // RUNS) if last else steps) * batch_size
+    last, length = len(bucketed.usual) - 1, -(-steps // RUNS) * batch_size
     for number, usual in enumerate(bucketed.usual):
         examples = np.concatenate([rest, order[bucketed.of[order] == number]])
         whole = len(examples) if number == last else len(examples) // batch_size * batch_size
@@ -193,9 +219,11 @@ def spread(start: Array, which: Array, capacity: int) -> tuple[Array, Array, Arr
 def dots(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
     """table[ids[j, k]] · vectors[owner[j]]: [rows, D], int32 [n, K], [B, D], int32[n] -> [n, K].
 
-    A sum along rows is written as some additions and a product with ones, as XLA does not vectorise plain sums on a
-    CPU; no array of [n, K, D] is needed.
+    On a CPU a sum along rows is written as some additions and a product with ones, as XLA does not vectorise plain
+    sums there; no array of [n, K, D] is needed. Elsewhere there may be one, in blocks by memory.
     """
+    if platform() != "cpu":
+        return _dots_in_blocks(table, ids, vectors, owner)
     pieces = next(n for n in (4, 5, 3, 2, 1) if vectors.shape[1] % n == 0)
     width = vectors.shape[1] // pieces
     table, vectors = table.reshape(-1, pieces, width), vectors.reshape(-1, pieces, width)
@@ -205,3 +233,16 @@ def dots(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
         partial += table.at[row, j].get(mode="clip") * vectors.at[column, j].get(mode="clip")
     partial = lax.optimization_barrier(partial)  # not to be fused into a product that could not be one
     return (partial @ jnp.ones((width, 1), partial.dtype)).reshape(ids.shape)
+
+
+def _dots_in_blocks(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
+    def of_block(block: tuple[Array, Array]) -> Array:
+        ids, owner = block
+        return jnp.sum(table.at[ids].get(mode="clip") * vectors.at[owner].get(mode="clip")[:, None], axis=-1)
+
+    number, (n, K) = at_once(ids.shape[0], ids.shape[1] * vectors.shape[1], 0), ids.shape
+    if number == n:
+        return of_block((ids, owner))
+    padded = [jnp.pad(x, ((0, -n % number), *[(0, 0)] * (x.ndim - 1))) for x in (ids, owner)]
+    blocks = [x.reshape(-1, number, *x.shape[1:]) for x in padded]
+    return lax.map(of_block, tuple(blocks)).reshape(-1, K)[:n]

@@ -19,7 +19,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxfit import state
-from jaxfit.bucketing import LAYOUT, capacity, capacity_step
+from jaxfit.bucketing import LAYOUT, capacity_step
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
 from jaxfit.devices.precision import full_precision
@@ -30,7 +30,7 @@ from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, journal, metadata
 from jaxfit.stopping import Progress, after_epoch, go_on, is_best
-from jaxfit.trainer import Trainer, Validation, schedule, visits_in_order
+from jaxfit.trainer import Trainer, Validation, schedule, scored_at_once
 
 CHUNK_SECONDS = 2.0
 SAVING_SHARE = 0.05  # of the time, at most, goes into saving the best epochs and the last
@@ -61,9 +61,7 @@ class Fitted(NamedTuple):
 def scores(program: Program, params: Any, data: Any) -> np.ndarray:
     """Score every example: float32[size(data)]; a sequential program's as a single stream."""
     size = program.size(data)
-    batch_size = 1 if program.sequential else min(1000, capacity_step(size))
-    costs = program.ragged.costs(data) if program.ragged else None
-    entries = capacity(costs, visits_in_order(size, batch_size), batch_size)
+    batch_size, entries = scored_at_once(program, data, most=1)
     run = make_scores(program, capacity_step(size), batch_size, entries)
     return np.asarray(run(params, data, np.int32(size)))[:size]
 

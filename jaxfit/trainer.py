@@ -4,6 +4,8 @@ import itertools
 import math
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -12,8 +14,9 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxfit import loop, state, tables
-from jaxfit.bucketing import EpochPlan, buckets, capacity, capacity_step, plan
+from jaxfit.bucketing import Capacity, EpochPlan, buckets, capacity, capacity_step, plan
 from jaxfit.devices import sharding
+from jaxfit.devices.platform import platform
 from jaxfit.errors import UserError
 from jaxfit.program import Program
 from jaxfit.recipe import INT32_MAX, Recipe, named_arrays, per_parameter, transform
@@ -23,6 +26,8 @@ from jaxfit.stopping import Progress
 
 MAX_PADDED_BATCH = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
 STREAMS = 8  # validation streams of a sequential program
+SCORED, SCORED_MOST = 1000, 16_384  # examples that are scored at a time: on a CPU, and at most elsewhere
+SCORED_ENTRIES = 1 << 19  # ragged entries that more than SCORED of them may have on a device
 
 
 def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
@@ -66,15 +71,30 @@ def schedule(program: Program, recipe: Recipe) -> str | None:
     return None if program.at_step is None else "what its steps do is scheduled"
 
 
+def scored_at_once(program: Program, data: Any, most: int, shards: int = 1) -> tuple[int, Capacity]:
+    """Return how many examples to score at a time, on all devices, and the capacity of their ragged entries.
+
+    most: of a sequential program, its streams. Others are scored by SCORED on a CPU, and elsewhere by more, as long as
+    a device has at most SCORED_ENTRIES ragged entries.
+    """
+    size = program.size(data)
+    if not program.sequential:
+        most = min(SCORED if platform() == "cpu" else SCORED_MOST, capacity_step(size))
+    costs = program.ragged.costs(data) if program.ragged else None
+    while True:
+        batch_size = -(-most // shards) * shards
+        entries = capacity(costs, visits_in_order(size, batch_size), batch_size // shards)
+        if most <= SCORED or np.sum(entries) <= SCORED_ENTRIES:
+            return batch_size, entries
+        most //= 2
+
+
 class Validation:
     """The mean score of parameters on a data set, computed on all devices."""
 
     def __init__(self, program: Program, data: Any, mesh: Mesh | None):
-        shards, self.size = sharding.shards(mesh), program.size(data)
-        most = STREAMS if program.sequential else min(1000, capacity_step(self.size))
-        batch_size = -(-most // shards) * shards
-        costs = program.ragged.costs(data) if program.ragged else None
-        entries = capacity(costs, visits_in_order(self.size, batch_size), batch_size // shards)
+        self.size = program.size(data)
+        batch_size, entries = scored_at_once(program, data, STREAMS, sharding.shards(mesh))
         self.run = loop.make_sums(program, batch_size, entries, mesh)
         self.data, self.events = sharding.replicate(data, mesh), program.num_events(data)
 
@@ -109,6 +129,7 @@ class Trainer:
         self.state = self._placed(state.start(params, program, self.transform, data, lists, recipe.batch_size))
         self.best = params
         self.compile_seconds = 0.0
+        self.planner, self.ahead = ThreadPoolExecutor(1), dict[int, Future[EpochPlan]]()
 
     def _take(self, data: Any) -> None:
         """Train on these data from now on: the original ones, or those drawn for an epoch."""
@@ -169,9 +190,18 @@ class Trainer:
         return run
 
     def plan_epoch(self) -> EpochPlan:
-        """Draw the current epoch's order, of groups of `group_size` examples each."""
+        """Draw the current epoch's order; beside an accelerator's work, a thread then draws the next epoch's."""
+        epoch = self.progress.epoch
+        planned, self.ahead = self.ahead.pop(epoch, None), {}
+        found = self._plan(epoch) if planned is None else planned.result()
+        if platform() != "cpu" and self.program.redraw is None and epoch + 1 < self.recipe.epochs:
+            self.ahead[epoch + 1] = self.planner.submit(copy_context().run, self._plan, epoch + 1)
+        return found
+
+    def _plan(self, epoch: int) -> EpochPlan:
+        """Draw an epoch's order, of groups of `group_size` examples each."""
         whole, rest = divmod(self.size, self.group_size)
-        key, drawn = _epoch_order(self.order_key, np.uint32(self.progress.epoch), whole)
+        key, drawn = _epoch_order(self.order_key, np.uint32(epoch), whole)
         order = np.asarray(drawn)
         if rest:
             order = np.append(order, np.int32(whole))

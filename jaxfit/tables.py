@@ -13,15 +13,16 @@ things would still touch every row, and both are avoided:
 A row that a minibatch reads several times gets the sum of its gradients. SGD simply adds them all. An optimizer with
 memory must see the sum once: gradients are summed in a scratch table of zeros; each id writes its position in the
 list to a second one, and the positions that survive name every row once, unsorted. Those rows are updated in blocks
-that fit into the cache, and the scratch table is cleared where it was used. Row ids past the end of the table are
-padding: they read the last row and write nothing.
+(on a CPU they fit into its cache), and the scratch table is cleared where it was used. Row ids past the end of the
+table are padding: they read the last row and write nothing.
 
 The gradient of a table is a sum of parts, none of which is as large as the table. Automatic differentiation of
 gathered rows gives one row of gradient for each row that was read. A model that reads very many rows (the nodes of a
 word's codes) can give its gradient in a cheaper form: a dense block of the rows that every example reads, and rows
-that are multiples of few vectors. `add` then writes rows in chunks that fit into the cache.
+that are multiples of few vectors. `add` then writes rows in chunks.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -29,11 +30,13 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxfit.devices.platform import platform
+from jaxfit.devices.platform import at_once
 from jaxfit.recipe import Transform
 
+# On a CPU; accelerators take as many as memory allows.
 BLOCK = 1024  # rows of an optimizer's memory that are updated at a time
-CHUNK = 4096  # rows that are added at a time on a CPU
+CHUNK = 4096  # rows that are added at a time
+HELD_ROWS = 5  # that the update of one row holds at most: weights, gradient, two averages, direction
 
 
 class Head(NamedTuple):
@@ -79,7 +82,7 @@ def _add_outer(value: jax.Array, part: Outer, factor: jax.Array) -> jax.Array:
         return value.at[ids].add((factor * coef)[:, None] * part.vectors[owner], mode="drop"), None
 
     number = part.ids.shape[0]
-    chunks = -(-number // CHUNK) if platform() == "cpu" else 1
+    chunks = -(-number // at_once(number, part.vectors.shape[1], CHUNK))
     missing = -number % chunks  # padded with ids past the end
     ids = jnp.pad(part.ids, (0, missing), constant_values=value.shape[0])
     coef, owner = jnp.pad(part.coef, (0, missing)), jnp.pad(part.owner, (0, missing))
@@ -236,15 +239,17 @@ def update_rows(
         factor = -rate if decay is None else -rate / scale
         return weights._replace(value=add(value, parts, factor), scale=scale)
 
-    rows, count, slot = _distinct(row_ids(parts), scratch.slot)
+    ids = row_ids(parts)
+    size = at_once(len(ids), HELD_ROWS * math.prod(value.shape[1:]), BLOCK)
+    rows, count, slot = _distinct(ids, scratch.slot, size)
     grad = add(scratch.grad, parts, jnp.ones((), value.dtype))
 
     def is_table(leaf: jax.Array) -> bool:
         return leaf.shape == value.shape
 
-    def block(i: jax.Array, tables: tuple[jax.Array, Any, jax.Array]) -> tuple[jax.Array, Any, jax.Array]:
+    def block(i: jax.Array | int, tables: tuple[jax.Array, Any, jax.Array]) -> tuple[jax.Array, Any, jax.Array]:
         value, memory, grad = tables
-        ids = lax.dynamic_slice(rows, (i * BLOCK,), (BLOCK,))
+        ids = lax.dynamic_slice(rows, (i * size,), (size,))
 
         def read(table: jax.Array) -> jax.Array:
             return table.at[ids].get(mode="clip")
@@ -259,20 +264,23 @@ def update_rows(
         memory = jax.tree.map(
             lambda m, now, r: write(now, r + done) if is_table(m) else r, weights.memory, memory, after
         )
-        return value, memory, write(grad, jnp.broadcast_to(done, (BLOCK, *grad.shape[1:])))
+        return value, memory, write(grad, jnp.broadcast_to(done, (size, *grad.shape[1:])))
 
-    blocks = (count + BLOCK - 1) // BLOCK
-    value, memory, grad = lax.fori_loop(0, blocks, block, (value, weights.memory, grad))
+    start = (value, weights.memory, grad)
+    if len(rows) == size:  # no loop, whose number of turns a device would have to read first
+        value, memory, grad = block(0, start)
+    else:
+        value, memory, grad = lax.fori_loop(0, (count + size - 1) // size, block, start)
     return Weights(value, scale, memory, Scratch(grad, slot))
 
 
-def _distinct(ids: jax.Array, slot: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return every row of `ids` once, padded to whole blocks; the number of rows; the new `slot`."""
+def _distinct(ids: jax.Array, slot: jax.Array, size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return every row of `ids` once, padded to whole blocks of `size`; the number of rows; the new `slot`."""
     place = jnp.arange(ids.shape[0], dtype=jnp.int32)
     slot = slot.at[ids].set(place, mode="drop")
     chosen = (slot.at[ids].get(mode="clip") == place) & (ids < slot.shape[0])
     position = jnp.cumsum(chosen.astype(jnp.int32)) - 1
-    length = -(-ids.shape[0] // BLOCK) * BLOCK
+    length = -(-ids.shape[0] // size) * size
     rows = jnp.full(length, slot.shape[0], jnp.int32)
     rows = rows.at[jnp.where(chosen, position, length)].set(ids, mode="drop")
     return rows, position[-1] + 1, slot

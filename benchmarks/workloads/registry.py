@@ -91,7 +91,7 @@ _ALL = (
     ),
     Workload(
         "hlbl-l", "hlbl", "scatters of rows, and of an optimizer's memory", Words(MILLION, 8 * MILLION), 65_536,
-        {"num_features": 256, "context_size": 10}, {"tree": "random", "copies": 4}, optimizer="adam",
+        {"num_features": 128, "context_size": 10}, {"tree": "random", "copies": 2}, optimizer="adam",
     ),
     Workload(
         "pmf-s", "pmf", "latency of gathers and scatters", HUNDRED_K, 1_024, {"num_features": 50}, small=True,

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from jaxcf.contract import Sweeps
 from jaxcf.data.ratings import Ratings, Vectors, by_item, by_user, standardized
+from jaxfit.devices.platform import platform
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays, per_parameter
 
 TILE = 32  # ratings
-CHUNK_TILES = 1024
-CHUNK_ROWS = 256
+CHUNK_TILES, CHUNK_ROWS = 1024, 256  # at most, on a CPU
+ACCELERATED = 16  # times as many on an accelerator, where each chunk is a dozen launches
 BLOCK = 1 << 20  # ratings whose errors are summed at a time
 # decay of new users and items where the recipe has none, so that their best vectors are determined
 FOLD_IN_DECAY = 1e-2
@@ -54,16 +55,17 @@ def make_side(vectors: Vectors, num_others: int) -> Side:
     length = np.diff(offsets)
     rows = np.flatnonzero(length)
     tiles = -(-length[rows] // TILE)
-    most = max(CHUNK_TILES, int(tiles.max(initial=1)))
-    starts = _chunk_starts(tiles, most)
+    times = 1 if platform() == "cpu" else ACCELERATED
+    most, most_rows = max(times * CHUNK_TILES, int(tiles.max(initial=1))), times * CHUNK_ROWS
+    starts = _chunk_starts(tiles, most, most_rows)
     chunks = len(starts) - 1
     chunk = np.repeat(np.arange(chunks), np.diff(starts))  # of each row
     place = np.arange(len(rows)) - starts[chunk]
     before = np.concatenate([[0], np.cumsum(tiles)])
     first = before[:-1] - before[starts[chunk]]  # a row's first tile, in its chunk
-    row = np.full((chunks, CHUNK_ROWS), len(length), np.int32)
+    row = np.full((chunks, most_rows), len(length), np.int32)
     row[chunk, place] = rows
-    owner = np.full((chunks, most), CHUNK_ROWS, np.int32)
+    owner = np.full((chunks, most), most_rows, np.int32)
     of_tile = np.arange(before[-1]) - np.repeat(before[starts[chunk]], tiles)
     owner[np.repeat(chunk, tiles), of_tile] = np.repeat(place, tiles)
     within = np.arange(len(other)) - np.repeat(offsets[rows], length[rows])
@@ -75,13 +77,13 @@ def make_side(vectors: Vectors, num_others: int) -> Side:
     return Side(*jax.device_put((row, owner, others.reshape(shape), values.reshape(shape))))
 
 
-def _chunk_starts(tiles: np.ndarray, most: int) -> np.ndarray:
-    """Return the first row of each chunk, and the number of rows: at most CHUNK_ROWS rows and `most` tiles in each."""
+def _chunk_starts(tiles: np.ndarray, most: int, most_rows: int) -> np.ndarray:
+    """Return the first row of each chunk, and the number of rows: so many tiles and rows at most in each."""
     ends, starts = np.cumsum(tiles), [0]
     while starts[-1] < len(tiles):
         used = ends[starts[-1] - 1] if starts[-1] else 0
         fits = int(np.searchsorted(ends, used + most, side="right"))
-        starts.append(min(fits, starts[-1] + CHUNK_ROWS))
+        starts.append(min(fits, starts[-1] + most_rows))
     return np.array(starts)
 
 
@@ -107,8 +109,9 @@ def solve(
         ones = [real] if config.biases else []
         X = jnp.concatenate([vectors, *ones, real * target[..., None]], axis=2)
         grams = jnp.einsum("tlu,tlv->tuv", X, X, precision=jax.lax.Precision.HIGHEST)
-        gram = jax.ops.segment_sum(grams, part.owner, CHUNK_ROWS, indices_are_sorted=True)
-        count = jax.ops.segment_sum(real.sum((1, 2)), part.owner, CHUNK_ROWS, indices_are_sorted=True)
+        number = part.row.shape[0]
+        gram = jax.ops.segment_sum(grams, part.owner, number, indices_are_sorted=True)
+        count = jax.ops.segment_sum(real.sum((1, 2)), part.owner, number, indices_are_sorted=True)
         times = count if config.prior == "per-rating" else jnp.ones_like(count)
         strength = jnp.full(size, decay).at[D:].set(bias_decay)
         ridge = jnp.where(count[:, None] > 0, times[:, None] * strength[None, :], 1.0)

@@ -6,12 +6,28 @@ from contextvars import ContextVar
 
 import jax
 
+HELD = 1 << 28  # numbers that a step may hold for a while on an accelerator: 1 GB of float32
 _OTHER: ContextVar[str | None] = ContextVar("platform", default=None)
 
 
 def platform() -> str:
     """Return "cpu", "gpu" or "tpu": of JAX's default device, but within `tracing_for` of the one named there."""
     return _OTHER.get() or jax.default_backend()
+
+
+def at_once(number: int, width: int, cached: int) -> int:
+    """Return how many of `number` rows are to be taken at a time.
+
+    Args:
+        number: of rows in all.
+        width: numbers that each holds for a while.
+        cached: rows that a CPU takes, so that they stay in its cache; elsewhere as many as HELD numbers allow are
+            taken, in nearly equal blocks.
+    """
+    if platform() == "cpu":
+        return cached
+    blocks = -(-number * width // HELD)
+    return -(-number // min(max(1, blocks), max(1, number)))
 
 
 @contextmanager

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxfit.devices.platform import platform
+from jaxfit.devices.platform import HELD, at_once, platform
 
-# exponentials at a time: on a CPU 10 MB, and enough rows for a fast matrix product; elsewhere 1 GB
-CACHE_ENTRIES, MEMORY_ENTRIES = 2_500_000, 1 << 28
+# exponentials at a time: on a CPU 10 MB, and enough rows for a fast matrix product; elsewhere what memory allows
+CACHE_ENTRIES, MEMORY_ENTRIES = 2_500_000, HELD
 
 
 def block_rows(batch_size: int, num_words: int) -> int:
@@ -110,6 +110,9 @@ def _forward(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple[Array, tu
 def _forward_apart(R: Array, b: Array, r_hat: Array, weight: Array, rows: int) -> tuple[Array, tuple[Array, ...]]:
     """Compute what `_forward` does, with biases and row sums apart from the matrix products."""
     B, D = r_hat.shape
+    # of the vocabulary: what is added to dR at a time is not to be as large as R
+    size = at_once(R.shape[0], D, R.shape[0])
+    parts = [slice(first, first + size) for first in range(0, R.shape[0], size)]
 
     def block(sums: tuple[Array, Array], xs: tuple[Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         dR, db = sums
@@ -119,7 +122,9 @@ def _forward_apart(R: Array, b: Array, r_hat: Array, weight: Array, rows: int) -
         e = jnp.exp(logits - top)
         Z = jnp.sum(e, axis=1, keepdims=True)
         p = e * (w[:, None] / Z)
-        return (dR + p.T @ x, db + jnp.sum(p, axis=0)), (p @ R, (top + jnp.log(Z))[:, 0])
+        for part in parts:
+            dR = dR.at[part].add(p[:, part].T @ x)
+        return (dR, db + jnp.sum(p, axis=0)), (p @ R, (top + jnp.log(Z))[:, 0])
 
     dR, db, _, _ = _varying_alike(jnp.zeros_like(R), jnp.zeros_like(b), R, b)
     zeros = (dR, db)

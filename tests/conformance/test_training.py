@@ -11,9 +11,11 @@ import pytest
 
 from cases import BATCH, assert_same, every, is_refused, journal
 from jaxfit import fit, loop
+from jaxfit.devices import platform
 from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint
 
+LONG = 40  # epochs
 CASES = [case for case in every() if case.by_sgd]
 
 
@@ -84,8 +86,15 @@ def test_equal_programs_share_what_is_compiled_once_for_all_chunks_and_epochs(ca
     assert it.compiled["sums"] <= 1
 
 
-def test_training_improves_on_the_start(case, trained):
+def test_training_improves_on_the_start(case, place, trained, tmp_path):
     lines = journal(trained(case))
+    if lines[-1]["train"] >= lines[0]["train"]:  # two short epochs do not tell where the loss is drawn
+        recipe, _ = case.recipe
+        fast = {name: 10 * rate for name, rate in recipe.rate.items()}
+        longer = dataclasses.replace(recipe, epochs=LONG, patience=LONG, rate=fast, decay={})
+        case.train(place, tmp_path, recipe=longer)
+        lines = journal(tmp_path)
+        assert lines[-1]["train"] < 0.8 * lines[0]["train"]
     assert lines[-1]["train"] < lines[0]["train"]
 
 
@@ -98,6 +107,19 @@ def test_eight_devices_equal_one(case, place, trained):
         pytest.skip(str(error))
     one = case.load(trained(case))
     assert_same(one.params, many.params, rtol=1e-3, atol=1e-4)
+    for a, b in zip(journal(trained(case)), journal(out), strict=True):
+        assert a["valid"] == pytest.approx(b["valid"], rel=1e-4)
+
+
+def test_programs_of_an_accelerator_equal_those_of_a_cpu(case, place, trained, monkeypatch):
+    """With so little memory that whatever is taken in blocks is."""
+    monkeypatch.setattr(platform, "HELD", 64)
+    monkeypatch.setattr(loop, "LAUNCHED", 2)
+    out = place.folder / f"{case}-accelerator"
+    with platform.tracing_for("gpu"):
+        elsewhere = case.train(place, out).model
+    here = case.load(trained(case))
+    assert_same(here.params, elsewhere.params, rtol=1e-3, atol=1e-4)
     for a, b in zip(journal(trained(case)), journal(out), strict=True):
         assert a["valid"] == pytest.approx(b["valid"], rel=1e-4)
 

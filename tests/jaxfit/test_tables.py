@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from jaxfit import tables
+from jaxfit.devices import platform as platforms
+from jaxfit.devices.platform import tracing_for
 from jaxfit.recipe import transform
 
 
@@ -68,3 +70,29 @@ def test_a_step_copies_no_table(optimizer):
     compiled = jax.jit(steps, donate_argnums=0).lower(table).compile().as_text()
     assert "5003,7" in compiled
     assert not re.findall(r"= f32\[5003,7\]\S* copy\(", compiled)
+
+
+@pytest.mark.parametrize("held", [1 << 28, 5 * 7 * 3, 5 * 7 * 64])
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
+def test_updates_in_an_accelerator_s_blocks_equal_those_of_a_cpu(monkeypatch, optimizer, held):
+    """In one block, without a loop; in many of a few rows each; in some of which the last are padding."""
+    monkeypatch.setattr(platforms, "HELD", held)
+    update, keys = transform(optimizer), jax.random.split(jax.random.key(0), 4)
+    ids = jax.random.randint(keys[0], (500,), 0, 210)  # of 200 rows; the others are padding
+    owner = jax.random.randint(keys[1], (500,), 0, 5)
+    rows = tables.Rows(ids[:90], jax.random.normal(keys[2], (90, 7)))
+    outer = tables.Outer(ids, jnp.linspace(-1, 1, 500), owner, jax.random.normal(keys[3], (5, 7)))
+    table = tables.create(jnp.ones((200, 7)), update, by_rows=True)
+
+    def step(table):
+        return tables.update_rows(table, (rows, outer), jnp.float32(0.1), jnp.float32(0.01), update)
+
+    want = jax.jit(step)(table)
+    with tracing_for("gpu"):
+        found = jax.jit(step)(table)
+    for x, y in zip(
+        jax.tree.leaves(found._replace(scratch=None)), jax.tree.leaves(want._replace(scratch=None)), strict=True
+    ):
+        np.testing.assert_allclose(x, y, rtol=2e-5, atol=1e-6)
+    if found.scratch is not None:
+        np.testing.assert_array_equal(found.scratch.grad, 0)

@@ -16,6 +16,7 @@ from jaxcf.data.synthetic import Planted
 from jaxcf.models import get, pmf
 from jaxcf.solvers import als, sweeps
 from jaxfit import state
+from jaxfit.devices.platform import tracing_for
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
@@ -45,15 +46,19 @@ def ridge(features, target, strength):
 
 @pytest.mark.parametrize("prior", ["per-rating", "per-row"])
 @pytest.mark.parametrize("biases", [True, False])
-def test_solves_equal_ridge_regressions(prior, biases, monkeypatch):
+@pytest.mark.parametrize("on", ["cpu", "gpu"])
+def test_solves_equal_ridge_regressions(prior, biases, on, monkeypatch):
     monkeypatch.setattr(als, "CHUNK_TILES", 6)  # several chunks, and one larger than usual
     monkeypatch.setattr(als, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(als, "ACCELERATED", 2)
     config, params = make(prior=prior, biases=biases)
     data = ratings()
     if biases:
         params = params._replace(c=params.c + np.linspace(-1, 1, ITEMS, dtype=np.float32))
-    side = als.make_data(data, config)[0]
+    with tracing_for(on):
+        side = als.make_data(data, config)[0]
     assert side.row.shape[0] > 3
+    assert side.row.shape[1] == (4 if on == "cpu" else 8)
     U, _, b, _ = als.strengths(params, config, DECAY)
     found, found_biases = als.solve(side, params.V, params.c, U, b, USERS, config)
     for i in range(USERS - 1):

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from jaxfit.devices import platform as platforms
 from jaxfit.devices.platform import tracing_for
 from jaxlm.objectives import softmax
 
@@ -16,6 +17,7 @@ def test_value_and_gradients_are_those_of_the_definition(monkeypatch, platform: 
     """In blocks that do not divide the minibatch, and in one; with a padding weight."""
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", entries)
     monkeypatch.setattr(softmax, "MEMORY_ENTRIES", entries)
+    monkeypatch.setattr(platforms, "HELD", 3 * entries)  # in 3 parts of the vocabulary, or in one
     keys = jax.random.split(jax.random.key(0), 4)
     R, r_hat = jax.random.normal(keys[0], (N_W, D)), jax.random.normal(keys[1], (B, D))
     b, weight = jax.random.normal(keys[2], (N_W,)), jax.random.uniform(keys[3], (B,)).at[-1].set(0.0)

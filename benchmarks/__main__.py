@@ -110,11 +110,17 @@ def parser() -> Parser:
     )  # fmt: skip
     lower.add_argument("--json", action="store_true", help="print one JSON object, and nothing else")
 
-    traced = parsers.add_parser("profile", help="write a trace of some steps of a model's training")
+    traced = parsers.add_parser(
+        "profile", help="say where the time of a model's training steps goes",
+        description="Trace some steps of a model's training, and print the time of each part of the model and of the "
+        "heaviest operations, with the share that they reach of what the device can do.",
+    )  # fmt: skip
     traced.set_defaults(run=commands.profile)
     names = list(registry.engine_models())
     traced.add_argument("name", metavar="NAME", choices=names, help=", ".join(names))
-    traced.add_argument("--trace", type=Path, required=True, metavar="DIR", help="for TensorBoard, Perfetto")
+    traced.add_argument("--trace", type=Path, required=True, metavar="DIR", help="for xprof, TensorBoard, Perfetto")
+    traced.add_argument("--top", type=_positive, default=20, metavar="N", help="operations to print (default: 20)")
+    traced.add_argument("--json", action="store_true", help="end with one line of JSON: all operations")
     _add_data(traced)
 
     sets = parsers.add_parser("data", help="list data sets, or fetch one from its publisher")

@@ -4,9 +4,12 @@ Figures are to be equal, whatever a device's default: what is measured has matri
 """
 
 import argparse
+import errno
+import os
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -19,8 +22,10 @@ from benchmarks.core import report as pages
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
-from benchmarks.measurement import comparison, dry_run
+from benchmarks.measurement import comparison, dry_run, limits, xplane
+from benchmarks.measurement import profile as profiles
 from benchmarks.measurement.doctor import checks
+from benchmarks.measurement.hlo import Module
 from benchmarks.speed import page
 from benchmarks.speed import run as speeds
 from benchmarks.workloads import lowering, scorecard
@@ -174,7 +179,8 @@ def _check_workloads(names: Iterable[str]) -> None:
 
 def _print_figures(title: str, table_of: Mapping[str, Mapping[str, Any]]) -> None:
     heads, *rows = page.cells(table_of)
-    shown = RichTable(heads[0], title=title, title_justify="left")
+    shown = RichTable(title=title, title_justify="left")
+    shown.add_column(heads[0], no_wrap=True)
     for head in heads[1:]:
         shown.add_column(head, justify="right")
     for row in rows:
@@ -234,12 +240,33 @@ def lower(args: argparse.Namespace) -> None:
 
 @full_precision()
 def profile(args: argparse.Namespace) -> None:
-    """`profile`: write a trace of some steps of a model's training."""
+    """`profile`: write a trace of some steps of a model's training, and say where their time went."""
     kind = registry.engine_models()[args.name]
     _check_data(args, f"{args.name} is not trained", kind)
+    _make_folder(args.trace)  # before anything is trained
     store = _open(args, kind)
-    steps = timing.trace(store.trainer(store.example(args.name, store.scale)), args.trace)
-    print(f"{steps} steps of {args.name} in {args.trace}")
+    traced = timing.trace(store.trainer(store.example(args.name, store.scale)), args.trace)
+    module, path = Module(traced.program), xplane.newest(args.trace)
+    reached = {name: rate() for name, rate in limits.measures(limits.OPERATIONS, limits.COPY).items()}
+    wall = {"wall": traced.untraced, "wall while traced": traced.seconds}
+    result = profiles.profile(xplane.read(path, module.name), module, traced.steps, reached, wall)
+    print(f"{traced.steps} steps of {args.name} in {path}")
+    _print_figures("parts of the model", profiles.table(result["parts"], len(result["parts"])))
+    _print_figures("operations", profiles.table(result["operations"], args.top))
+    for what, value in profiles.summary(result, args.top, reached).items():
+        print(f"{what}: {page.in_words(value)}")
+    if args.json:
+        command.print_json({"model": args.name, "steps": traced.steps, "trace": str(path), "limits": reached, **result})
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder that is written to; raises UserError where that is not possible."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise UserError(f"cannot write: {error.strerror}", folder, "choose another --trace") from None
 
 
 def data(args: argparse.Namespace) -> None:

@@ -8,11 +8,14 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import cycle
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
+from jaxfit import loop
+from jaxfit.bucketing import Capacity, capacity_step
+from jaxfit.devices import sharding
 from jaxfit.state import means
 from jaxfit.trainer import Trainer
 
@@ -121,12 +124,48 @@ def in_turn(names: Iterable[Name], number: int) -> list[Name]:
     return [known[place] for place in np.random.default_rng(number).permutation(len(known))]
 
 
-def trace(trainer: Trainer, folder: Path) -> int:
-    """Write a trace, for TensorBoard or Perfetto, of some steps of a training; returns how many."""
+class Traced(NamedTuple):
+    """Steps that were traced.
+
+    Attributes:
+        steps: how many.
+        seconds: that they took.
+        untraced: median of the seconds that the same steps took without a trace.
+        program: text of the compiled program that they ran.
+    """
+
+    steps: int
+    seconds: float
+    untraced: float
+    program: str
+
+
+def trace(trainer: Trainer, folder: Path) -> Traced:
+    """Write a trace of some steps of a training, all of the program that takes most steps of an epoch."""
     run = trainer.epoch_run()
-    first = min(1, trainer.steps - 1)  # the first step of a program may be slow
-    last = min(first + TRACED, trainer.steps)
-    run(0, first)
-    with jax.profiler.trace(str(folder)):
+    most = max(trainer.plan_epoch().stretches, key=lambda stretch: stretch.end - stretch.begin)
+    first = min(most.begin + 1, most.end - 1)  # the first step of a program may be slow
+    last = min(first + TRACED, most.end)
+    run(most.begin, first)
+    untraced = float(np.median(windowed(lambda: run(first, last))))
+    options = jax.profiler.ProfileOptions()
+    options.host_tracer_level = 2  # operations of a CPU are events of the host
+    options.device_tracer_level = 1
+    options.python_tracer_level = 0  # Python's calls would fill the trace
+    with jax.profiler.trace(str(folder), create_perfetto_trace=True, profiler_options=options):
+        begin = time.perf_counter()
         run(first, last)
-    return last - first
+        seconds = time.perf_counter() - begin
+    return Traced(last - first, seconds, untraced, program(trainer, most.capacity))
+
+
+def program(trainer: Trainer, entries: Capacity) -> str:
+    """Return the text of the compiled loop of steps whose minibatches have this capacity, as `Trainer` runs it."""
+    recipe, none = trainer.recipe, np.int32(0)
+    visits = np.zeros(capacity_step(trainer.steps) * (recipe.batch_size // trainer.group_size), np.int32)
+    given = sharding.replicate((visits, trainer.rates(), trainer.step_key, np.int32(trainer.size)), trainer.mesh)
+    mean, mesh = recipe.reduction == "mean", trainer.mesh
+    run: Any = loop.make_run(
+        trainer.program, trainer.transform, recipe.batch_size, entries, mean, mesh, trainer.group_size
+    )
+    return run.lower(trainer.state, trainer.data, *given, none, none).compile().as_text()

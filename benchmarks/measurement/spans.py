@@ -1,6 +1,7 @@
 """Spans of time, which may overlap, as (begin, end) in seconds."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 Spans = Sequence[tuple[float, float]]
 
@@ -12,4 +13,23 @@ def covered(spans: Spans, begin: float = float("-inf"), end: float = float("inf"
         last = min(last, end)
         total += max(0.0, last - max(first, begin))
         begin = max(begin, last)
+    return total
+
+
+def divided(spans: Mapping[str, Spans]) -> dict[str, float]:
+    """Divide the seconds that spans cover among their names; a time that several names share, equally.
+
+    The sum is what all spans cover, counted once.
+    """
+    begins = [(begin, 1, name) for name, each in spans.items() for begin, _ in each]
+    ends = [(end, -1, name) for name, each in spans.items() for _, end in each]
+    total, before = dict.fromkeys(spans, 0.0), 0.0
+    running: Counter[str] = Counter()  # how many spans of a name are open
+    for at, change, name in sorted(begins + ends):
+        for each in running:
+            total[each] += (at - before) / len(running)
+        before = at
+        running[name] += change
+        if not running[name]:
+            del running[name]
     return total

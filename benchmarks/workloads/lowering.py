@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 
-from benchmarks.workloads.hlo import Module
+from benchmarks.measurement.hlo import Module
 from benchmarks.workloads.registry import WORKLOADS, Workload
 from benchmarks.workloads.setup import Setup, set_up
 from jaxfit import loop, state

@@ -1,6 +1,7 @@
 """The commands beside making tables: lists, pages, projections and traces of models, mistakes."""
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from benchmarks import __main__, commands, registry
 from benchmarks.core import record
 from benchmarks.language import scales
 from benchmarks.language.tables import TABLES
+from benchmarks.measurement import limits, profile
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,12 +29,33 @@ def test_a_recipe_tuned_on_other_data_is_said(place, capsys: pytest.CaptureFixtu
         assert capsys.readouterr().err.splitlines().count(said) == times
 
 
-@pytest.mark.parametrize(("name", "steps"), [("hlbl", "20"), ("crbm", r"\d+")])
-def test_profile_writes_a_trace(tmp_path: Path, place, name: str, steps: str) -> None:
+@pytest.mark.parametrize(("name", "steps"), [("lbl", "20"), ("crbm", r"\d+")])
+def test_profile_says_where_the_time_of_steps_goes(tmp_path: Path, place, name: str, steps: str) -> None:
     where = ("--work", str(place.work), "--trace", str(tmp_path))
-    out, _ = place.run("profile", name, "--scale", "tiny", *where)
+    out, _ = place.run("profile", name, "--scale", "tiny", *where, "--top", "3", "--json")
     assert re.match(f"{steps} steps of {name} in ", out)
-    assert list(tmp_path.rglob("*.xplane.pb"))
+    assert "shown: 3 of " in out
+    result = json.loads(out.splitlines()[-1])
+    assert [result["trace"]] == [str(path) for path in tmp_path.rglob("*.xplane.pb")]
+    assert list(tmp_path.rglob("perfetto_trace.json.gz"))
+    assert result["totals"][profile.MATCHED] > 0.95
+    for table in (result["operations"], result["parts"]):
+        total = sum(row[profile.TIME] for row in table.values())
+        assert total == pytest.approx(result["totals"]["device, ms a step"])
+    if name == "lbl":
+        assert {"context", "prediction", "softmax", "update"} <= set(result["parts"])
+        computed = sum(row[profile.FLOP] or 0 for row in result["operations"].values())
+        assert 1 <= computed / _products(name) < 1.2  # biases are a further feature of the words
+    else:
+        assert "gibbs_step" in result["parts"]
+
+
+def _products(name: str) -> float:
+    """The operations of a step by the model's own formula."""
+    kind, model = registry.models()[name]
+    store = kind.open("tiny", None, None, "tuned", Path("unused"))
+    trainer = store.trainer(store.example(name, store.scale))
+    return limits.cost(model, trainer).operations * trainer.recipe.batch_size
 
 
 def test_every_model_that_the_engine_fits_can_be_projected_by_name(place) -> None:
@@ -90,6 +113,10 @@ def test_recorded_results_are_replaced_on_demand_only() -> None:
         (("run", "table-4.3", "--scale", "tiny", "--rows", "T9"), "benchmarks: no row is named 'T9' (--rows) - "),
         (("run", "table-9.9", "all"), "benchmarks: there is no table 'table-9.9'"),
         (("run", "table-4.4", "--scale", "tiny", "--rows", "KN2", "--out", "/proc/no"), "benchmarks: cannot write"),
+        (("profile", "pmf", "--trace", "/proc/no"), "benchmarks: cannot write: No such file or directory (/proc/no)"),
+        (("profile", "pmf", "--trace", __file__), "benchmarks: cannot write: File exists ("),
+        (("profile", "pmf", "--trace", ".", "--top", "0"), "benchmarks: '0' is not a whole number from 1 on (--top)"),
+        (("profile", "kn", "--trace", "."), "benchmarks: there is no name 'kn'"),
         (("run", "table-4.4", "--sedes", "2"), "benchmarks: there is no option --sedes (python -m benchmarks run)"),
         (("speed", "lbll"), "benchmarks: no speed is measured of 'lbll' - did you mean lbl?"),
         (("speed", "everything"), "benchmarks: no speed is measured of 'everything'"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.workloads.hlo import Module, Size, size
+from benchmarks.measurement.hlo import Instruction, Module, Size, dimensions, elements, size
 
 TEXT = """\
 HloModule jit_run, is_scheduled=true
@@ -65,3 +65,26 @@ def test_totals_are_of_one_step_and_of_all_turns_of_its_loops() -> None:
     assert module.operations() == {"fusion": 6, "while": 1, "all-reduce": 5}
     assert module.arrays() == Size(130 * 7 * 4 + 12, 136 * 128 * 4 + 512)
     assert module.temporaries() == Size(130 * 7 * 4 + 32, 136 * 128 * 4 + 32)
+
+
+def test_instructions_say_what_they_take_run_and_come_from() -> None:
+    module = Module(TEXT)
+    assert module.name == "jit_run"
+    assert module.instructions["m"].root
+    assert not module.instructions["g"].root
+    assert module.instructions["f"].operands == ["x"]
+    assert module.instructions["out"].operands == ["i", "r"]
+    assert module.instructions["w"].called == ["inner_body"]
+    assert module.instructions["w1"].op_name == "jit(run)/while/body/while"
+    assert module.instructions["g"].op_name == ""
+    assert module.source(module.instructions["g"]) is None
+    branches = '%x, %y), branch_computations={%one, %two}, metadata={op_name="jit(f)/cond"}'
+    one = Instruction("c", "f32[]", "conditional", branches)
+    assert (one.operands, one.called) == (["x", "y"], ["one", "two"])
+    typed = Instruction("d", "f32[8]", "add", "f32[8]{0:T(128)} %a.1, f32[] /*index=1*/ %b-2), metadata={}")
+    assert typed.operands == ["a.1", "b-2"]
+
+
+def test_dimensions_and_numbers_of_elements() -> None:
+    assert (dimensions("f32[130,7]{1,0:T(8,128)}"), dimensions("s32[]"), dimensions("token")) == ([130, 7], [], [])
+    assert (elements("f32[130,7]{1,0}"), elements("pred[]"), elements("(s32[3], f32[2,2])")) == (910, 1, 7)

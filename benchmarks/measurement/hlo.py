@@ -15,11 +15,20 @@ ITEM = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "f
         "s64": 8, "u64": 8}  # fmt: skip
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{$")
-_INSTRUCTION = re.compile(r"^\s*(?:ROOT )?%?([\w.\-]+) = (.*?) ([a-z][\w\-]*)\((.*)$")
+_INSTRUCTION = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = (.*?) ([a-z][\w\-]*)\((.*)$")
+_MODULE = re.compile(r"^HloModule ([\w.\-]+)")
+_OPERAND = re.compile(r"%([\w.\-]+)(?=[,)]|$)")
+_OP_NAME = re.compile(r'op_name="([^"]*)"')
 _SHAPE = re.compile(r"\b([a-z]+\d*)\[([\d,]*)\](?:\{([\d,]*)(?::([^}]*))?\})?")
 _CALLED = re.compile(r"(?:calls|body|to_apply)=%?([\w.\-]+)")
+_BRANCHES = re.compile(r"(?:branch_computations=\{([^}]*)\}|(?:true|false)_computation=(%?[\w.\-]+))")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _CONSTANT = re.compile(r"\bconstant\((\d+)\)")
+# where instructions come from: a frame has a place, a place a line of a file, each by number
+_FRAME = re.compile(r"stack_frame_id=(\d+)")
+_FILE = re.compile(r'^(\d+) "([^"]*)"$', re.MULTILINE)
+_PLACE = re.compile(r"^(\d+) \{file_name_id=(\d+) .*?\bline=(\d+)", re.MULTILINE)
+_OF_FRAME = re.compile(r"^(\d+) \{file_location_id=(\d+)", re.MULTILINE)
 _STEPS = "jit(run)/while/body/while"  # the place of the loop of steps
 
 
@@ -30,6 +39,29 @@ class Instruction(NamedTuple):
     shape: str
     kind: str
     rest: str
+    root: bool = False  # whether its result is that of the computation
+
+    @property
+    def operands(self) -> list[str]:
+        """Names of the instructions whose results it takes."""
+        depth = 1
+        for place, letter in enumerate(self.rest):
+            depth += (letter in "({") - (letter in ")}")
+            if depth == 0:
+                return _OPERAND.findall(self.rest[:place])
+        return _OPERAND.findall(self.rest)
+
+    @property
+    def called(self) -> list[str]:
+        """Names of the computations that it runs: of a fusion, a loop, a call, or the branches of a conditional."""
+        branches = [name for found in _BRANCHES.findall(self.rest) for name in re.findall(r"[\w.\-]+", " ".join(found))]
+        return _CALLED.findall(self.rest) + branches
+
+    @property
+    def op_name(self) -> str:
+        """The path of JAX's transformations, scopes and primitive that it comes from; empty where it is not known."""
+        found = _OP_NAME.search(self.rest)
+        return found[1] if found else ""
 
 
 class Size(NamedTuple):
@@ -44,14 +76,37 @@ class Module:
 
     def __init__(self, text: str):
         self.computations: dict[str, list[Instruction]] = {}
-        self.entry = ""
+        self.name = self.entry = ""
+        self._header: list[str] = []  # what comes before the first computation
         inside: list[Instruction] = []
         for line in text.splitlines():
             if head := _COMPUTATION.match(line):
                 inside = self.computations.setdefault(head[2], [])
                 self.entry = head[2] if head[1] else self.entry
             elif found := _INSTRUCTION.match(line):
-                inside.append(Instruction(*found.groups()))
+                inside.append(Instruction(found[2], found[3], found[4], found[5], root=bool(found[1])))
+            elif not self.computations:
+                self._header.append(line)
+        if self._header and (first := _MODULE.match(self._header[0])):
+            self.name = first[1]
+
+    @cached_property
+    def instructions(self) -> dict[str, Instruction]:
+        """All instructions by name; a compiled program has each name once."""
+        return {one.name: one for each in self.computations.values() for one in each}
+
+    def source(self, one: Instruction) -> str | None:
+        """Return the file and line of ours that an instruction comes from, "tables.py:91"; None if not known."""
+        frame = _FRAME.search(one.rest)
+        return self._sources.get(frame[1]) if frame else None
+
+    @cached_property
+    def _sources(self) -> dict[str, str]:
+        header = "\n".join(self._header)
+        before, _, places = header.partition("\nFileLocations\n")
+        names = dict(_FILE.findall(before.partition("\nFunctionNames\n")[0]))
+        at = {place: f"{names[file].rpartition('/')[2]}:{line}" for place, file, line in _PLACE.findall(places)}
+        return {frame: at[place] for frame, place in _OF_FRAME.findall(places)}
 
     @cached_property
     def step(self) -> str:
@@ -112,6 +167,17 @@ class Module:
             and "S(1)" not in one.shape
         }  # fmt: skip
         return Size(sum(each.plain for each in seen.values()), sum(each.padded for each in seen.values()))
+
+
+def dimensions(shape: str) -> list[int]:
+    """Return the sizes of an array's dimensions, of a tuple those of its first array."""
+    found = _SHAPE.search(shape)
+    return [int(part) for part in found[2].split(",") if part] if found else []
+
+
+def elements(shape: str) -> int:
+    """Count the numbers of an array, or of all in a tuple."""
+    return sum(math.prod(int(part) for part in found[1].split(",") if part) for found in _SHAPE.findall(shape))
 
 
 def size(shape: str) -> Size:

@@ -2,8 +2,9 @@
 
 A difference is real where the Mann-Whitney test of the samples, corrected for the number of comparisons (Holm), has
 p < 0.05, *and* the ratio of the medians lies LEAST beyond those of the machine's limits, with their intervals: of all
-limits that both runs measured in the same rounds, as it depends on the program which of them applies. The test alone
-would find differences in equal code, because the rounds of one run share its hour and its places in memory.
+limits that both runs measured in the same rounds, as it depends on the program which of them applies. Where a record
+says by which limit a program is bound, it is that one, and BOUND suffices. The test alone would find differences in
+equal code, because the rounds of one run share its hour and its places in memory.
 
 What was measured in two settings, as a search may choose another one, is not judged.
 """
@@ -22,7 +23,7 @@ from benchmarks.measurement.limits import LIMITS
 from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
 
-LEAST = 1.1  # ratio of medians beyond what the machine explains
+LEAST, BOUND = 1.1, 1.03  # ratio of medians beyond what the machine explains, by any limit and by the binding one
 ALPHA = 0.05
 EXACT = 50  # samples in both, up to which the exact test is made
 PERMUTATIONS = 200_000  # where samples are equal: exact up to ten and ten, and drawn above
@@ -42,6 +43,7 @@ class Measurement(NamedTuple):
         rate: whether it is a rate, and not a time, of which more is slower.
         setting: what it is of, in words: data, sizes, options.
         limits: the title of the table of limits that were measured in its rounds.
+        bound: the limits of that table by which it is bound; () where that is not known.
     """
 
     place: tuple[str, ...]
@@ -49,6 +51,7 @@ class Measurement(NamedTuple):
     rate: bool
     setting: str = ""
     limits: str = LIMITS
+    bound: tuple[str, ...] = ()
 
     def speeds(self) -> np.ndarray:
         """Return the samples such that more is faster; a target that was missed has speed 0."""
@@ -143,7 +146,8 @@ def measurements(found: Mapping[str, Any]) -> Iterator[Measurement]:
                     rate = RATE.search(column) is not None
                     if isinstance(value, Mapping) and (rate or TIME.search(column) or TIME.search(title)):
                         place, setting = (name, title, contender, column), f"{of_name} {row.get('setting')}"
-                        yield Measurement(place, _numbers(value["samples"]), rate, setting, limits)
+                        bound = tuple(row.get("binding limits", ()))
+                        yield Measurement(place, _numbers(value["samples"]), rate, setting, limits, bound)
 
 
 def _numbers(values: Sequence[float | None]) -> np.ndarray:
@@ -167,9 +171,12 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
     rows, known = [], dict[tuple[str, ...], tuple[float, float]]()
     for number, (a, b) in enumerate(pairs):
         limits = [pair for pair in machine if pair[0].place[:2] == (a.place[0], a.limits)]
-        which = (a.place[0], a.limits) if limits else a.place[-1:]
+        bound = a.bound if a.bound == b.bound else ()  # of two machines, or of two programs
+        which = (a.place[0], a.limits, *bound) if limits else a.place[-1:]
         if which not in known:
             known[which] = explained(limits or [pair for pair in pairs if pair[0].place[-1] == a.place[-1]], not limits)
+            if binding := [pair for pair in limits if pair[0].place[2] in bound]:
+                known[which] = explained(binding, together=False, least=BOUND)
         low, high = known[which]
         within = [low, high] if a.rate else [1 / high, 1 / low]
         speedup = _ratio(a.speeds(), b.speeds())
@@ -185,18 +192,21 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
     return rows
 
 
-def explained(limits: Sequence[Pair], together: bool) -> tuple[float, float]:
+def explained(limits: Sequence[Pair], together: bool, least: float = LEAST) -> tuple[float, float]:
     """Return between which ratios of speeds nothing but the machine may have changed.
 
     A limit's samples vary, too: its ratio may be anywhere in its interval of 95 %.
 
-    together: take what most of them have in common, the median of their ratios; else each for itself.
+    Args:
+        limits: of both runs.
+        together: take what most of them have in common, the median of their ratios; else each for itself.
+        least: the ratio beyond theirs that counts.
     """
     if together:
         ratios = [float(np.median([_ratio(a.speeds(), b.speeds()) for a, b in limits]))]
     else:
         ratios = [bound for a, b in limits for bound in _interval(_ratios(a.speeds(), b.speeds()))]
-    return min(1.0, *ratios) / LEAST, max(1.0, *ratios) * LEAST
+    return min(1.0, *ratios) / least, max(1.0, *ratios) * least
 
 
 def _ratio(a: np.ndarray, b: np.ndarray) -> float:

@@ -163,7 +163,9 @@ def _shares(rates: Mapping[str, Sequence[float]], name: str, takes: Cost | None)
         found["rate of rows"] = each[name] * seconds
         found["copy bandwidth"] = each[name] * takes.bytes / each[limits.COPY]
     shares = {f"share of the {what}": quartiles(of_rounds) for what, of_rounds in found.items()}
-    return {**shares, "bound by": max(found, key=lambda what: float(np.median(found[what])))}
+    bound = max(found, key=lambda what: float(np.median(found[what])))
+    of = {"matrix rate": [_product(name)], "rate of rows": [limits.GATHER, limits.SCATTER]}.get(bound, [limits.COPY])
+    return {**shares, "bound by": bound, "binding limits": of}
 
 
 def _limits(rates: Mapping[str, Sequence[float]], precisions: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -19,8 +19,13 @@ LIMITS = ("matrix product", "copy", "gather", "scatter-add")
 FIRST = "limits of the device in the rounds of first steps"
 
 
-def record(path: Path, seed: int, drift: float = 1.0, rounds: int = 10, noise: float = 0.02, **speedups: float) -> Path:
-    """A record of three models whose speeds have this noise; `drift` makes all of the machine faster."""
+def record(
+    path: Path, seed: int, drift: float = 1.0, rounds: int = 10, noise: float = 0.02, bound: str = "", **speedups: float
+) -> Path:
+    """A record of three models whose speeds have this noise; `drift` makes all of the machine faster.
+
+    bound: the limit by which they are bound; empty where that is not known.
+    """
     draws = np.random.default_rng(seed)
 
     def samples(rate: float) -> dict:
@@ -35,7 +40,10 @@ def record(path: Path, seed: int, drift: float = 1.0, rounds: int = 10, noise: f
         figures[name] = {
             "setting": {"model": name},
             "tables": {
-                "training": {name: {"words/s": samples(1e5 * faster), "operations of an event": 5}},
+                "training": {
+                    name: {"words/s": samples(1e5 * faster), "operations of an event": 5}
+                    | ({"binding limits": [bound]} if bound else {})
+                },
                 "until the first step": {"cold cache": {"compilation, seconds": seconds(0.5 * faster)}},
                 **{
                     title: {limit: {"10⁹/s": samples(300), "of": "what"} for limit in LIMITS}
@@ -104,6 +112,18 @@ def test_noise_within_a_run_does_not_hide_a_difference(tmp_path: Path, seed: int
     one, other = (record(tmp_path / f"{n}.json", 2 * seed + n, noise=0.06, pmf=1 - 0.25 * n) for n in range(2))
     found = verdicts(one, other)
     assert {name for name, verdict in found.items() if verdict == "slower"} == {n for n in found if n.startswith("pmf")}
+
+
+@pytest.mark.parametrize("drift", [1.0, 0.9])
+def test_a_tenth_is_found_where_the_binding_limit_is_known(tmp_path: Path, drift: float) -> None:
+    name, found = "lbl / training / lbl / words/s", {}
+    for bound in ("", "copy"):
+        one = record(tmp_path / "a.json", 2, noise=0.01, bound=bound)
+        other = record(tmp_path / "b.json", 3, drift, noise=0.01, bound=bound, lbl=0.92)
+        found[bound] = verdicts(one, other)
+    assert found[""][name] == comparison.SAME
+    assert found["copy"].pop(name) == comparison.SLOWER
+    assert set(found["copy"].values()) <= {comparison.SAME}
 
 
 def test_another_setting_is_not_judged(tmp_path: Path) -> None:

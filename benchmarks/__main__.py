@@ -108,6 +108,7 @@ def parser() -> Parser:
         "--precision", choices=("highest", "high", "default"), default="highest",
         help="of matrix products (default: highest, float32)",
     )  # fmt: skip
+    _add_out(lower)
     lower.add_argument("--json", action="store_true", help="print one JSON object, and nothing else")
 
     traced = parsers.add_parser(

@@ -232,6 +232,7 @@ def lower(args: argparse.Namespace) -> None:
     _check_workloads(args.names)
     with jax.default_matmul_precision(args.precision):
         rows = lowering.measure(args.names or list(WORKLOADS), args.platform, args.topology, args.chips)
+    lowering.save(args.out, rows, {key: getattr(args, key) for key in ("platform", "topology", "chips", "precision")})
     if args.json:
         command.print_json(rows)
         return

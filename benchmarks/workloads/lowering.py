@@ -5,16 +5,21 @@ needs no chip. Nothing runs: there are no times, but operations, memory, collect
 """
 
 import os
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 
+from benchmarks.core import record
 from benchmarks.measurement.hlo import Module
-from benchmarks.workloads.registry import WORKLOADS, Workload
+from benchmarks.speed import page
+from benchmarks.workloads.registry import VERSION, WORKLOADS, Workload
 from benchmarks.workloads.setup import Setup, set_up
 from jaxfit import loop, state
 from jaxfit.bucketing import buckets, plan
@@ -26,6 +31,7 @@ from jaxfit.state import Rates
 from jaxfit.trainer import group_size
 
 SAMPLE = 1_000_000  # words or ratings from which the capacities of minibatches follow
+SECONDS = ("lowering, s", "compilation, s")
 
 
 # bytes of memory of a chip, by the name of its kind
@@ -78,9 +84,42 @@ def measure(names: Sequence[str], platform: str, topology: str, number: int) -> 
                 rows[name] = {"does not compile": str(error).splitlines()[0]}
                 continue
             rows[name] = _row(compiled, _growth(WORKLOADS[name], setup), kind) | {
-                "lowering, s": ready - begin, "compilation, s": time.perf_counter() - ready,
+                SECONDS[0]: ready - begin, SECONDS[1]: time.perf_counter() - ready,
             }  # fmt: skip
     return rows
+
+
+def save(folder: Path, rows: Mapping[str, Mapping[str, Any]], compiled_for: Mapping[str, Any]) -> None:
+    """Record workloads' rows without their times, so that equal programs give equal files; what it has of others stays.
+
+    Args:
+        folder: of the record, `lower.TOPOLOGY.CHIPS.json`.
+        rows: of `measure`.
+        compiled_for: platform, topology, chips and precision.
+    """
+    topology = re.sub(r"\W", "-", str(compiled_for["topology"]))
+    path = folder / f"lower.{topology}.{compiled_for['chips']}.json"
+    by = {name: _version(name) for name in ("jax", "jaxlib", "libtpu")}
+    about = {**compiled_for, "version": f"workloads {VERSION}", "compiled by": by}
+    known = record.read(path) or {}
+    old = known.get("workloads", {}) if {**known, "workloads": {}} == {**about, "workloads": {}} else {}
+    new = {name: {what: _rounded(row[what]) for what in row if what not in SECONDS} for name, row in rows.items()}
+    kept = {name: {**old, **new}[name] for name in WORKLOADS if name in old or name in new}
+    title = ", ".join(f"{what} {value}" for what, value in compiled_for.items())
+    versions = ", ".join(f"{name} {version}" for name, version in by.items() if version)
+    lines = ["# lower", "", f"Compiled for {title}, by {versions}.", "", *page.table(*page.cells(kept)), ""]
+    record.write(path, {**about, "workloads": kept}, "\n".join(lines))
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _growth(workload: Workload, setup: Setup) -> float:
@@ -108,6 +147,7 @@ def _row(compiled: Any, growth: float, kind: str) -> dict[str, Any]:
         "memory, GB": needed / 1e9,
         "fits": None if there is None else needed <= there,
         "temporaries, GB": memory.temp_size_in_bytes / 1e9,
+        "padding": (arrays.padded + temporaries.padded) / max(1, arrays.plain + temporaries.plain),
         "padding of arguments": arrays.padded / max(1, arrays.plain),
         "padding of temporaries": temporaries.padded / max(1, temporaries.plain),
         "collectives, MB a step": sum(module.collectives().values()) / 1e6,

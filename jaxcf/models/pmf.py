@@ -124,6 +124,7 @@ def loss(params: Params, rating: Batch, config: Config) -> Array:
     return 0.5 * jnp.square(stars - predicted)
 
 
+@jax.named_scope("prediction")
 def errors(read: Params, stars: Array, config: Config) -> Array:
     """R_ij less its prediction, [B], both standardized, from the rows that `touched` names."""
     error = stars - jnp.sum(read.U * read.V, axis=1)

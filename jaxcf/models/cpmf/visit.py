@@ -7,6 +7,7 @@ is read once and written once a visit, and the mean of its rows follows from blo
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -15,6 +16,7 @@ from jaxfit.program import Mean, Metrics
 PIECE = 64  # rows of W that are read or written at a time
 
 
+@jax.named_scope("visit")
 def visit(weights: Any, data: Any, user: Array, rate: Any, decay: Any, config: Any) -> tuple[Array, Metrics, Any]:
     """Return the sum of ½ e² over one user's standardized ratings, its Metrics, and the weights after its blocks.
 

@@ -1,7 +1,9 @@
 """Workloads: every one is of a registered model, and compiles for a TPU where its compiler is installed."""
 
 import importlib.util
+import json
 import re
+from pathlib import Path
 
 import jax
 import pytest
@@ -76,3 +78,17 @@ def test_operations_are_named_by_the_part_of_the_model_that_they_are_of(name: st
     devices = lowering.Devices((jax.local_devices()[0],), None)
     text = lowering.lowered(workload, devices, set_up(workload, 20_000)).as_text(debug_info=True)
     assert [scope for scope in scopes if not re.search(rf"[/(]{scope}[/)]", text)] == []
+
+
+def test_a_record_has_no_times_and_keeps_other_workloads_of_the_same_compiler(tmp_path: Path) -> None:
+    about = {"platform": "tpu", "topology": "v5e:2x4", "chips": 8, "precision": "highest"}
+    row = {"cycles a step, at least": 123456, "padding": 1.23456789, **dict.fromkeys(lowering.SECONDS, 1.0)}
+    lowering.save(tmp_path, {"pmf-s": row}, about)
+    lowering.save(tmp_path, {"lbl-s": row}, about)
+    path = tmp_path / "lower.v5e-2x4.8.json"
+    kept = json.loads(path.read_text())["workloads"]
+    assert list(kept) == ["lbl-s", "pmf-s"]
+    assert kept["pmf-s"] == {"cycles a step, at least": 123456, "padding": 1.235}
+    assert "| pmf-s | 123,456 | 1.235 |" in path.with_suffix(".md").read_text()
+    lowering.save(tmp_path, {"lbl-s": row}, {**about, "precision": "default"})
+    assert list(json.loads(path.read_text())["workloads"]) == ["lbl-s"], "of another precision"

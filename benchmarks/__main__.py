@@ -69,6 +69,10 @@ def parser() -> Parser:
     cards.add_argument("--batch-size", type=_positive, metavar="N", help="examples of a minibatch, on all devices")
     cards.add_argument("--devices", type=_positive, default=1, metavar="N", help="split minibatches over N devices")
     cards.add_argument(
+        "--scaling", action="store_true",
+        help="on 1, 2, 4, … up to N devices, with the same minibatch on all of them and with the same on each",
+    )  # fmt: skip
+    cards.add_argument(
         "--dtype", nargs="+", choices=list(suite.PRECISIONS), metavar="TYPE",
         help=f"how factors of matrix products are rounded: of {', '.join(suite.PRECISIONS)} (default: all that the "
         "device has)",

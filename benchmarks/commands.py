@@ -165,7 +165,8 @@ def suite(args: argparse.Namespace) -> None:
     _check_workloads(args.workload)
     names = args.workload or [name for name, workload in WORKLOADS.items() if workload.small or not args.quick]
     seconds = args.seconds or (workloads.QUICK if args.quick else workloads.WINDOW)
-    result = workloads.run(names, args.dtype or workloads.swept(), seconds, args.batch_size, args.devices, args.out)
+    precisions = args.dtype or workloads.swept()
+    result = workloads.run(names, precisions, seconds, args.batch_size, args.devices, args.out, args.scaling)
     _print_figures("suite", scorecard.summary(result))
     if args.json:
         command.print_json(result)

@@ -21,7 +21,7 @@ from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import EpochTimer, interleaved
 from benchmarks.measurement import compilation, limits, machine, sensors
 from benchmarks.measurement.memory import peak_memory, restart_peak
-from benchmarks.workloads import scorecard
+from benchmarks.workloads import scaling, scorecard
 from benchmarks.workloads.error import errors
 from benchmarks.workloads.lowering import Devices, lowered
 from benchmarks.workloads.registry import VERSION, WORKLOADS, Words, Workload
@@ -46,7 +46,13 @@ def swept() -> tuple[str, ...]:
 
 
 def run(
-    names: Sequence[str], precisions: Sequence[str], seconds: float, batch_size: int | None, devices: int, out: Path
+    names: Sequence[str],
+    precisions: Sequence[str],
+    seconds: float,
+    batch_size: int | None,
+    devices: int,
+    out: Path,
+    scaled: bool = False,
 ) -> dict[str, Any]:
     """Measure workloads one after the other, each in rounds, and record them in `suite.json`.
 
@@ -57,17 +63,25 @@ def run(
         batch_size: in place of the workloads' own; None for that.
         devices: over which minibatches are split.
         out: the folder of the record; what it has of other workloads of the same version stays.
+        scaled: measure on one device, and how the speed grows up to `devices` of them.
 
     Returns:
         The record: version, figures and environment by workload.
     """
     mesh, path, version = sharding.make(devices), out / "suite.json", f"workloads {VERSION}"
+    if scaled:
+        scaling.numbers(devices)
+        mesh = None
     result = record.read(path) or {}
     if result.get("version") != version:
         result = {"version": version, "figures": {}, "environment": {}}
     for name in names:
         workload = WORKLOADS[name] if batch_size is None else replace(WORKLOADS[name], batch_size=batch_size)
         result["figures"][name] = measure(workload, precisions, mesh, seconds)
+        if scaled:
+            with jax.default_matmul_precision(PRECISIONS[precisions[0]]):
+                rows = scaling.scaling(workload, _unit(workload), devices, seconds)
+            result["figures"][name]["tables"][f"scaling, {precisions[0]}"] = rows
         result["environment"][name] = machine.environment(peers=False)
         scorecard.write(path, result)
         print(f"  measured {name}", file=sys.stderr, flush=True)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from benchmarks.core.store import Outcome, Store, size_field
 from benchmarks.core.verdict import Scores
 from benchmarks.data import sets
 from benchmarks.data.rating_sets import RatingSet
+from benchmarks.measurement.rounding import bfloat16_products
 from benchmarks.ratings.scales import SCALES, RecommenderScale, rating_set, speed_ratings
 from jaxcf import models as registry
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, KnownUsers, RatingModel, TrainingSetup, UsesRatedItems
@@ -64,6 +66,7 @@ class Spec:
     # fields of its recipe and Config that differ from the recipe's: ("decay.W", 4.0) is decay["W"]
     changes: tuple[tuple[str, float], ...] = ()
     stopping: bool = True  # early, by validation; False: by some training ratings, the error on which hardly ever rises
+    bfloat16: bool = False  # trained with factors of matrix products rounded to it
 
     def with_seed(self, seed: int) -> "Spec":
         """Return the same model of another seed; bias models have none."""
@@ -77,6 +80,7 @@ class Spec:
             name += f"-{millions}of99" + (f"-rated{added}of{sets}" if added else "")
         name += "" if self.group is None else f"-without{self.group + 1}"
         name += f"-split{self.split}" if self.split else ""
+        name += "-bfloat16" if self.bfloat16 else ""
         return f"{name}-seed{self.seed}" if self.size else name
 
 
@@ -169,6 +173,7 @@ class RatingStore(Store):
             return known
         known |= {"seed": spec.seed, "recipe": asdict(recipe)}
         known |= {} if spec.stopping else {"stopping": False}
+        known |= {"bfloat16": True} if spec.bfloat16 else {}
         if registry.get(spec.model).capability(UsesRatedItems) is not None:
             pairs = hashlib.sha256(np.stack(held_out).astype("<i4").tobytes()).hexdigest()
             known["rated"] = spec.rated if spec.rated == "train" else {"train and": pairs}
@@ -209,10 +214,11 @@ class RatingStore(Store):
         """Train a model, or go on with its training where a run was interrupted."""
         data, rated = self.training_data(spec)
         recipe, config = self._recipe(spec)
-        trained = train(
-            spec.model, data, directory, rated=rated, recipe=recipe, config=config, seed=spec.seed,
-            run=Run(resume=True, show=self.show),
-        )  # fmt: skip
+        with bfloat16_products() if spec.bfloat16 else nullcontext():
+            trained = train(
+                spec.model, data, directory, rated=rated, recipe=recipe, config=config, seed=spec.seed,
+                run=Run(resume=True, show=self.show),
+            )  # fmt: skip
         split = self.ratings(spec).data
         parts = {"valid": split.valid} | ({} if split.test is None else {"test": split.test})
         predictions = {part: self._stars(spec, trained.model, ratings) for part, ratings in parts.items()}

@@ -7,10 +7,11 @@ from typing import Any
 
 from benchmarks.core.table import Column, Row, Table, seeded
 from benchmarks.ratings import bin_claims, choices, claims, figures
-from benchmarks.ratings.measures import BINS, errors, errors_of_chosen, in_bin, in_pairs, less
+from benchmarks.ratings.measures import BINS, errors, errors_of_chosen, in_bin, in_pairs, less, rounded
 from benchmarks.ratings.scales import RecommenderScale
 from benchmarks.ratings.store import NETFLIX_MILLIONS, RatingStore, Share, Spec
 
+ROUNDED = ("bfloat16", "float32", less("bfloat16", "float32"))  # columns
 VALID, TEST = Column("valid", "validation RMSE", 4), Column("test", "test RMSE", 4)
 
 
@@ -110,6 +111,15 @@ def _early_stopping(scale: RecommenderScale, seeds: int | None) -> list[Row]:
             "early stopping": replace(spec, changes=tuple((f"decay.{path}", 0.0) for path in decays)),
         }
         rows += [Row((model, way), seeded(seeds or scale.seeds, one), {}, errors) for way, one in ways.items()]
+    return rows
+
+
+def _precision(scale: RecommenderScale, seeds: int | None) -> list[Row]:
+    rows = []
+    for model in ("RBM", "PMF", "Conditional PMF"):
+        spec = _sized(scale, model, 50)
+        draws = seeded(seeds or scale.seeds, replace(spec, bfloat16=True), spec)
+        rows.append(Row((model, str(spec.size)), draws, {}, partial(rounded, ROUNDED)))
     return rows
 
 
@@ -261,6 +271,13 @@ TABLES = {
             "recipe is from, and which tests may have seen it, is in docs/fidelity.md. "
             f"CRBM2 and Conditional PMF condition on all pairs of user and movie. {_RBMS} {_PMFS} {_SCORES}",
             claims.of_splits,
+        ),
+        _table(
+            "precision-ratings", "", "What bfloat16 costs: RMSE", ("model", "size"),
+            tuple(Column(name, name, 4) for name in ROUNDED), _precision,
+            "Not of the thesis. In training, factors of matrix products are rounded to bfloat16 and their sums are "
+            "not, in the programs of an accelerator, in which RBM and PMF have none; predictions are of full "
+            "precision.",
         ),
         _table(
             "recipe-choice", "5.4.2", "How the tuned recipes were chosen", ("model", "setting"), (VALID,), choices.rows,

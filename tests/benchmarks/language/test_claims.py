@@ -19,7 +19,8 @@ from benchmarks.language.tables import TABLES, TREES
 
 TINY = scales.SCALES["tiny"]
 FALLS = "perplexity falls from each tree to the next, T1 to T7"
-JUDGED = [name for name in TABLES if name not in ("table-4.3", "table-4.5")]  # of trees and of speed
+OTHERS = ("table-4.3", "table-4.5", "precision-text")  # of trees, of speed, and without claims
+JUDGED = [name for name in TABLES if name not in OTHERS]
 OF_THE_DRAWN = "the best and the worst model of a type of tree differ by under 1.7 points of perplexity"
 
 
@@ -120,6 +121,9 @@ def _expected(name: str, probabilities: list[np.ndarray], on_valid: list[np.ndar
     if name == "table-4.2":
         random, learned = map(perplexity, probabilities)
         return {"random": random, "learned": learned, "reduction": random - learned}
+    if name == "precision-text":
+        rounded, exact = map(perplexity, probabilities)
+        return {"bfloat16": rounded, "float32": exact, "loss": rounded - exact}
     if name == "table-4.6":
         return dict(zip(("adaptive", "random", "noisy"), map(perplexity, probabilities), strict=True))
     if name == "table-4.9":
@@ -135,7 +139,7 @@ def _expected(name: str, probabilities: list[np.ndarray], on_valid: list[np.ndar
     }
 
 
-@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("name", [*JUDGED, "precision-text"])
 def test_cells_are_of_the_test(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All columns but the fitted proportion equal figures made anew from the models' predictions of the test."""
     monkeypatch.setattr(core, "_describe", lambda model, store: {"label": "", "commit": "one", "dirty": False})

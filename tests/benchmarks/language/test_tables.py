@@ -273,3 +273,12 @@ def test_dry_run_projects_and_trains_nothing(place, tmp_path: Path) -> None:
     assert 0.05 < projected["memory_gb"] < 20
     assert not (tmp_path / "work" / "models").exists()
     assert not (tmp_path / "out").exists()
+
+
+def test_a_model_of_rounded_products_is_another_and_nearly_as_good(place, tmp_path: Path) -> None:
+    store = LanguageStore.open("tiny", None, None, "tuned", tmp_path)
+    (row,) = table.run(TABLES["precision-text"], store, tmp_path, seeds=1, only="NPLM")["rows"]
+    rounded, exact, loss = (row["cells"][name]["mean"] for name in ("bfloat16", "float32", "loss"))
+    assert rounded != exact
+    assert rounded == pytest.approx(exact, rel=0.02)
+    assert loss == pytest.approx(rounded - exact, abs=1e-3)

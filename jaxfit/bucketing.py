@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxfit.devices.platform import at_once, platform
-from jaxfit.shuffle import permutation
+from jaxfit.draws import permutation
 
 LAYOUT = 3  # version of `plan`: a checkpoint within an epoch can be resumed only by the same one
 RUNS = 64  # of minibatches of one bucket, about so many in an epoch of several buckets

@@ -11,19 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxfit.shuffle import mix
-
-
-def uniform(keys: Array, number: Array) -> Array:
-    """Numbers in [0, 1), each of a key and of its number among that key's: key[...], int32[...] -> float32[...].
-
-    They are multiples of 2⁻²⁴: 24 bits of the number's hash under each word of the key in turn. A Gibbs step draws for
-    every unit of every example; Threefry, of `jax.random`, would take about seven times as long for that.
-    """
-    words, bits = jax.random.key_data(keys), number.astype(jnp.uint32)
-    for place in range(words.shape[-1]):
-        bits = mix(bits, words[..., place])
-    return (bits >> 8).astype(jnp.float32) * 2.0**-24
+from jaxfit.draws import uniform
 
 
 def bernoulli(keys: Array, p: Array) -> Array:

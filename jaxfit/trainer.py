@@ -17,10 +17,10 @@ from jaxfit import loop, state, tables
 from jaxfit.bucketing import Capacity, EpochPlan, buckets, capacity, capacity_step, plan
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform
+from jaxfit.draws import permutation
 from jaxfit.errors import UserError
 from jaxfit.program import Program
 from jaxfit.recipe import INT32_MAX, Recipe, named_arrays, per_parameter, transform
-from jaxfit.shuffle import permutation
 from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
 

@@ -24,10 +24,10 @@ from jaxcf.data import splits
 from jaxcf.data.ratings import EMPTY, Dataset, Pairs, Ratings, Units, digest, take
 from jaxcf.recommender import Model
 from jaxcf.train import train
+from jaxfit.draws import permutation
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
-from jaxfit.shuffle import permutation
 from jaxfit.trainer import Trainer
 
 NETFLIX_MILLIONS = 99  # of training ratings

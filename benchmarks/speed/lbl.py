@@ -15,8 +15,8 @@ from benchmarks.measurement import limits
 from benchmarks.measurement.threads import threads
 from benchmarks.speed.peers import missing
 from benchmarks.speed.throughput import Figures, share
+from jaxfit.draws import permutation
 from jaxfit.recipe import Recipe
-from jaxfit.shuffle import permutation
 from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.models import lbl

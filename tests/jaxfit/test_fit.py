@@ -11,8 +11,8 @@ import orbax.checkpoint as ocp
 import pytest
 
 import toy
+from jaxfit import draws as order
 from jaxfit import fit, loop, state
-from jaxfit import shuffle as order
 from jaxfit import tables as rows
 from jaxfit.devices import sharding as mesh
 from jaxfit.errors import UserError

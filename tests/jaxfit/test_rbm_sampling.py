@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, softmax
 
-from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial, uniform
+from jaxfit.draws import uniform
+from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
 
 V, H = 3, 2
 W = np.array([[0.9, -1.1], [-0.4, 0.7], [1.3, 0.5]], np.float32)

@@ -34,10 +34,10 @@ from jaxcf.models import pmf
 from jaxcf.models.cpmf.visit import visit
 from jaxcf.models.pairwise import used_rows, zero_unrated
 from jaxcf.solvers import als
+from jaxfit.draws import permutation
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Ragged, Sparse, Visits
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
-from jaxfit.shuffle import permutation
 from jaxfit.tables import Gathered, gathered, require_whole, rows_of
 
 PIECE = 4096  # entries of rated sets that are summed at a time, outside training

@@ -12,8 +12,9 @@ from jax import Array
 from jaxcf.data.user_batches import Batch, Entries
 from jaxcf.models.rbm.config import Config, covariance
 from jaxfit.bucketing import dots
+from jaxfit.draws import uniform
 from jaxfit.program import Mean, Metrics
-from jaxfit.rbm import bernoulli, gibbs, multinomial, uniform
+from jaxfit.rbm import bernoulli, gibbs, multinomial
 from jaxfit.tables import Outer, Rows, Weights, gather, zero_after
 
 

@@ -21,8 +21,9 @@ from jaxcf.data.user_batches import Batch, Data
 from jaxcf.models.rbm.chains import chains, gradient, hidden_bias, hidden_input, of_entries, reconstruction_metrics
 from jaxcf.models.rbm.config import Config
 from jaxcf.models.rbm.prediction import exact_predictor, fold_in, predictor, score
+from jaxfit.draws import uniform
 from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
-from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial, uniform
+from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
 from jaxfit.recipe import Recipe
 from jaxfit.registry import Cost
 from jaxfit.tables import Gathered, Weights, gather, require_whole, rows_of

@@ -15,9 +15,9 @@ from jaxcf.models.cpmf import model as cpmf
 from jaxcf.models.cpmf.visit import visit as visit_user
 from jaxfit import fit
 from jaxfit import tables as rows
+from jaxfit.draws import permutation
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, transform
-from jaxfit.shuffle import permutation
 
 USERS, ITEMS, D, MEAN = 6, 9, 3, 3.5
 SGD = Recipe(optimizer="sgd", batch_size=2, epochs=1, rate={"*": 0.05}, decay={"*": 0.1}, reduction="sum")

@@ -22,10 +22,10 @@ from benchmarks.core import report as pages
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
-from benchmarks.measurement import comparison, dry_run, limits, xplane
-from benchmarks.measurement import profile as profiles
+from benchmarks.measurement import comparison, dry_run, limits
 from benchmarks.measurement.doctor import checks
-from benchmarks.measurement.hlo import Module
+from benchmarks.profiling import breakdown, xplane
+from benchmarks.profiling.hlo import Module
 from benchmarks.speed import page
 from benchmarks.speed import run as speeds
 from benchmarks.workloads import lowering, scorecard
@@ -251,11 +251,11 @@ def profile(args: argparse.Namespace) -> None:
     module, path = Module(traced.program), xplane.newest(args.trace)
     reached = {name: rate() for name, rate in limits.measures(limits.OPERATIONS, limits.COPY).items()}
     wall = {"wall": traced.untraced, "wall while traced": traced.seconds}
-    result = profiles.profile(xplane.read(path, module.name), module, traced.steps, reached, wall)
+    result = breakdown.profile(xplane.read(path, module.name), module, traced.steps, reached, wall)
     print(f"{traced.steps} steps of {args.name} in {path}")
-    _print_figures("parts of the model", profiles.table(result["parts"], len(result["parts"])))
-    _print_figures("operations", profiles.table(result["operations"], args.top))
-    for what, value in profiles.summary(result, args.top, reached).items():
+    _print_figures("parts of the model", breakdown.table(result["parts"], len(result["parts"])))
+    _print_figures("operations", breakdown.table(result["operations"], args.top))
+    for what, value in breakdown.summary(result, args.top, reached).items():
         print(f"{what}: {page.in_words(value)}")
     if args.json:
         command.print_json({"model": args.name, "steps": traced.steps, "trace": str(path), "limits": reached, **result})

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxfit.devices.platform import at_once, platform
+from jaxfit.devices.platform import block, platform
 from jaxfit.draws import permutation
 
-LAYOUT = 3  # version of `plan`: a checkpoint within an epoch can be resumed only by the same one
+LAYOUT = 4  # version of `plan` and of draws: a training can be resumed only by the same one
 RUNS = 64  # of minibatches of one bucket, about so many in an epoch of several buckets
 SINGLE_BUCKET = 2.0  # maximum mean padding ratio for a single bucket
 BUCKET = 1.5  # maximum mean padding ratio for one bucket of several
@@ -100,14 +100,15 @@ def _usual(costs: np.ndarray, all_costs: np.ndarray, shard_size: int) -> np.ndar
         all_costs: of these and of others that may fill up a minibatch.
         shard_size: examples of a shard.
     """
-    histograms = [np.bincount(entries) for entries in _lists(costs)]  # what is asked for follows from them, fast
+    # moments and largest costs follow from histograms, far faster than from the costs themselves
+    histograms = [np.bincount(entries) for entries in _lists(costs)]
     of_all = histograms if all_costs is costs else [np.bincount(entries) for entries in _lists(all_costs)]
     usual = [_usual_of(*both, shard_size) for both in zip(histograms, of_all, strict=True)]
     return np.array(usual).reshape(costs.shape[1:])
 
 
 def _usual_of(histogram: np.ndarray, of_all: np.ndarray, shard_size: int) -> float:
-    """Return what `_usual` says of one list, from the number of examples of each cost."""
+    """Compute `_usual` of one list, from the histograms of its costs."""
     number, cost = histogram.sum(), np.arange(len(histogram))
     mean = histogram @ cost / number
     spread = max(np.sqrt(histogram @ (cost - mean) ** 2 / number), 1e-9)
@@ -236,11 +237,14 @@ def dots(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
 
 
 def _dots_in_blocks(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
-    def of_block(block: tuple[Array, Array]) -> Array:
-        ids, owner = block
+    """Compute `dots` by multiplying and summing gathered rows, in blocks that memory allows."""
+
+    def of_block(part: tuple[Array, Array]) -> Array:
+        ids, owner = part
         return jnp.sum(table.at[ids].get(mode="clip") * vectors.at[owner].get(mode="clip")[:, None], axis=-1)
 
-    number, (n, K) = at_once(ids.shape[0], ids.shape[1] * vectors.shape[1], 0), ids.shape
+    n, K = ids.shape
+    number = block(n, K * vectors.shape[1])
     if number == n:
         return of_block((ids, owner))
     padded = [jnp.pad(x, ((0, -n % number), *[(0, 0)] * (x.ndim - 1))) for x in (ids, owner)]

@@ -155,9 +155,10 @@ def fit(
     def out_of_time() -> bool:
         return processes.agreed(max_minutes is not None and time.monotonic() - began > 60 * max_minutes)
 
-    with signals.noticed() as received, closing(bar):
+    with signals.noticed() as received, closing(bar), trainer.planner:
         while not trainer.progress.done and not out_of_time():
             run = trainer.epoch_run()
+            trainer.plan_ahead()
             epoch_seconds, epoch_steps, epoch_events = 0.0, 0, 0.0
             while trainer.progress.at < trainer.steps:
                 end = processes.agreed(min(trainer.steps, trainer.progress.at + chunk))

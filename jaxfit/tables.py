@@ -36,7 +36,7 @@ from jaxfit.recipe import Transform
 # On a CPU; accelerators take as many as memory allows.
 BLOCK = 1024  # rows of an optimizer's memory that are updated at a time
 CHUNK = 4096  # rows that are added at a time
-HELD_ROWS = 5  # that the update of one row holds at most: weights, gradient, two averages, direction
+HELD_ROWS = 5  # maximum arrays held for each updated row: weights, gradient, two averages, direction
 
 
 class Head(NamedTuple):
@@ -267,7 +267,7 @@ def update_rows(
         return value, memory, write(grad, jnp.broadcast_to(done, (size, *grad.shape[1:])))
 
     start = (value, weights.memory, grad)
-    if len(rows) == size:  # no loop, whose number of turns a device would have to read first
+    if len(rows) == size:  # one block needs no loop, whose trip count a device would have to read first
         value, memory, grad = block(0, start)
     else:
         value, memory, grad = lax.fori_loop(0, (count + size - 1) // size, block, start)

@@ -27,7 +27,7 @@ from jaxfit.stopping import Progress
 MAX_PADDED_BATCH = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
 STREAMS = 8  # validation streams of a sequential program
 SCORED, SCORED_MOST = 1000, 16_384  # examples that are scored at a time: on a CPU, and at most elsewhere
-SCORED_ENTRIES = 1 << 19  # ragged entries that more than SCORED of them may have on a device
+SCORED_ENTRIES = 1 << 19  # maximum ragged entries on a device in batches above SCORED
 
 
 def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
@@ -74,8 +74,8 @@ def schedule(program: Program, recipe: Recipe) -> str | None:
 def scored_at_once(program: Program, data: Any, most: int, shards: int = 1) -> tuple[int, Capacity]:
     """Return how many examples to score at a time, on all devices, and the capacity of their ragged entries.
 
-    most: of a sequential program, its streams. Others are scored by SCORED on a CPU, and elsewhere by more, as long as
-    a device has at most SCORED_ENTRIES ragged entries.
+    most: streams of a sequential program. Of others, SCORED examples on a CPU, and up to SCORED_MOST elsewhere, with at
+    most SCORED_ENTRIES ragged entries on a device.
     """
     size = program.size(data)
     if not program.sequential:
@@ -86,7 +86,7 @@ def scored_at_once(program: Program, data: Any, most: int, shards: int = 1) -> t
         entries = capacity(costs, visits_in_order(size, batch_size), batch_size // shards)
         if most <= SCORED or np.sum(entries) <= SCORED_ENTRIES:
             return batch_size, entries
-        most //= 2
+        most = max(SCORED, most // 2)
 
 
 class Validation:
@@ -165,16 +165,9 @@ class Trainer:
         if self.program.redraw is not None:
             key = jax.random.fold_in(jax.random.fold_in(self.order_key, self.progress.epoch), 2)
             self._take(self.program.redraw(self.original, key, self.program.config))
-        epoch, batch_size = self.plan_epoch(), self.recipe.batch_size
-        # padded, so that one program serves data sets of nearly the same size
-        visits = np.zeros(capacity_step(self.steps) * (batch_size // self.group_size), np.int32)
-        visits[: len(epoch.visits)] = epoch.visits
-        fixed = sharding.replicate((visits, self.rates(), self.step_key, np.int32(self.size)), self.mesh)
-        mean = self.recipe.reduction == "mean"
-        runs = {
-            entries: loop.make_run(self.program, self.transform, batch_size, entries, mean, self.mesh, self.group_size)
-            for _, _, entries in epoch.stretches
-        }
+        epoch = self.plan_epoch()
+        fixed = self.fixed(epoch.visits)
+        runs = {entries: self.compiled_run(entries) for _, _, entries in epoch.stretches}
 
         def run(begin: int, end: int) -> None:
             for first, last, entries in epoch.stretches:
@@ -189,19 +182,41 @@ class Trainer:
         self.compile_seconds += time.perf_counter() - before
         return run
 
-    def plan_epoch(self) -> EpochPlan:
-        """Draw the current epoch's order; beside an accelerator's work, a thread then draws the next epoch's."""
-        epoch = self.progress.epoch
-        planned, self.ahead = self.ahead.pop(epoch, None), {}
-        found = self._plan(epoch) if planned is None else planned.result()
-        if platform() != "cpu" and self.program.redraw is None and epoch + 1 < self.recipe.epochs:
-            self.ahead[epoch + 1] = self.planner.submit(copy_context().run, self._plan, epoch + 1)
-        return found
+    def compiled_run(self, entries: Capacity) -> Callable[..., State]:
+        """Return the loop of steps of minibatches of this capacity: run(state, data, *fixed, begin, end)."""
+        recipe = self.recipe
+        return loop.make_run(
+            self.program, self.transform, recipe.batch_size, entries, recipe.reduction == "mean", self.mesh,
+            self.group_size,
+        )  # fmt: skip
 
-    def _plan(self, epoch: int) -> EpochPlan:
-        """Draw an epoch's order, of groups of `group_size` examples each."""
+    def fixed(self, visits: np.ndarray) -> tuple[Any, ...]:
+        """Put what all steps of an epoch read on the devices: order, rates, key, number of examples."""
+        # padded, so that one program serves data sets of nearly the same size
+        padded = np.zeros(capacity_step(self.steps) * (self.recipe.batch_size // self.group_size), np.int32)
+        padded[: len(visits)] = visits
+        return sharding.replicate((padded, self.rates(), self.step_key, np.int32(self.size)), self.mesh)
+
+    def plan_epoch(self) -> EpochPlan:
+        """Draw the current epoch's order, of groups of `group_size` examples each."""
+        ahead = self.ahead.get(self.progress.epoch)
+        return self._plan(*self._draw(self.progress.epoch)) if ahead is None else ahead.result()
+
+    def plan_ahead(self) -> None:
+        """Plan the next epoch in a background thread, while an accelerator trains."""
+        epoch = self.progress.epoch + 1
+        self.ahead = {number: plan for number, plan in self.ahead.items() if number == epoch}
+        if platform() == "cpu" or self.program.redraw or epoch >= self.recipe.epochs or epoch in self.ahead:
+            return
+        self.ahead[epoch] = self.planner.submit(copy_context().run, partial(self._plan, *self._draw(epoch)))
+
+    def _draw(self, epoch: int) -> tuple[jax.Array, jax.Array]:
+        """Draw the key of an epoch and the order of its whole groups, without waiting for them."""
+        return _epoch_order(self.order_key, np.uint32(epoch), self.size // self.group_size)
+
+    def _plan(self, key: jax.Array, drawn: jax.Array) -> EpochPlan:
+        """Lay out the minibatches of an epoch."""
         whole, rest = divmod(self.size, self.group_size)
-        key, drawn = _epoch_order(self.order_key, np.uint32(epoch), whole)
         order = np.asarray(drawn)
         if rest:
             order = np.append(order, np.int32(whole))

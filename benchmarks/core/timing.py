@@ -13,9 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import numpy as np
 
-from jaxfit import loop
-from jaxfit.bucketing import Capacity, capacity_step
-from jaxfit.devices import sharding
+from jaxfit.bucketing import Capacity
 from jaxfit.state import means
 from jaxfit.trainer import Trainer
 
@@ -161,11 +159,6 @@ def trace(trainer: Trainer, folder: Path) -> Traced:
 
 def program(trainer: Trainer, entries: Capacity) -> str:
     """Return the text of the compiled loop of steps whose minibatches have this capacity, as `Trainer` runs it."""
-    recipe, none = trainer.recipe, np.int32(0)
-    visits = np.zeros(capacity_step(trainer.steps) * (recipe.batch_size // trainer.group_size), np.int32)
-    given = sharding.replicate((visits, trainer.rates(), trainer.step_key, np.int32(trainer.size)), trainer.mesh)
-    mean, mesh = recipe.reduction == "mean", trainer.mesh
-    run: Any = loop.make_run(
-        trainer.program, trainer.transform, recipe.batch_size, entries, mean, mesh, trainer.group_size
-    )
-    return run.lower(trainer.state, trainer.data, *given, none, none).compile().as_text()
+    run: Any = trainer.compiled_run(entries)
+    given = trainer.state, trainer.data, *trainer.fixed(np.zeros(0, np.int32)), np.int32(0), np.int32(0)
+    return run.lower(*given).compile().as_text()

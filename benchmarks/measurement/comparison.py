@@ -2,9 +2,9 @@
 
 A difference is real where the Mann-Whitney test of the samples, corrected for the number of comparisons (Holm), has
 p < 0.05, *and* the ratio of the medians lies LEAST beyond those of the machine's limits, with their intervals: of all
-limits that both runs measured in the same rounds, as it depends on the program which of them applies. Where a record
-says by which limit a program is bound, it is that one, and BOUND suffices. The test alone would find differences in
-equal code, because the rounds of one run share its hour and its places in memory.
+limits that both runs measured in the same rounds, as it depends on the program which of them applies. If both records
+name the binding limit of a program, only that one counts, with the margin BOUND. The test alone would find differences
+in equal code, because the rounds of one run share its hour and its places in memory.
 
 What was measured in two settings, as a search may choose another one, is not judged.
 """

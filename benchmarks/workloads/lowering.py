@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 
 from benchmarks.core import record
-from benchmarks.measurement.hlo import Module
+from benchmarks.profiling.hlo import Module
 from benchmarks.speed import page
 from benchmarks.workloads.registry import VERSION, WORKLOADS, Workload
 from benchmarks.workloads.setup import Setup, set_up

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 import jax
 
-HELD = 1 << 28  # numbers that a step may hold for a while on an accelerator: 1 GB of float32
+HELD = 1 << 28  # maximum elements of a temporary array on an accelerator: 1 GB of float32
 _OTHER: ContextVar[str | None] = ContextVar("platform", default=None)
 
 
@@ -16,16 +16,12 @@ def platform() -> str:
 
 
 def at_once(number: int, width: int, cached: int) -> int:
-    """Return how many of `number` rows are to be taken at a time.
+    """Return how many of `number` rows to process at a time: on a CPU `cached`, which its cache holds; else `block`."""
+    return cached if platform() == "cpu" else block(number, width)
 
-    Args:
-        number: of rows in all.
-        width: numbers that each holds for a while.
-        cached: rows that a CPU takes, so that they stay in its cache; elsewhere as many as HELD numbers allow are
-            taken, in nearly equal blocks.
-    """
-    if platform() == "cpu":
-        return cached
+
+def block(number: int, width: int) -> int:
+    """Divide `number` rows of `width` elements into nearly equal blocks of at most HELD elements; return their rows."""
     blocks = -(-number * width // HELD)
     return -(-number // min(max(1, blocks), max(1, number)))
 

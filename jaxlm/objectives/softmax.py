@@ -11,16 +11,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxfit.devices.platform import HELD, at_once, platform
+from jaxfit.devices.platform import block, platform
 
-# exponentials at a time: on a CPU 10 MB, and enough rows for a fast matrix product; elsewhere what memory allows
-CACHE_ENTRIES, MEMORY_ENTRIES = 2_500_000, HELD
+CACHE_ENTRIES = 2_500_000  # exponentials at a time on a CPU: 10 MB, and enough rows for a fast matrix product
 
 
 def block_rows(batch_size: int, num_words: int) -> int:
     """Return how many examples of a minibatch are taken at a time: nearly equal blocks, of the platform's size."""
-    most = CACHE_ENTRIES if platform() == "cpu" else MEMORY_ENTRIES
-    blocks = -(-batch_size * num_words // most)
+    if platform() != "cpu":
+        return block(batch_size, num_words)
+    blocks = -(-batch_size * num_words // CACHE_ENTRIES)
     return -(-batch_size // min(blocks, batch_size))
 
 
@@ -110,11 +110,11 @@ def _forward(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple[Array, tu
 def _forward_apart(R: Array, b: Array, r_hat: Array, weight: Array, rows: int) -> tuple[Array, tuple[Array, ...]]:
     """Compute what `_forward` does, with biases and row sums apart from the matrix products."""
     B, D = r_hat.shape
-    # of the vocabulary: what is added to dR at a time is not to be as large as R
-    size = at_once(R.shape[0], D, R.shape[0])
+    # dR is added to in parts of the vocabulary, so that no temporary exceeds HELD elements
+    size = block(R.shape[0], D)
     parts = [slice(first, first + size) for first in range(0, R.shape[0], size)]
 
-    def block(sums: tuple[Array, Array], xs: tuple[Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    def of_block(sums: tuple[Array, Array], xs: tuple[Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         dR, db = sums
         x, w = xs
         logits = x @ R.T + b[None]
@@ -128,7 +128,7 @@ def _forward_apart(R: Array, b: Array, r_hat: Array, weight: Array, rows: int) -
 
     dR, db, _, _ = _varying_alike(jnp.zeros_like(R), jnp.zeros_like(b), R, b)
     zeros = (dR, db)
-    (dR, db), (dr_hat, log_Z) = lax.scan(block, zeros, (_blocks(r_hat, rows), _blocks(weight, rows)))
+    (dR, db), (dr_hat, log_Z) = lax.scan(of_block, zeros, (_blocks(r_hat, rows), _blocks(weight, rows)))
     log_Z = log_Z.reshape(-1)[:B]
     return weight @ log_Z, (dR, db, dr_hat.reshape(-1, D)[:B], log_Z)
 

@@ -11,7 +11,8 @@ from benchmarks import __main__, commands, registry
 from benchmarks.core import record
 from benchmarks.language import scales
 from benchmarks.language.tables import TABLES
-from benchmarks.measurement import limits, profile
+from benchmarks.measurement import limits
+from benchmarks.profiling import breakdown
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,13 +39,13 @@ def test_profile_says_where_the_time_of_steps_goes(tmp_path: Path, place, name: 
     result = json.loads(out.splitlines()[-1])
     assert [result["trace"]] == [str(path) for path in tmp_path.rglob("*.xplane.pb")]
     assert list(tmp_path.rglob("perfetto_trace.json.gz"))
-    assert result["totals"][profile.MATCHED] > 0.95
+    assert result["totals"][breakdown.MATCHED] > 0.95
     for table in (result["operations"], result["parts"]):
-        total = sum(row[profile.TIME] for row in table.values())
+        total = sum(row[breakdown.TIME] for row in table.values())
         assert total == pytest.approx(result["totals"]["device, ms a step"])
     if name == "lbl":
         assert {"context", "prediction", "softmax", "update"} <= set(result["parts"])
-        computed = sum(row[profile.FLOP] or 0 for row in result["operations"].values())
+        computed = sum(row[breakdown.FLOP] or 0 for row in result["operations"].values())
         assert 1 <= computed / _products(name) < 1.2  # biases are a further feature of the words
     else:
         assert "gibbs_step" in result["parts"]

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
@@ -12,6 +13,7 @@ from benchmarks.measurement import comparison, limits
 from benchmarks.workloads import error, scaling, scorecard, suite
 from benchmarks.workloads.registry import WORKLOADS, Words, Workload
 from jaxcf.data.synthetic import Planted
+from jaxfit.devices import sharding
 from jaxfit.registry import Cost
 
 TEXT, RATINGS = Words(50, 3000), Planted(num_users=40, num_items=30, num_ratings=900, timed=False)
@@ -74,7 +76,14 @@ def test_minibatches_are_split_over_devices(tmp_path: Path) -> None:
     assert found["setting"]["devices"] == 2
 
 
-def test_scaling_is_measured_up_to_a_number_of_devices(tmp_path: Path) -> None:
+def test_scaling_is_measured_up_to_a_number_of_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, Trainer = list[int](), scaling.Trainer
+
+    def make(*arguments: Any) -> Any:
+        made.append(sharding.shards(arguments[-1]))
+        return Trainer(*arguments)
+
+    monkeypatch.setattr(scaling, "Trainer", make)
     found = suite.run(["words"], ["float32"], 0.01, None, 2, tmp_path, scaled=True)["figures"]["words"]
     assert found["setting"]["devices"] == 1
     rows = found["tables"]["scaling, float32"]
@@ -86,6 +95,7 @@ def test_scaling_is_measured_up_to_a_number_of_devices(tmp_path: Path) -> None:
         assert row["efficiency"]["median"] == pytest.approx(
             row["words/s"]["median"] / rows["1 device"]["words/s"]["median"] / (1 if row is rows["1 device"] else 2)
         )
+    assert made == [1, 2, 2]
     assert scaling.numbers(7) == [1, 2, 4]
     assert "| weak, 2 devices | 128 |" in (tmp_path / "suite.md").read_text()
 
@@ -93,7 +103,7 @@ def test_scaling_is_measured_up_to_a_number_of_devices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--workload", "words", "--scaling"], "one device does not scale"),
+        (["--workload", "words", "--scaling"], "scaling needs at least two devices"),
         (["--workload", "word"], "there is no workload 'word'"),
         (["--workload", "words", "--devices", "3"], "64 examples do not divide among the devices"),
         (["--workload", "words", "--devices", "99"], "99 devices asked for"),
@@ -106,12 +116,16 @@ def test_what_cannot_be_measured_is_one_line(options: list[str], said: str, caps
     assert said in capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", ["words", "tree", "factors", "drawn", "visits"])
+@pytest.mark.parametrize("name", ["words", "tree", "factors", "visits"])
 def test_errors_are_those_of_rounding(name: str) -> None:
     """Float32 departs from float64, and by little."""
     found = error.errors(TINY[name], {"float32": "highest"})["float32"]
     assert 0 <= found[error.OF_LOSS] < 1e-5
     assert 1e-9 < found[error.OF_STEPS] < 1e-4
+
+
+def test_no_error_is_given_of_what_is_drawn() -> None:
+    assert error.errors(TINY["drawn"], {"float32": "highest"}) == {"float32": {}}
 
 
 def test_steps_that_diverge_are_no_reference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +140,7 @@ def test_a_wrong_program_has_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def wrong(trainer: object) -> float:
         calls.append(1)
-        return right(trainer) * (1.01 if len(calls) > 1 else 1.0)  # type: ignore[arg-type]
+        return right(trainer) * (1.01 if len(calls) > 2 else 1.0)  # type: ignore[arg-type]
 
     monkeypatch.setattr(error, "mean_score", wrong)
     found = error.errors(TINY["words"], {"float32": "highest"})["float32"]
@@ -141,6 +155,10 @@ def test_shares_are_of_the_limit_that_takes_longest() -> None:
     assert found["share of the rate of rows"]["median"] == pytest.approx(1000 * (800 / 8e6 + 800 / 4e6))
     assert found["share of the copy bandwidth"]["median"] == pytest.approx(1000 * 800 / 1e8)
     assert found["bound by"] == "rate of rows"
+    assert "binding limits" not in found, "a share of .3: most of the time goes elsewhere"
+    for rate, binds in ((2000.0, True), (3000.0, True), (4000.0, False)):  # shares of .6, .9 and 1.2
+        found = suite._shares({**rates, "float32": [rate]}, "float32", Cost(1e5, 100, 100, ""))
+        assert found.get("binding limits") == (["gather", "scatter-add"] if binds else None)
     assert suite._shares(rates, "float32", None) == {}
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchmarks.measurement import profile
-from benchmarks.measurement.hlo import Module
 from benchmarks.measurement.limits import COPY, OPERATIONS
-from benchmarks.measurement.xplane import Event
+from benchmarks.profiling import breakdown
+from benchmarks.profiling.hlo import Module
+from benchmarks.profiling.xplane import Event
 from jaxfit.errors import UserError
 
 TEXT = """\
@@ -79,46 +79,50 @@ DEVICE = 10 + 12 + 10 + 12 + 4 + 1 + 2  # microseconds of both steps
 
 
 @pytest.fixture(scope="module")
-def result() -> profile.Figures:
-    return profile.profile(EVENTS, MODULE, STEPS, LIMITS, {"wall": 200e-6})
+def result() -> breakdown.Figures:
+    return breakdown.profile(EVENTS, MODULE, STEPS, LIMITS, {"wall": 200e-6})
 
 
-def test_loops_are_left_out_and_times_that_operations_share_are_divided(result: profile.Figures) -> None:
+def test_loops_are_left_out_and_times_that_operations_share_are_divided(result: breakdown.Figures) -> None:
     rows = result["operations"]
-    milliseconds = {name: row[profile.TIME] * 2e3 for name, row in rows.items()}
+    milliseconds = {name: row[breakdown.TIME] * 2e3 for name, row in rows.items()}
     shared = {"dot.1": 20, "fusion.2": 24 - 2, "copy.3": 8 - 2, "stranger<float>": 2, "call.4": 1}
     assert milliseconds == pytest.approx(shared)
     assert list(rows) == ["fusion.2", "dot.1", "copy.3", "stranger<float>", "call.4"]  # the heaviest first
 
 
-def test_times_of_operations_and_of_parts_add_up_to_that_of_the_device(result: profile.Figures) -> None:
+def test_times_of_operations_and_of_parts_add_up_to_that_of_the_device(result: breakdown.Figures) -> None:
     device = result["totals"]["device, ms a step"]
     assert device == pytest.approx(DEVICE * 1e-3 / STEPS)
     for table in (result["operations"], result["parts"]):
-        assert sum(row[profile.TIME] for row in table.values()) == pytest.approx(device)
-        assert sum(row[profile.SHARE] for row in table.values()) == pytest.approx(1)
+        assert sum(row[breakdown.TIME] for row in table.values()) == pytest.approx(device)
+        assert sum(row[breakdown.SHARE] for row in table.values()) == pytest.approx(1)
     assert result["totals"]["wall, ms a step"] == pytest.approx(0.1)
-    assert result["totals"][profile.MATCHED] == pytest.approx(1 - 2 / DEVICE)
+    assert result["totals"][breakdown.MATCHED] == pytest.approx(1 - 2 / DEVICE)
 
 
-def test_rates_are_of_an_operations_own_time(result: profile.Figures) -> None:
+def test_rates_are_of_an_operations_own_time(result: breakdown.Figures) -> None:
     for name, taken in (("dot.1", 20e-6), ("fusion.2", 24e-6)):
         row = result["operations"][name]
         assert row["times a step"] == 1  # kernels of one operation count once
         assert row["GFLOP/s"] == pytest.approx(2 * PRODUCT / taken / 1e9)
         assert row["GB/s"] == pytest.approx(2 * BYTES / taken / 1e9)
-        assert row[profile.ROOFLINE] == pytest.approx(2 * max(PRODUCT / 2e9, BYTES / 1e9) / taken)
+        assert row[breakdown.ROOFLINE] == pytest.approx(2 * max(PRODUCT / 2e9, BYTES / 1e9) / taken)
     copy = result["operations"]["copy.3"]
     assert copy["GFLOP/s"] is None
     assert copy["GB/s"] == pytest.approx(2 * 2 * 4 * 24 / 8e-6 / 1e9)
 
 
-def test_what_is_not_known_is_empty(result: profile.Figures) -> None:
+def test_what_is_not_known_is_empty(result: breakdown.Figures) -> None:
     row = result["operations"]["stranger<float>"]
-    assert {what for what, value in row.items() if value is not None} == {"times a step", profile.TIME, profile.SHARE}
+    assert {what for what, value in row.items() if value is not None} == {
+        "times a step",
+        breakdown.TIME,
+        breakdown.SHARE,
+    }
 
 
-def test_operations_belong_to_parts_and_lines(result: profile.Figures) -> None:
+def test_operations_belong_to_parts_and_lines(result: breakdown.Figures) -> None:
     told = {name: (row["kind"], row["part"], row["source"]) for name, row in result["operations"].items()}
     assert told == {
         "dot.1": ("dot", "softmax", "lbl.py:30"),
@@ -128,31 +132,31 @@ def test_operations_belong_to_parts_and_lines(result: profile.Figures) -> None:
         "stranger<float>": (None, None, None),
     }
     assert list(result["parts"]) == [
-        "softmax, gradient", "softmax", "update", profile.UNMATCHED, profile.NO_PART,
+        "softmax, gradient", "softmax", "update", breakdown.UNMATCHED, breakdown.NO_PART,
     ]  # fmt: skip
 
 
 def test_kernels_of_a_gpu_are_found_by_their_name() -> None:
-    result = profile.profile([event("fusion_2", 0, 10)], MODULE, 1, LIMITS, {})
+    result = breakdown.profile([event("fusion_2", 0, 10)], MODULE, 1, LIMITS, {})
     assert list(result["operations"]) == ["fusion.2"]
 
 
 def test_calls_whose_operations_have_events_are_left_out() -> None:
-    result = profile.profile([event("call.4", 0, 10), event("inside", 2, 5)], MODULE, 1, LIMITS, {})
+    result = breakdown.profile([event("call.4", 0, 10), event("inside", 2, 5)], MODULE, 1, LIMITS, {})
     assert list(result["operations"]) == ["inside"]
 
 
 def test_a_trace_without_operations_is_one_line() -> None:
     with pytest.raises(UserError, match="no operation of jit_run"):
-        profile.profile([], MODULE, 1, LIMITS, {})
+        breakdown.profile([], MODULE, 1, LIMITS, {})
 
 
-def test_tables_for_people_sum_what_they_leave_out(result: profile.Figures) -> None:
-    shown = profile.table(result["operations"], 2)
+def test_tables_for_people_sum_what_they_leave_out(result: breakdown.Figures) -> None:
+    shown = breakdown.table(result["operations"], 2)
     assert list(shown) == ["fusion.2", "dot.1", "3 more"]
-    assert shown["3 more"][profile.TIME] == pytest.approx(9e-3 / STEPS)
-    assert shown["dot.1"][profile.SHARE] == f"{20 / DEVICE:.1%}"
-    assert profile.summary(result, 2, LIMITS)["shown"] == f"2 of 5 operations, {42 / DEVICE:.1%} of the device's time"
+    assert shown["3 more"][breakdown.TIME] == pytest.approx(9e-3 / STEPS)
+    assert shown["dot.1"][breakdown.SHARE] == f"{20 / DEVICE:.1%}"
+    assert breakdown.summary(result, 2, LIMITS)["shown"] == f"2 of 5 operations, {42 / DEVICE:.1%} of the device's time"
 
 
 @pytest.mark.parametrize(
@@ -175,4 +179,4 @@ def test_tables_for_people_sum_what_they_leave_out(result: profile.Figures) -> N
     ],
 )
 def test_a_part_is_the_innermost_scope(path: str, expected: str | None) -> None:
-    assert profile.part(path) == expected
+    assert breakdown.part(path) == expected

@@ -123,7 +123,7 @@ class Module:
             yield one, times
             if one.kind in ("while", "call", "conditional", "async-start"):
                 often = times * (self.trips(one) if one.kind == "while" else 1)
-                for called in _CALLED.findall(one.rest):
+                for called in one.called:
                     yield from self.walk(called, often)
 
     def trips(self, loop: Instruction) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.measurement.hlo import Instruction, Module, Size, dimensions, elements, size
+from benchmarks.profiling.hlo import Instruction, Module, Size, dimensions, elements, size
 
 TEXT = """\
 HloModule jit_run, is_scheduled=true

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from jax.profiler import ProfileData
 
-from benchmarks.measurement.xplane import Event, newest, read
+from benchmarks.profiling.xplane import Event, newest, read
 from jaxfit.errors import UserError
 
 STATS = ("hlo_op", "hlo_module", "_p", "_c")

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import pytest
 from jax import Array
 
-from benchmarks.measurement.hlo import Module
-from benchmarks.measurement.work import moved, operations
+from benchmarks.profiling.hlo import Module
+from benchmarks.profiling.work import moved, operations
 
 TEXT = """\
 HloModule jit_run, is_scheduled=true

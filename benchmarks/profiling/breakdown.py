@@ -10,11 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.measurement import work
-from benchmarks.measurement.hlo import Module
 from benchmarks.measurement.limits import COPY, OPERATIONS
 from benchmarks.measurement.spans import covered, divided
-from benchmarks.measurement.xplane import Event
+from benchmarks.profiling import work
+from benchmarks.profiling.hlo import Module
+from benchmarks.profiling.xplane import Event
 from jaxfit.errors import UserError
 
 Figures = dict[str, Any]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.measurement.hlo import COLLECTIVES, Instruction, Module, dimensions, elements, size
+from benchmarks.profiling.hlo import COLLECTIVES, Instruction, Module, dimensions, elements, size
 
 # Library functions for matrix products, and what their configuration says of the dimensions that are summed over.
 _PRODUCT = re.compile(r'custom_call_target="[^"]*(?:gemm|matmul)[^"]*"')

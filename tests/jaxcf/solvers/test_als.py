@@ -173,6 +173,18 @@ def test_sweeps_return_the_best_parameters_and_stop_early(monkeypatch):
         sweeps.fit(fitting, key, epochs=30, patience=3)
 
 
+def test_a_compiled_sweep_reads_the_ratings_that_it_is_given():
+    config, params = make()
+    data = ratings()
+    others = data._replace(stars=data.stars[::-1].copy())
+    sweep, key = jax.jit(als.sweeps(params, data, data, config, DECAY).sweep), jax.random.key(0)
+    for given in (data, others):
+        sides = als.make_data(given, config)
+        for found, expected in zip(sweep(params, sides, key), als.sweep(params, sides, config, DECAY), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert not np.allclose(sweep(params, sides, key).U, sweep(params, als.make_data(data, config), key).U, atol=0.1)
+
+
 def test_fold_in_of_the_same_users_gives_their_vectors():
     config, params = make()
     data = ratings()

@@ -14,8 +14,9 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 
 from benchmarks.measurement.hlo import Module
+from benchmarks.workloads import sweeps
 from benchmarks.workloads.registry import WORKLOADS, Workload
-from benchmarks.workloads.setup import Setup, set_up
+from benchmarks.workloads.setup import Setup, SweepsSetup, set_up
 from jaxfit import loop, state
 from jaxfit.bucketing import buckets, plan
 from jaxfit.devices import sharding
@@ -26,6 +27,7 @@ from jaxfit.state import Rates
 from jaxfit.trainer import group_size
 
 SAMPLE = 1_000_000  # words or ratings from which the capacities of minibatches follow
+OF_SWEEPS = 10_000_000  # ratings of sweeps, which lay them out in larger pieces
 
 
 # bytes of memory of a chip, by the name of its kind
@@ -68,8 +70,11 @@ def measure(names: Sequence[str], platform: str, topology: str, number: int) -> 
     kind = devices.each[0].device_kind
     with tracing_for(platform):
         for name in names:
+            if WORKLOADS[name].on_one_device and number > 1:
+                rows[name] = {"does not compile": sweeps.REFUSED}
+                continue
             begin = time.perf_counter()
-            setup = set_up(WORKLOADS[name], SAMPLE)
+            setup = set_up(WORKLOADS[name], OF_SWEEPS if WORKLOADS[name].on_one_device else SAMPLE)
             program = lowered(WORKLOADS[name], devices, setup)
             ready = time.perf_counter()
             try:
@@ -77,17 +82,21 @@ def measure(names: Sequence[str], platform: str, topology: str, number: int) -> 
             except jax.errors.JaxRuntimeError as error:
                 rows[name] = {"does not compile": str(error).splitlines()[0]}
                 continue
-            rows[name] = _row(compiled, _growth(WORKLOADS[name], setup), kind) | {
+            times = 1 / setup.share if isinstance(setup, SweepsSetup) else 1.0
+            rows[name] = _row(compiled, _growth(WORKLOADS[name], setup), kind, times) | {
                 "lowering, s": ready - begin, "compilation, s": time.perf_counter() - ready,
             }  # fmt: skip
     return rows
 
 
-def _growth(workload: Workload, setup: Setup) -> float:
+def _growth(workload: Workload, setup: Setup | SweepsSetup) -> float:
     """Estimate how many bytes the whole data have more than those set up, from half as many of them.
 
-    Not all grow with the number of words or ratings: the paths of words in a tree do not.
+    Not all grow with the number of words or ratings: the paths of words in a tree do not. Those of sweeps all do, and
+    are in pieces so large that half as many would tell less.
     """
+    if isinstance(setup, SweepsSetup):
+        return _bytes(setup.data) * (1 / setup.share - 1)
     if setup.share == 1:
         return 0.0
     half = set_up(workload, SAMPLE // 2)
@@ -98,8 +107,15 @@ def _bytes(data: Any) -> int:
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(data))
 
 
-def _row(compiled: Any, growth: float, kind: str) -> dict[str, Any]:
-    """Read a compiled program; growth: bytes that the whole data have more than those it was compiled with."""
+def _row(compiled: Any, growth: float, kind: str, times: float) -> dict[str, Any]:
+    """Read a compiled program.
+
+    Args:
+        compiled: the program.
+        growth: bytes that the whole data have more than those it was compiled with.
+        kind: of the device.
+        times: how often a sweep over the whole data does what this one does once; 1 for a step.
+    """
     memory, module = compiled.memory_analysis(), Module(compiled.as_text())
     needed = memory.argument_size_in_bytes + memory.temp_size_in_bytes + growth
     there = MEMORY.get(kind)
@@ -111,13 +127,19 @@ def _row(compiled: Any, growth: float, kind: str) -> dict[str, Any]:
         "padding of arguments": arrays.padded / max(1, arrays.plain),
         "padding of temporaries": temporaries.padded / max(1, temporaries.plain),
         "collectives, MB a step": sum(module.collectives().values()) / 1e6,
-        "cycles a step, at least": module.cycles(),
-        "instructions a step": sum(module.operations().values()),
+        "cycles a step, at least": round(times * module.cycles()),
+        "instructions a step": round(times * sum(module.operations().values())),
     }
 
 
-def lowered(workload: Workload, devices: Devices, setup: Setup) -> Any:
-    """Lower the loop of training steps of a workload for these devices, from shapes alone."""
+def lowered(workload: Workload, devices: Devices, setup: Setup | SweepsSetup) -> Any:
+    """Lower the loop of training steps of a workload, or a sweep, for these devices, from shapes alone."""
+    run, given = sweeps.program(setup) if isinstance(setup, SweepsSetup) else _loop(workload, devices, setup)
+    return run.lower(*(_placed(each, devices.whole()) for each in given))
+
+
+def _loop(workload: Workload, devices: Devices, setup: Setup) -> tuple[Any, tuple[Any, ...]]:
+    """Return the loop of training steps, and what, or the like of what, it is called with."""
     program, recipe = setup.program, workload.recipe()
     params = jax.eval_shape(setup.init, jax.random.key(0))
     shards, batch = sharding.shards(devices.mesh), recipe.batch_size
@@ -137,8 +159,7 @@ def lowered(workload: Workload, devices: Devices, setup: Setup) -> Any:
     key, count = jax.eval_shape(lambda: jax.random.key(0)), jax.ShapeDtypeStruct((), np.int32)
     visits = jax.ShapeDtypeStruct((len(order),), np.int32)
     run: Any = loop.make_run(program, direction, batch, capacity, True, devices.mesh, group)
-    given = (before, setup.data, visits, rates, key, count, count, count)
-    return run.lower(*(_placed(each, devices.whole()) for each in given))
+    return run, (before, setup.data, visits, rates, key, count, count, count)
 
 
 def _placed(tree: Any, where: Any) -> Any:

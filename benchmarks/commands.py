@@ -164,6 +164,9 @@ def suite(args: argparse.Namespace) -> None:
     """`suite`: measure the standard workloads on this machine's devices."""
     _check_workloads(args.workload)
     names = args.workload or [name for name, workload in WORKLOADS.items() if workload.small or not args.quick]
+    if not args.workload and args.devices > 1 and (alone := [n for n in names if WORKLOADS[n].on_one_device]):
+        print(f"  left out, as each runs on one device: {', '.join(alone)}", file=sys.stderr)
+        names = [name for name in names if name not in alone]
     seconds = args.seconds or (workloads.QUICK if args.quick else workloads.WINDOW)
     precisions = args.dtype or workloads.swept()
     result = workloads.run(names, precisions, seconds, args.batch_size, args.devices, args.out, args.scaling)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings, Units
 from jaxfit.errors import UserError, require_fields
 from jaxfit.recipe import require_bounds
-from jaxfit.registry import Record
+from jaxfit.registry import Cost, Record
 
 if TYPE_CHECKING:
     import jax
@@ -83,12 +83,15 @@ class ClosedForm:
 class Sweeps(NamedTuple):
     """A fit by sweeps before its first one.
 
+    sweep: (params, data, key) -> params. A pure function that JAX can trace: it reads the ratings from data alone, so
+    that it can be compiled for their shapes, and draws what is random from the key.
     mean_after: sweeps after which the mean of the parameters of all later sweeps is validated, and is the result, as
     for posterior samples; infinite: the parameters of the sweep with the lowest error are the result.
     """
 
     params: Any  # a pytree of arrays
-    sweep: Callable[[Any, jax.Array], Any]  # (params, key) -> params; what is random is drawn from the key
+    data: Any  # a pytree of arrays: the training ratings as sweeps read them
+    sweep: Callable[[Any, Any, jax.Array], Any]
     objective: Callable[[Any], float]  # params -> what sweeps minimise, per rating, or another number to journal
     error: Callable[[Any], float]  # params -> mean squared error of the validation ratings, in squared stars
     mean_after: float = np.inf
@@ -101,12 +104,14 @@ class BySweeps:
     prepare(key, data, rated, config, recipe) -> the sweeps; the driver (`jaxcf.solvers.sweeps`) makes at most
     `recipe.epochs` of them, stops after `recipe.patience` without improvement, and keeps the best parameters.
     uses: the fields of the recipe that matter.
+    cost: (config, number of training ratings) -> what a rating takes in a sweep at least; None without a formula.
     """
 
     name: str
     about: str
     prepare: Callable[[jax.Array, Dataset, Pairs, Any, Any], Sweeps]
     uses: tuple[str, ...] = ("epochs", "patience")
+    cost: Callable[[Any, int], Cost] | None = None
 
 
 Fitting = BySGD | ClosedForm | BySweeps

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -9,7 +10,9 @@ import numpy as np
 
 from benchmarks.core.timing import mean_score
 from benchmarks.workloads.registry import Workload
-from benchmarks.workloads.setup import Setup, set_up
+from benchmarks.workloads.setup import Setup, SweepsSetup, set_up
+from benchmarks.workloads.sweeps import swept
+from jaxfit.recipe import Recipe
 from jaxfit.state import current
 from jaxfit.trainer import Trainer
 
@@ -23,23 +26,20 @@ def errors(workload: Workload, precisions: Mapping[str, str]) -> dict[str, dict[
 
     OF_LOSS is the relative error of the mean of their losses, which are summed in float32 everywhere; OF_STEPS is the
     distance between the parameters after them, relative to how far the parameters moved. Models that draw have none:
-    a draw differs where its probability is within rounding of the uniform number, and then all that follows does.
+    a draw differs where its probability is within rounding of the uniform number, and then all that follows does. Of
+    sweeps, a few stand for the steps, and the objective after them for the loss.
 
     Args:
         workload: of which the tables keep their sizes, so that sums are as long.
         precisions: by name, what `jax.default_matmul_precision` takes.
     """
-    setup = set_up(replace(workload, batch_size=min(workload.batch_size, EXAMPLES)), DATA)
-    recipe = replace(
-        workload.recipe(), optimizer="sgd", batch_size=min(workload.batch_size, EXAMPLES),
-        rate={"*": RATE if setup.program.visits is None else RATE_OF_VISITS}, decay={"*": 0.0},
-    )  # fmt: skip
+    workload = replace(workload, batch_size=min(workload.batch_size, EXAMPLES))
+    setup = set_up(workload, DATA)
+    run: Any = partial(swept, setup) if isinstance(setup, SweepsSetup) else partial(_stepped, setup, workload.recipe())
 
-    def trained(params: Any, step: int) -> tuple[float, np.ndarray]:
-        trainer = Trainer(setup.program, params, setup.data, recipe, jax.random.key(0), None)
-        trainer.step_key = jax.random.key(step)
-        trainer.epoch_run()(0, STEPS)
-        return mean_score(trainer), _flat(current(trainer.state))
+    def trained(params: Any, seed: int) -> tuple[float, np.ndarray]:
+        loss, params = run(params, seed)
+        return loss, _flat(params)
 
     with jax.enable_x64(True), jax.default_device(jax.local_devices(backend="cpu")[0]):
         exact = _in_float64(setup)
@@ -56,12 +56,22 @@ def errors(workload: Workload, precisions: Mapping[str, str]) -> dict[str, dict[
     return found
 
 
+def _stepped(setup: Setup, recipe: Recipe, params: Any, seed: int) -> tuple[float, Any]:
+    """Make some steps of a recipe's minibatches; returns the mean of their losses, and the parameters after them."""
+    rate = RATE if setup.program.visits is None else RATE_OF_VISITS
+    recipe = replace(recipe, optimizer="sgd", rate={"*": rate}, decay={"*": 0.0})
+    trainer = Trainer(setup.program, params, setup.data, recipe, jax.random.key(0), None)
+    trainer.step_key = jax.random.key(seed)
+    trainer.epoch_run()(0, STEPS)
+    return mean_score(trainer), current(trainer.state)
+
+
 def _flat(params: Any) -> np.ndarray:
     """Return all numbers of some parameters, as float64."""
     return np.concatenate([np.ravel(np.asarray(x, np.float64)) for x in jax.tree.leaves(params)])
 
 
-def _in_float64(setup: Setup) -> Any:
+def _in_float64(setup: Setup | SweepsSetup) -> Any:
     """Return the initial parameters of float32, of which float64 has the same numbers."""
     with jax.enable_x64(False):
         params = jax.device_get(setup.init(jax.random.key(0)))

@@ -17,10 +17,12 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 
 from benchmarks.core import record
+from benchmarks.profiling import work
 from benchmarks.profiling.hlo import Module
 from benchmarks.speed import page
+from benchmarks.workloads import sweeps
 from benchmarks.workloads.registry import VERSION, WORKLOADS, Workload
-from benchmarks.workloads.setup import Setup, set_up
+from benchmarks.workloads.setup import Setup, SweepsSetup, set_up
 from jaxfit import loop, state
 from jaxfit.bucketing import buckets, plan
 from jaxfit.devices import sharding
@@ -31,6 +33,7 @@ from jaxfit.state import Rates
 from jaxfit.trainer import group_size
 
 SAMPLE = 1_000_000  # words or ratings from which the capacities of minibatches follow
+OF_SWEEPS = 10_000_000  # ratings of sweeps, which lay them out in larger pieces
 SECONDS = ("lowering, s", "compilation, s")
 
 
@@ -74,8 +77,11 @@ def measure(names: Sequence[str], platform: str, topology: str, number: int) -> 
     kind = devices.each[0].device_kind
     with tracing_for(platform):
         for name in names:
+            if WORKLOADS[name].on_one_device and number > 1:
+                rows[name] = {"does not compile": sweeps.REFUSED}
+                continue
             begin = time.perf_counter()
-            setup = set_up(WORKLOADS[name], SAMPLE)
+            setup = set_up(WORKLOADS[name], OF_SWEEPS if WORKLOADS[name].on_one_device else SAMPLE)
             program = lowered(WORKLOADS[name], devices, setup)
             ready = time.perf_counter()
             try:
@@ -83,22 +89,25 @@ def measure(names: Sequence[str], platform: str, topology: str, number: int) -> 
             except jax.errors.JaxRuntimeError as error:
                 rows[name] = {"does not compile": str(error).splitlines()[0]}
                 continue
-            rows[name] = _row(compiled, _growth(WORKLOADS[name], setup), kind) | {
+            times = 1 / setup.share if isinstance(setup, SweepsSetup) else 1.0
+            rows[name] = _row(compiled, _growth(WORKLOADS[name], setup), kind, times) | {
                 SECONDS[0]: ready - begin, SECONDS[1]: time.perf_counter() - ready,
             }  # fmt: skip
     return rows
 
 
 def save(folder: Path, rows: Mapping[str, Mapping[str, Any]], compiled_for: Mapping[str, Any]) -> None:
-    """Record workloads' rows without their times, so that equal programs give equal files; what it has of others stays.
+    """Record workloads' rows without their times, so that equal programs give equal files.
+
+    Rows of other workloads are kept, where the same compiler made them.
 
     Args:
-        folder: of the record, `lower.TOPOLOGY.CHIPS.json`.
+        folder: of the record, `lower.PLATFORM.TOPOLOGY.CHIPS.PRECISION.json`.
         rows: of `measure`.
         compiled_for: platform, topology, chips and precision.
     """
-    topology = re.sub(r"\W", "-", str(compiled_for["topology"]))
-    path = folder / f"lower.{topology}.{compiled_for['chips']}.json"
+    words = [re.sub(r"\W", "-", str(each)) for each in compiled_for.values()]
+    path = folder / f"lower.{'.'.join(words)}.json"
     by = {name: _version(name) for name in ("jax", "jaxlib", "libtpu")}
     about = {**compiled_for, "version": f"workloads {VERSION}", "compiled by": by}
     known = record.read(path) or {}
@@ -122,11 +131,14 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _growth(workload: Workload, setup: Setup) -> float:
+def _growth(workload: Workload, setup: Setup | SweepsSetup) -> float:
     """Estimate how many bytes the whole data have more than those set up, from half as many of them.
 
-    Not all grow with the number of words or ratings: the paths of words in a tree do not.
+    Not all grow with the number of words or ratings: the paths of words in a tree do not. Those of sweeps all do, and
+    are in pieces so large that half as many would tell less.
     """
+    if isinstance(setup, SweepsSetup):
+        return _bytes(setup.data) * (1 / setup.share - 1)
     if setup.share == 1:
         return 0.0
     half = set_up(workload, SAMPLE // 2)
@@ -137,8 +149,15 @@ def _bytes(data: Any) -> int:
     return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(data))
 
 
-def _row(compiled: Any, growth: float, kind: str) -> dict[str, Any]:
-    """Read a compiled program; growth: bytes that the whole data have more than those it was compiled with."""
+def _row(compiled: Any, growth: float, kind: str, times: float) -> dict[str, Any]:
+    """Read a compiled program.
+
+    Args:
+        compiled: the program.
+        growth: bytes that the whole data have more than those it was compiled with.
+        kind: of the device.
+        times: how often a sweep over the whole data does what this one does once; 1 for a step.
+    """
     memory, module = compiled.memory_analysis(), Module(compiled.as_text())
     needed = memory.argument_size_in_bytes + memory.temp_size_in_bytes + growth
     there = MEMORY.get(kind)
@@ -150,14 +169,27 @@ def _row(compiled: Any, growth: float, kind: str) -> dict[str, Any]:
         "padding": (arrays.padded + temporaries.padded) / max(1, arrays.plain + temporaries.plain),
         "padding of arguments": arrays.padded / max(1, arrays.plain),
         "padding of temporaries": temporaries.padded / max(1, temporaries.plain),
+        "GFLOP of products a step": times * _products(module) / 1e9,
         "collectives, MB a step": sum(module.collectives().values()) / 1e6,
-        "cycles a step, at least": module.cycles(),
-        "instructions a step": sum(module.operations().values()),
+        "cycles a step, at least": round(times * module.cycles()),
+        "instructions a step": round(times * sum(module.operations().values())),
     }
 
 
-def lowered(workload: Workload, devices: Devices, setup: Setup) -> Any:
-    """Lower the loop of training steps of a workload for these devices, from shapes alone."""
+def _products(module: Module) -> float:
+    """Count the operations of matrix products in a step, where the text has their shapes."""
+    walked = ((one, often) for one, often in module.walk(module.step) if one.kind != "call")  # what it calls follows
+    return sum(often * (work.operations(module, one) or 0.0) for one, often in walked)
+
+
+def lowered(workload: Workload, devices: Devices, setup: Setup | SweepsSetup) -> Any:
+    """Lower the loop of training steps of a workload, or a sweep, for these devices, from shapes alone."""
+    run, given = sweeps.program(setup) if isinstance(setup, SweepsSetup) else _loop(workload, devices, setup)
+    return run.lower(*(_placed(each, devices.whole()) for each in given))
+
+
+def _loop(workload: Workload, devices: Devices, setup: Setup) -> tuple[Any, tuple[Any, ...]]:
+    """Return the loop of training steps, and what, or the like of what, it is called with."""
     program, recipe = setup.program, workload.recipe()
     params = jax.eval_shape(setup.init, jax.random.key(0))
     shards, batch = sharding.shards(devices.mesh), recipe.batch_size
@@ -177,8 +209,7 @@ def lowered(workload: Workload, devices: Devices, setup: Setup) -> Any:
     key, count = jax.eval_shape(lambda: jax.random.key(0)), jax.ShapeDtypeStruct((), np.int32)
     visits = jax.ShapeDtypeStruct((len(order),), np.int32)
     run: Any = loop.make_run(program, direction, batch, capacity, True, devices.mesh, group)
-    given = (before, setup.data, visits, rates, key, count, count, count)
-    return run.lower(*(_placed(each, devices.whole()) for each in given))
+    return run, (before, setup.data, visits, rates, key, count, count, count)
 
 
 def _placed(tree: Any, where: Any) -> Any:

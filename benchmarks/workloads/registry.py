@@ -11,7 +11,7 @@ from typing import Any, Literal
 from jaxcf.data.synthetic import NETFLIX, Planted
 from jaxfit.recipe import Recipe
 
-VERSION = 1  # of all workloads
+VERSION = 2  # of all workloads
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,11 @@ class Workload:
         model: its name in a registry.
         about: which part of a device it stresses.
         data: what it trains on, drawn.
-        batch_size: examples of a minibatch, on all devices: words, ratings, or users.
+        batch_size: examples of a minibatch, on all devices: words, ratings, or users; 0 for solvers without.
         config: fields of the model's Config.
         structure: options of the model's structure, of models that have one.
         optimizer: the update rule.
+        solver: the way of fitting, by its name in the model's record.
         small: whether it takes little memory and short steps, so that it belongs to the quick suite.
     """
 
@@ -50,13 +51,22 @@ class Workload:
     config: Mapping[str, Any] = field(default_factory=dict)
     structure: Mapping[str, Any] = field(default_factory=dict)
     optimizer: Literal["sgd", "adam"] = "sgd"
+    solver: str = "sgd"
     small: bool = False
 
+    @property
+    def on_one_device(self) -> bool:
+        """Whether it cannot be split over devices: only stochastic gradients can."""
+        return self.solver != "sgd"
+
     def recipe(self) -> Recipe:
-        """Return how it is trained: rates so small that no step diverges; decay, which costs next to nothing."""
+        """Return how it is trained: rates so small that no step diverges; decay, which costs next to nothing.
+
+        Exact solutions decay as much as in training: the less, the more their rounding errors grow.
+        """
         return Recipe(
-            optimizer=self.optimizer, batch_size=self.batch_size, epochs=1, rate={"*": 1e-3}, decay={"*": 1e-4},
-            reduction="mean",
+            optimizer=self.optimizer, batch_size=max(1, self.batch_size), epochs=1, rate={"*": 1e-3},
+            decay={"*": 0.05 if self.solver == "als" else 1e-4}, reduction="mean",
         )  # fmt: skip
 
 
@@ -98,6 +108,14 @@ _ALL = (
     ),
     Workload("pmf-m", "pmf", "gathers and scatters of two tables", TWENTY, 65_536, {"num_features": 64}),
     Workload("pmf-l", "pmf", "gathers and scatters of large tables", NETFLIX, 131_072, {"num_features": 128}),
+    Workload(
+        "als-s", "pmf", "batches of small systems of equations", HUNDRED_K, 0, {"num_features": 50}, solver="als",
+        small=True,
+    ),
+    Workload(
+        "als-l", "pmf", "batches of Cholesky decompositions and Gram products", NETFLIX, 0, {"num_features": 128},
+        solver="als",
+    ),
     Workload(
         "rbm-s", "rbm", "random numbers, short sums", HUNDRED_K, 64, {"num_hidden": 100}, small=True,
     ),

@@ -51,6 +51,7 @@ def scaling(workload: Workload, unit: str, most: int, seconds: float) -> dict[st
         UserError: the minibatch does not divide among the devices, or the model trains on one alone.
     """
     setup, rows, alone = set_up(workload), dict[str, dict[str, Any]](), 0.0
+    assert isinstance(setup, Setup), "others run on one device"
     kinds = [(number, kind) for number in numbers(most) for kind in ((STRONG, WEAK) if number > 1 else ("",))]
     for number, _ in kinds:
         check(setup.program, workload.recipe(), sharding.make(number))

@@ -11,17 +11,18 @@ import numpy as np
 from benchmarks.language.scales import speed_text
 from benchmarks.workloads.registry import Words, Workload
 from jaxcf import models as rating_models
-from jaxcf.contract import NO_PAIRS
+from jaxcf.contract import NO_PAIRS, BySweeps, Sweeps
 from jaxcf.contract import BySGD as RatingsBySGD
 from jaxcf.data.ratings import Units
 from jaxcf.data.synthetic import Planted, planted
 from jaxfit.program import Program
+from jaxfit.registry import Cost
 from jaxlm import models as language_models
 from jaxlm.contract import BySGD, structure_argument
 
 
 class Setup(NamedTuple):
-    """What is trained.
+    """What is trained by stochastic gradients.
 
     Attributes:
         program: of the model.
@@ -36,7 +37,32 @@ class Setup(NamedTuple):
     share: float
 
 
-def set_up(workload: Workload, most: int | None = None) -> Setup:
+class SweepsSetup(NamedTuple):
+    """What is fitted by sweeps; it has `init`, `data` and `share` as `Setup` has.
+
+    Attributes:
+        sweeps: before the first one.
+        num_ratings: that a sweep goes through.
+        cost: of a rating; None without a formula.
+        share: of the workload's data that these are.
+    """
+
+    sweeps: Sweeps
+    num_ratings: int
+    cost: Cost | None
+    share: float
+
+    def init(self, key: jax.Array) -> Any:
+        """Return the parameters before the first sweep."""
+        return self.sweeps.params
+
+    @property
+    def data(self) -> Any:
+        """The training data, on the device."""
+        return self.sweeps.data
+
+
+def set_up(workload: Workload, most: int | None = None) -> Setup | SweepsSetup:
     """Draw a workload's data and set its training up.
 
     most: words or ratings at most, where only shapes are asked for; tables keep their sizes.
@@ -67,13 +93,22 @@ def _init(init: Callable[..., Any], config: Any, counts: np.ndarray, more: tuple
     return init(key, config, counts, *more)
 
 
-def _ratings(workload: Workload, shape: Planted, most: int | None) -> Setup:
+def _ratings(workload: Workload, shape: Planted, most: int | None) -> Setup | SweepsSetup:
     record = rating_models.get(workload.model)
-    fitting = record.solver()
-    assert isinstance(fitting, RatingsBySGD)
+    fitting, key = record.solver(workload.solver), jax.random.key(0)
     number = min(shape.num_ratings, most or shape.num_ratings)
-    drawn = planted(jax.random.key(0), replace(shape, num_ratings=number), 1e-3, 1e-3)
-    units = Units.of(drawn.train.stars, drawn.catalogue.scale)
-    config = record.configure(drawn.catalogue, units, workload.config)
-    ready = fitting.prepare(jax.random.key(0), drawn, NO_PAIRS, config)
-    return Setup(ready.program, lambda key: ready.params, ready.train, number / shape.num_ratings)
+    share = number / shape.num_ratings
+    few = replace(shape, num_ratings=number)
+    if isinstance(fitting, BySweeps):  # all ratings of some users: how sweeps lay ratings out depends on each user's
+        few = replace(few, num_users=max(1, round(share * shape.num_users)))
+    drawn = planted(key, few, 1e-3, 1e-3)
+    catalogue = replace(drawn.catalogue, users=np.arange(1, shape.num_users + 1))
+    units = Units.of(drawn.train.stars, catalogue.scale)
+    config = record.configure(catalogue, units, workload.config)
+    if isinstance(fitting, BySweeps):
+        sweeps = fitting.prepare(key, drawn._replace(catalogue=catalogue), NO_PAIRS, config, workload.recipe())
+        ratings = len(drawn.train.user)
+        return SweepsSetup(sweeps, ratings, fitting.cost and fitting.cost(config, ratings), share)
+    assert isinstance(fitting, RatingsBySGD)
+    ready = fitting.prepare(key, drawn, NO_PAIRS, config)
+    return Setup(ready.program, lambda key: ready.params, ready.train, share)

@@ -21,12 +21,13 @@ from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import EpochTimer, interleaved
 from benchmarks.measurement import compilation, limits, machine, sensors
 from benchmarks.measurement.memory import peak_memory, restart_peak
-from benchmarks.workloads import scaling, scorecard
+from benchmarks.workloads import scaling, scorecard, sweeps
 from benchmarks.workloads.error import errors
 from benchmarks.workloads.lowering import Devices, lowered
 from benchmarks.workloads.registry import VERSION, WORKLOADS, Words, Workload
-from benchmarks.workloads.setup import Setup, set_up
+from benchmarks.workloads.setup import Setup, SweepsSetup, set_up
 from jaxfit.devices import sharding
+from jaxfit.errors import UserError
 from jaxfit.registry import Cost
 from jaxfit.trainer import Trainer
 
@@ -62,14 +63,20 @@ def run(
         names: of the workloads.
         precisions: among PRECISIONS.
         seconds: of a sample, at least.
-        batch_size: in place of the workloads' own; None for that.
+        batch_size: in place of the workloads' own, of those that have minibatches; None for their own.
         devices: over which minibatches are split.
         out: the folder of the record; what it has of other workloads of the same version stays.
         scaled: measure on one device, and how the speed grows up to `devices` of them.
 
     Returns:
         The record: version, figures and environment by workload.
+
+    Raises:
+        UserError: a workload that runs on one device is to be split over several.
     """
+    alone = [name for name in names if WORKLOADS[name].on_one_device]
+    if devices > 1 and alone:
+        raise UserError(f"{alone[0]} cannot be split: {sweeps.REFUSED}", "--devices", "measure it without")
     mesh, path, version = sharding.make(devices), out / "suite.json", f"workloads {VERSION}"
     if scaled:
         scaling.numbers(devices)
@@ -78,8 +85,9 @@ def run(
     if result.get("version") != version:
         result = {"version": version, "figures": {}, "environment": {}}
     for name in names:
-        workload = WORKLOADS[name] if batch_size is None else replace(WORKLOADS[name], batch_size=batch_size)
-        tables: Figures = {}
+        workload, tables = WORKLOADS[name], dict[str, Any]()
+        if batch_size is not None and workload.batch_size:
+            workload = replace(workload, batch_size=batch_size)
         if scaled:
             with jax.default_matmul_precision(PRECISIONS[precisions[0]]):
                 tables[f"scaling, {precisions[0]}"] = scaling.scaling(workload, _unit(workload), devices, seconds)
@@ -95,12 +103,12 @@ def run(
 
 def measure(workload: Workload, precisions: Sequence[str], mesh: Mesh | None, seconds: float) -> Figures:
     """Measure one workload in each precision."""
-    setup, key = set_up(workload), jax.random.key(0)
-    trainer = Trainer(setup.program, setup.init(key), setup.data, workload.recipe(), key, mesh)
+    setup = set_up(workload)
+    timer, takes = _timer(workload, setup, mesh, seconds)
+    precisions = sweeps.PRECISIONS if isinstance(setup, SweepsSetup) else precisions
     programs = {name: _compiled(workload, setup, name, mesh) for name in precisions}
     wrong = errors(workload, {name: PRECISIONS[name] for name in precisions})
     counted = restart_peak()
-    timer = EpochTimer(trainer, seconds)
     multiply = limits.measures(limits.OPERATIONS)[limits.OPERATIONS]
     with sensors.watched() as seen:
         rates = interleaved({
@@ -108,7 +116,7 @@ def measure(workload: Workload, precisions: Sequence[str], mesh: Mesh | None, se
             **{_product(name): _under(name, multiply) for name in precisions},
             **{name: _under(name, timer.rate) for name in precisions},
         })  # fmt: skip
-    peak, takes = peak_memory(), limits.cost(registry.models()[workload.model][1], trainer)
+    peak = peak_memory()
     rows = {
         name: {f"{_unit(workload)}/s": quartiles(rates[name]), **_shares(rates, name, takes), **wrong[name]}
         | programs[name]
@@ -118,7 +126,9 @@ def measure(workload: Workload, precisions: Sequence[str], mesh: Mesh | None, se
     return {
         "setting": {
             "model": workload.model, "stresses": workload.about, "data": str(workload.data),
-            "batch size": workload.batch_size, "config": str(dict(workload.config)), "optimizer": workload.optimizer,
+            **({"batch size": workload.batch_size} if workload.batch_size else {}),
+            "config": str(dict(workload.config)),
+            "optimizer": workload.solver if isinstance(setup, SweepsSetup) else workload.optimizer,
             "devices": sharding.shards(mesh), "padding ratio": timer.padding(),
             "formula of an event": "none" if takes is None else takes.formula,
             "rounds": timing.ROUNDS, "seconds of a sample": seconds, "memory": counted,
@@ -128,6 +138,17 @@ def measure(workload: Workload, precisions: Sequence[str], mesh: Mesh | None, se
             **({"sensors": {"GPU": {what: quartiles(samples) for what, samples in seen.items()}}} if seen else {}),
         },
     }  # fmt: skip
+
+
+def _timer(
+    workload: Workload, setup: Setup | SweepsSetup, mesh: Mesh | None, seconds: float
+) -> tuple[EpochTimer | sweeps.SweepTimer, Cost | None]:
+    """Return what measures a workload's rate, and what an event takes."""
+    if isinstance(setup, SweepsSetup):
+        return sweeps.SweepTimer(setup, seconds), setup.cost
+    key = jax.random.key(0)
+    trainer = Trainer(setup.program, setup.init(key), setup.data, workload.recipe(), key, mesh)
+    return EpochTimer(trainer, seconds), limits.cost(registry.models()[workload.model][1], trainer)
 
 
 def _unit(workload: Workload) -> str:
@@ -148,8 +169,8 @@ def _under(precision: str, function: Callable[[], float]) -> Callable[[], float]
     return within
 
 
-def _compiled(workload: Workload, setup: Setup, precision: str, mesh: Mesh | None) -> dict[str, Any]:
-    """Compile the loop of training steps ahead of time: how long that takes, what memory it needs, which program."""
+def _compiled(workload: Workload, setup: Setup | SweepsSetup, precision: str, mesh: Mesh | None) -> dict[str, Any]:
+    """Compile the training steps' loop, or a sweep, ahead of time: how long that takes, which memory, which program."""
     each = tuple(jax.local_devices()[:1] if mesh is None else mesh.devices.flat)
     with jax.default_matmul_precision(PRECISIONS[precision]), compilation.cold(), compilation.recorded() as spans:
         program = lowered(workload, Devices(each, mesh), setup).compile()

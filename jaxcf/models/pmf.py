@@ -306,7 +306,7 @@ SVD_RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
 BY_SGD = BySGD(prepare)
 BY_ALS = BySweeps(
     "als", "alternating exact solutions for users and items of the same objective", prepare_sweeps,
-    uses=("decay", "epochs", "patience"),
+    uses=("decay", "epochs", "patience"), cost=als.cost,
 )  # fmt: skip
 PMF = RatingModel(
     name="pmf", about="probabilistic matrix factorization", source="Mnih 2010, §5.3.1", config=Config,

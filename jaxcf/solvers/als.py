@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from jaxcf.contract import Sweeps
 from jaxcf.data.ratings import Ratings, Vectors, by_item, by_user, standardized
-from jaxfit.devices.platform import platform
+from jaxfit.bucketing import capacity_step
+from jaxfit.devices.platform import at_once
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays, per_parameter
+from jaxfit.registry import Cost
 
 TILE = 32  # ratings
-CHUNK_TILES, CHUNK_ROWS = 1024, 256  # at most, on a CPU
-ACCELERATED = 16  # times as many on an accelerator, where each chunk is a dozen launches
+CHUNK_TILES, CHUNK_ROWS = 1024, 256  # at most, on a CPU; on an accelerator, memory decides
 BLOCK = 1 << 20  # ratings whose errors are summed at a time
 # decay of new users and items where the recipe has none, so that their best vectors are determined
 FOLD_IN_DECAY = 1e-2
@@ -45,18 +46,20 @@ class Side(NamedTuple):
 def make_data(ratings: Ratings, config: Config) -> tuple[Side, Side]:
     """Put the ratings on the device, user by user, and item by item."""
     ratings = standardized(ratings, config.units)
-    of_users = make_side(by_user(ratings, config.num_users), config.num_items)
-    return of_users, make_side(by_item(ratings, config.num_items), config.num_users)
+    of_users = make_side(by_user(ratings, config.num_users), config.num_items, config)
+    return of_users, make_side(by_item(ratings, config.num_items), config.num_users, config)
 
 
-def make_side(vectors: Vectors, num_others: int) -> Side:
+def make_side(vectors: Vectors, num_others: int, config: Config) -> Side:
     """Cut the rows of `standardized` ratings into tiles, and put rows into chunks; rows without ratings are in none."""
     offsets, other, stars = vectors
     length = np.diff(offsets)
     rows = np.flatnonzero(length)
     tiles = -(-length[rows] // TILE)
-    times = 1 if platform() == "cpu" else ACCELERATED
-    most, most_rows = max(times * CHUNK_TILES, int(tiles.max(initial=1))), times * CHUNK_ROWS
+    # a matrix is held for each tile and each row; `capacity_step`, so that data of nearly equal size share a program
+    held = (config.num_features + 2) ** 2
+    most = max(at_once(capacity_step(tiles.sum()), held, CHUNK_TILES), int(tiles.max(initial=1)))
+    most_rows = at_once(capacity_step(len(rows)), held, CHUNK_ROWS)
     starts = _chunk_starts(tiles, most, most_rows)
     chunks = len(starts) - 1
     chunk = np.repeat(np.arange(chunks), np.diff(starts))  # of each row
@@ -78,7 +81,7 @@ def make_side(vectors: Vectors, num_others: int) -> Side:
 
 
 def _chunk_starts(tiles: np.ndarray, most: int, most_rows: int) -> np.ndarray:
-    """Return the first row of each chunk, and the number of rows: so many tiles and rows at most in each."""
+    """Return the first row of each chunk, with at most `most` tiles and `most_rows` rows in each; then their number."""
     ends, starts = np.cumsum(tiles), [0]
     while starts[-1] < len(tiles):
         used = ends[starts[-1] - 1] if starts[-1] else 0
@@ -143,13 +146,28 @@ def sweep(params: Any, data: tuple[Side, Side], config: Config, decay: Mapping[s
 
 def sweeps(params: Any, ratings: Ratings, valid: Ratings, config: Config, decay: Mapping[str, float]) -> Sweeps:
     """Return the alternating solutions as `jaxcf.solvers.sweeps` makes them; nothing in them is random."""
-    data = make_data(ratings, config)
     return Sweeps(
         params,
-        sweep=lambda params, key: sweep(params, data, config, decay),
+        make_data(ratings, config),
+        sweep=lambda params, data, key: sweep(params, data, config, decay),
         objective=lambda params: objective(params, ratings, config, decay) / len(ratings.user),
         error=lambda params: squares(params, valid, config) / len(valid.user),
     )
+
+
+def cost(config: Config, num_ratings: int) -> Cost:
+    """Count what a rating takes in a sweep: its part of two systems of normal equations, and of solving all of them.
+
+    A rating adds the product of a row of n numbers with itself to the equations of its user, and to those of its item;
+    all n² numbers count, as products of matrices do not spare half of a symmetric result.
+    """
+    size = config.num_features + config.biases
+    n, rows = size + 1, (config.num_users + config.num_items) / num_ratings
+    formula = (
+        "2 · 2 n² operations of normal equations, n = D + 2 with biases and D + 1 without, and for each user and item "
+        "(n - 1)³ / 3 + 2 (n - 1)² of its solution; 4 · 2 (n - 1) bytes of rows read, and each row written once"
+    )
+    return Cost(4 * n**2 + rows * (size**3 / 3 + 2 * size**2), 2 * size, rows * size, formula)
 
 
 def strengths(params: Any, config: Config, decay: Mapping[str, float], fallback: float | None = None) -> list[Array]:
@@ -174,7 +192,7 @@ def fold_in_users(
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new users 0 … number - 1, all else as it was trained."""
     U, _, b, _ = strengths(params, config, decay, FOLD_IN_DECAY)
-    side = make_side(by_user(standardized(ratings, config.units), number), config.num_items)
+    side = make_side(by_user(standardized(ratings, config.units), number), config.num_items, config)
     return solve(side, params.V, params.c, U, b, number, replace(config, mean=0.0, unit=1.0))
 
 
@@ -183,7 +201,7 @@ def fold_in_items(
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new items: `fold_in_users` with users and items exchanged."""
     _, V, _, c = strengths(params, config, decay, FOLD_IN_DECAY)
-    side = make_side(by_item(standardized(ratings, config.units), number), config.num_users)
+    side = make_side(by_item(standardized(ratings, config.units), number), config.num_users, config)
     return solve(side, params.U, params.b, V, c, number, replace(config, mean=0.0, unit=1.0))
 
 

@@ -40,7 +40,7 @@ def fit(
     params = mean = best = fitting.params
     score, lowest, waited, history = math.inf, math.inf, 0, []
     for number in range(epochs):
-        params = fitting.sweep(params, jax.random.fold_in(key, number))
+        params = fitting.sweep(params, fitting.data, jax.random.fold_in(key, number))
         averaged = int(max(1, number + 1 - fitting.mean_after))
         mean = params if averaged == 1 else _next_mean(mean, params, jnp.float32(averaged))
         line: dict[str, Any] = {"epoch": number, "objective": fitting.objective(params), "valid": fitting.error(mean)}

@@ -11,6 +11,7 @@ from jaxcf.models import crbm, pmf
 from jaxcf.models.cpmf import model as cpmf
 from jaxcf.models.rbm import config as rbm_config
 from jaxcf.models.rbm import model as rbm
+from jaxcf.solvers import als
 from jaxlm.models import lbl, nplm
 from jaxlm.models.hlbl import model as hlbl
 
@@ -45,6 +46,17 @@ def test_the_hierarchical_model_reads_rows_below_the_hot_nodes() -> None:
     found = hlbl.cost(config, tiles)
     assert found.operations == 6 * 10 * (4 + 4 + 3)
     assert found.bytes == 2 * 4 * 10 * (4 + 3)
+
+
+@pytest.mark.parametrize(
+    ("biases", "equations", "solution", "row"), [(False, 2 * 4 * 4, 9 + 18, 3), (True, 2 * 5 * 5, 64 / 3 + 32, 4)]
+)
+def test_a_sweep_adds_each_rating_to_two_systems_and_solves_one_for_each_user_and_item(
+    biases: bool, equations: int, solution: float, row: int
+) -> None:
+    found = als.cost(pmf.Config(num_users=5, num_items=2, num_features=3, biases=biases), 70)
+    assert 70 * found.operations == pytest.approx(70 * 2 * equations + 7 * solution)
+    assert (found.read, 70 * found.added) == (2 * row, pytest.approx(7 * row))
 
 
 LISTS = np.array([[2, 3], [2, 5]], np.int64)  # entries of two users: known ratings, rated items

@@ -6,12 +6,14 @@ import re
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 
 from benchmarks import __main__, registry
 from benchmarks.workloads import lowering
 from benchmarks.workloads.registry import WORKLOADS
-from benchmarks.workloads.setup import set_up
+from benchmarks.workloads.setup import SweepsSetup, set_up
+from jaxcf.solvers import als
 from jaxfit.devices.platform import platform, tracing_for
 
 SMALL = [name for name, workload in WORKLOADS.items() if workload.small]
@@ -27,7 +29,7 @@ def test_a_workload_is_set_up_from_part_of_its_data(name: str) -> None:
     setup = set_up(WORKLOADS[name], 20_000)
     assert 0 < setup.share <= 0.25
     assert jax.tree.leaves(jax.eval_shape(setup.init, jax.random.key(0)))
-    assert setup.program.size(setup.data) > 0
+    assert setup.num_ratings if isinstance(setup, SweepsSetup) else setup.program.size(setup.data) > 0
 
 
 def test_programs_are_traced_for_the_platform_that_is_asked_for() -> None:
@@ -62,6 +64,44 @@ def test_the_memory_of_data_grows_with_their_number_but_that_of_a_tree_does_not(
     assert grown == pytest.approx(4 * events, rel=0.15), "a word of the text is four bytes"
 
 
+def of_this_machine(platform: str, topology: str, number: int) -> lowering.Devices:
+    return lowering.Devices((jax.local_devices()[0],), None)
+
+
+def test_a_sweep_is_lowered_from_part_of_its_ratings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figures are those of all; the part is large enough, in comparison with tiles and chunks."""
+    monkeypatch.setattr(lowering, "described", of_this_machine)
+    monkeypatch.setattr(als, "TILE", 2)
+    monkeypatch.setattr(als, "CHUNK_TILES", 512)
+    whole, sampled = (measured_from(ratings, monkeypatch) for ratings in (100_000, 20_000))
+    assert sampled["instructions a step"] == pytest.approx(whole["instructions a step"], rel=0.1)
+    workload = WORKLOADS["als-s"]
+    everything, part = set_up(workload), set_up(workload, 20_000)
+    assert lowering._growth(workload, everything) == 0
+    needed = lowering._bytes(part.data) + lowering._growth(workload, part)
+    assert needed == pytest.approx(lowering._bytes(everything.data), rel=0.1)
+    assert sampled["memory, GB"] > needed / 1e9
+
+
+def test_part_of_the_ratings_of_sweeps_are_all_of_some_users() -> None:
+    setup = set_up(WORKLOADS["als-s"], 20_000)
+    assert isinstance(setup, SweepsSetup)
+    assert setup.sweeps.params.U.shape == (943, 50), "tables keep their sizes"
+    users = np.asarray(setup.data[0].row)
+    assert np.sum(users < 943) == 189
+    assert setup.num_ratings == pytest.approx(20_000, rel=0.1)
+
+
+def measured_from(ratings: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    monkeypatch.setattr(lowering, "OF_SWEEPS", ratings)
+    return lowering.measure(["als-s"], "cpu", "", 1)["als-s"]
+
+
+def test_a_sweep_is_of_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lowering, "described", of_this_machine)
+    assert lowering.measure(["als-s"], "cpu", "", 2) == {"als-s": {"does not compile": "it runs on one device"}}
+
+
 @pytest.mark.parametrize(
     ("name", "scopes"),
     [
@@ -80,15 +120,20 @@ def test_operations_are_named_by_the_part_of_the_model_that_they_are_of(name: st
     assert [scope for scope in scopes if not re.search(rf"[/(]{scope}[/)]", text)] == []
 
 
-def test_a_record_has_no_times_and_keeps_other_workloads_of_the_same_compiler(tmp_path: Path) -> None:
+def test_a_record_has_no_times_and_keeps_other_workloads_of_the_same_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     about = {"platform": "tpu", "topology": "v5e:2x4", "chips": 8, "precision": "highest"}
     row = {"cycles a step, at least": 123456, "padding": 1.23456789, **dict.fromkeys(lowering.SECONDS, 1.0)}
     lowering.save(tmp_path, {"pmf-s": row}, about)
     lowering.save(tmp_path, {"lbl-s": row}, about)
-    path = tmp_path / "lower.v5e-2x4.8.json"
+    path = tmp_path / "lower.tpu.v5e-2x4.8.highest.json"
     kept = json.loads(path.read_text())["workloads"]
     assert list(kept) == ["lbl-s", "pmf-s"]
     assert kept["pmf-s"] == {"cycles a step, at least": 123456, "padding": 1.235}
     assert "| pmf-s | 123,456 | 1.235 |" in path.with_suffix(".md").read_text()
-    lowering.save(tmp_path, {"lbl-s": row}, {**about, "precision": "default"})
-    assert list(json.loads(path.read_text())["workloads"]) == ["lbl-s"], "of another precision"
+    lowering.save(tmp_path, {"pmf-m": row}, {**about, "precision": "default"})
+    assert len(list(tmp_path.glob("*.json"))) == 2, "of another precision"
+    monkeypatch.setattr(lowering, "_version", lambda package: "9")
+    lowering.save(tmp_path, {"lbl-s": row}, about)
+    assert list(json.loads(path.read_text())["workloads"]) == ["lbl-s"], "of another compiler"

@@ -1,6 +1,7 @@
 """The suite of standard workloads: what it measures, how far that is from float64, and how it is compared."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 from benchmarks import __main__
 from benchmarks.core import timing
 from benchmarks.measurement import comparison, limits
-from benchmarks.workloads import error, scaling, scorecard, suite
+from benchmarks.workloads import error, scaling, scorecard, suite, sweeps
 from benchmarks.workloads.registry import WORKLOADS, Words, Workload
+from benchmarks.workloads.setup import SweepsSetup, set_up
 from jaxcf.data.synthetic import Planted
+from jaxcf.models import pmf
+from jaxcf.solvers import als
 from jaxfit.devices import sharding
 from jaxfit.registry import Cost
 
@@ -25,6 +29,7 @@ TINY = {
         Workload("factors", "pmf", "", RATINGS, 64, {"num_features": 4}),
         Workload("drawn", "rbm", "", RATINGS, 8, {"num_hidden": 4}),
         Workload("visits", "cpmf", "", RATINGS, 8, {"num_features": 4}),
+        Workload("sweeps", "pmf", "", RATINGS, 0, {"num_features": 4}, solver="als"),
     )
 }
 
@@ -71,6 +76,39 @@ def test_workloads_that_are_not_measured_again_stay(tmp_path: Path) -> None:
     assert any(name.startswith("words") for name in found["machine"])
 
 
+def test_sweeps_are_measured_in_float32(tmp_path: Path) -> None:
+    found = suite.run(["sweeps"], ["tf32", "bfloat16"], 0.01, 32, 1, tmp_path)["figures"]["sweeps"]
+    assert list(found["tables"]["training"]) == ["float32"]
+    row = found["tables"]["training"]["float32"]
+    assert all(rate > 0 for rate in row["ratings/s"]["samples"])
+    ratings = set_up(TINY["sweeps"]).num_ratings  # about 900
+    operations = als.cost(pmf.Config(40, 30, num_features=4), ratings).operations
+    rates = [1e9 * rate for rate in found["tables"][limits.LIMITS]["matrix product, float32"]["10⁹/s"]["samples"]]
+    expected = [rate * operations / most for rate, most in zip(row["ratings/s"]["samples"], rates, strict=True)]
+    assert row["share of the matrix rate"]["samples"] == pytest.approx(expected, rel=1e-6)
+    assert 0 < row[error.OF_STEPS] < 1e-4
+    assert row["compilation, s"] > 0
+    assert row["arguments, GB"] > 0
+    assert len(row["program"]) == 16
+    assert found["setting"]["optimizer"] == "als"
+    assert "batch size" not in found["setting"], "they have no minibatches"
+    assert found["setting"]["padding ratio"] > 1
+
+
+def test_the_rate_of_sweeps_is_of_all_ratings(monkeypatch: pytest.MonkeyPatch) -> None:
+    def timed(step: Callable[[], object], window: float | None) -> list[float]:
+        step()
+        return [0.5, 1.5]
+
+    monkeypatch.setattr(sweeps, "windowed", timed)
+    setup = set_up(TINY["sweeps"])
+    assert isinstance(setup, SweepsSetup)
+    timer = sweeps.SweepTimer(setup)
+    assert timer.rate() == setup.num_ratings
+    slots = [side.stars.size for side in setup.data]
+    assert timer.padding() == max(slots) / setup.num_ratings
+
+
 def test_minibatches_are_split_over_devices(tmp_path: Path) -> None:
     found = suite.run(["words"], ["float32"], 0.01, None, 2, tmp_path)["figures"]["words"]
     assert found["setting"]["devices"] == 2
@@ -107,6 +145,7 @@ def test_scaling_is_measured_up_to_a_number_of_devices(tmp_path: Path, monkeypat
         (["--workload", "word"], "there is no workload 'word'"),
         (["--workload", "words", "--devices", "3"], "64 examples do not divide among the devices"),
         (["--workload", "words", "--devices", "99"], "99 devices asked for"),
+        (["--workload", "words", "sweeps", "--devices", "2"], "sweeps cannot be split: it runs on one device"),
         (["--workload", "words", "--seconds", "0"], "'0' is not a number of seconds"),
         (["--workload", "words", "--dtype", "float16"], "--dtype"),
     ],
@@ -116,7 +155,7 @@ def test_what_cannot_be_measured_is_one_line(options: list[str], said: str, caps
     assert said in capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", ["words", "tree", "factors", "visits"])
+@pytest.mark.parametrize("name", ["words", "tree", "factors", "visits", "sweeps"])
 def test_errors_are_those_of_rounding(name: str) -> None:
     """Float32 departs from float64, and by little."""
     found = error.errors(TINY[name], {"float32": "highest"})["float32"]

@@ -27,10 +27,10 @@ class SweepRecipe:
 
 
 def prepare(key, data, rated, config, recipe):
-    user, item, stars = (jnp.asarray(x) for x in data.train[:3])
-
     @jax.jit
-    def sweep(params, key):
+    def sweep(params, ratings, key):
+        user, item, stars = ratings
+
         def draw(key, index, rest, number):
             precision = config.precision + jnp.zeros(number).at[index].add(1.0)
             noise = config.unit * jax.random.normal(key, (number,)) / jnp.sqrt(precision)
@@ -48,7 +48,8 @@ def prepare(key, data, rated, config, recipe):
         return float(mean_square(params, *ratings[:3]))
 
     start = Params(jnp.zeros(config.num_users), jnp.zeros(config.num_items))
-    return Sweeps(start, sweep, lambda params: error(params, data.train), error, mean_after=recipe.epochs // 8)
+    ratings = tuple(jnp.asarray(x) for x in data.train[:3])
+    return Sweeps(start, ratings, sweep, lambda params: error(params, data.train), error, mean_after=recipe.epochs // 8)
 
 
 def fold_in(params, config, users, decay):

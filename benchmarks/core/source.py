@@ -25,7 +25,7 @@ def fingerprint(modules: Iterable[str], root: Path = ROOT) -> str:
         16 hexadecimal digits.
     """
     files = sorted(path for path in closure(modules, root) if path.name != "__init__.py")
-    lines = [f"{path.relative_to(root).as_posix()} {_digest(path)}\n" for path in files]
+    lines = [f"{path.relative_to(root).as_posix()} {digest(path)}\n" for path in files]
     return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
 
@@ -80,7 +80,7 @@ def _statements(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 @cache
-def _digest(path: Path) -> str:
+def digest(path: Path) -> str:
     """Hash a file's code, written out in one style and without docstrings."""
     tree = ast.parse(path.read_bytes())
     for node in ast.walk(tree):

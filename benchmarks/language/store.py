@@ -1,7 +1,6 @@
 """Trained language models that tables share: what determines each, and how it is trained."""
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from benchmarks.core.store import Outcome, Store, size_field
 from benchmarks.core.verdict import Scores
 from benchmarks.data import sets
 from benchmarks.language.scales import SCALES, LanguageScale, speed_text, text
-from benchmarks.measurement.rounding import bfloat16_products
+from benchmarks.measurement import rounding
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
 from jaxfit.trainer import Trainer
@@ -46,7 +45,7 @@ class Spec:
     tree_of: "Spec | None" = None  # with the tree of this model …
     part: int | None = None  # … or with four replicas of one of its four subtrees
     left_out: tuple[int, int] | None = None  # (i, n): trained without the i-th of n parts of the text
-    bfloat16: bool = False  # trained with factors of matrix products rounded to it
+    products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
     def with_seed(self, seed: int) -> "Spec":
         """Return the same model of another seed, with the tree of the other model of that seed; n-grams have none."""
@@ -66,7 +65,7 @@ class Spec:
             name += f"-{kind}{epsilon or ''}{f'-x{copies}' if copies > 1 else ''}"
             name += "" if self.part is None else f"-part{self.part + 1}-x4"
         name += "".join(f"-{key.removeprefix('num_').partition('_')[0]}{value}" for key, value in self.config)
-        return f"{name}{without}{'-bfloat16' if self.bfloat16 else ''}-seed{self.seed}"
+        return f"{name}{without}{self.products and f'-{self.products}'}-seed{self.seed}"
 
     def bootstrap(self) -> "Spec | None":
         """Return the random-tree model of the same seed from whose features its tree is built; None: needs none."""
@@ -138,7 +137,7 @@ class LanguageStore(Store):
             return known | dict(spec.config)
         recipe, config = self._recipe(spec)
         known |= {"seed": spec.seed, "recipe": asdict(recipe), "config": config}
-        known |= {"bfloat16": True} if spec.bfloat16 else {}
+        known |= rounding.identity(spec.products)
         if spec.tree_of is not None:
             return known | {"tree": {"of": self.identifier(spec.tree_of), "part": spec.part}}
         if spec.tree is not None:
@@ -164,7 +163,7 @@ class LanguageStore(Store):
         if self.stepwise(spec):
             recipe, config = self._recipe(spec)
             structure = self._structure(spec, directory)
-            with bfloat16_products() if spec.bfloat16 else nullcontext():
+            with rounding.accelerated(spec.products):
                 trained = train(
                     spec.model, corpus, directory, recipe=recipe, config=config, seed=spec.seed, structure=structure,
                     run=Run(resume=True, show=self.show),
@@ -223,7 +222,7 @@ class LanguageStore(Store):
 
     def shape(self, spec: Spec) -> tuple[Any, ...]:
         """Return what decides how long training takes."""
-        return spec.model, spec.config, spec.tree and spec.tree[1:]
+        return spec.model, spec.config, spec.tree and spec.tree[1:], spec.products
 
     def trainer(self, spec: Spec) -> Trainer:
         """Return the training of a model of this shape at its first step; a structure that is not there is replaced."""

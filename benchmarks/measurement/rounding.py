@@ -5,6 +5,7 @@ XLA's products on a CPU are of full precision whatever is asked for, so that the
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ from jax import Array, lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from benchmarks.core.source import digest
 from jaxfit.devices.platform import tracing_for
 
 
@@ -19,7 +21,7 @@ def _round(x: Array) -> Array:
     return lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)
 
 
-# As `lax.reduce_precision`, which would round the gradient as well: that is a sum, and its own products round.
+# Unlike that of `lax.reduce_precision`, the gradient passes as it is: a sum, which is rounded where a product reads it.
 _rounded = Primitive("round_to_bfloat16")
 _rounded.def_impl(_round)
 _rounded.def_abstract_eval(lambda x: x)
@@ -29,16 +31,25 @@ mlir.register_lowering(_rounded, mlir.lower_fun(_round, multiple_results=False))
 
 
 @contextmanager
-def bfloat16_products() -> Iterator[None]:
-    """Trace programs as for an accelerator, and round the factors of all their float32 matrix products; sums are not.
+def accelerated(products: str) -> Iterator[None]:
+    """Trace programs as for an accelerator whose matrix products are of this kind.
 
-    Where a product is differentiated, the products of its gradient are rounded as well: rounding twice is rounding
-    once.
+    Args:
+        products: "float32"; "bfloat16", where the factors of all float32 products are rounded, also of those that
+            differentiation makes, and sums are not; "" for programs as they are.
     """
+    if not products:
+        yield
+        return
     bind = lax.dot_general_p.bind
 
     def bind_rounded(*factors: Array, **parameters: Any) -> Any:
         return bind(*(_rounded.bind(x) if x.dtype == "float32" else x for x in factors), **parameters)
 
-    with tracing_for("tpu"), patch.object(lax.dot_general_p, "bind", bind_rounded):
+    with tracing_for("tpu"), patch.object(lax.dot_general_p, "bind", bind_rounded if products == "bfloat16" else bind):
         yield
+
+
+def identity(products: str) -> dict[str, str]:
+    """Return what of this file determines a model that is trained so."""
+    return {"products": products, "rounding": digest(Path(__file__))} if products else {}

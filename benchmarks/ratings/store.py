@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from benchmarks.core.store import Outcome, Store, size_field
 from benchmarks.core.verdict import Scores
 from benchmarks.data import sets
 from benchmarks.data.rating_sets import RatingSet
-from benchmarks.measurement.rounding import bfloat16_products
+from benchmarks.measurement import rounding
 from benchmarks.ratings.scales import SCALES, RecommenderScale, rating_set, speed_ratings
 from jaxcf import models as registry
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, KnownUsers, RatingModel, TrainingSetup, UsesRatedItems
@@ -66,7 +65,7 @@ class Spec:
     # fields of its recipe and Config that differ from the recipe's: ("decay.W", 4.0) is decay["W"]
     changes: tuple[tuple[str, float], ...] = ()
     stopping: bool = True  # early, by validation; False: by some training ratings, the error on which hardly ever rises
-    bfloat16: bool = False  # trained with factors of matrix products rounded to it
+    products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
     def with_seed(self, seed: int) -> "Spec":
         """Return the same model of another seed; bias models have none."""
@@ -80,7 +79,7 @@ class Spec:
             name += f"-{millions}of99" + (f"-rated{added}of{sets}" if added else "")
         name += "" if self.group is None else f"-without{self.group + 1}"
         name += f"-split{self.split}" if self.split else ""
-        name += "-bfloat16" if self.bfloat16 else ""
+        name += self.products and f"-{self.products}"
         return f"{name}-seed{self.seed}" if self.size else name
 
 
@@ -173,7 +172,7 @@ class RatingStore(Store):
             return known
         known |= {"seed": spec.seed, "recipe": asdict(recipe)}
         known |= {} if spec.stopping else {"stopping": False}
-        known |= {"bfloat16": True} if spec.bfloat16 else {}
+        known |= rounding.identity(spec.products)
         if registry.get(spec.model).capability(UsesRatedItems) is not None:
             pairs = hashlib.sha256(np.stack(held_out).astype("<i4").tobytes()).hexdigest()
             known["rated"] = spec.rated if spec.rated == "train" else {"train and": pairs}
@@ -214,7 +213,7 @@ class RatingStore(Store):
         """Train a model, or go on with its training where a run was interrupted."""
         data, rated = self.training_data(spec)
         recipe, config = self._recipe(spec)
-        with bfloat16_products() if spec.bfloat16 else nullcontext():
+        with rounding.accelerated(spec.products):
             trained = train(
                 spec.model, data, directory, rated=rated, recipe=recipe, config=config, seed=spec.seed,
                 run=Run(resume=True, show=self.show),
@@ -235,7 +234,7 @@ class RatingStore(Store):
 
     def shape(self, spec: Spec) -> tuple[Any, ...]:
         """Return what decides how long training takes."""
-        return spec.model, spec.size, spec.rated, spec.trained_on, spec.group is None
+        return spec.model, spec.size, spec.rated, spec.trained_on, spec.group is None, spec.products
 
     def trainer(self, spec: Spec) -> Trainer:
         """Return the training of a model of this shape, at its first step."""

@@ -115,12 +115,9 @@ def _early_stopping(scale: RecommenderScale, seeds: int | None) -> list[Row]:
 
 
 def _precision(scale: RecommenderScale, seeds: int | None) -> list[Row]:
-    rows = []
-    for model in ("RBM", "PMF", "Conditional PMF"):
-        spec = _sized(scale, model, 50)
-        draws = seeded(seeds or scale.seeds, replace(spec, bfloat16=True), spec)
-        rows.append(Row((model, str(spec.size)), draws, {}, partial(rounded, ROUNDED)))
-    return rows
+    spec = _sized(scale, "Conditional PMF", 50)
+    draws = seeded(seeds or scale.seeds, *(replace(spec, products=kind) for kind in ROUNDED[:2]))
+    return [Row(("Conditional PMF", str(spec.size)), draws, {}, partial(rounded, ROUNDED))]
 
 
 def _rated_sets(millions: int, scale: RecommenderScale, seeds: int | None) -> list[Row]:
@@ -275,9 +272,9 @@ TABLES = {
         _table(
             "precision-ratings", "", "What bfloat16 costs: RMSE", ("model", "size"),
             tuple(Column(name, name, 4) for name in ROUNDED), _precision,
-            "Not of the thesis. In training, factors of matrix products are rounded to bfloat16 and their sums are "
-            "not, in the programs of an accelerator, in which RBM and PMF have none; predictions are of full "
-            "precision.",
+            "Not of the thesis. Both are trained with the programs of an accelerator, emulated on a CPU. In the first, "
+            "factors of matrix products are rounded to bfloat16, and their sums are not; predictions are of full "
+            "precision. The programs of PMF, online SVD and RBMs contain no matrix products there.",
         ),
         _table(
             "recipe-choice", "5.4.2", "How the tuned recipes were chosen", ("model", "setting"), (VALID,), choices.rows,

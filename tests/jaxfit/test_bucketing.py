@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+from jaxfit import bucketing
 from jaxfit.bucketing import EpochPlan, buckets, capacity, plan
 
 
@@ -84,3 +85,18 @@ def test_padding_is_limited_for_few_examples_and_with_an_outlier(users, batch_si
     costs[0] = outlier or costs[0]
     epoch = planned(costs, draws.permutation(users).astype(np.int32), batch_size, 1, jax.random.key(0))
     assert sum((s.end - s.begin) * s.capacity for s in epoch.stretches) <= most * costs.sum()
+
+
+@pytest.mark.parametrize("shard_size", [1, 4, 64])
+@pytest.mark.parametrize("lists", [None, 1, 3])
+def test_usual_capacities_follow_from_moments_and_the_largest_costs(lists, shard_size):
+    """The definition in NumPy, over the costs themselves."""
+    draws = np.random.default_rng(0)
+    costs = draws.zipf(1.7, 1000 if lists is None else (1000, lists)).clip(0, 50_000).astype(np.int32)
+    some = costs[:700]
+    mean, spread = some.mean(axis=0), some.std(axis=0)
+    skewness = (((some - mean) / spread) ** 3).mean(axis=0) / shard_size**0.5
+    likely = mean * shard_size + (3.5 + (3.5**2 - 1) / 6 * skewness) * spread * shard_size**0.5
+    most = np.sort(costs, axis=0)[-shard_size:].sum(axis=0)
+    expected = most if shard_size == 1 else np.minimum(likely, most)
+    np.testing.assert_allclose(bucketing._usual(some, costs, shard_size), expected, rtol=1e-12)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from benchmarks.measurement.rounding import bfloat16_products
+from benchmarks.measurement.rounding import accelerated, identity
 from jaxfit.devices.platform import platform
 
 X, Y = (jax.random.normal(key, (40, 60)) for key in jax.random.split(jax.random.key(0)))
@@ -27,7 +27,9 @@ def by_rows(x: jax.Array, y: jax.Array) -> jax.Array:
 def test_factors_are_rounded_and_sums_are_not(function) -> None:
     compiled = jax.jit(function)
     before = compiled(X, Y)
-    with bfloat16_products():
+    with accelerated("float32"):
+        np.testing.assert_array_equal(compiled(X, Y), before)
+    with accelerated("bfloat16"):
         rounded = compiled(X, Y)
     np.testing.assert_allclose(rounded, to_bfloat16(X) @ to_bfloat16(Y).T, atol=1e-5)
     assert np.max(np.abs(rounded - before)) > 1e-2
@@ -37,7 +39,7 @@ def test_factors_are_rounded_and_sums_are_not(function) -> None:
 
 @pytest.mark.parametrize("function", [product, by_rows])
 def test_products_of_the_gradient_are_rounded_likewise(function) -> None:
-    with bfloat16_products():
+    with accelerated("bfloat16"):
         found = jax.jit(jax.grad(lambda x: jnp.sum(jnp.sin(function(x, Y)))))(X)
     cosine = jnp.cos(jnp.asarray(to_bfloat16(X) @ to_bfloat16(Y).T, jnp.float32))
     np.testing.assert_allclose(found, to_bfloat16(cosine) @ to_bfloat16(Y), atol=0.15)  # of cosines next to a rounding
@@ -45,5 +47,11 @@ def test_products_of_the_gradient_are_rounded_likewise(function) -> None:
 
 
 def test_other_types_are_left_alone() -> None:
-    with bfloat16_products():
+    with accelerated("bfloat16"):
         np.testing.assert_array_equal(jnp.arange(300) @ jnp.arange(300), np.sum(np.arange(300) ** 2))
+
+
+def test_models_without_rounding_are_identified_as_before() -> None:
+    assert identity("") == {}
+    assert identity("float32")["products"] == "float32"
+    assert identity("float32")["rounding"] == identity("bfloat16")["rounding"]

@@ -61,9 +61,9 @@ def permutation(key: jax.Array, n: int) -> jax.Array:
 
 
 def uniform(key: jax.Array, number: jax.Array) -> jax.Array:
-    """Numbers in [0, 1), each of a key and of its number among that key's: key[...], int32[...] -> float32[...].
+    """Draw uniform numbers in [0, 1), of each key the `number`-th: key[...], int32[...] -> float32[...].
 
-    They are multiples of 2⁻²⁴: 24 bits of the number's hash under each word of the key in turn.
+    They are multiples of 2⁻²⁴: 24 bits of the hash of `number` under each word of the key in turn.
     """
     words, bits = jax.random.key_data(key), number.astype(jnp.uint32)
     for place in range(words.shape[-1]):

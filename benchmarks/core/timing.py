@@ -81,7 +81,7 @@ class EpochTimer:
 
 
 def pass_seconds(trainer: Trainer, number: int) -> tuple[float, float]:
-    """Measure a whole epoch in seconds, and how many of them are drawing the order and laying out minibatches."""
+    """Measure a whole epoch in seconds, and the part of them spent on drawing the order and laying out minibatches."""
     begin = time.perf_counter()
     trainer.progress = trainer.progress._replace(epoch=number)
     run = trainer.epoch_run()

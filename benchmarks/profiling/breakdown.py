@@ -1,8 +1,8 @@
 """Where the time of training steps goes: by operation of the compiled program, and by part of the model.
 
-The times are those of a trace, all else is read from the program's text. What neither says is None. Where operations
-run at the same time, it is divided among them equally, so that times add up to that of the device; rates are those of
-the whole time that an operation took.
+The times are those of a trace, all else is read from the program's text. Values found in neither are None. Where
+operations run at the same time, it is divided among them equally, so that times add up to that of the device; rates are
+those of the whole time that an operation took.
 """
 
 import re

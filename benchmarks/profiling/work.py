@@ -83,8 +83,14 @@ def _read(module: Module, body: Sequence[Instruction]) -> float:
         if one.kind == "parameter" and not one.shape.startswith("("):
             total += needed.get(one.name, 0) * size(one.shape).plain / max(1, elements(one.shape))
     by_name = {one.name: one for one in body}
-    added = [one for one in _outputs(by_name) if one.kind == "scatter"]
+    added = [one for one in _outputs(by_name) if one.kind == "scatter" and not _sets(module, one)]
     return total + sum(_updates(one, by_name) for one in added)
+
+
+def _sets(module: Module, scatter: Instruction) -> bool:
+    """Return whether a scatter replaces rows: then its computation takes the update as it is, and reads no row."""
+    inside = [each for name in scatter.called for each in module.computations.get(name, ())]
+    return bool(inside) and all(each.kind == "parameter" for each in inside)
 
 
 def _written(body: Sequence[Instruction]) -> float:

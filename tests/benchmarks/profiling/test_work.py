@@ -27,6 +27,18 @@ HloModule jit_run, is_scheduled=true
   ROOT %sum = f32[1000,8]{1,0} scatter(%into, %at, %new), to_apply=%add
 }
 
+%set (old: f32[], fresh: f32[]) -> f32[] {
+  %old = f32[] parameter(0)
+  ROOT %fresh = f32[] parameter(1)
+}
+
+%replacing (before: f32[1000,8], where: s32[5,1], after: f32[5,8]) -> f32[1000,8] {
+  %before = f32[1000,8]{1,0} parameter(0)
+  %where = s32[5,1]{1,0} parameter(1)
+  %after = f32[5,8]{1,0} parameter(2)
+  ROOT %put = f32[1000,8]{1,0} scatter(%before, %where, %after), to_apply=%set
+}
+
 %product (left: f32[3,8], right: f32[8,7]) -> f32[3] {
   %left = f32[3,8]{1,0} parameter(0)
   %right = f32[8,7]{1,0} parameter(1)
@@ -39,8 +51,8 @@ HloModule jit_run, is_scheduled=true
   %whole = f32[1000,8]{1,0} parameter(0)
   %of = s32[5,1]{1,0} parameter(1)
   %inner = f32[5,8]{1,0} fusion(%whole, %of), kind=kLoop, calls=%rows
-  %nought = f32[] constant(0)
-  ROOT %each = f32[5]{0} reduce(%inner, %nought), dimensions={1}, to_apply=%add
+  %zero.1 = f32[] constant(0)
+  ROOT %each = f32[5]{0} reduce(%inner, %zero.1), dimensions={1}, to_apply=%add
 }
 
 ENTRY %main (T: f32[1000,8], i: s32[5,1], U: f32[5,8], A: f32[3,8], B: f32[8,7]) -> f32[3] {
@@ -56,6 +68,7 @@ ENTRY %main (T: f32[1000,8], i: s32[5,1], U: f32[5,8], A: f32[3,8], B: f32[8,7])
   %gathered = f32[5,8]{1,0} fusion(%T, %i), kind=kLoop, calls=%rows
   %summed = f32[5]{0} fusion(%T, %i), kind=kLoop, calls=%nested
   %scattered = f32[1000,8]{1,0} fusion(%T, %i, %U), kind=kLoop, calls=%added
+  %replaced = f32[1000,8]{1,0} fusion(%T, %i, %U), kind=kLoop, calls=%replacing
   %written = f32[1000,8]{1,0} dynamic-update-slice(%T, %U, %at.0, %at.0)
   %slice.1 = f32[2,8]{1,0} dynamic-slice(%T, %at.0, %at.0), dynamic_slice_sizes={2,8}
   %copied = f32[1000,8]{0,1} copy(%T)
@@ -132,6 +145,7 @@ ROWS, IDS, TABLE, LEFT, RIGHT = 5 * 8 * 4, 5 * 4, 1000 * 8 * 4, 3 * 8 * 4, 8 * 7
         ("gathered", 2 * ROWS + IDS),
         ("summed", ROWS + IDS + 5 * 4),
         ("scattered", 2 * ROWS + ROWS + IDS),  # rows of the table are read and written, those added are read
+        ("replaced", ROWS + ROWS + IDS),
         ("written", 2 * ROWS + 4),
         ("slice.1", 2 * 2 * 8 * 4 + 4),
         ("copied", 2 * TABLE),

@@ -88,7 +88,7 @@ def test_of_several_traces_the_newest_is_read(tmp_path: Path) -> None:
     assert newest(tmp_path).parent.name == "a"
 
 
-def test_what_is_no_trace_is_one_line(tmp_path: Path) -> None:
+def test_an_invalid_trace_gives_one_line_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="wrote no trace"):
         newest(tmp_path)
     path = tmp_path / "host.xplane.pb"

@@ -110,16 +110,18 @@ def solve(
         if config.biases:
             target = target - biases.at[part.other].get(mode="fill", fill_value=0)
         ones = [real] if config.biases else []
-        X = jnp.concatenate([vectors, *ones, real * target[..., None]], axis=2)
-        grams = jnp.einsum("tlu,tlv->tuv", X, X, precision=jax.lax.Precision.HIGHEST)
-        number = part.row.shape[0]
-        gram = jax.ops.segment_sum(grams, part.owner, number, indices_are_sorted=True)
-        count = jax.ops.segment_sum(real.sum((1, 2)), part.owner, number, indices_are_sorted=True)
-        times = count if config.prior == "per-rating" else jnp.ones_like(count)
-        strength = jnp.full(size, decay).at[D:].set(bias_decay)
-        ridge = jnp.where(count[:, None] > 0, times[:, None] * strength[None, :], 1.0)
-        A = gram[:, :size, :size] + ridge[:, :, None] * jnp.eye(size)[None]
-        x = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(A), True), gram[:, :size, size:])[..., 0]
+        with jax.named_scope("normal_equations"):
+            X = jnp.concatenate([vectors, *ones, real * target[..., None]], axis=2)
+            grams = jnp.einsum("tlu,tlv->tuv", X, X, precision=jax.lax.Precision.HIGHEST)
+            number = part.row.shape[0]
+            gram = jax.ops.segment_sum(grams, part.owner, number, indices_are_sorted=True)
+            count = jax.ops.segment_sum(real.sum((1, 2)), part.owner, number, indices_are_sorted=True)
+            times = count if config.prior == "per-rating" else jnp.ones_like(count)
+            strength = jnp.full(size, decay).at[D:].set(bias_decay)
+            ridge = jnp.where(count[:, None] > 0, times[:, None] * strength[None, :], 1.0)
+            A = gram[:, :size, :size] + ridge[:, :, None] * jnp.eye(size)[None]
+        with jax.named_scope("solution"):
+            x = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(A), True), gram[:, :size, size:])[..., 0]
         rows, offsets = tables
         rows = rows.at[part.row].set(x[:, :D], mode="drop")
         if config.biases:

@@ -109,7 +109,9 @@ def test_a_sweep_is_of_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
         ("nplm-m", ["context", "prediction", "softmax", "update"]),
         ("hlbl-s", ["context", "tree", "tree_gradient", "update"]),
         ("rbm-s", ["gibbs_step", "update"]),
-        ("pmf-s", ["update"]),
+        ("pmf-s", ["prediction", "update"]),
+        ("cpmf-s", ["visit"]),
+        ("als-s", ["normal_equations", "solution"]),
     ],
 )
 def test_operations_are_named_by_the_part_of_the_model_that_they_are_of(name: str, scopes: list[str]) -> None:

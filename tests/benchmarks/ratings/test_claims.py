@@ -21,7 +21,8 @@ OF_BIASES = {  # which have no seed
     "biases of movies are better than of users",
     "biases of movies and users are much better than either alone (by more than 0.01)",
 }
-JUDGED = [name for name in TABLES if name != "recipe-choice"]  # which draws no verdicts
+UNJUDGED = ("recipe-choice", "precision-ratings")  # which draw no verdicts
+JUDGED = [name for name in TABLES if name not in UNJUDGED]
 
 
 # Figures 5.1 and 5.2 with as few rated sets as the text has figures of: the first and the last
@@ -201,6 +202,8 @@ def test_verdicts_follow_the_bins_of_users(tmp_path):
 
 def test_verdicts_are_of_the_test_with_intervals(place, results) -> None:
     for name, result in results.items():
+        if name in UNJUDGED:
+            continue
         page = (place.out / f"{name}.planted.tiny.md").read_text()
         assert len(result["verdicts"]) >= (1 if name in ("figure-5.8", "early-stopping") else 2)
         for verdict in result["verdicts"]:

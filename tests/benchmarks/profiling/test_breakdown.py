@@ -123,8 +123,8 @@ def test_what_is_not_known_is_empty(result: breakdown.Figures) -> None:
 
 
 def test_operations_belong_to_parts_and_lines(result: breakdown.Figures) -> None:
-    told = {name: (row["kind"], row["part"], row["source"]) for name, row in result["operations"].items()}
-    assert told == {
+    described = {name: (row["kind"], row["part"], row["source"]) for name, row in result["operations"].items()}
+    assert described == {
         "dot.1": ("dot", "softmax", "lbl.py:30"),
         "fusion.2": ("fusion (dot)", "softmax, gradient", "lbl.py:30"),
         "copy.3": ("copy", "update", "tables.py:41"),

@@ -17,7 +17,7 @@ from jaxfit.bucketing import Capacity
 from jaxfit.state import means
 from jaxfit.trainer import Trainer
 
-STEPS = 50  # of a program that are taken in one go
+STEPS = 50  # of a program that are taken in one go at most
 Name = TypeVar("Name", bound=Hashable)
 WINDOW = 1.0  # seconds that a measurement takes at least
 TRACED = 20  # steps
@@ -39,7 +39,7 @@ def windowed(step: Callable[[], object], window: float | None = None) -> list[fl
 class EpochTimer:
     """Times an epoch of a training by some steps of each of its compiled programs, without validation.
 
-    window: seconds for which each program's steps are repeated at least; None: WINDOW.
+    window: seconds for which steps are repeated at least, of all programs together; None: WINDOW.
     """
 
     def __init__(self, trainer: Trainer, window: float | None = None):
@@ -48,13 +48,16 @@ class EpochTimer:
 
     def seconds(self) -> float:
         """Measure an epoch in seconds, from some steps of each program, weighted by its number of steps."""
-        total = 0.0
-        for capacity in {stretch.capacity for stretch in self.plan.stretches}:
+        capacities = {stretch.capacity for stretch in self.plan.stretches}
+        total, window = 0.0, (WINDOW if self.window is None else self.window) / len(capacities)
+        for capacity in capacities:
             mine = [stretch for stretch in self.plan.stretches if stretch.capacity == capacity]
-            begin, last = mine[0].begin, mine[0].end
+            begin, last, steps = mine[0].begin, mine[0].end, STEPS
             if begin + 1 < last:  # the first step of a program may be slow
+                started = time.perf_counter()
                 self._run(begin, begin := begin + 1)
-            pieces = cycle([(first, min(last, first + STEPS)) for first in range(begin, last, STEPS)])
+                steps = int(min(STEPS, max(1, window // (time.perf_counter() - started))))
+            pieces = cycle([(first, min(last, first + steps)) for first in range(begin, last, steps)])
             taken = 0
 
             def some(pieces: Iterator[tuple[int, int]] = pieces) -> None:
@@ -63,7 +66,7 @@ class EpochTimer:
                 self._run(first, end)
                 taken += end - first
 
-            seconds = sum(windowed(some, self.window))
+            seconds = sum(windowed(some, window))
             total += seconds / taken * sum(stretch.end - stretch.begin for stretch in mine)
         return total
 

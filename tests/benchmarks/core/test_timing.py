@@ -37,12 +37,15 @@ def test_contenders_take_turns_after_a_round_to_warm_up() -> None:
 
 
 class Trainer:
-    """A training of two programs, whose steps take as long as a clock says."""
+    """A training of two programs, of 30 and of 4 steps, each of which takes so many seconds of its clock."""
 
     events, costs = 1000, None
 
-    def __init__(self):
-        self.steps_taken = []
+    def __init__(self, step: float):
+        self.step, self.now, self.steps_taken = step, 0.0, []
+
+    def clock(self) -> float:
+        return self.now
 
     def plan_epoch(self):
         class Stretch:
@@ -55,20 +58,25 @@ class Trainer:
         return Plan
 
     def epoch_run(self):
-        return lambda begin, end: self.steps_taken.append((begin, end))
+        def run(begin: int, end: int) -> None:
+            self.steps_taken.append((begin, end))
+            self.now += (end - begin) * self.step
+
+        return run
 
 
 def test_short_epochs_are_repeated_until_the_window_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-
-    def clock() -> float:
-        now[0] += 0.1  # so that every time that is taken is 0.1 s
-        return now[0]
-
-    monkeypatch.setattr(timing.time, "perf_counter", clock)
-    trainer = Trainer()
-    timer = timing.EpochTimer(trainer)
-    assert timer.seconds() == pytest.approx(0.1 / 29 * 30 + 0.1 / 3 * 4)
-    assert trainer.steps_taken.count((1, 30)) >= 10
-    assert trainer.steps_taken.count((31, 34)) >= 10
+    trainer = Trainer(step=1 / 1024)
+    monkeypatch.setattr(timing.time, "perf_counter", trainer.clock)
+    timer = timing.EpochTimer(trainer, window=2.0)
+    assert timer.seconds() == pytest.approx(34 / 1024)
+    assert trainer.steps_taken.count((1, 30)) == 36, "29 steps at a time, until each program has taken half the window"
+    assert trainer.steps_taken.count((31, 34)) == 342
     assert timer.rate() == pytest.approx(1000 / timer.seconds())
+
+
+def test_long_steps_are_not_taken_many_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = Trainer(step=4.0)
+    monkeypatch.setattr(timing.time, "perf_counter", trainer.clock)
+    assert timing.EpochTimer(trainer, window=10.0).seconds() == pytest.approx(34 * 4.0)
+    assert trainer.steps_taken == [(0, 1), (1, 2), (2, 3), (30, 31), (31, 32), (32, 33)], "the first, and 5 s of others"

@@ -154,7 +154,7 @@ def _row(compiled: Any, growth: float, kind: str, times: float) -> dict[str, Any
 
     Args:
         compiled: the program.
-        growth: bytes that the whole data have more than those it was compiled with.
+        growth: bytes that the whole data have more than those it was compiled with, in arrays without padding.
         kind: of the device.
         times: how often a sweep over the whole data does what this one does once; 1 for a step.
     """
@@ -166,8 +166,8 @@ def _row(compiled: Any, growth: float, kind: str, times: float) -> dict[str, Any
         "memory, GB": needed / 1e9,
         "fits": None if there is None else needed <= there,
         "temporaries, GB": memory.temp_size_in_bytes / 1e9,
-        "padding": (arrays.padded + temporaries.padded) / max(1, arrays.plain + temporaries.plain),
-        "padding of arguments": arrays.padded / max(1, arrays.plain),
+        "padding": (arrays.padded + growth + temporaries.padded) / max(1, arrays.plain + growth + temporaries.plain),
+        "padding of arguments": (arrays.padded + growth) / max(1, arrays.plain + growth),
         "padding of temporaries": temporaries.padded / max(1, temporaries.plain),
         "GFLOP of products a step": times * _products(module) / 1e9,
         "collectives, MB a step": sum(module.collectives().values()) / 1e6,

@@ -15,6 +15,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxfit.bucketing import capacity_step, spread
+from jaxfit.devices.platform import platform
 from jaxlm.data.contexts import Text, gather_contexts, pad
 from jaxlm.trees.paths import Paths, Tree, paths
 
@@ -24,10 +25,10 @@ TILE = 4
 class Table(NamedTuple):
     """The tiles of all words, ordered by word.
 
-    start: int32[N_w + 1], word w has tiles start[w] up to start[w + 1]; turn: int32 [tiles, TILE], v + 1 where the
-    code goes left at node v, -(v + 1) where right, 0 beyond its end; the last tile is no word's, and all 0;
-    code: int32[tiles], the code that a tile belongs to, counted from its word's first; None where no word has
-    several codes.
+    start: int32[N_w + 1], word w has tiles start[w] up to start[w + 1]; turn: int32[tiles * TILE], v + 1 where the
+    code goes left at node v, -(v + 1) where right, 0 beyond its end; the last tile is no word's, and all 0; it is flat,
+    as rows of TILE numbers would fill a TPU's rows of 128; code: int32[tiles], the code that a tile belongs to,
+    counted from its word's first; None where no word has several codes.
     """
 
     start: Array
@@ -104,7 +105,7 @@ def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
     local = np.arange(len(tiles)) - np.repeat(every.word_codes[:-1], codes)
     code = np.resize(np.repeat(local, tiles), size)
     start = first[every.word_codes]
-    on_device = [jax.device_put(x.astype(np.int32)) for x in (start, turn.reshape(-1, TILE), code)]
+    on_device = [jax.device_put(x.astype(np.int32)) for x in (start, turn, code)]
     return Table(on_device[0], on_device[1], on_device[2] if codes.max() > 1 else None)
 
 
@@ -140,10 +141,17 @@ def tiles(table: Table, word: Array, first_slot: Array, capacity: int, filler: i
     at = jnp.minimum(owner, word.shape[0] - 1)
     # padding reads the table's empty last tile: were it zeroed here, XLA would fuse the choice into each loop over
     # decisions and vectorise none of them
-    turn = table.turn[jnp.where(real, position, table.turn.shape[0] - 1)]
+    turn = _rows(table.turn, jnp.where(real, position, table.turn.shape[0] // TILE - 1))
     return Tiles(
         node=jnp.where(turn == 0, filler, jnp.abs(turn) - 1),
         sign=jnp.sign(turn).astype(jnp.float32),
         slot=at if table.code is None else first_slot[at] + jnp.where(real, table.code[position], 0),
         owner=at,
     )
+
+
+def _rows(turn: Array, at: Array) -> Array:
+    """Read tiles: int32[T] -> int32 [T, TILE]."""
+    if platform() == "cpu":
+        return turn.reshape(-1, TILE)[at]
+    return turn[at[:, None] * TILE + jnp.arange(TILE, dtype=jnp.int32)[None]]

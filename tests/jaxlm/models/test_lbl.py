@@ -105,6 +105,7 @@ def specification(p, batch, weight, keys, cfg):
 def test_batch_loss_equals_the_sum_of_the_specification(monkeypatch, entries, dropout, diagonal):
     """Value and gradients, with padding, repeated words, and blocks that do not divide the minibatch."""
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", entries)
+    monkeypatch.setattr(softmax, "ROWS", 1)
     cfg, B = config(dropout=dropout, diagonal=diagonal), 10
     p, batch = random_params(cfg), random_batch(B)
     keys = jax.random.split(jax.random.key(5), B)
@@ -129,6 +130,7 @@ def test_padding_does_not_reach_the_gradient_even_where_it_is_extreme():
 
 def test_score_is_minus_log_prob_of_the_word(monkeypatch):
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", 3 * N_W)
+    monkeypatch.setattr(softmax, "ROWS", 1)
     p, batch = random_params(config(dropout=0.5)), random_batch(11)
     expected = [-np.asarray(log_prob(p, c))[w] for c, w in zip(*batch, strict=True)]
     np.testing.assert_allclose(jax.jit(lambda p: lbl.score(p, batch, config()))(p), expected, rtol=1e-5)

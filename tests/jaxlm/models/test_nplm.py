@@ -119,6 +119,7 @@ def specification(p, batch, weight, keys, cfg):
 def test_batch_loss_equals_the_sum_of_the_specification(monkeypatch, entries, dropout, feature_dropout, direct):
     """Value and gradients, with padding, repeated words, and blocks that do not divide the minibatch."""
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", entries)
+    monkeypatch.setattr(softmax, "ROWS", 1)
     cfg, size = config(dropout=dropout, feature_dropout=feature_dropout, direct=direct), 10
     p, batch = random_params(cfg), random_batch(size)
     keys = jax.random.split(jax.random.key(5), size)
@@ -147,6 +148,7 @@ def test_padding_does_not_reach_the_gradient_even_where_it_is_extreme(direct):
 @pytest.mark.parametrize("direct", [False, True])
 def test_score_is_minus_log_prob_of_the_word_without_dropout(monkeypatch, direct):
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", 3 * N_W)
+    monkeypatch.setattr(softmax, "ROWS", 1)
     cfg = config(dropout=0.5, feature_dropout=0.5, direct=direct)
     p, batch = random_params(cfg), random_batch(11)
     expected = [-np.asarray(log_prob(p, c, cfg))[w] for c, w in zip(*batch, strict=True)]

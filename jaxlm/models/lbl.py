@@ -18,7 +18,7 @@ from jaxfit.registry import PRODUCT, Cost
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.objectives.dropout import dropout
-from jaxlm.objectives.softmax import logit, nll, sum_log_normalizer
+from jaxlm.objectives.softmax import nll, sum_log_normalizer
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,11 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
 @jax.named_scope("prediction")
 def predicted_vector(params: Params, context: Array) -> Array:
     """r̂ = Σ_i C_i r_{w_i} (Eq. 3.16): context int32[..., c] -> [..., N_f]."""
-    return jnp.einsum("ij,...ij->...j" if params.C.ndim == 2 else "ijk,...ik->...j", params.C, params.R[context])
+    return _combined(params.C, params.R[context])
+
+
+def _combined(C: Array, vectors: Array) -> Array:
+    return jnp.einsum("ij,...ij->...j" if C.ndim == 2 else "ijk,...ik->...j", C, vectors)
 
 
 def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
@@ -80,10 +84,13 @@ def batch_loss(
     params: Params, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
-    r_hat = predicted_vector(params, batch.context)
+    # read at once, so that the gradient by R adds to rows once: else it would need R's memory twice
+    rows = params.R[jnp.concatenate([batch.context, batch.word[:, None]], axis=1)]
+    with jax.named_scope("prediction"):
+        r_hat = _combined(params.C, rows[:, :-1])
     if keys is not None and config.dropout:
         r_hat = jax.vmap(functools.partial(dropout, rate=config.dropout))(r_hat, keys)
-    target = logit(params.R, params.b, r_hat, batch.word)
+    target = jnp.sum(r_hat * rows[:, -1], axis=1) + params.b[batch.word]
     total = sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
     return total, {"perplexity": Mean(total, jnp.sum(weight))}
 

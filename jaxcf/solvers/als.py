@@ -99,34 +99,43 @@ def solve(
     For users: the minimum of Σ_j ½ (R_ij - c_j - U_i·V_j - b_i)² + ½ s λ_U |U_i|² + ½ s λ_b b_i² over U_i and
     b_i jointly, with s the number of the user's ratings (prior `per-rating`) or 1 (`per-row`), from its normal
     equations by Cholesky's decomposition. Rows without ratings are at the prior's mean, 0.
+
+    The bias is eliminated from the equations, so that matrices are D x D: for D = 128, D + 1 rows would take two tiles
+    of an accelerator.
     """
     D = others.shape[1]
-    size = D + 1 if config.biases else D
 
     def chunk(tables: tuple[Array, Array], part: Side) -> tuple[tuple[Array, Array], None]:
         vectors = others.at[part.other].get(mode="fill", fill_value=0)
-        real = (part.other < others.shape[0]).astype(vectors.dtype)[..., None]
+        real = (part.other < others.shape[0]).astype(vectors.dtype)
         target = part.stars
         if config.biases:
             target = target - biases.at[part.other].get(mode="fill", fill_value=0)
-        ones = [real] if config.biases else []
+
+        def total(of_tiles: Array) -> Array:
+            return jax.ops.segment_sum(of_tiles, part.owner, part.row.shape[0], indices_are_sorted=True)
+
         with jax.named_scope("normal_equations"):
-            X = jnp.concatenate([vectors, *ones, real * target[..., None]], axis=2)
-            grams = jnp.einsum("tlu,tlv->tuv", X, X, precision=jax.lax.Precision.HIGHEST)
-            number = part.row.shape[0]
-            gram = jax.ops.segment_sum(grams, part.owner, number, indices_are_sorted=True)
-            count = jax.ops.segment_sum(real.sum((1, 2)), part.owner, number, indices_are_sorted=True)
+            gram = total(jnp.einsum("tld,tle->tde", vectors, vectors, precision=jax.lax.Precision.HIGHEST))
+            right = total(jnp.sum(target[..., None] * vectors, axis=1))
+            count = total(jnp.sum(real, axis=1))
             times = count if config.prior == "per-rating" else jnp.ones_like(count)
-            strength = jnp.full(size, decay).at[D:].set(bias_decay)
-            ridge = jnp.where(count[:, None] > 0, times[:, None] * strength[None, :], 1.0)
-            A = gram[:, :size, :size] + ridge[:, :, None] * jnp.eye(size)[None]
-        with jax.named_scope("solution"):
-            x = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(A), True), gram[:, :size, size:])[..., 0]
+            ridge, bias_ridge = (jnp.where(count > 0, times * each, 1.0) for each in (decay, bias_decay))
+            A = gram + ridge[:, None, None] * jnp.eye(D)[None]
         rows, offsets = tables
-        rows = rows.at[part.row].set(x[:, :D], mode="drop")
-        if config.biases:
-            offsets = offsets.at[part.row].set(x[:, D], mode="drop")
-        return (rows, offsets), None
+        with jax.named_scope("solution"):
+            factor = jnp.linalg.cholesky(A), True
+            if config.biases:
+                # [A s; sᵀ n] [x; b] = [right; t]: x = A⁻¹ right - b A⁻¹ s, where s sums vectors, and t targets
+                s, t = total(jnp.sum(vectors, axis=1)), total(jnp.sum(target, axis=1))
+                both = jax.scipy.linalg.cho_solve(factor, jnp.stack([right, s], axis=2))
+                of_right, of_s = both[..., 0], both[..., 1]
+                b = (t - jnp.sum(s * of_right, axis=1)) / (count + bias_ridge - jnp.sum(s * of_s, axis=1))
+                x = of_right - b[:, None] * of_s
+                offsets = offsets.at[part.row].set(b, mode="drop")
+            else:
+                x = jax.scipy.linalg.cho_solve(factor, right[..., None])[..., 0]
+        return (rows.at[part.row].set(x, mode="drop"), offsets), None
 
     start = jnp.zeros((num_rows, D), others.dtype), jnp.zeros(num_rows, others.dtype)
     return jax.lax.scan(chunk, start, side)[0]
@@ -160,16 +169,18 @@ def sweeps(params: Any, ratings: Ratings, valid: Ratings, config: Config, decay:
 def cost(config: Config, num_ratings: int) -> Cost:
     """Count what a rating takes in a sweep: its part of two systems of normal equations, and of solving all of them.
 
-    A rating adds the product of a row of n numbers with itself to the equations of its user, and to those of its item;
-    all n² numbers count, as products of matrices do not spare half of a symmetric result.
+    A rating adds the product of a vector with itself to the equations of its user, and to those of its item; all D²
+    numbers count, as products of matrices do not spare half of a symmetric result. The right side is added to, too,
+    and with biases the sum of vectors: m = 1 or 2 vectors.
     """
-    size = config.num_features + config.biases
-    n, rows = size + 1, (config.num_users + config.num_items) / num_ratings
+    D, m = config.num_features, 1 + config.biases
+    rows = (config.num_users + config.num_items) / num_ratings
     formula = (
-        "2 · 2 n² operations of normal equations, n = D + 2 with biases and D + 1 without, and for each user and item "
-        "(n - 1)³ / 3 + 2 (n - 1)² of its solution; 4 · 2 (n - 1) bytes of rows read, and each row written once"
+        "2 · 2 (D² + m D) operations of normal equations, m = 2 with biases and 1 without, and for each user and item "
+        "D³ / 3 + 2 m D² of its solution; 4 · 2 (D + m - 1) bytes of rows read, and each row written once"
     )
-    return Cost(4 * n**2 + rows * (size**3 / 3 + 2 * size**2), 2 * size, rows * size, formula)
+    numbers = D + config.biases
+    return Cost(4 * (D**2 + m * D) + rows * (D**3 / 3 + 2 * m * D**2), 2 * numbers, rows * numbers, formula)
 
 
 def strengths(params: Any, config: Config, decay: Mapping[str, float], fallback: float | None = None) -> list[Array]:

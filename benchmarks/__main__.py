@@ -110,8 +110,8 @@ def parser() -> Parser:
     lower.add_argument("--topology", default="v5e:2x2", help="which chips, and their grid (default: v5e:2x2)")
     lower.add_argument("--chips", type=_positive, default=1, metavar="N", help="how many of them (default: 1)")
     lower.add_argument(
-        "--precision", choices=("highest", "high", "default"), default="highest",
-        help="of matrix products (default: highest, float32)",
+        "--dtype", choices=list(suite.PRECISIONS),
+        help="how factors of matrix products are rounded (default: each workload's own)",
     )  # fmt: skip
     _add_out(lower)
     lower.add_argument("--json", action="store_true", help="print one JSON object, and nothing else")

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
 from rich.console import Console
 from rich.table import Table as RichTable
 
@@ -234,13 +233,12 @@ def doctor(args: argparse.Namespace) -> None:
 def lower(args: argparse.Namespace) -> None:
     """`lower`: compile workloads for devices that are not here."""
     _check_workloads(args.names)
-    with jax.default_matmul_precision(args.precision):
-        rows = lowering.measure(args.names or list(WORKLOADS), args.platform, args.topology, args.chips)
-    lowering.save(args.out, rows, {key: getattr(args, key) for key in ("platform", "topology", "chips", "precision")})
+    rows = lowering.measure(args.names or list(WORKLOADS), args.platform, args.topology, args.chips, args.dtype)
+    lowering.save(args.out, rows, {key: getattr(args, key) for key in ("platform", "topology", "chips")})
     if args.json:
         command.print_json(rows)
         return
-    _print_figures(f"{args.chips} of {args.topology}, matrix precision {args.precision}", rows)
+    _print_figures(f"{args.chips} of {args.topology}", rows)
 
 
 @full_precision()

@@ -21,7 +21,7 @@ from benchmarks.profiling import work
 from benchmarks.profiling.hlo import Module
 from benchmarks.speed import page
 from benchmarks.workloads import sweeps
-from benchmarks.workloads.registry import VERSION, WORKLOADS, Workload
+from benchmarks.workloads.registry import PRECISIONS, VERSION, WORKLOADS, Workload
 from benchmarks.workloads.setup import Setup, SweepsSetup, set_up
 from jaxfit import loop, state
 from jaxfit.bucketing import buckets, plan
@@ -71,26 +71,30 @@ def described(platform: str, topology: str, number: int) -> Devices:
     return Devices(tuple(found[:number]), Mesh(np.array(found[:number]), (sharding.AXIS,)) if number > 1 else None)
 
 
-def measure(names: Sequence[str], platform: str, topology: str, number: int) -> dict[str, dict[str, Any]]:
-    """Compile workloads for some devices; by workload, what its program takes."""
+def measure(
+    names: Sequence[str], platform: str, topology: str, number: int, precision: str | None = None
+) -> dict[str, dict[str, Any]]:
+    """Compile workloads for some devices, in a precision, or each in its own; by workload, what its program takes."""
     devices, rows = described(platform, topology, number), {}
     kind = devices.each[0].device_kind
     with tracing_for(platform):
         for name in names:
+            rows[name] = {"precision": precision or WORKLOADS[name].precision}
             if WORKLOADS[name].on_one_device and number > 1:
-                rows[name] = {"does not compile": sweeps.REFUSED}
+                rows[name]["does not compile"] = sweeps.REFUSED
                 continue
             begin = time.perf_counter()
             setup = set_up(WORKLOADS[name], OF_SWEEPS if WORKLOADS[name].on_one_device else SAMPLE)
-            program = lowered(WORKLOADS[name], devices, setup)
+            with jax.default_matmul_precision(PRECISIONS[rows[name]["precision"]]):
+                program = lowered(WORKLOADS[name], devices, setup)
             ready = time.perf_counter()
             try:
                 compiled = program.compile()
             except jax.errors.JaxRuntimeError as error:
-                rows[name] = {"does not compile": str(error).splitlines()[0]}
+                rows[name]["does not compile"] = str(error).splitlines()[0]
                 continue
             times = 1 / setup.share if isinstance(setup, SweepsSetup) else 1.0
-            rows[name] = _row(compiled, _growth(WORKLOADS[name], setup), kind, times) | {
+            rows[name] |= _row(compiled, _growth(WORKLOADS[name], setup), kind, times) | {
                 SECONDS[0]: ready - begin, SECONDS[1]: time.perf_counter() - ready,
             }  # fmt: skip
     return rows
@@ -102,9 +106,9 @@ def save(folder: Path, rows: Mapping[str, Mapping[str, Any]], compiled_for: Mapp
     Rows of other workloads are kept, where the same compiler made them.
 
     Args:
-        folder: of the record, `lower.PLATFORM.TOPOLOGY.CHIPS.PRECISION.json`.
+        folder: of the record, `lower.PLATFORM.TOPOLOGY.CHIPS.json`.
         rows: of `measure`.
-        compiled_for: platform, topology, chips and precision.
+        compiled_for: platform, topology and chips.
     """
     words = [re.sub(r"\W", "-", str(each)) for each in compiled_for.values()]
     path = folder / f"lower.{'.'.join(words)}.json"

@@ -12,6 +12,10 @@ from jaxcf.data.synthetic import NETFLIX, Planted
 from jaxfit.recipe import Recipe
 
 VERSION = 2  # of all workloads
+# How float32 factors of matrix products are rounded; "highest" is not at all.
+PRECISIONS = {
+    "float32": "highest", "tf32": "TF32_TF32_F32", "bfloat16x3": "BF16_BF16_F32_X3", "bfloat16": "BF16_BF16_F32",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Workload:
         structure: options of the model's structure, of models that have one.
         optimizer: the update rule.
         solver: the way of fitting, by its name in the model's record.
+        precision: of its matrix products, among PRECISIONS, where none is asked for.
         small: whether it takes little memory and short steps, so that it belongs to the quick suite.
     """
 
@@ -52,6 +57,7 @@ class Workload:
     structure: Mapping[str, Any] = field(default_factory=dict)
     optimizer: Literal["sgd", "adam"] = "sgd"
     solver: str = "sgd"
+    precision: str = "float32"
     small: bool = False
 
     @property
@@ -86,6 +92,7 @@ _ALL = (
     Workload(
         "lbl-l", "lbl", "matrix products, in blocks: a minibatch's exponentials do not fit",
         Words(1 << 20, 8 * MILLION), 16_384, {"num_features": 1024, "context_size": 10, "diagonal": True},
+        precision="bfloat16",
     ),
     Workload(
         "nplm-m", "nplm", "matrix products of a hidden layer", Words(131_072, 4 * MILLION), 8_192,

@@ -24,7 +24,7 @@ from benchmarks.measurement.memory import peak_memory, restart_peak
 from benchmarks.workloads import scaling, scorecard, sweeps
 from benchmarks.workloads.error import errors
 from benchmarks.workloads.lowering import Devices, lowered
-from benchmarks.workloads.registry import VERSION, WORKLOADS, Words, Workload
+from benchmarks.workloads.registry import PRECISIONS, VERSION, WORKLOADS, Words, Workload
 from benchmarks.workloads.setup import Setup, SweepsSetup, set_up
 from jaxfit.devices import sharding
 from jaxfit.errors import UserError
@@ -32,10 +32,6 @@ from jaxfit.registry import Cost
 from jaxfit.trainer import Trainer
 
 Figures = dict[str, Any]  # as `benchmarks.speed.throughput` has them
-# How float32 factors of matrix products are rounded; "highest" is not at all.
-PRECISIONS = {
-    "float32": "highest", "tf32": "TF32_TF32_F32", "bfloat16x3": "BF16_BF16_F32_X3", "bfloat16": "BF16_BF16_F32",
-}  # fmt: skip
 SWEPT = {"cpu": ("float32",), "gpu": ("float32", "tf32", "bfloat16"), "tpu": ("float32", "bfloat16x3", "bfloat16")}
 WINDOW, QUICK = 5.0, 1.0  # seconds of a sample at least
 TRAINING = "training"

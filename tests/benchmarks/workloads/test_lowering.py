@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import __main__, registry
 from benchmarks.workloads import lowering
-from benchmarks.workloads.registry import WORKLOADS
+from benchmarks.workloads.registry import PRECISIONS, WORKLOADS, Workload
 from benchmarks.workloads.setup import SweepsSetup, set_up
 from jaxcf.solvers import als
 from jaxfit.devices.platform import platform, tracing_for
@@ -22,6 +22,7 @@ SMALL = [name for name, workload in WORKLOADS.items() if workload.small]
 def test_every_workload_is_of_a_model_that_the_engine_trains() -> None:
     assert {workload.model for workload in WORKLOADS.values()} <= set(registry.engine_models())
     assert all(workload.batch_size % 8 == 0 for workload in WORKLOADS.values()), "for eight chips"
+    assert all(workload.precision in PRECISIONS for workload in WORKLOADS.values())
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -92,6 +93,24 @@ def test_part_of_the_ratings_of_sweeps_are_all_of_some_users() -> None:
     assert setup.num_ratings == pytest.approx(20_000, rel=0.1)
 
 
+@pytest.mark.parametrize("precision", [None, "float32"])
+def test_matrix_products_have_the_precision_that_is_asked_for_or_the_workload_s_own(
+    precision: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def lowered(workload: Workload, devices: lowering.Devices, setup: object) -> None:
+        seen.append(jax.config.jax_default_matmul_precision)
+        raise StopIteration
+
+    monkeypatch.setattr(lowering, "described", of_this_machine)
+    monkeypatch.setattr(lowering, "set_up", lambda *given: None)
+    monkeypatch.setattr(lowering, "lowered", lowered)
+    with pytest.raises(StopIteration):
+        lowering.measure(["lbl-l"], "cpu", "", 1, precision)
+    assert seen == [PRECISIONS[precision or "bfloat16"]]
+
+
 def measured_from(ratings: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     monkeypatch.setattr(lowering, "OF_SWEEPS", ratings)
     return lowering.measure(["als-s"], "cpu", "", 1)["als-s"]
@@ -99,7 +118,7 @@ def measured_from(ratings: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, fl
 
 def test_a_sweep_is_of_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "described", of_this_machine)
-    assert lowering.measure(["als-s"], "cpu", "", 2) == {"als-s": {"does not compile": "it runs on one device"}}
+    assert lowering.measure(["als-s"], "cpu", "", 2)["als-s"]["does not compile"] == "it runs on one device"
 
 
 @pytest.mark.parametrize(
@@ -125,17 +144,17 @@ def test_operations_are_named_by_the_part_of_the_model_that_they_are_of(name: st
 def test_a_record_has_no_times_and_keeps_other_workloads_of_the_same_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    about = {"platform": "tpu", "topology": "v5e:2x4", "chips": 8, "precision": "highest"}
+    about = {"platform": "tpu", "topology": "v5e:2x4", "chips": 8}
     row = {"cycles a step, at least": 123456, "padding": 1.23456789, **dict.fromkeys(lowering.SECONDS, 1.0)}
     lowering.save(tmp_path, {"pmf-s": row}, about)
     lowering.save(tmp_path, {"lbl-s": row}, about)
-    path = tmp_path / "lower.tpu.v5e-2x4.8.highest.json"
+    path = tmp_path / "lower.tpu.v5e-2x4.8.json"
     kept = json.loads(path.read_text())["workloads"]
     assert list(kept) == ["lbl-s", "pmf-s"]
     assert kept["pmf-s"] == {"cycles a step, at least": 123456, "padding": 1.235}
     assert "| pmf-s | 123,456 | 1.235 |" in path.with_suffix(".md").read_text()
-    lowering.save(tmp_path, {"pmf-m": row}, {**about, "precision": "default"})
-    assert len(list(tmp_path.glob("*.json"))) == 2, "of another precision"
+    lowering.save(tmp_path, {"pmf-m": row}, {**about, "chips": 1})
+    assert len(list(tmp_path.glob("*.json"))) == 2, "of another number of chips"
     monkeypatch.setattr(lowering, "_version", lambda package: "9")
     lowering.save(tmp_path, {"lbl-s": row}, about)
     assert list(json.loads(path.read_text())["workloads"]) == ["lbl-s"], "of another compiler"

@@ -99,11 +99,11 @@ def run(
 
 def measure(workload: Workload, precisions: Sequence[str], mesh: Mesh | None, seconds: float) -> Figures:
     """Measure one workload in each precision."""
+    precisions = sweeps.PRECISIONS if workload.on_one_device else precisions
+    wrong = errors(workload, {name: PRECISIONS[name] for name in precisions})  # first: it takes the most memory
     setup = set_up(workload)
     timer, takes = _timer(workload, setup, mesh, seconds)
-    precisions = sweeps.PRECISIONS if isinstance(setup, SweepsSetup) else precisions
     programs = {name: _compiled(workload, setup, name, mesh) for name in precisions}
-    wrong = errors(workload, {name: PRECISIONS[name] for name in precisions})
     counted = restart_peak()
     multiply = limits.measures(limits.OPERATIONS)[limits.OPERATIONS]
     with sensors.watched() as seen:

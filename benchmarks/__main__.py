@@ -124,7 +124,9 @@ def parser() -> Parser:
     traced.set_defaults(run=commands.profile)
     names = list(registry.engine_models())
     traced.add_argument("name", metavar="NAME", choices=names, help=", ".join(names))
-    traced.add_argument("--trace", type=Path, required=True, metavar="DIR", help="for xprof, TensorBoard, Perfetto")
+    traced.add_argument(
+        "--trace", type=Path, required=True, metavar="DIR", help="a folder for the trace, which xprof and Perfetto show"
+    )
     traced.add_argument("--top", type=_positive, default=20, metavar="N", help="operations to print (default: 20)")
     traced.add_argument("--json", action="store_true", help="end with one line of JSON: all operations")
     _add_data(traced)

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jaxfit.errors import UserError
 from jaxfit.run_dir import metadata
 from jaxfit.run_dir.run import Run, Trained
 from jaxlm import models
@@ -30,6 +31,7 @@ def train(
     recipe: Recipe | str = "tuned",
     config: Mapping[str, Any] | None = None,
     structure: Any = None,
+    initial: Path | str | None = None,
     seed: int = 1,
     run: Run = Run(),
 ) -> Trained[Model | None]:
@@ -42,6 +44,7 @@ def train(
         recipe: how a model is fitted by SGD: a Recipe, or the name of one of the model's own.
         config: overrides of the model's Config. Those of a recipe that is given by name are included.
         structure: the options of a model that has a structure, an instance of its `structure.options`.
+        initial: the folder of a trained model from whose parameters of the same names training begins.
         seed: of all random draws.
         run: how the training is run (devices, time limit, resume, progress).
 
@@ -51,12 +54,15 @@ def train(
     """
     record, directory, config = models.get(name), Path(directory), config or {}
     if isinstance(record.fitting, ByCounting):
+        if initial is not None:
+            raise UserError(f"a {record.name} is counted, and begins from nothing", initial, "leave it out")
         return _count(record, record.fitting, corpus, directory, config)
     from jaxlm.train_by_sgd import fit
 
     chosen, overrides = record.recipe(recipe) if isinstance(recipe, str) else (recipe, {})
     config = {**overrides, **config}
-    return fit(record, corpus, directory, recipe=chosen, config=config, structure=structure, seed=seed, run=run)
+    return fit(record, corpus, directory, recipe=chosen, config=config, structure=structure,
+               initial=None if initial is None else Path(initial), seed=seed, run=run)  # fmt: skip
 
 
 def _count(

@@ -20,6 +20,7 @@ from jaxfit.run_dir import json_text, metadata, training
 from jaxfit.run_dir.run import Run, Trained
 from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
 from jaxlm.data.corpus import Corpus
+from jaxlm.initial import begin_from, fingerprint
 from jaxlm.trained_model import FILES, Model, write_vocabulary
 
 INIT, TRAIN, STRUCTURE = 0, 1, 2
@@ -33,6 +34,7 @@ def fit(
     recipe: Recipe,
     config: Mapping[str, Any],
     structure: Any = None,
+    initial: Path | None = None,
     seed: int = 1,
     run: Run | None = None,
 ) -> Trained[Model | None]:
@@ -42,8 +44,11 @@ def fit(
     """
     require_number(seed, "--seed", int, **SEED)
     with full_precision():
-        known = {"model": record.name, "seed": seed, "corpus": corpus.describe()}
-        begun = _Training(record, corpus, corpus.word_counts(), recipe, config, jax.random.key(seed), known)
+        known = {
+            "model": record.name, "seed": seed, "corpus": corpus.describe(),
+            "initial": None if initial is None else fingerprint(initial),
+        }  # fmt: skip
+        begun = _Training(record, corpus, corpus.word_counts(), recipe, config, jax.random.key(seed), known, initial)
         if record.structure is None:
             return begun.fit(directory, None, known, run or Run())
         return begun.stages(directory, record.structure, structure or record.structure.options(), run or Run())
@@ -51,7 +56,10 @@ def fit(
 
 @dataclass(frozen=True)
 class _Training:
-    """What the stages of a training have in common; known: what `config.json` holds of every stage."""
+    """What the stages of a training have in common.
+
+    known: what `config.json` holds of every stage; initial: the folder of the model that parameters begin from.
+    """
 
     record: LanguageModel
     corpus: Corpus
@@ -60,6 +68,7 @@ class _Training:
     overrides: Mapping[str, Any]
     key: jax.Array
     known: dict[str, Any]
+    initial: Path | None
 
     def stages(self, directory: Path, structure: Structure, options: Any, run: Run) -> Trained[Model | None]:
         """Train the model that the structure is built from, if any; build the structure; train the model over it."""
@@ -123,6 +132,9 @@ class _Training:
             return fitting.init(jax.random.fold_in(self.key, INIT), config, self.counts, *more)
 
         memory.require(jax.eval_shape(init), self.recipe.optimizer, "--num-features, --vocab-size, …")
+        params = init()
+        if self.initial is not None:
+            params = begin_from(self.initial, params, record, structure, vocabulary)
 
         def write() -> None:
             write_vocabulary(directory, vocabulary)
@@ -134,7 +146,7 @@ class _Training:
 
         return training.train(
             directory, {"model": record.name, "config": asdict(config), **known}, fitting.program(config),
-            init(),
+            params,
             lambda: (texts(self.corpus.train), texts(self.corpus.valid)),
             recipe=self.recipe, key=jax.random.fold_in(self.key, TRAIN), run=run, unit="words", files=FILES,
             before=write, model=model,

@@ -19,6 +19,7 @@ from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import Corpus, Texts
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.initial import fingerprint
 from jaxlm.tasks.evaluate import Evaluation, evaluate
 from jaxlm.trained_model import FILES, Model
 
@@ -35,6 +36,11 @@ def _add_options(parser: Parser, model: LanguageModel) -> None:
     parser.set_defaults(run=run)
     _add_text(parser, carves=isinstance(model.fitting, BySGD))
     training_options.add_result(parser)
+    if isinstance(model.fitting, BySGD):
+        parser.add_argument(
+            "--init", metavar="DIR",
+            help=Rare("begin from the parameters of the same names of a trained model, as a tfrbm from an frbm"),
+        )  # fmt: skip
     if model.structure is not None:
         options.add(parser.add_argument_group(model.structure.name), model.structure.options, switches=True)
     training_options.add(parser, model.config, model.recipes, skip=model.fields_from_data, rename=RENAMED)
@@ -79,7 +85,9 @@ def run(args: argparse.Namespace) -> None:
     streams.escape()
     place, model = output(args, folder=True), models.get(args.model)
     names = model.fitting.parameters if isinstance(model.fitting, BySGD) else ()
-    structure = None
+    structure, initial = None, getattr(args, "init", None)
+    if initial is not None:
+        fingerprint(Path(initial))  # a folder without a model is an error before the text is read
     if model.structure is not None:
         structure = model.structure.options(**options.given(args, model.structure.options))
         model.structure.check(structure)
@@ -93,7 +101,7 @@ def run(args: argparse.Namespace) -> None:
         with training_options.stoppable(place, resumable):
             trained = train.train(
                 args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
-                seed=plan.seed, run=plan.run,
+                initial=initial, seed=plan.seed, run=plan.run,
             )  # fmt: skip
         results = _evaluate(trained, texts)
         _write_card(trained, out, place, results)

@@ -1,7 +1,6 @@
 """The tree over words of a hierarchical model: its options, how it is built, its file (Mnih 2010, §4.4)."""
 
 import hashlib
-import json
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from jaxfit.run_dir.metadata import read_info
 from jaxlm.contract import Structure
 from jaxlm.data.contexts import Text, gather_contexts
 from jaxlm.data.corpus import Corpus
+from jaxlm.initial import fingerprint
 from jaxlm.trained_model import load
 from jaxlm.trees import build as trees
 from jaxlm.trees import file as tree_file
@@ -88,13 +88,6 @@ def origin(options: TreeOptions) -> dict[str, Any]:
         return {}
     built = asdict(options) | {"bootstrap": options.bootstrap and fingerprint(Path(options.bootstrap))}
     return {"tree built": {"kind": built.pop("tree"), **built}}
-
-
-def fingerprint(directory: Path) -> str:
-    """Return the digest of all that determined a trained model, from its `config.json`."""
-    info = read_info(directory)
-    made = {name: info.get(name) for name in ("config", "recipe", "seed", "corpus", "tree")}
-    return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
 
 
 def first_stage(options: TreeOptions) -> TreeOptions | None:

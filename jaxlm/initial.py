@@ -1,0 +1,62 @@
+"""Training that begins from the parameters of another model, as the temporal FRBM does from an FRBM (§3.4.1)."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxfit.errors import UserError
+from jaxfit.recipe import named_arrays
+from jaxfit.run_dir.metadata import read_info
+from jaxlm.contract import BySGD, LanguageModel
+from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.trained_model import load
+
+DETERMINES = ("config", "recipe", "seed", "corpus", "tree", "initial")  # a trained model, in its `config.json`
+
+
+def fingerprint(directory: Path) -> str:
+    """Return the digest of all that determined a trained model, from its `config.json`."""
+    info = read_info(directory)
+    made = {name: info.get(name) for name in DETERMINES if name != "initial" or info.get(name)}
+    return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
+
+
+def begin_from(directory: Path, params: Any, record: LanguageModel, structure: Any, vocabulary: Vocabulary) -> Any:
+    """Return parameters before training: of those that the model in a folder has under the same names, its own.
+
+    Args:
+        directory: the folder of a trained model.
+        params: the initial parameters of the model that is to be trained.
+        record: of that model.
+        structure: of that model, if it has one.
+        vocabulary: of that model.
+
+    Raises:
+        UserError: the folder has no such model, or one of another vocabulary, structure or size.
+    """
+    other = load(directory)
+    if other.vocabulary.words != vocabulary.words:
+        raise UserError("its vocabulary is another", directory, "give its vocabulary.txt to --vocab")
+    if record.structure is not None and other.record.structure is record.structure:
+        digest = record.structure.sha256
+        if digest(other.structure) != digest(structure):
+            raise UserError(f"its {record.structure.name} is another", directory, f"add --tree {directory}")
+    theirs = named_arrays(other.params) if isinstance(other.record.fitting, BySGD) else {}
+    mine = named_arrays(params)
+    shared = [name for name in mine if name in theirs]
+    if not shared:
+        what = f"a {other.name} has none of the parameters of a {record.name}"
+        raise UserError(what, directory, f"give a model with some of {', '.join(mine)}")
+    for name in shared:
+        if np.shape(theirs[name]) != np.shape(mine[name]):
+            what = f"its {name} is of shape {np.shape(theirs[name])}, not {np.shape(mine[name])}"
+            raise UserError(what, directory, "give the options of its size")
+    import jax
+    import jax.numpy as jnp
+
+    leaves, tree = jax.tree.flatten(params)
+    begun = [jnp.asarray(theirs.get(name, x), x.dtype) for name, x in zip(mine, leaves, strict=True)]
+    return jax.tree.unflatten(tree, begun)

@@ -258,15 +258,16 @@ def make_scores(
     def scores(params: Any, data: Any, size: Array) -> Array:
         def step(i: Array, carried: tuple[Array, Any]) -> tuple[Array, Any]:
             out, carry = carried
-            index, _ = _scored(program, i, jnp.arange(batch_size, dtype=jnp.int32), batch_size, size)
-            values, carry = _score(program, params, data, jnp.minimum(index, size - 1), capacity, carry)
+            index, real = _scored(program, i, jnp.arange(batch_size, dtype=jnp.int32), batch_size, size)
+            values, carry = _score(program, params, data, index, size, capacity, carry)
             if program.sequential is not None:
+                index = jnp.where(real, index, jnp.iinfo(jnp.int32).max)
                 return out.at[index].set(values, mode="drop"), carry
             return lax.dynamic_update_slice(out, values, (i * batch_size,)), carry
 
         out = jnp.zeros((-(-most // batch_size) * batch_size,), jnp.float32)
         carry = None if program.sequential is None else streams(program, batch_size)
-        return lax.fori_loop(0, -(-size // batch_size), step, (out, carry))[0]
+        return lax.fori_loop(_first(program), -(-size // batch_size), step, (out, carry))[0]
 
     return jax.jit(scores)
 
@@ -288,27 +289,41 @@ def make_sums(
         def step(i: Array, carried: tuple[Sum, Any]) -> tuple[Sum, Any]:
             total, carry = carried
             index, real = _scored(program, i, place, batch_size, size)
-            values, carry = _score(program, params, data, jnp.minimum(index, size - 1), capacity, carry)
+            values, carry = _score(program, params, data, index, size, capacity, carry)
             return total.add(jnp.where(real, values, 0.0)), carry
 
         zero = Sum(jnp.zeros(local, jnp.float32), jnp.zeros(local, jnp.float32))
         carry = None if program.sequential is None else streams(program, local)
-        total, _ = lax.fori_loop(0, -(-size // batch_size), step, (zero, carry))
+        total, _ = lax.fori_loop(_first(program), -(-size // batch_size), step, (zero, carry))
         return sharding.collect(total, mesh)
 
     return jax.jit(sharding.everywhere(sums, mesh))
 
 
+def _first(program: Program) -> int:
+    """The first step of scoring: streams begin with examples before their own, which are not counted."""
+    return 0 if program.sequential is None else -program.sequential.burn_in
+
+
 def _scored(program: Program, i: Array, place: Array, batch_size: int, size: Array) -> tuple[Array, Array]:
-    """The examples that step i scores at these places of a minibatch, and which of them exist."""
-    index = i * batch_size + place
-    if program.sequential is not None:
-        index = place * -(-size // batch_size) + i
-    return jnp.where(index < size, index, jnp.iinfo(jnp.int32).max), index < size
+    """The examples that step i scores at these places of a minibatch, and which of them count."""
+    if program.sequential is None:
+        index = i * batch_size + place
+        return index, index < size
+    index = place * -(-size // batch_size) + i
+    return index, (index < size) & (i >= 0)
 
 
-def _score(program: Program, params: Any, data: Any, index: Array, capacity: Any, carry: Any) -> tuple[Array, Any]:
-    batch = program.batch(data, index, capacity, program.config)
+def _score(
+    program: Program, params: Any, data: Any, index: Array, size: Array, capacity: Any, carry: Any
+) -> tuple[Array, Any]:
+    """Score examples; those before the first or past the last stand for these, and leave a carry as it is at first."""
+    batch = program.batch(data, jnp.clip(index, 0, size - 1), capacity, program.config)
     if program.sequential is None:
         return program.score(params, batch, program.config), None
-    return program.score(params, Carried(batch, carry), program.config)
+    values, after = program.score(params, Carried(batch, carry), program.config)
+
+    def kept(after: Array, start: Array) -> Array:
+        return jnp.where((index < 0).reshape(-1, *[1] * (after.ndim - 1)), start, after)
+
+    return values, jax.tree.map(kept, after, streams(program, len(index)))

@@ -114,9 +114,13 @@ class Sequential:
 
     Attributes:
         start: (config) -> the initial carry of a stream, at each epoch's start.
+        streams: into which validation data are cut.
+        burn_in: examples before its first that each of them reads, not to begin with an initial carry.
     """
 
     start: Callable[[Any], Any]
+    streams: int = 8
+    burn_in: int = 0
 
 
 def num_rows(data: Any) -> int:

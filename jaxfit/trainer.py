@@ -25,7 +25,6 @@ from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
 
 MAX_PADDED_BATCH = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
-STREAMS = 8  # validation streams of a sequential program
 SCORED, SCORED_MOST = 1000, 16_384  # examples that are scored at a time: on a CPU, and at most elsewhere
 SCORED_ENTRIES = 1 << 19  # maximum ragged entries on a device in batches above SCORED
 
@@ -94,7 +93,8 @@ class Validation:
 
     def __init__(self, program: Program, data: Any, mesh: Mesh | None):
         self.size = program.size(data)
-        batch_size, entries = scored_at_once(program, data, STREAMS, sharding.shards(mesh))
+        number = program.sequential.streams if program.sequential else 0
+        batch_size, entries = scored_at_once(program, data, number, sharding.shards(mesh))
         self.run = loop.make_sums(program, batch_size, entries, mesh)
         self.data, self.events = sharding.replicate(data, mesh), program.num_events(data)
 

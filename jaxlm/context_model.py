@@ -1,6 +1,8 @@
 """What models share that predict the next word from a fixed number of words before it: their data and predictions.
 
-Such a model's Config has `num_words`, `context_size` and `across_lines` (whether contexts run on across line ends).
+Such a model's Config has `num_words`, `context_size` and `across_lines` (whether contexts run on across line ends). It
+may have `targets`: "words", or "contexts" to train on the distribution of the next word after each context of the
+training text (§3.4.1), in place of the word.
 """
 
 from __future__ import annotations
@@ -8,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxfit import fit
-from jaxfit.program import Metric, Program
+from jaxfit.program import Metric, Program, Ragged
 from jaxlm.contract import PredictsWords
+from jaxlm.data import next_words
 from jaxlm.data.contexts import Text, gather_contexts, pad
+from jaxlm.data.next_words import Following, NextWords
 
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model
@@ -30,33 +34,73 @@ def perplexity(nats: float) -> float:
 
 
 class Batch(NamedTuple):
-    """Examples: context int32[..., c], oldest word first, and word int32[...], the one that follows."""
+    """Examples: context int32[..., c], oldest word first, and word int32[...], the one that follows.
+
+    following: of a minibatch, for targets "contexts", the distribution of the words that follow each context.
+    """
 
     context: jax.Array
     word: jax.Array
+    following: Following | None = None
 
 
-def num_examples(data: Text) -> int:
+class Cases(NamedTuple):
+    """A text, and what follows its contexts."""
+
+    text: Text
+    next_words: NextWords
+
+
+def num_examples(data: Text | Cases) -> int:
     """Return the number of events of a text."""
-    return int(data.events)
+    return int((data.text if isinstance(data, Cases) else data).events)
 
 
-def gather(data: Text, index: jax.Array, capacity: int, config: Any) -> Batch:
+def gather(data: Text | Cases, index: jax.Array, capacity: int, config: Any) -> Batch:
     """Return the examples `index`, int32 [B], of a text."""
+    if isinstance(data, Cases):
+        plain = gather(data.text, index, 0, config)
+        return plain._replace(following=next_words.gather(data.next_words, index, capacity))
     return Batch(*gather_contexts(data, index, config.context_size, config.across_lines))
 
 
-def context_program(config: Any, batch_loss: Callable[..., Any], score: Callable[..., Any]) -> Program:
-    """Return the program of a model without sparse or ragged parts, over a `Text`, from its losses over a `Batch`."""
+def _costs(data: Cases) -> np.ndarray:
+    return next_words.costs(data.next_words, num_examples(data))
+
+
+Targets = Literal["words", "contexts"]
+TARGETS_HELP = "train on each next word, or on the distribution of the next word after its context (§3.4.1)"
+PERPLEXITY = Metric("perplexity", perplexity, 2)
+
+
+def context_program(
+    config: Any, batch_loss: Callable[..., Any], score: Callable[..., Any], training_metrics: tuple[Metric, ...] = ()
+) -> Program:
+    """Return the program of a model without sparse or ragged parts, over a `Text`, from its losses over a `Batch`.
+
+    training_metrics: of models whose loss is not the perplexity; see `Program`.
+    """
     return Program(
-        config=config, size=num_examples, batch=gather, loss=batch_loss, score=score,
-        metric=Metric("perplexity", perplexity, 2),
+        config=config, size=num_examples, batch=gather, loss=batch_loss, score=score, metric=PERPLEXITY,
+        training_metrics=training_metrics, ragged=Ragged(_costs) if _by_contexts(config) else None,
     )  # fmt: skip
 
 
-def texts(config: Any, eos: int) -> Callable[[np.ndarray], Text]:
+def _by_contexts(config: Any) -> bool:
+    return getattr(config, "targets", "words") == "contexts"
+
+
+def texts(config: Any, eos: int) -> Callable[[np.ndarray], Text | Cases]:
     """Return a function from ids, int32 [events], to a text with a context of line ends before it."""
-    return partial(pad, context_size=config.context_size, eos=eos)
+    text = partial(pad, context_size=config.context_size, eos=eos)
+    if not _by_contexts(config):
+        return text
+
+    def cases(ids: np.ndarray) -> Cases:
+        found = examples(ids, config.context_size, eos, config.across_lines)
+        return Cases(text(ids), next_words.count(*map(np.asarray, found)))
+
+    return cases
 
 
 def examples(ids: np.ndarray, context_size: int, eos: int, across_lines: bool = True) -> tuple[jax.Array, jax.Array]:
@@ -98,5 +142,10 @@ def _score_events(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarra
         return np.zeros(0)
     config = replace(model.config, across_lines=False) if fresh_lines else model.config
     assert model.texts is not None
+    if _by_contexts(config):  # scores are of words
+        config = replace(config, targets="words")
+        text: Any = pad(ids, config.context_size, model.vocabulary.eos)
+    else:
+        text = model.texts(ids)
     program = model.record.fitting.program(config)  # type: ignore[union-attr]
-    return -fit.scores(program, model.params, model.texts(ids)).astype(np.float64)
+    return -fit.scores(program, model.params, text).astype(np.float64)

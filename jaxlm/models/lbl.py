@@ -15,8 +15,9 @@ from jax import Array
 from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
-from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
+from jaxlm.context_model import TARGETS_HELP, Batch, Targets, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.data.next_words import expected
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.softmax import nll, sum_log_normalizer
 
@@ -32,6 +33,7 @@ class Config:
     dropout: float = option(0.0, "share of the predicted vector that is dropped in training", below=1)
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
     across_lines: bool = option(True, "contexts run on across line ends")
+    targets: Targets = option("words", TARGETS_HELP)
 
 
 class Params(NamedTuple):
@@ -90,7 +92,11 @@ def batch_loss(
         r_hat = _combined(params.C, rows[:, :-1])
     if keys is not None and config.dropout:
         r_hat = jax.vmap(functools.partial(dropout, rate=config.dropout))(r_hat, keys)
-    target = jnp.sum(r_hat * rows[:, -1], axis=1) + params.b[batch.word]
+    if batch.following is None:
+        target = jnp.sum(r_hat * rows[:, -1], axis=1) + params.b[batch.word]
+    else:  # the expectation under the distribution of what follows
+        R, b = (expected(table, batch.following, len(weight)) for table in (params.R, params.b))
+        target = jnp.sum(r_hat * R, axis=1) + b
     total = sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
     return total, {"perplexity": Mean(total, jnp.sum(weight))}
 

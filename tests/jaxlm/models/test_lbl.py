@@ -132,7 +132,7 @@ def test_score_is_minus_log_prob_of_the_word(monkeypatch):
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", 3 * N_W)
     monkeypatch.setattr(softmax, "ROWS", 1)
     p, batch = random_params(config(dropout=0.5)), random_batch(11)
-    expected = [-np.asarray(log_prob(p, c))[w] for c, w in zip(*batch, strict=True)]
+    expected = [-np.asarray(log_prob(p, c))[w] for c, w in zip(batch.context, batch.word, strict=True)]
     np.testing.assert_allclose(jax.jit(lambda p: lbl.score(p, batch, config()))(p), expected, rtol=1e-5)
 
 

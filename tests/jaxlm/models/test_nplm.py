@@ -151,7 +151,7 @@ def test_score_is_minus_log_prob_of_the_word_without_dropout(monkeypatch, direct
     monkeypatch.setattr(softmax, "ROWS", 1)
     cfg = config(dropout=0.5, feature_dropout=0.5, direct=direct)
     p, batch = random_params(cfg), random_batch(11)
-    expected = [-np.asarray(log_prob(p, c, cfg))[w] for c, w in zip(*batch, strict=True)]
+    expected = [-np.asarray(log_prob(p, c, cfg))[w] for c, w in zip(batch.context, batch.word, strict=True)]
     np.testing.assert_allclose(jax.jit(lambda p: nplm.score(p, batch, cfg))(p), expected, rtol=1e-5)
 
 

@@ -14,6 +14,8 @@ MODELS = {
     "lbl": "jaxlm.models.lbl:MODEL",
     "hlbl": "jaxlm.models.hlbl.model:MODEL",
     "nplm": "jaxlm.models.nplm:MODEL",
+    "frbm": "jaxlm.models.frbm:MODEL",
+    "tfrbm": "jaxlm.models.tfrbm:MODEL",
 }
 REGISTRY: Registry[LanguageModel] = Registry("language model", MODELS, "rating models are for jaxcf")
 names, get, having, require = REGISTRY.names, REGISTRY.get, REGISTRY.having, REGISTRY.require

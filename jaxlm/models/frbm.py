@@ -1,0 +1,287 @@
+"""The factored restricted Boltzmann machine over words: binary hidden units between a context and the next word.
+
+E(w_n, h, w_{1:n-1}) = -Σ_{i≤n} r_{w_i}·W_i h - b_h·h - b_v[w_n] (Eq. 3.2). A word's probability follows from its free
+energy, which sums over the hidden units exactly (Eq. 3.5).
+
+Source: Mnih 2010, §3.1 (Eq. 3.2-3.13), §3.4.1.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxfit.draws import uniform
+from jaxfit.program import Mean, Metric, Metrics, Program
+from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy
+from jaxfit.recipe import Recipe, option
+from jaxfit.registry import PRODUCT, Cost
+from jaxlm.context_model import (
+    TARGETS_HELP,
+    Batch,
+    Targets,
+    context_program,
+    perplexity,
+    predicts_from_context,
+    texts,
+)
+from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.data.next_words import expected
+from jaxlm.objectives import free_energy
+from jaxlm.objectives.word_samples import draw
+
+
+@dataclass(frozen=True)
+class Config:
+    """What shapes the program."""
+
+    num_words: int = option(help="vocabulary size", unit="words")
+    num_features: int = option(100, "feature vector dimensionality", "features", first=True)
+    context_size: int = option(2, "context words that predict the next", "words", first=True)
+    num_hidden: int = option(1000, "binary hidden units", "units", first=True)
+    objective: Literal["cd", "mean-field", "likelihood"] = option(
+        "cd", "contrastive divergence with words that are drawn, or with their probabilities; or exact likelihood"
+    )
+    cd_steps: int = option(1, "T of CD-T", "steps")
+    init_scale: float = option(0.1, "standard deviation of initial feature vectors")
+    across_lines: bool = option(True, "contexts run on across line ends")
+    targets: Targets = option("words", TARGETS_HELP)
+
+
+class Params(NamedTuple):
+    """R: [N_w, N_f] word vectors; W: [n, N_f, N_h], the next word's last; b_h: [N_h]; b_v: [N_w]."""
+
+    R: Array
+    W: Array
+    b_h: Array
+    b_v: Array
+
+
+class Visible(NamedTuple):
+    """What the energy reads of v_n, a word or a distribution over words: vᵀR, [..., N_f], and b_v·v, [...]."""
+
+    features: Array
+    bias: Array
+
+
+def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
+    """Return parameters before training (§3.4.1): small Gaussians, and biases of words that give the base rates.
+
+    counts: [N_w], of the training text.
+    Differs: a word that never occurs counts as one that occurs once, since its bias would be infinite. The biases of
+    hidden units start at zero; the thesis does not state theirs, nor the scales.
+    """
+    key_R, key_W = jax.random.split(key)
+    rates = jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
+    shape = (config.context_size + 1, config.num_features, config.num_hidden)
+    return Params(
+        R=config.init_scale * jax.random.normal(key_R, (config.num_words, config.num_features)),
+        W=config.num_features**-0.5 * jax.random.normal(key_W, shape),
+        b_h=jnp.zeros(config.num_hidden),
+        b_v=jnp.log(rates / rates.sum()),
+    )
+
+
+@jax.named_scope("context")
+def hidden_input(params: Params, context: Array) -> Array:
+    """What a context gives the hidden units, b_h + Σ_{i<n} r_{w_i} W_i: int32[..., c] -> [..., N_h]."""
+    a = jnp.einsum("...if,ifh->...h", params.R[context], params.W[:-1])
+    return a + jnp.broadcast_to(params.b_h, a.shape)
+
+
+def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
+    """Compute the loss of ONE example: the specification.
+
+    It is F(w_n) - F(w), where F is the free energy. By CD-T, w is the word after T full steps of the Gibbs chain from
+    w_n (Eq. 3.12-3.13), or in mean-field CD its probabilities; by likelihood, a word drawn from P(w | w_{1:n-1}). Minus
+    the gradient is Eq. 3.10-3.11, with w for the model's expectation; by likelihood it is unbiased.
+    """
+    a = hidden_input(params, example.context)
+    R, W_n, b_v, fixed_a = lax.stop_gradient((params.R, params.W[-1], params.b_v, a))
+
+    def free(v: Array) -> Array:  # [N_w]
+        return hidden_free_energy(a + v @ params.R @ params.W[-1]) - params.b_v @ v
+
+    def drawn(key: Array, p: Array) -> Array:
+        return jax.nn.one_hot(jnp.sum(jnp.cumsum(p) <= uniform(key, jnp.int32(0))), len(p))
+
+    def step(v: Array, key: Array) -> Array:
+        for_hidden, for_word = jax.random.split(key[0])
+        h = bernoulli(for_hidden[None], jax.nn.sigmoid(fixed_a + v @ R @ W_n)[None])[0]  # Eq. 3.13
+        p = jax.nn.softmax(R @ (W_n @ h) + b_v)  # Eq. 3.12
+        if config.objective == "mean-field":
+            return p
+        return drawn(for_word, p)
+
+    word = jax.nn.one_hot(example.word, config.num_words)
+    if config.objective == "likelihood":
+        return contrastive_divergence(free, word, drawn(key, jnp.exp(log_prob(params, example.context))))
+    return contrastive_divergence(free, word, gibbs(step, word, key[None], config.cd_steps))
+
+
+def batch_loss(params: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics]:
+    """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
+
+    Its own value says nothing about how good a model is. By likelihood the metric is the perplexity; by CD that of the
+    words given hidden units that were drawn given them, their reconstruction.
+    """
+    return energy_loss(params, hidden_input(params, batch.context), batch, weight, keys, config)
+
+
+def energy_loss(params: Any, a: Array, batch: Batch, weight: Array, keys: Array, config: Any) -> tuple[Array, Metrics]:
+    """Compute `batch_loss` from the hidden units' inputs by the contexts, a [B, N_h]."""
+    known = of_data(params, batch)
+    fixed, fixed_a = lax.stop_gradient((params, a))
+    if config.objective == "likelihood":
+        state, log_Z = free_energy.draw(
+            fixed_a, of_all_words(fixed), fixed.b_v, uniform(keys, jnp.zeros_like(batch.word))
+        )
+        nats, metric = log_Z + free_energies(fixed, fixed_a, of_words(fixed, batch.word)), "perplexity"
+    else:
+        state, nats = chain(fixed, fixed_a, of_data(fixed, batch), batch.word, keys, config)
+        metric = "reconstruction"
+    seen = of_probabilities(params, state) if config.objective == "mean-field" else of_words(params, state)
+    total = weight @ (free_energies(params, a, known) - free_energies(params, a, seen))
+    return total, {metric: Mean(weight @ nats, jnp.sum(weight))}
+
+
+@jax.named_scope("free_energy")
+def free_energies(params: Any, a: Array, visible: Visible) -> Array:
+    """F = -b_v·v - Σ_j log(1 + exp(a_j + vᵀR W_n^j)), by Eq. 3.5: a [B, N_h] -> [B]."""
+    return hidden_free_energy(a + visible.features @ params.W[-1]) - visible.bias
+
+
+def of_data(params: Any, batch: Batch) -> Visible:
+    """Return what the energy reads of a minibatch's words, or of the distributions after its contexts (§3.4.1)."""
+    if batch.following is None:
+        return of_words(params, batch.word)
+    return Visible(*(expected(table, batch.following, len(batch.word)) for table in (params.R, params.b_v)))
+
+
+def of_words(params: Any, word: Array) -> Visible:
+    """Return what the energy reads of words, int32[B]."""
+    return Visible(params.R[word], params.b_v[word])
+
+
+def of_probabilities(params: Any, p: Array) -> Visible:
+    """Return what the energy reads of distributions over words, [B, N_w]."""
+    return Visible(p @ params.R, p @ params.b_v)
+
+
+def chain(params: Any, a: Array, start: Visible, word: Array, keys: Array, config: Any) -> tuple[Array, Array]:
+    """Run T full steps of the Gibbs chain from the data (Eq. 3.12-3.13).
+
+    Args:
+        params: which nothing is differentiated by.
+        a: inputs of the hidden units by the contexts, [B, N_h].
+        start: the data's v_n.
+        word: the data's words, int32[B].
+        keys: key[B].
+        config: of the model.
+
+    Returns:
+        The last words, int32[B], or in mean-field CD their probabilities, [B, N_w]; and -log P(word) given the hidden
+        units that they were drawn from, [B], nats.
+    """
+    R, W_n, b_v = params.R, params.W[-1], params.b_v
+    mean_field = config.objective == "mean-field"
+
+    def step(before: tuple[Array, Array, Array], keys: Array) -> tuple[Array, Array, Array]:
+        for_hidden, for_word = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
+        h = bernoulli(for_hidden, jax.nn.sigmoid(a + before[0] @ W_n))  # Eq. 3.13
+        x = h @ W_n.T
+        logit = jnp.sum(x * R[word], axis=1) + b_v[word]
+        if mean_field:
+            logits = x @ R.T + b_v[None]  # Eq. 3.12
+            p = jax.nn.softmax(logits)
+            return p @ R, p, jax.nn.logsumexp(logits, axis=1) - logit
+        drawn, log_Z = draw(R, b_v, x, uniform(for_word, jnp.zeros_like(word)))  # Eq. 3.12
+        return R[drawn], drawn, log_Z - logit
+
+    state = jnp.zeros((len(word), config.num_words), R.dtype) if mean_field else word
+    _, last, nats = gibbs(step, (start.features, state, jnp.zeros_like(start.bias)), keys, config.cd_steps)
+    return last, nats
+
+
+def word_nats(params: Any, a: Array, word: Array) -> Array:
+    """Compute -log P of each word, int32[B], given a [B, N_h]: [B], nats."""
+    log_Z = free_energy.log_normalizer(a, of_all_words(params), params.b_v)
+    return log_Z + free_energies(params, a, of_words(params, word))
+
+
+def of_all_words(params: Any) -> Array:
+    """What each word gives the hidden units, (R W_n)ᵀ: [N_h, N_w]."""
+    return params.W[-1].T @ params.R.T
+
+
+def log_prob(params: Params, context: Array) -> Array:
+    """Compute log P(w | context) of every word, by Eq. 3.5: context int32[c] -> [N_w], nats."""
+    return log_prob_of(params, hidden_input(params, context))
+
+
+def log_prob_of(params: Any, a: Array) -> Array:
+    """Compute log P of every word, given the hidden units' inputs a, [N_h]: [N_w], nats."""
+    return jax.nn.log_softmax(params.b_v - hidden_free_energy(a[None] + params.R @ params.W[-1]))
+
+
+def score(params: Params, batch: Batch, config: Config) -> Array:
+    """Compute -log P(word | context) of each example, [B], in nats."""
+    return word_nats(params, hidden_input(params, batch.context), batch.word)
+
+
+def training_metrics(config: Any) -> tuple[Metric, ...]:
+    """How the metrics of `energy_loss` are shown."""
+    return () if config.objective == "likelihood" else (Metric("reconstruction", perplexity, 2),)
+
+
+def program(config: Config) -> Program:
+    """Return the model as the engine sees it, over a `Text`."""
+    return context_program(config, batch_loss, score, training_metrics(config))
+
+
+def cost(config: Config, costs: None = None) -> Cost:
+    """Count what a word takes: products with W at its positions and by the chain, and of R with the chain's words."""
+    V, c, T = config.num_words, config.context_size, config.cd_steps
+    of_position = config.num_features * config.num_hidden
+    if config.objective == "likelihood":
+        formula = "6 (c + 2) N_f N_h operations: W; what all words share, and all that is no product, is left out"
+        return Cost(PRODUCT * (c + 2) * of_position, 0, 0, formula)
+    visits = (
+        T if config.objective == "cd" else 2 * T + 1
+    )  # products with R: logits; of probabilities, and their gradient
+    operations = PRODUCT * (c + 2) * of_position + 4 * T * of_position + 2 * visits * V * config.num_features
+    of_R = "T" if config.objective == "cd" else "(2 T + 1)"
+    return Cost(operations, 0, 0, f"(6 (c + 2) + 4 T) N_f N_h + 2 {of_R} N_w N_f operations: W, R")
+
+
+# Differs: the thesis states batch and decay (§3.4.1), not the rates, which mean-field CD lets be high: they are ours.
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    "thesis": (
+        Recipe(
+            optimizer="sgd", batch_size=1000, epochs=50, rate={"*": 1e-3},
+            decay={"*": 1e-5, "R": 1e-4, "b_h": 0.0, "b_v": 0.0}, drops=(0.1,), reduction="sum",
+        ),
+        {"objective": "mean-field", "targets": "contexts"},
+    ),
+    "tuned": (
+        Recipe(optimizer="adam", batch_size=1000, epochs=20, rate={"*": 2e-3}, decay={"*": 0.0}, anneal=True),
+        {},
+    ),
+}  # fmt: skip
+
+MODEL = LanguageModel(
+    name="frbm",
+    about="the factored restricted Boltzmann machine",
+    source="Mnih 2010, §3.1",
+    config=Config,
+    recipes=RECIPES,
+    fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+    capabilities=(
+        predicts_from_context(lambda params, context, config: log_prob(params, context)),
+        Embeds(lambda params: params.R),
+    ),
+    cost=cost,
+)

@@ -1,0 +1,201 @@
+"""The temporal factored RBM: each word's hidden units also receive what they were at the word before.
+
+The hidden units' biases at event τ + 1 are b_h + A p^τ, where p^τ, their probabilities at event τ, are carried along
+the text (Eq. 3.14). All else is the factored RBM, from whose parameters training begins (`jaxlm train tfrbm --init`).
+
+Source: Mnih 2010, §3.2 (Eq. 3.14-3.15), §3.4.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxfit.errors import UserError
+from jaxfit.program import Carried, Metrics, Program, Sequential
+from jaxfit.recipe import Recipe
+from jaxfit.registry import PRODUCT, Cost
+from jaxlm.context_model import PERPLEXITY, Batch, gather, num_examples, texts
+from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
+from jaxlm.data.contexts import gather_contexts, pad
+from jaxlm.models import frbm
+
+if TYPE_CHECKING:
+    from jaxlm.trained_model import Model
+
+STREAMS, BURN_IN = 256, 64  # of validation: events before each stream that it begins with
+EVENTS = 1024  # of a text that are scored at a time
+
+
+@dataclass(frozen=True)
+class Config(frbm.Config):
+    """What shapes the program; as of the factored RBM."""
+
+    def __post_init__(self) -> None:
+        if self.targets == "contexts":
+            raise UserError("a tfrbm is trained on words in their order", "--targets contexts", "leave it out")
+
+
+class Params(NamedTuple):
+    """A: [N_h, N_h], from the hidden units of one event to those of the next; the rest as in `frbm.Params`."""
+
+    R: Array
+    W: Array
+    b_h: Array
+    b_v: Array
+    A: Array
+
+
+def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
+    """Return parameters before training: those of `frbm`, and temporal weights of zero (§3.4.1)."""
+    return Params(*frbm.init(key, config, counts), A=jnp.zeros((config.num_hidden, config.num_hidden)))
+
+
+def shifted_input(params: Params, context: Array, before: Array) -> Array:
+    """What the hidden units receive of a context and of p at the event before, [..., N_h]: the biases b_h + A p."""
+    return frbm.hidden_input(params, context) + before @ params.A.T  # type: ignore[arg-type]
+
+
+@jax.named_scope("filter")
+def posterior(params: Params, a: Array, word: Array) -> Array:
+    """P(h = 1) given the context's input a, [..., N_h], and the word that followed (Eq. 3.14): [..., N_h]."""
+    return jax.nn.sigmoid(a + params.R[word] @ params.W[-1])
+
+
+def loss(params: Params, example: Carried, key: Array, config: Config) -> tuple[Array, Array]:
+    """Compute the loss of ONE event, and p after it: the specification.
+
+    The loss is that of the factored RBM with shifted biases. What is carried is taken as it is, so that minus the
+    gradient by A is (p - p̂) pᵀ of the event before, Eq. 3.15.
+    """
+    batch, before = example
+    a = shifted_input(params, batch.context, before)
+    of_frbm = frbm.Params(params.R, params.W, b_h=params.b_h + params.A @ before, b_v=params.b_v)
+    return frbm.loss(of_frbm, batch, key, config), lax.stop_gradient(posterior(params, a, batch.word))
+
+
+def batch_loss(
+    params: Params, given: Carried, weight: Array, keys: Array, config: Config
+) -> tuple[Array, Metrics, Array]:
+    """Sum over the minibatch of weight * `loss`, the metrics of `frbm.batch_loss`, and the new carry, [B, N_h]."""
+    batch, before = given
+    a = shifted_input(params, batch.context, before)
+    total, metrics = frbm.energy_loss(params, a, batch, weight, keys, config)
+    return total, metrics, lax.stop_gradient(posterior(params, a, batch.word))
+
+
+def score(params: Params, given: Carried, config: Config) -> tuple[Array, Array]:
+    """Compute -log P(word) of each event given all before it, [B], nats, and the new carry."""
+    batch, before = given
+    a = shifted_input(params, batch.context, before)
+    return frbm.word_nats(params, a, batch.word), posterior(params, a, batch.word)
+
+
+def start(config: Config) -> Array:
+    """Return p before the first event: nothing is received from it, so that Eq. 3.13 holds there."""
+    return jnp.zeros(config.num_hidden)
+
+
+def program(config: Config) -> Program:
+    """Return the model as the engine sees it, over a `Text`."""
+    return Program(
+        config=config, size=num_examples, batch=gather, loss=batch_loss, score=score, metric=PERPLEXITY,
+        training_metrics=frbm.training_metrics(config),
+        sequential=Sequential(start, streams=STREAMS, burn_in=BURN_IN),
+    )  # fmt: skip
+
+
+def filtered(params: Params, before: Array, batch: Batch, first: Array) -> tuple[Array, Array]:
+    """Run the filter over consecutive events (Eq. 3.14).
+
+    Args:
+        params: of the model.
+        before: p before the first of them, [N_h].
+        batch: of n events.
+        first: bool[n], whether an event begins afresh, without p.
+
+    Returns:
+        p after the last, [N_h], and the hidden units' inputs before each word is known, [n, N_h].
+    """
+    inputs = frbm.hidden_input(params, batch.context)  # type: ignore[arg-type]
+    of_words = params.R[batch.word] @ params.W[-1]
+
+    def event(p: Array, given: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+        a, u, fresh = given
+        a += params.A @ jnp.where(fresh, 0.0, p)
+        return jax.nn.sigmoid(a + u), a
+
+    return lax.scan(event, before, (inputs, of_words, first))
+
+
+@partial(jax.jit, static_argnums=4)
+def _scored(params: Params, before: Array, batch: Batch, first: Array, of_last: bool) -> tuple[Array, Array]:
+    """Filter some events; returns p after them, and -log P of each, or of_last log P of all words at the last."""
+    after, a = filtered(params, before, batch, first)
+    if of_last:
+        return after, -frbm.log_prob_of(params, a[-1])
+    return after, frbm.word_nats(params, a, batch.word)
+
+
+def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
+    """Score a text in one online pass: float64 [events], nats."""
+    config, eos = model.config, model.vocabulary.eos
+    text, found, p = pad(ids, config.context_size, eos), [], start(config)
+    across = config.across_lines and not fresh_lines
+    for begin in range(0, len(ids), EVENTS):
+        index = jnp.minimum(jnp.arange(begin, begin + EVENTS), max(0, len(ids) - 1))
+        batch = Batch(*gather_contexts(text, index, config.context_size, across))
+        first = (text.padded[index + config.context_size - 1] == eos) & fresh_lines
+        p, nats = _scored(model.params, p, batch, first, False)
+        found.append(np.asarray(nats))
+    return -np.concatenate([*found, np.zeros(0)])[: len(ids)].astype(np.float64)
+
+
+def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
+    """Compute log P of every word after a history, int32[n], of one line: [N_w], nats."""
+    config, eos = model.config, model.vocabulary.eos
+    ids = np.append(history, eos).astype(np.int32)  # the last word is not read
+    text = pad(ids, config.context_size, eos)
+    batch = Batch(*gather_contexts(text, jnp.arange(len(ids)), config.context_size, False))
+    _, nats = _scored(model.params, start(config), batch, jnp.zeros(len(ids), bool), True)
+    return -np.asarray(nats)
+
+
+def cost(config: Config, costs: None = None) -> Cost:
+    """Count what a word takes: as of the factored RBM, and the products of A with p, and their gradient."""
+    plain = frbm.cost(config)
+    operations = plain.operations + PRODUCT * 2 / 3 * config.num_hidden**2
+    return Cost(operations, 0, 0, f"{plain.formula}; 4 N_h² operations: A")
+
+
+# "thesis": §3.4.1; the rates are ours.
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    "thesis": (
+        Recipe(
+            optimizer="sgd", batch_size=1000, epochs=50, rate={"*": 1e-3},
+            decay={"*": 1e-5, "R": 1e-4, "b_h": 0.0, "b_v": 0.0}, drops=(0.1,), reduction="sum",
+        ),
+        {},
+    ),
+    "tuned": (
+        Recipe(optimizer="adam", batch_size=1000, epochs=20, rate={"*": 1e-3}, decay={"*": 0.0}, anneal=True),
+        {},
+    ),
+}  # fmt: skip
+
+MODEL = LanguageModel(
+    name="tfrbm",
+    about="the temporal factored RBM",
+    source="Mnih 2010, §3.2",
+    config=Config,
+    recipes=RECIPES,
+    fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+    capabilities=(PredictsWords(log_prob, event_log_probs), Embeds(lambda params: params.R)),
+    cost=cost,
+)

@@ -1,0 +1,91 @@
+"""Words drawn from a softmax over the vocabulary, many at a time, inside a compiled step.
+
+Drawing by inversion takes one uniform number for each draw, where Gumbel's way takes one for each word. The sums up to
+each word, of which inversion finds the first above the uniform number, are taken in two stages: over pieces of the
+vocabulary, then over the words of the piece that was found.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxlm.objectives.softmax import block_rows
+
+PIECE = 128  # words
+NEVER = -1e30  # the bias of words that fill up the last piece
+
+
+@jax.named_scope("word_samples")
+def draw(R: Array, b: Array, x: Array, uniform: Array) -> tuple[Array, Array]:
+    """Draw a word for each row of x from P(w) ∝ exp(x·r_w + b_w), by one uniform number.
+
+    Args:
+        R: [N_w, D].
+        b: [N_w].
+        x: [B, D].
+        uniform: [B], in [0, 1).
+
+    Returns:
+        The words, int32[B], and the logarithms of the sums of exp(x·r_w + b_w), [B].
+    """
+    (V, D), B = R.shape, x.shape[0]
+    R, b = jnp.pad(R, ((0, -V % PIECE), (0, 0))), whole_pieces(b)
+    rows = block_rows(B, len(b))
+    padding = -B % rows
+    blocks = jnp.pad(x, ((0, padding), (0, 0))).reshape(-1, rows, D), jnp.pad(uniform, (0, padding)).reshape(-1, rows)
+
+    def of_block(given: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, uniform = given
+        logits = x @ R.T + b[None]
+        top = jnp.max(logits, axis=1)
+        word, total = inverted(jnp.exp(logits - top[:, None]), uniform)
+        return word, top + jnp.log(total)
+
+    words, log_sums = lax.map(of_block, blocks)
+    return words.reshape(-1)[:B], log_sums.reshape(-1)[:B]
+
+
+def whole_pieces(b: Array) -> Array:
+    """Fill the words' biases up to whole pieces, with words that are never drawn."""
+    return jnp.pad(b, (0, -len(b) % PIECE), constant_values=NEVER)
+
+
+def inverted(weights: Array, uniform: Array) -> tuple[Array, Array]:
+    """Find the words that uniform numbers stand for.
+
+    Args:
+        weights: what probabilities are proportional to, [rows, words], of whole pieces.
+        uniform: [rows], in [0, 1).
+
+    Returns:
+        The words, int32[rows], and the sums of the weights, [rows].
+    """
+    rows = len(weights)
+    pieces = weights.reshape(rows, -1, PIECE)
+    sums = (pieces.reshape(-1, PIECE) @ jnp.ones((PIECE, 1), weights.dtype)).reshape(rows, -1)
+    piece, rest, total = _first_above(sums, lambda total: uniform * total)
+    inside = jnp.take_along_axis(pieces, piece[:, None, None], axis=1)[:, 0]
+    word, _, _ = _first_above(inside, lambda total: jnp.minimum(rest, total))
+    return piece * PIECE + word, total
+
+
+def _first_above(weights: Array, level: Callable[[Array], Array]) -> tuple[Array, Array, Array]:
+    """Find where the running sum of each row first exceeds a level.
+
+    Args:
+        weights: [rows, n], not negative, and not all zero.
+        level: from the sums of rows, [rows], to the levels, [rows].
+
+    Returns:
+        The places, int32[rows]; how far each level is above the sum before its place, and the sums of rows, [rows].
+    """
+    sums = jnp.cumsum(weights, axis=1)
+    total = sums[:, -1]
+    target = level(total)
+    above = jnp.sum(sums <= target[:, None], axis=1, dtype=jnp.int32)
+    last = jnp.sum(sums < total[:, None], axis=1, dtype=jnp.int32)  # where a rounded level may be the sum itself
+    place = jnp.minimum(above, last)
+    before = jnp.take_along_axis(sums, jnp.maximum(place - 1, 0)[:, None], axis=1)[:, 0]
+    return place, target - jnp.where(place == 0, 0.0, before), total

@@ -1,0 +1,73 @@
+"""Sums over hidden units and words: products of terms against single terms, and against NumPy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import log_softmax, logsumexp
+from scipy.stats import chisquare
+
+from jaxfit.devices import platform
+from jaxfit.draws import uniform
+from jaxlm.objectives import free_energy
+from jaxlm.objectives.free_energy import draw, log_normalizer, log_probs
+
+
+def inputs(contexts, hidden, words, scale, seed=0):
+    rng = np.random.default_rng(seed)
+    shapes = (contexts, hidden), (hidden, words), (words,)
+    return [jnp.asarray(scale * rng.normal(size=shape), jnp.float32) for shape in shapes]
+
+
+def by_numpy(a, U, b):
+    a, U, b = (np.asarray(x, np.float64) for x in (a, U, b))
+    return b + np.logaddexp(0, a[:, :, None] + U[None]).sum(axis=1)
+
+
+# groups of 8 hidden units, of which 7 and 12 fill up the last
+@pytest.mark.parametrize("hidden", [7, 12, 16])
+@pytest.mark.parametrize("scale", [1.0, 40.0, 1000.0])
+@pytest.mark.parametrize("contexts", [1, 5])
+def test_equal_to_numpy(hidden, scale, contexts, monkeypatch):
+    monkeypatch.setattr(free_energy, "CACHED", 2 * 11)  # two contexts at a time
+    a, U, b = inputs(contexts, hidden, 11, scale)
+    expected = by_numpy(a, U, b)
+    np.testing.assert_allclose(log_normalizer(a, U, b), logsumexp(expected, axis=1), rtol=2e-6)
+    np.testing.assert_allclose(
+        log_probs(a, U, b), log_softmax(expected, axis=1), rtol=2e-5, atol=2e-6 * np.abs(expected).max()
+    )
+
+
+def test_inputs_up_to_the_bound_do_not_overflow():
+    U = jnp.full((16, 3), free_energy.LARGEST - 0.01)
+    for sign in (-1, 1):
+        found = log_normalizer(jnp.zeros((2, 16)), sign * U, jnp.zeros(3))
+        np.testing.assert_allclose(
+            found, by_numpy(np.zeros((2, 16)), sign * U, np.zeros(3))[:, 0] + np.log(3), rtol=1e-6
+        )
+
+
+@pytest.mark.parametrize("scale", [0.5, 15.0])
+def test_draws_follow_the_distribution(scale, monkeypatch):
+    monkeypatch.setattr(free_energy, "CACHED", 999 * 256)  # several blocks
+    words, number = 150, 100_000
+    a, U, b = inputs(1, 8, words, scale)
+    keys = jax.random.split(jax.random.key(1), number)
+    found, log_Z = jax.jit(draw)(jnp.tile(a, (number, 1)), U, b, uniform(keys, jnp.zeros(number, jnp.int32)))
+    expected = by_numpy(a, U, b)[0]
+    p = np.exp(log_softmax(expected))
+    counts = np.bincount(np.asarray(found), minlength=words)
+    assert len(counts) == words
+    often = p * number > 10  # the others together
+    pooled = [np.append(values[often], values[~often].sum()) for values in (counts, p * number)]
+    keep = pooled[1] > 0
+    assert chisquare(pooled[0][keep], pooled[1][keep] * pooled[0].sum() / pooled[1][keep].sum()).pvalue > 1e-4
+    np.testing.assert_allclose(log_Z, logsumexp(expected), rtol=1e-5)
+
+
+def test_blocks_by_memory_on_an_accelerator_give_the_same(monkeypatch):
+    a, U, b = inputs(5, 8, 11, 1.0)
+    expected = log_normalizer(a, U, b)
+    monkeypatch.setattr(platform, "HELD", 2 * 11)
+    with platform.tracing_for("tpu"):
+        np.testing.assert_allclose(jax.jit(log_normalizer)(a, U, b), expected, rtol=1e-6)

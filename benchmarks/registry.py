@@ -1,6 +1,7 @@
 """All that the benchmarks can make or measure: tables and models."""
 
 from benchmarks.core.store import Store
+from benchmarks.language import factored
 from benchmarks.language import tables as language
 from benchmarks.language.store import LanguageStore
 from benchmarks.ratings import tables as ratings
@@ -8,7 +9,7 @@ from benchmarks.ratings.store import RatingStore
 from jaxfit.registry import Record
 
 STORES: tuple[type[Store], ...] = (LanguageStore, RatingStore)
-TABLES = {**language.TABLES, **ratings.TABLES}
+TABLES = {factored.TABLE.name: factored.TABLE, **language.TABLES, **ratings.TABLES}
 
 
 def models() -> dict[str, tuple[type[Store], Record]]:

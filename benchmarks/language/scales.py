@@ -21,6 +21,7 @@ class LanguageScale(core.Scale):
 
     dimensions: tuple[int, int, int, int]  # features, for the thesis' 25, 50, 75 and 100
     seeds: int = 3  # Table 4.4
+    num_hidden: int = 1000  # Table 3.1
     random_trees: int = 4  # Table 4.1
     contexts: tuple[int, ...] = (1, 2, 3, 5, 10, 20)  # Table 4.7
     subtrees: int = 4  # Table 4.6: how many of S1-S4 are replicated
@@ -41,12 +42,13 @@ SCALES = {
     for scale in (
         LanguageScale(
             "tiny", "a planted language, for the tests: seconds", "planted", (2, 2, 8, 8),  # sizes repeat: fewer models
-            seeds=1, random_trees=2, contexts=(2, 5), subtrees=1, subsets=2, events=3000, epochs=2, window=0.01,
+            seeds=1, num_hidden=8, random_trees=2, contexts=(2, 5), subtrees=1, subsets=2, events=3000, epochs=2,
+            window=0.01,
             tuned={"lbl": _QUICK, "hlbl": _QUICK},
         ),
         LanguageScale(
             "smoke", "65,000 words of CPython's own prose: minutes on two cores", "prose", (10, 20, 30, 40),
-            random_trees=2, tuned={"lbl": _SMALL, "hlbl": _SMALL},
+            num_hidden=100, random_trees=2, tuned={"lbl": _SMALL, "hlbl": _SMALL},
         ),
         LanguageScale("cpu", "the Penn Treebank, models of the thesis' size: hours on two cores", "ptb", _THESIS),
         LanguageScale("full", "14 million words, as in the thesis: for a GPU", "holmes", _THESIS),

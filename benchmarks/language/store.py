@@ -44,13 +44,14 @@ class Spec:
     tree: TreeSpec | None = None  # for models that have one
     tree_of: "Spec | None" = None  # with the tree of this model …
     part: int | None = None  # … or with four replicas of one of its four subtrees
+    initial: "Spec | None" = None  # begun from the parameters of this model
     left_out: tuple[int, int] | None = None  # (i, n): trained without the i-th of n parts of the text
     products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
     def with_seed(self, seed: int) -> "Spec":
-        """Return the same model of another seed, with the tree of the other model of that seed; n-grams have none."""
-        tree_of = self.tree_of and self.tree_of.with_seed(seed)
-        return self if "order" in dict(self.config) else replace(self, seed=seed, tree_of=tree_of)
+        """Return the same model of another seed, made from other models of that seed; n-grams have none."""
+        tree_of, initial = (other and other.with_seed(seed) for other in (self.tree_of, self.initial))
+        return self if "order" in dict(self.config) else replace(self, seed=seed, tree_of=tree_of, initial=initial)
 
     def label(self) -> str:
         """Return a short name for people, part of the folder's name."""
@@ -138,6 +139,8 @@ class LanguageStore(Store):
         recipe, config = self._recipe(spec)
         known |= {"seed": spec.seed, "recipe": asdict(recipe), "config": config}
         known |= rounding.identity(spec.products)
+        if spec.initial is not None:
+            known["initial"] = self.identifier(spec.initial)
         if spec.tree_of is not None:
             return known | {"tree": {"of": self.identifier(spec.tree_of), "part": spec.part}}
         if spec.tree is not None:
@@ -162,11 +165,12 @@ class LanguageStore(Store):
             corpus = corpus._replace(train=rest)
         if self.stepwise(spec):
             recipe, config = self._recipe(spec)
+            initial = None if spec.initial is None else self.get(spec.initial).directory
             structure = self._structure(spec, directory)
             with rounding.accelerated(spec.products):
                 trained = train(
                     spec.model, corpus, directory, recipe=recipe, config=config, seed=spec.seed, structure=structure,
-                    run=Run(resume=True, show=self.show),
+                    initial=initial, run=Run(resume=True, show=self.show),
                 )  # fmt: skip
         else:
             trained = train(spec.model, corpus, directory, config=dict(spec.config))
@@ -217,8 +221,8 @@ class LanguageStore(Store):
         return structure.load(self.get(spec).directory, len(self.corpus.vocabulary))
 
     def below(self, spec: Spec) -> list[Spec]:
-        """Return models that this one's tree is made from."""
-        return [other for other in (spec.tree_of, spec.bootstrap()) if other is not None]
+        """Return models that this one is made from."""
+        return [other for other in (spec.tree_of, spec.bootstrap(), spec.initial) if other is not None]
 
     def shape(self, spec: Spec) -> tuple[Any, ...]:
         """Return what decides how long training takes."""

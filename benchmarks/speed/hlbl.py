@@ -19,7 +19,7 @@ from benchmarks.core.timing import interleaved, step_rate, windowed
 from benchmarks.language.scales import speed_text
 from benchmarks.language.store import trainer
 from benchmarks.measurement import limits
-from benchmarks.speed import lbl as speed_lbl
+from benchmarks.speed import plain_steps
 from benchmarks.speed.throughput import Figures
 from jaxlm.data.corpus import Corpus
 from jaxlm.models import lbl
@@ -149,7 +149,7 @@ def measure() -> Figures:
     }
     measures = {name: steps for name, (steps, _) in by_code.items()}
     # a full softmax, likewise by plain SGD
-    measures[FLAT] = speed_lbl.our_steps(lbl.Config(WORDS), lbl.RECIPES["thesis"][0], corpus)
+    measures[FLAT] = plain_steps.our_steps("lbl", lbl.RECIPES["thesis"][0], corpus)
     named = {n: (f"HLBL, {n:,} words", f"bare loop, {n:,} words") for n in GROWING}
     by_words = {}
     for num_words, (ours, loop) in named.items():

@@ -11,7 +11,7 @@ from benchmarks import registry
 from benchmarks.core import record
 from benchmarks.core.store import Store
 from benchmarks.measurement import compilation, machine
-from benchmarks.speed import hlbl, lbl, netflix, page, recommenders, throughput
+from benchmarks.speed import hlbl, netflix, page, plain_steps, recommenders, throughput
 from benchmarks.speed.throughput import Figures
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError, suggestion
@@ -19,7 +19,7 @@ from jaxfit.errors import UserError, suggestion
 BENCHMARK_VERSION = 4  # of what is measured: raised with every change, as figures of two versions cannot be compared
 # measured against other programs, if asked to; and against bare loops, or each other
 PEERED: dict[str, Callable[[bool], Figures]] = {
-    "lbl": lbl.measure,
+    **{name: partial(plain_steps.measure, name) for name in plain_steps.CASES},
     **{name: partial(recommenders.measure, name) for name in recommenders.CASES},
 }
 ALONE = {"hlbl": hlbl.measure, "netflix": netflix.measure}

@@ -17,7 +17,7 @@ def test_all_sizes_are_measured_in_the_same_rounds(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(hlbl, "DEPTH", 6)
     monkeypatch.setattr(hlbl, "training", lambda tree, corpus: (lambda: 0.0, {hlbl.DECISIONS: len(tree.children)}))
     monkeypatch.setattr(hlbl, "bare_loop", lambda tree, ids: lambda: 0.0)
-    monkeypatch.setattr(hlbl.speed_lbl, "our_steps", lambda *given: lambda: 0.0)
+    monkeypatch.setattr(hlbl.plain_steps, "our_steps", lambda *given: lambda: 0.0)
     rates = {
         "LBL": 10.0, "HLBL, T1": 100.0, "HLBL, codes of 6": 80.0, "HLBL, T7": 40.0,
         "HLBL, 10 words": 100.0, "bare loop, 10 words": 300.0, "HLBL, 40 words": 50.0, "bare loop, 40 words": 200.0,

@@ -20,7 +20,7 @@ from jaxfit.errors import missing_package
 WORK = Path(".cache/benchmarks")
 
 
-NEEDED = ("matplotlib", "requests")  # of the extra `benchmarks`
+NEEDED = ("matplotlib", "requests", "sklearn")  # of the extra `benchmarks`
 
 
 def parser() -> Parser:

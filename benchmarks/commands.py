@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as RichTable
 
 from benchmarks import registry
@@ -143,7 +144,7 @@ def _print_table(result: dict[str, Any]) -> None:
         ours = number < len(result["heads"])
         shown.add_column(title, justify="left" if ours else "right", style="dim" if title == "thesis" else "")
     for row in result["rows"]:
-        shown.add_row(*markdown.cells(result, row))
+        shown.add_row(*map(escape, markdown.cells(result, row)))
     _print(shown)
     for verdict in result["verdicts"] or []:
         print(markdown.verdict_line(verdict).replace("**", ""))

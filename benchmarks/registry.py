@@ -3,13 +3,14 @@
 from benchmarks.core.store import Store
 from benchmarks.language import factored
 from benchmarks.language import tables as language
+from benchmarks.language.analysis import tables as analysis
 from benchmarks.language.store import LanguageStore
 from benchmarks.ratings import tables as ratings
 from benchmarks.ratings.store import RatingStore
 from jaxfit.registry import Record
 
 STORES: tuple[type[Store], ...] = (LanguageStore, RatingStore)
-TABLES = {factored.TABLE.name: factored.TABLE, **language.TABLES, **ratings.TABLES}
+TABLES = {factored.TABLE.name: factored.TABLE, **language.TABLES, **analysis.TABLES, **ratings.TABLES}
 
 
 def models() -> dict[str, tuple[type[Store], Record]]:

@@ -23,14 +23,20 @@ def cells(result: dict[str, Any], row: dict[str, Any]) -> list[str]:
     """Write a row as text: the mean, and what `margin` says."""
     shown = list(row["label"])
     for column in result["columns"]:
-        digits, ours = column["digits"], row["cells"].get(column["name"])
-        text = "" if ours is None else record.number(ours["mean"], digits)
-        if ours is not None and margin(ours) is not None:
-            text += f" ± {record.number(margin(ours), max(digits, 1))}"
+        digits, ours = column["digits"], row["cells"].get(column["name"], {})
+        text = code(ours[record.TEXT]) if record.TEXT in ours else record.number(ours.get("mean"), digits)
+        if ours and margin(ours) is not None:
+            text += f" ± {record.number(margin(ours), None if digits is None else max(digits, 1))}"
         shown.append(text)
         if any(column["name"] in r["thesis"] for r in result["rows"]):
             shown.append(record.number(row["thesis"].get(column["name"]), digits))
     return shown
+
+
+def code(text: str) -> str:
+    """Write text as code in a cell of a table, where a word such as `<unk>` would be markup."""
+    fence, padding = ("``", " ") if "`" in text else ("`", "")
+    return "".join([fence, padding, text.replace("|", r"\|"), padding, fence])
 
 
 MARGINS = (
@@ -49,11 +55,15 @@ def margin(cell: dict[str, Any]) -> float | None:
     """Return half of a cell's interval; without one, the standard deviation over seeds; None where there is none."""
     if "interval" in cell:
         return (cell["interval"][1] - cell["interval"][0]) / 2
-    return cell["sd"] or None
+    return cell.get("sd") or None
 
 
 def page(
-    result: dict[str, Any], thesis_data: str, size: str, current: Collection[str], picture: str | None = None
+    result: dict[str, Any],
+    thesis_data: str,
+    size: str,
+    current: Collection[str],
+    pictures: Collection[str] = (),
 ) -> str:
     """Write the table, below its figure where it has one, and where it and its models are from.
 
@@ -62,7 +72,7 @@ def page(
         thesis_data: what the thesis' figures are of.
         size: of the data, in words.
         current: folders of the models that the present source code trains.
-        picture: file of the figure.
+        pictures: files of the figure: as PNG, and as a page of its own.
     """
     titles, data = header(result), result["data"]
     lines = [
@@ -71,7 +81,7 @@ def page(
         f"Mnih 2010, §{result['section']}; the thesis' figures are of {thesis_data}.",
         f"Data: {data['name']} ({data['note']}), {size}; scale {result['scale']}, recipe {result['recipe']}.",
         "" if result["complete"] else "\n**Not all rows have been run yet.**",
-        *([] if picture is None else [f"![{result['title']}]({picture})", ""]),
+        *(line for name in pictures for line in (_linked(name, result["title"]), "")),
         "| " + " | ".join(titles) + " |",
         "|" + "|".join(["---"] * len(result["heads"]) + ["--:"] * (len(titles) - len(result["heads"]))) + "|",
         *("| " + " | ".join(cells(result, row)) + " |" for row in result["rows"]),
@@ -81,6 +91,11 @@ def page(
     lines += ["", " ".join(filter(None, (result["note"], MARGINS if _has_intervals(result) else "")))]
     places = "; ".join(dict.fromkeys(_place(row["environment"]) for row in result["rows"]))
     return "\n".join([*lines, "", f"`{result['command']}` at {places}.", "", trained(result, current), ""])
+
+
+def _linked(name: str, title: str) -> str:
+    """Show a picture, or link a page."""
+    return f"![{title}]({name})" if name.endswith(".png") else f"To move in, zoom and search: [{name}]({name})."
 
 
 def trained(result: dict[str, Any], current: Collection[str]) -> str:

@@ -1,4 +1,8 @@
-"""What a benchmark leaves behind: a record as JSON, row by row, and a Markdown table for people."""
+"""What a benchmark leaves behind: a record as JSON, row by row, and a Markdown table for people.
+
+Text of the data in a row, words and contexts, is in cells `{"text": …}` and under "text" in the row's "drawn", of which
+figures are made: the terms of some data sets keep it out of what is published.
+"""
 
 import json
 import subprocess
@@ -12,6 +16,7 @@ from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.provenance import environment as jaxfit_environment
 
 RESULTS = Path(__file__).parents[1] / "results"
+TEXT, DRAWN = "text", "drawn"
 
 
 @cache
@@ -45,6 +50,16 @@ def read(path: Path) -> dict[str, Any] | None:
         raise UserError(f"not a record: {error}", path, "remove it, or choose another --out") from None
 
 
+def without_text(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a record, or what there is of it so far, without text of the data."""
+    rows = []
+    for row in result["rows"]:
+        cells = {name: cell for name, cell in row["cells"].items() if TEXT not in cell}
+        drawn = {key: value for key, value in row.get(DRAWN, {}).items() if key != TEXT}
+        rows.append({**row, "cells": cells, **({DRAWN: drawn} if DRAWN in row else {})})
+    return {**result, "rows": rows}
+
+
 def write(path: Path, record: dict[str, Any], markdown: str) -> None:
     """Write a record and its Markdown table beside it; each is replaced whole."""
     write_text(path, json_text.dumps(record, indent=1, ensure_ascii=False) + "\n")
@@ -57,8 +72,10 @@ def write_text(path: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
-def number(value: float | None, digits: int = 1) -> str:
-    """Write a figure for people; nothing for None."""
+def number(value: float | None, digits: int | None = 1) -> str:
+    """Write a figure for people; nothing for None. Where digits are None, by its order of magnitude, as 3.2e-05."""
     if value is None:
         return ""
+    if digits is None:
+        return f"{value:.1e}"
     return f"{value:,.0f}" if digits == 0 else f"{value:.{digits}f}"

@@ -66,6 +66,7 @@ class Store(ABC):
     name: str  # of the data
     parts: tuple[str, ...]  # that models are judged on, "valid" and, where its answers are known, "test"
     num_valid: int  # words or ratings that are scored after each epoch
+    quotable: bool = True  # whether records may hold text of the data
 
     def __init__(self, data: Any, scale: Any, recipe: str, work: Path, show: bool = False):
         self.data, self.scale, self.recipe, self.work, self.show = data, scale, recipe, work, show

@@ -15,8 +15,10 @@ from benchmarks.core.statistics import over_rounds
 from benchmarks.core.store import Store, TrainedModel
 from benchmarks.core.verdict import Claim, Scores, spread, verdicts
 
-# column -> figure; two: the first less the second; a list: of rounds of a timing, whose median is shown
-Measured = Mapping[str, float | Scores | tuple[Scores, Scores] | list[float]]
+# column -> figure; two: the first less the second; a list: of rounds of a timing, whose median is shown; text of the
+# data; record.DRAWN: what figures are made of, in types of JSON. Of text, and of that, the first seed's is recorded.
+Measured = Mapping[str, float | Scores | tuple[Scores, Scores] | list[float] | str | dict[str, Any]]
+UNPUBLISHED = "not-for-publication"  # folder of records with text that may not be published
 IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
 
 
@@ -26,7 +28,7 @@ class Column:
 
     name: str
     title: str
-    digits: int = 1
+    digits: int | None = 1  # after the point; None: figures of all orders of magnitude
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Table:
     # of the store, the rows, and the part of the data ("test" or "valid") that they are judged on
     claims: Callable[[Any, list[Row], str], list[Claim]] = lambda store, rows, part: []
     draw: Callable[[dict[str, Any], Path], None] | None = None  # a complete record, as a figure
+    explore: Callable[[dict[str, Any], Path], None] | None = None  # … and as an interactive page
     together: bool = False  # all rows are measured at once, and none alone
 
 
@@ -81,6 +84,9 @@ def run(
     that would be asked for now: of the same data, scale, recipe and configuration. Those of models that other source
     code trained stay, too, and the page says at which commit. only: as in `named`; all rows of a table that is measured
     together.
+
+    Where the terms of the data forbid to publish text of it, the record has none; a second one that has it is written
+    to the work folder, for those who have the data.
     """
     path = out / file_name(table.name, store)
     rows = table.rows(store.scale, seeds)
@@ -92,7 +98,6 @@ def run(
     }  # fmt: skip
     current = {store.directory(spec).name for spec in every}
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
-    picture = path.with_suffix(".png")
     result: dict[str, Any] = begin
     measured = rows if table.together else named(rows, only)
     for row in measured:
@@ -105,11 +110,26 @@ def run(
             "models": {name: models[name] for row in done for name in row["models"]},
             "verdicts": _verdicts(table, store, rows) if complete else None,
         }  # fmt: skip
-        drawn = picture.name if table.draw is not None and complete else None
-        record.write(path, result, markdown.page(result, store.thesis_data, store.size(every), current, drawn))
-    if result.get("complete") and table.draw is not None:
-        table.draw(result, picture)
+        for place, shown in _versions(path, result, store):
+            names = [place.with_suffix(suffix).name for _, suffix in _pictures(table, complete)]
+            page = markdown.page(shown, store.thesis_data, store.size(every), current, names)
+            record.write(place, shown, page)
+    for place, shown in _versions(path, result, store) if result.get("complete") else []:
+        for draw, suffix in _pictures(table, True):
+            draw(shown, place.with_suffix(suffix))
     return result
+
+
+def _versions(path: Path, result: dict[str, Any], store: Store) -> list[tuple[Path, dict[str, Any]]]:
+    """Return where a record goes; with text that may not be published, two of them, of which the second has it."""
+    public = result if store.quotable else record.without_text(result)
+    return [(path, public), *([] if public == result else [(store.work / UNPUBLISHED / path.name, result)])]
+
+
+def _pictures(table: Table, complete: bool) -> list[tuple[Callable[[dict[str, Any], Path], None], str]]:
+    """Return what draws the figures of a record, and the ends of their names; none before the record is complete."""
+    made = [(draw, suffix) for draw, suffix in ((table.draw, ".png"), (table.explore, ".html")) if draw is not None]
+    return made if complete else []
 
 
 def _verdicts(table: Table, store: Store, rows: list[Row]) -> list[dict[str, Any]] | None:
@@ -155,6 +175,9 @@ def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
     """Restore a stored row; figures that were not finite, which JSON cannot hold, become NaN."""
     cells = {}
     for name, cell in row["cells"].items():
+        if record.TEXT in cell:
+            cells[name] = cell
+            continue
         mean, *values = (np.nan if value is None else value for value in (cell["mean"], *cell["values"]))
         cells[name] = {**cell, "mean": mean, "values": values}
     return {**row, "cells": cells}
@@ -165,22 +188,31 @@ def _measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
     per_seed = [row.measure(store, specs) for specs in row.draws]
     cells = {}
     for column in table.columns:
-        values = [measured[column.name] for measured in per_seed if column.name in measured]
-        rounds = [sample for value in values if isinstance(value, list) for sample in value]
-        figures = [value for value in values if not isinstance(value, list)]
+        values: list[Any] = [measured[column.name] for measured in per_seed if column.name in measured]
         if values:
-            cells[column.name] = over_rounds(rounds) if rounds else spread(figures)
+            cells[column.name] = _cell(values)
+    drawn = [measured[record.DRAWN] for measured in per_seed if record.DRAWN in measured]
     seconds = time.perf_counter() - start
     print(f"{table.name}: {', '.join(filter(None, row.label))} in {seconds:.1f} s", file=sys.stderr, flush=True)
     return {
         "label": list(row.label),
         "cells": cells,
+        **({record.DRAWN: drawn[0]} if drawn else {}),
         "thesis": row.thesis,
         "seeds": [specs[0].seed for specs in row.draws if specs],
         "seconds": seconds,
         "models": _unique(store.directory(spec).name for spec in row.specs()),
         "environment": record.environment(),
     }
+
+
+def _cell(values: list[Any]) -> dict[str, Any]:
+    """Summarise what was measured with each seed: figures, rounds of a timing, or text of the data."""
+    if isinstance(values[0], str):
+        return {record.TEXT: values[0]}
+    if isinstance(values[0], list):
+        return over_rounds([sample for value in values for sample in value])
+    return spread(values)
 
 
 def _unique(names: Iterable[str]) -> list[str]:

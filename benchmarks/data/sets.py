@@ -42,6 +42,7 @@ class DataSet:
     terms: str
     load: Callable[[list[Path], str, str], Any]  # of paths, sha256 and note: Corpus or RatingSet
     archive: str | None = None  # sha256 of the publisher's file, where it is known
+    quotable: bool = False  # whether its terms allow everyone to publish parts of its text
 
 
 def _parts(name: str, member: str, *sha256: str) -> tuple[File, ...]:
@@ -99,6 +100,7 @@ TEXTS = {
             "https://huggingface.co/datasets/Salesforce/wikitext",
             "CC BY-SA 3.0 and GFDL, Wikipedia text",
             partial(corpora.three_files, "wikitext-2"),
+            quotable=True,
         ),
         DataSet(
             "brown",
@@ -118,6 +120,7 @@ TEXTS = {
             "the-microsoft-research-sentence-completion-challenge/",
             "public domain in the US, under the Project Gutenberg header of each file",
             corpora.holmes,
+            quotable=True,
         ),
     )
 }

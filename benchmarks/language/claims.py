@@ -41,13 +41,16 @@ class TextModels:
         """Return the names that begin so, in the order of the rows."""
         return [name for name in self.rows if name.startswith(begin)]
 
-    def _scores(self, name: str, column: str, draw: int) -> Scores:
-        """Return a figure of the table with a seed, which n-gram models do not have."""
+    def measured(self, name: str, draw: int = 0) -> Measured:
+        """Return a row of the table with a seed, which n-gram models do not have."""
         if (name, draw) not in self._known:
             row = self.rows[name]
             measure: Callable[..., Measured] = row.measure
             self._known[name, draw] = measure(self.store, row.draws[draw % len(row.draws)], part=self.part)
-        found = self._known[name, draw][column]
+        return self._known[name, draw]
+
+    def _scores(self, name: str, column: str, draw: int) -> Scores:
+        found = self.measured(name, draw)[column]
         assert isinstance(found, Scores)
         return found
 

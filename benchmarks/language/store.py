@@ -93,6 +93,7 @@ class LanguageStore(Store):
     def __init__(self, corpus: Corpus, scale: LanguageScale, recipe: str, work: Path, show: bool = False):
         super().__init__(corpus, scale, recipe, work, show)
         self.corpus, self.name, self.num_valid = corpus, corpus.name, len(corpus.valid)
+        self.quotable = corpus.name not in sets.TEXTS or sets.TEXTS[corpus.name].quotable
         self._proportions: dict[tuple[Spec, Spec], float] = {}
 
     @staticmethod
@@ -182,7 +183,14 @@ class LanguageStore(Store):
         """Return a model's nats in each block of lines of a part, "valid" or "test"; their figure is the perplexity."""
         return self.by_blocks(-self.get(spec).predictions(part), part, self.stepwise(spec))
 
-    def by_blocks(self, nats: np.ndarray, part: str, seeded: bool, finish: Callable[[Any], Any] = np.exp) -> Scores:
+    def by_blocks(
+        self,
+        nats: np.ndarray,
+        part: str,
+        seeded: bool,
+        finish: Callable[[Any], Any] = np.exp,
+        inside: np.ndarray | None = None,
+    ) -> Scores:
         """Add up what each event of a part costs, over blocks of lines.
 
         Args:
@@ -190,11 +198,14 @@ class LanguageStore(Store):
             part: "valid" or "test".
             seeded: whether they depend on a seed.
             finish: from their mean to the figure; by default, to the perplexity.
+            inside: bool [events], the events that count; None: all.
         """
         ends = getattr(self.corpus, part) == self.corpus.vocabulary.eos
         lines = max(1, min(BLOCK, int(ends.sum()) // UNITS))
         block = (np.cumsum(ends) - ends) // lines
-        return Scores(np.bincount(block, nats), np.bincount(block).astype(np.float64), finish, seeded)
+        counted = np.ones(len(nats), np.bool_) if inside is None else inside
+        total = np.bincount(block, np.where(counted, nats, 0.0))
+        return Scores(total, np.bincount(block, counted), finish, seeded)
 
     def proportion(self, first: Spec, second: Spec) -> float:
         """Return the proportion of the first model that fits validation best in a mixture of two."""

@@ -1,4 +1,4 @@
-"""Words whose feature vectors point in the same direction."""
+"""Words whose feature vectors are near one another: point in the same direction, or lie at the same place."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,33 @@ def nearest(units: NDArray[np.float64], word: int, top: int) -> tuple[NDArray[np
     cosines[word] = -np.inf
     ids = np.argsort(-cosines, kind="stable")[: min(top, len(units) - 1)]
     return ids, cosines[ids]
+
+
+def shared(first: ArrayLike, second: ArrayLike, top: int) -> NDArray[np.float64]:
+    """Return which share of each row's nearest rows is the same in two tables of vectors of the same words.
+
+    Args:
+        first: [N, D], one vector for each word.
+        second: [N, D'], other vectors of the same words, in the same order: of another model, or fewer dimensions.
+        top: how many nearest rows of each row are compared, by Euclidean distance.
+
+    Returns:
+        float64 [N], 0 to 1; top / (N - 1) on average for vectors that have nothing to do with one another.
+    """
+    both = _are_near(first, top) & _are_near(second, top)
+    return both.sum(axis=1) / top
+
+
+def _are_near(vectors: ArrayLike, top: int) -> NDArray[np.bool_]:
+    """Return which rows are among the nearest of each row, [N, N]."""
+    table = np.asarray(vectors, np.float64)
+    centred = table - table.mean(axis=0)  # large common parts would cost digits
+    squares = np.sum(centred**2, axis=1)
+    distances = squares[:, None] + squares[None, :] - 2 * centred @ centred.T
+    np.fill_diagonal(distances, np.inf)
+    near = np.zeros(distances.shape, np.bool_)
+    np.put_along_axis(near, np.argsort(distances, axis=1, kind="stable")[:, :top], True, axis=1)
+    return near
 
 
 def find(vocabulary: Vocabulary, word: str) -> int:

@@ -1,0 +1,132 @@
+"""Tables 3.5 to 3.9: contexts on which two models differ most, and the next words that they predict."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+import jaxlm
+from benchmarks.core.table import Measured
+from benchmarks.language.store import LanguageStore, Spec
+from jaxfit.errors import UserError
+from jaxlm.tasks import differences
+
+CONTEXT = 5  # words
+SURE = 0.05  # share of the contexts in question whose next word counts as unambiguous
+CHOICE = (
+    f"The context is the last {CONTEXT} words, on one line, before a word of the test other than <unk> and a line end. "
+    f"Of the contexts that the training text does not have, take the {SURE:.0%} whose next word has the highest "
+    "probability under the n-gram model, and sort them by its probability under the neural model"
+)
+
+
+@lru_cache(maxsize=4)
+def seen(store: LanguageStore, part: str) -> np.ndarray:
+    """Return of each event of a part how many words of its line up to it the training text has in a row, at most 6."""
+    corpus = store.corpus
+    vocabulary = corpus.vocabulary
+    text = getattr(corpus, part)
+    return differences.longest_seen(corpus.train, text, len(vocabulary), vocabulary.eos, CONTEXT + 1)
+
+
+def mean_log_probs(store: LanguageStore, specs: tuple[Spec, ...], part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean log-probabilities of two models over seeds, float64 [events]; specs: one model's, the other's."""
+    first, second = np.split(np.array([store.get(spec).predictions(part) for spec in specs]), 2)
+    return first.mean(axis=0), second.mean(axis=0)
+
+
+def difference(rank: int, first_is_better: bool, store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
+    """Measure the event of the test on which two models differ more than on all but `rank` others.
+
+    Args:
+        rank: from 0.
+        first_is_better: whether events count on which the first model gives the next word more, or less.
+        store: of the models.
+        specs: one model with all seeds, then the other with as many.
+
+    Returns:
+        `ratio` of the probabilities, first over second, `first` and `second` of these, `seen` words of the training
+        text, the `context` and the next `word`. Nothing where the test has no event of this rank.
+    """
+    corpus = store.corpus
+    first, second = mean_log_probs(store, specs, "test")
+    better, worse = (first, second) if first_is_better else (second, first)
+    found = differences.most_in_favour(better, worse, rank + 1)
+    if len(found) <= rank:
+        return {}
+    event, words = found[rank], corpus.vocabulary.words
+    before = differences.contexts(corpus.test, CONTEXT, corpus.vocabulary.eos)[event]
+    return {
+        "ratio": float(np.exp(first[event] - second[event])),
+        "first": float(np.exp(first[event])),
+        "second": float(np.exp(second[event])),
+        "seen": float(seen(store, "test")[event]),
+        "context": " ".join(words[i] for i in before),
+        "word": words[corpus.test[event]],
+    }
+
+
+@lru_cache(maxsize=4)
+def chosen(store: LanguageStore, specs: tuple[Spec, Spec], quantile: float) -> int:
+    """Choose a context by the rule CHOICE; returns the position of its next word in the test.
+
+    Args:
+        store: of the models.
+        specs: the neural model and the n-gram model.
+        quantile: of the contexts, sorted by what the neural model gives the next word; 0: the least.
+
+    Raises:
+        UserError: the test has no such context.
+    """
+    corpus, vocabulary = store.corpus, store.corpus.vocabulary
+    context = differences.contexts(corpus.test, CONTEXT, vocabulary.eos)
+    whole = ~np.any(context == vocabulary.eos, axis=1)
+    word = (corpus.test != vocabulary.eos) & (corpus.test != (-1 if vocabulary.unk is None else vocabulary.unk))
+    new = np.concatenate([[False], seen(store, "test")[:-1] < CONTEXT])  # the words up to the one before
+    found = np.flatnonzero(whole & word & new)
+    if not len(found):
+        raise UserError(f"the test has no new context of {CONTEXT} words", store.name, "choose a larger --scale")
+    first, second = (store.get(spec).predictions("test")[found] for spec in specs)
+    sure = np.flatnonzero(second >= np.quantile(second, 1 - SURE))
+    order = sure[np.argsort(first[sure], kind="stable")]
+    return int(found[order[int(quantile * (len(order) - 1))]])
+
+
+@lru_cache(maxsize=8)
+def _distribution(store: LanguageStore, spec: Spec, context: tuple[str, ...]) -> np.ndarray:
+    return jaxlm.load(store.get(spec).directory).log_prob(context)
+
+
+def context_row(quantile: float, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
+    """Return the chosen context, in the column of the first model's words."""
+    return {"first_word": " ".join(_words_before(store, chosen(store, specs, quantile)))}
+
+
+def true_row(quantile: float, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
+    """Return the word that follows in the test, and what each model gives it."""
+    event = chosen(store, specs, quantile)
+    word = int(store.corpus.test[event])
+    return _columns(store, specs, event, lambda log_p: word)
+
+
+def next_word_row(rank: int, quantile: float, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
+    """Return the word that each model finds most probable after the chosen context, but for `rank` others."""
+    event = chosen(store, specs, quantile)
+    return _columns(store, specs, event, lambda log_p: int(np.argsort(-log_p, kind="stable")[rank]))
+
+
+def _columns(
+    store: LanguageStore, specs: tuple[Spec, Spec], event: int, choose: Callable[[np.ndarray], int]
+) -> Measured:
+    """Return the columns of a row: of each model, a word that is chosen by its distribution, and its probability."""
+    measured: dict[str, float | str] = {}
+    for which, spec in zip(("first", "second"), specs, strict=True):
+        log_p = _distribution(store, spec, _words_before(store, event))
+        word = choose(log_p)
+        measured[f"{which}_word"] = store.corpus.vocabulary.words[word]
+        measured[which] = float(np.exp(log_p[word]))
+    return measured
+
+
+def _words_before(store: LanguageStore, event: int) -> tuple[str, ...]:
+    return tuple(store.corpus.vocabulary.words[i] for i in store.corpus.test[event - CONTEXT : event])

@@ -1,0 +1,122 @@
+"""Figures 3.3, 3.4, 4.1 and 4.2: word vectors in the plane, by t-SNE, and how well the vectors are estimated."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import jaxlm
+from benchmarks.core import figure, record
+from benchmarks.core.table import Measured
+from benchmarks.core.verdict import Scores
+from benchmarks.language.store import LanguageStore, Spec
+from jaxlm.tasks.neighbours import shared
+
+WORDS, PERPLEXITY = 1000, 20.0  # §3.4.3
+NEAREST = 10  # neighbours of a word that are compared
+INCHES, POINTS = 12.0, 7.0  # of the picture, and of its type
+RARE, FREQUENT = "least frequent", "most frequent"
+
+
+def words_of(store: LanguageStore, which: str) -> np.ndarray:
+    """Return the ids of the RARE or the FREQUENT words, the most frequent first; of few words, half of each."""
+    counts = store.corpus.word_counts()
+    order = np.argsort(-counts, kind="stable")
+    size = min(WORDS, len(order) // 2)
+    return order[:size] if which == FREQUENT else order[-size:]
+
+
+@lru_cache(maxsize=8)
+def vectors(store: LanguageStore, spec: Spec) -> np.ndarray:
+    """Return a model's feature vectors, [N_w, N_f]."""
+    return jaxlm.load(store.get(spec).directory).vectors()
+
+
+@lru_cache(maxsize=8)
+def embedded(store: LanguageStore, spec: Spec, which: str) -> np.ndarray:
+    """Embed words in the plane by t-SNE (van der Maaten and Hinton 2008): [words, 2].
+
+    Differs: of few words, the perplexity is a third of their number, of which it can be no larger part. The thesis
+    does not say how t-SNE was initialised; here by principal components, with a fixed seed.
+    """
+    from sklearn.manifold import TSNE
+
+    of_words = vectors(store, spec)[words_of(store, which)]
+    perplexity = min(PERPLEXITY, (len(of_words) - 1) / 3)
+    return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(of_words)
+
+
+def measure(which: str, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
+    """Measure how well vectors of RARE or FREQUENT words are estimated: the NEAREST words that two seeds agree on.
+
+    specs: a model with one seed and with another.
+
+    Returns:
+        `agreed`, the share of a word's nearest words, among those in question, that are the same with both seeds: the
+        more the vectors are due to chance, the smaller. Units of its bootstrap are words.
+    """
+    one, other = (vectors(store, spec)[words_of(store, which)] for spec in specs)
+    return {"agreed": _over_words(shared(one, other, NEAREST))}
+
+
+def measure_and_embed(which: str, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:
+    """Do `measure`, and embed the words of the first model: `kept` is the share of nearest words that stay near."""
+    ids = words_of(store, which)
+    points = embedded(store, specs[0], which)
+    kept = shared(vectors(store, specs[0])[ids], points, NEAREST)
+    vocabulary, counts = store.corpus.vocabulary, store.corpus.word_counts()
+    drawn = {
+        **{
+            axis: np.round(of_axis.astype(np.float64), 2).tolist() for axis, of_axis in zip("xy", points.T, strict=True)
+        },
+        "counts": counts[ids].tolist(),
+        record.TEXT: [vocabulary.words[i] for i in ids],
+    }
+    return {**measure(which, store, specs), "kept": _over_words(kept), record.DRAWN: drawn}
+
+
+def _over_words(shares: np.ndarray) -> Scores:
+    return Scores(shares, np.ones(len(shares)), np.positive)
+
+
+def caption(result: dict[str, Any]) -> str:
+    """Say what a figure shows."""
+    number = result["table"].removeprefix("figure-")
+    data = f"{result['data']['name']}, scale {result['scale']}, recipe {result['recipe']}"
+    return f"Figure {number} of Mnih (2010): {result['title']} ({data})"
+
+
+def draw(result: dict[str, Any], path: Path) -> None:
+    """Draw all words as points; in place of a point the word, where it does not overlap one that is drawn already."""
+    drawn = result["rows"][0][record.DRAWN]
+    points, words = np.column_stack([drawn["x"], drawn["y"]]), drawn.get(record.TEXT, [])
+    with figure.panels(path, caption(result), ncols=1, squeeze=False, figsize=(INCHES, INCHES)) as ((ax,),):
+        span = np.ptp(points, axis=0).max() * 1.06
+        low = (points.min(axis=0) + points.max(axis=0) - span) / 2
+        unit = span / (INCHES * 72)  # of the data, in a point of print
+        shown = labelled(points, words, 0.62 * POINTS * unit, 1.2 * POINTS * unit)
+        hidden = np.setdiff1d(np.arange(len(points)), shown)
+        ax.plot(*points[hidden].T, ".", markersize=2, color="tab:grey")
+        for i in shown:
+            # in a common sans-serif type; "$" would begin a formula
+            ax.text(*points[i], words[i].replace("$", r"\$"), fontsize=POINTS, ha="center", va="center")
+        ax.set(xlim=(low[0], low[0] + span), ylim=(low[1], low[1] + span), xticks=[], yticks=[])
+
+
+def labelled(points: np.ndarray, words: list[str], width: float, height: float) -> list[int]:
+    """Choose words that can be written at their points without overlap, in the order in which they come.
+
+    Args:
+        points: [words, 2], the middles of labels.
+        words: what is written; none where only points are drawn.
+        width: of a letter.
+        height: of a line.
+    """
+    shown: list[int] = []
+    halves = np.array([len(word) * width / 2 for word in words])
+    for i in range(len(words)):
+        apart = np.abs(points[shown] - points[i])
+        if np.all((apart[:, 0] > halves[shown] + halves[i]) | (apart[:, 1] > height)):
+            shown.append(i)
+    return shown

@@ -30,6 +30,15 @@ class Pair:
     specs: tuple[Spec, Spec]
 
 
+@dataclass(frozen=True)
+class Shown:
+    """Words whose vectors a figure shows: of a model, and which, embedding.FREQUENT or embedding.RARE."""
+
+    model: str
+    spec: Spec
+    which: str
+
+
 LBL, HLBL = Spec("lbl"), Spec("hlbl", tree=T7)
 NEURAL = Pair(("LBL", "KN5"), (LBL, kn(5, False)))
 FLAT = Pair(("HLBL", "LBL"), (HLBL, LBL))
@@ -109,21 +118,15 @@ def _codes(scale: LanguageScale, seeds: int | None) -> list[Row]:
     return [Row((str(n + 1),), draws, {}, partial(codes.measure, tuple(LEARNED), n)) for n in range(BINS)]
 
 
-def _embedded(shown: tuple[str, Spec, str], other: tuple[str, Spec, str] | None = None) -> Rows:
-    """Make rows of words: those that a figure shows, and others to compare with. Each: model, its spec, which words."""
-
-    def rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
-        count = seeds or scale.seeds
-        # each seed with the next; two seeds are one pair
-        pairs = [(seed, seed % count + 1) for seed in range(1, count + 1)] if count > 2 else [(1, 2)]
-        found = []
-        for (model, spec, which), measure in zip(
-            (shown, *([] if other is None else [other])), (embedding.measure_and_embed, embedding.measure), strict=False
-        ):
-            draws = tuple((spec.with_seed(one), spec.with_seed(two)) for one, two in pairs)
-            found.append(Row((model, which), draws, {}, partial(measure, which)))
-        return found
-
+def _embedded(shown: tuple[Shown, ...], scale: LanguageScale, seeds: int | None) -> list[Row]:
+    """Make rows of words: those that a figure shows, and others to compare with; each seed is paired with the next."""
+    count = seeds or scale.seeds
+    pairs = [(seed, seed % count + 1) for seed in range(1, count + 1)] if count > 2 else [(1, 2)]  # of two, one pair
+    rows = []
+    for number, each in enumerate(shown):
+        draws = tuple((each.spec.with_seed(one), each.spec.with_seed(other)) for one, other in pairs)
+        measure = embedding.measure if number else embedding.measure_and_embed
+        rows.append(Row((each.model, each.which), draws, {}, partial(measure, each.which)))
     return rows
 
 
@@ -160,23 +163,20 @@ OF_EVENTS = (
 VECTORS = (Column("agreed", "nearest words agreed on", 3), Column("kept", "nearest words kept", 3))
 OF_VECTORS = (
     f"Agreed on: the share of a word's {embedding.NEAREST} nearest words, among these, that are the same in models of "
-    "two seeds; kept: that are the same in the plane. Their bootstrap is over words; each seed is paired with the next. "
-    f"Of the {embedding.WORDS:,} words that the name says, or half of all if these are fewer; t-SNE of perplexity "
-    f"{embedding.PERPLEXITY:g}, or of a third of the words. The figure is of the first seed. Words that would overlap "
+    "two seeds, each seed being paired with the next; kept: that are the same in the plane. Their bootstrap is over "
+    f"words. The words are {embedding.WORDS:,}, or half of all if these are fewer; t-SNE's perplexity is "
+    f"{embedding.PERPLEXITY:g}, or a third of the words. The figure is of the first seed. Words that would overlap "
     "others are points; the page has them all."
 )
-LBL_FREQUENT, LBL_RARE = ("LBL", LBL, embedding.FREQUENT), ("LBL", LBL, embedding.RARE)
-HLBL_FREQUENT, HLBL_RARE = ("HLBL", HLBL, embedding.FREQUENT), ("HLBL", HLBL, embedding.RARE)
-PICTURES: tuple[tuple[str, str, str, Rows, Any], ...] = (
-    ("figure-3.3", "3.4.3", "The LBL's vectors of the most frequent words, by t-SNE", _embedded(LBL_FREQUENT),
-     lambda store, rows, part: []),
-    ("figure-3.4", "3.4.3", "The LBL's vectors of the least frequent words, by t-SNE", _embedded(LBL_RARE, LBL_FREQUENT),
-     claims.of_rare_vectors),
-    ("figure-4.1", "4.6.8", "The HLBL's vectors of the most frequent words, by t-SNE", _embedded(HLBL_FREQUENT, LBL_FREQUENT),
-     partial(claims.of_frequent_vectors, FLAT.names)),
-    ("figure-4.2", "4.6.8", "The HLBL's vectors of the least frequent words, by t-SNE", _embedded(HLBL_RARE, LBL_RARE),
-     partial(claims.of_rare_vectors_of_trees, FLAT.names)),
-)  # fmt: skip
+LBL_FREQUENT, LBL_RARE = Shown("LBL", LBL, embedding.FREQUENT), Shown("LBL", LBL, embedding.RARE)
+HLBL_FREQUENT, HLBL_RARE = Shown("HLBL", HLBL, embedding.FREQUENT), Shown("HLBL", HLBL, embedding.RARE)
+# what a figure shows, and what its claims compare that with
+PICTURES: tuple[tuple[str, str, tuple[Shown, ...], Any], ...] = (
+    ("figure-3.3", "3.4.3", (LBL_FREQUENT,), lambda store, rows, part: []),
+    ("figure-3.4", "3.4.3", (LBL_RARE, LBL_FREQUENT), claims.of_rare_vectors),
+    ("figure-4.1", "4.6.8", (HLBL_FREQUENT, LBL_FREQUENT), partial(claims.of_frequent_vectors, FLAT.names)),
+    ("figure-4.2", "4.6.8", (HLBL_RARE, LBL_RARE), partial(claims.of_rare_vectors_of_trees, FLAT.names)),
+)
 TABLES = {
     table.name: table
     for table in (
@@ -223,10 +223,11 @@ TABLES = {
         ),
         *(
             _table(
-                name, section, title, ("model", "words"), VECTORS, rows, OF_VECTORS, of, embedding.draw, explore.write,
+                name, section, f"The {shown[0].model}'s vectors of the {shown[0].which} words, by t-SNE",
+                ("model", "words"), VECTORS, partial(_embedded, shown), OF_VECTORS, of, embedding.draw, explore.write,
                 together=True,
             )
-            for name, section, title, rows, of in PICTURES
+            for name, section, shown, of in PICTURES
         ),
         _table(
             "word-codes", "6.1", "Codes of words in learned trees, by the frequency of the word", ("bin",),

@@ -1,0 +1,80 @@
+"""Records with text of the data: what is kept out of those that are published, and how it is written."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.core import markdown, record, table
+from benchmarks.language import scales
+from benchmarks.language.store import LanguageStore
+
+COLUMNS = (table.Column("share", "share", None), table.Column("context", "context"))
+
+
+def test_text_is_left_out_of_cells_and_of_what_figures_are_made_of() -> None:
+    cells = {"share": {"mean": 0.5}, "context": {"text": "he has joined"}}
+    result = {
+        "data": {"name": "text"},
+        "rows": [{"cells": cells, "drawn": {"x": [1.0], "text": ["he"]}}, {"cells": {}}],
+    }
+    public = record.without_text(result)
+    expected = [{"cells": {"share": {"mean": 0.5}}, "drawn": {"x": [1.0]}}, {"cells": {}}]
+    assert public == {"data": {"name": "text"}, "rows": expected}
+    assert result["rows"][0]["cells"]["context"] == {"text": "he has joined"}, "the record itself stays"
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"), [("a <unk>", "`a <unk>`"), ("|", "`\\|`"), ("the ` key", "`` the ` key ``"), ("", "``")]
+)
+def test_text_is_code_in_a_page(text: str, cell: str) -> None:
+    assert markdown.code(text) == cell
+
+
+def test_figures_of_all_orders_of_magnitude() -> None:
+    assert [record.number(x, None) for x in (3.2e-5, 1234.0, None)] == ["3.2e-05", "1.2e+03", ""]
+
+
+@pytest.mark.parametrize("quotable", [True, False])
+def test_text_that_may_not_be_published_stays_in_the_work_folder(tmp_path: Path, quotable: bool) -> None:
+    def draw(result: dict, path: Path) -> None:
+        path.write_text(" ".join(result["rows"][0]["drawn"].get("text", ["none"])))
+
+    def measure(store, specs) -> table.Measured:
+        return {"share": 2e-6, "context": "secret words", "drawn": {"x": [1.5], "text": ["secret", "words"]}}
+
+    rows = [table.Row((name,), ((),), {}, measure) for name in ("one", "two")]
+    quoting = table.Table(
+        LanguageStore, "table-0", "0", "Contexts", ("rank",), COLUMNS, lambda *_: rows, draw=draw, explore=draw
+    )
+    scale = scales.SCALES["tiny"]
+    store = LanguageStore(scales.text("planted", scale), scale, "tuned", tmp_path / "work")
+    store.quotable = quotable
+    result = table.run(quoting, store, tmp_path / "out")
+    assert result["rows"][1]["cells"]["context"] == {"text": "secret words"}, "whoever runs it has the data"
+    hidden, public = tmp_path / "work" / table.UNPUBLISHED, tmp_path / "out"
+    assert hidden.exists() != quotable
+    with_text = public if quotable else hidden
+    assert json.loads((with_text / "table-0.planted.tiny.json").read_text()) == result
+    page = (with_text / "table-0.planted.tiny.md").read_text()
+    assert "| one | 2.0e-06 | `secret words` |" in page
+    assert "![Contexts](table-0.planted.tiny.png)" in page
+    assert "[table-0.planted.tiny.html](table-0.planted.tiny.html)" in page
+    for suffix in ("png", "html"):
+        assert (with_text / f"table-0.planted.tiny.{suffix}").read_text() == "secret words"
+    if not quotable:
+        made = {path.name: path.read_text() for path in public.iterdir()}
+        assert set(made) == {f"table-0.planted.tiny.{suffix}" for suffix in ("json", "md", "png", "html")}
+        assert not any("secret" in text for text in made.values())
+        assert "| one | 2.0e-06 |  |" in made["table-0.planted.tiny.md"]
+    again = table.run(dataclasses.replace(quoting), store, tmp_path / "out", only="two")
+    assert [row["label"] for row in again["rows"]] == [["one"], ["two"]], "a row of before is read again"
+
+
+def test_whose_text_may_be_published() -> None:
+    scale = scales.SCALES["tiny"]
+    corpus = scales.text("planted", scale)
+    names = ("planted", "prose", "wikitext-2", "holmes", "ptb", "brown")
+    found = {name: LanguageStore(corpus._replace(name=name), scale, "tuned", Path()).quotable for name in names}
+    assert [name for name, quotable in found.items() if not quotable] == ["ptb", "brown"]

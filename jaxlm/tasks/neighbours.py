@@ -32,20 +32,20 @@ def shared(first: ArrayLike, second: ArrayLike, top: int) -> NDArray[np.float64]
     Returns:
         float64 [N], 0 to 1; top / (N - 1) on average for vectors that have nothing to do with one another.
     """
-    both = _are_near(first, top) & _are_near(second, top)
+    both = near(first, top) & near(second, top)
     return both.sum(axis=1) / top
 
 
-def _are_near(vectors: ArrayLike, top: int) -> NDArray[np.bool_]:
-    """Return which rows are among the nearest of each row, [N, N]."""
+def near(vectors: ArrayLike, top: int) -> NDArray[np.bool_]:
+    """Return which `top` rows are the nearest of each row of a table [N, D], by Euclidean distance: [N, N]."""
     table = np.asarray(vectors, np.float64)
     centred = table - table.mean(axis=0)  # large common parts would cost digits
     squares = np.sum(centred**2, axis=1)
     distances = squares[:, None] + squares[None, :] - 2 * centred @ centred.T
     np.fill_diagonal(distances, np.inf)
-    near = np.zeros(distances.shape, np.bool_)
-    np.put_along_axis(near, np.argsort(distances, axis=1, kind="stable")[:, :top], True, axis=1)
-    return near
+    found = np.zeros(distances.shape, np.bool_)
+    np.put_along_axis(found, np.argsort(distances, axis=1, kind="stable")[:, :top], True, axis=1)
+    return found
 
 
 def find(vocabulary: Vocabulary, word: str) -> int:

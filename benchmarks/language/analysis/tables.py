@@ -172,7 +172,7 @@ LBL_FREQUENT, LBL_RARE = Shown("LBL", LBL, embedding.FREQUENT), Shown("LBL", LBL
 HLBL_FREQUENT, HLBL_RARE = Shown("HLBL", HLBL, embedding.FREQUENT), Shown("HLBL", HLBL, embedding.RARE)
 # what a figure shows, and what its claims compare that with
 PICTURES: tuple[tuple[str, str, tuple[Shown, ...], Any], ...] = (
-    ("figure-3.3", "3.4.3", (LBL_FREQUENT,), lambda store, rows, part: []),
+    ("figure-3.3", "3.4.3", (LBL_FREQUENT,), partial(claims.of_clusters, "3.4.3")),
     ("figure-3.4", "3.4.3", (LBL_RARE, LBL_FREQUENT), claims.of_rare_vectors),
     ("figure-4.1", "4.6.8", (HLBL_FREQUENT, LBL_FREQUENT), partial(claims.of_frequent_vectors, FLAT.names)),
     ("figure-4.2", "4.6.8", (HLBL_RARE, LBL_RARE), partial(claims.of_rare_vectors_of_trees, FLAT.names)),

@@ -14,7 +14,7 @@ from jaxlm.tasks import differences
 CONTEXT = 5  # words
 SURE = 0.05  # share of the contexts in question whose next word counts as unambiguous
 CHOICE = (
-    f"The context is the last {CONTEXT} words, on one line, before a word of the test other than `<unk>` and a line end. "
+    f"The context is {CONTEXT} words of a line of the test, before a word other than `<unk>` and a line end. "
     f"Of the contexts that the training text does not have, take the {100 * SURE:g} % whose next word has the highest "
     "probability under the n-gram model, and sort them by its probability under the neural model"
 )

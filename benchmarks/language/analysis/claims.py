@@ -193,10 +193,10 @@ def of_codes(names: tuple[str, ...], store: LanguageStore, rows: Sequence[Row], 
     return [Claim("6.1", text, comparisons)] if part == "test" else []
 
 
-def _agreed(store: LanguageStore, one: Row, other: Row, claimed: tuple[float, float]) -> list[Comparison]:
+def _agreed(store: LanguageStore, rows: Sequence[Row], claimed: tuple[float, float]) -> list[Comparison]:
     """Compare two rows of words: the shares of nearest words that models of two seeds agree on."""
-    columns = [[row.measure(store, specs)["agreed"] for specs in row.draws] for row in (one, other)]
-    return [Comparison("", list(zip(*columns, strict=True)), claimed)]  # type: ignore[arg-type]
+    columns: list[list[Any]] = [[row.measure(store, specs)["agreed"] for specs in row.draws] for row in rows]
+    return [Comparison("", list(zip(*columns, strict=True)), claimed)]
 
 
 def of_clusters(section: str, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
@@ -215,9 +215,8 @@ def of_clusters(section: str, store: LanguageStore, rows: Sequence[Row], part: s
 
 def of_rare_vectors(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Figure 3.4; rows: of rare words, then of frequent ones."""
-    rare, frequent = rows
     text = f"the vectors of the rarest words are not as well estimated as those of the most frequent: {AGREEMENT}"
-    return [Claim("3.4.3", text, _agreed(store, rare, frequent, BELOW))] if part == "test" else []
+    return [Claim("3.4.3", text, _agreed(store, rows, BELOW))] if part == "test" else []
 
 
 def of_frequent_vectors(names: Names, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
@@ -225,11 +224,11 @@ def of_frequent_vectors(names: Names, store: LanguageStore, rows: Sequence[Row],
     text = f"the vectors of frequent words of {names[0]} and {names[1]} are of similar quality (within {ALIKE:g})"
     if part != "test":
         return []
-    alike = Claim("4.6.8", f"{text}: {AGREEMENT}", _agreed(store, *rows, (-ALIKE, ALIKE)))
+    alike = Claim("4.6.8", f"{text}: {AGREEMENT}", _agreed(store, rows, (-ALIKE, ALIKE)))
     return [alike, *of_clusters("4.6.8", store, rows, part)]
 
 
 def of_rare_vectors_of_trees(names: Names, store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
     """Figure 4.2; rows: of the models' rare words."""
     text = f"the vectors of rare words of {names[0]} are estimated less well than those of {names[1]}: {AGREEMENT}"
-    return [Claim("4.6.8", text, _agreed(store, *rows, BELOW))] if part == "test" else []
+    return [Claim("4.6.8", text, _agreed(store, rows, BELOW))] if part == "test" else []

@@ -17,7 +17,9 @@ def next_word(ids: np.ndarray, eos: int) -> np.ndarray:
     return ids
 
 
-last_context_word = frequency.previous_words
+def last_context_word(ids: np.ndarray, eos: int) -> np.ndarray:
+    """Return the words before those that are predicted, int32 [events]."""
+    return frequency.previous_words(ids, eos)
 
 
 @lru_cache(maxsize=2)

@@ -99,7 +99,7 @@ def test_shares_of_predictions_equal_a_count(results, store) -> None:
             bin_ = next((i for i in range(7) if log_p > -(i + 1) * math.log(10)), 7)
             number[bin_] += 1
             nats[bin_] -= log_p
-            assert len(number) >= 3
+        assert len(number) >= 3
         for i, row in enumerate(rows):
             found = _means(row)
             assert found[f"{which} predictions"] == pytest.approx(number[i] / len(log_probs))

@@ -41,10 +41,12 @@ def embedded(store: LanguageStore, spec: Spec, which: str) -> np.ndarray:
     does not say how t-SNE was initialised; here by principal components, with a fixed seed.
     """
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits  # which scikit-learn needs itself
 
     of_words = vectors(store, spec)[words_of(store, which)]
     perplexity = min(PERPLEXITY, (len(of_words) - 1) / 3)
-    return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(of_words)
+    with threadpool_limits(1):  # threads that wait for one another on busy cores make it tens of times slower
+        return TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(of_words)
 
 
 def measure(which: str, store: LanguageStore, specs: tuple[Spec, Spec]) -> Measured:

@@ -15,7 +15,7 @@ from jaxlm.tasks.neighbours import shared
 
 WORDS, PERPLEXITY = 1000, 20.0  # §3.4.3
 NEAREST = 10  # neighbours of a word that are compared
-INCHES, POINTS = 12.0, 7.0  # of the picture, and of its type
+INCHES, POINTS = 12.0, 7.0  # of the picture's longer side, and of its type
 RARE, FREQUENT = "least frequent", "most frequent"
 
 
@@ -93,17 +93,20 @@ def draw(result: dict[str, Any], path: Path) -> None:
     """Draw all words as points; in place of a point the word, where it does not overlap one that is drawn already."""
     drawn = result["rows"][0][record.DRAWN]
     points, words = np.column_stack([drawn["x"], drawn["y"]]), drawn.get(record.TEXT, [])
-    with figure.panels(path, caption(result), ncols=1, squeeze=False, figsize=(INCHES, INCHES)) as ((ax,),):
-        span = np.ptp(points, axis=0).max() * 1.06
-        low = (points.min(axis=0) + points.max(axis=0) - span) / 2
-        unit = span / (INCHES * 72)  # of the data, in a point of print
+    span, middle = 1.06 * np.ptp(points, axis=0), (points.min(axis=0) + points.max(axis=0)) / 2
+    unit = span.max() / (INCHES * 72)  # of the data, in a point of print
+    size = tuple(span / (unit * 72))  # both axes have one scale
+    with figure.panels(path, caption(result), ncols=1, squeeze=False, figsize=size) as ((ax,),):
         shown = labelled(points, words, 0.62 * POINTS * unit, 1.2 * POINTS * unit)
         hidden = np.setdiff1d(np.arange(len(points)), shown)
         ax.plot(*points[hidden].T, ".", markersize=2, color="tab:grey")
         for i in shown:
             # in a common sans-serif type; "$" would begin a formula
             ax.text(*points[i], words[i].replace("$", r"\$"), fontsize=POINTS, ha="center", va="center")
-        ax.set(xlim=(low[0], low[0] + span), ylim=(low[1], low[1] + span), xticks=[], yticks=[])
+        limits = {
+            f"{axis}lim": (mid - wide / 2, mid + wide / 2) for axis, mid, wide in zip("xy", middle, span, strict=True)
+        }
+        ax.set(**limits, xticks=[], yticks=[])
 
 
 def labelled(points: np.ndarray, words: list[str], width: float, height: float) -> list[int]:

@@ -191,7 +191,8 @@ def test_pictures_and_pages_of_vectors(place, results, store, name: str) -> None
     png = path.with_name(f"{path.name}.png").read_bytes()
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     width, height = (int.from_bytes(png[i : i + 4], "big") for i in (16, 20))
-    assert 1000 < min(width, height) <= max(width, height) < 2000
+    assert 400 < min(width, height) <= max(width, height)
+    assert 1200 < max(width, height) < 1500
     assert 5_000 < len(png) < 300_000
     page = path.with_name(f"{path.name}.html").read_text()
     assert not re.search(r"(src|href)=|https?:|@import|fetch\(", page), "it needs no network"

@@ -19,6 +19,7 @@ from benchmarks.core.verdict import Claim, Scores, spread, verdicts
 # data; record.DRAWN: what figures are made of, in types of JSON. Of text, and of that, the first seed's is recorded.
 Measured = Mapping[str, float | Scores | tuple[Scores, Scores] | list[float] | str | dict[str, Any]]
 UNPUBLISHED = "not-for-publication"  # folder of records with text that may not be published
+LEFT_OUT = "Words of the text are left out, as its terms do not allow everyone to publish them."
 IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
 
 
@@ -123,7 +124,10 @@ def run(
 def _versions(path: Path, result: dict[str, Any], store: Store) -> list[tuple[Path, dict[str, Any]]]:
     """Return where a record goes; with text that may not be published, two of them, of which the second has it."""
     public = result if store.quotable else record.without_text(result)
-    return [(path, public), *([] if public == result else [(store.work / UNPUBLISHED / path.name, result)])]
+    if public == result:
+        return [(path, result)]
+    note = " ".join(filter(None, (result["note"], LEFT_OUT)))
+    return [(path, {**public, "note": note}), (store.work / UNPUBLISHED / path.name, result)]
 
 
 def _pictures(table: Table, complete: bool) -> list[tuple[Callable[[dict[str, Any], Path], None], str]]:

@@ -68,6 +68,8 @@ def test_text_that_may_not_be_published_stays_in_the_work_folder(tmp_path: Path,
         assert set(made) == {f"table-0.planted.tiny.{suffix}" for suffix in ("json", "md", "png", "html")}
         assert not any("secret" in text for text in made.values())
         assert "| one | 2.0e-06 |  |" in made["table-0.planted.tiny.md"]
+        assert table.LEFT_OUT in made["table-0.planted.tiny.md"]
+    assert table.LEFT_OUT not in page
     again = table.run(dataclasses.replace(quoting), store, tmp_path / "out", only="two")
     assert [row["label"] for row in again["rows"]] == [["one"], ["two"]], "a row of before is read again"
 

@@ -41,7 +41,7 @@ def embedded(store: LanguageStore, spec: Spec, which: str) -> np.ndarray:
     does not say how t-SNE was initialised; here by principal components, with a fixed seed.
     """
     from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits  # which scikit-learn needs itself
+    from threadpoolctl import threadpool_limits
 
     of_words = vectors(store, spec)[words_of(store, which)]
     perplexity = min(PERPLEXITY, (len(of_words) - 1) / 3)

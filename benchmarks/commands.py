@@ -17,8 +17,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from benchmarks import registry
-from benchmarks.core import fidelity, markdown, record, table, timing
-from benchmarks.core import report as pages
+from benchmarks.core import markdown, record, table, timing
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
@@ -26,6 +25,7 @@ from benchmarks.measurement import comparison, dry_run, limits
 from benchmarks.measurement.doctor import checks
 from benchmarks.profiling import breakdown, xplane
 from benchmarks.profiling.hlo import Module
+from benchmarks.report import fidelity, maps
 from benchmarks.speed import page
 from benchmarks.speed import run as speeds
 from benchmarks.workloads import lowering, scorecard
@@ -284,15 +284,15 @@ def data(args: argparse.Namespace) -> None:
 
 def report(args: argparse.Namespace) -> None:
     """`report`: write the pages that are made from records and registries."""
-    print(pages.write(args.out, registry.TABLES))
+    print(maps.write(args.out, registry.TABLES))
     if args.out == record.RESULTS:
         root = record.RESULTS.parents[1]
         page, listed = root / "README.md", [model for _, model in registry.models().values()]
-        record.write_text(page, pages.readme(page.read_text(encoding="utf-8"), args.out, registry.TABLES, listed))
+        record.write_text(page, maps.readme(page.read_text(encoding="utf-8"), args.out, registry.TABLES, listed))
         print(page)
         page = root / "docs" / "fidelity.md"
         judged = fidelity.records(args.out)
-        text = pages.fill(page.read_text(encoding="utf-8"), "verdicts", fidelity.lines(judged, "../benchmarks/results"))
+        text = maps.fill(page.read_text(encoding="utf-8"), "verdicts", fidelity.lines(judged, "../benchmarks/results"))
         record.write_text(page, text)
         fidelity.draw(judged, page.with_suffix(".png"))
         print(page)

@@ -1,1 +1,1 @@
-"""What all benchmarks share: the model store, tables, records, reports, figures, dry runs."""
+"""What all benchmarks share: the model store, tables, records, verdicts, figures."""

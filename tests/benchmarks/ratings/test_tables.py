@@ -12,12 +12,13 @@ import pytest
 import jaxcf
 from accuracy import assert_better_than_constants
 from benchmarks import __main__
-from benchmarks.core import markdown, record, report
+from benchmarks.core import markdown, record
 from benchmarks.core.store import DONE
 from benchmarks.data import rating_sets
 from benchmarks.ratings import scales
 from benchmarks.ratings.store import RatingStore, Share, Spec
 from benchmarks.ratings.tables import TABLES
+from benchmarks.report import maps
 from jaxcf.data.ratings import take
 
 ROWS = {
@@ -335,10 +336,10 @@ def test_identity_is_all_that_determines_a_model(store, tmp_path: Path) -> None:
 
 
 def test_report_maps_figures_too(place, results, tmp_path: Path) -> None:
-    page = report.write(place.out, TABLES).read_text()
+    page = maps.write(place.out, TABLES).read_text()
     assert "`python -m benchmarks run figure-5.4 --scale tiny`" in page
     assert "(figure-5.4.planted.tiny.md)" in page
-    lines = report.results_map(place.out, TABLES)
+    lines = maps.results_map(place.out, TABLES)
     # the test's figure, at validation's choice of the models that have epochs
     rows = [row for row in results["table-5.2"]["rows"] if row["label"][1]]
     best = min(rows, key=lambda row: row["cells"]["valid"]["mean"])

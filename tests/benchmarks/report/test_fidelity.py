@@ -8,8 +8,9 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from benchmarks.core import fidelity, figure, record, report
+from benchmarks.core import figure, record
 from benchmarks.core.verdict import NOT_CLAIMED, Claim, Comparison, Scores, estimate, verdicts
+from benchmarks.report import fidelity, maps
 
 ROOT = Path(__file__).parents[3]
 
@@ -141,4 +142,4 @@ def test_the_page_is_as_recorded() -> None:
     """`python -m benchmarks report` brings it up to date."""
     text = (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")
     judged = fidelity.records(record.RESULTS)
-    assert report.fill(text, "verdicts", fidelity.lines(judged, "../benchmarks/results")) == text
+    assert maps.fill(text, "verdicts", fidelity.lines(judged, "../benchmarks/results")) == text

@@ -1,4 +1,4 @@
-"""The pages that are made from records and registries."""
+"""The maps that are made from records and registries."""
 
 import json
 from pathlib import Path
@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import registry
-from benchmarks.core import record, report
+from benchmarks.core import record
 from benchmarks.language.store import LanguageStore
 from benchmarks.language.tables import TABLES
+from benchmarks.report import maps
 from jaxfit.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -33,7 +34,7 @@ def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
     (folder / "table-4.4.ptb.cpu.thesis.json").write_text(text)
 
     def filled_map(page: str) -> str:
-        return report.fill(page, report.RESULTS, report.results_map(folder, TABLES))
+        return maps.fill(page, maps.RESULTS, maps.results_map(folder, TABLES))
 
     page = "above\n\n<!-- results -->\nold\n<!-- /results -->\n\nbelow\n"
     filled = filled_map(page)
@@ -58,8 +59,8 @@ def test_the_readme_lists_every_model_of_the_registries_as_it_is() -> None:
     """`python -m benchmarks report` brings it up to date."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     listed = [model for _, model in registry.models().values()]
-    assert report.fill(text, report.MODELS, report.list_of_models(listed)) == text
-    assert report.readme(text, record.RESULTS, registry.TABLES, listed), "the map of results has its place, too"
+    assert maps.fill(text, maps.MODELS, maps.list_of_models(listed)) == text
+    assert maps.readme(text, record.RESULTS, registry.TABLES, listed), "the map of results has its place, too"
     for store, model in registry.models().values():
         command = f"{'jaxlm' if store is LanguageStore else 'jaxcf'} train {model.name}"
         assert f"| {model.name} | {model.about} | {model.source} | `{command}` |" in text

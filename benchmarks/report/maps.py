@@ -1,4 +1,4 @@
-"""`python -m benchmarks report`: the pages that map tables to commands and recorded results."""
+"""The maps of tables to commands and recorded results: in the folder of records, and in README.md."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -6,6 +6,7 @@ figures are made: the terms of some data sets keep it out of what is published.
 
 import json
 import subprocess
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,11 @@ def commit() -> dict[str, Any]:
 def environment() -> dict[str, Any]:
     """Return on what, and with which code, a figure was made."""
     return {**commit(), **jaxfit_environment()}
+
+
+def today() -> str:
+    """Return the date, by Coordinated Universal Time, as records have it: YYYY-MM-DD."""
+    return time.strftime("%Y-%m-%d", time.gmtime())
 
 
 def read(path: Path) -> dict[str, Any] | None:

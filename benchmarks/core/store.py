@@ -206,6 +206,7 @@ class Store(ABC):
             "timing": timing(Journal(directory).times(), fitted.examples),
             "warnings": said,
             "environment": record.environment(),
+            "date": record.today(),
         }
         with replacing(directory / DONE) as path:
             path.write_text(json_text.dumps(info, indent=1))

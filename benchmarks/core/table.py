@@ -207,6 +207,7 @@ def _measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
         "seconds": seconds,
         "models": _unique(store.directory(spec).name for spec in row.specs()),
         "environment": record.environment(),
+        "date": record.today(),
     }
 
 
@@ -232,6 +233,7 @@ def _describe(model: TrainedModel, store: Store) -> dict[str, Any]:
         **({"made_from": info["made_from"]} if info["made_from"] else {}),
         "commit": trained["commit"],
         "dirty": trained["dirty"],
+        **({"date": info["date"]} if "date" in info else {}),  # of a model trained before dates were kept: none
         **{key: info["identity"][key] for key in IDENTITY if key in info["identity"]},
         **store.scores(info["history"]),
         **info["timing"],

@@ -269,7 +269,7 @@ def _environment(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return all values that a record's environments have of each key."""
     each = [row["environment"] for row in found.get("rows", ())] + list(found.get("environment", {}).values())
     flat = [{**where, **where.get("versions", {})} for where in each]
-    keys = dict.fromkeys(key for where in flat for key in where if key != "versions")
+    keys = dict.fromkeys(key for where in flat for key in where if key not in ("versions", "date"))
     return {key: ", ".join(dict.fromkeys(str(where.get(key)) for where in flat)) for key in keys}
 
 

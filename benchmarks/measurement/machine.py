@@ -17,7 +17,7 @@ CPU, DRIVER = Path("/proc/cpuinfo"), Path("/proc/driver/nvidia/version")
 
 
 def environment(peers: bool) -> dict[str, Any]:
-    """Return the environment of a record, and what else a speed depends on: processor, memory, threads, versions.
+    """Return the environment of a record, what else a speed depends on (processor, memory, threads), and the date.
 
     peers: whether other programs are measured, whose versions are then given.
     """
@@ -32,6 +32,7 @@ def environment(peers: bool) -> dict[str, Any]:
         "threads": threads(),
         "versions": versions,
         "os": platform.platform(),
+        "date": record.today(),
     }
 
 

@@ -57,8 +57,9 @@ def place(where: Mapping[str, Any]) -> str:
     memory = "" if where["memory"] is None else f", {where['memory'] / 1e9:.0f} GB"
     versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
     precision, flags = where["matmul_precision"] or "default", where["XLA_FLAGS"]
+    date = f"On {where['date']}, at" if "date" in where else "At"  # older records have no date
     return (
-        f"At commit {where['commit']}{' with changes' if where['dirty'] else ''}, on {where['cpu']}, "
+        f"{date} commit {where['commit']}{' with changes' if where['dirty'] else ''}, on {where['cpu']}, "
         f"{where['threads']} threads{memory}, {where['os']}; device {where['device']}; Python {where['python']}, "
         f"{versions}; matrix precision {precision}{f', XLA_FLAGS {flags}' if flags else ''}."
     )

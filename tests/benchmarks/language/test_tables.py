@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -64,6 +65,8 @@ def test_table_4_4_records_all_it_says(place, made) -> None:
     for row in result["rows"]:
         assert set(row["environment"]) == set(keys.split())
         assert row["environment"]["matmul_precision"] == "highest"
+    for part in (*result["rows"], *result["models"].values()):
+        assert re.fullmatch(r"20\d\d-[01]\d-[0-3]\d", part["date"])
     for text in (out, path.with_suffix(".md").read_text()):
         assert "151.2" in text
         assert "ADAPTIVE(0.4) ×4" in text

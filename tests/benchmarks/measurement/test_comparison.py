@@ -237,7 +237,9 @@ def test_tables_of_times_are_compared_by_what_their_rows_have_in_common(tmp_path
 def test_the_command_prints_a_table_and_says_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     one, other = record(tmp_path / "a.json", 0), record(tmp_path / "b.json", 1, pmf=1.3)
     found = json.loads(other.read_text())
-    found["environment"] = {name: {**WHERE, "commit": "two", "versions": {"jax": "2"}} for name in found["figures"]}
+    found["environment"] = {
+        name: {**WHERE, "commit": "two", "versions": {"jax": "2"}, "date": "2026-01-31"} for name in found["figures"]
+    }
     json_text.write(other, found)
     assert __main__.main(["compare", str(one), str(other), str(one)]) == 0
     out = capsys.readouterr().out

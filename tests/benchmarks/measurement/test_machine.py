@@ -19,7 +19,7 @@ def test_processor_memory_threads_versions_and_precision_are_given() -> None:
     assert where["memory"] > 1e8
     assert where["threads"] >= 1
     assert where["versions"] == {name: metadata.version(name) for name in ("jax", "jaxlib", "numpy", "scipy")}
-    assert {"commit", "python", "XLA_FLAGS", "os"} <= where.keys()
+    assert {"commit", "python", "XLA_FLAGS", "os", "date"} <= where.keys()
     assert "driver" not in where
 
 

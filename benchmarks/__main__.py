@@ -20,7 +20,7 @@ from jaxfit.errors import missing_package
 WORK = Path(".cache/benchmarks")
 
 
-NEEDED = ("matplotlib", "requests", "sklearn")  # of the extra `benchmarks`
+NEEDED = ("matplotlib", "requests", "sklearn", "jinja2")  # of the extra `benchmarks`
 
 
 def parser() -> Parser:
@@ -139,8 +139,10 @@ def parser() -> Parser:
     sets.add_argument("--allow-http", action="store_true", help="also download over unencrypted http")
 
     page = parsers.add_parser(
-        "report", help="map tables to commands and results, and list the models, there and in README.md"
-    )
+        "report", help="make the pages of recorded results",
+        description="Map tables to commands and results in the folder of records, and write report.html, one page with "
+        "all of it, beside them. Of the project's own records: also bring README.md and docs/fidelity.md up to date.",
+    )  # fmt: skip
     page.set_defaults(run=commands.report)
     page.add_argument("--out", type=Path, default=record.RESULTS, help="the folder of records")
     return top

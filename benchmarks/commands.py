@@ -25,7 +25,7 @@ from benchmarks.measurement import comparison, dry_run, limits
 from benchmarks.measurement.doctor import checks
 from benchmarks.profiling import breakdown, xplane
 from benchmarks.profiling.hlo import Module
-from benchmarks.report import fidelity, maps
+from benchmarks.report import fidelity, html, maps
 from benchmarks.speed import page
 from benchmarks.speed import run as speeds
 from benchmarks.workloads import lowering, scorecard
@@ -285,6 +285,7 @@ def data(args: argparse.Namespace) -> None:
 def report(args: argparse.Namespace) -> None:
     """`report`: write the pages that are made from records and registries."""
     print(maps.write(args.out, registry.TABLES))
+    claims = None
     if args.out == record.RESULTS:
         root = record.RESULTS.parents[1]
         page, listed = root / "README.md", [model for _, model in registry.models().values()]
@@ -294,8 +295,10 @@ def report(args: argparse.Namespace) -> None:
         judged = fidelity.records(args.out)
         text = maps.fill(page.read_text(encoding="utf-8"), "verdicts", fidelity.lines(judged, "../benchmarks/results"))
         record.write_text(page, text)
-        fidelity.draw(judged, page.with_suffix(".png"))
+        claims = page.with_suffix(".png")
+        fidelity.draw(judged, claims)
         print(page)
+    print(html.write(args.out / "report.html", args.out, registry.TABLES, claims))
 
 
 def _print_rows(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> None:

@@ -92,17 +92,26 @@ def _result(path: Path) -> str:
     result = json.loads(path.read_text(encoding="utf-8"))
     what = [result["data"]["name"], result["scale"]] + [result["recipe"]] * (result["recipe"] != "tuned")
     found = f"[{', '.join(what)}]({_here(path.parent)}/{path.stem}.md)"
+    if (best := chosen(result)) is not None:
+        row, column = best
+        measure, digits = BEST[column]
+        found += f": {' '.join(filter(None, row['label']))}, {measure} {figure(row['cells'][column], digits)}"
+    return found if result["complete"] else f"{found} (not all rows)"
+
+
+def chosen(result: dict[str, Any]) -> tuple[dict[str, Any], str] | None:
+    """Return the row of a record that validation chooses, and the column of the test; None where there is none."""
     column = next((column["name"] for column in result["columns"] if column["name"] in BEST), "")
     scored = [(score, row) for row in result["rows"] if (score := validation(row, result["models"])) is not None]
-    if column and scored:
-        measure, digits = BEST[column]
-        _, best = min(scored, key=lambda one: one[0])
-        cell = best["cells"][column]
-        margin = markdown.margin(cell)
-        of = "" if "interval" in cell else " (sd)"
-        spread = "" if margin is None else f" ± {record.number(margin, digits)}{of}"
-        found += f": {' '.join(filter(None, best['label']))}, {measure} {record.number(cell['mean'], digits)}{spread}"
-    return found if result["complete"] else f"{found} (not all rows)"
+    return (min(scored, key=lambda one: one[0])[1], column) if column and scored else None
+
+
+def figure(cell: dict[str, Any], digits: int) -> str:
+    """Write a cell's mean with its margin, and what the margin is where it is no interval."""
+    margin = markdown.margin(cell)
+    of = "" if "interval" in cell else " (sd)"
+    spread = "" if margin is None else f" ± {record.number(margin, digits)}{of}"
+    return f"{record.number(cell['mean'], digits)}{spread}"
 
 
 def validation(row: dict[str, Any], models: dict[str, Any]) -> float | None:

@@ -17,7 +17,7 @@ def write(path: Path, result: Mapping[str, Any]) -> None:
     """Write a record, its page, and a picture of each curve beside it."""
     for name, figures in result["figures"].items():
         for title, curve in figures.get("curves", {}).items():
-            draw(curve, f"{name}: {title}", path.with_name(_picture(name, title)))
+            draw(curve, f"{name}: {title}", path.with_name(picture(name, title)))
     record.write(path, dict(result), markdown(result))
 
 
@@ -42,7 +42,7 @@ def sections(result: Mapping[str, Any]) -> list[str]:
             shown[str(rows)] = name
             lines += table(*cells(rows))
         for title in figures.get("curves", {}):
-            lines += ["", f"![{name}: {title}]({_picture(name, title)})"]
+            lines += ["", f"![{name}: {title}]({picture(name, title)})"]
         lines += ["", place(result["environment"][name]), ""]
     return lines
 
@@ -99,7 +99,8 @@ def draw(curve: Mapping[str, Any], title: str, path: Path) -> None:
         ax.legend()
 
 
-def _picture(name: str, title: str) -> str:
+def picture(name: str, title: str) -> str:
+    """Return the file name of a curve's picture."""
     words = re.findall(r"\w+", f"{name} {title}")
     return f"speed.{'-'.join(words)}.png"
 

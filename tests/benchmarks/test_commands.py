@@ -80,6 +80,7 @@ def test_list_and_report(place, capsys: pytest.CaptureFixture) -> None:
     page = (place.out / "README.md").read_text()
     assert "`python -m benchmarks run table-4.4 --scale tiny`" in page
     assert "(table-4.4.planted.tiny.md)" in page
+    assert 'href="./table-4.4.planted.tiny.json"' in (place.out / "report.html").read_text()
 
 
 def test_trainings_of_other_lengths_have_a_record_of_their_own(place) -> None:

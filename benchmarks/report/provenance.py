@@ -1,0 +1,127 @@
+"""Where the figures of a recorded table are from: data, code, machine, and the models with their training."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks.core import record
+from benchmarks.core.table import IDENTITY
+from benchmarks.report.grid import Cell, Grid
+from benchmarks.report.maps import VALIDATION
+
+UNKNOWN = "not recorded"
+DIGITS = dict(zip(VALIDATION, (1, 4), strict=True))  # after the point
+OF_MODEL = (*IDENTITY, "warnings")
+COMMIT = 12  # digits that are shown; the record has all
+
+
+def facts(result: dict[str, Any], thesis_data: str) -> list[tuple[str, str]]:
+    """Say of what data the figures are, and which command made them; thesis_data: of what the thesis' are."""
+    data, seeds = result["data"], sorted({len(row["seeds"]) for row in result["rows"]})
+    sizes = ", ".join(f"{what} {_count(data[what])}" for what in data if what not in ("name", "sha256", "note"))
+    return [
+        ("data", f"{data['name']}: {data['note']}"),
+        ("size", sizes),
+        ("sha256 of the data", data["sha256"]),
+        ("scale", result["scale"]),
+        ("recipe", result["recipe"]),
+        ("seeds of a row", " or ".join(map(str, seeds))),
+        ("the thesis' figures", f"Mnih 2010, §{result['section']}; of {thesis_data}" if result["section"] else "none"),
+        ("command", result["command"]),
+    ]
+
+
+def _count(value: Any) -> str:
+    return (
+        f"({', '.join(f'{part} {size:,}' for part, size in value.items())})"
+        if isinstance(value, dict)
+        else f"{value:,}"
+    )
+
+
+def rows(result: dict[str, Any], anchor: str) -> Grid:
+    """List, for each row, seeds, models, and when, where and by which code it was measured."""
+    found = []
+    for row in result["rows"]:
+        where, models = row["environment"], [result["models"][name] for name in row["models"]]
+        found.append(
+            [
+                Cell(", ".join(filter(None, row["label"]))),
+                Cell(", ".join(map(str, row["seeds"]))),
+                Cell(", ".join(dict.fromkeys(_title(model) for model in models))),
+                Cell(_commit(where)),
+                Cell(row.get("date", UNKNOWN)),
+                Cell(_place(where)),
+            ]
+        )
+    heads = ("row", "seeds", "models", "measured at commit", "date", "with")
+    return Grid(heads, found, "Where each row is from", anchor)
+
+
+def models(result: dict[str, Any], anchor: str) -> Grid:
+    """List the models, those in one line that differ in nothing but the seed."""
+    where = {name: row["environment"] for row in reversed(result["rows"]) for name in row["models"]}
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for name, model in result["models"].items():
+        trained = {**where[name], **model["environment"], **model}  # older records have a commit in the environment
+        same = [_title(model), *(model.get(key) for key in (*OF_MODEL, "source", "date")), _commit(trained)]
+        alike.setdefault(json.dumps(same), []).append(trained)
+    heads = ("model", "seeds", "trained at commit", "source", "date", "configuration", "recipe", "of")
+    return Grid(
+        (*heads, "passes", "validation", "seconds"), [_models(each) for each in alike.values()], "Models", anchor
+    )
+
+
+def _models(each: list[dict[str, Any]]) -> list[Cell]:
+    """Return the cells of models that differ in nothing but the seed."""
+    first = each[0]
+    kind = next((kind for kind in VALIDATION if first.get(kind)), None)
+    passes = [] if kind is None else [len(model[kind]) for model in each]
+    best = [] if kind is None else [min(model[kind]) for model in each]
+    seconds = [model["seconds"]["all"] for model in each]
+    others = {
+        key: first[key] for key in OF_MODEL if key not in ("config", "recipe") and first.get(key) not in (None, [])
+    }
+    return [
+        Cell(_title(first)),
+        Cell(", ".join(filter(None, (model["label"].partition("-seed")[2] for model in each)))),
+        Cell(_commit(first)),
+        Cell(first.get("source", UNKNOWN)),
+        Cell(first.get("date", UNKNOWN)),
+        Cell(_fields(first.get("config"))),
+        Cell(_fields(first.get("recipe"))),
+        Cell(_fields(others)),
+        _numbers(passes, 0),
+        _numbers(best, DIGITS[kind] if kind else 0),
+        _numbers(seconds, 0),
+    ]
+
+
+def _numbers(values: Sequence[float], digits: int) -> Cell:
+    """Return a cell with numbers, each once, sorted by the first."""
+    texts = dict.fromkeys(record.number(value, digits) for value in values)
+    return Cell(", ".join(texts), values[0] if values else None)
+
+
+def _title(model: dict[str, Any]) -> str:
+    return model["label"].partition("-seed")[0]
+
+
+def _commit(where: dict[str, Any]) -> str:
+    return f"{(where['commit'] or UNKNOWN)[:COMMIT]}{' with changes' if where['dirty'] else ''}"
+
+
+def _place(where: dict[str, Any]) -> str:
+    precision, flags = where["matmul_precision"] or "default", where["XLA_FLAGS"]
+    return (
+        f"Python {where['python']}, JAX {where['jax']}, jaxlib {where['jaxlib']}, {where['devices']} × "
+        f"{where['device']} ({where['cores']} cores), matrix precision {precision}"
+        f"{f', XLA_FLAGS {flags}' if flags else ''}"
+    )
+
+
+def _fields(values: Mapping[str, Any] | None) -> str:
+    """Write fields with their values."""
+    return ", ".join(
+        f"{name} {value if isinstance(value, str) else json.dumps(value)}" for name, value in (values or {}).items()
+    )

@@ -1,0 +1,124 @@
+"""What the page of all results shows of one recorded table: its figures, its verdicts, its picture."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.core import markdown
+from benchmarks.core.verdict import SEEDS
+from benchmarks.report import provenance
+from benchmarks.report.grid import Anchors, Bar, Cell, Grid
+
+NOT_JUDGED = (
+    "Claims are not judged here: the record is older than verdicts, not complete, or has rows of models that earlier "
+    "source code trained."
+)
+
+COMPARED = ("compared", "figure [95 % interval]", "claimed", "interval and claim", "holds")
+
+
+class Verdict(NamedTuple):
+    """A verdict, as recorded, and its comparisons."""
+
+    anchor: str
+    found: dict[str, Any]
+    said: str  # of seeds and of validation
+    comparisons: Grid
+
+
+class Section(NamedTuple):
+    """A recorded table."""
+
+    anchor: str
+    path: Path
+    result: dict[str, Any]
+    measured: Grid
+    verdicts: list[Verdict] | None  # None: the claims are not judged
+    picture: Path | None
+    facts: list[tuple[str, str]]
+    sources: tuple[Grid, Grid]  # of the rows, of the models
+
+    @property
+    def name(self) -> str:
+        """Data, scale and recipe."""
+        return f"{self.result['data']['name']}, {self.result['scale']}, {self.result['recipe']}"
+
+
+def section(path: Path, result: dict[str, Any], thesis_data: str, anchors: Anchors) -> Section:
+    """Lay out a record; thesis_data: what the thesis' figures are of."""
+    anchor, picture, verdicts = anchors.new(path.stem), path.with_suffix(".png"), result.get("verdicts")
+    return Section(
+        anchor,
+        path,
+        result,
+        Grid(markdown.header(result), list(_rows(result)), "Figures", anchors.new(anchor, "figures")),
+        None if verdicts is None else [_verdict(found, anchor, anchors) for found in verdicts],
+        picture if result["complete"] and picture.is_file() else None,
+        provenance.facts(result, thesis_data),
+        (
+            provenance.rows(result, anchors.new(anchor, "rows")),
+            provenance.models(result, anchors.new(anchor, "models")),
+        ),
+    )
+
+
+def _rows(result: dict[str, Any]) -> Iterator[list[Cell]]:
+    """Yield the cells of each row, which are sorted by the mean or the thesis' figure."""
+    with_thesis = {name for row in result["rows"] for name in row["thesis"]}
+    for row in result["rows"]:
+        values: list[float | None] = [None] * len(row["label"])
+        for column in result["columns"]:
+            values.append(row["cells"].get(column["name"], {}).get("mean"))
+            if column["name"] in with_thesis:
+                values.append(row["thesis"].get(column["name"]))
+        yield [Cell(text, value) for text, value in zip(markdown.cells(result, row), values, strict=True)]
+
+
+def _verdict(found: dict[str, Any], anchor: str, anchors: Anchors) -> Verdict:
+    test, validation, percent = found["test"], found["validation"], "%" in found["claim"]
+    said = []
+    if test is None:
+        said.append(f"There is no test; on validation: {validation['answer']}.")
+    else:
+        if test["seeds"] is not None:
+            said.append(f"Seeds: {test['seeds']}{'' if test['seeds'] >= SEEDS else ', too few'}.")
+        if validation is not None:
+            said.append(f"On validation: {validation['answer']}.")
+    return Verdict(
+        anchors.new(anchor, found["claim"]), found, " ".join(said), _comparisons(test or validation, percent)
+    )
+
+
+def _comparisons(judged: dict[str, Any], percent: bool) -> Grid:
+    rows = [
+        [
+            Cell(one["label"]),
+            Cell(markdown.shown(one, percent), one["value"]),
+            Cell(_range(one["claimed"], percent)),
+            Cell(value=one["value"], bar=bar, mark=one["holds"]),
+            Cell(one["holds"], mark=one["holds"]),
+        ]
+        for one, bar in zip(judged["comparisons"], _bars(judged["comparisons"]), strict=True)
+    ]
+    return Grid(COMPARED, rows)
+
+
+def _bars(comparisons: list[dict[str, Any]]) -> Iterator[Bar]:
+    """Yield each comparison's interval, all on one scale, which the intervals and the ends of what is claimed span."""
+    ends = [end for one in comparisons for end in (*one["interval"], *one["claimed"]) if end is not None]
+    margin = 0.05 * (max(ends) - min(ends)) or 1.0
+    start, width = min(ends) - margin, max(ends) - min(ends) + 2 * margin
+    for one in comparisons:
+        low, middle, high = (100 * (x - start) / width for x in (one["interval"][0], one["value"], one["interval"][1]))
+        least, most = one["claimed"]
+        begin = 0.0 if least is None else 100 * (least - start) / width
+        yield Bar(low, middle, high, (begin, 100.0 if most is None else 100 * (most - start) / width))
+
+
+def _range(claimed: list[float | None], percent: bool) -> str:
+    """Write the range in which a claim says that a figure lies."""
+    least, most = (None if end is None else f"{end * (100 if percent else 1):g}" for end in claimed)
+    unit = " %" if percent else ""
+    if least is None or most is None:
+        return f"below {most}{unit}" if least is None else f"above {least}{unit}"
+    return f"{least} to {most}{unit}"

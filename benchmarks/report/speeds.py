@@ -1,0 +1,86 @@
+"""What the page of all results shows of the records of speed: figures by name, with their curves."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.report.grid import Anchors, Cell, Grid, Link
+from benchmarks.speed import page
+from benchmarks.workloads import scorecard
+
+RECORDS = {"speed": page.ABOUT, "suite": scorecard.ABOUT}  # files, and what their figures are
+
+
+class Figures(NamedTuple):
+    """The figures of a name: a model, or a workload."""
+
+    anchor: str
+    name: str
+    facts: list[tuple[str, str]]
+    grids: list[Grid]
+    repeated: list[Link]  # tables that another name has, too
+    pictures: list[tuple[str, Path]]
+    place: str
+
+
+class Speeds(NamedTuple):
+    """A record of speed."""
+
+    anchor: str
+    path: Path
+    about: str
+    summary: Grid | None
+    pictures: list[tuple[str, Path]]
+    figures: list[Figures]
+
+
+def speeds(path: Path, result: Mapping[str, Any], anchors: Anchors) -> Speeds:
+    """Lay out a record of speed, or of a suite of workloads, which has a summary."""
+    anchor, summary, pictures = anchors.new(path.stem), None, []
+    if path.stem == "suite":
+        summary = _grid("All workloads", scorecard.summary(result), anchors.new(anchor, "all"))
+        picture = path.with_name(scorecard.PICTURE)
+        pictures = [("Shares of the device's limits", picture)] if picture.is_file() else []
+    about = RECORDS[path.stem].replace("`", "")
+    return Speeds(anchor, path, about, summary, pictures, list(_figures(path, anchor, result, anchors)))
+
+
+def _figures(path: Path, anchor: str, result: Mapping[str, Any], anchors: Anchors) -> Iterator[Figures]:
+    shown: dict[str, Link] = {}  # tables, and where they are: limits belong to several names
+    for name, figures in result["figures"].items():
+        own, grids, repeated = anchors.new(anchor, name), [], []
+        for title, rows in figures["tables"].items():
+            if str(rows) in shown:
+                repeated.append(Link(title, shown[str(rows)].to))
+                continue
+            grid = _grid(title, rows, anchors.new(own, title))
+            shown[str(rows)] = Link(title, f"#{grid.anchor}")
+            grids.append(grid)
+        facts = [(label, page.in_words(value)) for label, value in figures["setting"].items()]
+        facts += [(f"searched of {program}", found["space"]) for program, found in figures.get("search", {}).items()]
+        drawn = [(title, path.with_name(page.picture(name, title))) for title in figures.get("curves", {})]
+        pictures = [(title, picture) for title, picture in drawn if picture.is_file()]
+        yield Figures(own, name, facts, grids, repeated, pictures, page.place(result["environment"][name]))
+
+
+def _grid(title: str, rows: Mapping[str, Mapping[str, Any]], anchor: str) -> Grid:
+    heads, *texts = page.cells(rows)
+    cells = [
+        [Cell(contender), *(Cell(text, _value(row.get(head))) for head, text in zip(heads[1:], shown, strict=True))]
+        for (contender, *shown), row in zip(texts, rows.values(), strict=True)
+    ]
+    return Grid(["name", *heads[1:]], cells, title, anchor)
+
+
+def _value(figure: Any) -> float | None:
+    """Return the number of a figure: of samples the median, infinite where a target was missed."""
+    match figure:
+        case {"median": None}:
+            return float("inf")
+        case {"median": median}:
+            return median
+        case bool():
+            return None
+        case int() | float():
+            return figure
+    return None

@@ -2,9 +2,10 @@
 
 A difference is real where the Mann-Whitney test of the samples, corrected for the number of comparisons (Holm), has
 p < 0.05, *and* the ratio of the medians lies LEAST beyond those of the machine's limits, with their intervals: of all
-limits that both runs measured in the same rounds, as it depends on the program which of them applies. If both records
-name the binding limit of a program, only that one counts, with the margin BOUND. The test alone would find differences
-in equal code, because the rounds of one run share its hour and its places in memory.
+limits that both runs measured in the same rounds, as it depends on the program which of them applies. The test alone
+would find differences in equal code, because the rounds of one run share its hour and its places in memory. If both
+records name the binding limit of a program, the shares of it are tested, each of one round, which are free of what the
+machine did between rounds; the margin is then BOUND, beyond what the limit did in the same rounds.
 
 What was measured in two settings, as a search may choose another one, is not judged.
 """
@@ -44,6 +45,7 @@ class Measurement(NamedTuple):
         setting: what it is of, in words: data, sizes, options.
         limits: the title of the table of limits that were measured in its rounds.
         bound: the limits of that table by which it is bound; () where that is not known.
+        shares: of what binds it, of all rounds, where that is known.
     """
 
     place: tuple[str, ...]
@@ -52,6 +54,7 @@ class Measurement(NamedTuple):
     setting: str = ""
     limits: str = LIMITS
     bound: tuple[str, ...] = ()
+    shares: np.ndarray | None = None
 
     def speeds(self) -> np.ndarray:
         """Return the samples such that more is faster; a target that was missed has speed 0."""
@@ -146,8 +149,10 @@ def measurements(found: Mapping[str, Any]) -> Iterator[Measurement]:
                     rate = RATE.search(column) is not None
                     if isinstance(value, Mapping) and (rate or TIME.search(column) or TIME.search(title)):
                         place, setting = (name, title, contender, column), f"{of_name} {row.get('setting')}"
-                        bound = tuple(row.get("binding limits", ()))
-                        yield Measurement(place, _numbers(value["samples"]), rate, setting, limits, bound)
+                        bound, shares = tuple(row.get("binding limits", ())), None
+                        if bound:
+                            shares = _numbers(row[f"share of the {row['bound by']}"]["samples"])
+                        yield Measurement(place, _numbers(value["samples"]), rate, setting, limits, bound, shares)
 
 
 def _numbers(values: Sequence[float | None]) -> np.ndarray:
@@ -163,7 +168,11 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
     Without limits, in tables, what most rows have in common stands for the machine. Pairs of two settings, and those of
     which no samples could have a p small enough for the number of comparisons, are left out of the correction.
     """
-    tests = [_p(a.samples, b.samples) for a, b in pairs]
+    bound = [a.bound == b.bound and bool(a.bound) for a, b in pairs]  # not of two machines, or of two programs
+    tests = [
+        _p(a.shares, b.shares) if by_share else _p(a.samples, b.samples)  # type: ignore[arg-type]
+        for (a, b), by_share in zip(pairs, bound, strict=True)
+    ]
     alike = [number for number, (a, b) in enumerate(pairs) if a.setting == b.setting]
     attainable = [2 / comb(len(a.samples) + len(b.samples), len(a.samples)) for a, b in pairs]
     testable = [number for number in alike if attainable[number] * len(alike) <= ALPHA]
@@ -171,15 +180,15 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
     rows, known = [], dict[tuple[str, ...], tuple[float, float]]()
     for number, (a, b) in enumerate(pairs):
         limits = [pair for pair in machine if pair[0].place[:2] == (a.place[0], a.limits)]
-        bound = a.bound if a.bound == b.bound else ()  # of two machines, or of two programs
-        which = (a.place[0], a.limits, *bound) if limits else a.place[-1:]
+        which = (a.place[0], a.limits) if limits else a.place[-1:]
         if which not in known:
             known[which] = explained(limits or [pair for pair in pairs if pair[0].place[-1] == a.place[-1]], not limits)
-            if binding := [pair for pair in limits if pair[0].place[2] in bound]:
-                known[which] = explained(binding, together=False, least=BOUND)
-        low, high = known[which]
-        within = [low, high] if a.rate else [1 / high, 1 / low]
         speedup = _ratio(a.speeds(), b.speeds())
+        low, high = known[which]
+        if bound[number]:
+            of_limit = speedup / _ratio(a.shares, b.shares)  # type: ignore[arg-type]
+            low, high = min(1.0, of_limit) / BOUND, max(1.0, of_limit) * BOUND
+        within = [low, high] if a.rate else [1 / high, 1 / low]
         verdict = OTHER if a.setting != b.setting else SAME if number in corrected else FEW
         if corrected.get(number, 1.0) < ALPHA and not low <= speedup <= high:
             verdict = FASTER if speedup > 1 else SLOWER
@@ -192,7 +201,7 @@ def judged(pairs: Sequence[Pair], machine: Sequence[Pair]) -> list[dict[str, Any
     return rows
 
 
-def explained(limits: Sequence[Pair], together: bool, least: float = LEAST) -> tuple[float, float]:
+def explained(limits: Sequence[Pair], together: bool) -> tuple[float, float]:
     """Return between which ratios of speeds nothing but the machine may have changed.
 
     A limit's samples vary, too: its ratio may be anywhere in its interval of 95 %.
@@ -200,13 +209,12 @@ def explained(limits: Sequence[Pair], together: bool, least: float = LEAST) -> t
     Args:
         limits: of both runs.
         together: take what most of them have in common, the median of their ratios; else each for itself.
-        least: the ratio beyond theirs that counts.
     """
     if together:
         ratios = [float(np.median([_ratio(a.speeds(), b.speeds()) for a, b in limits]))]
     else:
         ratios = [bound for a, b in limits for bound in _interval(_ratios(a.speeds(), b.speeds()))]
-    return min(1.0, *ratios) / least, max(1.0, *ratios) * least
+    return min(1.0, *ratios) / LEAST, max(1.0, *ratios) * LEAST
 
 
 def _ratio(a: np.ndarray, b: np.ndarray) -> float:

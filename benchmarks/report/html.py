@@ -13,7 +13,7 @@ from benchmarks.core.table import Table
 from benchmarks.report import fidelity, overview
 from benchmarks.report.grid import Anchors
 from benchmarks.report.sections import NOT_JUDGED, Section, section
-from benchmarks.report.speeds import RECORDS, speeds
+from benchmarks.report.speeds import places, speeds
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -55,7 +55,6 @@ def render(path: Path, folder: Path, tables: Mapping[str, Table], claims: Path |
         anchors.new(fixed)
     chapters = list(_chapters(folder, tables, anchors))
     sections = [section for chapter in chapters for section in chapter.sections]
-    places = [place for name in RECORDS if (place := folder / f"{name}.json").is_file()]
     said = [verdict["answer"] for one in fidelity.records(folder) for verdict in one.verdicts or ()]
     # StrictUndefined: a name that a template misspells is an error, not nothing
     loader = jinja2.FileSystemLoader(TEMPLATES)
@@ -66,7 +65,7 @@ def render(path: Path, folder: Path, tables: Mapping[str, Table], claims: Path |
     templates.filters |= {"embedded": embedded, "linked": linked, "size": size}
     return templates.get_template("page.html").render(
         chapters=[chapter for chapter in chapters if chapter.sections],
-        speeds=[speeds(place, record.read(place) or {}, anchors) for place in places],
+        speeds=[speeds(place, record.read(place) or {}, anchors) for place in places(folder)],
         recorded=overview.recorded(sections),
         verdicts=overview.verdicts(sections),
         counts={answer: said.count(answer) for answer in reversed(fidelity.ANSWERS)},

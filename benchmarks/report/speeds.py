@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from benchmarks.report.grid import Anchors, Cell, Grid, Link
 from benchmarks.speed import page
-from benchmarks.workloads import scorecard
+from benchmarks.workloads import lowering, scorecard
 
 RECORDS = {"speed": page.ABOUT, "suite": scorecard.ABOUT}  # files, and what their figures are
+LOWERED = "lower.*.json"  # files of programs for devices that were not there
 
 
 class Figures(NamedTuple):
@@ -34,9 +35,17 @@ class Speeds(NamedTuple):
     figures: list[Figures]
 
 
+def places(folder: Path) -> list[Path]:
+    """Return the records of speed that a folder has."""
+    return [place for name in RECORDS if (place := folder / f"{name}.json").is_file()] + sorted(folder.glob(LOWERED))
+
+
 def speeds(path: Path, result: Mapping[str, Any], anchors: Anchors) -> Speeds:
-    """Lay out a record of speed, or of a suite of workloads, which has a summary."""
+    """Lay out a record of speed, or of a suite of workloads, which has a summary, or of compiled workloads."""
     anchor, summary, pictures = anchors.new(path.stem), None, []
+    if path.match(LOWERED):
+        grid = _grid("All workloads", result["workloads"], anchors.new(anchor, "all"))
+        return Speeds(anchor, path, lowering.described_by(result), grid, [], [])
     if path.stem == "suite":
         summary = _grid("All workloads", scorecard.summary(result), anchors.new(anchor, "all"))
         picture = path.with_name(scorecard.PICTURE)

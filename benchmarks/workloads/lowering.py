@@ -118,10 +118,15 @@ def save(folder: Path, rows: Mapping[str, Mapping[str, Any]], compiled_for: Mapp
     old = known.get("workloads", {}) if {**known, "workloads": {}} == {**about, "workloads": {}} else {}
     new = {name: {what: _rounded(row[what]) for what in row if what not in SECONDS} for name, row in rows.items()}
     kept = {name: {**old, **new}[name] for name in WORKLOADS if name in old or name in new}
-    title = ", ".join(f"{what} {value}" for what, value in compiled_for.items())
-    versions = ", ".join(f"{name} {version}" for name, version in by.items() if version)
-    lines = ["# lower", "", f"Compiled for {title}, by {versions}.", "", *page.table(*page.cells(kept)), ""]
-    record.write(path, {**about, "workloads": kept}, "\n".join(lines))
+    result = {**about, "workloads": kept}
+    lines = ["# lower", "", described_by(result), "", *page.table(*page.cells(kept)), ""]
+    record.write(path, result, "\n".join(lines))
+
+
+def described_by(result: Mapping[str, Any]) -> str:
+    """Return what a record's programs are compiled for, and by what."""
+    by = ", ".join(f"{name} {version}" for name, version in result["compiled by"].items() if version)
+    return "Compiled for {platform}, topology {topology}, chips {chips}, by {by}.".format(**result, by=by)
 
 
 def _rounded(value: Any) -> Any:

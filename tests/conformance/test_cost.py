@@ -49,7 +49,7 @@ def test_the_hierarchical_model_reads_rows_below_the_hot_nodes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("biases", "equations", "solution", "row"), [(False, 2 * 4 * 4, 9 + 18, 3), (True, 2 * 5 * 5, 64 / 3 + 32, 4)]
+    ("biases", "equations", "solution", "row"), [(False, 2 * (9 + 3), 9 + 18, 3), (True, 2 * (9 + 6), 9 + 36, 4)]
 )
 def test_a_sweep_adds_each_rating_to_two_systems_and_solves_one_for_each_user_and_item(
     biases: bool, equations: int, solution: float, row: int

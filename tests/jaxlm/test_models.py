@@ -39,8 +39,9 @@ def test_a_missing_capability_is_an_error_that_says_who_has_it_and_what_the_mode
     assert models.require(vectors_only, Embeds, "neighbours") is vectors_only.capabilities[0]
     with pytest.raises(UserError) as refused:
         models.require(vectors_only, PredictsWords, "eval", "out")
+    *others, last = [name for name in models.names() if models.get(name).capability(PredictsWords)]
     assert str(refused.value) == (
-        "eval needs next-word probabilities; vectors has none (out) - use unigram, gt, kn, lbl, hlbl or nplm; "
+        f"eval needs next-word probabilities; vectors has none (out) - use {', '.join(others)} or {last}; "
         "vectors has word vectors (neighbours, export --format word2vec)"
     )
     for kind, able in ((HasTree, "use hlbl;"), (HasNGrams, "use unigram, gt or kn;")):

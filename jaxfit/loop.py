@@ -317,7 +317,7 @@ def _scored(program: Program, i: Array, place: Array, batch_size: int, size: Arr
 def _score(
     program: Program, params: Any, data: Any, index: Array, size: Array, capacity: Any, carry: Any
 ) -> tuple[Array, Any]:
-    """Score examples; those before the first or past the last stand for these, and leave a carry as it is at first."""
+    """Score examples, their indices clipped to the data; before its first example a stream keeps its initial carry."""
     batch = program.batch(data, jnp.clip(index, 0, size - 1), capacity, program.config)
     if program.sequential is None:
         return program.score(params, batch, program.config), None

@@ -114,8 +114,9 @@ class Sequential:
 
     Attributes:
         start: (config) -> the initial carry of a stream, at each epoch's start.
-        streams: into which validation data are cut.
-        burn_in: examples before its first that each of them reads, not to begin with an initial carry.
+        streams: number of streams that validation data are cut into.
+        burn_in: examples before its own that each stream reads without counting them, so that its carry is not the
+            initial one.
     """
 
     start: Callable[[Any], Any]

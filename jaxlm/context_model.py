@@ -76,7 +76,7 @@ PERPLEXITY = Metric("perplexity", perplexity, 2)
 def context_program(
     config: Any, batch_loss: Callable[..., Any], score: Callable[..., Any], training_metrics: tuple[Metric, ...] = ()
 ) -> Program:
-    """Return the program of a model without sparse or ragged parts, over a `Text`, from its losses over a `Batch`.
+    """Return the program of a model without sparse parts, over a `Text` or `Cases`, from its losses over a `Batch`.
 
     training_metrics: of models whose loss is not the perplexity; see `Program`.
     """

@@ -55,7 +55,9 @@ def train(
     record, directory, config = models.get(name), Path(directory), config or {}
     if isinstance(record.fitting, ByCounting):
         if initial is not None:
-            raise UserError(f"a {record.name} is counted, and begins from nothing", initial, "leave it out")
+            raise UserError(
+                f"a {record.name} is estimated from counts, and has no initial parameters", initial, "leave it out"
+            )
         return _count(record, record.fitting, corpus, directory, config)
     from jaxlm.train_by_sgd import fit
 

@@ -86,7 +86,7 @@ def run(
     code trained stay, too, and the page says at which commit. only: as in `named`; all rows of a table that is measured
     together.
 
-    Where the terms of the data forbid to publish text of it, the record has none; a second one that has it is written
+    Where the terms of the data forbid publishing its text, the record has none; a second one that has it is written
     to the work folder, for those who have the data.
     """
     path = out / file_name(table.name, store)

@@ -5,7 +5,7 @@ p < 0.05, *and* the ratio of the medians lies LEAST beyond those of the machine'
 limits that both runs measured in the same rounds, as it depends on the program which of them applies. The test alone
 would find differences in equal code, because the rounds of one run share its hour and its places in memory. If both
 records name the binding limit of a program, the shares of it are tested, each of one round, which are free of what the
-machine did between rounds; the margin is then BOUND, beyond what the limit did in the same rounds.
+machine did between rounds; the margin is then BOUND, beyond the limit's change in the same rounds.
 
 What was measured in two settings, as a search may choose another one, is not judged.
 """

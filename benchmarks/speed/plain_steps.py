@@ -1,4 +1,4 @@
-"""How fast models of words train by plain SGD and by Adam, compared with PyTorch; all in alternating rounds."""
+"""Training speed of language models by plain SGD and Adam beside PyTorch, in alternating rounds."""
 
 from collections.abc import Callable
 from importlib import import_module

@@ -46,7 +46,7 @@ def errors(workload: Workload, precisions: Mapping[str, str]) -> dict[str, dict[
     with jax.enable_x64(True), jax.default_device(jax.local_devices(backend="cpu")[0]):
         exact = _in_float64(setup)
         loss, after = trained(exact, 0)
-        draws = _distance(trained(exact, 1)[1], after) > 0
+        draws = _distance(trained(exact, 1)[1], after) != 0
     moved, found = _distance(after, jax.tree.leaves(exact)), {}
     del exact  # tables can be as large as half of the memory
     if not np.isfinite(moved):

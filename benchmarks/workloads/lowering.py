@@ -79,12 +79,13 @@ def measure(
     kind = devices.each[0].device_kind
     with tracing_for(platform):
         for name in names:
-            rows[name] = {"precision": precision or WORKLOADS[name].precision}
-            if WORKLOADS[name].on_one_device and number > 1:
+            alone = WORKLOADS[name].on_one_device
+            rows[name] = {"precision": sweeps.PRECISIONS[0] if alone else precision or WORKLOADS[name].precision}
+            if alone and number > 1:
                 rows[name]["does not compile"] = sweeps.REFUSED
                 continue
             begin = time.perf_counter()
-            setup = set_up(WORKLOADS[name], OF_SWEEPS if WORKLOADS[name].on_one_device else SAMPLE)
+            setup = set_up(WORKLOADS[name], OF_SWEEPS if alone else SAMPLE)
             with jax.default_matmul_precision(PRECISIONS[rows[name]["precision"]]):
                 program = lowered(WORKLOADS[name], devices, setup)
             ready = time.perf_counter()

@@ -44,7 +44,7 @@ class Workload:
         structure: options of the model's structure, of models that have one.
         optimizer: the update rule.
         solver: the way of fitting, by its name in the model's record.
-        precision: of its matrix products, among PRECISIONS, where none is asked for.
+        precision: of its matrix products where `lower` is given none, among PRECISIONS.
         small: whether it takes little memory and short steps, so that it belongs to the quick suite.
     """
 

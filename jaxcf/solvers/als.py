@@ -130,7 +130,9 @@ def solve(
                 s, t = total(jnp.sum(vectors, axis=1)), total(jnp.sum(target, axis=1))
                 both = jax.scipy.linalg.cho_solve(factor, jnp.stack([right, s], axis=2))
                 of_right, of_s = both[..., 0], both[..., 1]
-                b = (t - jnp.sum(s * of_right, axis=1)) / (count + bias_ridge - jnp.sum(s * of_s, axis=1))
+                pivot = count + bias_ridge - jnp.sum(s * of_s, axis=1)
+                # where rounding takes away all of it, not finite, as a decomposition of the whole would be
+                b = (t - jnp.sum(s * of_right, axis=1)) / jnp.where(pivot > 0, pivot, jnp.nan)
                 x = of_right - b[:, None] * of_s
                 offsets = offsets.at[part.row].set(b, mode="drop")
             else:

@@ -1,7 +1,7 @@
 """The words that follow each context of a text, and how often: training cases of §3.4.1 (Mnih 2010).
 
-There each case is a context and the distribution of the next word after it, in place of one next word. An event of the
-text is an example as ever, so that contexts count as often as they occur; what is given for its word is the
+There each case is a context and the distribution of the next word after it, in place of one next word. Each event of
+the text is still one example, so that contexts count as often as they occur; what is given for its word is the
 distribution after its context. The distributions are stored once for each distinct context.
 """
 

@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxfit.draws import uniform
+from jaxfit.errors import UserError
 from jaxfit.program import Mean, Metric, Metrics, Program
 from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy
 from jaxfit.recipe import Recipe, option
@@ -43,12 +44,18 @@ class Config:
     context_size: int = option(2, "context words that predict the next", "words", first=True)
     num_hidden: int = option(1000, "binary hidden units", "units", first=True)
     objective: Literal["cd", "mean-field", "likelihood"] = option(
-        "cd", "contrastive divergence with words that are drawn, or with their probabilities; or exact likelihood"
+        "cd",
+        "contrastive divergence with drawn words or with their probabilities; or likelihood, by draws of the model",
     )
     cd_steps: int = option(1, "T of CD-T", "steps")
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
     across_lines: bool = option(True, "contexts run on across line ends")
     targets: Targets = option("words", TARGETS_HELP)
+
+    def __post_init__(self) -> None:
+        if self.objective == "likelihood" and self.targets == "contexts":
+            # the free energy of a mean of words is not the mean of theirs
+            raise UserError("the likelihood is of words", "--targets contexts", "leave it out")
 
 
 class Params(NamedTuple):
@@ -61,7 +68,10 @@ class Params(NamedTuple):
 
 
 class Visible(NamedTuple):
-    """What the energy reads of v_n, a word or a distribution over words: vᵀR, [..., N_f], and b_v·v, [...]."""
+    """The terms of the energy that depend on v_n, a word or a distribution over words.
+
+    features: vᵀR, [..., N_f]; bias: b_v·v, [...].
+    """
 
     features: Array
     bias: Array
@@ -72,7 +82,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
 
     counts: [N_w], of the training text.
     Differs: a word that never occurs counts as one that occurs once, since its bias would be infinite. The biases of
-    hidden units start at zero; the thesis does not state theirs, nor the scales.
+    hidden units start at zero, where the thesis has small random values; it does not state the scales.
     """
     key_R, key_W = jax.random.split(key)
     rates = jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
@@ -175,7 +185,7 @@ def chain(params: Any, a: Array, start: Visible, word: Array, keys: Array, confi
     """Run T full steps of the Gibbs chain from the data (Eq. 3.12-3.13).
 
     Args:
-        params: which nothing is differentiated by.
+        params: taken as constants.
         a: inputs of the hidden units by the contexts, [B, N_h].
         start: the data's v_n.
         word: the data's words, int32[B].
@@ -249,15 +259,15 @@ def cost(config: Config, costs: None = None) -> Cost:
     if config.objective == "likelihood":
         formula = "6 (c + 2) N_f N_h operations: W; what all words share, and all that is no product, is left out"
         return Cost(PRODUCT * (c + 2) * of_position, 0, 0, formula)
-    visits = (
-        T if config.objective == "cd" else 2 * T + 1
-    )  # products with R: logits; of probabilities, and their gradient
+    # products with R: logits and expected vectors of each step, and the gradient of the last
+    visits = T if config.objective == "cd" else 2 * T + 1
     operations = PRODUCT * (c + 2) * of_position + 4 * T * of_position + 2 * visits * V * config.num_features
     of_R = "T" if config.objective == "cd" else "(2 T + 1)"
     return Cost(operations, 0, 0, f"(6 (c + 2) + 4 T) N_f N_h + 2 {of_R} N_w N_f operations: W, R")
 
 
-# Differs: the thesis states batch and decay (§3.4.1), not the rates, which mean-field CD lets be high: they are ours.
+# Differs: the thesis states batch and decay (§3.4.1), but not the rates, of which it says only that mean-field CD
+# allows high ones; these are ours.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

@@ -38,6 +38,7 @@ class Config(frbm.Config):
     """What shapes the program; as of the factored RBM."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.targets == "contexts":
             raise UserError("a tfrbm is trained on words in their order", "--targets contexts", "leave it out")
 
@@ -98,7 +99,7 @@ def score(params: Params, given: Carried, config: Config) -> tuple[Array, Array]
 
 
 def start(config: Config) -> Array:
-    """Return p before the first event: nothing is received from it, so that Eq. 3.13 holds there."""
+    """Return p before the first event: zero, so that the first posterior is that of Eq. 3.13."""
     return jnp.zeros(config.num_hidden)
 
 
@@ -136,7 +137,7 @@ def filtered(params: Params, before: Array, batch: Batch, first: Array) -> tuple
 
 @partial(jax.jit, static_argnums=4)
 def _scored(params: Params, before: Array, batch: Batch, first: Array, of_last: bool) -> tuple[Array, Array]:
-    """Filter some events; returns p after them, and -log P of each, or of_last log P of all words at the last."""
+    """Filter consecutive events; returns p after them, and -log P of each word, or of_last of all words at the last."""
     after, a = filtered(params, before, batch, first)
     if of_last:
         return after, -frbm.log_prob_of(params, a[-1])

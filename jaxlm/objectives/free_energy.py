@@ -4,8 +4,8 @@ Where a context gives the hidden units the input a, [N_h], and word w adds u_w, 
 
     log P(w) = b_w + Σ_j log(1 + exp(a_j + u_wj)) - log Z.
 
-For a minibatch these are B N_w N_h terms, which no memory holds: contexts are taken in blocks, and for a block the
-hidden units in groups. Most terms need neither an exponential nor a logarithm of their own. As
+For a minibatch these are B N_w N_h terms, which do not fit into memory: contexts are taken in blocks, and for a block
+the hidden units in groups. Most terms need neither an exponential nor a logarithm of their own. As
 
     log(1 + exp(x)) = x/2 + log(exp(x/2) + exp(-x/2)),
 
@@ -13,7 +13,7 @@ and exp(±x/2) is a product of exp(±a/2) and exp(±u/2), which are computed onc
 takes one logarithm, of the product of its sums. That holds as long as no product overflows; where inputs are larger
 than `LARGEST`, each term takes an exponential.
 
-Nothing here is made for differentiation.
+These functions are not meant to be differentiated.
 """
 
 import functools
@@ -40,11 +40,6 @@ def block_rows(batch_size: int, num_words: int) -> int:
     if platform() != "cpu":
         return block(batch_size, num_words)
     return max(1, min(batch_size, CACHED // num_words))
-
-
-def log_probs(a: Array, U: Array, b: Array) -> Array:
-    """Compute log P of every word in each context: a [B, N_h], U [N_h, N_w], b [N_w] -> [B, N_w], nats."""
-    return _by_blocks(a, U, b, jax.nn.log_softmax)
 
 
 def log_normalizer(a: Array, U: Array, b: Array) -> Array:
@@ -100,7 +95,7 @@ def _by_size(a: Array, U: Array, b: Array, run: Callable[[LogWeights], Result]) 
 
 
 def _by_products(U: Array, b: Array) -> LogWeights:
-    """Return what computes log weights by products, of inputs below LARGEST."""
+    """Return a function that computes log weights by products, of inputs below LARGEST."""
 
     def factors(x: Array) -> Array:  # [N_h, n] -> [groups, GROUP, 2, n]; of units that fill up, the product is 1
         y = jnp.exp(x / 2)
@@ -121,7 +116,7 @@ def _by_products(U: Array, b: Array) -> LogWeights:
 
 
 def _by_terms(U: Array, b: Array) -> LogWeights:
-    """Return what computes log weights of any inputs: log(1 + exp(x)) is max(x, 0) + log(1 + exp(-|x|))."""
+    """Return a function that computes log weights of any inputs: log(1 + exp(x)) is max(x, 0) + log(1 + exp(-|x|))."""
     of_words = _groups(U, 0.0)
 
     def add(total: Array, group: tuple[Array, Array]) -> tuple[Array, None]:

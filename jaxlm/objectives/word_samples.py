@@ -1,8 +1,8 @@
 """Words drawn from a softmax over the vocabulary, many at a time, inside a compiled step.
 
-Drawing by inversion takes one uniform number for each draw, where Gumbel's way takes one for each word. The sums up to
-each word, of which inversion finds the first above the uniform number, are taken in two stages: over pieces of the
-vocabulary, then over the words of the piece that was found.
+Drawing by inversion takes one uniform number for each draw, where the Gumbel-max trick takes one for each word. The
+sums up to each word, of which inversion finds the first above the uniform number, are taken in two stages: over pieces
+of the vocabulary, then over the words of the piece that was found.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from jax import Array, lax
 from jaxlm.objectives.softmax import block_rows
 
 PIECE = 128  # words
-NEVER = -1e30  # the bias of words that fill up the last piece
+NEVER = -1e30  # the bias of the padding of the last piece
 
 
 @jax.named_scope("word_samples")
@@ -64,7 +64,8 @@ def inverted(weights: Array, uniform: Array) -> tuple[Array, Array]:
     """
     rows = len(weights)
     pieces = weights.reshape(rows, -1, PIECE)
-    sums = (pieces.reshape(-1, PIECE) @ jnp.ones((PIECE, 1), weights.dtype)).reshape(rows, -1)
+    ones = jnp.ones((PIECE, 1), weights.dtype)
+    sums = jnp.matmul(pieces.reshape(-1, PIECE), ones, precision=lax.Precision.HIGHEST).reshape(rows, -1)
     piece, rest, total = _first_above(sums, lambda total: uniform * total)
     inside = jnp.take_along_axis(pieces, piece[:, None, None], axis=1)[:, 0]
     word, _, _ = _first_above(inside, lambda total: jnp.minimum(rest, total))

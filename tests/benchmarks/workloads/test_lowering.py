@@ -118,7 +118,8 @@ def measured_from(ratings: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, fl
 
 def test_a_sweep_is_of_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "described", of_this_machine)
-    assert lowering.measure(["als-s"], "cpu", "", 2)["als-s"]["does not compile"] == "it runs on one device"
+    row = lowering.measure(["als-s"], "cpu", "", 2, "bfloat16")["als-s"]
+    assert row == {"precision": "float32", "does not compile": "it runs on one device"}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 
+from jaxfit.errors import UserError
 from jaxlm.context_model import Batch, examples, texts
 from jaxlm.models import frbm, lbl
 
@@ -207,3 +208,8 @@ def test_training_cases_begin_the_chain_from_the_distribution():
     np.testing.assert_allclose(of_data.features, np.tile(expected, (3, 1)), rtol=1e-5)
     np.testing.assert_allclose(of_data.bias, np.tile((2 * params.b_v[3] + params.b_v[4]) / 3, 3), rtol=1e-5)
     np.testing.assert_array_equal(batch.word, words[index])
+
+
+def test_the_likelihood_is_of_words():
+    with pytest.raises(UserError, match="likelihood is of words"):
+        config(objective="likelihood", targets="contexts")

@@ -5,18 +5,17 @@ Where a context gives the hidden units the input a, [N_h], and word w adds u_w, 
     log P(w) = b_w + Σ_j log(1 + exp(a_j + u_wj)) - log Z.
 
 For a minibatch these are B N_w N_h terms, which do not fit into memory: contexts are taken in blocks, and for a block
-the hidden units in groups. Most terms need neither an exponential nor a logarithm of their own. As
-
-    log(1 + exp(x)) = x/2 + log(exp(x/2) + exp(-x/2)),
-
-and exp(±x/2) is a product of exp(±a/2) and exp(±u/2), which are computed once for each context and each word, a group
-takes one logarithm, of the product of its sums. That holds as long as no product overflows; where inputs are larger
-than `LARGEST`, each term takes an exponential.
+the hidden units in groups. Most terms need neither an exponential nor a logarithm of their own: exp(a_j + u_wj) is a
+product of exp(a_j) and exp(u_wj), which are computed once for each context and each word, and all terms of a word take
+one logarithm, of the product of 1 + exp(a_j + u_wj) over the hidden units. So that it does not overflow, its exponent
+is set aside, as an integer, after every SAFE units. Where inputs are larger than that allows, each term takes an
+exponential.
 
 These functions are not meant to be differentiated.
 """
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -28,9 +27,10 @@ from jax import Array, lax
 from jaxfit.devices.platform import block, platform
 from jaxlm.objectives import word_samples
 
-GROUP = 8  # hidden units, of whose terms one logarithm is taken
-LARGEST = 20.0  # of |a_j + u_wj|: then GROUP factors of at most 2 exp(LARGEST / 2) are below 3e38, float32's largest
-CACHED = 1 << 20  # numbers of [contexts, words] in a block, on a CPU
+GROUP = 16  # hidden units that are read at a time; with 8, XLA's loop on a CPU is ten times as slow
+SAFE = 4  # hidden units in a product before its exponent is set aside
+LARGEST = 64.0  # of the sum over SAFE units of max(0, a_j) + max(0, u_wj): a product is at most 2 (2^SAFE) exp(LARGEST)
+CACHED = 1 << 19  # numbers of [contexts, words] in a block, on a CPU
 LogWeights = Callable[[Array], Array]  # a [rows, N_h] -> log P(w) + log Z, [rows, N_w]
 Result = TypeVar("Result")
 
@@ -90,27 +90,34 @@ def _blocks(x: Array, rows: int) -> Array:
 
 def _by_size(a: Array, U: Array, b: Array, run: Callable[[LogWeights], Result]) -> Result:
     """Run with the log weights that are computed as the size of the inputs allows."""
-    small = jnp.max(jnp.abs(a)) + jnp.max(jnp.abs(U)) < LARGEST
+    largest = jnp.maximum(jnp.max(a, axis=0), 0) + jnp.maximum(jnp.max(U, axis=1), 0)
+    small = jnp.max(jnp.sum(_groups(largest[:, None], 0.0).reshape(-1, SAFE), axis=1)) < LARGEST
     return lax.cond(small, lambda: run(_by_products(U, b)), lambda: run(_by_terms(U, b)))
 
 
 def _by_products(U: Array, b: Array) -> LogWeights:
-    """Return a function that computes log weights by products, of inputs below LARGEST."""
+    """Return a function that computes log weights by products, of inputs that are not too large for it."""
+    of_words = jnp.exp(_groups(U, -jnp.inf))
+    products = of_words.shape[0] * GROUP // SAFE
+    number = jnp.finfo(U.dtype)
+    integer, bias = jnp.dtype(f"int{number.bits}"), number.maxexp - 1  # a number's bits: exponent + bias, mantissa
+    one, mantissa = bias << number.nmant, (1 << number.nmant) - 1
 
-    def factors(x: Array) -> Array:  # [N_h, n] -> [groups, GROUP, 2, n]; of units that fill up, the product is 1
-        y = jnp.exp(x / 2)
-        return jnp.stack([_groups(y, 1.0), _groups(1 / y, 0.0)], axis=2)
-
-    of_words, shared = factors(U), b + jnp.sum(U, axis=0) / 2
-
-    def add(total: Array, group: tuple[Array, Array]) -> tuple[Array, None]:
-        p, q = group
-        each = (p[j, 0][:, None] * q[j, 0][None] + p[j, 1][:, None] * q[j, 1][None] for j in range(GROUP))
-        return total + jnp.log(functools.reduce(operator.mul, each)), None
+    def multiply(state: tuple[Array, Array], group: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
+        product, exponent = state
+        for begin in range(0, GROUP, SAFE):
+            s, t = (x[begin : begin + SAFE] for x in group)
+            factors = (1 + s[j][:, None] * t[j][None] for j in range(SAFE))
+            bits = lax.bitcast_convert_type(functools.reduce(operator.mul, factors, product), integer)
+            exponent += bits >> number.nmant
+            product = lax.bitcast_convert_type(bits & mantissa | one, U.dtype)
+        return (product, exponent), None
 
     def log_weights(a: Array) -> Array:
-        start = shared[None] + jnp.sum(a, axis=1)[:, None] / 2
-        return lax.scan(add, start, (factors(a.T), of_words))[0]
+        shape = (a.shape[0], b.shape[0])
+        start = jnp.ones(shape, U.dtype), jnp.zeros(shape, integer)
+        (product, exponent), _ = lax.scan(multiply, start, (jnp.exp(_groups(a.T, -jnp.inf)), of_words))
+        return b[None] + jnp.log(product) + (exponent - bias * products) * math.log(2)
 
     return log_weights
 

@@ -24,8 +24,8 @@ def by_numpy(a, U, b):
     return b + np.logaddexp(0, a[:, :, None] + U[None]).sum(axis=1)
 
 
-# groups of 8 hidden units, of which 7 and 12 fill up the last
-@pytest.mark.parametrize("hidden", [7, 12, 16])
+# groups of 16 hidden units, of which 7 and 20 do not fill the last
+@pytest.mark.parametrize("hidden", [7, 16, 20])
 @pytest.mark.parametrize("scale", [1.0, 40.0, 1000.0])
 @pytest.mark.parametrize("contexts", [1, 5])
 def test_equal_to_numpy(hidden, scale, contexts, monkeypatch):
@@ -36,12 +36,10 @@ def test_equal_to_numpy(hidden, scale, contexts, monkeypatch):
 
 
 def test_inputs_up_to_the_bound_do_not_overflow():
-    U = jnp.full((16, 3), free_energy.LARGEST - 0.01)
-    for sign in (-1, 1):
-        found = log_normalizer(jnp.zeros((2, 16)), sign * U, jnp.zeros(3))
-        np.testing.assert_allclose(
-            found, by_numpy(np.zeros((2, 16)), sign * U, np.zeros(3))[:, 0] + np.log(3), rtol=1e-6
-        )
+    each = free_energy.LARGEST / free_energy.SAFE - 0.01  # of SAFE units
+    for of_context, of_word in ((0, each), (each, 0), (each / 2, each / 2), (-each, each), (-200, each), (0, -200)):
+        given = jnp.full((2, 32), float(of_context)), jnp.full((32, 3), float(of_word)), jnp.zeros(3)
+        np.testing.assert_allclose(log_normalizer(*given), logsumexp(by_numpy(*given), axis=1), rtol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [0.5, 15.0])

@@ -252,7 +252,7 @@ def make_scores(
 ) -> Callable[[Any, Any, Any], Array]:
     """Compile `scores(params, data, size) -> float32[>= most]`: the scores of `size <= most` examples, in order.
 
-    The examples of a sequential program are scored as `batch_size` streams.
+    The examples of a sequential program are scored as `batch_size` streams, each after its burn-in.
     """
 
     def scores(params: Any, data: Any, size: Array) -> Array:

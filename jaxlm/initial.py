@@ -54,7 +54,7 @@ def begin_from(directory: Path, params: Any, record: LanguageModel, structure: A
         if np.shape(theirs[name]) != np.shape(mine[name]):
             what = f"its {name} is of shape {np.shape(theirs[name])}, not {np.shape(mine[name])}"
             raise UserError(what, directory, "give the options of its size")
-    import jax
+    import jax  # here, as the command line needs `fingerprint` before it needs JAX
     import jax.numpy as jnp
 
     leaves, tree = jax.tree.flatten(params)

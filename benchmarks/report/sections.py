@@ -103,13 +103,23 @@ def _comparisons(judged: dict[str, Any], percent: bool) -> Grid:
     return Grid(COMPARED, rows)
 
 
-def _bars(comparisons: list[dict[str, Any]]) -> Iterator[Bar]:
-    """Yield each comparison's interval, all on one scale, which the intervals and the ends of what is claimed span."""
+def _bars(comparisons: list[dict[str, Any]]) -> Iterator[Bar | None]:
+    """Yield each comparison's interval, all on one scale, which the intervals and the ends of what is claimed span.
+
+    Yields None where a figure or an end of its interval is not finite.
+    """
     ends = [end for one in comparisons for end in (*one["interval"], *one["claimed"]) if end is not None]
+    if not ends:
+        yield from (None for _ in comparisons)
+        return
     margin = 0.05 * (max(ends) - min(ends)) or 1.0
     start, width = min(ends) - margin, max(ends) - min(ends) + 2 * margin
     for one in comparisons:
-        low, middle, high = (100 * (x - start) / width for x in (one["interval"][0], one["value"], one["interval"][1]))
+        figures = (one["interval"][0], one["value"], one["interval"][1])
+        if None in figures:
+            yield None
+            continue
+        low, middle, high = (100 * (x - start) / width for x in figures)
         least, most = one["claimed"]
         begin = 0.0 if least is None else 100 * (least - start) / width
         yield Bar(low, middle, high, (begin, 100.0 if most is None else 100 * (most - start) / width))

@@ -9,7 +9,6 @@ Source: Mnih 2010, §3.2 (Eq. 3.14-3.15), §3.4.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -17,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxfit.bucketing import capacity_step
 from jaxfit.errors import UserError
 from jaxfit.program import Carried, Metrics, Program, Sequential
 from jaxfit.recipe import Recipe
@@ -135,13 +135,18 @@ def filtered(params: Params, before: Array, batch: Batch, first: Array) -> tuple
     return lax.scan(event, before, (inputs, of_words, first))
 
 
-@partial(jax.jit, static_argnums=4)
-def _scored(params: Params, before: Array, batch: Batch, first: Array, of_last: bool) -> tuple[Array, Array]:
-    """Filter consecutive events; returns p after them, and -log P of each word, or of_last of all words at the last."""
+@jax.jit
+def _scored(params: Params, before: Array, batch: Batch, first: Array) -> tuple[Array, Array]:
+    """Filter consecutive events; returns p after them, and -log P of each word."""
     after, a = filtered(params, before, batch, first)
-    if of_last:
-        return after, -frbm.log_prob_of(params, a[-1])
     return after, frbm.word_nats(params, a, batch.word)
+
+
+@jax.jit
+def _predicted(params: Params, before: Array, batch: Batch, last: Array) -> Array:
+    """Filter consecutive events of one line; returns log P of every word at event `last`."""
+    _, a = filtered(params, before, batch, jnp.zeros(len(batch.word), bool))
+    return frbm.log_prob_of(params, a[last])
 
 
 def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
@@ -153,7 +158,7 @@ def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndar
         index = jnp.minimum(jnp.arange(begin, begin + EVENTS), max(0, len(ids) - 1))
         batch = Batch(*gather_contexts(text, index, config.context_size, across))
         first = (text.padded[index + config.context_size - 1] == eos) & fresh_lines
-        p, nats = _scored(model.params, p, batch, first, False)
+        p, nats = _scored(model.params, p, batch, first)
         found.append(np.asarray(nats))
     return -np.concatenate([*found, np.zeros(0)])[: len(ids)].astype(np.float64)
 
@@ -163,9 +168,9 @@ def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
     config, eos = model.config, model.vocabulary.eos
     ids = np.append(history, eos).astype(np.int32)  # the last word is not read
     text = pad(ids, config.context_size, eos)
-    batch = Batch(*gather_contexts(text, jnp.arange(len(ids)), config.context_size, False))
-    _, nats = _scored(model.params, start(config), batch, jnp.zeros(len(ids), bool), True)
-    return -np.asarray(nats)
+    index = jnp.minimum(jnp.arange(capacity_step(len(ids))), len(history))  # compiled for few lengths
+    batch = Batch(*gather_contexts(text, index, config.context_size, False))
+    return np.asarray(_predicted(model.params, start(config), batch, jnp.int32(len(history))))
 
 
 def cost(config: Config, costs: None = None) -> Cost:

@@ -17,6 +17,7 @@ from jaxfit.recipe import Recipe, per_parameter
 from jaxfit.run_dir import checkpoint
 from jaxfit.state import Sum
 from jaxfit.tables import rows_of
+from jaxfit.trainer import Validation
 
 LOSS = Metric("loss", float)
 RECIPE = Recipe(optimizer="adam", batch_size=16, epochs=3, rate={"*": 0.02}, decay={"*": 0.1})
@@ -246,6 +247,23 @@ def test_scores_of_a_sequence_are_those_of_a_single_stream():
             expected[-1] += (h - now) ** 2
             h = np.tanh(0.3 * h + 0.2 * now)
     np.testing.assert_allclose(fit.scores(recurrent(), PARAMS, data), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("devices", [1, 8])
+@pytest.mark.parametrize("number", [101, 20])  # streams of 7 windows, and of 2, which are shorter than what they burn
+def test_streams_of_validation_read_windows_before_their_own(number, devices):
+    data, streams, burn_in = windows(number), 16, 3
+    sequential = Sequential(lambda config: jnp.float32(0.5), streams, burn_in)
+    program = dataclasses.replace(recurrent(), sequential=sequential)
+    length, total = -(-number // streams), 0.0
+    for own in range(0, number, length):
+        h = 0.5
+        for place in range(max(0, own - burn_in), min(own + length, number)):
+            for now in np.asarray(data.x[place]):
+                total += (h - now) ** 2 if place >= own else 0
+                h = np.tanh(0.3 * h + 0.2 * now)
+    found = Validation(program, data, sharding.make(devices)).mean(PARAMS)
+    assert found == pytest.approx(total / data.x.size, rel=1e-5)
 
 
 def test_streams_on_many_devices_equal_those_on_one():

@@ -119,7 +119,10 @@ def _codes(scale: LanguageScale, seeds: int | None) -> list[Row]:
 
 
 def _embedded(shown: tuple[Shown, ...], scale: LanguageScale, seeds: int | None) -> list[Row]:
-    """Make rows of words: those that a figure shows, and others to compare with; each seed is paired with the next."""
+    """Make rows of words: those that a figure shows, and others to compare with; each seed is paired with the next.
+
+    A verdict on agreement takes pairs without a seed in common, of which three need six seeds.
+    """
     count = seeds or scale.seeds
     pairs = [(seed, seed % count + 1) for seed in range(1, count + 1)] if count > 2 else [(1, 2)]  # of two, one pair
     rows = []

@@ -227,14 +227,16 @@ def test_vectors_that_two_seeds_agree_on(
                 "agreed": Scores(np.clip(rng.normal(share, 0.1, 500), 0, 1), np.ones(500), np.positive)
             },
         )
-        for row, share in zip(table.rows(TINY, 3), shares, strict=True)
+        for row, share in zip(table.rows(TINY, 6), shares, strict=True)
     ]
     monkeypatch.setattr(clusters, "among_their_kind", lambda store, spec, which, kind: None)
     claim, *others = table.claims(None, rows, "test")
     assert not any(other.comparisons for other in others)
     judged = judge(claim)
     assert judged["answer"] == answer
-    assert judged["seeds"] == 3
+    assert judged["seeds"] == 3, "of six, pairs that have none in common"
+    fewer = [dataclasses.replace(row, draws=row.draws[:3]) for row in rows]
+    assert judge(table.claims(None, fewer, "test")[0])["seeds"] == 1
     assert table.claims(None, rows, "valid") == []
 
 

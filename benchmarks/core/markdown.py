@@ -78,7 +78,9 @@ def page(
     lines = [
         f"# {result['table']}: {result['title']}",
         "",
-        f"Mnih 2010, §{result['section']}; the thesis' figures are of {thesis_data}.",
+        f"Mnih 2010, §{result['section']}; the thesis' figures are of {thesis_data}."
+        if result["section"]
+        else "Not of the thesis.",
         f"Data: {data['name']} ({data['note']}), {size}; scale {result['scale']}, recipe {result['recipe']}.",
         "" if result["complete"] else "\n**Not all rows have been run yet.**",
         *(line for name in pictures for line in (_linked(name, result["title"]), "")),

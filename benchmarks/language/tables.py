@@ -316,7 +316,7 @@ TABLES = {
         _table(
             "precision-text", "", "What bfloat16 costs: perplexities", ("model",),
             (Column("bfloat16", "bfloat16"), Column("float32", "float32"), Column("loss", "loss", 2)), _precision,
-            "Not of the thesis. Both are trained with the programs of an accelerator, emulated on a CPU. In the first, "
+            "Both are trained with the programs of an accelerator, emulated on a CPU. In the first, "
             "factors of matrix products are rounded to bfloat16, and their sums are not; tests are of full precision.",
         ),
     )

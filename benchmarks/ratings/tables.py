@@ -272,7 +272,7 @@ TABLES = {
         _table(
             "precision-ratings", "", "What bfloat16 costs: RMSE", ("model", "size"),
             tuple(Column(name, name, 4) for name in ROUNDED), _precision,
-            "Not of the thesis. Both are trained with the programs of an accelerator, emulated on a CPU. In the first, "
+            "Both are trained with the programs of an accelerator, emulated on a CPU. In the first, "
             "factors of matrix products are rounded to bfloat16, and their sums are not; predictions are of full "
             "precision. The programs of PMF, online SVD and RBMs contain no matrix products there.",
         ),

@@ -48,6 +48,7 @@ class Config:
         "contrastive divergence with drawn words or with their probabilities; or likelihood, by draws of the model",
     )
     cd_steps: int = option(1, "T of CD-T", "steps")
+    num_draws: int = option(1, "words drawn for what the model expects in a context", "words")
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
     across_lines: bool = option(True, "contexts run on across line ends")
     targets: Targets = option("words", TARGETS_HELP)
@@ -107,7 +108,8 @@ def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
 
     It is F(w_n) - F(w), where F is the free energy. By CD-T, w is the word after T full steps of the Gibbs chain from
     w_n (Eq. 3.12-3.13), or in mean-field CD its probabilities; by likelihood, a word drawn from P(w | w_{1:n-1}). Minus
-    the gradient is Eq. 3.10-3.11, with w for the model's expectation; by likelihood it is unbiased.
+    the gradient is Eq. 3.10-3.11, with w for the model's expectation; by likelihood it is unbiased. Of several draws,
+    which are alternatives at the last step, F(w) is the mean.
     """
     a = hidden_input(params, example.context)
     R, W_n, b_v, fixed_a = lax.stop_gradient((params.R, params.W[-1], params.b_v, a))
@@ -115,21 +117,24 @@ def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
     def free(v: Array) -> Array:  # [N_w]
         return hidden_free_energy(a + v @ params.R @ params.W[-1]) - params.b_v @ v
 
-    def drawn(key: Array, p: Array) -> Array:
-        return jax.nn.one_hot(jnp.sum(jnp.cumsum(p) <= uniform(key, jnp.int32(0))), len(p))
+    def drawn(key: Array, p: Array) -> Array:  # [draws, N_w]
+        u = spaced(key[None], config.num_draws)[0]
+        return jax.nn.one_hot(jnp.sum(jnp.cumsum(p)[None] <= u[:, None], axis=1), len(p))
 
     def step(v: Array, key: Array) -> Array:
         for_hidden, for_word = jax.random.split(key[0])
-        h = bernoulli(for_hidden[None], jax.nn.sigmoid(fixed_a + v @ R @ W_n)[None])[0]  # Eq. 3.13
+        h = bernoulli(for_hidden[None], jax.nn.sigmoid(fixed_a + v[0] @ R @ W_n)[None])[0]  # Eq. 3.13
         p = jax.nn.softmax(R @ (W_n @ h) + b_v)  # Eq. 3.12
         if config.objective == "mean-field":
-            return p
+            return jnp.broadcast_to(p, v.shape)
         return drawn(for_word, p)
 
-    word = jax.nn.one_hot(example.word, config.num_words)
+    word = jnp.tile(jax.nn.one_hot(example.word, config.num_words), (config.num_draws, 1))
     if config.objective == "likelihood":
-        return contrastive_divergence(free, word, drawn(key, jnp.exp(log_prob(params, example.context))))
-    return contrastive_divergence(free, word, gibbs(step, word, key[None], config.cd_steps))
+        state = drawn(key, jnp.exp(log_prob(params, example.context)))
+    else:
+        state = gibbs(step, word, key[None], config.cd_steps)
+    return contrastive_divergence(lambda v: jnp.mean(jax.vmap(free)(v)), word, state)
 
 
 def batch_loss(params: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics]:
@@ -146,21 +151,22 @@ def energy_loss(params: Any, a: Array, batch: Batch, weight: Array, keys: Array,
     known = of_data(params, batch)
     fixed, fixed_a = lax.stop_gradient((params, a))
     if config.objective == "likelihood":
-        state, log_Z = free_energy.draw(
-            fixed_a, of_all_words(fixed), fixed.b_v, uniform(keys, jnp.zeros_like(batch.word))
-        )
+        state, log_Z = free_energy.draw(fixed_a, of_all_words(fixed), fixed.b_v, spaced(keys, config.num_draws))
         nats, metric = log_Z + free_energies(fixed, fixed_a, of_words(fixed, batch.word)), "perplexity"
     else:
         state, nats = chain(fixed, fixed_a, of_data(fixed, batch), batch.word, keys, config)
         metric = "reconstruction"
-    seen = of_probabilities(params, state) if config.objective == "mean-field" else of_words(params, state)
-    total = weight @ (free_energies(params, a, known) - free_energies(params, a, seen))
+    if config.objective == "mean-field":
+        expected_energy = free_energies(params, a, of_probabilities(params, state))
+    else:
+        expected_energy = jnp.mean(free_energies(params, a[:, None], of_words(params, state)), axis=1)
+    total = weight @ (free_energies(params, a, known) - expected_energy)
     return total, {metric: Mean(weight @ nats, jnp.sum(weight))}
 
 
 @jax.named_scope("free_energy")
 def free_energies(params: Any, a: Array, visible: Visible) -> Array:
-    """F = -b_v·v - Σ_j log(1 + exp(a_j + vᵀR W_n^j)), by Eq. 3.5: a [B, N_h] -> [B]."""
+    """F = -b_v·v - Σ_j log(1 + exp(a_j + vᵀR W_n^j)), by Eq. 3.5: a [..., N_h] -> [...]."""
     return hidden_free_energy(a + visible.features @ params.W[-1]) - visible.bias
 
 
@@ -172,8 +178,14 @@ def of_data(params: Any, batch: Batch) -> Visible:
 
 
 def of_words(params: Any, word: Array) -> Visible:
-    """Return what the energy reads of words, int32[B]."""
+    """Return what the energy reads of words, int32[...]."""
     return Visible(params.R[word], params.b_v[word])
+
+
+def spaced(keys: Array, number: int) -> Array:
+    """Draw uniform numbers in [0, 1) at equal distances, the first of each key at random: key[B] -> [B, number]."""
+    first = uniform(keys, jnp.zeros(len(keys), jnp.int32))
+    return (first[:, None] + (jnp.arange(number) / number)[None]) % 1
 
 
 def of_probabilities(params: Any, p: Array) -> Visible:
@@ -193,8 +205,8 @@ def chain(params: Any, a: Array, start: Visible, word: Array, keys: Array, confi
         config: of the model.
 
     Returns:
-        The last words, int32[B], or in mean-field CD their probabilities, [B, N_w]; and -log P(word) given the hidden
-        units that they were drawn from, [B], nats.
+        The last words, int32[B, draws], or in mean-field CD their probabilities, [B, N_w]; and -log P(word) given the
+        hidden units that they were drawn from, [B], nats.
     """
     R, W_n, b_v = params.R, params.W[-1], params.b_v
     mean_field = config.objective == "mean-field"
@@ -208,10 +220,13 @@ def chain(params: Any, a: Array, start: Visible, word: Array, keys: Array, confi
             logits = x @ R.T + b_v[None]  # Eq. 3.12
             p = jax.nn.softmax(logits)
             return p @ R, p, jax.nn.logsumexp(logits, axis=1) - logit
-        drawn, log_Z = draw(R, b_v, x, uniform(for_word, jnp.zeros_like(word)))  # Eq. 3.12
-        return R[drawn], drawn, log_Z - logit
+        drawn, log_Z = draw(R, b_v, x, spaced(for_word, config.num_draws))  # Eq. 3.12
+        return R[drawn[:, 0]], drawn, log_Z - logit
 
-    state = jnp.zeros((len(word), config.num_words), R.dtype) if mean_field else word
+    if mean_field:
+        state = jnp.zeros((len(word), config.num_words), R.dtype)
+    else:
+        state = jnp.zeros((len(word), config.num_draws), jnp.int32)
     _, last, nats = gibbs(step, (start.features, state, jnp.zeros_like(start.bias)), keys, config.cd_steps)
     return last, nats
 
@@ -253,17 +268,21 @@ def program(config: Config) -> Program:
 
 
 def cost(config: Config, costs: None = None) -> Cost:
-    """Count what a word takes: products with W at its positions and by the chain, and of R with the chain's words."""
+    """Count what a word takes: products with W for each position and draw and by the chain, and of R with its words."""
     V, c, T = config.num_words, config.context_size, config.cd_steps
+    vectors = c + 1 + (1 if config.objective == "mean-field" else config.num_draws)
+    of_vectors = "c + 2" if config.objective == "mean-field" else "c + 1 + K"
     of_position = config.num_features * config.num_hidden
     if config.objective == "likelihood":
-        formula = "6 (c + 2) N_f N_h operations: W; what all words share, and all that is no product, is left out"
-        return Cost(PRODUCT * (c + 2) * of_position, 0, 0, formula)
+        formula = (
+            f"6 ({of_vectors}) N_f N_h operations: W; not what all words share, nor what is no product"
+        )
+        return Cost(PRODUCT * vectors * of_position, 0, 0, formula)
     # products with R: logits and expected vectors of each step, and the gradient of the last
     visits = T if config.objective == "cd" else 2 * T + 1
-    operations = PRODUCT * (c + 2) * of_position + 4 * T * of_position + 2 * visits * V * config.num_features
+    operations = PRODUCT * vectors * of_position + 4 * T * of_position + 2 * visits * V * config.num_features
     of_R = "T" if config.objective == "cd" else "(2 T + 1)"
-    return Cost(operations, 0, 0, f"(6 (c + 2) + 4 T) N_f N_h + 2 {of_R} N_w N_f operations: W, R")
+    return Cost(operations, 0, 0, f"(6 ({of_vectors}) + 4 T) N_f N_h + 2 {of_R} N_w N_f operations: W, R")
 
 
 # Differs: the thesis states batch and decay (§3.4.1), but not the rates, of which it says only that mean-field CD

@@ -48,16 +48,16 @@ def log_normalizer(a: Array, U: Array, b: Array) -> Array:
 
 
 def draw(a: Array, U: Array, b: Array, uniform: Array) -> tuple[Array, Array]:
-    """Draw a word in each context from the model, by one uniform number.
+    """Draw words in each context from the model, each by one uniform number.
 
     Args:
         a: [B, N_h].
         U: [N_h, N_w].
         b: [N_w].
-        uniform: [B], in [0, 1).
+        uniform: [B, K], in [0, 1).
 
     Returns:
-        The words, int32[B], and log Z of each context, [B], nats.
+        The words, int32[B, K], and log Z of each context, [B], nats.
     """
     U, b = jnp.pad(U, ((0, 0), (0, -U.shape[1] % word_samples.PIECE))), word_samples.whole_pieces(b)
 

@@ -19,22 +19,22 @@ NEVER = -1e30  # the bias of the padding of the last piece
 
 @jax.named_scope("word_samples")
 def draw(R: Array, b: Array, x: Array, uniform: Array) -> tuple[Array, Array]:
-    """Draw a word for each row of x from P(w) ∝ exp(x·r_w + b_w), by one uniform number.
+    """Draw words for each row of x from P(w) ∝ exp(x·r_w + b_w), each by one uniform number.
 
     Args:
         R: [N_w, D].
         b: [N_w].
         x: [B, D].
-        uniform: [B], in [0, 1).
+        uniform: [B, K], in [0, 1).
 
     Returns:
-        The words, int32[B], and the logarithms of the sums of exp(x·r_w + b_w), [B].
+        The words, int32[B, K], and the logarithms of the sums of exp(x·r_w + b_w), [B].
     """
-    (V, D), B = R.shape, x.shape[0]
+    V, B = len(R), len(x)
     R, b = jnp.pad(R, ((0, -V % PIECE), (0, 0))), whole_pieces(b)
     rows = block_rows(B, len(b))
     padding = -B % rows
-    blocks = jnp.pad(x, ((0, padding), (0, 0))).reshape(-1, rows, D), jnp.pad(uniform, (0, padding)).reshape(-1, rows)
+    blocks = tuple(jnp.pad(y, ((0, padding), (0, 0))).reshape(-1, rows, y.shape[1]) for y in (x, uniform))
 
     def of_block(given: tuple[Array, Array]) -> tuple[Array, Array]:
         x, uniform = given
@@ -44,7 +44,7 @@ def draw(R: Array, b: Array, x: Array, uniform: Array) -> tuple[Array, Array]:
         return word, top + jnp.log(total)
 
     words, log_sums = lax.map(of_block, blocks)
-    return words.reshape(-1)[:B], log_sums.reshape(-1)[:B]
+    return words.reshape(-1, uniform.shape[1])[:B], log_sums.reshape(-1)[:B]
 
 
 def whole_pieces(b: Array) -> Array:
@@ -57,19 +57,23 @@ def inverted(weights: Array, uniform: Array) -> tuple[Array, Array]:
 
     Args:
         weights: what probabilities are proportional to, [rows, words], of whole pieces.
-        uniform: [rows], in [0, 1).
+        uniform: [rows, K], in [0, 1).
 
     Returns:
-        The words, int32[rows], and the sums of the weights, [rows].
+        The words, int32[rows, K], and the sums of the weights, [rows].
     """
     rows = len(weights)
     pieces = weights.reshape(rows, -1, PIECE)
     ones = jnp.ones((PIECE, 1), weights.dtype)
     sums = jnp.matmul(pieces.reshape(-1, PIECE), ones, precision=lax.Precision.HIGHEST).reshape(rows, -1)
-    piece, rest, total = _first_above(sums, lambda total: uniform * total)
-    inside = jnp.take_along_axis(pieces, piece[:, None, None], axis=1)[:, 0]
-    word, _, _ = _first_above(inside, lambda total: jnp.minimum(rest, total))
-    return piece * PIECE + word, total
+
+    def word_of(uniform: Array) -> tuple[Array, Array]:  # [rows]
+        piece, rest, total = _first_above(sums, lambda total: uniform * total)
+        inside = jnp.take_along_axis(pieces, piece[:, None, None], axis=1)[:, 0]
+        word, _, _ = _first_above(inside, lambda total: jnp.minimum(rest, total))
+        return piece * PIECE + word, total
+
+    return jax.vmap(word_of, 1, (1, None))(uniform)
 
 
 def _first_above(weights: Array, level: Callable[[Array], Array]) -> tuple[Array, Array, Array]:

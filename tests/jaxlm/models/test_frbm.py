@@ -109,9 +109,12 @@ def expected_cd(p, context, word, steps):
     return last @ each - each[word]
 
 
-@pytest.mark.parametrize(("objective", "steps"), [("cd", 1), ("cd", 3), ("likelihood", 1)])
-def test_gradients_are_unbiased_for_their_expectations(objective, steps):
-    cfg, number = config(objective=objective, cd_steps=steps), 20_000
+@pytest.mark.parametrize(
+    ("objective", "steps", "draws"),
+    [("cd", 1, 1), ("cd", 3, 1), ("cd", 2, 3), ("likelihood", 1, 1), ("likelihood", 1, 3)],
+)
+def test_gradients_are_unbiased_for_their_expectations(objective, steps, draws):
+    cfg, number = config(objective=objective, cd_steps=steps, num_draws=draws), 20_000
     params, context, word = random_params(cfg, seed=2), (4, 1), 5
     each = jax.jit(jax.vmap(jax.grad(frbm.loss), (None, None, 0, None)), static_argnums=3)
     batch = Batch(jnp.array(context), jnp.array(word))
@@ -150,9 +153,9 @@ def test_mean_field_has_the_expectation_of_cd_for_word_biases_and_less_variance(
 
 
 @pytest.mark.parametrize("objective", ["cd", "mean-field", "likelihood"])
-@pytest.mark.parametrize("steps", [1, 2])
-def test_batch_equals_the_specification(objective, steps, float64):
-    cfg = config(objective=objective, cd_steps=steps)
+@pytest.mark.parametrize(("steps", "draws"), [(1, 1), (2, 1), (2, 3)])
+def test_batch_equals_the_specification(objective, steps, draws, float64):
+    cfg = config(objective=objective, cd_steps=steps, num_draws=draws)
     params, batch = random_params(cfg, seed=5), random_batch(6)
     weight, keys = jnp.array([1.0, 0.5, 2, 0, 1, 1]), jax.random.split(jax.random.key(7), 6)
 
@@ -164,6 +167,17 @@ def test_batch_equals_the_specification(objective, steps, float64):
         jax.value_and_grad(lambda p: frbm.batch_loss(p, batch, weight, keys, cfg)[0])(params),
     )
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7), one, two)
+
+
+@pytest.mark.parametrize("objective", ["cd", "likelihood"])
+def test_more_draws_are_less_noise(objective):
+    params, batch = random_params(config(), seed=2), Batch(jnp.array((4, 1)), jnp.array(5))
+    each = jax.jit(jax.vmap(jax.grad(frbm.loss), (None, None, 0, None)), static_argnums=3)
+    keys, noise = jax.random.split(jax.random.key(0), 4000), {}
+    for draws in (1, 4):
+        found = each(params, batch, keys, config(objective=objective, num_draws=draws))
+        noise[draws] = float(np.var(found.b_v, axis=0).sum())
+    assert noise[4] < (0.25 if objective == "likelihood" else 0.6) * noise[1]  # also hidden units are drawn in CD
 
 
 def test_metrics_say_what_they_are():

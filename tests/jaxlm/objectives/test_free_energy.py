@@ -48,10 +48,10 @@ def test_draws_follow_the_distribution(scale, monkeypatch):
     words, number = 150, 100_000
     a, U, b = inputs(1, 8, words, scale)
     keys = jax.random.split(jax.random.key(1), number)
-    found, log_Z = jax.jit(draw)(jnp.tile(a, (number, 1)), U, b, uniform(keys, jnp.zeros(number, jnp.int32)))
+    found, log_Z = jax.jit(draw)(jnp.tile(a, (number, 1)), U, b, uniform(keys, jnp.zeros(number, jnp.int32))[:, None])
     expected = by_numpy(a, U, b)[0]
     p = np.exp(log_softmax(expected))
-    counts = np.bincount(np.asarray(found), minlength=words)
+    counts = np.bincount(np.asarray(found)[:, 0], minlength=words)
     assert len(counts) == words
     often = p * number > 10  # the others together
     pooled = [np.append(values[often], values[~often].sum()) for values in (counts, p * number)]

@@ -274,9 +274,7 @@ def cost(config: Config, costs: None = None) -> Cost:
     of_vectors = "c + 2" if config.objective == "mean-field" else "c + 1 + K"
     of_position = config.num_features * config.num_hidden
     if config.objective == "likelihood":
-        formula = (
-            f"6 ({of_vectors}) N_f N_h operations: W; not what all words share, nor what is no product"
-        )
+        formula = f"6 ({of_vectors}) N_f N_h operations: W; not what all words share, nor what is no product"
         return Cost(PRODUCT * vectors * of_position, 0, 0, formula)
     # products with R: logits and expected vectors of each step, and the gradient of the last
     visits = T if config.objective == "cd" else 2 * T + 1

@@ -32,7 +32,9 @@ def make_step(
         with torch.no_grad():
             h = torch.bernoulli(torch.sigmoid(a + embedding(words, R) @ W[-1]))
             logits = torch.addmm(b_v, h @ W[-1].T, R.T)
-            sample = torch.multinomial(torch.softmax(logits, 1), 1)[:, 0]
+            # by inversion: torch.multinomial takes a random number for each word, and a step 2.7 times as long
+            sums = torch.softmax(logits, 1).cumsum(1)
+            sample = torch.searchsorted(sums, sums[:, -1:] * torch.rand(len(words), 1))[:, 0]
         return (free_energy(words) - free_energy(sample)).mean()
 
     forward = torch.compile(loss) if compiled else loss

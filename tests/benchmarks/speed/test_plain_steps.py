@@ -51,8 +51,8 @@ def test_the_peer_of_the_frbm_makes_the_step_that_ours_makes(monkeypatch):
     k1, k2, k3 = jax.random.split(jax.random.key(1), 3)
     batch = lbl.Batch(jax.random.randint(k1, (8, 3), 0, 20), jax.random.randint(k2, (8,), 0, 20))
     drawn = jax.random.randint(k3, (8,), 0, 20)
-    monkeypatch.setattr(frbm, "draw", lambda R, b, x, uniform: (drawn, jnp.zeros(8)))
-    monkeypatch.setattr(torch, "multinomial", lambda p, n: torch.tensor(np.array(drawn, np.int64))[:, None])
+    monkeypatch.setattr(frbm, "draw", lambda R, b, x, uniform: (drawn[:, None], jnp.zeros(8)))
+    monkeypatch.setattr(torch, "searchsorted", lambda sums, u: torch.tensor(np.array(drawn, np.int64))[:, None])
     keys, rate = jax.random.split(jax.random.key(2), 8), 0.5
     grads, _ = jax.grad(frbm.batch_loss, has_aux=True)(params, batch, jnp.full(8, 1 / 8), keys, config)
     step, moved = frbm_torch.make_step([np.array(p) for p in params], "sgd", rate, 0.1, compiled=False)

@@ -43,7 +43,9 @@ def begin_from(directory: Path, params: Any, record: LanguageModel, structure: A
     if record.structure is not None and other.record.structure is record.structure:
         digest = record.structure.sha256
         if digest(other.structure) != digest(structure):
-            raise UserError(f"its {record.structure.name} is another", directory, f"add --tree {directory}")
+            raise UserError(
+                f"its {record.structure.name} is another", directory, f"add --{record.structure.name} {directory}"
+            )
     theirs = named_arrays(other.params) if isinstance(other.record.fitting, BySGD) else {}
     mine = named_arrays(params)
     shared = [name for name in mine if name in theirs]

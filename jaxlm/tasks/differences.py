@@ -4,7 +4,6 @@ Source: Mnih 2010, §3.4.2 (Figure 3.2, Tables 3.5 and 3.6).
 """
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
 from jaxlm.ngram import counts
@@ -41,12 +40,6 @@ def most_in_favour(first: ArrayLike, second: ArrayLike, top: int) -> NDArray[np.
     """
     behind = np.asarray(second, np.float64) - np.asarray(first, np.float64)
     return np.argsort(behind, kind="stable")[:top]
-
-
-def contexts(ids: NDArray[np.int32], size: int, eos: int) -> NDArray[np.int32]:
-    """Return the words before each event of a text, oldest first, int32 [events, size]; before the text, line ends."""
-    padded = np.concatenate([np.full(size, eos, np.int32), ids])
-    return sliding_window_view(padded, size)[: len(ids)]
 
 
 def longest_seen(

@@ -9,6 +9,7 @@ import jaxlm
 from benchmarks.core.table import Measured
 from benchmarks.language.store import LanguageStore, Spec
 from jaxfit.errors import UserError
+from jaxlm.context_model import examples
 from jaxlm.tasks import differences
 
 CONTEXT = 5  # words
@@ -55,7 +56,7 @@ def difference(rank: int, first_is_better: bool, store: LanguageStore, specs: tu
     if len(found) <= rank:
         return {}
     event, words = found[rank], corpus.vocabulary.words
-    before = differences.contexts(corpus.test, CONTEXT, corpus.vocabulary.eos)[event]
+    before = examples(corpus.test, CONTEXT, corpus.vocabulary.eos)[0][event].tolist()
     return {
         "ratio": float(np.exp(first[event] - second[event])),
         "first": float(np.exp(first[event])),
@@ -79,7 +80,7 @@ def chosen(store: LanguageStore, specs: tuple[Spec, Spec], quantile: float) -> i
         UserError: the test has no such context.
     """
     corpus, vocabulary = store.corpus, store.corpus.vocabulary
-    context = differences.contexts(corpus.test, CONTEXT, vocabulary.eos)
+    context = np.asarray(examples(corpus.test, CONTEXT, vocabulary.eos)[0])
     whole = ~np.any(context == vocabulary.eos, axis=1)
     word = (corpus.test != vocabulary.eos) & (corpus.test != (-1 if vocabulary.unk is None else vocabulary.unk))
     new = np.concatenate([[False], seen(store, "test")[:-1] < CONTEXT])  # the words up to the one before

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from jaxlm.tasks.differences import contexts, decades, longest_seen, most_in_favour
+from jaxlm.tasks.differences import decades, longest_seen, most_in_favour
 
 EOS, NUM_WORDS = 0, 5
 
@@ -41,13 +41,6 @@ def test_events_on_which_a_model_is_most_ahead() -> None:
     assert most_in_favour(first, second, 2).tolist() == [3, 0]  # 10 and 5 times
     assert most_in_favour(second, first, 4).tolist() == [1, 2, 0, 3]
     assert most_in_favour(first, second, 9).tolist() == [3, 0, 2, 1], "of all there are"
-
-
-@pytest.mark.parametrize("size", [1, 2, 5])
-def test_contexts_equal_a_loop(size: int) -> None:
-    ids = _text(1, 4)
-    padded = [EOS] * size + ids.tolist()
-    assert contexts(ids, size, EOS).tolist() == [padded[i : i + size] for i in range(len(ids))]
 
 
 def _on_lines(ids: np.ndarray) -> list[list[str]]:

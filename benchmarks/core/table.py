@@ -19,7 +19,7 @@ from benchmarks.core.verdict import Claim, Scores, spread, verdicts
 # data; record.DRAWN: what figures are made of, in types of JSON. Of text, and of that, the first seed's is recorded.
 Measured = Mapping[str, float | Scores | tuple[Scores, Scores] | list[float] | str | dict[str, Any]]
 UNPUBLISHED = "not-for-publication"  # folder of records with text that may not be published
-LEFT_OUT = "Words of the text are left out, as its terms do not allow everyone to publish them."
+LEFT_OUT = "Words of the text are left out here, since not everyone may publish it."
 IDENTITY = ("config", "recipe", "tree", "rated", "part", "group")  # what of it a record says of a model
 
 

@@ -50,7 +50,10 @@ SCALES = {
             "smoke", "65,000 words of CPython's own prose: minutes on two cores", "prose", (10, 20, 30, 40),
             num_hidden=100, random_trees=2, tuned={"lbl": _SMALL, "hlbl": _SMALL},
         ),
-        LanguageScale("cpu", "the Penn Treebank, models of the thesis' size: hours on two cores", "ptb", _THESIS),
+        LanguageScale(
+            "cpu", "the Penn Treebank, models of the thesis' size, FRBMs with fewer hidden units: hours on two cores",
+            "ptb", _THESIS, num_hidden=250,
+        ),
         LanguageScale("full", "14 million words, as in the thesis: for a GPU", "holmes", _THESIS),
     )
 }  # fmt: skip

@@ -57,6 +57,8 @@ class Config:
         if self.objective == "likelihood" and self.targets == "contexts":
             # the free energy of a mean of words is not the mean of theirs
             raise UserError("the likelihood is of words", "--targets contexts", "leave it out")
+        if self.objective == "mean-field" and self.num_draws > 1:
+            raise UserError("in mean-field CD no word is drawn", "--num-draws", "leave it out")
 
 
 class Params(NamedTuple):

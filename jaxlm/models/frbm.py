@@ -48,7 +48,7 @@ class Config:
         "contrastive divergence with drawn words or with their probabilities; or likelihood, by draws of the model",
     )
     cd_steps: int = option(1, "T of CD-T", "steps")
-    num_draws: int = option(1, "words drawn for what the model expects in a context", "words")
+    num_draws: int = option(1, "words drawn for what the model expects in a context; mean-field draws none", "words")
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
     across_lines: bool = option(True, "contexts run on across line ends")
     targets: Targets = option("words", TARGETS_HELP)
@@ -57,8 +57,6 @@ class Config:
         if self.objective == "likelihood" and self.targets == "contexts":
             # the free energy of a mean of words is not the mean of theirs
             raise UserError("the likelihood is of words", "--targets contexts", "leave it out")
-        if self.objective == "mean-field" and self.num_draws > 1:
-            raise UserError("in mean-field CD no word is drawn", "--num-draws", "leave it out")
 
 
 class Params(NamedTuple):

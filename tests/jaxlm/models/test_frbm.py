@@ -155,7 +155,6 @@ def test_mean_field_has_the_expectation_of_cd_for_word_biases_and_less_variance(
 @pytest.mark.parametrize("objective", ["cd", "mean-field", "likelihood"])
 @pytest.mark.parametrize(("steps", "draws"), [(1, 1), (2, 1), (2, 3)])
 def test_batch_equals_the_specification(objective, steps, draws, float64):
-    draws = 1 if objective == "mean-field" else draws
     cfg = config(objective=objective, cd_steps=steps, num_draws=draws)
     params, batch = random_params(cfg, seed=5), random_batch(6)
     weight, keys = jnp.array([1.0, 0.5, 2, 0, 1, 1]), jax.random.split(jax.random.key(7), 6)
@@ -223,11 +222,6 @@ def test_training_cases_begin_the_chain_from_the_distribution():
     np.testing.assert_allclose(of_data.features, np.tile(expected, (3, 1)), rtol=1e-5)
     np.testing.assert_allclose(of_data.bias, np.tile((2 * params.b_v[3] + params.b_v[4]) / 3, 3), rtol=1e-5)
     np.testing.assert_array_equal(batch.word, words[index])
-
-
-def test_mean_field_draws_no_words():
-    with pytest.raises(UserError, match="no word is drawn"):
-        config(objective="mean-field", num_draws=2)
 
 
 def test_the_likelihood_is_of_words():

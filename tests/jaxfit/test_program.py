@@ -252,15 +252,14 @@ def test_scores_of_a_sequence_are_those_of_a_single_stream():
 @pytest.mark.parametrize("devices", [1, 8])
 @pytest.mark.parametrize("number", [101, 20])  # streams of 7 windows, and of 2, which are shorter than what they burn
 def test_streams_of_validation_read_windows_before_their_own(number, devices):
-    data, streams, burn_in = windows(number), 16, 3
-    sequential = Sequential(lambda config: jnp.float32(0.5), streams, burn_in)
-    program = dataclasses.replace(recurrent(), sequential=sequential)
+    data, program, streams, burn_in = windows(number), recurrent(), 16, 3
+    program = dataclasses.replace(program, sequential=Sequential(program.sequential.start, streams, burn_in))
     length, total = -(-number // streams), 0.0
     for own in range(0, number, length):
         h = 0.5
         for place in range(max(0, own - burn_in), min(own + length, number)):
             for now in np.asarray(data.x[place]):
-                total += (h - now) ** 2 if place >= own else 0
+                total += (place >= own) * (h - now) ** 2
                 h = np.tanh(0.3 * h + 0.2 * now)
     found = Validation(program, data, sharding.make(devices)).mean(PARAMS)
     assert found == pytest.approx(total / data.x.size, rel=1e-5)

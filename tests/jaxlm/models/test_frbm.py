@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
+from scipy.stats import kstest
 
 from jaxfit.errors import UserError
 from jaxlm.context_model import Batch, examples, texts
@@ -167,6 +168,18 @@ def test_batch_equals_the_specification(objective, steps, draws, float64):
         jax.value_and_grad(lambda p: frbm.batch_loss(p, batch, weight, keys, cfg)[0])(params),
     )
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7), one, two)
+
+
+@pytest.mark.parametrize("number", [1, 3, 8])
+def test_draws_are_spread_evenly_over_the_distribution(number):
+    keys = jax.random.split(jax.random.key(0), 2000)
+    u = np.asarray(frbm.spaced(keys, number))
+    assert u.shape == (2000, number)
+    assert (u >= 0).all()
+    assert (u < 1).all()
+    np.testing.assert_allclose(np.diff(np.sort(u, axis=1), axis=1), 1 / number, atol=1e-6)
+    for one in u.T:
+        assert kstest(one, "uniform").pvalue > 1e-4
 
 
 @pytest.mark.parametrize("objective", ["cd", "likelihood"])

@@ -92,7 +92,7 @@ TABLE = Table(
     "FRBMs have 1000 hidden units at full scale, as in the thesis, 250 at the scale cpu and 100 at smoke. "
     "Mixtures are with the back-off KN6. A temporal FRBM is trained from the parameters of the FRBM of the same seed. "
     "LBLs are trained on words, whose gradient is in expectation that of next-word distributions. The FRBM by "
-    "likelihood is not in the thesis: its gradient is an unbiased estimate of the likelihood's, from one word drawn "
+    "likelihood is not in the thesis: its gradient is an unbiased estimate of the likelihood's, from words drawn "
     "from the model, where that of contrastive divergence is biased.",
     claims,
 )  # fmt: skip

@@ -65,7 +65,19 @@ def uniform(key: jax.Array, number: jax.Array) -> jax.Array:
 
     They are multiples of 2⁻²⁴: 24 bits of the hash of `number` under each word of the key in turn.
     """
+    return (_bits(key, number) >> 8).astype(jnp.float32) * 2.0**-24
+
+
+def integer(key: jax.Array, number: jax.Array, below: int) -> jax.Array:
+    """Draw whole numbers in [0, below), of each key the `number`-th: key[...], int32[...] -> int32[...].
+
+    Their probabilities differ by up to `below` / 2³² of them.
+    """
+    return (_bits(key, number) % jnp.uint32(below)).astype(jnp.int32)
+
+
+def _bits(key: jax.Array, number: jax.Array) -> jax.Array:
     words, bits = jax.random.key_data(key), number.astype(jnp.uint32)
     for place in range(words.shape[-1]):
         bits = mix(bits, words[..., place])
-    return (bits >> 8).astype(jnp.float32) * 2.0**-24
+    return bits

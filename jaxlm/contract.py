@@ -32,7 +32,8 @@ class BySGD:
     `init` and `texts` of a model with a `Structure` take the structure as one more argument, the last.
 
     Attributes:
-        parameters: the names of the parameters, as in "R" or "dense/kernel", which recipes give rates and decays by.
+        parameters: the names of the parameters, or of groups of them ("cells" for "cells/0/hi/kernel"), by which the
+            command takes rates and decays.
         init: (key, config, counts) -> params before training; counts: int64 [N_w], of the training text.
         texts: (config, eos) -> a function from ids, int32 [events], to the data that `program` reads.
         program: (config) -> the `Program` that the engine runs.

@@ -47,7 +47,7 @@ def torch_steps(name: str, recipe: Recipe, corpus: Corpus, compiled: bool) -> Ca
     config = model.configure(len(corpus.vocabulary), None, CASES[name])
     assert isinstance(model.fitting, BySGD)
     params = model.fitting.init(jax.random.key(0), config, corpus.word_counts())
-    arrays = [np.asarray(p) for p in params]
+    arrays = [np.asarray(p) for p in jax.tree.leaves(params)]
     step, _ = peer.make_step(arrays, recipe.optimizer, recipe.rate["*"], recipe.decay["*"], compiled)
     order = np.asarray(permutation(jax.random.key(1), len(ids)))
     padded = np.asarray(contexts.pad(ids, size, 0).padded)

@@ -8,6 +8,7 @@ import itertools
 import json
 import types
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -58,7 +59,8 @@ def read_config(kind: type, info: dict[str, Any], directory: Path) -> Any:
             of bounds.
     """
     stored: Any = info.get("config")
-    hints, wrong = get_type_hints(kind), ["it is missing"]
+    every, wrong = get_type_hints(kind), ["it is missing"]
+    hints = {field.name: every[field.name] for field in fields(kind)}
     if isinstance(stored, dict):
         wrong = [f"{name} is missing" for name in hints if name not in stored]
         wrong += [f"{name!r} is unknown" for name in stored if name not in hints]

@@ -14,6 +14,10 @@ MODELS = {
     "lbl": "jaxlm.models.lbl:MODEL",
     "hlbl": "jaxlm.models.hlbl.model:MODEL",
     "nplm": "jaxlm.models.nplm:MODEL",
+    "nlbl": "jaxlm.models.nlbl:MODEL",
+    "rnn": "jaxlm.models.recurrent.rnn:MODEL",
+    "lstm": "jaxlm.models.recurrent.lstm:MODEL",
+    "gru": "jaxlm.models.recurrent.gru:MODEL",
     "frbm": "jaxlm.models.frbm:MODEL",
     "tfrbm": "jaxlm.models.tfrbm:MODEL",
 }

@@ -15,15 +15,17 @@ from jax import Array
 from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
+from jaxfit.tables import rows_of
 from jaxlm.context_model import TARGETS_HELP, Batch, Targets, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.data.next_words import expected
+from jaxlm.objectives import sampled
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.softmax import nll, sum_log_normalizer
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(sampled.Options):
     """What shapes the program."""
 
     num_words: int = option(help="vocabulary size", unit="words")
@@ -35,13 +37,21 @@ class Config:
     across_lines: bool = option(True, "contexts run on across line ends")
     targets: Targets = option("words", TARGETS_HELP)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sampled.require_words(self)
+
 
 class Params(NamedTuple):
-    """R: [N_w, N_f] word vectors; C: [c, N_f, N_f], or [c, N_f] where diagonal; b: [N_w] word biases."""
+    """R: [N_w, N_f] word vectors; C: [c, N_f, N_f], or [c, N_f] where diagonal; b: [N_w] word biases.
+
+    log_Z: [], of `sampled.Options`.
+    """
 
     R: Array
     C: Array
     b: Array
+    log_Z: Array | None = None
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
@@ -59,6 +69,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, D)),
         C=0.1 / D**0.5 * jax.random.normal(key_C, (c, D) if config.diagonal else (c, D, D)),
         b=jnp.asarray(xp.log(rates / rates.sum()), jnp.float32),
+        log_Z=sampled.normalizer(config),
     )
 
 
@@ -73,25 +84,32 @@ def _combined(C: Array, vectors: Array) -> Array:
 
 
 def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
-    """Compute -log P(w_n | w_{1:n-1}) in nats, for ONE example: the specification.
+    """Compute -log P(w_n | w_{1:n-1}) in nats, or a sampled objective, for ONE example: the specification.
 
     Its gradient is Eq. 3.24-3.25. Differs: there the thesis writes C_i where Eq. 3.16 calls for its
     transpose; we follow 3.16. Dropout on r̂ (0 in the recipe `thesis`) is ours.
     """
     r_hat = dropout(predicted_vector(params, example.context), key, config.dropout)
+    if sampled.is_sampled(config):
+        return sampled.loss(params.R, params.b, params.log_Z, r_hat, example.word, example.drawn, config)
     return -jax.nn.log_softmax(params.R @ r_hat + params.b)[example.word]  # Eq. 3.17
 
 
-def batch_loss(
-    params: Params, batch: Batch, weight: Array, keys: Array | None, config: Config
-) -> tuple[Array, Metrics]:
-    """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
+def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
+    """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B].
+
+    With a sampled objective, whose value is another, params are `Gathered` rows.
+    """
+    if sampled.is_sampled(config):
+        rows, n = rows_of(params), batch.context.size
+        r_hat = _combined(rows.C, rows.R[:n].reshape(*batch.context.shape, -1))
+        r_hat = _dropped(r_hat, keys, config)
+        return sampled.batch_loss(rows.R[n:], rows.b, rows.log_Z, r_hat, batch.word, batch.drawn, weight, config)
     # read at once, so that the gradient by R adds to rows once: else it would need R's memory twice
     rows = params.R[jnp.concatenate([batch.context, batch.word[:, None]], axis=1)]
     with jax.named_scope("prediction"):
         r_hat = _combined(params.C, rows[:, :-1])
-    if keys is not None and config.dropout:
-        r_hat = jax.vmap(functools.partial(dropout, rate=config.dropout))(r_hat, keys)
+    r_hat = _dropped(r_hat, keys, config)
     if batch.following is None:
         target = jnp.sum(r_hat * rows[:, -1], axis=1) + params.b[batch.word]
     else:  # the expectation under the distribution of what follows
@@ -99,6 +117,18 @@ def batch_loss(
         target = jnp.sum(r_hat * R, axis=1) + b
     total = sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
     return total, {"perplexity": Mean(total, jnp.sum(weight))}
+
+
+def _dropped(r_hat: Array, keys: Array | None, config: Config) -> Array:
+    if keys is None or not config.dropout:
+        return r_hat
+    return jax.vmap(functools.partial(dropout, rate=config.dropout))(r_hat, keys)
+
+
+def touched(batch: Batch, config: Config) -> Params:
+    """Return the rows that a step with a sampled objective reads, int32 [k] of each table."""
+    words = sampled.row_ids(batch.word, batch.drawn, config)
+    return Params(R=jnp.concatenate([batch.context.reshape(-1), words]), C=None, b=words)  # type: ignore[arg-type]
 
 
 def log_prob(params: Params, context: Array) -> Array:
@@ -113,7 +143,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 def program(config: Config) -> Program:
     """Return the model as the engine sees it, over a `Text`."""
-    return context_program(config, batch_loss, score)
+    return context_program(config, batch_loss, score, touched=touched)
 
 
 def cost(config: Config, costs: None = None) -> Cost:

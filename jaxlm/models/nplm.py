@@ -18,14 +18,16 @@ from jax.typing import ArrayLike
 from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
+from jaxfit.tables import rows_of
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.objectives import sampled
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.softmax import logit, nll, sum_log_normalizer
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(sampled.Options):
     """What shapes the program."""
 
     num_words: int = option(help="vocabulary size", unit="words")
@@ -44,7 +46,7 @@ class Params(NamedTuple):
 
     R: [N_w, N_f] feature vectors of the context's words; H: [N_h, c N_f] and d: [N_h], weights and biases of the tanh
     layer; U: [N_w, N_h], from it to the output; b: [N_w] word biases. With direct connections U is [N_w, N_h + c N_f],
-    the paper's [U W] side by side, so that one matrix product gives Uh + Wx.
+    the paper's [U W] side by side, so that one matrix product gives Uh + Wx. log_Z: [], of `sampled.Options`.
     """
 
     R: Array
@@ -52,6 +54,7 @@ class Params(NamedTuple):
     d: Array
     U: Array
     b: Array
+    log_Z: Array | None = None
 
 
 def init(key: Array, config: Config, counts: ArrayLike) -> Params:
@@ -71,33 +74,41 @@ def init(key: Array, config: Config, counts: ArrayLike) -> Params:
         d=jnp.zeros(N_h),
         U=jnp.concatenate([config.init_scale * jax.random.normal(key_U, (config.num_words, N_h)), W], axis=1),
         b=jnp.log(rates / rates.sum()),
+        log_Z=sampled.normalizer(config),
     )
 
 
 @jax.named_scope("prediction")
-def last_layer(params: Params, context: Array, key: Array | None, config: Config) -> Array:
+def last_layer(params: Params, vectors: Array, key: Array | None, config: Config) -> Array:
     """Compute what the output is a linear function of, for ONE context.
 
-    That is tanh(d + Hx), [N_h], where x, [c N_f], is the feature vectors of the context, int32 [c], one after another;
+    That is tanh(d + Hx), [N_h], where x, [c N_f], is the feature vectors of the context, [c, N_f], one after another;
     with direct connections x follows it, [N_h + c N_f]. Without a key nothing is dropped.
     Differs: the dropout of x and of the hidden units (0 in the recipe `thesis`) is ours.
     """
     key_x, key_h = (None, None) if key is None else jax.random.split(key)
-    x = dropout(params.R[context].reshape(-1), key_x, config.feature_dropout)
+    x = dropout(vectors.reshape(-1), key_x, config.feature_dropout)
     h = dropout(jnp.tanh(params.d + params.H @ x), key_h, config.dropout)
     return jnp.concatenate([h, x]) if config.direct else h
 
 
 def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
-    """Compute -log P(w_n | w_{1:n-1}) in nats, for ONE example: the specification."""
-    z = last_layer(params, example.context, key, config)
+    """Compute -log P(w_n | w_{1:n-1}) in nats, or a sampled objective, for ONE example: the specification."""
+    z = last_layer(params, params.R[example.context], key, config)
+    if sampled.is_sampled(config):
+        return sampled.loss(params.U, params.b, params.log_Z, z, example.word, example.drawn, config)
     return -jax.nn.log_softmax(params.U @ z + params.b)[example.word]
 
 
-def batch_loss(
-    params: Params, batch: Batch, weight: Array, keys: Array | None, config: Config
-) -> tuple[Array, Metrics]:
-    """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B]."""
+def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
+    """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
+
+    With a sampled objective, params are `Gathered` rows.
+    """
+    if sampled.is_sampled(config):
+        rows = rows_of(params)
+        z = _last_layers(rows, rows.R.reshape(*batch.context.shape, -1), keys, config)
+        return sampled.batch_loss(rows.U, rows.b, rows.log_Z, z, batch.word, batch.drawn, weight, config)
     z = last_layers(params, batch.context, keys, config)
     total = sum_log_normalizer(params.U, params.b, z, weight) - weight @ logit(params.U, params.b, z, batch.word)
     return total, {"perplexity": Mean(total, jnp.sum(weight))}
@@ -105,7 +116,7 @@ def batch_loss(
 
 def log_prob(params: Params, context: Array, config: Config) -> Array:
     """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats."""
-    return jax.nn.log_softmax(params.U @ last_layer(params, context, None, config) + params.b)
+    return jax.nn.log_softmax(params.U @ last_layer(params, params.R[context], None, config) + params.b)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
@@ -115,13 +126,23 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 def last_layers(params: Params, context: Array, keys: Array | None, config: Config) -> Array:
     """`last_layer` of each context of a minibatch: int32 [B, c] -> [B, N_h], or [B, N_h + c N_f] if direct."""
+    return _last_layers(params, params.R[context], keys, config)
+
+
+def _last_layers(params: Params, vectors: Array, keys: Array | None, config: Config) -> Array:
     one = functools.partial(last_layer, config=config)
-    return jax.vmap(one, (None, 0, None if keys is None else 0))(params, context, keys)
+    return jax.vmap(one, (None, 0, None if keys is None else 0))(params, vectors, keys)
+
+
+def touched(batch: Batch, config: Config) -> Params:
+    """Return the rows that a step with a sampled objective reads, int32 [k] of each table."""
+    words = sampled.row_ids(batch.word, batch.drawn, config)
+    return Params(R=batch.context.reshape(-1), U=words, b=words, H=None, d=None)  # type: ignore[arg-type]
 
 
 def program(config: Config) -> Program:
     """Return the model as the engine sees it, over a `Text`."""
-    return context_program(config, batch_loss, score)
+    return context_program(config, batch_loss, score, touched=touched)
 
 
 def cost(config: Config, costs: None = None) -> Cost:

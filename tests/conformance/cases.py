@@ -29,8 +29,17 @@ SMALL = 6  # no whole number of a Config is larger
 BATCH, EPOCHS = 8, 2  # of a training: the minibatch divides among 8 devices
 START = 0.1  # standard deviation of initial weights
 TOYS = {
-    jaxlm: {"recurrent": "toys.recurrent", "sampled": "toys.sampled", "cooccurrence": "toys.cooccurrence"},
-    jaxcf: {"gibbs-bias": "toys.gibbs_bias"},
+    jaxlm: {
+        "recurrent": "toys.recurrent:MODEL",
+        "sampled": "toys.sampled:MODEL",
+        "cooccurrence": "toys.cooccurrence:MODEL",
+        "lbl-nce": "toys.objectives:LBL",
+        "nlbl-importance": "toys.objectives:NLBL",
+        "nplm-nce": "toys.objectives:NPLM",
+        "gru-importance": "toys.objectives:GRU",
+        "lstm-nce": "toys.objectives:LSTM",
+    },
+    jaxcf: {"gibbs-bias": "toys.gibbs_bias:MODEL"},
 }
 
 
@@ -39,8 +48,8 @@ def toys_registered():
     """The registries with the toys: one more line for each."""
     with pytest.MonkeyPatch.context() as patch:
         for package, lines in TOYS.items():
-            for name, module in lines.items():
-                patch.setitem(package.models.MODELS, name, f"{module}:MODEL")
+            for name, where in lines.items():
+                patch.setitem(package.models.MODELS, name, where)
         yield
 
 

@@ -89,7 +89,7 @@ def test_gradients_equal_the_closed_forms(float64, direct):
         dU = np.outer(error, np.append(h, x) if direct else h)
         closed = nplm.Params(R=dR, H=np.outer(error_a, x), d=error_a, U=dU, b=error)
         ours = gradient_of_one(p, nplm.Batch(np.array(context), np.array(word)), None, cfg)
-        for name, a, b in zip(nplm.Params._fields, ours, closed, strict=True):
+        for name, a, b in zip(nplm.Params._fields[:-1], ours, closed, strict=False):
             np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12, err_msg=name)
 
 
@@ -99,7 +99,7 @@ def test_batch_gradient_equals_finite_differences(float64, direct):
     p, weight = random_params(cfg), np.array([1.0, 1, 0, 2, 1])
     grads, _ = gradient(p, batch, weight, None, cfg)
     direction, h = random_params(cfg, seed=9), 1e-5
-    for name in nplm.Params._fields:  # one parameter at a time, so that none hides behind another
+    for name in nplm.Params._fields[:-1]:  # one parameter at a time, so that none hides behind another
         along = getattr(direction, name)
         shifted = (p._replace(**{name: getattr(p, name) + s * h * along}) for s in (1, -1))
         ahead, behind = (float(batch_loss(q, batch, weight, None, cfg)[0]) for q in shifted)
@@ -244,7 +244,7 @@ def test_untrained_biases_give_the_base_rates(direct):
 def test_initial_parameters_have_the_stated_scales():
     cfg = nplm.Config(num_words=400, num_features=30, context_size=4, num_hidden=50, init_scale=0.2)
     p = jax.device_get(init(jax.random.key(0), cfg, np.ones(400)))
-    assert [x.shape for x in p] == [(400, 30), (50, 120), (50,), (400, 50), (400,)]
+    assert [x.shape for x in jax.tree.leaves(p)] == [(400, 30), (50, 120), (50,), (400, 50), (400,)]
     for name, scale in (("R", 0.2), ("H", 120**-0.5), ("U", 0.2)):
         value = getattr(p, name)
         assert abs(value.std() / scale - 1) < 5 / (2 * value.size) ** 0.5, name

@@ -1,0 +1,190 @@
+"""The nonlinear log-bilinear model: a layer of sigmoid units predicts the next word's feature vector.
+
+The predicted vector is r̂ = B σ(A x + a) + e, where x is the concatenation of the context's feature vectors; the linear
+prediction of the LBL, Σ_i C_i r_{w_i}, is added to it unless left out. The scores of words are those of the LBL.
+
+Source: Mirowski 2014, "Nonlinear Log-Bilinear Language Model"; Mirowski, Chopra, Balakrishnan and Bangalore 2010.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxfit.program import Mean, Metrics, Program
+from jaxfit.recipe import Recipe, option
+from jaxfit.registry import PRODUCT, Cost
+from jaxfit.tables import rows_of
+from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
+from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.models import lbl
+from jaxlm.objectives import sampled
+from jaxlm.objectives.dropout import dropout
+from jaxlm.objectives.softmax import nll, sum_log_normalizer
+
+
+@dataclass(frozen=True)
+class Config(sampled.Options):
+    """What shapes the program."""
+
+    num_words: int = option(help="vocabulary size", unit="words")
+    num_features: int = option(100, "feature vector dimensionality", "features", first=True)
+    context_size: int = option(5, "context words that predict the next", "words", first=True)
+    num_hidden: int = option(200, "sigmoid units", "units", first=True)
+    linear: bool = option(True, "add the linear prediction of the LBL")
+    dropout: float = option(0.0, "share of the predicted vector that is dropped in training", below=1)
+    hidden_dropout: float = option(0.0, "share of the sigmoid units that is dropped in training", below=1)
+    feature_dropout: float = option(0.0, "share of the context's features that is dropped in training", below=1)
+    init_scale: float = option(0.1, "standard deviation of initial feature vectors")
+    across_lines: bool = option(True, "contexts run on across line ends")
+
+
+class Params(NamedTuple):
+    """Parameters.
+
+    R: [N_w, N_f] word vectors; C: [c, N_f, N_f] context matrices, [0, N_f, N_f] without the linear prediction;
+    A: [N_h, c N_f] and a: [N_h], weights and biases of the sigmoid units; B: [N_f, N_h] and e: [N_f], from them to the
+    predicted vector; b: [N_w] word biases; log_Z: [], of `sampled.Options`.
+    """
+
+    R: Array
+    C: Array
+    A: Array
+    a: Array
+    B: Array
+    e: Array
+    b: Array
+    log_Z: Array | None = None
+
+
+def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
+    """Return parameters before training: those of the LBL, small Gaussians, and zeros for the other biases.
+
+    counts: [N_w], of the training text.
+    """
+    D, c, N_h = config.num_features, config.context_size, config.num_hidden
+    key_lbl, key_A, key_B = jax.random.split(key, 3)
+    size = lbl.Config(config.num_words, num_features=D, context_size=c, init_scale=config.init_scale)
+    R, C, b, _ = lbl.init(key_lbl, size, counts)
+    return Params(
+        R=R,
+        C=C if config.linear else C[:0],
+        A=(c * D) ** -0.5 * jax.random.normal(key_A, (N_h, c * D)),
+        a=jnp.zeros(N_h),
+        B=0.1 * N_h**-0.5 * jax.random.normal(key_B, (D, N_h)),
+        e=jnp.zeros(D),
+        b=b,
+        log_Z=sampled.normalizer(config),
+    )
+
+
+@jax.named_scope("prediction")
+def predicted_vector(params: Params, vectors: Array, key: Array | None, config: Config) -> Array:
+    """Compute r̂ from the feature vectors of ONE context, [c, N_f], oldest first: [N_f]. Without a key, no dropout."""
+    key_x, key_h, key_r = (None, None, None) if key is None else jax.random.split(key, 3)
+    x = dropout(vectors.reshape(-1), key_x, config.feature_dropout)
+    h = dropout(jax.nn.sigmoid(params.A @ x + params.a), key_h, config.hidden_dropout)
+    r_hat = params.B @ h + params.e
+    if config.linear:
+        r_hat = r_hat + jnp.einsum("ijk,ik->j", params.C, x.reshape(vectors.shape))  # Mnih 2010, Eq. 3.16
+    return dropout(r_hat, key_r, config.dropout)
+
+
+def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
+    """Compute -log P(w_n | w_{1:n-1}) in nats, or a sampled objective, for ONE example: the specification.
+
+    Differs: the dropout of x, of the sigmoid units and of r̂ is ours.
+    """
+    r_hat = predicted_vector(params, params.R[example.context], key, config)
+    if sampled.is_sampled(config):
+        return sampled.loss(params.R, params.b, params.log_Z, r_hat, example.word, example.drawn, config)
+    return -jax.nn.log_softmax(params.R @ r_hat + params.b)[example.word]
+
+
+def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
+    """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
+
+    With a sampled objective, params are `Gathered` rows.
+    """
+    if sampled.is_sampled(config):
+        rows, n = rows_of(params), batch.context.size
+        r_hat = _predicted(rows, rows.R[:n].reshape(*batch.context.shape, -1), keys, config)
+        return sampled.batch_loss(rows.R[n:], rows.b, rows.log_Z, r_hat, batch.word, batch.drawn, weight, config)
+    # read at once, so that the gradient by R adds to rows once
+    rows = params.R[jnp.concatenate([batch.context, batch.word[:, None]], axis=1)]
+    r_hat = _predicted(params, rows[:, :-1], keys, config)
+    target = jnp.sum(r_hat * rows[:, -1], axis=1) + params.b[batch.word]
+    total = sum_log_normalizer(params.R, params.b, r_hat, weight) - weight @ target
+    return total, {"perplexity": Mean(total, jnp.sum(weight))}
+
+
+def touched(batch: Batch, config: Config) -> Params:
+    """Return the rows that a step with a sampled objective reads, int32 [k] of each table."""
+    words = sampled.row_ids(batch.word, batch.drawn, config)
+    return Params(
+        R=jnp.concatenate([batch.context.reshape(-1), words]), b=words,
+        C=None, A=None, a=None, B=None, e=None,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _predicted(params: Params, vectors: Array, keys: Array | None, config: Config) -> Array:
+    one = functools.partial(predicted_vector, config=config)
+    return jax.vmap(one, (None, 0, None if keys is None else 0))(params, vectors, keys)
+
+
+def log_prob(params: Params, context: Array, config: Config) -> Array:
+    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats."""
+    return jax.nn.log_softmax(params.R @ predicted_vector(params, params.R[context], None, config) + params.b)
+
+
+def score(params: Params, batch: Batch, config: Config) -> Array:
+    """Compute -log P(word | context) of each example, [B], in nats, no dropout."""
+    return nll(params.R, params.b, _predicted(params, params.R[batch.context], None, config), batch.word)
+
+
+def program(config: Config) -> Program:
+    """Return the model as the engine sees it, over a `Text`."""
+    return context_program(config, batch_loss, score, touched=touched)
+
+
+def cost(config: Config, costs: None = None) -> Cost:
+    """Count what a word takes: the products of R in the softmax, and of A, B and C."""
+    D, c, N_h = config.num_features, config.context_size, config.num_hidden
+    linear = " + c D²" if config.linear else ""
+    operations = PRODUCT * (config.num_words * D + (c + 1) * N_h * D + (c * D**2 if config.linear else 0))
+    formula = f"6 (N_w D + (c + 1) N_h D{linear}) operations: R by the softmax, A, B{', C' if config.linear else ''}"
+    return Cost(operations, 0, 0, formula)
+
+
+# "thesis" is that of the LBL; its rate and decay are for parameters of the same kind.
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    "thesis": (
+        Recipe(
+            optimizer="sgd", batch_size=1000, epochs=100, rate={"*": 3e-3},
+            decay={"*": 1e-5, "R": 1e-4, "a": 0.0, "e": 0.0, "b": 0.0}, drops=(0.1,), reduction="sum",
+        ),
+        {},
+    ),
+    "tuned": (
+        Recipe(
+            optimizer="adam", batch_size=500, epochs=26, rate={"*": 5e-3}, anneal=True,
+            decay={"R": 0.15, "C": 0.05, "A": 0.05, "B": 0.05},
+        ),
+        {"dropout": 0.2},
+    ),
+}  # fmt: skip
+
+MODEL = LanguageModel(
+    name="nlbl",
+    about="the nonlinear log-bilinear model",
+    source="Mirowski 2014, slides",
+    config=Config,
+    recipes=RECIPES,
+    fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+    capabilities=(predicts_from_context(log_prob), Embeds(lambda params: params.R)),
+    cost=cost,
+)

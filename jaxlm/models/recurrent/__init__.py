@@ -1,0 +1,1 @@
+"""Recurrent language models: one network, and the models that it makes of three cells."""

@@ -1,0 +1,93 @@
+"""A layer of recurrent cells, run over the events of a minibatch."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+State = Any  # of a cell: as flax has it, with the hidden units in the last array
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What the network needs to know of a cell.
+
+    Attributes:
+        module: number of units -> the flax module.
+        gates: names of its products; flax has the parameters of gate x as "ix", of the input, and "hx", of the state.
+        step: (state, products of the input, products of the state, each [B, gates N_h]) -> the new state.
+    """
+
+    module: Callable[[int], Any]
+    gates: tuple[str, ...]
+    step: Callable[[State, Array, Array], State]
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def layer(
+    cell: Cell, inputs: Array, W: Array, bias: Array, state: State, real: Array, fresh: Array
+) -> tuple[Array, State]:
+    """Run a layer over the events of a minibatch.
+
+    Its gradient by W is one product over all events, where differentiating the loop would add up one for each.
+
+    Args:
+        cell: of the layer.
+        inputs: products of the layer's inputs, [T, B, gates N_h].
+        W: weights of the state, [N_h, gates N_h].
+        bias: [gates N_h].
+        state: before the first event, [B, …].
+        real: bool [T, B], events of the text.
+        fresh: bool [T, B], events before which the state begins anew.
+
+    Returns:
+        The hidden units, [T, B, N_h], and the state after the last event.
+    """
+    products = jnp.broadcast_to(bias[None, None], inputs.shape)
+    units, after, _ = _events(cell, inputs, products, W, state, real, fresh)
+    return units, after
+
+
+@jax.named_scope("cells")
+def _events(
+    cell: Cell, inputs: Array, added: Array, W: Array, state: State, real: Array, fresh: Array
+) -> tuple[Array, State, Array]:
+    """Compute `layer` with what is added to the state's products; also the units before each event, [T, B, N_h]."""
+
+    def event(state: State, given: tuple[Array, ...]) -> tuple[State, tuple[Array, Array]]:
+        inputs, added, real, fresh = given
+        begun = jax.tree.map(lambda s: jnp.where(fresh[:, None], 0.0, s), state)
+        before = units(begun)
+        new = cell.step(begun, inputs, before @ W + added)
+        return jax.tree.map(lambda n, s: jnp.where(real[:, None], n, s), new, state), (units(new), before)
+
+    after, (found, before) = lax.scan(event, state, (inputs, added, real, fresh))
+    return found, after, before
+
+
+def units(state: State) -> Array:
+    """Return the hidden units of a cell's state."""
+    return jax.tree.leaves(state)[-1]
+
+
+def _forward(cell: Cell, inputs: Array, W: Array, bias: Array, state: State, real: Array, fresh: Array) -> Any:
+    def run(inputs: Array, added: Array, state: State) -> tuple[tuple[Array, State], Array]:
+        found, after, before = _events(cell, inputs, added, W, state, real, fresh)
+        return (found, after), before
+
+    found, pull, before = jax.vjp(run, inputs, jnp.broadcast_to(bias[None, None], inputs.shape), state, has_aux=True)
+    return found, (pull, before)
+
+
+def _backward(cell: Cell, residuals: tuple[Any, Array], gradient: tuple[Array, State]) -> tuple[Any, ...]:
+    pull, before = residuals
+    d_inputs, d_products, d_state = pull(gradient)
+    d_W = jnp.einsum("tbh,tbg->hg", before, d_products)
+    return d_inputs, d_W, jnp.sum(d_products, axis=(0, 1)), d_state, None, None
+
+
+layer.defvjp(_forward, _backward)

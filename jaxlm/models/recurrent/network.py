@@ -1,0 +1,315 @@
+"""Recurrent language models: layers of cells read the text word by word, and a softmax predicts the next word.
+
+An example is a window of consecutive events, through which gradients flow (truncated backpropagation through time);
+the cells' state is carried from each window to the next. What is dropped in training is drawn once for each window,
+and equal for all of its events (Gal and Ghahramani 2016), which a key for each example gives.
+
+The cells are flax's, and so are their parameters. In the specification they are applied as flax has them; for a
+minibatch, products that do not wait for the state before are taken out of the loop over events.
+
+Source: Mikolov et al. 2010; Hochreiter and Schmidhuber 1997; Cho et al. 2014; Mirowski 2014.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxfit.bucketing import capacity_step
+from jaxfit.errors import UserError
+from jaxfit.program import Carried, Mean, Metrics, Program, Sequential, Sparse
+from jaxfit.recipe import option
+from jaxfit.registry import PRODUCT, Cost
+from jaxfit.tables import rows_of
+from jaxlm.context_model import PERPLEXITY
+from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
+from jaxlm.models.recurrent.layer import Cell, State, layer
+from jaxlm.models.recurrent.windows import Windows, gather, num_events, num_windows, texts, with_noise
+from jaxlm.objectives import sampled
+from jaxlm.objectives.dropout import dropout
+from jaxlm.objectives.softmax import log_normalizer, logit, sum_log_normalizer
+
+if TYPE_CHECKING:
+    from jaxlm.trained_model import Model
+
+STREAMS, BURN_IN = 64, 2  # of validation: windows before each stream that it begins with
+EVENTS = 256  # of a text that are scored at a time
+
+
+@dataclass(frozen=True)
+class Config(sampled.Options):
+    """What shapes the program."""
+
+    cell: ClassVar[Cell]
+    num_words: int = option(help="vocabulary size", unit="words")
+    num_features: int = option(200, "feature vector dimensionality", "features", first=True)
+    num_hidden: int = option(200, "units of each layer", "units", first=True)
+    num_layers: int = option(1, "layers of cells", "layers", first=True)
+    window: int = option(35, "events through which gradients flow back", "events")
+    tied: bool = option(False, "the output's vectors are the feature vectors, of as many numbers as there are units")
+    dropout: float = option(0.0, "share of each layer's units that is dropped in training", below=1)
+    feature_dropout: float = option(0.0, "share of the features that is dropped in training", below=1)
+    init_scale: float = option(0.1, "standard deviation of initial feature vectors")
+    across_lines: bool = option(True, "the state runs on across line ends")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tied and self.num_features != self.num_hidden:
+            what = f"feature vectors of {self.num_features} numbers cannot be those of {self.num_hidden} units"
+            raise UserError(what, "--tied", "give --num-features and --num-hidden the same number")
+
+
+class Params(NamedTuple):
+    """R: [N_w, N_f] word vectors; cells: flax's parameters of each layer; U: [N_w, N_h], or None if tied; b: [N_w].
+
+    log_Z: [], of `sampled.Options`.
+    """
+
+    R: Array
+    cells: tuple[Any, ...]
+    U: Array | None
+    b: Array
+    log_Z: Array | None = None
+
+
+class Masks(NamedTuple):
+    """What is dropped in a window: factors of the features, [N_f], and of each layer's units, [layers, N_h]."""
+
+    features: Array
+    units: Array
+
+
+def touched(batch: Windows, config: Config) -> Params:
+    """Return the rows that a step with a sampled objective reads, int32 [k] of each table."""
+    like = jax.eval_shape(lambda: init(jax.random.key(0), config, np.ones(config.num_words)))
+    words = sampled.row_ids(*_flat(batch, config), config)
+    R = batch.before.reshape(-1)
+    return Params(
+        R=jnp.concatenate([R, words]) if config.tied else R, cells=jax.tree.map(lambda _: None, like.cells),
+        U=None if config.tied else words, b=words,
+    )  # fmt: skip
+
+
+def _flat(batch: Windows, config: Config) -> tuple[Array, Any]:
+    """Return the words of all events, int32 [B T], and their noise; after the text's end they are word 0."""
+    drawn = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch.drawn)
+    return jnp.maximum(batch.word, 0).reshape(-1), drawn
+
+
+def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
+    """Return parameters before training: small Gaussians, flax's for the cells, and biases that give the base rates.
+
+    counts: [N_w], of the training text; a word that never occurs counts as one that occurs once.
+    """
+    key_R, key_U, *of_cells = jax.random.split(key, 2 + config.num_layers)
+    N_w, N_h = config.num_words, config.num_hidden
+    rates = jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
+    sizes = (config.num_features, *[N_h] * (config.num_layers - 1))
+    module = config.cell.module(N_h)
+    state = module.initialize_carry(jax.random.key(0), (1,))
+    return Params(
+        R=config.init_scale * jax.random.normal(key_R, (N_w, config.num_features)),
+        cells=tuple(
+            module.init(key, state, jnp.zeros(size))["params"] for key, size in zip(of_cells, sizes, strict=True)
+        ),
+        U=None if config.tied else config.init_scale * jax.random.normal(key_U, (N_w, N_h)),
+        b=jnp.log(rates / rates.sum()),
+        log_Z=sampled.normalizer(config),
+    )  # fmt: skip
+
+
+def start(config: Config) -> tuple[State, ...]:
+    """Return the layers' state before the first event: zero."""
+    state = config.cell.module(config.num_hidden).initialize_carry(jax.random.key(0), (1,))
+    return (state,) * config.num_layers
+
+
+def masks(key: Array | None, config: Config) -> Masks:
+    """Draw what is dropped in a window; without a key, nothing."""
+    keys = [None] * (1 + config.num_layers) if key is None else jax.random.split(key, 1 + config.num_layers)
+    of_features, *of_units = keys
+    units = [dropout(jnp.ones(config.num_hidden), each, config.dropout) for each in of_units]
+    return Masks(dropout(jnp.ones(config.num_features), of_features, config.feature_dropout), jnp.stack(units))
+
+
+def loss(params: Params, example: Carried, key: Array | None, config: Config) -> tuple[Array, tuple[State, ...]]:
+    """Compute Σ -log P(w_t | w_1 … w_{t-1}) of ONE window in nats, and the state after it: the specification.
+
+    With a sampled objective, it is the sum of its losses.
+    """
+    cell, dropped = config.cell.module(config.num_hidden), masks(key, config)
+
+    def event(states: tuple[State, ...], given: Windows) -> tuple[tuple[State, ...], Array]:
+        before, word, first, drawn = given
+        fresh = first & (not config.across_lines)
+        x, after = params.R[before] * dropped.features, []
+        for p, state, factor in zip(params.cells, states, dropped.units, strict=True):
+            begun = jax.tree.map(lambda s: jnp.where(fresh, 0.0, s), state)
+            new, x = cell.apply({"params": p}, begun, x)
+            x = x * factor
+            after.append(jax.tree.map(lambda n, s: jnp.where(word >= 0, n, s), new, state))
+        if sampled.is_sampled(config):
+            nats = sampled.loss(output(params), params.b, params.log_Z, x, word, drawn, config)
+        else:
+            nats = -jax.nn.log_softmax(output(params) @ x + params.b)[word]
+        return tuple(after), jnp.where(word >= 0, nats, 0.0)
+
+    states, nats = lax.scan(event, example.carry, example.batch)
+    return jnp.sum(nats), states
+
+
+def output(params: Params) -> Array:
+    """Return the vectors of words in the softmax, [N_w, N_h]."""
+    return params.R if params.U is None else params.U
+
+
+def hidden(
+    params: Params, vectors: Array, given: Carried, keys: Array | None, config: Config
+) -> tuple[Array, tuple[State, ...]]:
+    """Run the layers over the windows of a minibatch.
+
+    Args:
+        params: of the model; only the cells' are read.
+        vectors: feature vectors of the words before, [B, T, N_f].
+        given: windows, [B, T], and the states before them, [B, …].
+        keys: of what is dropped, key[B]; None: nothing is.
+        config: of the model.
+
+    Returns:
+        What the softmax reads of each event, [B, T, N_h], and the states after the windows.
+    """
+    windows, states = given
+    dropped = None if keys is None else jax.vmap(masks, (0, None))(keys, config)
+    if dropped is not None and config.feature_dropout:
+        vectors = vectors * dropped.features[:, None]
+    x, after = jnp.swapaxes(vectors, 0, 1), []
+    real, fresh = windows.word.T >= 0, windows.first.T & (not config.across_lines)
+    for number, (p, state) in enumerate(zip(params.cells, states, strict=True)):
+        W_x, W_h = (_joined(p, side, config) for side in "ih")
+        with jax.named_scope("cell_inputs"):
+            inputs = x @ W_x[0] + W_x[1][None, None]
+        x, state = layer(config.cell, inputs, *W_h, state, real, fresh)
+        after.append(state)
+        if dropped is not None and config.dropout:
+            x = x * dropped.units[:, number][None]
+    return jnp.swapaxes(x, 0, 1), tuple(after)
+
+
+def _joined(p: Any, side: str, config: Config) -> tuple[Array, Array]:
+    """Return the weights of all gates side by side, [n, gates N_h], and their biases, [gates N_h]."""
+    names = [f"{side}{gate}" for gate in config.cell.gates]
+    biases = [p[name].get("bias", jnp.zeros(config.num_hidden)) for name in names]
+    return jnp.concatenate([p[name]["kernel"] for name in names], axis=1), jnp.concatenate(biases)
+
+
+def batch_loss(
+    params: Any, given: Carried, weight: Array, keys: Array | None, config: Config
+) -> tuple[Array, Metrics, tuple[State, ...]]:
+    """Sum over the minibatch of weight * `loss`, and the new states; weight: [B], 0 for padding; keys: [B].
+
+    With a sampled objective, params are `Gathered` rows.
+    """
+    windows = given.batch
+    of_event = (weight[:, None] * (windows.word >= 0)).reshape(-1)
+    if sampled.is_sampled(config):
+        rows, n = rows_of(params), windows.before.size
+        x, states = hidden(rows, rows.R[:n].reshape(*windows.before.shape, -1), given, keys, config)
+        V, (word, drawn) = rows.R[n:] if config.tied else rows.U, _flat(windows, config)
+        z = x.reshape(-1, config.num_hidden)
+        return *sampled.batch_loss(V, rows.b, rows.log_Z, z, word, drawn, of_event, config), lax.stop_gradient(states)
+    x, states = hidden(params, params.R[windows.before], given, keys, config)
+    V, z = output(params), x.reshape(-1, config.num_hidden)
+    total = sum_log_normalizer(V, params.b, z, of_event)
+    total -= of_event @ logit(V, params.b, z, windows.word.reshape(-1))
+    return total, {"perplexity": Mean(total, jnp.sum(of_event))}, lax.stop_gradient(states)
+
+
+def score(params: Params, given: Carried, config: Config) -> tuple[Array, tuple[State, ...]]:
+    """Compute Σ -log P of each window's events, [B], in nats, no dropout, and the new states."""
+    nats, states = event_nats(params, given, config)
+    return jnp.sum(nats, axis=1), states
+
+
+def event_nats(params: Params, given: Carried, config: Config) -> tuple[Array, tuple[State, ...]]:
+    """Compute -log P of each event of windows, [B, T], in nats, 0 after the text's end, and the new states."""
+    x, states = hidden(params, params.R[given.batch.before], given, None, config)
+    word, z, V = given.batch.word, x.reshape(-1, config.num_hidden), output(params)
+    nats = log_normalizer(V, params.b, z) - logit(V, params.b, z, word.reshape(-1))
+    return jnp.where(word >= 0, nats.reshape(word.shape), 0.0), states
+
+
+def program(config: Config) -> Program:
+    """Return the model as the engine sees it, over `Windows`."""
+    plain = Program(
+        config=config, size=num_windows, batch=gather, loss=batch_loss, score=score, events=num_events,
+        metric=PERPLEXITY, sequential=Sequential(start, streams=STREAMS, burn_in=BURN_IN),
+    )  # fmt: skip
+    if not sampled.is_sampled(config):
+        return plain
+    metric = sampled.METRICS[config.objective]
+    return replace(plain, training_metrics=(metric,), at_step=with_noise, sparse=Sparse(touched))
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _scored(params: Params, windows: Windows, states: Any, config: Config) -> tuple[Array, Any]:
+    return event_nats(params, Carried(windows, states), config)
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _predicted(params: Params, windows: Windows, last: Array, config: Config) -> Array:
+    """Compute log P of every word at event `last` of one window, [1, T]."""
+    x, _ = hidden(params, params.R[windows.before], Carried(windows, _one_stream(config)), None, config)
+    return jax.nn.log_softmax(output(params) @ x[0, last] + params.b)
+
+
+def _one_stream(config: Config) -> Any:
+    return jax.tree.map(lambda s: s[None], start(config))
+
+
+def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
+    """Score a text in one online pass: float64 [events], nats."""
+    config, eos, found = model.config, model.vocabulary.eos, []
+    size = min(EVENTS, capacity_step(len(ids)))
+    cut = texts(_scoring(config, size, not fresh_lines), eos)
+    states = _one_stream(config)
+    windows = cut(ids)
+    for row in range(len(windows.word)):
+        one = Windows(*(x[row : row + 1] for x in windows[:3]))
+        nats, states = _scored(model.params, one, states, _scoring(config, size, not fresh_lines))
+        found.append(np.asarray(nats[0]))
+    return -np.concatenate([*found, np.zeros(0)])[: len(ids)].astype(np.float64)
+
+
+def _scoring(config: Config, window: int, across_lines: bool) -> Config:
+    across = across_lines and config.across_lines
+    return replace(config, window=window, across_lines=across, objective="softmax", learned_normalizer=False)
+
+
+def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
+    """Compute log P of every word after a history, int32 [n], of one line: [N_w], nats."""
+    ids = np.append(history, model.vocabulary.eos).astype(np.int32)  # the last word is not read
+    config = _scoring(model.config, capacity_step(len(ids)), True)  # compiled for few lengths
+    return np.asarray(_predicted(model.params, texts(config, model.vocabulary.eos)(ids), len(history), config))
+
+
+def cost(config: Config, costs: None = None) -> Cost:
+    """Count what an example, a window, takes: the products of the cells and of the softmax."""
+    T, N_h, g = config.window, config.num_hidden, len(config.cell.gates)
+    of_cells = g * N_h * (config.num_features + (2 * config.num_layers - 1) * N_h)
+    formula = f"6 T ({g} N_h (N_f + (2 layers - 1) N_h) + N_w N_h) operations, T = {T}: cells, softmax"
+    return Cost(PRODUCT * T * (of_cells + config.num_words * N_h), 0, 0, formula)
+
+
+def model(name: str, about: str, source: str, config: type[Config], recipes: dict[str, Any]) -> LanguageModel:
+    """Return the record of a recurrent model."""
+    return LanguageModel(
+        name=name, about=about, source=source, config=config, recipes=recipes,
+        fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+        capabilities=(PredictsWords(log_prob, event_log_probs), Embeds(lambda params: params.R)), cost=cost,
+    )  # fmt: skip

@@ -1,0 +1,43 @@
+"""The recurrent network with sigmoid units: z_t = σ(W z_{t-1} + U w_t).
+
+Source: Mikolov, Karafiát, Burget, Černocký and Khudanpur 2010; Mirowski 2014, "Recurrent Neural Net".
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+from jax import Array
+
+from jaxfit.recipe import Recipe
+from jaxlm.models.recurrent import network
+from jaxlm.models.recurrent.layer import Cell
+
+
+def module(num_hidden: int) -> Any:
+    """Return flax's cell."""
+    import flax.linen as nn  # here: options are read without it, and it takes a third of a second
+
+    return nn.SimpleCell(num_hidden, activation_fn=jax.nn.sigmoid)
+
+
+def step(state: Array, inputs: Array, products: Array) -> Array:
+    """Compute the units after an event, [B, N_h]; inputs, products: [B, N_h]."""
+    return jax.nn.sigmoid(inputs + products)
+
+
+@dataclass(frozen=True)
+class Config(network.Config):
+    """What shapes the program."""
+
+    cell: ClassVar[Cell] = Cell(module, ("",), step)
+
+
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    "tuned": (
+        Recipe(optimizer="adam", batch_size=32, epochs=30, rate={"*": 3e-3}, decay={"*": 0.0}, anneal=True),
+        {"num_features": 200, "num_hidden": 200, "dropout": 0.2, "feature_dropout": 0.1},
+    ),
+}
+
+MODEL = network.model("rnn", "a recurrent network of sigmoid units", "Mikolov et al. 2010", Config, RECIPES)

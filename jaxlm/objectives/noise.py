@@ -1,0 +1,50 @@
+"""Words drawn from a distribution that training does not change, as noise: many at a time, at a cost that does not
+grow with the vocabulary.
+
+Walker's alias method (Walker 1977, in the form of Vose 1991): each of N_w equally probable places holds a word, and
+another that takes over with the rest of the place's probability.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from jaxfit.draws import integer, uniform
+
+
+class Noise(NamedTuple):
+    """A distribution over words: share and log_p float32 [N_w], other int32 [N_w].
+
+    Place w stands for word w with probability `share`, else for the word `other`; log_p is the words' log-probability.
+    """
+
+    share: Array
+    other: Array
+    log_p: Array
+
+
+def unigram(counts: NDArray[np.int64], power: float) -> Noise:
+    """Return P(w) ∝ max(count_w, 1)^power; counts: [N_w], of the training text. A power of 0 is uniform."""
+    weights = np.maximum(counts, 1).astype(np.float64) ** power
+    p = weights / weights.sum()
+    share, other = p * len(p), np.arange(len(p))
+    small, large = (list(np.flatnonzero(chosen)) for chosen in (share < 1, share >= 1))
+    while small and large:
+        one, giver = small.pop(), large[-1]
+        other[one] = giver
+        share[giver] -= 1 - share[one]
+        if share[giver] < 1:
+            small.append(large.pop())
+    share[small + large] = 1.0  # but for rounding
+    tables = share.astype(np.float32), other.astype(np.int32), np.log(p).astype(np.float32)
+    return Noise(*jax.device_put(tables))
+
+
+def draw(noise: Noise, key: Array, number: Array) -> Array:
+    """Draw words: of each key the `number`-th, key [...], int32 [...] -> int32 [...]."""
+    place = integer(key, 2 * number, len(noise.share))
+    return jnp.where(uniform(key, 2 * number + 1) < noise.share[place], place, noise.other[place])

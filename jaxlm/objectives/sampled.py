@@ -1,0 +1,141 @@
+"""Objectives that look at few words beside the next one: noise-contrastive estimation and importance sampling.
+
+Scores s(w) = z·v_w + b_w of the next word and of K words drawn as noise, from P_n, take the place of a softmax over
+the vocabulary, so that a step's cost does not grow with it. What is trained so is evaluated by the exact softmax.
+
+Source: Gutmann and Hyvärinen 2010, Mnih and Teh 2012 (noise-contrastive estimation); Bengio and Senécal 2003, Jean et
+al. 2015 (importance sampling).
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxfit.errors import UserError
+from jaxfit.program import Mean, Metric, Metrics
+from jaxfit.recipe import option
+from jaxlm.objectives import noise
+from jaxlm.objectives.noise import Noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a model's output is trained; part of its Config."""
+
+    objective: Literal["softmax", "nce", "importance"] = option(
+        "softmax", "likelihood by the softmax over all words; or, by words drawn as noise, noise-contrastive "
+        "estimation, or the softmax's estimate by importance sampling",
+    )  # fmt: skip
+    num_noise: int = option(25, "words drawn as noise for each next word", "words")
+    noise_power: float = option(1.0, "power of the words' frequencies in the noise; 0: all words alike")
+    shared_noise: bool = option(False, "draw the noise once for a whole minibatch")
+    learned_normalizer: bool = option(False, "noise-contrastive estimation learns log Z, one number, in place of 0")
+
+    def __post_init__(self) -> None:
+        if self.learned_normalizer and self.objective != "nce":
+            what = f"the objective {self.objective} has no normalizer to be learned"
+            raise UserError(what, "--learned-normalizer", "leave it out, or give --objective nce")
+
+
+def require_words(config: Any) -> None:
+    """Raise UserError where an objective that is not the softmax is to be trained on distributions of words."""
+    if config.targets == "contexts" and is_sampled(config):
+        raise UserError(f"the objective {config.objective} is of words", "--targets contexts", "leave it out")
+
+
+class Source(NamedTuple):
+    """What a minibatch's noise is drawn from: a distribution, and the number of each next word, int32 [...]."""
+
+    noise: Noise
+    number: Array
+
+
+class Drawn(NamedTuple):
+    """The noise of a minibatch: words int32 [..., K], log P_n of them, [..., K], and of the next words, [...].
+
+    Noise that is drawn once for the minibatch is the same for all next words.
+    """
+
+    words: Array
+    log_p: Array
+    of_word: Array
+
+
+METRICS = {"nce": Metric("NCE loss", float), "importance": Metric("estimated nats", float)}
+
+
+def is_sampled(config: Any) -> bool:
+    """Return whether a model is trained with words drawn as noise."""
+    return getattr(config, "objective", "softmax") in METRICS
+
+
+def draw(source: Source, word: Array, key: Array, config: Any) -> Drawn:
+    """Draw the noise of a step; word: the next words, int32 [...]; key: of the step, equal on all devices."""
+    place = jnp.arange(config.num_noise, dtype=jnp.int32)
+    if config.shared_noise:
+        words = noise.draw(source.noise, key, place)
+    else:
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(key, source.number.reshape(-1))
+        words = noise.draw(source.noise, keys[:, None], place[None]).reshape(*word.shape, -1)
+    words = jnp.broadcast_to(words, (*word.shape, config.num_noise))
+    return Drawn(words, source.noise.log_p[words], source.noise.log_p[word])
+
+
+def row_ids(word: Array, drawn: Drawn, config: Any) -> Array:
+    """Return the words whose scores a minibatch reads: int32 [n], the next words, [B], then the noise, of [B, K]."""
+    words = drawn.words[:1] if config.shared_noise else drawn.words
+    return jnp.concatenate([word, words.reshape(-1)])
+
+
+def normalizer(config: Any) -> Array | None:
+    """Return log Z before training: 0, or None where it is not learned."""
+    return jnp.zeros(()) if getattr(config, "learned_normalizer", False) else None
+
+
+def loss(V: Array, b: Array, log_Z: Array | None, z: Array, word: Array, drawn: Drawn, config: Any) -> Array:
+    """Compute the loss of ONE next word: the specification.
+
+    By noise-contrastive estimation it is -log σ(s(w) - log K P_n(w)) - Σ_k log σ(log K P_n(w_k) - s(w_k)), where
+    exp s(w) is taken for a probability, and log Z, 0 unless it is learned, is part of s (Mnih and Teh 2012, §3). By
+    importance sampling it is -s(w) + log(exp s(w) + 1/K Σ_k exp s(w_k) / P_n(w_k)), where the sum leaves out noise that
+    is the next word itself.
+
+    Args:
+        V: vectors of words, [N_w, D].
+        b: their biases, [N_w].
+        log_Z: of `normalizer`.
+        z: what they are multiplied by, [D].
+        word: the next word, int32.
+        drawn: its noise.
+        config: of the model, with `Options`.
+    """
+    of_noise = V[drawn.words] @ z + b[drawn.words]
+    return _nats(V[word] @ z + b[word], of_noise, log_Z, word, drawn, config)
+
+
+def batch_loss(
+    V: Array, b: Array, log_Z: Array | None, z: Array, word: Array, drawn: Drawn, weight: Array, config: Any
+) -> tuple[Array, Metrics]:
+    """Sum over next words of weight * `loss`; V: [n, D] and b: [n], of the words of `row_ids`; z: [B, D]."""
+    (B, K), of_next = drawn.words.shape, jnp.sum(z * V[: len(z)], axis=1) + b[: len(z)]
+    V, b = V[B:], b[B:]
+    if config.shared_noise:
+        of_noise = z @ V.T + b[None]
+    else:
+        of_noise = jnp.einsum("bd,bkd->bk", z, V.reshape(B, K, -1)) + b.reshape(B, K)
+    total = weight @ jax.vmap(_nats, (0, 0, None, 0, 0, None))(of_next, of_noise, log_Z, word, drawn, config)
+    return total, {METRICS[config.objective].name: Mean(total, jnp.sum(weight))}
+
+
+def _nats(of_next: Array, of_noise: Array, log_Z: Array | None, word: Array, drawn: Drawn, config: Any) -> Array:
+    """Compute `loss` from the scores of the next word, [], and of the noise, [K]."""
+    log_K = jnp.log(len(of_noise))
+    if config.objective == "nce":
+        log_Z = jnp.zeros(()) if log_Z is None else log_Z
+        against = jnp.sum(jax.nn.softplus(of_noise - log_Z - log_K - drawn.log_p))
+        return jax.nn.softplus(log_K + drawn.of_word - of_next + log_Z) + against
+    estimate = jnp.where(drawn.words == word, -jnp.inf, of_noise - log_K - drawn.log_p)
+    return jax.nn.logsumexp(jnp.append(estimate, of_next)) - of_next

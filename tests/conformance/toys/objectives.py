@@ -1,0 +1,18 @@
+"""Models trained by objectives that their own records leave to an option."""
+
+import dataclasses
+
+from jaxlm.models import lbl, nlbl, nplm
+from jaxlm.models.recurrent import gru, lstm
+
+
+def record(name, base, **options):
+    recipe, config = base.recipes["tuned"]
+    return dataclasses.replace(base, name=name, recipes={"tuned": (recipe, {**config, **options})})
+
+
+LBL = record("lbl-nce", lbl.MODEL, objective="nce", learned_normalizer=True)
+NLBL = record("nlbl-importance", nlbl.MODEL, objective="importance", shared_noise=True)
+NPLM = record("nplm-nce", nplm.MODEL, objective="nce", direct=True, shared_noise=True, noise_power=0.5)
+GRU = record("gru-importance", gru.MODEL, objective="importance", tied=False)
+LSTM = record("lstm-nce", lstm.MODEL, objective="nce", learned_normalizer=True, dropout=0.0, feature_dropout=0.0)

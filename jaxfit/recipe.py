@@ -27,7 +27,8 @@ def option(default: Any = MISSING, help: str = "", unit: str = "", **more: Any) 
         unit: what it is counted in, for the help.
         **more: `low`, `high` and `below` bound a number (`below` itself is out of bounds; without `low`, whole numbers
             start at 1 and others at 0; all are finite, and whole ones fit 32 bits); `metavar` is the help's
-            placeholder for a text; `first`: whether --help shows it, and not only --help-all.
+            placeholder for a text; `first`: whether --help shows it, and not only --help-all; `decided`: whether the
+            data decide it, so that it is no option.
     """
     return field(default=default, metadata={"help": help, "unit": unit, **more})
 

@@ -2,7 +2,7 @@
 
 Such a model's Config has `num_words`, `context_size` and `across_lines` (whether contexts run on across line ends). It
 may have `targets`: "words", or "contexts" to train on the distribution of the next word after each context of the
-training text (§3.4.1), in place of the word. It may have the options of `jaxlm.objectives.sampled`.
+training text (§3.4.1), in place of the word. It may have the options of `jaxlm.objectives.output`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxfit import fit
-from jaxfit.program import Metric, Program, Ragged, Sparse
+from jaxfit.program import Metric, Program, Ragged
 from jaxlm.contract import PredictsWords, structure_argument
 from jaxlm.data import next_words
 from jaxlm.data.contexts import Text, gather_contexts, pad
 from jaxlm.data.next_words import Following, NextWords
-from jaxlm.objectives import sampled
-from jaxlm.objectives.noise import Noise, unigram
-from jaxlm.objectives.sampled import Source
+from jaxlm.objectives import output
 
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model
@@ -40,20 +38,13 @@ class Batch(NamedTuple):
     """Examples: context int32[..., c], oldest word first, and word int32[...], the one that follows.
 
     following: of a minibatch, for targets "contexts", the distribution of the words that follow each context.
-    drawn: of a minibatch, for a sampled objective, the `Source` of its noise; in a step, the noise, `Drawn`.
+    aid: of a minibatch, what its objective needs (`jaxlm.objectives.output.begun`).
     """
 
     context: jax.Array
     word: jax.Array
     following: Following | None = None
-    drawn: Any = None
-
-
-class Noisy(NamedTuple):
-    """A text, and the distribution of the noise that training draws."""
-
-    text: Text
-    noise: Noise
+    aid: Any = None
 
 
 class Cases(NamedTuple):
@@ -63,15 +54,16 @@ class Cases(NamedTuple):
     next_words: NextWords
 
 
-def num_examples(data: Text | Cases | Noisy) -> int:
+def num_examples(data: Text | Cases | output.Data) -> int:
     """Return the number of events of a text."""
     return int((data if isinstance(data, Text) else data.text).events)
 
 
-def gather(data: Text | Cases | Noisy, index: jax.Array, capacity: int, config: Any) -> Batch:
+def gather(data: Text | Cases | output.Data, index: jax.Array, capacity: int, config: Any) -> Batch:
     """Return the examples `index`, int32 [B], of a text."""
-    if isinstance(data, Noisy):
-        return gather(data.text, index, 0, config)._replace(drawn=Source(data.noise, index))
+    if isinstance(data, output.Data):
+        plain = gather(data.text, index, 0, config)
+        return plain._replace(aid=output.begun(data, plain.word, index, capacity, config))
     if isinstance(data, Cases):
         plain = gather(data.text, index, 0, config)
         return plain._replace(following=next_words.gather(data.next_words, index, capacity))
@@ -94,35 +86,27 @@ def context_program(
     training_metrics: tuple[Metric, ...] = (),
     touched: Callable[..., Any] | None = None,
 ) -> Program:
-    """Return the program of a model over a `Text`, `Cases` or `Noisy`, from its losses over a `Batch`.
+    """Return the program of a model over a `Text`, `Cases` or `output.Data`, from its losses over a `Batch`.
 
     training_metrics: of models whose loss is not the perplexity; see `Program`.
-    touched: of models that have sampled objectives, the rows that a minibatch reads then; see `Sparse`.
+    touched: of models with the options of `jaxlm.objectives.output`, as in `output.adapted`.
     """
-    program = Program(
+    plain = Program(
         config=config, size=num_examples, batch=gather, loss=batch_loss, score=score, metric=PERPLEXITY,
         training_metrics=training_metrics, ragged=Ragged(_costs) if _by_contexts(config) else None,
     )  # fmt: skip
-    if not sampled.is_sampled(config):
-        return program
-    assert touched is not None
-    metric = sampled.METRICS[config.objective]
-    return replace(program, training_metrics=(metric,), at_step=_draw, sparse=Sparse(touched))
-
-
-def _draw(batch: Batch, key: jax.Array, fraction: jax.Array, config: Any) -> Batch:
-    return batch._replace(drawn=sampled.draw(batch.drawn, batch.word, key, config))
+    return plain if touched is None else output.adapted(plain, touched)
 
 
 def _by_contexts(config: Any) -> bool:
     return getattr(config, "targets", "words") == "contexts"
 
 
-def texts(config: Any, eos: int) -> Callable[[np.ndarray], Text | Cases | Noisy]:
+def texts(config: Any, eos: int) -> Callable[[np.ndarray], Text | Cases | output.Data]:
     """Return a function from ids, int32 [events], to a text with a context of line ends before it."""
     text = partial(pad, context_size=config.context_size, eos=eos)
-    if sampled.is_sampled(config):
-        return lambda ids: Noisy(text(ids), unigram(np.bincount(ids, minlength=config.num_words), config.noise_power))
+    if isinstance(config, output.Options) and config.objective != "softmax":
+        return lambda ids: output.data(text(ids), ids, config)
     if not _by_contexts(config):
         return text
 
@@ -174,8 +158,8 @@ def _score_events(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarra
     assert model.texts is not None
     if _by_contexts(config):  # scores are of words
         config = replace(config, targets="words")
-    if sampled.is_sampled(config):  # scores are exact
-        config = replace(config, objective="softmax", learned_normalizer=False)
+    if isinstance(config, output.Options):
+        config = output.exact(config)
     fitting: Any = model.record.fitting
     text = fitting.texts(config, model.vocabulary.eos, *structure_argument(model.structure))(ids)
     return -fit.scores(fitting.program(config), model.params, text).astype(np.float64)

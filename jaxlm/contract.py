@@ -158,13 +158,19 @@ class LanguageModel(Record):
         decided = {"num_words": num_words} if "num_words" in self.fields_from_data else {}
         return decided if self.structure is None else decided | self.structure.fields(structure)
 
-    def configure(self, num_words: int, structure: Any, overrides: Mapping[str, Any]) -> Any:
-        """Return the Config over these data; raises UserError where an override is of no field that can be chosen."""
+    def configure(
+        self, num_words: int, structure: Any, overrides: Mapping[str, Any], counts: np.ndarray | None = None
+    ) -> Any:
+        """Return the Config over these data; raises UserError where an override is of no field that can be chosen.
+
+        counts: of the training text, int64 [N_w], from which a Config with the method `given_counts` completes itself.
+        """
         decided = self.decided(num_words, structure)
-        require_fields(overrides, (f.name for f in fields(self.config) if f.name not in decided))
+        chosen = (f.name for f in fields(self.config) if f.name not in decided and not f.metadata.get("decided"))
+        require_fields(overrides, chosen)
         config = self.config(**decided, **overrides)
         require_bounds(config)
-        return config
+        return config if counts is None or not hasattr(config, "given_counts") else config.given_counts(counts)
 
 
 def structure_argument(structure: Any) -> tuple[Any, ...]:

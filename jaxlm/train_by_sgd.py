@@ -125,7 +125,7 @@ class _Training:
         record, fitting, vocabulary = self.record, self.record.fitting, self.corpus.vocabulary
         assert isinstance(fitting, BySGD)
         more = structure_argument(structure)
-        config = record.configure(len(vocabulary), structure, self.overrides)
+        config = record.configure(len(vocabulary), structure, self.overrides, self.counts)
         texts = fitting.texts(config, vocabulary.eos, *more)
 
         def init() -> Any:

@@ -263,7 +263,7 @@ def trainer(model: str, corpus: Corpus, recipe: Recipe, config: Mapping[str, Any
     """Return a model's training at its first step, outside of any folder; structure: of models that have one."""
     record, more = registry.get(model), structure_argument(structure)
     assert isinstance(record.fitting, BySGD)
-    full = record.configure(len(corpus.vocabulary), structure, config)
+    full = record.configure(len(corpus.vocabulary), structure, config, corpus.word_counts())
     params = record.fitting.init(jax.random.key(0), full, corpus.word_counts(), *more)
     data = record.fitting.texts(full, corpus.vocabulary.eos, *more)(corpus.train)
     return Trainer(record.fitting.program(full), params, data, recipe, jax.random.key(0), None)

@@ -35,7 +35,7 @@ def add(
     """
     hints = get_type_hints(cls)
     for field in dataclasses.fields(cls):
-        if field.name in skip:
+        if field.name in skip or field.metadata.get("decided"):
             continue
         option = "--" + (rename or {}).get(field.name, field.name).replace("_", "-")
         shown = (defaults or {}).get(field.name) or show(field.default)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxfit.errors import UserError
 from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
@@ -19,13 +20,13 @@ from jaxfit.tables import rows_of
 from jaxlm.context_model import TARGETS_HELP, Batch, Targets, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.data.next_words import expected
-from jaxlm.objectives import sampled
+from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
-from jaxlm.objectives.softmax import nll, sum_log_normalizer
+from jaxlm.objectives.softmax import sum_log_normalizer
 
 
 @dataclass(frozen=True)
-class Config(sampled.Options):
+class Config(output.Options):
     """What shapes the program."""
 
     num_words: int = option(help="vocabulary size", unit="words")
@@ -39,19 +40,20 @@ class Config(sampled.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sampled.require_words(self)
+        if self.targets == "contexts" and self.objective != "softmax":
+            raise UserError(f"the objective {self.objective} is of words", "--targets contexts", "leave it out")
 
 
 class Params(NamedTuple):
     """R: [N_w, N_f] word vectors; C: [c, N_f, N_f], or [c, N_f] where diagonal; b: [N_w] word biases.
 
-    log_Z: [], of `sampled.Options`.
+    head: of `output.init`.
     """
 
     R: Array
     C: Array
     b: Array
-    log_Z: Array | None = None
+    head: output.Head | None = None
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
@@ -63,13 +65,14 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
     """
     D, c = config.num_features, config.context_size
     key_R, key_C = jax.random.split(key)
+    key_head = jax.random.fold_in(key, 1)
     xp = jnp if isinstance(counts, jax.core.Tracer) else np  # float64 where it can be
     rates = xp.maximum(xp.asarray(counts, float), 1)
     return Params(
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, D)),
         C=0.1 / D**0.5 * jax.random.normal(key_C, (c, D) if config.diagonal else (c, D, D)),
         b=jnp.asarray(xp.log(rates / rates.sum()), jnp.float32),
-        log_Z=sampled.normalizer(config),
+        head=output.init(key_head, config, D, counts),
     )
 
 
@@ -84,27 +87,28 @@ def _combined(C: Array, vectors: Array) -> Array:
 
 
 def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
-    """Compute -log P(w_n | w_{1:n-1}) in nats, or a sampled objective, for ONE example: the specification.
+    """Compute -log P(w_n | w_{1:n-1}) in nats, or another objective, for ONE example: the specification.
 
     Its gradient is Eq. 3.24-3.25. Differs: there the thesis writes C_i where Eq. 3.16 calls for its
     transpose; we follow 3.16. Dropout on r̂ (0 in the recipe `thesis`) is ours.
     """
     r_hat = dropout(predicted_vector(params, example.context), key, config.dropout)
-    if sampled.is_sampled(config):
-        return sampled.loss(params.R, params.b, params.log_Z, r_hat, example.word, example.drawn, config)
-    return -jax.nn.log_softmax(params.R @ r_hat + params.b)[example.word]  # Eq. 3.17
+    return output.loss(params.R, params.b, params.head, r_hat, example.word, example.aid, config)  # Eq. 3.17
 
 
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B].
 
-    With a sampled objective, whose value is another, params are `Gathered` rows.
+    With an objective that draws noise, params are `Gathered` rows.
     """
-    if sampled.is_sampled(config):
+    if output.draws_noise(config):
         rows, n = rows_of(params), batch.context.size
         r_hat = _combined(rows.C, rows.R[:n].reshape(*batch.context.shape, -1))
         r_hat = _dropped(r_hat, keys, config)
-        return sampled.batch_loss(rows.R[n:], rows.b, rows.log_Z, r_hat, batch.word, batch.drawn, weight, config)
+        return output.batch_loss(rows.R[n:], rows.b, rows.head, r_hat, batch.word, batch.aid, weight, config)
+    if config.objective != "softmax":
+        r_hat = _dropped(predicted_vector(params, batch.context), keys, config)
+        return output.batch_loss(params.R, params.b, params.head, r_hat, batch.word, batch.aid, weight, config)
     # read at once, so that the gradient by R adds to rows once: else it would need R's memory twice
     rows = params.R[jnp.concatenate([batch.context, batch.word[:, None]], axis=1)]
     with jax.named_scope("prediction"):
@@ -126,19 +130,20 @@ def _dropped(r_hat: Array, keys: Array | None, config: Config) -> Array:
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """Return the rows that a step with a sampled objective reads, int32 [k] of each table."""
-    words = sampled.row_ids(batch.word, batch.drawn, config)
-    return Params(R=jnp.concatenate([batch.context.reshape(-1), words]), C=None, b=words)  # type: ignore[arg-type]
+    """Return the rows that a step reads that draws noise, int32 [k] of each table."""
+    words = output.row_ids(batch.word, batch.aid, config)
+    return Params(R=jnp.concatenate([batch.context.reshape(-1), words]), C=None, b=words, head=output.dense(config))  # type: ignore[arg-type]
 
 
-def log_prob(params: Params, context: Array) -> Array:
+def log_prob(params: Params, context: Array, config: Config) -> Array:
     """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats (Eq. 3.16-3.17)."""
-    return jax.nn.log_softmax(params.R @ predicted_vector(params, context) + params.b)
+    return output.log_prob(params.R, params.b, params.head, predicted_vector(params, context), config)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P(word | context) of each example, [B], in nats, no dropout."""
-    return nll(params.R, params.b, predicted_vector(params, batch.context), batch.word)
+    r_hat = predicted_vector(params, batch.context)
+    return output.nats(params.R, params.b, params.head, r_hat, batch.word, batch.aid, config)
 
 
 def program(config: Config) -> Program:
@@ -182,7 +187,7 @@ MODEL = LanguageModel(
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
     capabilities=(
-        predicts_from_context(lambda params, context, config: log_prob(params, context)),
+        predicts_from_context(log_prob),
         Embeds(lambda params: params.R),
     ),
     cost=cost,

@@ -22,13 +22,13 @@ from jaxfit.tables import rows_of
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.models import lbl
-from jaxlm.objectives import sampled
+from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
-from jaxlm.objectives.softmax import nll, sum_log_normalizer
+from jaxlm.objectives.softmax import sum_log_normalizer
 
 
 @dataclass(frozen=True)
-class Config(sampled.Options):
+class Config(output.Options):
     """What shapes the program."""
 
     num_words: int = option(help="vocabulary size", unit="words")
@@ -48,7 +48,7 @@ class Params(NamedTuple):
 
     R: [N_w, N_f] word vectors; C: [c, N_f, N_f] context matrices, [0, N_f, N_f] without the linear prediction;
     A: [N_h, c N_f] and a: [N_h], weights and biases of the sigmoid units; B: [N_f, N_h] and e: [N_f], from them to the
-    predicted vector; b: [N_w] word biases; log_Z: [], of `sampled.Options`.
+    predicted vector; b: [N_w] word biases; head: of `output.init`.
     """
 
     R: Array
@@ -58,7 +58,7 @@ class Params(NamedTuple):
     B: Array
     e: Array
     b: Array
-    log_Z: Array | None = None
+    head: output.Head | None = None
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
@@ -67,7 +67,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
     counts: [N_w], of the training text.
     """
     D, c, N_h = config.num_features, config.context_size, config.num_hidden
-    key_lbl, key_A, key_B = jax.random.split(key, 3)
+    key_lbl, key_A, key_B, key_head = jax.random.split(key, 4)
     size = lbl.Config(config.num_words, num_features=D, context_size=c, init_scale=config.init_scale)
     R, C, b, _ = lbl.init(key_lbl, size, counts)
     return Params(
@@ -78,7 +78,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
         B=0.1 * N_h**-0.5 * jax.random.normal(key_B, (D, N_h)),
         e=jnp.zeros(D),
         b=b,
-        log_Z=sampled.normalizer(config),
+        head=output.init(key_head, config, D, counts),
     )
 
 
@@ -95,25 +95,26 @@ def predicted_vector(params: Params, vectors: Array, key: Array | None, config: 
 
 
 def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
-    """Compute -log P(w_n | w_{1:n-1}) in nats, or a sampled objective, for ONE example: the specification.
+    """Compute -log P(w_n | w_{1:n-1}) in nats, or another objective, for ONE example: the specification.
 
     Differs: the dropout of x, of the sigmoid units and of r̂ is ours.
     """
     r_hat = predicted_vector(params, params.R[example.context], key, config)
-    if sampled.is_sampled(config):
-        return sampled.loss(params.R, params.b, params.log_Z, r_hat, example.word, example.drawn, config)
-    return -jax.nn.log_softmax(params.R @ r_hat + params.b)[example.word]
+    return output.loss(params.R, params.b, params.head, r_hat, example.word, example.aid, config)
 
 
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
 
-    With a sampled objective, params are `Gathered` rows.
+    With an objective that draws noise, params are `Gathered` rows.
     """
-    if sampled.is_sampled(config):
+    if output.draws_noise(config):
         rows, n = rows_of(params), batch.context.size
         r_hat = _predicted(rows, rows.R[:n].reshape(*batch.context.shape, -1), keys, config)
-        return sampled.batch_loss(rows.R[n:], rows.b, rows.log_Z, r_hat, batch.word, batch.drawn, weight, config)
+        return output.batch_loss(rows.R[n:], rows.b, rows.head, r_hat, batch.word, batch.aid, weight, config)
+    if config.objective != "softmax":
+        r_hat = _predicted(params, params.R[batch.context], keys, config)
+        return output.batch_loss(params.R, params.b, params.head, r_hat, batch.word, batch.aid, weight, config)
     # read at once, so that the gradient by R adds to rows once
     rows = params.R[jnp.concatenate([batch.context, batch.word[:, None]], axis=1)]
     r_hat = _predicted(params, rows[:, :-1], keys, config)
@@ -123,10 +124,10 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """Return the rows that a step with a sampled objective reads, int32 [k] of each table."""
-    words = sampled.row_ids(batch.word, batch.drawn, config)
+    """Return the rows that a step reads that draws noise, int32 [k] of each table."""
+    words = output.row_ids(batch.word, batch.aid, config)
     return Params(
-        R=jnp.concatenate([batch.context.reshape(-1), words]), b=words,
+        R=jnp.concatenate([batch.context.reshape(-1), words]), b=words, head=output.dense(config),
         C=None, A=None, a=None, B=None, e=None,  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -138,12 +139,14 @@ def _predicted(params: Params, vectors: Array, keys: Array | None, config: Confi
 
 def log_prob(params: Params, context: Array, config: Config) -> Array:
     """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats."""
-    return jax.nn.log_softmax(params.R @ predicted_vector(params, params.R[context], None, config) + params.b)
+    r_hat = predicted_vector(params, params.R[context], None, config)
+    return output.log_prob(params.R, params.b, params.head, r_hat, config)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P(word | context) of each example, [B], in nats, no dropout."""
-    return nll(params.R, params.b, _predicted(params, params.R[batch.context], None, config), batch.word)
+    r_hat = _predicted(params, params.R[batch.context], None, config)
+    return output.nats(params.R, params.b, params.head, r_hat, batch.word, batch.aid, config)
 
 
 def program(config: Config) -> Program:

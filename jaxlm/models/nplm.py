@@ -15,19 +15,18 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxfit.program import Mean, Metrics, Program
+from jaxfit.program import Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import rows_of
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
-from jaxlm.objectives import sampled
+from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
-from jaxlm.objectives.softmax import logit, nll, sum_log_normalizer
 
 
 @dataclass(frozen=True)
-class Config(sampled.Options):
+class Config(output.Options):
     """What shapes the program."""
 
     num_words: int = option(help="vocabulary size", unit="words")
@@ -46,7 +45,7 @@ class Params(NamedTuple):
 
     R: [N_w, N_f] feature vectors of the context's words; H: [N_h, c N_f] and d: [N_h], weights and biases of the tanh
     layer; U: [N_w, N_h], from it to the output; b: [N_w] word biases. With direct connections U is [N_w, N_h + c N_f],
-    the paper's [U W] side by side, so that one matrix product gives Uh + Wx. log_Z: [], of `sampled.Options`.
+    the paper's [U W] side by side, so that one matrix product gives Uh + Wx. head: of `output.init`.
     """
 
     R: Array
@@ -54,7 +53,7 @@ class Params(NamedTuple):
     d: Array
     U: Array
     b: Array
-    log_Z: Array | None = None
+    head: output.Head | None = None
 
 
 def init(key: Array, config: Config, counts: ArrayLike) -> Params:
@@ -67,6 +66,7 @@ def init(key: Array, config: Config, counts: ArrayLike) -> Params:
     D, N_h = config.context_size * config.num_features, config.num_hidden
     W = jnp.zeros((config.num_words, D if config.direct else 0))
     key_R, key_H, key_U = jax.random.split(key, 3)
+    key_head, size = jax.random.fold_in(key, 1), N_h + W.shape[1]
     rates = jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
     return Params(
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, config.num_features)),
@@ -74,7 +74,7 @@ def init(key: Array, config: Config, counts: ArrayLike) -> Params:
         d=jnp.zeros(N_h),
         U=jnp.concatenate([config.init_scale * jax.random.normal(key_U, (config.num_words, N_h)), W], axis=1),
         b=jnp.log(rates / rates.sum()),
-        log_Z=sampled.normalizer(config),
+        head=output.init(key_head, config, size, counts),
     )
 
 
@@ -93,35 +93,34 @@ def last_layer(params: Params, vectors: Array, key: Array | None, config: Config
 
 
 def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
-    """Compute -log P(w_n | w_{1:n-1}) in nats, or a sampled objective, for ONE example: the specification."""
+    """Compute -log P(w_n | w_{1:n-1}) in nats, or another objective, for ONE example: the specification."""
     z = last_layer(params, params.R[example.context], key, config)
-    if sampled.is_sampled(config):
-        return sampled.loss(params.U, params.b, params.log_Z, z, example.word, example.drawn, config)
-    return -jax.nn.log_softmax(params.U @ z + params.b)[example.word]
+    return output.loss(params.U, params.b, params.head, z, example.word, example.aid, config)
 
 
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
 
-    With a sampled objective, params are `Gathered` rows.
+    With an objective that draws noise, params are `Gathered` rows.
     """
-    if sampled.is_sampled(config):
+    if output.draws_noise(config):
         rows = rows_of(params)
         z = _last_layers(rows, rows.R.reshape(*batch.context.shape, -1), keys, config)
-        return sampled.batch_loss(rows.U, rows.b, rows.log_Z, z, batch.word, batch.drawn, weight, config)
+        return output.batch_loss(rows.U, rows.b, rows.head, z, batch.word, batch.aid, weight, config)
     z = last_layers(params, batch.context, keys, config)
-    total = sum_log_normalizer(params.U, params.b, z, weight) - weight @ logit(params.U, params.b, z, batch.word)
-    return total, {"perplexity": Mean(total, jnp.sum(weight))}
+    return output.batch_loss(params.U, params.b, params.head, z, batch.word, batch.aid, weight, config)
 
 
 def log_prob(params: Params, context: Array, config: Config) -> Array:
     """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats."""
-    return jax.nn.log_softmax(params.U @ last_layer(params, params.R[context], None, config) + params.b)
+    z = last_layer(params, params.R[context], None, config)
+    return output.log_prob(params.U, params.b, params.head, z, config)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P(word | context) of each example, [B], in nats, no dropout."""
-    return nll(params.U, params.b, last_layers(params, batch.context, None, config), batch.word)
+    z = last_layers(params, batch.context, None, config)
+    return output.nats(params.U, params.b, params.head, z, batch.word, batch.aid, config)
 
 
 def last_layers(params: Params, context: Array, keys: Array | None, config: Config) -> Array:
@@ -135,9 +134,9 @@ def _last_layers(params: Params, vectors: Array, keys: Array | None, config: Con
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """Return the rows that a step with a sampled objective reads, int32 [k] of each table."""
-    words = sampled.row_ids(batch.word, batch.drawn, config)
-    return Params(R=batch.context.reshape(-1), U=words, b=words, H=None, d=None)  # type: ignore[arg-type]
+    """Return the rows that a step reads that draws noise, int32 [k] of each table."""
+    words = output.row_ids(batch.word, batch.aid, config)
+    return Params(R=batch.context.reshape(-1), U=words, b=words, head=output.dense(config), H=None, d=None)  # type: ignore[arg-type]
 
 
 def program(config: Config) -> Program:

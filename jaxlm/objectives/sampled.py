@@ -7,43 +7,15 @@ Source: Gutmann and Hyvärinen 2010, Mnih and Teh 2012 (noise-contrastive estima
 al. 2015 (importance sampling).
 """
 
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxfit.errors import UserError
 from jaxfit.program import Mean, Metric, Metrics
-from jaxfit.recipe import option
 from jaxlm.objectives import noise
 from jaxlm.objectives.noise import Noise
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How a model's output is trained; part of its Config."""
-
-    objective: Literal["softmax", "nce", "importance"] = option(
-        "softmax", "likelihood by the softmax over all words; or, by words drawn as noise, noise-contrastive "
-        "estimation, or the softmax's estimate by importance sampling",
-    )  # fmt: skip
-    num_noise: int = option(25, "words drawn as noise for each next word", "words")
-    noise_power: float = option(1.0, "power of the words' frequencies in the noise; 0: all words alike")
-    shared_noise: bool = option(False, "draw the noise once for a whole minibatch")
-    learned_normalizer: bool = option(False, "noise-contrastive estimation learns log Z, one number, in place of 0")
-
-    def __post_init__(self) -> None:
-        if self.learned_normalizer and self.objective != "nce":
-            what = f"the objective {self.objective} has no normalizer to be learned"
-            raise UserError(what, "--learned-normalizer", "leave it out, or give --objective nce")
-
-
-def require_words(config: Any) -> None:
-    """Raise UserError where an objective that is not the softmax is to be trained on distributions of words."""
-    if config.targets == "contexts" and is_sampled(config):
-        raise UserError(f"the objective {config.objective} is of words", "--targets contexts", "leave it out")
 
 
 class Source(NamedTuple):
@@ -69,7 +41,7 @@ METRICS = {"nce": Metric("NCE loss", float), "importance": Metric("estimated nat
 
 def is_sampled(config: Any) -> bool:
     """Return whether a model is trained with words drawn as noise."""
-    return getattr(config, "objective", "softmax") in METRICS
+    return config.objective in METRICS
 
 
 def draw(source: Source, word: Array, key: Array, config: Any) -> Drawn:
@@ -90,11 +62,6 @@ def row_ids(word: Array, drawn: Drawn, config: Any) -> Array:
     return jnp.concatenate([word, words.reshape(-1)])
 
 
-def normalizer(config: Any) -> Array | None:
-    """Return log Z before training: 0, or None where it is not learned."""
-    return jnp.zeros(()) if getattr(config, "learned_normalizer", False) else None
-
-
 def loss(V: Array, b: Array, log_Z: Array | None, z: Array, word: Array, drawn: Drawn, config: Any) -> Array:
     """Compute the loss of ONE next word: the specification.
 
@@ -106,11 +73,11 @@ def loss(V: Array, b: Array, log_Z: Array | None, z: Array, word: Array, drawn: 
     Args:
         V: vectors of words, [N_w, D].
         b: their biases, [N_w].
-        log_Z: of `normalizer`.
+        log_Z: [], or None where it is not learned.
         z: what they are multiplied by, [D].
         word: the next word, int32.
         drawn: its noise.
-        config: of the model, with `Options`.
+        config: of the model, with `output.Options`.
     """
     of_noise = V[drawn.words] @ z + b[drawn.words]
     return _nats(V[word] @ z + b[word], of_noise, log_Z, word, drawn, config)

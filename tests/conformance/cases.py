@@ -36,6 +36,8 @@ TOYS = {
         "lbl-nce": "toys.objectives:LBL",
         "nlbl-importance": "toys.objectives:NLBL",
         "nplm-nce": "toys.objectives:NPLM",
+        "lbl-classes": "toys.objectives:CLASSES",
+        "rnn-classes": "toys.objectives:RNN",
         "gru-importance": "toys.objectives:GRU",
         "lstm-nce": "toys.objectives:LSTM",
     },

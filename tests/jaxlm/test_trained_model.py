@@ -46,9 +46,9 @@ def refusal(folder, **options):
 
 def test_an_unknown_kind_is_refused_with_the_known_ones(copy):
     folder = copy("hlbl")
-    change_config(folder, model="rnn")
+    change_config(folder, model="transformer")
     message = refusal(folder)
-    assert "there is no language model 'rnn'" in message
+    assert "there is no language model 'transformer'" in message
     assert "unigram, gt, kn, lbl, hlbl" in message
 
 
@@ -151,8 +151,8 @@ def small_lbl(seed=0, num_words=13):
 
 
 def test_models_of_equal_shape_share_what_is_compiled(monkeypatch):
-    traced, log_prob = [], lbl.log_prob
-    monkeypatch.setattr(lbl, "log_prob", lambda *args: traced.append(args) or log_prob(*args))
+    traced, predicted_vector = [], lbl.predicted_vector
+    monkeypatch.setattr(lbl, "predicted_vector", lambda *args: traced.append(args) or predicted_vector(*args))
     one, two = small_lbl(0), small_lbl(1)
     assert not np.array_equal(one.log_prob("w1 w2"), two.log_prob("w1 w2"))
     one.log_prob("w3")
@@ -161,17 +161,13 @@ def test_models_of_equal_shape_share_what_is_compiled(monkeypatch):
 
 def test_predictions_are_of_full_precision_without_the_command(monkeypatch):
     """By default a GPU or TPU rounds the factors of matrix products."""
-    seen, log_prob, score = [], lbl.log_prob, lbl.nll
+    seen, predicted_vector = [], lbl.predicted_vector
 
-    def note(function):
-        def call(*args):
-            seen.append(jax.config.jax_default_matmul_precision)
-            return function(*args)
+    def note(*args):
+        seen.append(jax.config.jax_default_matmul_precision)
+        return predicted_vector(*args)
 
-        return call
-
-    monkeypatch.setattr(lbl, "log_prob", note(log_prob))
-    monkeypatch.setattr(lbl, "nll", note(score))
+    monkeypatch.setattr(lbl, "predicted_vector", note)
     model = small_lbl(num_words=17)
     assert jax.config.jax_default_matmul_precision is None
     model.log_prob("w1")

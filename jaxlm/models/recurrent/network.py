@@ -13,8 +13,8 @@ Source: Mikolov et al. 2010; Hochreiter and Schmidhuber 1997; Cho et al. 2014; M
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,17 +23,16 @@ from jax import Array, lax
 
 from jaxfit.bucketing import capacity_step
 from jaxfit.errors import UserError
-from jaxfit.program import Carried, Mean, Metrics, Program, Sequential, Sparse
+from jaxfit.program import Carried, Metrics, Program, Sequential
 from jaxfit.recipe import option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import rows_of
 from jaxlm.context_model import PERPLEXITY
 from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
 from jaxlm.models.recurrent.layer import Cell, State, layer
-from jaxlm.models.recurrent.windows import Windows, gather, num_events, num_windows, texts, with_noise
-from jaxlm.objectives import sampled
+from jaxlm.models.recurrent.windows import Windows, gather, num_events, num_windows, texts
+from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
-from jaxlm.objectives.softmax import log_normalizer, logit, sum_log_normalizer
 
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model
@@ -43,7 +42,7 @@ EVENTS = 256  # of a text that are scored at a time
 
 
 @dataclass(frozen=True)
-class Config(sampled.Options):
+class Config(output.Options):
     """What shapes the program."""
 
     cell: ClassVar[Cell]
@@ -57,6 +56,9 @@ class Config(sampled.Options):
     feature_dropout: float = option(0.0, "share of the features that is dropped in training", below=1)
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
     across_lines: bool = option(True, "the state runs on across line ends")
+    _: KW_ONLY
+    # examples that are visited in their order cost alike
+    classes_by: Literal["size"] = option("size", "classes are of about equal size")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -68,14 +70,14 @@ class Config(sampled.Options):
 class Params(NamedTuple):
     """R: [N_w, N_f] word vectors; cells: flax's parameters of each layer; U: [N_w, N_h], or None if tied; b: [N_w].
 
-    log_Z: [], of `sampled.Options`.
+    head: of `output.init`.
     """
 
     R: Array
     cells: tuple[Any, ...]
     U: Array | None
     b: Array
-    log_Z: Array | None = None
+    head: output.Head | None = None
 
 
 class Masks(NamedTuple):
@@ -86,20 +88,22 @@ class Masks(NamedTuple):
 
 
 def touched(batch: Windows, config: Config) -> Params:
-    """Return the rows that a step with a sampled objective reads, int32 [k] of each table."""
+    """Return the rows that a step reads that draws noise, int32 [k] of each table."""
     like = jax.eval_shape(lambda: init(jax.random.key(0), config, np.ones(config.num_words)))
-    words = sampled.row_ids(*_flat(batch, config), config)
+    words = output.row_ids(*_flat(batch, config), config)
     R = batch.before.reshape(-1)
     return Params(
         R=jnp.concatenate([R, words]) if config.tied else R, cells=jax.tree.map(lambda _: None, like.cells),
-        U=None if config.tied else words, b=words,
+        U=None if config.tied else words, b=words, head=output.dense(config),
     )  # fmt: skip
 
 
 def _flat(batch: Windows, config: Config) -> tuple[Array, Any]:
-    """Return the words of all events, int32 [B T], and their noise; after the text's end they are word 0."""
-    drawn = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch.drawn)
-    return jnp.maximum(batch.word, 0).reshape(-1), drawn
+    """Return the words of all events, int32 [B T], and their noise if there is some; after the end they are word 0."""
+    aid = batch.aid
+    if output.draws_noise(config):
+        aid = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), aid)
+    return jnp.maximum(batch.word, 0).reshape(-1), aid
 
 
 def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
@@ -107,7 +111,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
 
     counts: [N_w], of the training text; a word that never occurs counts as one that occurs once.
     """
-    key_R, key_U, *of_cells = jax.random.split(key, 2 + config.num_layers)
+    key_R, key_U, key_head, *of_cells = jax.random.split(key, 3 + config.num_layers)
     N_w, N_h = config.num_words, config.num_hidden
     rates = jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
     sizes = (config.num_features, *[N_h] * (config.num_layers - 1))
@@ -120,7 +124,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
         ),
         U=None if config.tied else config.init_scale * jax.random.normal(key_U, (N_w, N_h)),
         b=jnp.log(rates / rates.sum()),
-        log_Z=sampled.normalizer(config),
+        head=output.init(key_head, config, N_h, counts),
     )  # fmt: skip
 
 
@@ -141,12 +145,12 @@ def masks(key: Array | None, config: Config) -> Masks:
 def loss(params: Params, example: Carried, key: Array | None, config: Config) -> tuple[Array, tuple[State, ...]]:
     """Compute Σ -log P(w_t | w_1 … w_{t-1}) of ONE window in nats, and the state after it: the specification.
 
-    With a sampled objective, it is the sum of its losses.
+    With an objective that draws noise, it is the sum of its losses.
     """
     cell, dropped = config.cell.module(config.num_hidden), masks(key, config)
 
     def event(states: tuple[State, ...], given: Windows) -> tuple[tuple[State, ...], Array]:
-        before, word, first, drawn = given
+        before, word, first, aid = given
         fresh = first & (not config.across_lines)
         x, after = params.R[before] * dropped.features, []
         for p, state, factor in zip(params.cells, states, dropped.units, strict=True):
@@ -154,17 +158,14 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
             new, x = cell.apply({"params": p}, begun, x)
             x = x * factor
             after.append(jax.tree.map(lambda n, s: jnp.where(word >= 0, n, s), new, state))
-        if sampled.is_sampled(config):
-            nats = sampled.loss(output(params), params.b, params.log_Z, x, word, drawn, config)
-        else:
-            nats = -jax.nn.log_softmax(output(params) @ x + params.b)[word]
+        nats = output.loss(vectors_of(params), params.b, params.head, x, jnp.maximum(word, 0), aid, config)
         return tuple(after), jnp.where(word >= 0, nats, 0.0)
 
     states, nats = lax.scan(event, example.carry, example.batch)
     return jnp.sum(nats), states
 
 
-def output(params: Params) -> Array:
+def vectors_of(params: Params) -> Array:
     """Return the vectors of words in the softmax, [N_w, N_h]."""
     return params.R if params.U is None else params.U
 
@@ -213,21 +214,19 @@ def batch_loss(
 ) -> tuple[Array, Metrics, tuple[State, ...]]:
     """Sum over the minibatch of weight * `loss`, and the new states; weight: [B], 0 for padding; keys: [B].
 
-    With a sampled objective, params are `Gathered` rows.
+    With an objective that draws noise, params are `Gathered` rows.
     """
     windows = given.batch
     of_event = (weight[:, None] * (windows.word >= 0)).reshape(-1)
-    if sampled.is_sampled(config):
-        rows, n = rows_of(params), windows.before.size
-        x, states = hidden(rows, rows.R[:n].reshape(*windows.before.shape, -1), given, keys, config)
-        V, (word, drawn) = rows.R[n:] if config.tied else rows.U, _flat(windows, config)
-        z = x.reshape(-1, config.num_hidden)
-        return *sampled.batch_loss(V, rows.b, rows.log_Z, z, word, drawn, of_event, config), lax.stop_gradient(states)
-    x, states = hidden(params, params.R[windows.before], given, keys, config)
-    V, z = output(params), x.reshape(-1, config.num_hidden)
-    total = sum_log_normalizer(V, params.b, z, of_event)
-    total -= of_event @ logit(V, params.b, z, windows.word.reshape(-1))
-    return total, {"perplexity": Mean(total, jnp.sum(of_event))}, lax.stop_gradient(states)
+    if output.draws_noise(config):
+        params, n = rows_of(params), windows.before.size
+        vectors, V = params.R[:n].reshape(*windows.before.shape, -1), params.R[n:] if config.tied else params.U
+    else:
+        vectors, V = params.R[windows.before], vectors_of(params)
+    x, states = hidden(params, vectors, given, keys, config)
+    z = x.reshape(-1, config.num_hidden)
+    found = output.batch_loss(V, params.b, params.head, z, *_flat(windows, config), of_event, config)
+    return *found, lax.stop_gradient(states)
 
 
 def score(params: Params, given: Carried, config: Config) -> tuple[Array, tuple[State, ...]]:
@@ -239,8 +238,9 @@ def score(params: Params, given: Carried, config: Config) -> tuple[Array, tuple[
 def event_nats(params: Params, given: Carried, config: Config) -> tuple[Array, tuple[State, ...]]:
     """Compute -log P of each event of windows, [B, T], in nats, 0 after the text's end, and the new states."""
     x, states = hidden(params, params.R[given.batch.before], given, None, config)
-    word, z, V = given.batch.word, x.reshape(-1, config.num_hidden), output(params)
-    nats = log_normalizer(V, params.b, z) - logit(V, params.b, z, word.reshape(-1))
+    word, z, V = given.batch.word, x.reshape(-1, config.num_hidden), vectors_of(params)
+    of_words = jnp.maximum(word, 0).reshape(-1)
+    nats = output.nats(V, params.b, params.head, z, of_words, given.batch.aid, config)
     return jnp.where(word >= 0, nats.reshape(word.shape), 0.0), states
 
 
@@ -250,10 +250,7 @@ def program(config: Config) -> Program:
         config=config, size=num_windows, batch=gather, loss=batch_loss, score=score, events=num_events,
         metric=PERPLEXITY, sequential=Sequential(start, streams=STREAMS, burn_in=BURN_IN),
     )  # fmt: skip
-    if not sampled.is_sampled(config):
-        return plain
-    metric = sampled.METRICS[config.objective]
-    return replace(plain, training_metrics=(metric,), at_step=with_noise, sparse=Sparse(touched))
+    return output.adapted(plain, touched)
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -265,7 +262,7 @@ def _scored(params: Params, windows: Windows, states: Any, config: Config) -> tu
 def _predicted(params: Params, windows: Windows, last: Array, config: Config) -> Array:
     """Compute log P of every word at event `last` of one window, [1, T]."""
     x, _ = hidden(params, params.R[windows.before], Carried(windows, _one_stream(config)), None, config)
-    return jax.nn.log_softmax(output(params) @ x[0, last] + params.b)
+    return output.log_prob(vectors_of(params), params.b, params.head, x[0, last], config)
 
 
 def _one_stream(config: Config) -> Any:
@@ -274,28 +271,24 @@ def _one_stream(config: Config) -> Any:
 
 def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
     """Score a text in one online pass: float64 [events], nats."""
-    config, eos, found = model.config, model.vocabulary.eos, []
-    size = min(EVENTS, capacity_step(len(ids)))
-    cut = texts(_scoring(config, size, not fresh_lines), eos)
-    states = _one_stream(config)
-    windows = cut(ids)
-    for row in range(len(windows.word)):
-        one = Windows(*(x[row : row + 1] for x in windows[:3]))
-        nats, states = _scored(model.params, one, states, _scoring(config, size, not fresh_lines))
+    config = _scoring(model.config, min(EVENTS, capacity_step(len(ids))), not fresh_lines)
+    data, states, found = texts(config, model.vocabulary.eos)(ids), _one_stream(config), []
+    for row in range(num_windows(data)):
+        nats, states = _scored(model.params, gather(data, jnp.array([row]), 0, config), states, config)
         found.append(np.asarray(nats[0]))
     return -np.concatenate([*found, np.zeros(0)])[: len(ids)].astype(np.float64)
 
 
 def _scoring(config: Config, window: int, across_lines: bool) -> Config:
-    across = across_lines and config.across_lines
-    return replace(config, window=window, across_lines=across, objective="softmax", learned_normalizer=False)
+    return output.exact(replace(config, window=window, across_lines=across_lines and config.across_lines))
 
 
 def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
     """Compute log P of every word after a history, int32 [n], of one line: [N_w], nats."""
     ids = np.append(history, model.vocabulary.eos).astype(np.int32)  # the last word is not read
     config = _scoring(model.config, capacity_step(len(ids)), True)  # compiled for few lengths
-    return np.asarray(_predicted(model.params, texts(config, model.vocabulary.eos)(ids), len(history), config))
+    windows = gather(texts(config, model.vocabulary.eos)(ids), jnp.array([0]), 0, config)
+    return np.asarray(_predicted(model.params, windows, len(history), config))
 
 
 def cost(config: Config, costs: None = None) -> Cost:

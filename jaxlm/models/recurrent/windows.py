@@ -8,60 +8,53 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxlm.objectives import sampled
-from jaxlm.objectives.noise import unigram
+from jaxlm.objectives import output
 
 
 class Windows(NamedTuple):
     """A text in windows: the word before each event, the word itself, and whether a line begins with it, [N, T].
 
-    After the text's end the word is -1. drawn: for a sampled objective, what noise is drawn from; of a minibatch the
-    `Source`, and in a step the noise, `Drawn`.
+    After the text's end the word is -1. aid: of a minibatch, what its objective needs (`output.begun`).
     """
 
     before: Array
     word: Array
     first: Array
-    drawn: Any = None
+    aid: Any = None
 
 
-def texts(config: Any, eos: int) -> Callable[[np.ndarray], Windows]:
+def texts(config: Any, eos: int) -> Callable[[np.ndarray], Windows | output.Data]:
     """Return a function from ids, int32 [events], to their windows; before the text there is a line end."""
 
-    def cut(column: np.ndarray, fill: int) -> Array:
-        padded = np.pad(column, (0, -len(column) % config.window), constant_values=fill)
-        return jax.device_put(padded.reshape(-1, config.window))
+    def cut(column: np.ndarray, fill: int) -> np.ndarray:
+        return np.pad(column, (0, -len(column) % config.window), constant_values=fill).reshape(-1, config.window)
 
-    def windows(ids: np.ndarray) -> Windows:
-        ids = np.asarray(ids, np.int32)
-        before = np.append(np.int32(eos), ids)[: len(ids)]
-        source = None
-        if sampled.is_sampled(config):
-            source = unigram(np.bincount(ids, minlength=config.num_words), config.noise_power)
-        return Windows(cut(before, 0), cut(ids, -1), cut(before == eos, False), source)
+    def windows(ids: np.ndarray) -> Windows | output.Data:
+        before = np.append(np.int32(eos), ids)[: len(ids)].astype(np.int32)
+        words = cut(np.asarray(ids, np.int32), -1)
+        return output.data(Windows(*jax.device_put((cut(before, 0), words, cut(before == eos, False)))), words, config)
 
     return windows
 
 
-def gather(data: Windows, index: Array, capacity: int, config: Any) -> Windows:
+def gather(data: Windows | output.Data, index: Array, capacity: int, config: Any) -> Windows:
     """Return the windows `index`, int32 [B], of a text."""
-    before, word, first = (x[index] for x in data[:3])
-    if data.drawn is None:
-        return Windows(before, word, first)
-    number = index[:, None] * config.window + jnp.arange(config.window, dtype=jnp.int32)[None]
-    return Windows(before, word, first, sampled.Source(data.drawn, number))
+    if isinstance(data, output.Data):
+        plain = gather(data.text, index, 0, config)
+        number = index[:, None] * config.window + jnp.arange(config.window, dtype=jnp.int32)[None]
+        return plain._replace(aid=output.begun(data, plain.word, number, 0, config))
+    return Windows(*(x[index] for x in data[:3]))
 
 
-def with_noise(batch: Windows, key: Array, fraction: Array, config: Any) -> Windows:
-    """Draw the noise of a step with a sampled objective."""
-    return batch._replace(drawn=sampled.draw(batch.drawn, jnp.maximum(batch.word, 0), key, config))
-
-
-def num_windows(data: Windows) -> int:
+def num_windows(data: Windows | output.Data) -> int:
     """Return the number of windows of a text."""
-    return len(data.word)
+    return len(_plain(data).word)
 
 
-def num_events(data: Windows) -> int:
+def num_events(data: Windows | output.Data) -> int:
     """Return the number of events of a text."""
-    return int(np.sum(np.asarray(data.word) >= 0))
+    return int(np.sum(np.asarray(_plain(data).word) >= 0))
+
+
+def _plain(data: Windows | output.Data) -> Windows:
+    return data.text if isinstance(data, output.Data) else data

@@ -3,7 +3,7 @@
 import dataclasses
 
 from jaxlm.models import lbl, nlbl, nplm
-from jaxlm.models.recurrent import gru, lstm
+from jaxlm.models.recurrent import gru, lstm, rnn
 
 
 def record(name, base, **options):
@@ -14,5 +14,7 @@ def record(name, base, **options):
 LBL = record("lbl-nce", lbl.MODEL, objective="nce", learned_normalizer=True)
 NLBL = record("nlbl-importance", nlbl.MODEL, objective="importance", shared_noise=True)
 NPLM = record("nplm-nce", nplm.MODEL, objective="nce", direct=True, shared_noise=True, noise_power=0.5)
+CLASSES = record("lbl-classes", lbl.MODEL, objective="classes", dropout=0.3)
+RNN = record("rnn-classes", rnn.MODEL, objective="classes")
 GRU = record("gru-importance", gru.MODEL, objective="importance", tied=False)
 LSTM = record("lstm-nce", lstm.MODEL, objective="nce", learned_normalizer=True, dropout=0.0, feature_dropout=0.0)

@@ -14,7 +14,7 @@ from jaxlm.objectives import softmax
 
 N_W, D, C = 7, 4, 3
 
-log_prob = jax.jit(lbl.log_prob)
+log_prob = jax.jit(lbl.log_prob, static_argnums=2)
 score = jax.jit(lbl.score, static_argnums=2)
 batch_loss = jax.jit(lbl.batch_loss, static_argnums=4)
 gradient = jax.jit(jax.grad(lbl.batch_loss, has_aux=True), static_argnums=4)
@@ -52,9 +52,10 @@ def numpy_probabilities(p, context):
 
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_log_prob_equals_brute_force_and_sums_to_one(float64, diagonal):
-    p = random_params(config(diagonal=diagonal))
+    cfg = config(diagonal=diagonal)
+    p = random_params(cfg)
     for context in itertools.islice(itertools.product(range(N_W), repeat=C), 0, None, 17):
-        ours = np.exp(log_prob(p, np.array(context)))
+        ours = np.exp(log_prob(p, np.array(context), cfg))
         np.testing.assert_allclose(ours, numpy_probabilities(p, context), rtol=1e-12)
         assert abs(ours.sum() - 1) < 1e-12
 
@@ -132,7 +133,7 @@ def test_score_is_minus_log_prob_of_the_word(monkeypatch):
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", 3 * N_W)
     monkeypatch.setattr(softmax, "ROWS", 1)
     p, batch = random_params(config(dropout=0.5)), random_batch(11)
-    expected = [-np.asarray(log_prob(p, c))[w] for c, w in zip(batch.context, batch.word, strict=True)]
+    expected = [-np.asarray(log_prob(p, c, config()))[w] for c, w in zip(batch.context, batch.word, strict=True)]
     np.testing.assert_allclose(jax.jit(lambda p: lbl.score(p, batch, config()))(p), expected, rtol=1e-5)
 
 
@@ -164,7 +165,7 @@ def test_untrained_biases_give_the_base_rates():
     counts = np.array([5, 3, 2, 1, 1, 1, 0])
     p = lbl.init(jax.random.key(0), config(), counts)
     p = p._replace(R=np.zeros((N_W, D)), C=np.zeros((C, D, D)))
-    np.testing.assert_allclose(np.exp(log_prob(p, np.zeros(C, int))), np.maximum(counts, 1) / 14, rtol=1e-6)
+    np.testing.assert_allclose(np.exp(log_prob(p, np.zeros(C, int), config())), np.maximum(counts, 1) / 14, rtol=1e-6)
 
 
 @pytest.mark.parametrize("across_lines", [True, False])
@@ -185,7 +186,7 @@ def test_a_planted_model_is_recovered():
     planted = jax.tree.map(jnp.asarray, planted._replace(R=1.5 * planted.R))
 
     def draw(context, key):
-        word = jax.random.categorical(key, lbl.log_prob(planted, context))
+        word = jax.random.categorical(key, lbl.log_prob(planted, context, cfg))
         return jnp.append(context[1:], word), word
 
     start = jnp.zeros(2, jnp.int32)

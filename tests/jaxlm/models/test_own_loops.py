@@ -27,7 +27,7 @@ def lbl_case():
     batch = lbl.Batch(*context_model.examples(IDS, C, EOS))
 
     def distribution(params, context):
-        return lbl.log_prob(params, context)
+        return lbl.log_prob(params, context, config)
 
     return lbl, config, params, batch, distribution
 

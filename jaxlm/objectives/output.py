@@ -1,0 +1,213 @@
+"""The output layer of models that predict a word by a vector z: how scores z·v_w + b_w become probabilities or a loss.
+
+    softmax      likelihood, by all words
+    classes      likelihood, by classes of words, then the words of one class (`jaxlm.objectives.classes`)
+    nce          noise-contrastive estimation, by some words drawn as noise (`jaxlm.objectives.sampled`)
+    importance   likelihood, estimated by some words drawn as noise
+
+Whatever a model is trained by, its probabilities are exact: those of the classes, or of the softmax over all words.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from jaxfit.errors import UserError
+from jaxfit.program import Mean, Metrics, Program, Ragged, Sparse
+from jaxfit.recipe import option
+from jaxlm.objectives import classes, sampled, softmax
+from jaxlm.objectives.noise import Noise, unigram
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a model's output is trained; part of its Config."""
+
+    objective: Literal["softmax", "classes", "nce", "importance"] = option(
+        "softmax", "the softmax over all words; over classes of words, then the words of one; or, by words drawn as "
+        "noise, noise-contrastive estimation, or the softmax's estimate by importance sampling",
+    )  # fmt: skip
+    num_classes: int = option(0, "classes of words; 0: the root of the number of words", "classes", low=0)
+    classes_by: Literal["frequency", "size"] = option("frequency", "classes are of about equal frequency, or size")
+    num_noise: int = option(25, "words drawn as noise for each next word", "words")
+    noise_power: float = option(1.0, "power of the words' frequencies in the noise; 0: all words alike")
+    shared_noise: bool = option(False, "draw the noise once for a whole minibatch")
+    learned_normalizer: bool = option(False, "noise-contrastive estimation learns log Z, one number, in place of 0")
+    class_ends: tuple[int, ...] = option((), decided=True)  # where the ids of each class end
+
+    def __post_init__(self) -> None:
+        if self.learned_normalizer and self.objective != "nce":
+            what = f"the objective {self.objective} has no normalizer to be learned"
+            raise UserError(what, "--learned-normalizer", "leave it out, or give --objective nce")
+
+    def given_counts(self, counts: NDArray[np.int64]) -> Self:
+        """Return these options with what the counts of the training text decide, [N_w]."""
+        if self.objective != "classes":
+            return self
+        number = self.num_classes or round(len(counts) ** 0.5)
+        return replace(self, class_ends=classes.cut(counts, number, self.classes_by == "frequency"))
+
+
+def draws_noise(config: Any) -> bool:
+    """Return whether training draws noise, so that a step reads rows of tables."""
+    return sampled.is_sampled(config)
+
+
+class Head(NamedTuple):
+    """What an objective adds to the parameters: log_Z [], or vectors Q [C, D] and biases a [C] of classes."""
+
+    log_Z: Array | None = None
+    Q: Array | None = None
+    a: Array | None = None
+
+
+class Data(NamedTuple):
+    """A text, with what its objective needs.
+
+    noise: for those that draw it; costs: int32 [N], of each example the words of its next words' classes.
+    """
+
+    text: Any
+    noise: Noise | None = None
+    costs: Any = None
+
+
+def init(key: Array, config: Any, D: int, counts: Any) -> Head | None:
+    """Return what the objective adds to the parameters, before training; None for nothing.
+
+    Vectors of classes begin as those of words do, their biases with the base rates; counts: [N_w].
+    """
+    if config.objective == "classes":
+        rates, C = jnp.maximum(jnp.asarray(counts, jnp.float32), 1), len(config.class_ends)
+        of_words = classes.of_words(config.class_ends, np.arange(config.num_words))
+        Q = config.init_scale * jax.random.normal(key, (C, D))
+        return Head(Q=Q, a=jnp.log(jax.ops.segment_sum(rates, of_words, C) / rates.sum()))
+    return Head(log_Z=jnp.zeros(())) if config.learned_normalizer else None
+
+
+def log_prob(V: Array, b: Array, head: Head | None, z: Array, config: Any) -> Array:
+    """Compute log P of every word: V [N_w, D], b [N_w], z [D] -> [N_w], nats."""
+    if config.objective == "classes":
+        return classes.log_prob(V, b, *_of_classes(head), z, config.class_ends)
+    return jax.nn.log_softmax(V @ z + b)
+
+
+def loss(V: Array, b: Array, head: Head | None, z: Array, word: Array, aid: Any, config: Any) -> Array:
+    """Compute the loss of ONE next word: the specification; aid: its noise, where that is drawn."""
+    if sampled.is_sampled(config):
+        return sampled.loss(V, b, _log_Z(head), z, word, aid, config)
+    return -log_prob(V, b, head, z, config)[word]
+
+
+def batch_loss(
+    V: Array, b: Array, head: Head | None, z: Array, word: Array, aid: Any, weight: Array, config: Any
+) -> tuple[Array, Metrics]:
+    """Sum over next words of weight * `loss`.
+
+    Args:
+        V: vectors of words, [N_w, D]; of an objective that draws noise, those of the words of `row_ids` alone.
+        b: their biases.
+        head: of `init`.
+        z: [B, D].
+        word: next words, int32 [B].
+        aid: of `begun`, and where noise is drawn of `drawn`.
+        weight: [B].
+        config: of the model, with `Options`.
+    """
+    if sampled.is_sampled(config):
+        return sampled.batch_loss(V, b, _log_Z(head), z, word, aid, weight, config)
+    if config.objective == "classes":
+        total = weight @ classes.nll(V, b, *_of_classes(head), z, word, aid, config.class_ends)
+    else:
+        total = softmax.sum_log_normalizer(V, b, z, weight) - weight @ softmax.logit(V, b, z, word)
+    return total, {"perplexity": Mean(total, jnp.sum(weight))}
+
+
+def nats(V: Array, b: Array, head: Head | None, z: Array, word: Array, aid: Any, config: Any) -> Array:
+    """Compute -log P of next words, int32 [B], in nats: [B]; aid: of `begun`, the rest as in `log_prob`."""
+    if config.objective == "classes":
+        return classes.nll(V, b, *_of_classes(head), z, word, aid, config.class_ends)
+    return softmax.nll(V, b, z, word)
+
+
+def _log_Z(head: Head | None) -> Array | None:
+    return None if head is None else head.log_Z
+
+
+def _of_classes(head: Head | None) -> tuple[Array, Array]:
+    assert head is not None
+    assert head.Q is not None
+    assert head.a is not None
+    return head.Q, head.a
+
+
+def data(text: Any, words: NDArray[np.int32], config: Any) -> Any:
+    """Return a text with what its objective needs; words: the next words of each example, [N, ...], -1 for padding."""
+    if config.objective == "classes":
+        of_words = classes.sizes(config.class_ends)[classes.of_words(config.class_ends, np.maximum(words, 0))]
+        return Data(text, costs=of_words.reshape(len(words), -1).sum(axis=1, dtype=np.int32))
+    if sampled.is_sampled(config):
+        return Data(text, noise=unigram(np.bincount(words[words >= 0], minlength=config.num_words), config.noise_power))
+    return text
+
+
+def exact(config: Any) -> Any:
+    """Return the Config with which texts are scored: where noise is drawn in training, that of the softmax."""
+    return replace(config, objective="softmax", learned_normalizer=False) if sampled.is_sampled(config) else config
+
+
+def costs(data: Data) -> NDArray[np.int32]:
+    """Return what each example costs, for `Ragged`."""
+    return np.asarray(data.costs)
+
+
+def begun(data: Data, word: Array, number: Array, capacity: int, config: Any) -> Any:
+    """Return what a minibatch's loss needs besides its next words.
+
+    Args:
+        data: of `data`.
+        word: next words, int32 [...], -1 for padding.
+        number: a number of each of them, by which its noise is drawn, int32 [...].
+        capacity: words of the classes of all next words; 0: as if all were of the largest class.
+        config: of the model.
+    """
+    if config.objective == "classes":
+        most = word.size * int(classes.sizes(config.class_ends).max())
+        return classes.members(config.class_ends, jnp.maximum(word, 0).reshape(-1), capacity or most)
+    assert data.noise is not None
+    return sampled.Source(data.noise, number)
+
+
+def drawn(batch: Any, key: Array, fraction: Array, config: Any) -> Any:
+    """Draw the noise of a step: `Program.at_step`, for batches with `word`, int32 [...], and `aid`, of `begun`."""
+    return batch._replace(aid=sampled.draw(batch.aid, jnp.maximum(batch.word, 0), key, config))
+
+
+def row_ids(word: Array, aid: sampled.Drawn, config: Any) -> Array:
+    """Return the words whose vectors and biases a step reads that draws noise: int32 [n]."""
+    return sampled.row_ids(word, aid, config)
+
+
+def dense(config: Any) -> Head | None:
+    """Return that all of the head is read, for `Sparse.touched`."""
+    return Head() if config.learned_normalizer else None
+
+
+def adapted(plain: Program, touched: Callable[..., Any]) -> Program:
+    """Return the program of a model for its objective, over `Data`.
+
+    plain: that for the softmax; touched: as in `Sparse`, for objectives that draw noise.
+    """
+    config = plain.config
+    if config.objective == "classes" and plain.sequential is None:
+        return replace(plain, ragged=Ragged(costs))
+    if sampled.is_sampled(config):
+        metrics = (sampled.METRICS[config.objective],)
+        return replace(plain, training_metrics=metrics, at_step=drawn, sparse=Sparse(touched))
+    return plain

@@ -1,0 +1,77 @@
+"""Two-level classes of words against loops over classes and words, and against the softmax."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxlm.objectives import classes
+
+N_W, D, B = 11, 4, 9
+COUNTS = np.array([50, 20, 12, 6, 4, 3, 2, 1, 1, 0, 0])
+
+
+def drawn(ends, seed=0):
+    rng = np.random.default_rng(seed)
+    C = len(ends)
+    return tuple(jnp.asarray(rng.normal(size=size)) for size in ((N_W, D), N_W, (C, D), C, (B, D)))
+
+
+@pytest.fixture(autouse=True)
+def _float64():
+    with jax.enable_x64(True):
+        yield
+
+
+def by_loops(V, b, Q, a, z, ends):
+    """P(c) P(w | c) of every word, class by class."""
+    of_class = np.exp(Q @ z + a)
+    of_class /= of_class.sum()
+    found, start = [], 0
+    for share, end in zip(of_class, ends, strict=True):
+        powers = np.exp(V[start:end] @ z + b[start:end])
+        found.extend(share * powers / powers.sum())
+        start = end
+    return np.array(found)
+
+
+@pytest.mark.parametrize("ends", [(3, 7, 11), (1, 2, 11), (11,)])
+def test_probabilities_equal_a_loop_over_classes_and_sum_to_one(ends):
+    V, b, Q, a, z = drawn(ends)
+    for row in z:
+        found = np.exp(classes.log_prob(V, b, Q, a, row, ends))
+        np.testing.assert_allclose(found, by_loops(*map(np.asarray, (V, b, Q, a, row)), ends), rtol=1e-12)
+        assert abs(found.sum() - 1) < 1e-12
+
+
+def test_one_class_is_the_softmax():
+    V, b, Q, a, z = drawn((N_W,))
+    expected = jax.nn.log_softmax(V @ z[0] + b)
+    np.testing.assert_allclose(classes.log_prob(V, b, Q, a, z[0], (N_W,)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("spare", [0, 5])
+def test_nats_of_a_minibatch_and_their_gradients_are_those_of_each_word(spare):
+    ends = (1, 4, 11)
+    V, b, Q, a, z = drawn(ends)
+    word = jnp.array([0, 1, 10, 3, 4, 0, 9, 2, 5])
+    capacity = int(classes.sizes(ends)[classes.of_words(ends, np.asarray(word))].sum()) + spare
+
+    def flat(V, b, Q, a, z):
+        found = classes.members(ends, word, capacity)
+        return jnp.sum(jnp.sin(jnp.arange(B)) * classes.nll(V, b, Q, a, z, word, found, ends))
+
+    def each(V, b, Q, a, z):
+        one = jax.vmap(lambda z, w: -classes.log_prob(V, b, Q, a, z, ends)[w])
+        return jnp.sum(jnp.sin(jnp.arange(B)) * one(z, word))
+
+    ours, theirs = (jax.jit(jax.value_and_grad(f, range(5)))(V, b, Q, a, z) for f in (flat, each))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12), ours, theirs)
+
+
+def test_classes_are_of_about_equal_frequency_or_size():
+    assert classes.cut(COUNTS, 4, by_frequency=False) == (2, 5, 8, 11)
+    ends = classes.cut(COUNTS, 3, by_frequency=True)  # of 101: words 0 to 34, 35 to 67, and the rest
+    assert ends == (1, 2, 11)
+    assert classes.cut(COUNTS, 50, by_frequency=False) == tuple(range(1, 12))
+    assert classes.cut(COUNTS, 50, by_frequency=True)[-1] == 11

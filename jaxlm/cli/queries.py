@@ -14,7 +14,7 @@ from jaxfit.recipe import SEED
 from jaxfit.run_dir.atomic import replacing
 from jaxlm.cli import model_command
 from jaxlm.contract import Embeds, HasTree, PredictsWords
-from jaxlm.data.files import Reading, chunks
+from jaxlm.data.files import Reading, read_lines
 from jaxlm.tasks import neighbours, sample
 from jaxlm.trees.file import save as save_tree
 from jaxlm.trees.paths import Tree, paths, statistics
@@ -89,7 +89,7 @@ def _context(args: argparse.Namespace, reading: Reading) -> list[str]:
     """Return the words of the context, which may be the one line of standard input."""
     if args.context != "-":
         return reading.prepare(args.context).split()
-    lines = [line for line in "".join(chunks("-", reading)).split("\n") if line.strip()]
+    lines = [line for line in read_lines("-", reading) if line.strip()]
     if len(lines) != 1:
         raise UserError(f"standard input has {len(lines):,} lines", "-", "give one line, the words of a line so far")
     return lines[0].split()

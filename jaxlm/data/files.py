@@ -101,6 +101,17 @@ def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Ite
         yield reading.prepare(rest + "\n")
 
 
+def read_lines(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Iterator[str]:
+    """Read a file as preprocessed lines, without their ends, which may have carriage returns.
+
+    Raises as `chunks`.
+    """
+    rest = ""
+    for text in chunks(path, reading, advice):
+        *whole, rest = (rest + text).split("\n")
+        yield from (line.rstrip("\r") for line in whole)
+
+
 def split(text: str) -> list[bytes]:
     """Split text into words, with `<eos>` for each line end."""
     if not text.isascii():

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source
-from jaxlm.data.files import EOS, Reading, chunks
+from jaxlm.data.files import EOS, Reading, read_lines
 
 UNK = "<unk>"
 CLOSED_ADVICE = f"the vocabulary has no {UNK}: use its words only, or train without --closed-vocabulary"
@@ -124,9 +124,8 @@ class Vocabulary:
         words: dict[str, int] = {}
         counts: list[int] = []
         advice = "write the vocabulary in utf-8"
-        lines = "".join(chunks(path, Reading(), advice)).split("\n")[:-1]
-        for number, line in enumerate(lines, 1):
-            word, tab, count = line.rstrip("\r").partition("\t")
+        for number, line in enumerate(read_lines(path, Reading(), advice), 1):
+            word, tab, count = line.partition("\t")
             where = f"{path}, line {number}"
             if word.encode().split() != [word.encode()]:
                 do = "write one word per line, optionally followed by a tab and its count"

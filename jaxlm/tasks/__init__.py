@@ -1,1 +1,1 @@
-"""What is done with trained models: evaluation, mixtures, differences, bins of words, neighbours, sampling."""
+"""What is done with trained models: evaluation, mixtures, analyses, sampling, and tasks that they are judged by."""

@@ -1,0 +1,136 @@
+"""Analogies by vector offset: a is to b as c is to the word whose vector is nearest to b - a + c.
+
+Source: Mikolov, Yih and Zweig 2013 (the offset), Levy and Goldberg 2014 (its name, 3CosAdd). The questions, their
+sections and the restriction to frequent words are word2vec's (`questions-words.txt`, `compute-accuracy`).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxfit.errors import UserError
+from jaxfit.files.opening import Source
+from jaxlm.data.files import EOS, Reading, read_lines
+from jaxlm.data.vocabulary import UNK, Vocabulary
+from jaxlm.tasks.neighbours import unit_vectors
+
+BLOCK = 1 << 25  # cosines at a time: 128 MB
+
+
+class Questions(NamedTuple):
+    """Questions a b c d: words of each; section: of each, a position in names."""
+
+    words: list[list[str]]
+    section: list[int]
+    names: list[str]
+
+
+class Score(NamedTuple):
+    """How many questions of a set have all words in the vocabulary, are left out for want of one, and are right."""
+
+    name: str
+    asked: int
+    left_out: int
+    right: int
+
+    @property
+    def accuracy(self) -> float:
+        """The share of right answers; undefined where nothing is asked."""
+        return self.right / self.asked if self.asked else math.nan
+
+
+def read(path: Source, encoding: str = "utf-8") -> Questions:
+    """Read questions, four words a line, in sections that begin with a line `: name`.
+
+    Raises:
+        UserError: a line has another number of words, or is in no section; as `jaxlm.data.files.chunks`.
+    """
+    found = Questions([], [], [])
+    for number, line in enumerate(read_lines(path, Reading(encoding)), 1):
+        words, where = line.split(), f"{path}, line {number}"
+        if words and words[0].startswith(":"):
+            found.names.append(line.strip().removeprefix(":").strip())
+        elif words:
+            if len(words) != 4:
+                raise UserError(f"the line has {len(words)} words, not 4", where, "write `a b c d`: a to b as c to d")
+            if not found.names:
+                raise UserError("the question is in no section", where, "begin the file with a line `: name`")
+            found.words.append(words)
+            found.section.append(len(found.names) - 1)
+    return found
+
+
+def candidates(vocabulary: Vocabulary, most_frequent: int | None = None) -> dict[str, int]:
+    """Return the ids of the words that can be asked and answered: the N most frequent, or all.
+
+    `<eos>` and `<unk>` are no words here.
+    """
+    words = [word for word in vocabulary.words if word not in (EOS, UNK)]
+    return {word: vocabulary.ids[word] for word in words[:most_frequent]}
+
+
+def answer(vectors: ArrayLike, questions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Answer questions: argmax_w cos(w, b - a + c) over all rows w but a, b and c, where a, b, c have length 1.
+
+    Args:
+        vectors: [n, N_f], one for each word that can be asked and answered.
+        questions: int64 [Q, 3], rows a, b, c.
+
+    Returns:
+        Rows, int64 [Q].
+    """
+    units = unit_vectors(vectors).astype(np.float32)
+    answers = np.empty(len(questions), np.int64)
+    size = max(1, BLOCK // max(1, len(units)))
+    for first in range(0, len(questions), size):
+        asked = questions[first : first + size]
+        a, b, c = (units[column] for column in asked.T)
+        cosines = (b - a + c) @ units.T  # the length of b - a + c changes no order
+        np.put_along_axis(cosines, asked, -np.inf, axis=1)
+        answers[first : first + size] = cosines.argmax(axis=1)
+    return answers
+
+
+def judge(
+    vectors: ArrayLike,
+    vocabulary: Vocabulary,
+    questions: Questions,
+    prepare: Callable[[str], str] = str,
+    most_frequent: int | None = None,
+) -> list[Score]:
+    """Score the answers to each section's questions.
+
+    Args:
+        vectors: [N_w, N_f], of the vocabulary's words.
+        vocabulary: the words.
+        questions: whose words are as in running text.
+        prepare: makes of a word what it is in the training text, such as its lower case.
+        most_frequent: ask and answer with so many of the most frequent words only.
+    """
+    known = candidates(vocabulary, most_frequent)
+    row = {word: i for i, word in enumerate(known)}
+    asked = [[row.get(prepare(word).strip(), -1) for word in words] for words in questions.words]
+    ids = np.array(asked, np.int64).reshape(-1, 4)
+    inside, section = (ids >= 0).all(axis=1), np.array(questions.section, np.int64)
+    right = np.zeros(len(ids), np.bool_)
+    if inside.any():
+        right[inside] = answer(np.asarray(vectors)[list(known.values())], ids[inside, :3]) == ids[inside, 3]
+    counts = [np.bincount(section[rows], minlength=len(questions.names)) for rows in (inside, ~inside, right)]
+    return [Score(name, *map(int, numbers)) for name, *numbers in zip(questions.names, *counts, strict=True)]
+
+
+def _total(name: str, scores: Sequence[Score]) -> Score:
+    """Add up the scores of sections, under a name for all of them."""
+    return Score(
+        name, sum(s.asked for s in scores), sum(s.left_out for s in scores), sum(s.right for s in scores)
+    )  # fmt: skip
+
+
+def totals(scores: Sequence[Score]) -> list[Score]:
+    """Add up the semantic questions, the syntactic ones (whose sections begin with "gram"), and all."""
+    syntactic = [score for score in scores if score.name.startswith("gram")]
+    semantic = [score for score in scores if not score.name.startswith("gram")]
+    return [_total("semantic", semantic), _total("syntactic", syntactic), _total("all", scores)]

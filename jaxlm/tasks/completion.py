@@ -1,0 +1,133 @@
+"""Sentence completion: which of several words belongs in the gap of a sentence, by the sentence's probability.
+
+Source: Zweig and Burges 2011, The Microsoft Research Sentence Completion Challenge.
+"""
+
+import re
+import string
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxfit.errors import UserError
+from jaxfit.files.opening import Source
+from jaxlm.data.tables import rows
+
+GAP = "_____"
+LETTERS = string.ascii_lowercase
+WEIGHTS = np.linspace(0, 1, 101)
+LAST_PERIOD = re.compile(r"(?<=[^\s.])\.$")
+
+Scores = NDArray[np.float64]
+
+
+class Question(NamedTuple):
+    """A sentence with a gap, and the words that could fill it; where: its file and line."""
+
+    name: str
+    text: str
+    choices: list[str]
+    where: str
+
+    def sentences(self, period_apart: bool = False) -> list[str]:
+        """Fill the gap with each choice; period_apart: make the period that ends the sentence a word of its own."""
+        text = LAST_PERIOD.sub(" .", self.text) if period_apart else self.text
+        return [text.replace(GAP, choice) for choice in self.choices]
+
+
+def read(path: Source, encoding: str = "utf-8") -> list[Question]:
+    """Read questions: rows of an id, a sentence with one gap `_____`, and the choices, a), b), …
+
+    The first row may be a header: it has no gap.
+
+    Raises:
+        UserError: a row has no gap or several, or another number of choices than others; an id is there twice; as
+            `jaxlm.data.tables.rows`.
+    """
+    questions: list[Question] = []
+    names: set[str] = set()
+    for number, (fields, where) in enumerate(rows(path, encoding)):
+        gaps = sum(field.count(GAP) for field in fields[1:2])
+        if number == 0 and gaps == 0:
+            continue
+        if gaps != 1:
+            raise UserError(f"the question has {gaps} gaps, not 1", where, f"write id,question,choices with one {GAP}")
+        name, text, *choices = fields
+        expected = len(questions[0].choices) if questions else max(2, len(choices))
+        if len(choices) != expected or len(choices) > len(LETTERS):
+            raise UserError(f"the question has {len(choices)} choices, not {expected}", where, "give each as many")
+        if name in names:
+            raise UserError(f"there are two questions {name!r}", where, "give each its own id")
+        names.add(name)
+        questions.append(Question(name, text, choices, where))
+    if not questions:
+        raise UserError("there are no questions", path, f"write id,question,choices with one gap {GAP}")
+    return questions
+
+
+def read_answers(path: Source, questions: list[Question], encoding: str = "utf-8") -> NDArray[np.int64]:
+    """Read the right choices, int64 [Q], of rows of an id and a letter; the first row may be a header.
+
+    Raises:
+        UserError: a letter or an id is not one of the questions', an id is there twice or not at all; as
+            `jaxlm.data.tables.rows`.
+    """
+    known = {question.name: LETTERS[: len(question.choices)] for question in questions}
+    found: dict[str, int] = {}
+    for number, (fields, where) in enumerate(rows(path, encoding)):
+        name, letter = (*fields, "", "")[:2]
+        if number == 0 and name not in known:
+            continue
+        if name not in known:
+            raise UserError(f"there is no question {name!r}", where, "give the answers to these questions")
+        if name in found:
+            raise UserError(f"there are two answers to question {name!r}", where, "remove one of them")
+        if len(letter) != 1 or letter not in known[name]:
+            raise UserError(f"invalid answer {letter!r}", where, f"write one of {', '.join(known[name])}")
+        found[name] = LETTERS.index(letter)
+    missing = next((name for name in known if name not in found), None)
+    if missing is not None:
+        raise UserError(f"there is no answer to question {missing!r}", path, "give the answers to all questions")
+    return np.array([found[question.name] for question in questions], np.int64)
+
+
+def choose(scores: Scores) -> NDArray[np.int64]:
+    """Return the choice of the largest score: [Q, choices] -> int64 [Q]; of equal ones the first."""
+    return scores.argmax(axis=1)
+
+
+def mix(first: Scores, second: Scores, weight: float) -> Scores:
+    """Compute α log P_1 + (1 - α) log P_2 of each sentence; weight: α.
+
+    It is the logarithm of the product of the models, which compares sentences without being normalised.
+    """
+    return weight * first + (1 - weight) * second
+
+
+def fit_weight(first: Scores, second: Scores, answers: NDArray[np.int64]) -> float:
+    """Return the weight in 0, 0.01, …, 1 with the most right choices; of several, the one nearest to their mean.
+
+    Args:
+        first, second: log P of each sentence under two models, [Q, choices].
+        answers: int64 [Q].
+    """
+    right = np.array([np.count_nonzero(choose(mix(first, second, weight)) == answers) for weight in WEIGHTS])
+    best = WEIGHTS[right == right.max()]
+    return float(best[np.abs(best - best.mean()).argmin()])
+
+
+def cross_fitted(
+    first: Scores, second: Scores, answers: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], tuple[float, float]]:
+    """Choose by a mixture whose weight is fitted on the other half of the questions (every second question).
+
+    Returns:
+        The choices, int64 [Q], and the weights that the 1st, 3rd, … and the 2nd, 4th, … questions are answered with.
+    """
+    half, choices, weights = np.arange(len(answers)) % 2, np.empty(len(answers), np.int64), []
+    for part in (0, 1):
+        here, other = half == part, half != part
+        weights.append(fit_weight(first[other], second[other], answers[other]))
+        choices[here] = choose(mix(first[here], second[here], weights[-1]))
+    return choices, (weights[0], weights[1])

@@ -110,7 +110,7 @@ class PredictsWords:
     log_prob: Callable[[Any, np.ndarray], np.ndarray]
     event_log_probs: Callable[[Any, np.ndarray, bool], np.ndarray]
 
-    offers: ClassVar[str] = "next-word probabilities (eval, score, next, sample)"
+    offers: ClassVar[str] = "next-word probabilities (eval, score, next, sample, complete, rescore)"
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Embeds:
 
     vectors: Callable[[Any], Any]
 
-    offers: ClassVar[str] = "word vectors (neighbours, export --format word2vec)"
+    offers: ClassVar[str] = "word vectors (neighbours, analogies, similarity, export --format word2vec)"
 
 
 @dataclass(frozen=True)

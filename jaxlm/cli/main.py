@@ -14,7 +14,8 @@ ABOUT = """Train and use neural and n-gram language models.
   jaxlm eval hlbl --text test.txt --mix kn5             perplexity of the two mixed
   jaxlm next hlbl "he has joined the rolling"           what comes next
 
-A model is a folder; eval, score, next and sample also take an ARPA file in its place."""
+A model is a folder; eval, score, next, sample, complete and rescore also take an
+ARPA file in its place."""
 
 
 # command -> its line of help, and the function that gives its parser options and what to run
@@ -28,6 +29,13 @@ COMMANDS = {
     "next": ("the most probable next words after a context", "jaxlm.cli.queries:add_next"),
     "sample": ("sentences drawn from a model", "jaxlm.cli.queries:add_sample"),
     "neighbours": ("words with the most similar feature vectors", "jaxlm.cli.queries:add_neighbours"),
+    "analogies": ("which word is to c as b is to a, by word vectors", "jaxlm.cli.vector_tasks:add_analogies"),
+    "similarity": (
+        "correlation of cosines with people's scores of pairs of words",
+        "jaxlm.cli.vector_tasks:add_similarity",
+    ),
+    "complete": ("which word belongs in a sentence's gap", "jaxlm.cli.sentence_tasks:add_complete"),
+    "rescore": ("choose among a speech recogniser's hypotheses", "jaxlm.cli.sentence_tasks:add_rescore"),
     "tree": ("a model's tree over words: its statistics (Table 4.3) and file", "jaxlm.cli.queries:add_tree"),
     "info": ("what a model is and how its training went", "jaxlm.cli.describe:add_info"),
     "export": ("write a model for other programs", "jaxlm.cli.describe:add_export"),

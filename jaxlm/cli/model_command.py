@@ -29,11 +29,16 @@ def add_encoding(parser: Parser) -> None:
     parser.add_argument("--encoding", metavar="NAME", help="of the text (default: that of the training text)")
 
 
+def add_reading(parser: Parser) -> None:
+    """Add options of how a command reads sentences and words that were written for other texts than the model's."""
+    of_text = parser.add_argument_group("reading, where it is not as that of the training text")
+    options.add(of_text, Reading, defaults={"encoding": "that of the training text"}, switches=True)
+
+
 def reading(args: argparse.Namespace, model: Model) -> Reading:
-    """Return how a command reads its text: as the training text was read, in the encoding that is given."""
-    known = reading_of(model.info)
-    given = getattr(args, "encoding", None)
-    return known if given is None else dataclasses.replace(known, encoding=given)
+    """Return how a command reads its text: as the training text was read, with what is given besides."""
+    given = {name: value for name, value in options.given(args, Reading).items() if value is not None}
+    return dataclasses.replace(reading_of(model.info), **given)
 
 
 def note_unknown(args: argparse.Namespace, model: Model, words: Iterable[str]) -> None:

@@ -1,5 +1,7 @@
 """Small files of the names that README.md uses, with the words and ids that it asks for."""
 
+import gzip
+
 import numpy as np
 
 USERS, ITEMS, RATINGS = 200, 320, 8000
@@ -10,8 +12,26 @@ WORDS = (
 )
 
 
+TASKS = {
+    "questions-words.txt": ": verbs\nhe saw she liked\ntea time bread friday\n: gram1-nouns\nboard stones text line\n",
+    "wordsim353.csv": "Word 1,Word 2,Human (mean)\ntea,bread,8\nhe,she,9.5\nhe,tea,0.5\nboard,meeting,6\n",
+    "questions.csv": "id,question,a),b)\n1,he _____ the meeting,saw,friday\n2,she missed _____ in time,tea,has\n",
+    "answers.csv": "id,answer\n1,a\n2,a\n",
+    "noise.vocab": "[laugh]\n",
+    "refs.txt": "u1 he saw tea in time\nu2 nobody liked bread on friday\n",
+}
+NBEST = """utterance\trank\tacoustic\tlm\tnwords\thypothesis
+u1\t1\t-10\t-5\t5\the saw tea in line
+u1\t2\t-11\t-4\t5\the saw tea in time [laugh]
+u2\t1\t-20\t-6\t4\tnobody bread on friday
+"""
+
+
 def write_files(folder):
-    """Write texts, ratings, and what is asked about new users and items."""
+    """Write texts, tasks, ratings, and what is asked about new users and items."""
+    for name, text in TASKS.items():
+        (folder / name).write_text(text)
+    (folder / "nbest.tsv.gz").write_bytes(gzip.compress(NBEST.encode()))
     draws = np.random.default_rng(0)
     for name, lines in (("train", 60), ("valid", 20), ("test", 20)):
         sentences = [" ".join(str(draws.choice(part)) for part in WORDS) for _ in range(lines)]

@@ -33,6 +33,7 @@ from jaxlm import trained_model
 from jaxlm.data import files, user_text
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.ngram import arpa
+from jaxlm.tasks import analogies, completion, rescoring, similarity
 from jaxlm.trees import file as tree_file
 from jaxlm.trees.paths import paths
 from mutations import mutate
@@ -156,6 +157,14 @@ def _arpa(path: Path) -> None:
     assert not np.isnan(model.log_prob(ids[:3])).any(), "a probability is not a number"
 
 
+def _rescored(path: Path) -> None:
+    """Read lists, and choose from each."""
+    for hypotheses in rescoring.read(path).values():
+        table = rescoring.features(hypotheses, np.zeros(len(hypotheses)))
+        rescoring.choose(table, [[1, 8, 0, 8]])
+        rescoring.word_errors([hypothesis.text.split() for hypothesis in hypotheses], ["the", "cat"])
+
+
 def _netflix_folder(path: Path) -> Table:
     """Read a folder of this file and another one."""
     place = path.with_name("training_set")
@@ -191,6 +200,11 @@ def readers(models: Path) -> dict[str, File | Text | Command]:
         "vocabulary": File(seeds.VOCABULARIES, Vocabulary.load, check=check_vocabulary),
         "ARPA": File([seeds.ARPA], _arpa),
         "tree": File([seeds.TREE], lambda path: paths(tree_file.load(path)), "npz"),
+        "analogies": File([seeds.ANALOGIES], analogies.read),
+        "similarity": File(seeds.SIMILARITY, similarity.read),
+        "sentence completion": File([seeds.QUESTIONS], completion.read),
+        "n-best lists": File([seeds.NBEST], _rescored),
+        "references": File([seeds.REFERENCES], lambda path: rescoring.read_references(path, ["u1", "u2"])),
         "CSV": _ratings("plain", "header", "named", "dates", "text ids"),
         "CSV quoted": _ratings("semicolon", "quoted"),
         "CSV with decimal commas": File([seeds.RATINGS["commas"]], lambda path: read(path, Reading(decimal=","))),

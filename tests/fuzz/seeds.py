@@ -74,6 +74,15 @@ ngram 3=2
 \\end\\
 """
 TREE = _npz(version=1, num_words=5, children=np.array([[1, 2], [~0, ~1], [3, ~2], [~3, ~4]], np.int32))
+ANALOGIES = b": capitals\nParis France Roma Italia\n\n: gram1\ngo went do did\n"
+SIMILARITY = [b"Word 1,Word 2,Human (mean)\nlove,sex,6.77\ntiger,cat,7.35\n", b"old\tnew\t1.58\nhard\teasy\t0.95\n"]
+QUESTIONS = b'id,question,a),b)\n1,"The cat , _____ sat.",the,dog\n2,A _____ barked.,dog,log\n'
+NBEST = b"""utterance\trank\tacoustic\tlm\tnwords\thypothesis
+u1\t1\t-1792.12\t-16.07\t3\tthe cat sat
+u1\t2\t-1794.48\t-15.84\t2\tthe [laugh] sat
+u2\t1\t-16.85\t-1e1\t0\t
+"""
+REFERENCES = b"u1 the cat sat\nu2 on\nu3\n"
 RATINGS = {
     "plain": _rows(",", time=False),
     "header": _rows(",", "userId,movieId,rating,timestamp"),

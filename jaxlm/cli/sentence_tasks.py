@@ -1,0 +1,236 @@
+"""Tasks that probabilities of sentences are judged by: `jaxlm complete | rescore`."""
+
+import argparse
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxfit.cli import options
+from jaxfit.cli.command import note, print_json
+from jaxfit.cli.parser import Parser
+from jaxfit.errors import UserError
+from jaxlm.cli import model_command
+from jaxlm.contract import PredictsWords
+from jaxlm.data.files import EOS
+from jaxlm.data.vocabulary import CLOSED_ADVICE, UNK
+from jaxlm.tasks import completion, intervals, rescoring
+from jaxlm.tasks.rescoring import Features, Outcome
+from jaxlm.trained_model import Model, load
+
+LEAST = -1e6  # log10 of no probability: finite, so that its weight may be zero
+# option -> the weight of `Features` that it sets, its default, its least value, and what it weighs
+WEIGHTS = {
+    "acoustic-scale": ("acoustic", 1.0, 0.0, "acoustic scores"),
+    "lm-weight": ("model", 8.0, 0.0, "log10 P under the model"),
+    "word-penalty": ("words", 0.0, -math.inf, "the number of words"),
+    "recogniser-weight": ("recogniser", 0.0, 0.0, "the recogniser's own language model score"),
+}
+
+
+def add_complete(parser: Parser) -> None:
+    """Give the parser of `jaxlm complete` its options."""
+    model_command.add(parser, run_complete)
+    parser.add_argument("questions", metavar="QUESTIONS", help="CSV: id, sentence with a gap _____, choices")
+    parser.add_argument("--answers", metavar="FILE", help="CSV: id, letter of the right choice")
+    parser.add_argument("--mix", metavar="DIR2", help="a second model, whose log-probabilities are added")
+    weight = parser.add_mutually_exclusive_group()
+    weight.add_argument(
+        "--weight", type=options.number("--weight", float, high=1), metavar="A",
+        help="weight of DIR; DIR2 has 1 - A (0 to 1; default: 0.5)",
+    )  # fmt: skip
+    weight.add_argument(
+        "--fit-weight", action="store_true",
+        help="answer each half of the questions with the weight that is best on the other half",
+    )  # fmt: skip
+    model_command.add_reading(parser)
+
+
+def add_rescore(parser: Parser) -> None:
+    """Give the parser of `jaxlm rescore` its options."""
+    model_command.add(parser, run_rescore)
+    columns = ", ".join(rescoring.COLUMNS)
+    parser.add_argument("nbest", metavar="NBEST", help=f"table of hypotheses, with columns {columns}")
+    parser.add_argument("--references", metavar="FILE", help="an utterance and its words in each line, to count errors")
+    parser.add_argument("--noise", metavar="FILE", help="words that are neither scored nor errors, such as [laugh]")
+    for name, (_, default, low, what) in WEIGHTS.items():
+        parser.add_argument(
+            f"--{name}", type=options.number(f"--{name}", float, low=low), default=default, metavar="X",
+            help=f"weight of {what} (default: {default:g})",
+        )  # fmt: skip
+    parser.add_argument(
+        "--fit-weights", action="store_true",
+        help="choose from each list with the weights that have the fewest errors on all others, of 0 to 3 times the "
+        "given ones of model and recogniser, and for words up to the larger of these, added or subtracted",
+    )  # fmt: skip
+    model_command.add_reading(parser)
+
+
+def run_complete(args: argparse.Namespace) -> None:
+    """Print the choice for each question, and how many are right."""
+    if not args.mix and (args.weight is not None or args.fit_weight):
+        raise UserError("there is no second model to mix", "--weight, --fit-weight", "name it: --mix DIR2")
+    if args.fit_weight and not args.answers:
+        raise UserError("the weight is to be fitted without answers", "--fit-weight", "name them: --answers FILE")
+    models, directories = [model_command.model_of(args, PredictsWords)], [args.directory]
+    if args.mix:
+        models.append(load(args.mix, unfinished=args.unfinished, verify=args.verify))
+        models[1].require(PredictsWords, "complete", args.mix)
+        directories.append(args.mix)
+    encoding = model_command.reading(args, models[0]).encoding
+    questions = completion.read(args.questions, encoding)
+    answers = completion.read_answers(args.answers, questions, encoding) if args.answers else None
+    scores = [_choice_scores(args, model, questions) for model in models]
+    weights: tuple[float, ...] = ()
+    if not args.mix:
+        choices = completion.choose(scores[0])
+    elif args.fit_weight:
+        assert answers is not None
+        choices, weights = completion.cross_fitted(scores[0], scores[1], answers)
+    else:
+        weights = (0.5 if args.weight is None else args.weight,)
+        choices = completion.choose(completion.mix(scores[0], scores[1], weights[0]))
+    result: dict[str, Any] = {
+        "command": "complete", "model": args.directory, "questions": args.questions,
+        "choices": {q.name: completion.LETTERS[i] for q, i in zip(questions, choices, strict=True)},
+        "unknown": [_unknown(args, model, questions) for model in models],
+    }  # fmt: skip
+    if args.mix:
+        result |= {"mix": args.mix, "weights": weights}
+    if answers is not None:
+        result |= _accuracy(choices, answers)
+        if args.mix:
+            result["alone"] = [_accuracy(completion.choose(one), answers)["accuracy"] for one in scores]
+    for directory, unknown in zip(directories, result["unknown"], strict=True):
+        if unknown:
+            note(args, f"{unknown:,} of {scores[0].size:,} choices have a word that {directory} reads as {UNK}")
+    if args.json:
+        print_json(result)
+        return
+    for name, letter in result["choices"].items():
+        print(f"{name},{letter}")
+    if answers is not None:
+        print(f"accuracy  {_percent(result['accuracy'], result['interval'])}, {result['right']:,} right")
+    if answers is not None and args.mix:
+        for directory, alone in zip(directories, result["alone"], strict=True):
+            print(f"  alone   {100 * alone:.1f} % ({directory})")
+        shown = " and ".join(f"{weight:.2f}" for weight in weights)
+        print(f"weight    {shown} of {args.directory}" + (" (of every second question)" if args.fit_weight else ""))
+
+
+def _choice_scores(args: argparse.Namespace, model: Model, questions: list[completion.Question]) -> NDArray[np.float64]:
+    """Return log10 P of each question's sentences, [Q, choices]; their last period is a word where the model has it."""
+    apart = "." in model.vocabulary.ids
+    filled = ((sentence, q.where) for q in questions for sentence in q.sentences(apart))
+    return _log10(args, model, filled).reshape(len(questions), -1)
+
+
+def _unknown(args: argparse.Namespace, model: Model, questions: list[completion.Question]) -> int:
+    """Count choices that have a word outside the model's vocabulary."""
+    prepare, known = model_command.reading(args, model).prepare, model.vocabulary.ids
+    choices = (prepare(choice).split() for q in questions for choice in q.choices)
+    return sum(any(word not in known for word in words) for words in choices)
+
+
+def _accuracy(choices: NDArray[np.int64], answers: NDArray[np.int64]) -> dict[str, Any]:
+    right = int(np.count_nonzero(choices == answers))
+    interval = intervals.of_share(right, len(answers))
+    return {"right": right, "asked": len(answers), "accuracy": right / len(answers), "interval": interval}
+
+
+def _percent(share: float, interval: intervals.Interval) -> str:
+    low, high = interval
+    return f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def run_rescore(args: argparse.Namespace) -> None:
+    """Print the chosen hypothesis of each utterance, and the word errors."""
+    if args.fit_weights and not args.references:
+        raise UserError("weights are to be fitted without references", "--fit-weights", "name them: --references FILE")
+    model = model_command.model_of(args, PredictsWords)
+    encoding = model_command.reading(args, model).encoding
+    lists = rescoring.read(args.nbest, encoding)
+    noise = rescoring.read_noise(args.noise, encoding) if args.noise else set()
+    references = rescoring.read_references(args.references, lists, encoding) if args.references else None
+    words = [[rescoring.without(h.text.split(), noise) for h in hypotheses] for hypotheses in lists.values()]
+    flat = zip((w for one in words for w in one), (h.where for one in lists.values() for h in one), strict=True)
+    log10 = _log10(args, model, ((" ".join(w), where) for w, where in flat))
+    ends = np.cumsum([len(one) for one in words])[:-1]
+    tables = [
+        rescoring.features(one, scores) for one, scores in zip(lists.values(), np.split(log10, ends), strict=True)
+    ]
+    weights = Features(**{field: getattr(args, name.replace("-", "_")) for name, (field, *_) in WEIGHTS.items()})
+    chosen = np.array([rescoring.choose(table, [weights])[0] for table in tables])
+    errors: list[NDArray[np.int64]] = []
+    said: list[list[str]] = []
+    if references is not None:
+        said = [rescoring.without(references[utterance], noise) for utterance in lists]
+        errors = [rescoring.word_errors(one, truth) for one, truth in zip(words, said, strict=True)]
+    if args.fit_weights:
+        chosen, fitted = rescoring.leave_one_out(tables, errors, rescoring.grid(weights))
+        weights = Features(*fitted.tolist())
+    result: dict[str, Any] = {
+        "command": "rescore", "model": args.directory, "nbest": args.nbest, "weights": weights._asdict(),
+        "fitted": args.fit_weights,
+        "hypotheses": {name: one[i].text for (name, one), i in zip(lists.items(), chosen, strict=True)},
+    }  # fmt: skip
+    if references is not None:
+        lengths = [len(truth) for truth in said]
+        outcomes = {
+            "rescored": rescoring.outcome(errors, lengths, chosen),
+            "first": rescoring.outcome(errors, lengths, map(rescoring.first, lists.values())),
+            "oracle": rescoring.outcome(errors, lengths, (int(wrong.argmin()) for wrong in errors)),
+        }
+        result |= {"words": sum(lengths), **{name: _record(outcome) for name, outcome in outcomes.items()}}
+        result["difference"] = outcomes["rescored"].difference(outcomes["first"])
+    if args.json:
+        print_json(result)
+    else:
+        _print_rescore(result)
+
+
+def _record(outcome: Outcome) -> dict[str, Any]:
+    return {"errors": int(outcome.errors.sum()), "rate": outcome.rate(), "interval": outcome.interval()}
+
+
+def _print_rescore(result: dict[str, Any]) -> None:
+    for name, text in result["hypotheses"].items():
+        print(f"{name}\t{text}")
+    if "words" not in result:
+        return
+    for name in ("rescored", "first", "oracle"):
+        found = result[name]
+        print(f"{name:10}  {_percent(found['rate'], found['interval'])}, {found['errors']:,} errors")
+    low, high = (100 * end for end in result["difference"])
+    print(f"difference  {low:+.1f} to {high:+.1f} % of {result['words']:,} words, of rescored and first")
+    shown = ", ".join(f"{name} {weight:g}" for name, weight in result["weights"].items())
+    how = " (fitted to all lists; each was rescored with those fitted to the others)" if result["fitted"] else ""
+    print(f"weights     {shown}{how}")
+
+
+def _log10(args: argparse.Namespace, model: Model, sentences: Iterable[tuple[str, str]]) -> NDArray[np.float64]:
+    """Return log10 P of sentences and their ends, the history beginning afresh; equal sentences are scored once.
+
+    sentences: text, and its file and line.
+    """
+    prepare = model_command.reading(args, model).prepare
+    place: dict[str, int] = {}
+    index = []
+    for text, where in sentences:
+        prepared = " ".join(prepare(text).split())
+        if prepared not in place:
+            _require_known(model, prepared.split(), where)
+        index.append(place.setdefault(prepared, len(place)))
+    return np.maximum(model.scores(list(place)), LEAST)[index]
+
+
+def _require_known(model: Model, words: list[str], where: str) -> None:
+    """Raise a UserError for a word that the model cannot score."""
+    if EOS in words:
+        raise UserError(f"the line-end marker {EOS} is a word of the sentence", where, "remove it")
+    if model.vocabulary.unk is None:
+        for word in words:
+            if word not in model.vocabulary.ids:
+                raise UserError(f"unknown word {word!r}", where, CLOSED_ADVICE)

@@ -50,7 +50,8 @@ class ByCounting:
     """Fitting by counting: one pass over the training text, without random numbers, devices or validation.
 
     Attributes:
-        estimate: (ids, num_words, eos, config) -> params; ids: int32 [events], the words of each line, then eos.
+        estimate: (ids, num_words, eos, config) -> params; ids: int32 [events], the words of each line, then eos;
+            `params.sizes()` are the shapes of what was estimated, by name.
         save: (params, directory) writes the parameters.
         load: (directory, num_words, eos, config) -> params; raises UserError where they are damaged or of another
             vocabulary or configuration.

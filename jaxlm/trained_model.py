@@ -4,12 +4,13 @@
     model.log_prob("he has joined the rolling")     # over the vocabulary, nats
     model.score("he has joined the rolling stones")  # log10 of the sentence
 
-A model's folder has `config.json`, `vocabulary.txt`, its parameters (`parameters/`, `ngram.npz`), the file of its
-structure, as `tree.npz`, and what training writes (`checkpoint-*`, `journal.jsonl`, `timing.jsonl`).
+A model's folder has `config.json`, `vocabulary.txt`, its parameters (`parameters/`, `ngram.npz`, `classes.npz`), the
+file of its structure, as `tree.npz`, and what training writes (`checkpoint-*`, `journal.jsonl`, `timing.jsonl`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -29,7 +30,6 @@ from jaxlm.contract import (
     ByCounting,
     BySGD,
     Embeds,
-    HasNGrams,
     LanguageModel,
     PredictsWords,
     structure_argument,
@@ -39,7 +39,7 @@ from jaxlm.data.vocabulary import CLOSED_ADVICE, Vocabulary
 from jaxlm.ngram import arpa
 
 VOCABULARY = "vocabulary.txt"
-FILES = (VOCABULARY, "ngram.npz", "tree.npz")  # besides what training writes for itself
+FILES = (VOCABULARY, "ngram.npz", "classes.npz", "tree.npz")  # besides what training writes for itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Model:
         record: what the model is and can do.
         vocabulary: its words.
         config: an instance of the record's Config.
-        params: a pytree of arrays, or an NGram.
+        params: a pytree of arrays, or what `ByCounting` estimated, such as an NGram.
         info: what `config.json` holds.
         structure: what the record's Structure built, such as a tree; None without one.
         texts: for models fitted by SGD, the function from ids to the data that the program reads.
@@ -91,7 +91,8 @@ class Model:
 
         Args:
             ids: int32 [events], the words of each line and then <eos>.
-            fresh_lines: begin a neural model's context afresh at each line, as an n-gram model's always does.
+            fresh_lines: begin a neural model's context, or a cache, afresh at each line, as an n-gram model's context
+                always does.
         """
         predicts = self.require(PredictsWords, "event_log_probs")
         with self._precision():
@@ -111,15 +112,13 @@ class Model:
 
     def sizes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters by name, or the numbers of n-grams by order."""
-        if self.record.capability(HasNGrams):  # the begin of a line, which is no word, is the last of the unigrams
-            return {f"{k}-grams": (len(t.keys) - (k == 1),) for k, t in enumerate(self.params.tables, 1)}
+        if not isinstance(self.record.fitting, BySGD):
+            return self.params.sizes()
         return {name: np.shape(value) for name, value in named_arrays(self.params).items()}
 
     def num_parameters(self) -> int:
         """Return the number of parameters, or of n-grams."""
-        if self.record.capability(HasNGrams):
-            return sum(len(t.keys) for t in self.params.tables)
-        return sum(np.size(value) for value in named_arrays(self.params).values())
+        return sum(math.prod(shape) for shape in self.sizes().values())
 
     def score(self, sentence: str) -> float:
         """Return base-10 logarithm of the probability of a sentence and its end, the history beginning afresh."""

@@ -14,7 +14,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Trained
 from jaxlm import models, train
-from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
+from jaxlm.contract import BySGD, Embeds, HasNGrams, LanguageModel, PredictsWords
 from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import Corpus, Texts
 from jaxlm.data.files import Reading
@@ -194,7 +194,7 @@ def _report(
     if model is None:
         print(f"{args.model}: {words}, not trained yet: time ran out in the stage before, in {args.out}")
     else:
-        unit = "parameters" if isinstance(model.record.fitting, BySGD) else "n-grams"
+        unit = "n-grams" if model.record.capability(HasNGrams) else "parameters"
         print(f"{args.model}: {words}, {model.num_parameters():,} {unit}, in {args.out}")
     so_far = "" if trained.stopped == "done" else " so far"
     for name, title in NAMES.items():

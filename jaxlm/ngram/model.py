@@ -56,6 +56,10 @@ class NGram:
         """The length n of the longest n-grams; histories have n - 1 words."""
         return len(self.tables)
 
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """Return the numbers of n-grams by order, without `<s>`, which is no word."""
+        return {f"{k}-grams": (len(table.keys) - (k == 1),) for k, table in enumerate(self.tables, start=1)}
+
     def event_log_probs(self, ids: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return log P(w_i | the words before it in its line), in nats, for each event of a text.
 

@@ -11,6 +11,8 @@ MODELS = {
     "unigram": "jaxlm.ngram.unigram:MODEL",
     "gt": "jaxlm.ngram.good_turing:MODEL",
     "kn": "jaxlm.ngram.kneser_ney:MODEL",
+    "class-ngram": "jaxlm.ngram.class_ngram:MODEL",
+    "cache": "jaxlm.ngram.cache:MODEL",
     "lbl": "jaxlm.models.lbl:MODEL",
     "hlbl": "jaxlm.models.hlbl.model:MODEL",
     "nplm": "jaxlm.models.nplm:MODEL",

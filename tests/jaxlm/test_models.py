@@ -23,7 +23,7 @@ def test_each_record_has_the_name_of_its_line(name):
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
-    with pytest.raises(UserError, match="no language model 'lbm' - choose from unigram, gt, kn, lbl, hlbl"):
+    with pytest.raises(UserError, match="no language model 'lbm' - choose from unigram, gt, kn, class-ngram, cache"):
         models.get("lbm")
 
 
@@ -61,6 +61,8 @@ def test_fields_from_data_are_those_without_a_default():
         "--help",
         "train kn --help",
         "train kn --train {place}/train.txt --test {place}/test.txt --min-count 2 --out {out}",
+        "train class-ngram --num-classes 5 --train {place}/train.txt --test {place}/test.txt --out {out}",
+        "train cache --train {place}/train.txt --test {place}/test.txt --out {out}",
         "eval {place}/kn --text {place}/test.txt --mix {place}/gt --fit-weight-on {place}/valid.txt",
         "score {place}/kn {place}/test.txt",
         "next {place}/kn The",

@@ -49,7 +49,7 @@ def test_an_unknown_kind_is_refused_with_the_known_ones(copy):
     change_config(folder, model="transformer")
     message = refusal(folder)
     assert "there is no language model 'transformer'" in message
-    assert "unigram, gt, kn, lbl, hlbl" in message
+    assert "unigram, gt, kn, class-ngram, cache, lbl, hlbl" in message
 
 
 def test_the_other_packages_folder_is_refused_and_named(tmp_path, capsys):

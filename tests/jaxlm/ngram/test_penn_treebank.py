@@ -2,12 +2,15 @@
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from jaxlm.ngram import arpa, good_turing, kneser_ney
+from jaxlm.contract import PredictsWords
+from jaxlm.ngram import arpa, cache, class_ngram, good_turing, kneser_ney
+from jaxlm.tasks import mixture
 
 
 class Treebank(NamedTuple):
@@ -86,3 +89,27 @@ def test_distributions_sum_to_one(ptb, smoothing):
         seen, unseen = ptb.train[i : i + 5], ptb.test[i : i + 5][::-1]
         for context in (seen, unseen, [ptb.eos, *seen[:2]]):
             assert abs(np.sum(np.exp(lm.log_prob(context))) - 1) < 1e-9
+
+
+def mixed(record, config, weight, ptb: Treebank) -> tuple[float, float]:
+    """The perplexity of a model, and of its mixture with a share of interpolated Kneser-Ney 5-grams."""
+    arguments = ptb.train, len(ptb.words), ptb.eos
+    fitted = SimpleNamespace(params=record.fitting.estimate(*arguments, config), config=config)
+    start = time.perf_counter()
+    alone = record.capability(PredictsWords).event_log_probs(fitted, ptb.test, False)
+    assert time.perf_counter() - start < 5
+    both = mixture.mix(kneser_ney.train(*arguments, 5).event_log_probs(ptb.test), alone, weight)
+    return tuple(float(np.exp(-np.mean(log_probs))) for log_probs in (alone, both))
+
+
+def test_a_cache_improves_kneser_ney_as_published(ptb):
+    """125.7: Mikolov et al. 2011, Empirical Evaluation and Combination of ... Techniques."""
+    assert abs(mixed(cache.MODEL, cache.Config(), 0.87, ptb)[1] - 125.7) < 1
+
+
+def test_classes_are_worse_alone_than_words_and_improve_them_in_mixture(ptb):
+    """Clusters of few passes, so that the test is short."""
+    config = class_ngram.Config(order=5, num_classes=100, passes=2)
+    alone, both = mixed(class_ngram.MODEL, config, 0.74, ptb)
+    assert 141.2 < alone < 255
+    assert both < 133

@@ -36,6 +36,7 @@ class LanguageScale(core.Scale):
 
 _QUICK = {"batch_size": 100, "rate": {"*": 0.1}}
 _SMALL = {"batch_size": 500, "rate": {"*": 0.02}, "decay": {"*": 0.2, "b": 0.0}, "epochs": 6}
+_SMALL_RBM = {"batch_size": 250, "rate": {"*": 0.02}, "epochs": 15}
 _THESIS = (25, 50, 75, 100)
 SCALES = {
     scale.name: scale
@@ -48,7 +49,11 @@ SCALES = {
         ),
         LanguageScale(
             "smoke", "65,000 words of CPython's own prose: minutes on two cores", "prose", (10, 20, 30, 40),
-            num_hidden=100, random_trees=2, tuned={"lbl": _SMALL, "hlbl": _SMALL},
+            num_hidden=100, random_trees=2,
+            tuned={
+                "lbl": _SMALL, "hlbl": _SMALL, "frbm": _SMALL_RBM,
+                "tfrbm": {**_SMALL_RBM, "rate": {"*": 0.01}, "epochs": 8},
+            },
         ),
         LanguageScale(
             "cpu", "the Penn Treebank, models of the thesis' size, FRBMs with fewer hidden units: hours on two cores",

@@ -292,11 +292,11 @@ def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
 
 
 def cost(config: Config, costs: None = None) -> Cost:
-    """Count what an example, a window, takes: the products of the cells and of the softmax."""
-    T, N_h, g = config.window, config.num_hidden, len(config.cell.gates)
+    """Count what a word takes: the products of the cells and of the softmax."""
+    N_h, g = config.num_hidden, len(config.cell.gates)
     of_cells = g * N_h * (config.num_features + (2 * config.num_layers - 1) * N_h)
-    formula = f"6 T ({g} N_h (N_f + (2 layers - 1) N_h) + N_w N_h) operations, T = {T}: cells, softmax"
-    return Cost(PRODUCT * T * (of_cells + config.num_words * N_h), 0, 0, formula)
+    formula = f"6 ({g} N_h (N_f + (2 layers - 1) N_h) + N_w N_h) operations: cells, softmax"
+    return Cost(PRODUCT * (of_cells + config.num_words * N_h), 0, 0, formula)
 
 
 def model(name: str, about: str, source: str, config: type[Config], recipes: dict[str, Any]) -> LanguageModel:

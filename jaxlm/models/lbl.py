@@ -151,11 +151,14 @@ def program(config: Config) -> Program:
     return context_program(config, batch_loss, score, touched=touched)
 
 
-def cost(config: Config, costs: None = None) -> Cost:
-    """Count what a word takes: the products of R in the softmax, and of C."""
-    D, c = config.num_features, config.context_size
-    operations = PRODUCT * (config.num_words * D + c * (D if config.diagonal else D**2))
-    return Cost(operations, 0, 0, f"6 (N_w D + c D{'' if config.diagonal else '²'}) operations: R by the softmax, C")
+def cost(config: Config, costs: Any = None) -> Cost:
+    """Count what a word takes: the products of R in the output, and of C; rows of R where noise is drawn."""
+    D, c, out = config.num_features, config.context_size, output.work(config, costs)
+    operations = PRODUCT * (out.products * D + c * (D if config.diagonal else D**2))
+    rows = D * (out.rows + c) if out.rows else 0
+    of_output = out.formula if out.formula == "N_w" else f"({out.formula})"
+    formula = f"6 ({of_output} D + c D{'' if config.diagonal else '²'}) operations: R by the {config.objective}, C"
+    return Cost(operations, rows, rows, formula)
 
 
 # Differs: the thesis states batch, rates and decay (§3.4.1-2), not whether a step follows the minibatch's sum or its

@@ -154,13 +154,14 @@ def program(config: Config) -> Program:
     return context_program(config, batch_loss, score, touched=touched)
 
 
-def cost(config: Config, costs: None = None) -> Cost:
-    """Count what a word takes: the products of R in the softmax, and of A, B and C."""
-    D, c, N_h = config.num_features, config.context_size, config.num_hidden
-    linear = " + c D²" if config.linear else ""
-    operations = PRODUCT * (config.num_words * D + (c + 1) * N_h * D + (c * D**2 if config.linear else 0))
-    formula = f"6 (N_w D + (c + 1) N_h D{linear}) operations: R by the softmax, A, B{', C' if config.linear else ''}"
-    return Cost(operations, 0, 0, formula)
+def cost(config: Config, costs: Any = None) -> Cost:
+    """Count what a word takes: the products of R in the output, of A, B and C; rows of R where noise is drawn."""
+    D, c, N_h, out = config.num_features, config.context_size, config.num_hidden, output.work(config, costs)
+    operations = PRODUCT * (out.products * D + (c + 1) * N_h * D + (c * D**2 if config.linear else 0))
+    rows = D * (out.rows + c) if out.rows else 0
+    linear, matrices = (" + c D²", "A, B, C") if config.linear else ("", "A, B")
+    formula = f"6 (({out.formula}) D + (c + 1) N_h D{linear}) operations: R by the {config.objective}, {matrices}"
+    return Cost(operations, rows, rows, formula)
 
 
 # "thesis" is that of the LBL; its rate and decay are for parameters of the same kind.

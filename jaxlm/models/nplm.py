@@ -144,13 +144,14 @@ def program(config: Config) -> Program:
     return context_program(config, batch_loss, score, touched=touched)
 
 
-def cost(config: Config, costs: None = None) -> Cost:
-    """Count what a word takes: the products of U and W in the softmax, and of H."""
-    D = config.context_size * config.num_features
-    output = config.num_words * (config.num_hidden + (D if config.direct else 0))
-    direct = " + N_w c D" if config.direct else ""
-    formula = f"6 (N_w N_h + N_h c D{direct}) operations: U, H{', W' if config.direct else ''}"
-    return Cost(PRODUCT * (output + config.num_hidden * D), 0, 0, formula)
+def cost(config: Config, costs: Any = None) -> Cost:
+    """Count what a word takes: the products of U, W and H; rows of R and U where noise is drawn."""
+    D, out = config.context_size * config.num_features, output.work(config, costs)
+    size = config.num_hidden + (D if config.direct else 0)
+    rows = out.rows * size + D if out.rows else 0
+    direct = " + c D" if config.direct else ""
+    formula = f"6 (({out.formula}) (N_h{direct}) + N_h c D) operations: U, H{', W' if config.direct else ''}"
+    return Cost(PRODUCT * (out.products * size + config.num_hidden * D), rows, rows, formula)
 
 
 # Differs: "thesis" is the recipe of Bengio et al. (2003): a rate of 1e-3 and a decay of 1e-4 for each example, which is

@@ -199,6 +199,24 @@ def dense(config: Any) -> Head | None:
     return Head() if config.learned_normalizer else None
 
 
+class Work(NamedTuple):
+    """What the output takes for a next word: products of vectors, each of D numbers; rows of tables; in words."""
+
+    products: float
+    rows: float
+    formula: str
+
+
+def work(config: Any, costs: Any) -> Work:
+    """Count the output's products and rows; costs: of `Ragged`, int [N], where words are in classes."""
+    if config.objective == "classes":
+        C, sizes = len(config.class_ends), classes.sizes(config.class_ends)
+        return Work(C + (sizes.max() if costs is None else np.mean(costs)), 0, "C + words of the class")
+    if sampled.is_sampled(config):
+        return Work(1 + config.num_noise, 1 if config.shared_noise else 1 + config.num_noise, "1 + K")
+    return Work(config.num_words, 0, "N_w")
+
+
 def adapted(plain: Program, touched: Callable[..., Any]) -> Program:
     """Return the program of a model for its objective, over `Data`.
 

@@ -291,12 +291,13 @@ def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
     return np.asarray(_predicted(model.params, windows, len(history), config))
 
 
-def cost(config: Config, costs: None = None) -> Cost:
-    """Count what a word takes: the products of the cells and of the softmax."""
-    N_h, g = config.num_hidden, len(config.cell.gates)
+def cost(config: Config, costs: Any = None) -> Cost:
+    """Count what a word takes: the products of the cells and of the output; rows of R and U where noise is drawn."""
+    N_h, g, out = config.num_hidden, len(config.cell.gates), output.work(config, None)
     of_cells = g * N_h * (config.num_features + (2 * config.num_layers - 1) * N_h)
-    formula = f"6 ({g} N_h (N_f + (2 layers - 1) N_h) + N_w N_h) operations: cells, softmax"
-    return Cost(PRODUCT * (of_cells + config.num_words * N_h), 0, 0, formula)
+    rows = out.rows * N_h + config.num_features if out.rows else 0
+    formula = f"6 ({g} N_h (N_f + (2 layers - 1) N_h) + ({out.formula}) N_h) operations: cells, {config.objective}"
+    return Cost(PRODUCT * (of_cells + out.products * N_h), rows, rows, formula)
 
 
 def model(name: str, about: str, source: str, config: type[Config], recipes: dict[str, Any]) -> LanguageModel:

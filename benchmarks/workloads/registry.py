@@ -99,6 +99,14 @@ _ALL = (
         {"num_features": 128, "context_size": 10, "num_hidden": 512},
     ),
     Workload(
+        "frbm-m", "frbm", "matrix products, and words drawn from a softmax", Words(10_000, MILLION), 1_024,
+        {"num_features": 100, "context_size": 2, "num_hidden": 1_000},
+    ),
+    Workload(
+        "lstm-m", "lstm", "matrix products that wait for one another", Words(10_000, MILLION), 64,
+        {"num_features": 512, "num_hidden": 512, "num_layers": 2},
+    ),
+    Workload(
         "hlbl-s", "hlbl", "latency of gathers and scatters", Words(10_000, MILLION), 1_024,
         {"num_features": 100, "context_size": 5}, {"tree": "random"}, small=True,
     ),

@@ -23,7 +23,7 @@ from jaxlm.contract import structure_argument
 
 B, STEP = 8, 0.02
 WEIGHT = np.array([1, 0.5, 2, 1, 0, 1, 0.25, 1], np.float32)
-CASES = [case for case in every() if case.by_sgd]
+CASES = [case for case in every(objectives=True) if case.by_sgd]
 
 
 def setup(case, place):

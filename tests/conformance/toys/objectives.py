@@ -11,7 +11,7 @@ def record(name, base, **options):
     return dataclasses.replace(base, name=name, recipes={"tuned": (recipe, {**config, **options})})
 
 
-LBL = record("lbl-nce", lbl.MODEL, objective="nce", learned_normalizer=True)
+LBL = record("lbl-nce", lbl.MODEL, objective="nce", learned_normalizer=True, shared_noise=True)
 NLBL = record("nlbl-importance", nlbl.MODEL, objective="importance", shared_noise=True)
 NPLM = record("nplm-nce", nplm.MODEL, objective="nce", direct=True, shared_noise=True, noise_power=0.5)
 CLASSES = record("lbl-classes", lbl.MODEL, objective="classes", dropout=0.3)

@@ -17,4 +17,6 @@ NPLM = record("nplm-nce", nplm.MODEL, objective="nce", direct=True, shared_noise
 CLASSES = record("lbl-classes", lbl.MODEL, objective="classes", dropout=0.3)
 RNN = record("rnn-classes", rnn.MODEL, objective="classes")
 GRU = record("gru-importance", gru.MODEL, objective="importance", tied=False)
-LSTM = record("lstm-nce", lstm.MODEL, objective="nce", learned_normalizer=True, dropout=0.0, feature_dropout=0.0)
+LSTM = record(
+    "lstm-nce", lstm.MODEL, objective="nce", tied=True, learned_normalizer=True, dropout=0.0, feature_dropout=0.0
+)

@@ -88,7 +88,7 @@ def transition(p, context):
 
 
 def flat(params):
-    return np.concatenate([np.ravel(np.asarray(x, np.float64)) for x in params])
+    return np.concatenate([np.ravel(np.asarray(x, np.float64)) for x in jax.tree.leaves(params)])
 
 
 def exact(p, context, word):

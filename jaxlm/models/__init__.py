@@ -22,6 +22,7 @@ MODELS = {
     "gru": "jaxlm.models.recurrent.gru:MODEL",
     "frbm": "jaxlm.models.frbm:MODEL",
     "tfrbm": "jaxlm.models.tfrbm:MODEL",
+    "glove": "jaxlm.models.glove:MODEL",
 }
 REGISTRY: Registry[LanguageModel] = Registry("language model", MODELS, "rating models are for jaxcf")
 names, get, having, require = REGISTRY.names, REGISTRY.get, REGISTRY.having, REGISTRY.require

@@ -1,0 +1,177 @@
+"""GloVe: word vectors whose products are near the logarithms of how often words occur near one another.
+
+Source: Pennington, Socher and Manning 2014, §3 (Eq. 8-9), §4.2. Differs, besides what `RECIPES` says: the line end and
+`<unk>` are words of the text like any other, so that they have vectors, too, and keep other words apart.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from jaxfit.errors import UserError
+from jaxfit.files.limits import require_countable
+from jaxfit.program import Mean, Metric, Metrics, Program, Sparse
+from jaxfit.recipe import Recipe, option
+from jaxfit.registry import PRODUCT, Cost
+from jaxfit.tables import Gathered, require_whole, rows_of
+from jaxlm.contract import BySGD, Embeds, LanguageModel
+from jaxlm.data import cooccurrence
+
+METRIC = Metric("weighted squared error", float)
+GROUP_SIZE = 64  # pairs at most, drawn once, that every epoch visits at once
+
+
+@dataclass(frozen=True)
+class Config:
+    """What shapes the program."""
+
+    num_words: int = option(help="vocabulary size", unit="words")
+    num_features: int = option(100, "word vector dimensionality", "features", first=True)
+    window: int = option(10, "largest distance of two words that are counted", "words", first=True)
+    across_lines: bool = option(False, "count pairs across line ends")
+    x_max: float = option(100.0, "count from which on all pairs weigh the same", low=0.01)
+    alpha: float = option(0.75, "power of the counts below it in the weight")
+    init_scale: float = option(0.01, "standard deviation of initial vectors")
+    num_events: int | None = option(None, decided=True)  # of the training text
+
+    def given_counts(self, counts: NDArray[np.int64]) -> Self:
+        """Return this configuration with what the counts of the training text decide, [N_w]."""
+        return replace(self, num_events=int(counts.sum()))
+
+
+class Params(NamedTuple):
+    """W: [N_w, N_f] vectors and b: [N_w] biases of words; C: [N_w, N_f], c: [N_w], the paper's W̃ and b̃, of contexts."""
+
+    W: Array
+    C: Array
+    b: Array
+    c: Array
+
+
+class Batch(NamedTuple):
+    """Pairs: word i, int32[...], and context j, int32[...]; log X_ij and f(X_ij), float32[...]."""
+
+    word: Array
+    context: Array
+    log: Array
+    f: Array
+
+
+def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
+    """Draw small Gaussian vectors, zeros for words that do not occur (the paper does not say); biases are 0.
+
+    counts: [N_w], of the training text.
+    """
+    shape = config.num_words, config.num_features
+    occurs = jnp.asarray(counts)[:, None] > 0
+    W, C = (jnp.where(occurs, config.init_scale * jax.random.normal(k, shape), 0) for k in jax.random.split(key))
+    return Params(W, C, jnp.zeros(config.num_words), jnp.zeros(config.num_words))
+
+
+def texts(config: Config, eos: int) -> Callable[[np.ndarray], Array]:
+    """Return a function from ids, int32 [events], to the pairs of a text: int32 [pairs, 4], for `gather`."""
+    return lambda ids: pairs(ids, eos, config)
+
+
+def pairs(ids: np.ndarray, eos: int, config: Config) -> Array:
+    """Count the pairs of a text, in random order: int32 [pairs, 4], the fields of a `Batch` as bits.
+
+    Of another text than that of training, log X_ij is of its counts times the ratio of the two lengths, since counts
+    grow with the text; f(X_ij) is of the counts themselves, which tell how reliable their logarithms are.
+
+    Raises:
+        UserError: no two words are near one another, or there are too many pairs.
+    """
+    counts = cooccurrence.count(ids, config.num_words, config.window, None if config.across_lines else eos).tocoo()
+    if counts.nnz == 0:
+        raise UserError("the text has no two words near one another", do="give longer lines, or --across-lines")
+    require_countable(counts.nnz, "pairs of words", "--window")
+    longer = (config.num_events or len(ids)) / len(ids)
+    columns = (
+        counts.row.astype(np.int32),
+        counts.col.astype(np.int32),
+        np.log(longer * counts.data).astype(np.float32).view(np.int32),
+        np.minimum(1, (counts.data / config.x_max) ** config.alpha).astype(np.float32).view(np.int32),
+    )
+    order = np.random.default_rng(0).permutation(counts.nnz)
+    found = np.empty((counts.nnz, len(columns)), np.int32)
+    for place, column in enumerate(columns):
+        found[:, place] = column[order]
+    return jax.device_put(found)
+
+
+def gather(data: Array, index: Array, capacity: int, config: Config) -> Batch:
+    """Gather the pairs `index`, int32 [B]."""
+    rows = data.at[index].get(mode="clip")
+    log, f = (jax.lax.bitcast_convert_type(rows[:, place], jnp.float32) for place in (2, 3))
+    return Batch(rows[:, 0], rows[:, 1], log, f)
+
+
+def loss(params: Params, example: Batch, config: Config) -> Array:
+    """f(X_ij) (w_i·w̃_j + b_i + b̃_j - log X_ij)² for ONE pair (Eq. 8): the specification."""
+    require_whole(params)
+    i, j = example.word, example.context
+    return example.f * jnp.square(params.W[i] @ params.C[j] + params.b[i] + params.c[j] - example.log)
+
+
+@jax.named_scope("prediction")
+def errors(read: Params, batch: Batch) -> Array:
+    """f(X_ij) times the squared error of each pair, [B], from the rows that `touched` names."""
+    predicted = jnp.sum(read.W * read.C, axis=1) + read.b + read.c
+    return batch.f * jnp.square(predicted - batch.log)
+
+
+def batch_loss(
+    params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
+) -> tuple[Array, Metrics]:
+    """Return the sum over the minibatch of weight * `loss`, from the rows of `touched`."""
+    total = weight @ errors(rows_of(params), batch)
+    return total, {METRIC.name: Mean(total, jnp.sum(weight))}
+
+
+def touched(batch: Batch, config: Config) -> Params:
+    """Return the rows that a minibatch reads."""
+    return Params(batch.word, batch.context, batch.word, batch.context)
+
+
+def score(params: Params, batch: Batch, config: Config) -> Array:
+    """Compute the `loss` of each pair, [B]."""
+    i, j = batch.word, batch.context
+    return errors(Params(params.W[i], params.C[j], params.b[i], params.c[j]), batch)
+
+
+def program(config: Config) -> Program:
+    """Return the model as the engine sees it, over what `texts` returns."""
+    return Program(
+        config=config, batch=gather, loss=batch_loss, score=score, metric=METRIC, group_size=GROUP_SIZE,
+        sparse=Sparse(touched),
+    )  # fmt: skip
+
+
+def cost(config: Config, costs: None = None) -> Cost:
+    """Count what a pair takes: the product of two rows, which are read and written with their biases."""
+    numbers = 2 * (config.num_features + 1)
+    formula = "6 D operations; 16 + 8 · 2 (D + 1) bytes: the pair, rows of W and C with their biases"
+    return Cost(PRODUCT * config.num_features, 4 + numbers, numbers, formula)
+
+
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    "tuned": (Recipe(optimizer="adagrad", batch_size=1000, epochs=25, rate={"*": 0.05}, decay={"*": 0.0}), {}),
+}
+
+MODEL = LanguageModel(
+    name="glove",
+    about="GloVe, word vectors from weighted counts of pairs",
+    source="Pennington et al. 2014, §3",
+    config=Config,
+    recipes=RECIPES,
+    fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+    capabilities=(Embeds(lambda params: params.W + params.C),),
+    cost=cost,
+)

@@ -37,12 +37,14 @@ class BySGD:
         init: (key, config, counts) -> params before training; counts: int64 [N_w], of the training text.
         texts: (config, eos) -> a function from ids, int32 [events], to the data that `program` reads.
         program: (config) -> the `Program` that the engine runs.
+        unit: what its examples are, for the engine's speed.
     """
 
     parameters: tuple[str, ...]
     init: Callable[..., Any]
     texts: Callable[..., Callable[[np.ndarray], Any]]
     program: Callable[[Any], Program]
+    unit: str = "words"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Models as other programs read them: word2vec text, safetensors, ARPA.
+"""Models as other programs read them: word2vec (text and binary), safetensors, ARPA.
 
 A UserError says that a model does not have what a file format needs, or that the file cannot be written.
 """
@@ -12,19 +12,24 @@ import numpy as np
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.atomic import replacing
-from jaxlm import models
+from jaxlm import models, word_vectors
 from jaxlm.contract import BySGD, Embeds, HasNGrams
 from jaxlm.ngram import arpa
 from jaxlm.trained_model import Model
 
 
 def word2vec(model: Model, path: Path) -> None:
-    """Write word vectors as text: a line `N_w N_f`, then for each word its name and features (gensim, fastText)."""
-    vectors = np.asarray(model.require(Embeds, "word2vec", path).vectors(model.params))
-    with replacing(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n")
-        for word, vector in zip(model.vocabulary.words, vectors, strict=True):
-            file.write(f"{word} {' '.join(f'{x:.7g}' for x in vector)}\n")
+    """Write word vectors as text (gensim, fastText)."""
+    word_vectors.write_text(model.vocabulary.words, _vectors(model, path), path)
+
+
+def word2vec_binary(model: Model, path: Path) -> None:
+    """Write word vectors as word2vec's binary form, float32."""
+    word_vectors.write_binary(model.vocabulary.words, _vectors(model, path), path)
+
+
+def _vectors(model: Model, path: Path) -> np.ndarray:
+    return np.asarray(model.require(Embeds, "word2vec", path).vectors(model.params))
 
 
 def safetensors(model: Model, path: Path) -> None:
@@ -59,6 +64,7 @@ def arpa_file(model: Model, path: Path) -> None:
 
 FORMATS: dict[str, Callable[[Model, Path], None]] = {
     "word2vec": word2vec,
+    "word2vec-binary": word2vec_binary,
     "arpa": arpa_file,
     "safetensors": safetensors,
 }

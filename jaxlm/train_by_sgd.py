@@ -148,7 +148,7 @@ class _Training:
             directory, {"model": record.name, "config": asdict(config), **known}, fitting.program(config),
             params,
             lambda: (texts(self.corpus.train), texts(self.corpus.valid)),
-            recipe=self.recipe, key=jax.random.fold_in(self.key, TRAIN), run=run, unit="words", files=FILES,
+            recipe=self.recipe, key=jax.random.fold_in(self.key, TRAIN), run=run, unit=fitting.unit, files=FILES,
             before=write, model=model,
         )  # fmt: skip
 

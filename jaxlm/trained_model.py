@@ -25,7 +25,7 @@ from jaxfit.registry import Capability
 from jaxfit.run_dir import manifest
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_config, read_info, require_types
-from jaxlm import models
+from jaxlm import models, word_vectors
 from jaxlm.contract import (
     ByCounting,
     BySGD,
@@ -144,10 +144,10 @@ class Model:
 
 
 def load(directory: str | Path, *, unfinished: bool = False, verify: bool = False) -> Model:
-    """Read a trained model from the folder that `jaxlm train` wrote, or an n-gram model from an ARPA file.
+    """Read a trained model from the folder that `jaxlm train` wrote, n-grams from an ARPA file, or word vectors.
 
     Args:
-        directory: the folder, or the file.
+        directory: the folder, or the file: ARPA, or word2vec's, text or binary.
         unfinished: accept the best parameters so far of a training that was stopped before its end.
         verify: hold all files against the manifest, also those that were found whole before.
 
@@ -157,8 +157,9 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     """
     directory = Path(directory)
     if directory.is_file():
-        params, words = arpa.read(directory)
-        return Model(arpa.MODEL, Vocabulary(words), arpa.MODEL.config(), params, {"model": arpa.MODEL.name})
+        form: Any = word_vectors if word_vectors.begins(directory) else arpa
+        params, words = form.read(directory)
+        return Model(form.MODEL, Vocabulary(words), form.MODEL.config(), params, {"model": form.MODEL.name})
     info = read_info(directory)
     record = record_of(info, directory)
     fitting, structure = record.fitting, None

@@ -14,6 +14,7 @@ from jaxlm.data.vocabulary import UNK
 from jaxlm.trained_model import Model, load
 
 SHOWN = 10  # unknown words that are named
+OF_VECTORS = "folder of a model, or word vectors in a file of word2vec's form, text or binary"
 add = functools.partial(command.add_model, about="folder of a model, or an ARPA file")
 
 

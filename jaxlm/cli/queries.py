@@ -52,7 +52,7 @@ def add_sample(parser: Parser) -> None:
 
 def add_neighbours(parser: Parser) -> None:
     """Give the parser of `jaxlm neighbours` its options."""
-    model_command.add(parser, run_neighbours, about="folder of a model")
+    model_command.add(parser, run_neighbours, about=model_command.OF_VECTORS)
     parser.add_argument("words", nargs="+", metavar="WORD")
     model_command.add_top(parser)
 

@@ -204,4 +204,5 @@ def _report(
                 f"{title} perplexity{so_far} {result.perplexity:.2f} "
                 f"({result.events:,} events, {result.unknown:,} unknown)"
             )
-    training_options.print_end(trained, "words")
+    fitting = models.get(args.model).fitting
+    training_options.print_end(trained, fitting.unit if isinstance(fitting, BySGD) else "words")

@@ -14,7 +14,7 @@ from jaxlm.tasks import analogies, similarity
 
 def add_analogies(parser: Parser) -> None:
     """Give the parser of `jaxlm analogies` its options."""
-    model_command.add(parser, run_analogies, about="folder of a model")
+    model_command.add(parser, run_analogies, about=model_command.OF_VECTORS)
     parser.add_argument("file", metavar="FILE", help="questions: sections `: name`, and `a b c d` in each other line")
     parser.add_argument(
         "--most-frequent", type=options.number("--most-frequent"), metavar="N",
@@ -25,7 +25,7 @@ def add_analogies(parser: Parser) -> None:
 
 def add_similarity(parser: Parser) -> None:
     """Give the parser of `jaxlm similarity` its options."""
-    model_command.add(parser, run_similarity, about="folder of a model")
+    model_command.add(parser, run_similarity, about=model_command.OF_VECTORS)
     parser.add_argument("file", metavar="FILE", help="two words and people's score in each line")
     model_command.add_reading(parser)
 

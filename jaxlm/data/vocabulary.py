@@ -27,7 +27,7 @@ class Vocabulary:
     """The words a model knows, in the order of their ids: by decreasing training count, then by name.
 
     `<eos>` is an entry like any other, and so is `<unk>`, which a closed vocabulary lacks unless it is a word of the
-    training text.
+    training text. Word vectors of other programs may lack `<eos>`, which models that predict words need.
     """
 
     words: tuple[str, ...]
@@ -39,8 +39,6 @@ class Vocabulary:
         ids = {word: i for i, word in enumerate(self.words)}
         if len(ids) < len(self.words):
             raise ValueError("the vocabulary has duplicate words")
-        if EOS not in ids:
-            raise ValueError(f"the vocabulary lacks {EOS}")
         object.__setattr__(self, "ids", ids)
 
     def __len__(self) -> int:

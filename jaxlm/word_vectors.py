@@ -1,0 +1,159 @@
+"""Word vectors in the files of word2vec, as text or binary, which gensim, fastText and most other programs read.
+
+Both begin with a line `N_w N_f`. Then there is for each word its name, a blank and its N_f features: as text, separated
+by blanks, on one line; binary, as float32 of the low byte first, where a line feed may follow (word2vec writes one,
+gensim none).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxfit.errors import UserError, shortened
+from jaxfit.files.opening import lines_of, open_bytes
+from jaxfit.run_dir.atomic import replacing
+from jaxlm.contract import Embeds, LanguageModel
+from jaxlm.ngram.model import NoConfig
+
+HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,9})[ \t\r]*\n")
+LONGEST = 1 << 12  # bytes of a first line, or of a word
+NUMERIC = frozenset(b"0123456789+-.eE \t")
+ADVICE = "create the file of word vectors again"
+
+
+class Vectors(NamedTuple):
+    """The vectors of a file: float32 [N_w, N_f]."""
+
+    vectors: NDArray[np.float32]
+
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape by name."""
+        return {"vectors": self.vectors.shape}
+
+
+def write_text(words: Sequence[str], vectors: NDArray, path: Path) -> None:
+    """Write word vectors, [N_w, N_f], as text; raises UserError if the file cannot be written."""
+    with replacing(path) as aside, aside.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n")
+        for word, vector in zip(words, vectors, strict=True):
+            file.write(f"{word} {' '.join(f'{x:.7g}' for x in vector)}\n")
+
+
+def write_binary(words: Sequence[str], vectors: NDArray, path: Path) -> None:
+    """Write word vectors, [N_w, N_f], as float32; raises UserError if the file cannot be written."""
+    with replacing(path) as aside, aside.open("wb") as file:
+        file.write(f"{vectors.shape[0]} {vectors.shape[1]}\n".encode())
+        for word, vector in zip(words, vectors.astype("<f4"), strict=True):
+            file.write(word.encode() + b" " + vector.tobytes() + b"\n")
+
+
+def begins(path: Path) -> bool:
+    """Return whether a file begins as word vectors do: with two numbers on a line."""
+    with open_bytes(path) as file:
+        return HEADER.fullmatch(file.readline(LONGEST)) is not None
+
+
+def read(path: Path) -> tuple[Vectors, tuple[str, ...]]:
+    """Read word vectors, text or binary, compressed or not; return them and their words, in the file's order.
+
+    Raises:
+        UserError: the file cannot be read, or is not what its first line says; it names the line or the byte.
+    """
+    with open_bytes(path) as file:
+        header = file.readline(LONGEST)
+        sizes = HEADER.fullmatch(header)
+        if sizes is None:
+            raise UserError("the first line is not two numbers, of words and of features", f"{path}, line 1", ADVICE)
+        number, width = map(int, sizes.groups())
+        if number == 0 or width == 0:
+            raise UserError("there are no word vectors", f"{path}, line 1", ADVICE)
+        # what follows the first word's blank: of numbers as text, at least a digit and a blank each
+        word = _until_blank(file)
+        start = file.read(2 * width - 1)
+        if NUMERIC.issuperset(start):
+            found = _lines(file, word + b" " + start, path, number, width)
+        else:
+            found = _records(file, word, start, path, len(header), number, width)
+        names: dict[str, None] = {}
+        rows = []
+        for name, vector, where in found:
+            try:
+                decoded = name.decode()
+            except UnicodeDecodeError:
+                raise UserError("a word that is not UTF-8", where, ADVICE) from None
+            if not name or decoded in names:
+                what = f"duplicate word {shortened(repr(decoded), 40)}" if name else "a vector without a word"
+                raise UserError(what, where, ADVICE)
+            if not np.isfinite(vector).all():
+                raise UserError(f"a vector that is not finite, of {shortened(repr(decoded), 40)}", where, ADVICE)
+            names[decoded] = None
+            rows.append(vector)
+    return Vectors(np.stack(rows)), tuple(names)
+
+
+Entry = tuple[bytes, NDArray[np.float32], str]  # word, vector, place in the file
+
+
+def _until_blank(file: IO[bytes]) -> bytes:
+    """Read a word and the blank after it, of which the word is returned; shorter files end the word, too."""
+    word = bytearray()
+    while len(word) < LONGEST and (byte := file.read(1)) not in (b" ", b"\t", b""):
+        word += byte
+    return bytes(word)
+
+
+def _lines(file: IO[bytes], start: bytes, path: Path, number: int, width: int) -> Iterator[Entry]:
+    """Read the entries of a text; start: what is read of the first."""
+    lines = lines_of(file, path)
+    for row in range(number):
+        where = f"{path}, line {row + 2}"
+        line = start + next(lines, b"") if row == 0 else next(lines, b"")
+        word, *fields = line.split()[: width + 2] or [b""]
+        if not line.strip():
+            raise UserError(f"only {row:,} of {number:,} word vectors", where, ADVICE)
+        try:
+            vector = np.array(fields, np.float64)
+        except ValueError:
+            vector = np.zeros(0)
+        if len(vector) != width:
+            raise UserError(f"expected a word and {width} numbers", where, ADVICE)
+        with np.errstate(over="ignore"):  # to infinity, which is refused
+            yield word, vector.astype(np.float32), where
+    if any(line.strip() for line in islice(lines, 1)):
+        raise UserError(f"more than {number:,} word vectors", f"{path}, line {number + 2}", ADVICE)
+
+
+def _records(
+    file: IO[bytes], word: bytes, start: bytes, path: Path, place: int, number: int, width: int
+) -> Iterator[Entry]:
+    """Read binary entries; word, start: what is read of the first, which begins at byte `place`."""
+    for row in range(number):
+        if row:
+            word, start = _until_blank(file), b""
+        name = word.removeprefix(b"\n")
+        where = f"{path}, byte offset {place + len(word) - len(name)}"
+        content = start + file.read(4 * width - len(start))
+        if len(content) < 4 * width:
+            raise UserError(f"only {row:,} of {number:,} word vectors", where, ADVICE)
+        place += len(word) + 1 + len(content)
+        yield name, np.frombuffer(content, "<f4").astype(np.float32), where
+    rest = file.read(2)
+    if rest.strip():
+        place += rest.startswith(b"\n")
+        where = f"{path}, byte offset {place}"
+        raise UserError(f"more than {number:,} word vectors", where, ADVICE)
+
+
+MODEL = LanguageModel(
+    name="word2vec",
+    about="word vectors of a file, of any program",
+    source="word2vec, gensim",
+    config=NoConfig,
+    fitting=None,
+    capabilities=(Embeds(lambda params: params.vectors),),
+)

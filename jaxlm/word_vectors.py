@@ -86,9 +86,10 @@ def read(path: Path) -> tuple[Vectors, tuple[str, ...]]:
                 decoded = name.decode()
             except UnicodeDecodeError:
                 raise UserError("a word that is not UTF-8", where, ADVICE) from None
-            if not name or decoded in names:
-                what = f"duplicate word {shortened(repr(decoded), 40)}" if name else "a vector without a word"
-                raise UserError(what, where, ADVICE)
+            if name.split() != [name]:  # as where a part of a binary file is missing
+                raise UserError("the vector has no word", where, ADVICE)
+            if decoded in names:
+                raise UserError(f"duplicate word {shortened(repr(decoded), 40)}", where, ADVICE)
             if not np.isfinite(vector).all():
                 raise UserError(f"a vector that is not finite, of {shortened(repr(decoded), 40)}", where, ADVICE)
             names[decoded] = None

@@ -37,10 +37,10 @@ SAVING_SHARE = 0.05  # of the time, at most, goes into saving the best epochs an
 
 
 class Fitted(NamedTuple):
-    """The best parameters and how training went.
+    """The result of a training and how it went.
 
     Attributes:
-        params: the best parameters.
+        params: of the best epoch by validation, or of the last, as `Program.result` says.
         score: their mean validation score, in nats or squared stars.
         history: one dict for each epoch, as in `journal.jsonl`, which may have lost some.
         epochs: that were trained, from the first step on.
@@ -85,13 +85,13 @@ def fit(
     unit: str = "words",
     show: bool = False,
 ) -> Fitted:
-    """Train from `params` on `data`, and return the parameters that score best on `valid`.
+    """Train from `params` on `data`, and return the parameters that score best on `valid`, or the last ones.
 
     Several processes must all call this with the same arguments, except that each has a directory of its own
     (`processes.folder`); only process 0 saves checkpoints.
 
     Args:
-        program: the model.
+        program: the model; its `result` says which parameters are returned.
         params: initial parameters.
         data: training data.
         valid: validation data.
@@ -236,7 +236,7 @@ def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None)
         name = f"train {metric.name}" if metric.name in others else "train"
         line["shown"][f"training {metric.name}"] = float(metric.read(line[name]))
     line["shown"][f"validation {program.metric.name}"] = shown
-    trainer.progress = after_epoch(progress, score, recipe)
+    trainer.progress = after_epoch(progress, score, recipe, program.result)
     if is_best(trainer.progress):
         trainer.best = sharding.one_copy(params)
         if not all(_finite(array) for array in jax.tree.leaves(trainer.best)):  # validation need not see every row

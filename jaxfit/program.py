@@ -159,6 +159,8 @@ class Program:
             neighbouring examples is drawn in each epoch, so that memory is read contiguously. A minibatch holds at
             least two whole groups: their size is the largest divisor of the minibatch's size up to this. `batch` then
             receives indices past the last example, too, at weight 0.
+        result: the epoch whose parameters are the result: the best by validation, which then also says when rates drop
+            and training ends, or the last of the recipe's, for a model that is judged by other tasks.
         sparse, ragged, decay, visits, sequential: see their classes; None for programs without.
     """
 
@@ -173,6 +175,7 @@ class Program:
     at_step: Callable[[Any, Array, Array, Any], Any] | None = None
     redraw: Callable[[Any, Array, Any], Any] | None = None
     group_size: int = 1
+    result: Literal["best", "last"] = "best"
     sparse: Sparse | None = None
     ragged: Ragged | None = None
     decay: Decay = Decay()

@@ -91,7 +91,8 @@ class Recipe:
 
     Differs: decay is decoupled from the loss and applied once a step, w <- w (1 - ηλ) before the gradient's step,
     whatever the minibatch's size and the optimizer, where the thesis adds a penalty to the loss. After a drop of
-    the rate, training continues from the current parameters; the result is the best parameters of all epochs.
+    the rate, training continues from the current parameters; the result is the best parameters of all epochs, or the
+    last ones where the program says so (`Program.result`), for which there are no drops and no patience.
     """
 
     optimizer: Literal["sgd", "adagrad", "adam"] = option(help="update rule")

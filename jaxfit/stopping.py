@@ -1,7 +1,7 @@
 """The stop rule: when rates drop and when a training ends, as a pure function of its progress and validation score."""
 
 import math
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from jaxfit.recipe import Recipe
 
@@ -19,14 +19,17 @@ class Progress(NamedTuple):
     done: bool = False
 
 
-def after_epoch(progress: Progress, score: float, recipe: Recipe) -> Progress:
+def after_epoch(progress: Progress, score: float, recipe: Recipe, result: Literal["best", "last"] = "best") -> Progress:
     """Return the progress after an epoch with this validation score; a lower score is better.
 
     When the score has not improved for `patience` epochs, the rate drops; after the last drop, training ends instead.
     With `anneal` all epochs are run. Training also ends after `epochs` epochs. The result of a training is its best
     epoch's parameters (`fit`); `trainer.rates` applies the drops, `loop.make_run` the cosine of `anneal`.
+
+    Of a program whose result is the last epoch (`Program.result`) each epoch counts as the best so far, whatever its
+    score: all epochs are run, without drops.
     """
-    improved = score < progress.best
+    improved = score < progress.best or result == "last"
     if improved:
         progress = progress._replace(best=score, best_epoch=progress.epoch)
     waited = 0 if improved else progress.waited + 1

@@ -52,12 +52,14 @@ def run_info(args: argparse.Namespace) -> None:
     sizes = {name: "x".join(map(str, shape)) for name, shape in model.sizes().items()}
     print("sizes         " + ", ".join(f"{name} {size}" for name, size in sizes.items()))
     if history:
-        best = min(history, key=lambda line: line["valid"])
         assert isinstance(model.record.fitting, BySGD)
-        metric = model.record.fitting.program(model.config).metric
-        value, epochs = metric.show(best["valid"]), model.info.get("epochs", len(history))
+        program = model.record.fitting.program(model.config)
+        last = program.result == "last"
+        line = history[-1] if last else min(history, key=lambda line: line["valid"])
+        best = "" if last else "best "
+        value, epochs = program.metric.show(line["valid"]), model.info.get("epochs", len(history))
         print(
-            f"training      {epochs} epochs, best validation {value} after epoch {best['epoch'] + 1}"
+            f"training      {epochs} epochs, {best}validation {value} after epoch {line['epoch'] + 1}"
             + ("" if model.info.get("finished") else f", {model.info.get('diverged', 'not finished')}")
         )
 

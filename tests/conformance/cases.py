@@ -29,7 +29,7 @@ SMALL = 6  # no whole number of a Config is larger
 BATCH, EPOCHS = 8, 2  # of a training: the minibatch divides among 8 devices
 START = 0.1  # standard deviation of initial weights
 TOYS = {
-    jaxlm: {"cooccurrence": "toys.cooccurrence:MODEL", "lbl-nce": "toys.objectives:LBL"},
+    jaxlm: {"lbl-nce": "toys.objectives:LBL"},
     jaxcf: {"gibbs-bias": "toys.gibbs_bias:MODEL"},
 }
 OBJECTIVES = {  # of models whose training is tested with another one

@@ -74,6 +74,11 @@ ngram 3=2
 \\end\\
 """
 TREE = _npz(version=1, num_words=5, children=np.array([[1, 2], [~0, ~1], [3, ~2], [~3, ~4]], np.int32))
+VECTORS = [b"3 2\nthe 0.5 -1.25\nna\xc3\xafve 1e-3 2\n<unk> 0 0\n", b"1 1\n7 -3\n"]
+BINARY_VECTORS = [
+    b"2 3\nthe " + np.arange(3, dtype="<f4").tobytes() + end + b"cat " + np.ones(3, "<f4").tobytes() + end
+    for end in (b"\n", b"")
+]
 ANALOGIES = b": capitals\nParis France Roma Italia\n\n: gram1\ngo went do did\n"
 SIMILARITY = [b"Word 1,Word 2,Human (mean)\nlove,sex,6.77\ntiger,cat,7.35\n", b"old\tnew\t1.58\nhard\teasy\t0.95\n"]
 QUESTIONS = b'id,question,a),b)\n1,"The cat , _____ sat.",the,dog\n2,A _____ barked.,dog,log\n'

@@ -226,6 +226,29 @@ def test_resume_matches_uninterrupted_run(group_size, tmp_path, monkeypatch):
     assert (part / "journal.jsonl").read_text() == (tmp_path / "whole/journal.jsonl").read_text()
 
 
+@pytest.mark.parametrize("result", ["best", "last"])
+def test_the_result_is_the_best_epoch_or_the_last_however_validation_goes(result, tmp_path):
+    def worse(params, batch, config):  # with each epoch
+        return jnp.full(batch.y.shape, jnp.sum(params.T**2))
+
+    def better(params, batch, config):
+        return -worse(params, batch, config)
+
+    options = {"decay": {}, "patience": 2, "epochs": 5}
+    longest = train(program=toy.program(True, score=better), **options)  # its last epoch is its best
+    first = train(program=toy.program(True, score=better), **{**options, "epochs": 1})
+    program = toy.program(True, score=worse, result=result)
+    done = train(program=program, **options)
+    expected, epochs = (longest, 5) if result == "last" else (first, 3)
+    np.testing.assert_array_equal(done.params.T, expected.params.T)
+    assert done.epochs == len(done.history) == epochs
+    assert done.score == done.history[-1 if result == "last" else 0]["valid"]
+    for number in (1, 2, 5) if result == "last" else (1, 2, 3):  # resumed after one epoch, and after two
+        again = train(program=program, directory=tmp_path, resume=True, **{**options, "epochs": number})
+    np.testing.assert_array_equal(again.params.T, expected.params.T)
+    assert again.score == done.score
+
+
 def test_rates_drop_when_validation_stops_improving_and_training_ends():
     data = toy.data(jax.random.key(1))
     other = toy.data(jax.random.key(5))  # of other true parameters, so that its score soon gets worse

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from importlib import import_module
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -28,41 +28,77 @@ LIMITS = f"{limits.LIMITS} in the rounds of plain steps"
 OURS, THEIRS = "jaxlm", "PyTorch"
 
 
-# a model's options; `benchmarks.speed.peers` has the same step in PyTorch
-CASES: dict[str, dict[str, Any]] = {
-    "lbl": {"num_features": 100, "context_size": 5},
-    "frbm": {"num_features": 100, "context_size": 2, "num_hidden": 1000},
+class Case(NamedTuple):
+    """A model's options, the module of `benchmarks.speed.peers` with the same step in PyTorch, and the minibatch."""
+
+    options: dict[str, Any]
+    peer: str
+    batch_size: int = 1000
+
+
+_CONTEXTS = {"num_features": 100, "context_size": 5}
+_RECURRENT = Case({"num_features": 200, "num_hidden": 200, "num_layers": 2}, "recurrent_torch", 32)
+CASES = {
+    "lbl": Case(_CONTEXTS, "lbl_torch"),
+    "nplm": Case({**_CONTEXTS, "num_hidden": 200}, "nplm_torch"),
+    "nlbl": Case({**_CONTEXTS, "num_hidden": 200}, "nlbl_torch"),
+    **dict.fromkeys(("rnn", "lstm", "gru"), _RECURRENT),
+    "frbm": Case({"num_features": 100, "context_size": 2, "num_hidden": 1000}, "frbm_torch"),
 }
 
 
 def our_steps(name: str, recipe: Recipe, corpus: Corpus) -> Callable[[], float]:
     """Return a function that takes STEPS steps in the engine's compiled loop and returns words per second."""
-    return step_rate(trainer(name, corpus, recipe, CASES[name]), STEPS)
+    training = trainer(name, corpus, recipe, CASES[name].options)
+    rate, words = step_rate(training, STEPS), training.events / training.size  # of an example
+    return lambda: rate() * words
 
 
 def torch_steps(name: str, recipe: Recipe, corpus: Corpus, compiled: bool) -> Callable[[], float]:
     """Return a function that takes as many steps, likewise one minibatch after the other, in PyTorch."""
-    peer, ids = import_module(f"benchmarks.speed.peers.{name}_torch"), corpus.train
-    model, size = registry.get(name), CASES[name]["context_size"]
-    config = model.configure(len(corpus.vocabulary), None, CASES[name])
+    peer, model = import_module(f"benchmarks.speed.peers.{CASES[name].peer}"), registry.get(name)
+    config = model.configure(len(corpus.vocabulary), None, CASES[name].options)
     assert isinstance(model.fitting, BySGD)
     params = model.fitting.init(jax.random.key(0), config, corpus.word_counts())
-    arrays = [np.asarray(p) for p in jax.tree.leaves(params)]
-    step, _ = peer.make_step(arrays, recipe.optimizer, recipe.rate["*"], recipe.decay["*"], compiled)
-    order = np.asarray(permutation(jax.random.key(1), len(ids)))
-    padded = np.asarray(contexts.pad(ids, size, 0).padded)
-    numbers = cycle(range(len(order) // recipe.batch_size))
+    step, _ = peer.make_step(params, config, recipe.optimizer, recipe.rate["*"], recipe.decay["*"], compiled)
+    batches = _of_windows if hasattr(config, "window") else _of_contexts
+    minibatch, number, words = batches(corpus.train, recipe.batch_size, config)
+    numbers = cycle(range(number))
 
     def steps() -> None:
         for i in islice(numbers, STEPS):
-            index = order[i * recipe.batch_size : (i + 1) * recipe.batch_size, None]
-            window = padded[index + np.arange(size + 1)]
-            step(window[:, :-1], window[:, -1].astype(np.int64))
+            step(*minibatch(i))
 
-    return lambda: STEPS * recipe.batch_size / float(np.mean(windowed(steps)))
+    return lambda: STEPS * words / float(np.mean(windowed(steps)))
 
 
-def measure(name: str, peers: bool = False, num_words: int = 10_000, batch_size: int = 1000) -> Figures:
+# of minibatch i, what is read and the next words; the number of minibatches, and of the words of each
+Minibatches = tuple[Callable[[int], tuple[np.ndarray, np.ndarray]], int, int]
+
+
+def _of_contexts(ids: np.ndarray, batch_size: int, config: Any) -> Minibatches:
+    """Shuffle a text's contexts, int[B, c], and the words after them, int[B]."""
+    size, order = config.context_size, np.asarray(permutation(jax.random.key(1), len(ids)))
+    padded = np.asarray(contexts.pad(ids, size, 0).padded)
+
+    def minibatch(i: int) -> tuple[np.ndarray, np.ndarray]:
+        index = order[i * batch_size : (i + 1) * batch_size, None]
+        window = padded[index + np.arange(size + 1)]
+        return window[:, :-1], window[:, -1].astype(np.int64)
+
+    return minibatch, len(order) // batch_size, batch_size
+
+
+def _of_windows(ids: np.ndarray, batch_size: int, config: Any) -> Minibatches:
+    """Cut a text into parallel streams, of which a minibatch has the next windows: words and those before, [B, T]."""
+    T = config.window
+    number = len(ids) // (batch_size * T)
+    words = ids[: batch_size * number * T].astype(np.int64).reshape(batch_size, -1)
+    before = np.pad(words, ((0, 0), (1, 0)))[:, :-1]
+    return lambda i: (before[:, i * T : (i + 1) * T], words[:, i * T : (i + 1) * T]), number, batch_size * T
+
+
+def measure(name: str, peers: bool = False, num_words: int = 10_000) -> Figures:
     """Measure a model's training in words per second, and what it is compared with.
 
     PyTorch, eager and compiled, trains on the CPU with all cores. Where it is not installed, or the device is another,
@@ -71,12 +107,12 @@ def measure(name: str, peers: bool = False, num_words: int = 10_000, batch_size:
     out = None
     if peers:
         out = missing("torch") if jax.default_backend() == "cpu" else "it would train on the CPU"
-    corpus, model = speed_text(num_words, EVENTS), registry.get(name)
+    corpus, model, case = speed_text(num_words, EVENTS), registry.get(name), CASES[name]
     measures = limits.measures()
     rows: dict[str, str] = {}  # each with the row of ours that it is compared with
     for optimizer, rate in (("sgd", 0.1), ("adam", 1e-3)):
         no_decay = {name: 0.0 for name in model.fitting.parameters if name.startswith("b")}  # type: ignore[union-attr]
-        recipe = Recipe(optimizer, batch_size, 1, rate={"*": rate}, decay={"*": 1e-2, **no_decay})  # type: ignore[arg-type]
+        recipe = Recipe(optimizer, case.batch_size, 1, rate={"*": rate}, decay={"*": 1e-2, **no_decay})  # type: ignore[arg-type]
         ours = f"{OURS}, {optimizer}"
         rows[ours], measures[ours] = ours, our_steps(name, recipe, corpus)
         if peers and out is None:
@@ -88,7 +124,7 @@ def measure(name: str, peers: bool = False, num_words: int = 10_000, batch_size:
                 rows[theirs] = ours
                 measures[theirs] = torch_steps(name, recipe, corpus, kind == "compiled")
     rates = interleaved(measures)
-    config = model.configure(num_words, None, CASES[name])
+    config = model.configure(num_words, None, case.options)
     assert model.cost is not None
     operations = model.cost(config, None).operations
     table: dict[str, dict[str, Any]] = {}
@@ -102,7 +138,7 @@ def measure(name: str, peers: bool = False, num_words: int = 10_000, batch_size:
     return {
         "setting": {
             **({"left out": f"{THEIRS}: {out}"} if out else {}),
-            **{field.replace("_", " "): value for field, value in CASES[name].items()}, "minibatch": batch_size,
+            **{field.replace("_", " "): value for field, value in case.options.items()}, "minibatch": case.batch_size,
         },
         "tables": {(title := f"plain steps, {num_words:,} words"): table, LIMITS: limits.table(rates)},
         "limits": {title: LIMITS},

@@ -1,27 +1,22 @@
 """The training step of the factored RBM in PyTorch (CD-1), written as a PyTorch user would write it."""
 
-from collections.abc import Callable, Sequence
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding, softplus
 
+from benchmarks.speed.peers.torch_step import Step, parameter, step_by, updates
+
 
 def make_step(
-    arrays: Sequence[np.ndarray], optimizer: str, rate: float, decay: float, compiled: bool
-) -> tuple[Callable[[np.ndarray, np.ndarray], None], list[Tensor]]:
-    """Return `step(contexts int[B, c], words int[B])`, one step of the mean of CD-1, and what it moves.
+    params: Any, config: Any, optimizer: str, rate: float, decay: float, compiled: bool
+) -> tuple[Step, list[Tensor]]:
+    """Return one step of the mean of CD-1 of contexts, int[B, c], and words, int[B], and what it moves.
 
-    arrays: R, W, b_h and b_v; optimizer: sgd | adam, with decay on all but the biases (for Adam decoupled).
+    params, config: of jaxlm; the rest as `torch_step.updates`.
     """
-    R, W, b_h, b_v = (torch.tensor(x).requires_grad_() for x in arrays)
-    groups = [
-        {"params": [R, W], "weight_decay": decay},
-        {"params": [b_h, b_v], "weight_decay": 0.0},
-    ]
-    update: torch.optim.Optimizer
-    update = torch.optim.AdamW(groups, lr=rate) if optimizer == "adam" else torch.optim.SGD(groups, lr=rate)
+    R, W, b_h, b_v = moved = list(map(parameter, params))
 
     def loss(R: Tensor, W: Tensor, b_h: Tensor, b_v: Tensor, contexts: Tensor, words: Tensor) -> Tensor:
         a = torch.addmm(b_h, embedding(contexts, R).flatten(1), W[:-1].flatten(0, 1))
@@ -38,10 +33,5 @@ def make_step(
         return (free_energy(words) - free_energy(sample)).mean()
 
     forward = torch.compile(loss) if compiled else loss
-
-    def step(contexts: np.ndarray, words: np.ndarray) -> None:
-        update.zero_grad(set_to_none=True)
-        forward(R, W, b_h, b_v, torch.from_numpy(contexts), torch.from_numpy(words)).backward()
-        update.step()
-
-    return step, [R, W, b_h, b_v]
+    step = step_by(updates(optimizer, rate, decay, [R, W], [b_h, b_v]), lambda *batch: forward(*moved, *batch))
+    return step, moved

@@ -1,6 +1,7 @@
 """The speed benchmark of plain steps compares like with like."""
 
 import sys
+from importlib import import_module
 from types import SimpleNamespace
 
 import jax
@@ -12,9 +13,19 @@ from benchmarks.core import timing
 from benchmarks.language.scales import speed_text
 from benchmarks.measurement import limits
 from benchmarks.speed import plain_steps
+from jaxfit.program import Carried
+from jaxlm import models as registry
 from jaxlm.models import frbm, lbl
+from jaxlm.models.recurrent import network
+from jaxlm.models.recurrent.windows import Windows
 
-CONFIG = lbl.Config(num_words=20, num_features=6, context_size=3)
+
+def drawn(name, **options):
+    """A model of 20 words with random parameters."""
+    config = registry.get(name).configure(20, None, {"num_features": 6, **options})
+    params = registry.get(name).fitting.init(jax.random.key(0), config, np.arange(20))
+    draws = np.random.default_rng(0)
+    return config, jax.tree.map(lambda x: x + jnp.float32(0.3 * draws.normal(size=x.shape)), params)
 
 
 @pytest.fixture(autouse=True)
@@ -24,20 +35,56 @@ def _fast(monkeypatch):
         monkeypatch.setattr(limits, name, size)
 
 
-@pytest.mark.peer
-def test_the_peer_makes_the_step_that_ours_makes():
-    pytest.importorskip("torch", reason="PyTorch is not installed (extra `peers`)")
-    from benchmarks.speed.peers import lbl_torch
+def after_step(params, batch, config, name, weight, rate, decay):
+    """Take a step of plain SGD on the mean loss, by the model's own gradient; biases of cells only decay."""
+    loss = registry.get(name).fitting.program(config).loss
+    grads = jax.grad(lambda p: loss(p, batch, weight, None, config)[0])(params)
+    if hasattr(grads, "cells"):
+        grads = grads._replace(cells=jax.tree.map(lambda g: g * (g.ndim > 1), grads.cells))
+    moved = jax.tree.map(lambda p, g: p * (1 - rate * decay) - rate * g, params, grads)
+    return moved._replace(b=params.b - rate * grads.b)
 
-    params = lbl.init(jax.random.key(0), CONFIG, np.arange(20))
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", ["lbl", "nplm", "nlbl"])
+def test_the_peer_makes_the_step_that_ours_makes(name):
+    pytest.importorskip("torch", reason="PyTorch is not installed (extra `peers`)")
+    peer, (config, params) = import_module(f"benchmarks.speed.peers.{name}_torch"), drawn(name, context_size=3)
     k1, k2 = jax.random.split(jax.random.key(1))
     batch = lbl.Batch(jax.random.randint(k1, (8, 3), 0, 20), jax.random.randint(k2, (8,), 0, 20))
-    rate, decay = 0.5, lbl.Params(R=0.1, C=0.1, b=0.0)
-    grads, _ = jax.grad(lbl.batch_loss, has_aux=True)(params, batch, jnp.full(8, 1 / 8), None, CONFIG)
-    step, moved = lbl_torch.make_step([np.array(p) for p in params], "sgd", rate, decay.R, compiled=False)
+    ours = after_step(params, batch, config, name, jnp.full(8, 1 / 8), 0.5, 0.1)
+    step, moved = peer.make_step(params, config, "sgd", 0.5, 0.1, compiled=False)
     step(np.array(batch.context), np.array(batch.word, np.int64))
-    for p, g, d, theirs in zip(params, grads, decay, moved, strict=True):
-        np.testing.assert_allclose(theirs.detach().numpy(), p * (1 - rate * d) - rate * g, atol=1e-6)
+    for p, theirs in zip(jax.tree.leaves(ours), moved, strict=True):
+        np.testing.assert_allclose(theirs.detach().numpy(), p, atol=1e-6)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_the_peer_of_a_recurrent_network_makes_two_steps_as_ours_does(name):
+    """The second goes on from the state of the first, before which it is zero.
+
+    Biases of cells only decay, as PyTorch has two of a gate where flax has one.
+    """
+    pytest.importorskip("torch", reason="PyTorch is not installed (extra `peers`)")
+    from benchmarks.speed.peers import recurrent_torch
+
+    config, params = drawn(name, num_hidden=5, num_layers=2, window=4)
+    text = np.array(jax.random.randint(jax.random.key(1), (3, 9), 0, 20), np.int64)
+    step, moved = recurrent_torch.make_step(params, config, "sgd", 0.5, 0.1, compiled=False)
+    for bias in moved[:-1]:
+        bias.register_hook(lambda g: g * (g.ndim > 1))
+    loss = registry.get(name).fitting.program(config).loss
+    state = jax.tree.map(lambda s: jnp.tile(s, (3, 1)), network.start(config))
+    for t in (0, 4):
+        before, words = text[:, t : t + 4], text[:, t + 1 : t + 5]
+        batch = Carried(Windows(jnp.int32(before), jnp.int32(words), jnp.zeros((3, 4), bool)), state)
+        after = loss(params, batch, jnp.full(3, 1 / 12), None, config)[2]
+        params = after_step(params, batch, config, name, jnp.full(3, 1 / 12), 0.5, 0.1)
+        state = after
+        step(before, words)
+    for ours, theirs in zip(recurrent_torch.Network(params, config).parameters(), moved, strict=True):
+        np.testing.assert_allclose(theirs.detach().numpy(), ours.detach().numpy(), atol=1e-6)
 
 
 @pytest.mark.peer
@@ -55,17 +102,26 @@ def test_the_peer_of_the_frbm_makes_the_step_that_ours_makes(monkeypatch):
     monkeypatch.setattr(torch, "searchsorted", lambda sums, u: torch.tensor(np.array(drawn, np.int64))[:, None])
     keys, rate = jax.random.split(jax.random.key(2), 8), 0.5
     grads, _ = jax.grad(frbm.batch_loss, has_aux=True)(params, batch, jnp.full(8, 1 / 8), keys, config)
-    step, moved = frbm_torch.make_step([np.array(p) for p in params], "sgd", rate, 0.1, compiled=False)
+    step, moved = frbm_torch.make_step(params, config, "sgd", rate, 0.1, compiled=False)
     step(np.array(batch.context), np.array(batch.word, np.int64))
     for p, g, d, theirs in zip(params, grads, (0.1, 0.1, 0, 0), moved, strict=True):
         np.testing.assert_allclose(theirs.detach().numpy(), p * (1 - rate * d) - rate * g, atol=1e-6)
 
 
+def tiny(name, monkeypatch):
+    """Make a case small, with minibatches of 20 words."""
+    case = plain_steps.CASES[name]
+    small = {"num_features": 4, "num_hidden": 4, "window": 5}
+    usual = case.options | ({"window": 35} if case.peer == "recurrent_torch" else {})
+    options = {field: small.get(field, value) for field, value in usual.items()}
+    monkeypatch.setitem(plain_steps.CASES, name, plain_steps.Case(options, case.peer, 4 if "window" in usual else 20))
+
+
 @pytest.mark.parametrize("name", plain_steps.CASES)
 def test_measures_at_a_tiny_size(name, monkeypatch):
-    monkeypatch.setitem(plain_steps.CASES, name, {**plain_steps.CASES[name], "num_features": 4})
+    tiny(name, monkeypatch)
     monkeypatch.setattr(plain_steps, "EVENTS", 500)
-    found = plain_steps.measure(name, num_words=50, batch_size=20)
+    found = plain_steps.measure(name, num_words=50)
     rows, device = found["tables"].values()
     assert list(found["limits"].items()) == [tuple(found["tables"])]
     assert device.keys() == limits.ABOUT.keys()
@@ -113,10 +169,10 @@ def test_pytorch_is_not_compared_with_an_accelerator(monkeypatch):
 
 @pytest.mark.peer
 @pytest.mark.slow
-def test_compiled_pytorch_takes_steps(monkeypatch):
+@pytest.mark.parametrize("name", plain_steps.CASES)
+def test_compiled_pytorch_takes_steps(name, monkeypatch):
     pytest.importorskip("torch", reason="PyTorch is not installed (extra `peers`)")
-    recipe = plain_steps.Recipe("adam", 20, 1, rate={"*": 1e-3}, decay={"*": 0.0})
-    corpus = speed_text(50, 500)
-    for name in plain_steps.CASES:
-        for compiled in (False, True):
-            assert plain_steps.torch_steps(name, recipe, corpus, compiled)() > 0
+    tiny(name, monkeypatch)
+    recipe = plain_steps.Recipe("adam", plain_steps.CASES[name].batch_size, 1, rate={"*": 1e-3}, decay={"*": 0.0})
+    for compiled in (False, True):
+        assert plain_steps.torch_steps(name, recipe, speed_text(50, 500), compiled)() > 0

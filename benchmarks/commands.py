@@ -138,11 +138,14 @@ def command_of(args: argparse.Namespace, name: str) -> str:
 
 
 def _print_table(result: dict[str, Any]) -> None:
-    title = f"{result['table']} (§{result['section']}): {result['title']}; {result['data']['name']}, "
+    of = f" (§{result['section']})" if result["section"] else ""
+    title = f"{result['table']}{of}: {result['title']}; {result['data']['name']}, "
     shown = RichTable(title=f"{title}{result['scale']}, {result['recipe']}", title_justify="left")
     for number, title in enumerate(markdown.header(result)):
         ours = number < len(result["heads"])
-        shown.add_column(title, justify="left" if ours else "right", style="dim" if title == "thesis" else "")
+        shown.add_column(
+            title, justify="left" if ours else "right", style="dim" if title in ("thesis", "published") else ""
+        )
     for row in result["rows"]:
         shown.add_row(*map(escape, markdown.cells(result, row)))
     _print(shown)

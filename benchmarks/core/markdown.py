@@ -15,7 +15,7 @@ def header(result: dict[str, Any]) -> list[str]:
     for column in result["columns"]:
         titles.append(column["title"])
         if any(column["name"] in row["thesis"] for row in result["rows"]):
-            titles.append("thesis")
+            titles.append("published" if "published" in result else "thesis")
     return titles
 
 
@@ -78,9 +78,7 @@ def page(
     lines = [
         f"# {result['table']}: {result['title']}",
         "",
-        f"Mnih 2010, §{result['section']}; the thesis' figures are of {thesis_data}."
-        if result["section"]
-        else "Not of the thesis.",
+        source(result, thesis_data),
         f"Data: {data['name']} ({data['note']}), {size}; scale {result['scale']}, recipe {result['recipe']}.",
         "" if result["complete"] else "\n**Not all rows have been run yet.**",
         *(line for name in pictures for line in (_linked(name, result["title"]), "")),
@@ -93,6 +91,20 @@ def page(
     lines += ["", " ".join(filter(None, (result["note"], MARGINS if _has_intervals(result) else "")))]
     places = "; ".join(dict.fromkeys(_place(row["environment"]) for row in result["rows"]))
     return "\n".join([*lines, "", f"`{result['command']}` at {places}.", "", trained(result, current), ""])
+
+
+def source(result: dict[str, Any], thesis_data: str) -> str:
+    """Say where the figures beside ours are from."""
+    if "published" in result:
+        return f"Not of the thesis; published figures are of {result['published']}."
+    if result["section"]:
+        return f"Mnih 2010, §{result['section']}; the thesis' figures are of {thesis_data}."
+    return "Not of the thesis."
+
+
+def section(place: str) -> str:
+    """Write where a claim is made: a section of the thesis, which begins with its number, or another publication."""
+    return f"§{place}" if place[:1].isdigit() else place
 
 
 def _linked(name: str, title: str) -> str:
@@ -136,7 +148,7 @@ def verdict_lines(result: dict[str, Any]) -> list[str]:
 def verdict_line(verdict: dict[str, Any]) -> str:
     """Write a verdict: the answer, the claim, the test's figures with their intervals, and validation's answer."""
     test, validation = verdict["test"], verdict["validation"]
-    line = f"**{verdict['answer']}**: {verdict['claim']} (§{verdict['section']})."
+    line = f"**{verdict['answer']}**: {verdict['claim']} ({section(verdict['section'])})."
     if test is None:
         figures = _figures(validation, "%" in verdict["claim"])
         return f"{line} There is no test; validation: {validation['answer']}, {figures}."

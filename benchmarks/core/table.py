@@ -38,7 +38,7 @@ class Row:
 
     label: tuple[str, ...]
     draws: tuple[tuple[Any, ...], ...]
-    thesis: dict[str, float]
+    thesis: dict[str, float]  # or those of the publication that the table is of
     measure: Callable[[Any, tuple[Any, ...]], Measured]  # of the store and the models of a seed
 
     def specs(self) -> list[Any]:
@@ -48,7 +48,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the thesis."""
+    """A table of the thesis, or of another publication."""
 
     store: type[Store]  # of its models
     name: str
@@ -63,6 +63,7 @@ class Table:
     draw: Callable[[dict[str, Any], Path], None] | None = None  # a complete record, as a figure
     explore: Callable[[dict[str, Any], Path], None] | None = None  # … and as an interactive page
     together: bool = False  # all rows are measured at once, and none alone
+    published: str = ""  # where the figures beside ours are from, if not from the thesis
 
 
 def seeded(seeds: int, *specs: Any) -> tuple[tuple[Any, ...], ...]:
@@ -96,6 +97,7 @@ def run(
         "table": table.name, "section": table.section, "title": table.title, "command": command,
         "data": store.describe(every), "scale": store.scale.name, "recipe": store.how(), "seeds": seeds,
         "columns": [vars(column) for column in table.columns], "heads": list(table.heads), "note": table.note,
+        **({"published": table.published} if table.published else {}),
     }  # fmt: skip
     current = {store.directory(spec).name for spec in every}
     known, models = _earlier(record.read(path) or {}, begin, rows, store)

@@ -62,7 +62,7 @@ def render(path: Path, folder: Path, tables: Mapping[str, Table], claims: Path |
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
     )  # fmt: skip
-    templates.filters |= {"embedded": embedded, "linked": linked, "size": size}
+    templates.filters |= {"embedded": embedded, "linked": linked, "size": size, "place": markdown.section}
     return templates.get_template("page.html").render(
         chapters=[chapter for chapter in chapters if chapter.sections],
         speeds=[speeds(place, record.read(place) or {}, anchors) for place in places(folder)],

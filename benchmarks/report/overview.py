@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from benchmarks.core import markdown
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table
 from benchmarks.report import fidelity, maps
@@ -50,7 +51,7 @@ def verdicts(sections: Iterable[Section]) -> Grid:
                     Cell(one["label"]),
                     *drawn[1:-1],
                     Cell(links=(Link(f"{section.result['table']}, {section.name}", f"#{section.anchor}"),)),
-                    Cell(f"§{found['section']}"),
+                    Cell(markdown.section(found["section"])),
                 ]
             )
     return Grid(("answer", "claim", "decisive comparison", *COMPARED[1:-1], "record", "section"), rows)

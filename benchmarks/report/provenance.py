@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.core import record
+from benchmarks.core import markdown, record
 from benchmarks.core.table import IDENTITY
 from benchmarks.report.grid import Cell, Grid
 from benchmarks.report.maps import VALIDATION
@@ -26,7 +26,7 @@ def facts(result: dict[str, Any], thesis_data: str) -> list[tuple[str, str]]:
         ("scale", result["scale"]),
         ("recipe", result["recipe"]),
         ("seeds of a row", " or ".join(map(str, seeds))),
-        ("the thesis' figures", f"Mnih 2010, §{result['section']}; of {thesis_data}" if result["section"] else "none"),
+        ("figures beside ours", markdown.source(result, thesis_data)),
         ("command", result["command"]),
     ]
 

@@ -28,6 +28,7 @@ def _verdict(answer: str, *comparisons: dict, claim: str = "one is better") -> d
 def _records(folder: Path, **verdicts_of: list[dict] | None) -> list[fidelity.Judged]:
     for name, found in verdicts_of.items():
         content = {"scale": "smoke" if name.startswith("smoke") else "cpu", "verdicts": found}
+        content |= {"published": "others"} if name.startswith("others") else {}
         (folder / f"{name}.json").write_text(json.dumps(content))
     return fidelity.records(folder)
 
@@ -39,7 +40,9 @@ def test_all_verdicts_are_counted_and_those_that_are_not_yes_are_listed(tmp_path
         for answer in ("yes", "no", "unresolved")
     )
     ours = {**no, "section": f"5.4, {NOT_CLAIMED}"}
-    judged = _records(tmp_path, a=[yes, no, yes, ours], b=[unresolved], c=None, d=[], e=[yes], smoke=[no], smoke_2=None)
+    judged = _records(
+        tmp_path, a=[yes, no, yes, ours], b=[unresolved], c=None, d=[], e=[yes], smoke=[no], smoke_2=None, others=[no]
+    )
     assert fidelity.lines(judged, "there") == [
         "| record | yes | no | unresolved |",
         "|---|--:|--:|--:|",

@@ -1,7 +1,7 @@
 """All that the benchmarks can make or measure: tables and models."""
 
 from benchmarks.core.store import Store
-from benchmarks.language import factored
+from benchmarks.language import factored, slides
 from benchmarks.language import tables as language
 from benchmarks.language.analysis import tables as analysis
 from benchmarks.language.store import LanguageStore
@@ -10,7 +10,7 @@ from benchmarks.ratings.store import RatingStore
 from jaxfit.registry import Record
 
 STORES: tuple[type[Store], ...] = (LanguageStore, RatingStore)
-TABLES = {factored.TABLE.name: factored.TABLE, **language.TABLES, **analysis.TABLES, **ratings.TABLES}
+TABLES = {factored.TABLE.name: factored.TABLE, **language.TABLES, **slides.TABLES, **analysis.TABLES, **ratings.TABLES}
 
 
 def models() -> dict[str, tuple[type[Store], Record]]:

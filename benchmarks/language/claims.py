@@ -32,9 +32,10 @@ class TextModels:
         self._known: dict[tuple[str, int], Measured] = {}
 
     def _name(self, row: Row) -> str:
-        return " ".join(filter(None, row.label[:2])) if self._neural(row) else row.label[0]
+        return " ".join(filter(None, row.label[:2])) if self.neural(row) else row.label[0]
 
-    def _neural(self, row: Row) -> bool:
+    def neural(self, row: Row) -> bool:
+        """Return whether a row is of a model that is trained step by step."""
         return self.store.stepwise(row.draws[0][0])
 
     def names(self, begin: str) -> list[str]:
@@ -49,7 +50,8 @@ class TextModels:
             self._known[name, draw] = measure(self.store, row.draws[draw % len(row.draws)], part=self.part)
         return self._known[name, draw]
 
-    def _scores(self, name: str, column: str, draw: int) -> Scores:
+    def scores(self, name: str, column: str, draw: int) -> Scores:
+        """Return a column of a row with a seed, as what the model scored on each unit."""
         found = self.measured(name, draw)[column]
         assert isinstance(found, Scores)
         return found
@@ -62,8 +64,8 @@ class TextModels:
         quantity: Callable[..., Any] = lambda one, other: one - other,
     ) -> Comparison:
         """Compare figures of the table, each given by its row's name and its column, with as many seeds as all have."""
-        seeds = min((len(self.rows[name].draws) for name, _ in figures if self._neural(self.rows[name])), default=1)
-        draws = [[self._scores(name, column, draw) for name, column in figures] for draw in range(seeds)]
+        seeds = min((len(self.rows[name].draws) for name, _ in figures if self.neural(self.rows[name])), default=1)
+        draws = [[self.scores(name, column, draw) for name, column in figures] for draw in range(seeds)]
         return Comparison(label, draws, claimed, quantity)
 
     def pair(self, one: str, other: str, column: str = "perplexity", **options: Any) -> Comparison:
@@ -97,7 +99,7 @@ class TextModels:
         return [self.compare(name, ((name, "fitted"), (name, "mixture")), claimed, relative) for name in self._mixed()]
 
     def _mixed(self) -> list[str]:
-        return [name for name, row in self.rows.items() if self._neural(row)]
+        return [name for name, row in self.rows.items() if self.neural(row)]
 
 
 def relative(one: Any, other: Any) -> Any:

@@ -45,6 +45,14 @@ def mixed(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> 
     }
 
 
+def training_minutes(store: LanguageStore, spec: Spec) -> float:
+    """Return the minutes that training took: its epochs by their median time, or all that counting took."""
+    info = store.get(spec).info
+    if not store.stepwise(spec):
+        return info["seconds"]["estimate"] / 60
+    return len(info["history"]) * info["timing"]["seconds_per_epoch"] / 60
+
+
 def tree_statistics(store: LanguageStore, specs: tuple[Spec, ...]) -> Measured:
     """Measure a model's tree."""
     counts = np.bincount(store.corpus.train, minlength=len(store.corpus.vocabulary))

@@ -39,7 +39,7 @@ class Spec:
 
     model: str
     seed: int = 1
-    # n-grams: all of it; others: what differs from the scale's own
+    # models that are counted: all of it; others: what differs from the scale's own
     config: tuple[tuple[str, Any], ...] = ()
     tree: TreeSpec | None = None  # for models that have one
     tree_of: "Spec | None" = None  # with the tree of this model …
@@ -49,9 +49,14 @@ class Spec:
     products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
     def with_seed(self, seed: int) -> "Spec":
-        """Return the same model of another seed, made from other models of that seed; n-grams have none."""
+        """Return the same model of another seed, made from other models of that seed; what is counted has none."""
         tree_of, initial = (other and other.with_seed(seed) for other in (self.tree_of, self.initial))
-        return self if "order" in dict(self.config) else replace(self, seed=seed, tree_of=tree_of, initial=initial)
+        return self if self.counted else replace(self, seed=seed, tree_of=tree_of, initial=initial)
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is estimated by counting, without random numbers."""
+        return not LanguageStore.by_engine(registry.get(self.model))
 
     def label(self) -> str:
         """Return a short name for people, part of the folder's name."""
@@ -66,7 +71,8 @@ class Spec:
             name += f"-{kind}{epsilon or ''}{f'-x{copies}' if copies > 1 else ''}"
             name += "" if self.part is None else f"-part{self.part + 1}-x4"
         name += "".join(f"-{key.removeprefix('num_').partition('_')[0]}{value}" for key, value in self.config)
-        return f"{name}{without}{self.products and f'-{self.products}'}-seed{self.seed}"
+        seed = "" if self.counted else f"-seed{self.seed}"
+        return f"{name}{without}{self.products and f'-{self.products}'}{seed}"
 
     def bootstrap(self) -> "Spec | None":
         """Return the random-tree model of the same seed from whose features its tree is built; None: needs none."""
@@ -94,7 +100,7 @@ class LanguageStore(Store):
         super().__init__(corpus, scale, recipe, work, show)
         self.corpus, self.name, self.num_valid = corpus, corpus.name, len(corpus.valid)
         self.quotable = corpus.name not in sets.TEXTS or sets.TEXTS[corpus.name].quotable
-        self._proportions: dict[tuple[Spec, Spec], float] = {}
+        self._proportions: dict[tuple[Spec, ...], np.ndarray] = {}
 
     @staticmethod
     def by_engine(model: LanguageModel) -> bool:
@@ -209,10 +215,18 @@ class LanguageStore(Store):
 
     def proportion(self, first: Spec, second: Spec) -> float:
         """Return the proportion of the first model that fits validation best in a mixture of two."""
-        if (first, second) not in self._proportions:
-            on_validation = (self.get(spec).predictions("valid") for spec in (first, second))
-            self._proportions[first, second] = mixture.fit_weight(*on_validation)
-        return self._proportions[first, second]
+        return float(self.proportions(first, second)[0])
+
+    def proportions(self, *specs: Spec) -> np.ndarray:
+        """Return the proportions of models that fit validation best in a mixture of all of them."""
+        if specs not in self._proportions:
+            on_validation = [self.get(spec).predictions("valid") for spec in specs]
+            if len(specs) == 2:  # to the last bit
+                share = mixture.fit_weight(*on_validation)
+                self._proportions[specs] = np.array([share, 1 - share])
+            else:
+                self._proportions[specs] = mixture.fit_weights(on_validation)
+        return self._proportions[specs]
 
     def _structure(self, spec: Spec, directory: Path) -> Any:
         """Return the options of the structure that a model is trained with; None for models without one."""

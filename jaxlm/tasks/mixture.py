@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 STEPS = 60  # halvings of [0, 1]: to the last bit of a float64
+UPDATES, TOLERANCE = 1000, 1e-9  # of EM, which stops when it raises log P of no event by more on average
 
 
 def mix(first: ArrayLike, second: ArrayLike, weight: float = 0.5) -> Floats:
@@ -60,6 +61,31 @@ def fit_weight(first: ArrayLike, second: ArrayLike) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if slope(x, y, middle) > 0 else (low, middle)
     return (low + high) / 2
+
+
+def mix_all(log_probs: ArrayLike, weights: ArrayLike) -> Floats:
+    """Compute log Σ_i α_i P_i of N models' log-probabilities [N, events]: [events], in nats; weights: α, [N]."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.asarray(weights, np.float64))[:, None]
+    return np.logaddexp.reduce(logs + np.asarray(log_probs, np.float64), axis=0)
+
+
+def fit_weights(log_probs: ArrayLike) -> Floats:
+    """Return the weights α [N] of N models that maximise their mixture's likelihood, by EM: log_probs [N, events].
+
+    α_i becomes the mean over events of the share of model i in the mixture's probability. The log-likelihood is concave
+    in α, so that EM from equal weights comes to its maximum.
+
+    Source: Jelinek and Mercer 1980 (deleted interpolation).
+    """
+    values = np.asarray(log_probs, np.float64)
+    weights, before = np.full(len(values), 1 / len(values)), -np.inf
+    for _ in range(UPDATES):
+        mixed = mix_all(values, weights)
+        if not mixed.mean() > before + TOLERANCE:
+            break
+        weights, before = weights * np.exp(values - mixed).mean(axis=1), mixed.mean()
+    return weights
 
 
 def average(log_probs: ArrayLike) -> Floats:

@@ -8,16 +8,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import softmax
 
 from benchmarks.core import table as core
 from benchmarks.core.table import Row
 from benchmarks.core.verdict import Scores, judge, verdicts
-from benchmarks.language import claims, factored, scales, tables
+from benchmarks.language import claims, factored, scales, slides, tables
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import TREES
 
-TABLES = {factored.TABLE.name: factored.TABLE, **tables.TABLES}
+TABLES = {factored.TABLE.name: factored.TABLE, **tables.TABLES, **slides.TABLES}
 TINY = scales.SCALES["tiny"]
 FALLS = "perplexity falls from each tree to the next, T1 to T7"
 OTHERS = ("table-4.3", "table-4.5", "precision-text")  # of trees, of speed, and without claims
@@ -64,7 +65,8 @@ class Planted(LanguageStore):
         self.level, self.noise, self.readable = level, noise, readable
 
     def get(self, spec: Spec) -> SimpleNamespace:
-        return SimpleNamespace(predictions=lambda part: self._planted(spec, part))
+        info = {"seconds": {"estimate": 60.0}, "history": [{}] * 3, "timing": {"seconds_per_epoch": 20.0}}
+        return SimpleNamespace(predictions=lambda part: self._planted(spec, part), info=info)
 
     def _planted(self, spec: Spec, part: str) -> np.ndarray:
         assert part in self.readable, f"{part} is read"
@@ -72,10 +74,10 @@ class Planted(LanguageStore):
         own = np.random.default_rng(zlib.crc32(f"{spec.label()} {part}".encode())).normal(0, self.noise, events)
         return self.level(spec, part) - np.random.default_rng(events).exponential(1.0, events) + own
 
-    def proportion(self, first: Spec, second: Spec) -> float:
+    def proportions(self, *specs: Spec) -> np.ndarray:
         readable, self.readable = self.readable, ("valid",)
         try:
-            return super().proportion(first, second)
+            return super().proportions(*specs)
         finally:
             self.readable = readable
 
@@ -118,7 +120,7 @@ def _expected(name: str, probabilities: list[np.ndarray], on_valid: list[np.ndar
         variance = np.mean([np.log(average) - np.log(p) for p in probabilities])
         return {"bias": -np.mean(np.log(average)), "variance": variance}
     if len(probabilities) == 1:
-        return {"random" if name == "table-4.2" else "perplexity": perplexity(probabilities[0])}
+        return {"random" if name == "table-4.2" else "perplexity": perplexity(probabilities[0]), "minutes": 1.0}
     if name == "table-4.2":
         random, learned = map(perplexity, probabilities)
         return {"random": random, "learned": learned, "reduction": random - learned}
@@ -130,6 +132,9 @@ def _expected(name: str, probabilities: list[np.ndarray], on_valid: list[np.ndar
     if name == "table-4.9":
         hlbls, ngrams = (np.mean(half, axis=0) for half in np.array_split(probabilities, 2))
         return {"hlbl": perplexity(hlbls), "kn": perplexity(ngrams)}
+    if len(probabilities) > 2:
+        found = minimize(lambda x: -np.mean(np.log(softmax(x) @ on_valid)), np.zeros(len(on_valid)))
+        return {"fitted": perplexity(softmax(found.x) @ probabilities)}
     (ours, ngram), (valid, valid_ngram) = probabilities, on_valid
     share = minimize_scalar(lambda x: -np.mean(np.log(x * valid + (1 - x) * valid_ngram)), bounds=(0, 1)).x
     return {
@@ -137,6 +142,7 @@ def _expected(name: str, probabilities: list[np.ndarray], on_valid: list[np.ndar
         "mixture": perplexity((ours + ngram) / 2),
         "fitted": perplexity(share * ours + (1 - share) * ngram),
         "proportion": share,
+        "minutes": 1.0,
     }
 
 

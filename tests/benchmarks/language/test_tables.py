@@ -86,6 +86,22 @@ def test_rows_and_seeds_can_be_chosen(place) -> None:
     assert not result["complete"]
 
 
+def test_tables_of_the_slides_show_published_figures_and_training_times(place) -> None:
+    result, out, _ = place.table("slides-ptb", "--rows", "LBL")
+    assert [row["label"] for row in result["rows"]] == [["LBL"]]
+    cells = result["rows"][0]["cells"]
+    (model,) = (model for model in result["models"].values() if model["label"] == "lbl-seed1")
+    assert cells["minutes"]["mean"] == pytest.approx(2 * model["seconds_per_epoch"] / 60)
+    assert cells["fitted"]["mean"] < cells["perplexity"]["mean"] * 1.01
+    assert "Mirowski 2014" in (place.out / "slides-ptb.planted.tiny.md").read_text()
+    result, out, _ = place.table("slides-nce", "--rows", "25")
+    assert [row["label"] for row in result["rows"]] == [
+        ["NCE", "25, unigram"], ["NCE", "25, uniform"], ["importance sampling", "25, unigram"]
+    ]  # fmt: skip
+    assert "published" in out
+    assert "163.1" in out
+
+
 def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

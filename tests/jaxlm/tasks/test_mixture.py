@@ -91,3 +91,27 @@ def test_equal_models_have_no_variance():
 def test_two_equal_weights_are_an_average():
     x, y = two_models(6)
     np.testing.assert_allclose(mixture.average([x, y]), mixture.mix(x, y, 0.5), rtol=1e-12)
+
+
+def test_weights_of_two_models_are_those_of_bisection():
+    x, y = np.log(np.random.default_rng(0).uniform(0.01, 1, (2, 500)))
+    weights = mixture.fit_weights([x, y])
+    assert weights.sum() == pytest.approx(1, abs=1e-12)
+    assert weights[0] == pytest.approx(mixture.fit_weight(x, y), abs=1e-2)  # flat near the maximum
+    np.testing.assert_allclose(mixture.mix_all([x, y], weights), mixture.mix(x, y, weights[0]), rtol=1e-12)
+
+
+def test_weights_of_three_models_are_the_best_of_a_grid():
+    log_probs = np.log(np.random.default_rng(1).uniform(0.01, 1, (3, 300)) ** np.array([[1.0], [1.3], [3.0]]))
+    steps = np.linspace(0, 1, 41)
+    grid = [(a, b, max(0.0, 1 - a - b)) for a in steps for b in steps if a + b <= 1]
+    best = max(mixture.mix_all(log_probs, weights).mean() for weights in grid)
+    assert mixture.mix_all(log_probs, mixture.fit_weights(log_probs)).mean() >= best - 1e-7
+
+
+def test_a_model_that_never_explains_anything_better_has_no_weight():
+    log_probs = np.log(np.random.default_rng(2).uniform(0.1, 1, (2, 200)))
+    weights = mixture.fit_weights([*log_probs, np.minimum(*log_probs) - 3])
+    assert weights[2] < 1e-3
+    with_nothing = mixture.fit_weights([log_probs[0], np.full(200, -np.inf)])
+    np.testing.assert_array_equal(with_nothing, [1, 0])

@@ -148,6 +148,9 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
     With an objective that draws noise, it is the sum of its losses.
     """
     cell, dropped = config.cell.module(config.num_hidden), masks(key, config)
+    windows, whole = example.batch, None
+    if not output.draws_noise(config):  # what else an objective needs is not of single events
+        windows, whole = windows._replace(aid=None), windows.aid
 
     def event(states: tuple[State, ...], given: Windows) -> tuple[tuple[State, ...], Array]:
         before, word, first, aid = given
@@ -158,10 +161,10 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
             new, x = cell.apply({"params": p}, begun, x)
             x = x * factor
             after.append(jax.tree.map(lambda n, s: jnp.where(word >= 0, n, s), new, state))
-        nats = output.loss(vectors_of(params), params.b, params.head, x, jnp.maximum(word, 0), aid, config)
+        nats = output.loss(vectors_of(params), params.b, params.head, x, jnp.maximum(word, 0), aid or whole, config)
         return tuple(after), jnp.where(word >= 0, nats, 0.0)
 
-    states, nats = lax.scan(event, example.carry, example.batch)
+    states, nats = lax.scan(event, example.carry, windows)
     return jnp.sum(nats), states
 
 

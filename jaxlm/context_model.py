@@ -23,6 +23,7 @@ from jaxlm.data import next_words
 from jaxlm.data.contexts import Text, gather_contexts, pad
 from jaxlm.data.next_words import Following, NextWords
 from jaxlm.objectives import output
+from jaxlm.trees.paths import Tree
 
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model
@@ -102,11 +103,15 @@ def _by_contexts(config: Any) -> bool:
     return getattr(config, "targets", "words") == "contexts"
 
 
-def texts(config: Any, eos: int) -> Callable[[np.ndarray], Text | Cases | output.Data]:
-    """Return a function from ids, int32 [events], to a text with a context of line ends before it."""
+def texts(config: Any, eos: int, tree: Tree | None = None) -> Callable[[np.ndarray], Text | Cases | output.Data]:
+    """Return a function from ids, int32 [events], to a text with a context of line ends before it.
+
+    tree: of models with the objective `tree`.
+    """
     text = partial(pad, context_size=config.context_size, eos=eos)
     if isinstance(config, output.Options) and config.objective != "softmax":
-        return lambda ids: output.data(text(ids), ids, config)
+        codes = output.codes(tree)
+        return lambda ids: output.data(text(ids), ids, config, codes())
     if not _by_contexts(config):
         return text
 
@@ -143,8 +148,8 @@ def predicts_from_context(log_prob: Callable[..., jax.Array]) -> PredictsWords:
     def of_history(model: Model, history: np.ndarray) -> np.ndarray:
         padded = np.concatenate([np.full(model.config.context_size, model.vocabulary.eos, np.int32), history])
         context = jnp.asarray(padded[len(history) :], jnp.int32)
-        structure = model.record.structure
-        built = () if structure is None else (jnp.asarray(structure.arrays(model.structure)),)
+        structure: Any = model.record.structure
+        built = [jnp.asarray(structure.arrays(each)) for each in structure_argument(model.structure)]
         return np.asarray(compiled(model.params, context, model.config, *built))
 
     return PredictsWords(of_history, _score_events)

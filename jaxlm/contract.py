@@ -83,6 +83,7 @@ class Structure:
         save: (structure, directory) writes its file; load: (directory, num_words) -> structure.
         stand_in: (options, num_words, counts) -> a structure of the same size as `build` would give, made without
             training anything, for measurements.
+        needed: (Config as a mapping, or overrides of its defaults) -> whether a model of it has the structure.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Structure:
     save: Callable[[Any, Path], None]
     load: Callable[[Path, int], Any]
     stand_in: Callable[[Any, int, np.ndarray], Any]
+    needed: Callable[[Mapping[str, Any]], bool] = lambda config: True
 
 
 @dataclass(frozen=True)
@@ -156,10 +158,14 @@ class LanguageModel(Record):
         """The fields of Config that the data decide: those without a default."""
         return tuple(f.name for f in fields(self.config) if f.default is f.default_factory is MISSING)
 
+    def structure_of(self, config: Mapping[str, Any]) -> Structure | None:
+        """Return the structure of a model of this Config, given as a mapping or overrides; None where it has none."""
+        return self.structure if self.structure is not None and self.structure.needed(config) else None
+
     def decided(self, num_words: int, structure: Any) -> dict[str, int]:
         """Return the fields of Config that a vocabulary of `num_words` words, and a structure, determine."""
         decided = {"num_words": num_words} if "num_words" in self.fields_from_data else {}
-        return decided if self.structure is None else decided | self.structure.fields(structure)
+        return decided if self.structure is None or structure is None else decided | self.structure.fields(structure)
 
     def configure(
         self, num_words: int, structure: Any, overrides: Mapping[str, Any], counts: np.ndarray | None = None

@@ -45,7 +45,7 @@ def safetensors(model: Model, path: Path) -> None:
 
     arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
     structure = model.record.structure
-    if structure is not None:
+    if structure is not None and model.structure is not None:
         arrays[structure.name] = np.ascontiguousarray(structure.arrays(model.structure))
     metadata = {
         "model": model.name,

@@ -40,7 +40,7 @@ def begin_from(directory: Path, params: Any, record: LanguageModel, structure: A
     other = load(directory)
     if other.vocabulary.words != vocabulary.words:
         raise UserError("its vocabulary is another", directory, "give its vocabulary.txt to --vocab")
-    if record.structure is not None and other.record.structure is record.structure:
+    if record.structure is not None and structure is not None and other.structure is not None:
         digest = record.structure.sha256
         if digest(other.structure) != digest(structure):
             raise UserError(

@@ -49,9 +49,10 @@ def fit(
             "initial": None if initial is None else fingerprint(initial),
         }  # fmt: skip
         begun = _Training(record, corpus, corpus.word_counts(), recipe, config, jax.random.key(seed), known, initial)
-        if record.structure is None:
+        needed = record.structure_of(config)
+        if needed is None:
             return begun.fit(directory, None, known, run or Run())
-        return begun.stages(directory, record.structure, structure or record.structure.options(), run or Run())
+        return begun.stages(directory, needed, structure or needed.options(), run or Run())
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,8 @@ class _Training:
 
         def write() -> None:
             write_vocabulary(directory, vocabulary)
-            if record.structure is not None:
+            if structure is not None:
+                assert record.structure is not None
                 record.structure.save(structure, directory)
 
         def model(params: Any, info: dict[str, Any]) -> Model:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -174,8 +174,9 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     if isinstance(fitting, ByCounting):
         params = fitting.load(directory, len(vocabulary), vocabulary.eos, config)
         return Model(record, vocabulary, config, params, info)
-    if record.structure is not None:
-        structure = record.structure.load(directory, getattr(config, "num_words", len(vocabulary)))
+    needed = record.structure_of(asdict(config))
+    if needed is not None:
+        structure = needed.load(directory, getattr(config, "num_words", len(vocabulary)))
     for field, value in record.decided(len(vocabulary), structure).items():
         if getattr(config, field) != value:
             what = f"{field} is {getattr(config, field)} in its configuration and {value} in its other files"

@@ -256,18 +256,19 @@ class LanguageStore(Store):
     def trainer(self, spec: Spec) -> Trainer:
         """Return the training of a model of this shape at its first step; a structure that is not there is replaced."""
         recipe, config = self._recipe(spec)
-        structure, made = registry.get(spec.model).structure, None
+        structure, made = registry.get(spec.model).structure_of(config), None
         if structure is not None and self.is_there(spec):
             made = structure.load(self.get(spec).directory, len(self.corpus.vocabulary))
         elif structure is not None:
-            made = structure.stand_in(_options(spec), len(self.corpus.vocabulary), self.corpus.word_counts())
+            options = _options(spec) or structure.options()
+            made = structure.stand_in(options, len(self.corpus.vocabulary), self.corpus.word_counts())
         return trainer(spec.model, self.corpus, recipe, config, made)
 
 
 def _options(spec: Spec, **more: Any) -> Any:
     """Return the options of a model's structure: its defaults but for the tree that the spec names, and `more`."""
     structure = registry.get(spec.model).structure
-    if structure is None:
+    if structure is None or (spec.tree is None and not more):
         return None
     tree = {} if spec.tree is None else dict(zip(("tree", "epsilon", "copies"), spec.tree, strict=True))
     return structure.options(**tree, **more)

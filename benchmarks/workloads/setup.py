@@ -79,9 +79,9 @@ def _language(workload: Workload, most: int | None) -> Setup:
     events = min(words.events, most or words.events)
     corpus = speed_text(words.num_words, events)
     counts, structure = corpus.word_counts(), None
-    if record.structure is not None:
-        options = record.structure.options(**workload.structure)
-        structure = record.structure.stand_in(options, words.num_words, counts)
+    needed = record.structure_of(workload.config)
+    if needed is not None:
+        structure = needed.stand_in(needed.options(**workload.structure), words.num_words, counts)
     more = structure_argument(structure)
     config = record.configure(words.num_words, structure, workload.config)
     data = fitting.texts(config, corpus.vocabulary.eos, *more)(corpus.train)

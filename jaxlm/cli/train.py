@@ -3,7 +3,9 @@
 import argparse
 import math
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from jaxfit.cli import options, streams, training_options
 from jaxfit.cli.command import note, output, print_json
@@ -88,10 +90,9 @@ def run(args: argparse.Namespace) -> None:
     structure, initial = None, getattr(args, "init", None)
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read
-    if model.structure is not None:
-        structure = model.structure.options(**options.given(args, model.structure.options))
-        model.structure.check(structure)
     plan = training_options.plan(args, model.config, model.recipes, names)
+    if model.structure is not None:
+        structure = _structure(args, model, plan.config)
     resumable = isinstance(plan.recipe, Recipe)
     resume = plan.run.resume
     with training_options.folder(args, place, model.name, FILES, resume=resume, resumable=resumable) as out:
@@ -107,6 +108,20 @@ def run(args: argparse.Namespace) -> None:
         _write_card(trained, out, place, results)
     if processes.leads():
         _report(args, trained, texts.corpus, results)
+
+
+def _structure(args: argparse.Namespace, model: LanguageModel, config: Mapping[str, Any]) -> Any:
+    """Return the options of the model's structure, checked; None where a model of this Config has none."""
+    assert model.structure is not None
+    given = options.given(args, model.structure.options)
+    if model.structure_of(config) is None:
+        for name in given:
+            what = f"the objective {config.get('objective', 'softmax')} has no {model.structure.name}"
+            raise UserError(what, f"--{name.replace('_', '-')}", "give --objective tree, or leave it out")
+        return None
+    chosen = model.structure.options(**given)
+    model.structure.check(chosen)
+    return chosen
 
 
 def _evaluate(trained: Trained[Model | None], texts: Texts) -> dict[str, Evaluation]:

@@ -23,6 +23,8 @@ from jaxlm.data.next_words import expected
 from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.softmax import sum_log_normalizer
+from jaxlm.objectives.word_tree import WORD_TREE
+from jaxlm.trees.paths import Tree
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Config(output.Options):
 class Params(NamedTuple):
     """R: [N_w, N_f] word vectors; C: [c, N_f, N_f], or [c, N_f] where diagonal; b: [N_w] word biases.
 
-    head: of `output.init`.
+    With a tree b is [N_w - 1], biases of its nodes. head: of `output.init`.
     """
 
     R: Array
@@ -56,23 +58,21 @@ class Params(NamedTuple):
     head: output.Head | None = None
 
 
-def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
+def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | None = None) -> Params:
     """Return parameters before training (§3.4.1): small Gaussians, and biases that give the base rates.
 
-    counts: [N_w], of the training text.
+    counts: [N_w], of the training text; over: the tree, where there is one.
     Differs: a word that never occurs counts as one that occurs once, since its bias would be infinite; the rates
     of all others are the training set's, as in the thesis.
     """
     D, c = config.num_features, config.context_size
     key_R, key_C = jax.random.split(key)
     key_head = jax.random.fold_in(key, 1)
-    xp = jnp if isinstance(counts, jax.core.Tracer) else np  # float64 where it can be
-    rates = xp.maximum(xp.asarray(counts, float), 1)
     return Params(
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, D)),
         C=0.1 / D**0.5 * jax.random.normal(key_C, (c, D) if config.diagonal else (c, D, D)),
-        b=jnp.asarray(xp.log(rates / rates.sum()), jnp.float32),
-        head=output.init(key_head, config, D, counts),
+        b=output.biases(config, counts, over),
+        head=output.init(key_head, config, D, counts, shared=True),
     )
 
 
@@ -99,9 +99,9 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`, in nats; weight: [B], 0 for padding; keys: [B].
 
-    With an objective that draws noise, params are `Gathered` rows.
+    With an objective that reads rows, params are `Gathered`.
     """
-    if output.draws_noise(config):
+    if output.reads_rows(config):
         rows, n = rows_of(params), batch.context.size
         r_hat = _combined(rows.C, rows.R[:n].reshape(*batch.context.shape, -1))
         r_hat = _dropped(r_hat, keys, config)
@@ -130,14 +130,18 @@ def _dropped(r_hat: Array, keys: Array | None, config: Config) -> Array:
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """Return the rows that a step reads that draws noise, int32 [k] of each table."""
-    words = output.row_ids(batch.word, batch.aid, config)
-    return Params(R=jnp.concatenate([batch.context.reshape(-1), words]), C=None, b=words, head=output.dense(config))  # type: ignore[arg-type]
+    """Return the rows that a step reads, int32 [k] of each table, with an objective that reads rows."""
+    ids = output.row_ids(batch.word, batch.aid, config)
+    R, head = output.shared_rows(batch.context.reshape(-1), ids, config)
+    return Params(R=R, C=None, b=ids, head=head)  # type: ignore[arg-type]
 
 
-def log_prob(params: Params, context: Array, config: Config) -> Array:
-    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats (Eq. 3.16-3.17)."""
-    return output.log_prob(params.R, params.b, params.head, predicted_vector(params, context), config)
+def log_prob(params: Params, context: Array, config: Config, children: Array | None = None) -> Array:
+    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats (Eq. 3.16-3.17).
+
+    children: of the tree, where there is one.
+    """
+    return output.log_prob(params.R, params.b, params.head, predicted_vector(params, context), config, children)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
@@ -152,7 +156,7 @@ def program(config: Config) -> Program:
 
 
 def cost(config: Config, costs: Any = None) -> Cost:
-    """Count what a word takes: the products of R in the output, and of C; rows of R where noise is drawn."""
+    """Count what a word takes: the products of R in the output, and of C; rows of R where rows are read."""
     D, c, out = config.num_features, config.context_size, output.work(config, costs)
     operations = PRODUCT * (out.products * D + c * (D if config.diagonal else D**2))
     rows = D * (out.rows + c) if out.rows else 0
@@ -189,6 +193,7 @@ MODEL = LanguageModel(
     config=Config,
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+    structure=WORD_TREE,
     capabilities=(
         predicts_from_context(log_prob),
         Embeds(lambda params: params.R),

@@ -25,6 +25,8 @@ from jaxlm.models import lbl
 from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.softmax import sum_log_normalizer
+from jaxlm.objectives.word_tree import WORD_TREE
+from jaxlm.trees.paths import Tree
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Params(NamedTuple):
 
     R: [N_w, N_f] word vectors; C: [c, N_f, N_f] context matrices, [0, N_f, N_f] without the linear prediction;
     A: [N_h, c N_f] and a: [N_h], weights and biases of the sigmoid units; B: [N_f, N_h] and e: [N_f], from them to the
-    predicted vector; b: [N_w] word biases; head: of `output.init`.
+    predicted vector; b: [N_w] word biases, or [N_w - 1] of a tree's nodes; head: of `output.init`.
     """
 
     R: Array
@@ -61,15 +63,15 @@ class Params(NamedTuple):
     head: output.Head | None = None
 
 
-def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
+def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | None = None) -> Params:
     """Return parameters before training: those of the LBL, small Gaussians, and zeros for the other biases.
 
-    counts: [N_w], of the training text.
+    counts: [N_w], of the training text; over: the tree, where there is one.
     """
     D, c, N_h = config.num_features, config.context_size, config.num_hidden
     key_lbl, key_A, key_B, key_head = jax.random.split(key, 4)
     size = lbl.Config(config.num_words, num_features=D, context_size=c, init_scale=config.init_scale)
-    R, C, b, _ = lbl.init(key_lbl, size, counts)
+    R, C, *_ = lbl.init(key_lbl, size, counts)
     return Params(
         R=R,
         C=C if config.linear else C[:0],
@@ -77,8 +79,8 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
         a=jnp.zeros(N_h),
         B=0.1 * N_h**-0.5 * jax.random.normal(key_B, (D, N_h)),
         e=jnp.zeros(D),
-        b=b,
-        head=output.init(key_head, config, D, counts),
+        b=output.biases(config, counts, over),
+        head=output.init(key_head, config, D, counts, shared=True),
     )
 
 
@@ -106,9 +108,9 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
 
-    With an objective that draws noise, params are `Gathered` rows.
+    With an objective that reads rows, params are `Gathered`.
     """
-    if output.draws_noise(config):
+    if output.reads_rows(config):
         rows, n = rows_of(params), batch.context.size
         r_hat = _predicted(rows, rows.R[:n].reshape(*batch.context.shape, -1), keys, config)
         return output.batch_loss(rows.R[n:], rows.b, rows.head, r_hat, batch.word, batch.aid, weight, config)
@@ -124,12 +126,10 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """Return the rows that a step reads that draws noise, int32 [k] of each table."""
-    words = output.row_ids(batch.word, batch.aid, config)
-    return Params(
-        R=jnp.concatenate([batch.context.reshape(-1), words]), b=words, head=output.dense(config),
-        C=None, A=None, a=None, B=None, e=None,  # type: ignore[arg-type]
-    )  # fmt: skip
+    """Return the rows that a step reads, int32 [k] of each table, with an objective that reads rows."""
+    ids = output.row_ids(batch.word, batch.aid, config)
+    R, head = output.shared_rows(batch.context.reshape(-1), ids, config)
+    return Params(R=R, b=ids, head=head, C=None, A=None, a=None, B=None, e=None)  # type: ignore[arg-type]
 
 
 def _predicted(params: Params, vectors: Array, keys: Array | None, config: Config) -> Array:
@@ -137,10 +137,10 @@ def _predicted(params: Params, vectors: Array, keys: Array | None, config: Confi
     return jax.vmap(one, (None, 0, None if keys is None else 0))(params, vectors, keys)
 
 
-def log_prob(params: Params, context: Array, config: Config) -> Array:
-    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats."""
+def log_prob(params: Params, context: Array, config: Config, children: Array | None = None) -> Array:
+    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats; children: of the tree, if any."""
     r_hat = predicted_vector(params, params.R[context], None, config)
-    return output.log_prob(params.R, params.b, params.head, r_hat, config)
+    return output.log_prob(params.R, params.b, params.head, r_hat, config, children)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
@@ -189,6 +189,7 @@ MODEL = LanguageModel(
     config=Config,
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+    structure=WORD_TREE,
     capabilities=(predicts_from_context(log_prob), Embeds(lambda params: params.R)),
     cost=cost,
 )

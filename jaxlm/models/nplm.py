@@ -23,6 +23,8 @@ from jaxlm.context_model import Batch, context_program, predicts_from_context, t
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
+from jaxlm.objectives.word_tree import WORD_TREE
+from jaxlm.trees.paths import Tree
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Params(NamedTuple):
 
     R: [N_w, N_f] feature vectors of the context's words; H: [N_h, c N_f] and d: [N_h], weights and biases of the tanh
     layer; U: [N_w, N_h], from it to the output; b: [N_w] word biases. With direct connections U is [N_w, N_h + c N_f],
-    the paper's [U W] side by side, so that one matrix product gives Uh + Wx. head: of `output.init`.
+    the paper's [U W] side by side, so that one matrix product gives Uh + Wx. With a tree the rows of U and b are of its
+    N_w - 1 nodes. head: of `output.init`.
     """
 
     R: Array
@@ -56,24 +59,22 @@ class Params(NamedTuple):
     head: output.Head | None = None
 
 
-def init(key: Array, config: Config, counts: ArrayLike) -> Params:
+def init(key: Array, config: Config, counts: ArrayLike, over: Tree | None = None) -> Params:
     """Draw the parameters before training: small Gaussians, and biases that give the base rates.
 
-    counts: [N_w], of the training text.
-    Differs: the scales are ours, and direct connections start at zero. A word that never occurs counts as one that
-    occurs once, since its bias would be infinite.
+    counts: [N_w], of the training text; over: the tree, where there is one.
+    Differs: the scales are ours, and direct connections start at zero.
     """
-    D, N_h = config.context_size * config.num_features, config.num_hidden
-    W = jnp.zeros((config.num_words, D if config.direct else 0))
+    D, N_h, scored = config.context_size * config.num_features, config.num_hidden, output.num_scored(config)
+    W = jnp.zeros((scored, D if config.direct else 0))
     key_R, key_H, key_U = jax.random.split(key, 3)
     key_head, size = jax.random.fold_in(key, 1), N_h + W.shape[1]
-    rates = jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
     return Params(
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, config.num_features)),
         H=D**-0.5 * jax.random.normal(key_H, (N_h, D)),
         d=jnp.zeros(N_h),
-        U=jnp.concatenate([config.init_scale * jax.random.normal(key_U, (config.num_words, N_h)), W], axis=1),
-        b=jnp.log(rates / rates.sum()),
+        U=jnp.concatenate([config.init_scale * jax.random.normal(key_U, (scored, N_h)), W], axis=1),
+        b=output.biases(config, counts, over),
         head=output.init(key_head, config, size, counts),
     )
 
@@ -101,9 +102,9 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
     """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
 
-    With an objective that draws noise, params are `Gathered` rows.
+    With an objective that reads rows, params are `Gathered`.
     """
-    if output.draws_noise(config):
+    if output.reads_rows(config):
         rows = rows_of(params)
         z = _last_layers(rows, rows.R.reshape(*batch.context.shape, -1), keys, config)
         return output.batch_loss(rows.U, rows.b, rows.head, z, batch.word, batch.aid, weight, config)
@@ -111,10 +112,10 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
     return output.batch_loss(params.U, params.b, params.head, z, batch.word, batch.aid, weight, config)
 
 
-def log_prob(params: Params, context: Array, config: Config) -> Array:
-    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats."""
+def log_prob(params: Params, context: Array, config: Config, children: Array | None = None) -> Array:
+    """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats; children: of the tree, if any."""
     z = last_layer(params, params.R[context], None, config)
-    return output.log_prob(params.U, params.b, params.head, z, config)
+    return output.log_prob(params.U, params.b, params.head, z, config, children)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
@@ -134,7 +135,7 @@ def _last_layers(params: Params, vectors: Array, keys: Array | None, config: Con
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """Return the rows that a step reads that draws noise, int32 [k] of each table."""
+    """Return the rows that a step reads, int32 [k] of each table, with an objective that reads rows."""
     words = output.row_ids(batch.word, batch.aid, config)
     return Params(R=batch.context.reshape(-1), U=words, b=words, head=output.dense(config), H=None, d=None)  # type: ignore[arg-type]
 
@@ -145,7 +146,7 @@ def program(config: Config) -> Program:
 
 
 def cost(config: Config, costs: Any = None) -> Cost:
-    """Count what a word takes: the products of U, W and H; rows of R and U where noise is drawn."""
+    """Count what a word takes: the products of U, W and H; rows of R and U where rows are read."""
     D, out = config.context_size * config.num_features, output.work(config, costs)
     size = config.num_hidden + (D if config.direct else 0)
     rows = out.rows * size + D if out.rows else 0
@@ -182,6 +183,7 @@ MODEL = LanguageModel(
     config=Config,
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+    structure=WORD_TREE,
     capabilities=(predicts_from_context(log_prob), Embeds(lambda params: params.R)),
     cost=cost,
 )

@@ -2,14 +2,19 @@
 
     softmax      likelihood, by all words
     classes      likelihood, by classes of words, then the words of one class (`jaxlm.objectives.classes`)
+    tree         likelihood, by the decisions on a word's path in a binary tree (`jaxlm.objectives.tree`)
     nce          noise-contrastive estimation, by some words drawn as noise (`jaxlm.objectives.sampled`)
     importance   likelihood, estimated by some words drawn as noise
 
-Whatever a model is trained by, its probabilities are exact: those of the classes, or of the softmax over all words.
+Whatever a model is trained by, its probabilities are exact: those of the classes, of the tree, or of the softmax over
+all words.
+
+What is scored is a word, or with a tree one of its inner nodes; a model has a vector and a bias for each.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Literal, NamedTuple, Self
 
 import jax
@@ -21,17 +26,19 @@ from numpy.typing import NDArray
 from jaxfit.errors import UserError
 from jaxfit.program import Mean, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import option
-from jaxlm.objectives import classes, sampled, softmax
+from jaxlm.objectives import classes, sampled, softmax, tree
 from jaxlm.objectives.noise import Noise, unigram
+from jaxlm.trees.paths import Tree, node_biases
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """How a model's output is trained; part of its Config."""
 
-    objective: Literal["softmax", "classes", "nce", "importance"] = option(
-        "softmax", "the softmax over all words; over classes of words, then the words of one; or, by words drawn as "
-        "noise, noise-contrastive estimation, or the softmax's estimate by importance sampling",
+    objective: Literal["softmax", "classes", "tree", "nce", "importance"] = option(
+        "softmax", "the softmax over all words; over classes of words, then the words of one; the decisions on a "
+        "word's path in a tree; or, by words drawn as noise, noise-contrastive estimation, or the softmax's estimate "
+        "by importance sampling",
     )  # fmt: skip
     num_classes: int = option(0, "classes of words; 0: the root of the number of words", "classes", low=0)
     classes_by: Literal["frequency", "size"] = option("frequency", "classes are of about equal frequency, or size")
@@ -55,34 +62,68 @@ class Options:
 
 
 def draws_noise(config: Any) -> bool:
-    """Return whether training draws noise, so that a step reads rows of tables."""
+    """Return whether training draws noise."""
     return sampled.is_sampled(config)
 
 
+def reads_rows(config: Any) -> bool:
+    """Return whether a step of training reads rows of tables, those of noise or of a tree's nodes."""
+    return sampled.is_sampled(config) or config.objective == "tree"
+
+
+def num_scored(config: Any) -> int:
+    """Return the number of words, or of a tree's nodes, that have a vector and a bias."""
+    return config.num_words - 1 if config.objective == "tree" else config.num_words
+
+
 class Head(NamedTuple):
-    """What an objective adds to the parameters: log_Z [], or vectors Q [C, D] and biases a [C] of classes."""
+    """What an objective adds to the parameters.
+
+    log_Z: [], of noise-contrastive estimation; Q: [C, D] and a: [C], vectors and biases of classes; V: [N_w - 1, D],
+    vectors of a tree's nodes, in models whose own V are the vectors of words in contexts, too.
+    """
 
     log_Z: Array | None = None
     Q: Array | None = None
     a: Array | None = None
+    V: Array | None = None
 
 
 class Data(NamedTuple):
     """A text, with what its objective needs.
 
-    noise: for those that draw it; costs: int32 [N], of each example the words of its next words' classes.
+    noise: for those that draw it; costs: int32 [N], of each example the words of its next words' classes, or the
+    decisions on their paths; codes: of all words in a tree.
     """
 
     text: Any
     noise: Noise | None = None
     costs: Any = None
+    codes: tree.Codes | None = None
 
 
-def init(key: Array, config: Any, D: int, counts: Any) -> Head | None:
+def biases(config: Any, counts: Any, over: Tree | None) -> Array:
+    """Return biases before training, with which words have their base rates: [N_w], or of a tree's nodes [N_w - 1].
+
+    counts: [N_w], of the training text; a word that never occurs counts as one that occurs once, since its bias would
+    be infinite; over: the tree, where there is one.
+    """
+    if config.objective == "tree":
+        assert over is not None
+        return jnp.asarray(node_biases(over, counts), jnp.float32)
+    xp = jnp if isinstance(counts, jax.core.Tracer) else np  # float64 where it can be
+    rates = xp.maximum(xp.asarray(counts, float), 1)
+    return jnp.asarray(xp.log(rates / rates.sum()), jnp.float32)
+
+
+def init(key: Array, config: Any, D: int, counts: Any, shared: bool = False) -> Head | None:
     """Return what the objective adds to the parameters, before training; None for nothing.
 
-    Vectors of classes begin as those of words do, their biases with the base rates; counts: [N_w].
+    Vectors of classes and nodes begin as those of words do, the biases of classes with the base rates; counts: [N_w].
+    shared: whether the vectors of words in the output are those of words in contexts.
     """
+    if config.objective == "tree" and shared:
+        return Head(V=config.init_scale * jax.random.normal(key, (num_scored(config), D)))
     if config.objective == "classes":
         rates, C = jnp.maximum(jnp.asarray(counts, jnp.float32), 1), len(config.class_ends)
         of_words = classes.of_words(config.class_ends, np.arange(config.num_words))
@@ -91,18 +132,21 @@ def init(key: Array, config: Any, D: int, counts: Any) -> Head | None:
     return Head(log_Z=jnp.zeros(())) if config.learned_normalizer else None
 
 
-def log_prob(V: Array, b: Array, head: Head | None, z: Array, config: Any) -> Array:
-    """Compute log P of every word: V [N_w, D], b [N_w], z [D] -> [N_w], nats."""
+def log_prob(V: Array, b: Array, head: Head | None, z: Array, config: Any, children: Array | None = None) -> Array:
+    """Compute log P of every word: V [N_w, D], b [N_w], z [D] -> [N_w], nats; children: of the tree, if any."""
+    if config.objective == "tree":
+        assert children is not None
+        return tree.log_prob_of_logits(_vectors(V, head) @ z + b, children, config.num_words)
     if config.objective == "classes":
         return classes.log_prob(V, b, *_of_classes(head), z, config.class_ends)
     return jax.nn.log_softmax(V @ z + b)
 
 
 def loss(V: Array, b: Array, head: Head | None, z: Array, word: Array, aid: Any, config: Any) -> Array:
-    """Compute the loss of ONE next word: the specification; aid: its noise, where that is drawn."""
+    """Compute the loss of ONE next word: the specification; aid: its noise, where that is drawn, or the tree."""
     if sampled.is_sampled(config):
         return sampled.loss(V, b, _log_Z(head), z, word, aid, config)
-    return -log_prob(V, b, head, z, config)[word]
+    return -log_prob(V, b, head, z, config, aid.children if config.objective == "tree" else None)[word]
 
 
 def batch_loss(
@@ -111,7 +155,7 @@ def batch_loss(
     """Sum over next words of weight * `loss`.
 
     Args:
-        V: vectors of words, [N_w, D]; of an objective that draws noise, those of the words of `row_ids` alone.
+        V: vectors of words, [N_w, D]; of an objective that reads rows, those of `row_ids` alone.
         b: their biases.
         head: of `init`.
         z: [B, D].
@@ -122,7 +166,9 @@ def batch_loss(
     """
     if sampled.is_sampled(config):
         return sampled.batch_loss(V, b, _log_Z(head), z, word, aid, weight, config)
-    if config.objective == "classes":
+    if config.objective == "tree":
+        total = weight @ tree.nll(_vectors(V, head), b, z, aid)
+    elif config.objective == "classes":
         total = weight @ classes.nll(V, b, *_of_classes(head), z, word, aid, config.class_ends)
     else:
         total = softmax.sum_log_normalizer(V, b, z, weight) - weight @ softmax.logit(V, b, z, word)
@@ -131,6 +177,9 @@ def batch_loss(
 
 def nats(V: Array, b: Array, head: Head | None, z: Array, word: Array, aid: Any, config: Any) -> Array:
     """Compute -log P of next words, int32 [B], in nats: [B]; aid: of `begun`, the rest as in `log_prob`."""
+    if config.objective == "tree":
+        Q, b = (table.at[aid.node].get(mode="clip") for table in (_vectors(V, head), b))
+        return tree.nll(Q, b, z, aid)
     if config.objective == "classes":
         return classes.nll(V, b, *_of_classes(head), z, word, aid, config.class_ends)
     return softmax.nll(V, b, z, word)
@@ -140,6 +189,10 @@ def _log_Z(head: Head | None) -> Array | None:
     return None if head is None else head.log_Z
 
 
+def _vectors(V: Array, head: Head | None) -> Array:
+    return V if head is None or head.V is None else head.V
+
+
 def _of_classes(head: Head | None) -> tuple[Array, Array]:
     assert head is not None
     assert head.Q is not None
@@ -147,8 +200,16 @@ def _of_classes(head: Head | None) -> tuple[Array, Array]:
     return head.Q, head.a
 
 
-def data(text: Any, words: NDArray[np.int32], config: Any) -> Any:
+def codes(over: Tree | None) -> Callable[[], tree.Codes | None]:
+    """Return a function that makes the codes of all words in a tree, once, when they are first needed."""
+    return cache(lambda: None if over is None else tree.codes(over))
+
+
+def data(text: Any, words: NDArray[np.int32], config: Any, codes: tree.Codes | None = None) -> Any:
     """Return a text with what its objective needs; words: the next words of each example, [N, ...], -1 for padding."""
+    if codes is not None:
+        lengths = np.diff(np.asarray(codes.start))[np.maximum(words, 0)]
+        return Data(text, costs=lengths.reshape(len(words), -1).sum(axis=1, dtype=np.int32), codes=codes)
     if config.objective == "classes":
         of_words = classes.sizes(config.class_ends)[classes.of_words(config.class_ends, np.maximum(words, 0))]
         return Data(text, costs=of_words.reshape(len(words), -1).sum(axis=1, dtype=np.int32))
@@ -174,12 +235,15 @@ def begun(data: Data, word: Array, number: Array, capacity: int, config: Any) ->
         data: of `data`.
         word: next words, int32 [...], -1 for padding.
         number: a number of each of them, by which its noise is drawn, int32 [...].
-        capacity: words of the classes of all next words; 0: as if all were of the largest class.
+        capacity: words of the classes of all next words, or decisions on their paths; 0: as if all were of the
+            largest class, or of the longest path.
         config: of the model.
     """
     if config.objective == "classes":
         most = word.size * int(classes.sizes(config.class_ends).max())
         return classes.members(config.class_ends, jnp.maximum(word, 0).reshape(-1), capacity or most)
+    if data.codes is not None:
+        return tree.decisions(data.codes, jnp.maximum(word, 0).reshape(-1), capacity)
     assert data.noise is not None
     return sampled.Source(data.noise, number)
 
@@ -189,9 +253,19 @@ def drawn(batch: Any, key: Array, fraction: Array, config: Any) -> Any:
     return batch._replace(aid=sampled.draw(batch.aid, jnp.maximum(batch.word, 0), key, config))
 
 
-def row_ids(word: Array, aid: sampled.Drawn, config: Any) -> Array:
-    """Return the words whose vectors and biases a step reads that draws noise: int32 [n]."""
-    return sampled.row_ids(word, aid, config)
+def row_ids(word: Array, aid: Any, config: Any) -> Array:
+    """Return the words, or nodes, whose vectors and biases a step reads that reads rows: int32 [n]."""
+    return aid.node if config.objective == "tree" else sampled.row_ids(word, aid, config)
+
+
+def shared_rows(context: Array, ids: Array, config: Any) -> tuple[Array, Head | None]:
+    """Return the rows that a step reads of vectors that words have in contexts and output alike, and of the head.
+
+    context: words of contexts, int32 [n]; ids: of `row_ids`.
+    """
+    if config.objective == "tree":
+        return context, Head(V=ids)
+    return jnp.concatenate([context, ids]), dense(config)
 
 
 def dense(config: Any) -> Head | None:
@@ -208,7 +282,10 @@ class Work(NamedTuple):
 
 
 def work(config: Any, costs: Any) -> Work:
-    """Count the output's products and rows; costs: of `Ragged`, int [N], where words are in classes."""
+    """Count the output's products and rows; costs: of `Ragged`, int [N], where words are in classes or a tree."""
+    if config.objective == "tree":
+        decisions = float(np.log2(config.num_words) if costs is None else np.mean(costs))
+        return Work(decisions, decisions, "decisions")
     if config.objective == "classes":
         C, sizes = len(config.class_ends), classes.sizes(config.class_ends)
         return Work(C + (sizes.max() if costs is None else np.mean(costs)), 0, "C + words of the class")
@@ -220,9 +297,12 @@ def work(config: Any, costs: Any) -> Work:
 def adapted(plain: Program, touched: Callable[..., Any]) -> Program:
     """Return the program of a model for its objective, over `Data`.
 
-    plain: that for the softmax; touched: as in `Sparse`, for objectives that draw noise.
+    plain: that for the softmax; touched: as in `Sparse`, for objectives that read rows.
     """
     config = plain.config
+    if config.objective == "tree":
+        ragged = Ragged(costs) if plain.sequential is None else None
+        return replace(plain, ragged=ragged, sparse=Sparse(touched))
     if config.objective == "classes" and plain.sequential is None:
         return replace(plain, ragged=Ragged(costs))
     if sampled.is_sampled(config):

@@ -39,6 +39,9 @@ OBJECTIVES = {  # of models whose training is tested with another one
     "rnn-classes": "toys.objectives:RNN",
     "gru-importance": "toys.objectives:GRU",
     "lstm-nce": "toys.objectives:LSTM",
+    "lbl-tree": "toys.objectives:LBL_TREE",
+    "nplm-tree": "toys.objectives:NPLM_TREE",
+    "lstm-tree": "toys.objectives:LSTM_TREE",
 }
 
 

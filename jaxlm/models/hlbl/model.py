@@ -27,6 +27,7 @@ from jaxlm.models.hlbl import gradient as hlbl_gradient
 from jaxlm.models.hlbl import tree as hlbl_tree
 from jaxlm.models.hlbl.batch import TILE, Batch, Data, costs, gather, make_data, num_examples
 from jaxlm.objectives.dropout import dropout
+from jaxlm.objectives.tree import log_prob_of_logits
 from jaxlm.trees.paths import Tree, node_biases
 
 
@@ -134,32 +135,9 @@ def touched(batch: Batch, config: Config) -> Params:
 
 
 def log_prob(params: Params, context: Array, children: Array, num_words: int) -> Array:
-    """Compute log P(w | context) for every word: float[N_w], nats (Eq. 4.4-4.6).
-
-    The log-probabilities of all decisions are summed from the root down by pointer doubling: log2(depth)
-    passes over the nodes, whatever the tree.
-    """
+    """Compute log P(w | context) for every word: float[N_w], nats (Eq. 4.4-4.6)."""
     r_hat = jnp.sum(params.C * params.R[context], axis=0)
-    logit = params.Q @ r_hat + params.b
-    decision = jnp.stack([jax.nn.log_sigmoid(logit), jax.nn.log_sigmoid(-logit)], axis=1)  # [nodes, 2]
-    n = logit.shape[0]
-    # inner node -> its parent and the decision that leads to it; leaves are written past the end
-    inner = jnp.where(children >= 0, children, n)
-    parents = jnp.broadcast_to(jnp.arange(n, dtype=jnp.int32)[:, None], (n, 2))
-    above = jnp.zeros(n + 1, jnp.int32).at[inner].set(parents)[:n]
-    reach = jnp.zeros(n + 1, logit.dtype).at[inner].set(decision)[:n]
-
-    def double(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        above, reach = carry
-        return above[above], reach + reach[above]
-
-    _, reach = jax.lax.while_loop(lambda carry: jnp.any(carry[0] != 0), double, (above, reach))
-    # a node's parent may be the root itself: the root's own reach is 0, so nothing is counted twice
-    leaf = (reach[:, None] + decision).reshape(-1)
-    word = jnp.where(children < 0, ~children, num_words).reshape(-1)
-    largest = jax.ops.segment_max(leaf, word, num_words + 1)
-    e = jnp.exp(leaf - largest[word])
-    return (largest + jnp.log(jax.ops.segment_sum(e, word, num_words + 1)))[:num_words]
+    return log_prob_of_logits(params.Q @ r_hat + params.b, children, num_words)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:

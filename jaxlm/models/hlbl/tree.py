@@ -1,6 +1,5 @@
 """The tree over words of a hierarchical model: its options, how it is built, its file (Mnih 2010, §4.4)."""
 
-import hashlib
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -14,18 +13,16 @@ from jax import Array
 from jaxfit.errors import UserError, suggestion
 from jaxfit.recipe import option, require_bounds
 from jaxfit.run_dir.metadata import read_info
-from jaxlm.contract import Structure
 from jaxlm.data.contexts import Text, gather_contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.initial import fingerprint
 from jaxlm.trained_model import load
 from jaxlm.trees import build as trees
-from jaxlm.trees import file as tree_file
 from jaxlm.trees.clustering import average_features
 from jaxlm.trees.order import by_visits
 from jaxlm.trees.paths import Tree
+from jaxlm.trees.structure import of_trees, read
 
-FILE = "tree.npz"
 RULES = get_args(trees.Kind)
 LEARNED = get_args(trees.Rule)  # from word features
 BLOCK = 1000  # examples at a time
@@ -73,13 +70,7 @@ def check(options: TreeOptions) -> None:
     if not Path(options.tree).exists():
         what = f"there is no rule for trees or file {options.tree!r}"
         raise UserError(what, "--tree", suggestion(options.tree, RULES))
-    read_file(options)  # before the text, which may be long
-
-
-def read_file(options: TreeOptions, num_words: int | None = None) -> Tree:
-    """Read the tree from a file, or from the folder of a model; num_words: size of the vocabulary, if known."""
-    path = Path(options.tree)
-    return tree_file.load(path / FILE if (path / FILE).exists() else path, num_words)
+    read(options.tree)  # before the text, which may be long
 
 
 def origin(options: TreeOptions) -> dict[str, Any]:
@@ -99,7 +90,7 @@ def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) 
     """Build a tree, or read it; the most visited nodes come first. counts: int64 [N_w], of the training text."""
     num_words = len(corpus.vocabulary)
     if options.tree not in RULES:
-        tree = read_file(options, num_words)
+        tree = read(options.tree, num_words)
     else:
         learned = options.bootstrap is not None and options.tree in LEARNED
         features = word_features(corpus, counts, Path(str(options.bootstrap))) if learned else None
@@ -144,17 +135,12 @@ def predicted_sums(R: Array, C: Array, text: Text, config: Any) -> Array:
     return jax.lax.fori_loop(0, -(-size // BLOCK), step, zeros)
 
 
-TREE = Structure(
-    name="tree",
+TREE = of_trees(
     options=TreeOptions,
     check=check,
     origin=origin,
     first_stage=first_stage,
     build=build,
     fields=lambda tree: {"num_nodes": len(tree.children)},
-    arrays=lambda tree: tree.children,
-    sha256=lambda tree: hashlib.sha256(tree.children.tobytes()).hexdigest(),
-    save=lambda tree, directory: tree_file.save(tree, directory / FILE),
-    load=lambda directory, num_words: tree_file.load(directory / FILE, num_words),
     stand_in=stand_in,
 )

@@ -13,6 +13,7 @@ Source: Mikolov et al. 2010; Hochreiter and Schmidhuber 1997; Cho et al. 2014; M
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
@@ -33,6 +34,8 @@ from jaxlm.models.recurrent.layer import Cell, State, layer
 from jaxlm.models.recurrent.windows import Windows, gather, num_events, num_windows, texts
 from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
+from jaxlm.objectives.word_tree import WORD_TREE
+from jaxlm.trees.paths import Tree
 
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model
@@ -65,12 +68,14 @@ class Config(output.Options):
         if self.tied and self.num_features != self.num_hidden:
             what = f"feature vectors of {self.num_features} numbers cannot be those of {self.num_hidden} units"
             raise UserError(what, "--tied", "give --num-features and --num-hidden the same number")
+        if self.tied and self.objective == "tree":
+            raise UserError("the nodes of a tree have vectors of their own", "--tied", "leave it out")
 
 
 class Params(NamedTuple):
     """R: [N_w, N_f] word vectors; cells: flax's parameters of each layer; U: [N_w, N_h], or None if tied; b: [N_w].
 
-    head: of `output.init`.
+    With a tree the rows of U and b are of its N_w - 1 nodes. head: of `output.init`.
     """
 
     R: Array
@@ -88,12 +93,12 @@ class Masks(NamedTuple):
 
 
 def touched(batch: Windows, config: Config) -> Params:
-    """Return the rows that a step reads that draws noise, int32 [k] of each table."""
-    like = jax.eval_shape(lambda: init(jax.random.key(0), config, np.ones(config.num_words)))
+    """Return the rows that a step reads, int32 [k] of each table, with an objective that reads rows."""
+    like = jax.eval_shape(lambda: _init_cells(jax.random.split(jax.random.key(0), config.num_layers), config))
     words = output.row_ids(*_flat(batch, config), config)
     R = batch.before.reshape(-1)
     return Params(
-        R=jnp.concatenate([R, words]) if config.tied else R, cells=jax.tree.map(lambda _: None, like.cells),
+        R=jnp.concatenate([R, words]) if config.tied else R, cells=jax.tree.map(lambda _: None, like),
         U=None if config.tied else words, b=words, head=output.dense(config),
     )  # fmt: skip
 
@@ -106,26 +111,28 @@ def _flat(batch: Windows, config: Config) -> tuple[Array, Any]:
     return jnp.maximum(batch.word, 0).reshape(-1), aid
 
 
-def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
+def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | None = None) -> Params:
     """Return parameters before training: small Gaussians, flax's for the cells, and biases that give the base rates.
 
-    counts: [N_w], of the training text; a word that never occurs counts as one that occurs once.
+    counts: [N_w], of the training text; over: the tree, where there is one.
     """
     key_R, key_U, key_head, *of_cells = jax.random.split(key, 3 + config.num_layers)
-    N_w, N_h = config.num_words, config.num_hidden
-    rates = jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
-    sizes = (config.num_features, *[N_h] * (config.num_layers - 1))
-    module = config.cell.module(N_h)
-    state = module.initialize_carry(jax.random.key(0), (1,))
+    N_h, scale = config.num_hidden, config.init_scale
     return Params(
-        R=config.init_scale * jax.random.normal(key_R, (N_w, config.num_features)),
-        cells=tuple(
-            module.init(key, state, jnp.zeros(size))["params"] for key, size in zip(of_cells, sizes, strict=True)
-        ),
-        U=None if config.tied else config.init_scale * jax.random.normal(key_U, (N_w, N_h)),
-        b=jnp.log(rates / rates.sum()),
+        R=scale * jax.random.normal(key_R, (config.num_words, config.num_features)),
+        cells=_init_cells(of_cells, config),
+        U=None if config.tied else scale * jax.random.normal(key_U, (output.num_scored(config), N_h)),
+        b=output.biases(config, counts, over),
         head=output.init(key_head, config, N_h, counts),
-    )  # fmt: skip
+    )
+
+
+def _init_cells(keys: Sequence[Array] | Array, config: Config) -> tuple[Any, ...]:
+    """Return flax's parameters of each layer before training."""
+    module = config.cell.module(config.num_hidden)
+    state = module.initialize_carry(jax.random.key(0), (1,))
+    sizes = (config.num_features, *[config.num_hidden] * (config.num_layers - 1))
+    return tuple(module.init(key, state, jnp.zeros(size))["params"] for key, size in zip(keys, sizes, strict=True))
 
 
 def start(config: Config) -> tuple[State, ...]:
@@ -217,11 +224,11 @@ def batch_loss(
 ) -> tuple[Array, Metrics, tuple[State, ...]]:
     """Sum over the minibatch of weight * `loss`, and the new states; weight: [B], 0 for padding; keys: [B].
 
-    With an objective that draws noise, params are `Gathered` rows.
+    With an objective that reads rows, params are `Gathered`.
     """
     windows = given.batch
     of_event = (weight[:, None] * (windows.word >= 0)).reshape(-1)
-    if output.draws_noise(config):
+    if output.reads_rows(config):
         params, n = rows_of(params), windows.before.size
         vectors, V = params.R[:n].reshape(*windows.before.shape, -1), params.R[n:] if config.tied else params.U
     else:
@@ -262,10 +269,10 @@ def _scored(params: Params, windows: Windows, states: Any, config: Config) -> tu
 
 
 @functools.partial(jax.jit, static_argnums=3)
-def _predicted(params: Params, windows: Windows, last: Array, config: Config) -> Array:
-    """Compute log P of every word at event `last` of one window, [1, T]."""
+def _predicted(params: Params, windows: Windows, last: Array, config: Config, children: Array | None) -> Array:
+    """Compute log P of every word at event `last` of one window, [1, T]; children: of the tree, if any."""
     x, _ = hidden(params, params.R[windows.before], Carried(windows, _one_stream(config)), None, config)
-    return output.log_prob(vectors_of(params), params.b, params.head, x[0, last], config)
+    return output.log_prob(vectors_of(params), params.b, params.head, x[0, last], config, children)
 
 
 def _one_stream(config: Config) -> Any:
@@ -275,7 +282,7 @@ def _one_stream(config: Config) -> Any:
 def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
     """Score a text in one online pass: float64 [events], nats."""
     config = _scoring(model.config, min(EVENTS, capacity_step(len(ids))), not fresh_lines)
-    data, states, found = texts(config, model.vocabulary.eos)(ids), _one_stream(config), []
+    data, states, found = texts(config, model.vocabulary.eos, model.structure)(ids), _one_stream(config), []
     for row in range(num_windows(data)):
         nats, states = _scored(model.params, gather(data, jnp.array([row]), 0, config), states, config)
         found.append(np.asarray(nats[0]))
@@ -290,12 +297,13 @@ def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
     """Compute log P of every word after a history, int32 [n], of one line: [N_w], nats."""
     ids = np.append(history, model.vocabulary.eos).astype(np.int32)  # the last word is not read
     config = _scoring(model.config, capacity_step(len(ids)), True)  # compiled for few lengths
-    windows = gather(texts(config, model.vocabulary.eos)(ids), jnp.array([0]), 0, config)
-    return np.asarray(_predicted(model.params, windows, len(history), config))
+    windows = gather(texts(config, model.vocabulary.eos, model.structure)(ids), jnp.array([0]), 0, config)
+    children = None if model.structure is None else jnp.asarray(model.structure.children)
+    return np.asarray(_predicted(model.params, windows._replace(aid=None), len(history), config, children))
 
 
 def cost(config: Config, costs: Any = None) -> Cost:
-    """Count what a word takes: the products of the cells and of the output; rows of R and U where noise is drawn."""
+    """Count what a word takes: the products of the cells and of the output; rows of R and U where rows are read."""
     N_h, g, out = config.num_hidden, len(config.cell.gates), output.work(config, None)
     of_cells = g * N_h * (config.num_features + (2 * config.num_layers - 1) * N_h)
     rows = out.rows * N_h + config.num_features if out.rows else 0
@@ -307,6 +315,6 @@ def model(name: str, about: str, source: str, config: type[Config], recipes: dic
     """Return the record of a recurrent model."""
     return LanguageModel(
         name=name, about=about, source=source, config=config, recipes=recipes,
-        fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+        fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program), structure=WORD_TREE,
         capabilities=(PredictsWords(log_prob, event_log_probs), Embeds(lambda params: params.R)), cost=cost,
     )  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 
 from jaxlm.objectives import output
+from jaxlm.trees.paths import Tree
 
 
 class Windows(NamedTuple):
@@ -23,8 +24,12 @@ class Windows(NamedTuple):
     aid: Any = None
 
 
-def texts(config: Any, eos: int) -> Callable[[np.ndarray], Windows | output.Data]:
-    """Return a function from ids, int32 [events], to their windows; before the text there is a line end."""
+def texts(config: Any, eos: int, tree: Tree | None = None) -> Callable[[np.ndarray], Windows | output.Data]:
+    """Return a function from ids, int32 [events], to their windows; before the text there is a line end.
+
+    tree: of models with the objective `tree`.
+    """
+    codes = output.codes(tree)
 
     def cut(column: np.ndarray, fill: int) -> np.ndarray:
         return np.pad(column, (0, -len(column) % config.window), constant_values=fill).reshape(-1, config.window)
@@ -32,7 +37,8 @@ def texts(config: Any, eos: int) -> Callable[[np.ndarray], Windows | output.Data
     def windows(ids: np.ndarray) -> Windows | output.Data:
         before = np.append(np.int32(eos), ids)[: len(ids)].astype(np.int32)
         words = cut(np.asarray(ids, np.int32), -1)
-        return output.data(Windows(*jax.device_put((cut(before, 0), words, cut(before == eos, False)))), words, config)
+        text = Windows(*jax.device_put((cut(before, 0), words, cut(before == eos, False))))
+        return output.data(text, words, config, codes())
 
     return windows
 

@@ -20,3 +20,6 @@ GRU = record("gru-importance", gru.MODEL, objective="importance", tied=False)
 LSTM = record(
     "lstm-nce", lstm.MODEL, objective="nce", tied=True, learned_normalizer=True, dropout=0.0, feature_dropout=0.0
 )
+LBL_TREE = record("lbl-tree", lbl.MODEL, objective="tree")
+NPLM_TREE = record("nplm-tree", nplm.MODEL, objective="tree", direct=True)
+LSTM_TREE = record("lstm-tree", lstm.MODEL, objective="tree", dropout=0.0, feature_dropout=0.0)

@@ -31,6 +31,41 @@ def test_value_and_gradients_are_those_of_the_definition(monkeypatch, platform: 
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=3e-5, atol=3e-6), found, expected)
 
 
+@pytest.mark.parametrize("words", [7, 25, N_W])
+def test_chunks_of_the_vocabulary_change_nothing(monkeypatch, words: int) -> None:
+    """Chunks that divide the vocabulary, that do not, and a single one; logits far apart, and a padding weight."""
+    monkeypatch.setattr(softmax, "CHUNKED", N_W - 1)
+    monkeypatch.setattr(softmax, "CHUNK", words)
+    monkeypatch.setattr(softmax, "CACHE_ENTRIES", 1)
+    keys = jax.random.split(jax.random.key(0), 4)
+    R, r_hat = 9 * jax.random.normal(keys[0], (N_W, D)), jax.random.normal(keys[1], (B, D))
+    b, weight = jax.random.normal(keys[2], (N_W,)), jax.random.uniform(keys[3], (B,)).at[-1].set(0.0)
+
+    def definition(R: jax.Array, b: jax.Array, r_hat: jax.Array, weight: jax.Array) -> jax.Array:
+        return weight @ jax.nn.logsumexp(r_hat @ R.T + b[None], axis=1)
+
+    assert softmax.in_chunks(N_W)
+    expected = jax.value_and_grad(definition, (0, 1, 2, 3))(R, b, r_hat, weight)
+    found = jax.jit(jax.value_and_grad(softmax.sum_log_normalizer, (0, 1, 2, 3)))(R, b, r_hat, weight)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=3e-5, atol=3e-5), found, expected)
+    with jax.enable_x64(True):  # to rounding
+        arrays = [np.asarray(x, np.float64) for x in (R, b, r_hat, weight)]
+        expected = jax.value_and_grad(definition, (0, 1, 2, 3))(*arrays)
+        found = jax.value_and_grad(softmax.sum_log_normalizer, (0, 1, 2, 3))(*arrays)
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12), found, expected)
+
+
+def test_temporaries_do_not_grow_with_a_large_vocabulary() -> None:
+    """Less than 50 MB, where the logits of 500 examples and 300,000 words would take 600 MB."""
+    temporaries = []
+    for words in (300_000, 600_000):
+        shapes = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((words, 100), (words,), (500, 100), (500,))]
+        step = jax.jit(jax.value_and_grad(softmax.sum_log_normalizer, (0, 1, 2))).lower(*shapes).compile()
+        temporaries.append(step.memory_analysis().temp_size_in_bytes)
+    assert max(temporaries) < 50e6
+    assert not softmax.in_chunks(100_000)
+
+
 def test_blocks_are_nearly_equal_and_bounded_by_memory() -> None:
     with tracing_for("tpu"):
         assert softmax.block_rows(8192, 10_000) == 8192, "in one piece where memory allows it"

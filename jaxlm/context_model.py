@@ -137,11 +137,15 @@ def examples(ids: np.ndarray, context_size: int, eos: int, across_lines: bool = 
     return gather_contexts(pad(ids, context_size, eos), jnp.arange(len(ids)), context_size, across_lines)
 
 
-def predicts_from_context(log_prob: Callable[..., jax.Array]) -> PredictsWords:
+def predicts_from_context(
+    log_prob: Callable[..., jax.Array], log_normalizer: Callable[..., jax.Array] | None = None
+) -> PredictsWords:
     """Return the capability to predict words; events are scored by the model's program.
 
-    log_prob: (params, context: int32 [c], oldest first, config) -> [N_w], nats; the array of a model's structure comes
-    as one more argument. It is compiled once for all models of equal config and sizes.
+    Args:
+        log_prob: (params, context: int32 [c], oldest first, config) -> [N_w], nats; the array of a model's structure
+            comes as one more argument. It is compiled once for all models of equal config and sizes.
+        log_normalizer: (params, batch, config) -> [B], of models with the options of `jaxlm.objectives.output`.
     """
     compiled = jax.jit(log_prob, static_argnums=2)
 
@@ -152,14 +156,21 @@ def predicts_from_context(log_prob: Callable[..., jax.Array]) -> PredictsWords:
         built = [jnp.asarray(structure.arrays(each)) for each in structure_argument(model.structure)]
         return np.asarray(compiled(model.params, context, model.config, *built))
 
-    return PredictsWords(of_history, _score_events)
+    def log_normalizers(model: Model, ids: np.ndarray) -> np.ndarray | None:
+        return _scores(model, ids, model.config, log_normalizer) if output.is_unnormalized(model.config) else None
+
+    return PredictsWords(of_history, _score_events, log_normalizers if log_normalizer else None)
 
 
 def _score_events(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
     """Score a text: float64 [events], nats."""
+    return -_scores(model, ids, replace(model.config, across_lines=False) if fresh_lines else model.config)
+
+
+def _scores(model: Model, ids: np.ndarray, config: Any, score: Callable[..., jax.Array] | None = None) -> np.ndarray:
+    """Compute a score of each event of a text, float64 [events]; by default -log P, in nats."""
     if len(ids) == 0:
         return np.zeros(0)
-    config = replace(model.config, across_lines=False) if fresh_lines else model.config
     assert model.texts is not None
     if _by_contexts(config):  # scores are of words
         config = replace(config, targets="words")
@@ -167,4 +178,5 @@ def _score_events(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarra
         config = output.exact(config)
     fitting: Any = model.record.fitting
     text = fitting.texts(config, model.vocabulary.eos, *structure_argument(model.structure))(ids)
-    return -fit.scores(fitting.program(config), model.params, text).astype(np.float64)
+    program = fitting.program(config)
+    return fit.scores(replace(program, score=score or program.score), model.params, text).astype(np.float64)

@@ -110,10 +110,13 @@ class PredictsWords:
             `jaxlm.trained_model.Model`; history: int32 [n], the ids of the words before, oldest first, on one line.
         event_log_probs: (model, ids, fresh_lines) -> log P of each event given those before it, float64 [events],
             nats; fresh_lines: whether the history begins afresh at each line.
+        log_normalizers: (model, ids) -> log Z before each event, float64 [events], nats: of the scores that training
+            takes for log-probabilities; None where it normalises them. None for models that are never trained so.
     """
 
     log_prob: Callable[[Any, np.ndarray], np.ndarray]
     event_log_probs: Callable[[Any, np.ndarray, bool], np.ndarray]
+    log_normalizers: Callable[[Any, np.ndarray], np.ndarray | None] | None = None
 
     offers: ClassVar[str] = "next-word probabilities (eval, score, next, sample, complete, rescore)"
 

@@ -98,6 +98,17 @@ class Model:
         with self._precision():
             return predicts.event_log_probs(self, np.asarray(ids, np.int32), fresh_lines)
 
+    def log_normalizers(self, ids: np.ndarray) -> np.ndarray | None:
+        """Return log Z (nats) before each event of a text: float64 [events]; None where training normalises.
+
+        It is of the scores that noise-contrastive estimation takes for log-probabilities: 0 where they are.
+        """
+        predicts = self.require(PredictsWords, "log_normalizers")
+        if predicts.log_normalizers is None:
+            return None
+        with self._precision():
+            return predicts.log_normalizers(self, np.asarray(ids, np.int32))
+
     def _precision(self) -> AbstractContextManager[None]:
         """Return the context of full precision for models that compute with JAX."""
         if not isinstance(self.record.fitting, BySGD):

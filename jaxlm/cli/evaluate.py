@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from jaxlm.contract import HasNGrams, PredictsWords
 from jaxlm.data.encoding import encode, encode_pieces
 from jaxlm.data.files import tokens
 from jaxlm.tasks import mixture
-from jaxlm.tasks.evaluate import LN10, evaluate, line_log_probs
+from jaxlm.tasks.evaluate import LN10, evaluate, line_log_probs, show_normalizers, spread_of_normalizers
 from jaxlm.trained_model import Model, load
 
 
@@ -71,6 +72,7 @@ def run_eval(args: argparse.Namespace) -> None:
         log_probs = [mixture.mix(log_probs[0], others[0], weight)]
         result |= {"mix": args.mix, "weight": weight, "perplexities": singles}
     evaluation = evaluate(log_probs[0], encoded[0].unknown, encoded[0].ids != model.vocabulary.unk)
+    evaluation = replace(evaluation, log_normalizer=spread_of_normalizers(model, encoded[0].ids))
     assert evaluation.known is not None
     result |= evaluation.record()
     if args.json:
@@ -86,6 +88,8 @@ def run_eval(args: argparse.Namespace) -> None:
     share = evaluation.unknown / max(evaluation.events, 1)
     print(f"unknown words    {evaluation.unknown:,} ({100 * share:.1f} %)")
     print(f"log-probability  {evaluation.log_prob:,.1f} nats")
+    if evaluation.log_normalizer is not None:
+        print(f"log Z            {show_normalizers(evaluation.log_normalizer)}")
 
 
 def run_score(args: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ import argparse
 import math
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from jaxlm.data.corpus import Corpus, Texts
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.initial import fingerprint
-from jaxlm.tasks.evaluate import Evaluation, evaluate
+from jaxlm.tasks.evaluate import Evaluation, evaluate, show_normalizers, spread_of_normalizers
 from jaxlm.trained_model import FILES, Model
 
 NAMES = {"valid": "validation", "test": "test"}
@@ -136,10 +137,13 @@ def _evaluate(trained: Trained[Model | None], texts: Texts) -> dict[str, Evaluat
     for name, ids in (("valid", texts.corpus.valid), ("test", texts.corpus.test)):
         unknown = texts.unknown[name]
         if name == "valid" and score is not None:
-            results[name] = Evaluation(-score * len(ids), len(ids), unknown)
+            result = Evaluation(-score * len(ids), len(ids), unknown)
         elif len(ids):
             known = ids != texts.corpus.vocabulary.unk
-            results[name] = evaluate(trained.model.event_log_probs(ids), unknown, known)
+            result = evaluate(trained.model.event_log_probs(ids), unknown, known)
+        else:
+            continue
+        results[name] = replace(result, log_normalizer=spread_of_normalizers(trained.model, ids))
     return results
 
 
@@ -219,5 +223,7 @@ def _report(
                 f"{title} perplexity{so_far} {result.perplexity:.2f} "
                 f"({result.events:,} events, {result.unknown:,} unknown)"
             )
+            if result.log_normalizer is not None:
+                print(f"{title} log Z {show_normalizers(result.log_normalizer)}")
     fitting = models.get(args.model).fitting
     training_options.print_end(trained, fitting.unit if isinstance(fitting, BySGD) else "words")

@@ -150,6 +150,12 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
     return output.nats(params.R, params.b, params.head, r_hat, batch.word, batch.aid, config)
 
 
+def log_normalizer(params: Params, batch: Batch, config: Config) -> Array:
+    """Compute log Z of each example's scores, [B], in nats, no dropout; near 0 after noise-contrastive estimation."""
+    r_hat = predicted_vector(params, batch.context)
+    return output.log_normalizer(params.R, params.b, params.head, r_hat)
+
+
 def program(config: Config) -> Program:
     """Return the model as the engine sees it, over a `Text`."""
     return context_program(config, batch_loss, score, touched=touched)
@@ -195,7 +201,7 @@ MODEL = LanguageModel(
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
     structure=WORD_TREE,
     capabilities=(
-        predicts_from_context(log_prob),
+        predicts_from_context(log_prob, log_normalizer),
         Embeds(lambda params: params.R),
     ),
     cost=cost,

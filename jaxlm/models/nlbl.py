@@ -149,6 +149,12 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
     return output.nats(params.R, params.b, params.head, r_hat, batch.word, batch.aid, config)
 
 
+def log_normalizer(params: Params, batch: Batch, config: Config) -> Array:
+    """Compute log Z of each example's scores, [B], in nats, no dropout; near 0 after noise-contrastive estimation."""
+    r_hat = _predicted(params, params.R[batch.context], None, config)
+    return output.log_normalizer(params.R, params.b, params.head, r_hat)
+
+
 def program(config: Config) -> Program:
     """Return the model as the engine sees it, over a `Text`."""
     return context_program(config, batch_loss, score, touched=touched)
@@ -190,6 +196,6 @@ MODEL = LanguageModel(
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
     structure=WORD_TREE,
-    capabilities=(predicts_from_context(log_prob), Embeds(lambda params: params.R)),
+    capabilities=(predicts_from_context(log_prob, log_normalizer), Embeds(lambda params: params.R)),
     cost=cost,
 )

@@ -140,6 +140,12 @@ def touched(batch: Batch, config: Config) -> Params:
     return Params(R=batch.context.reshape(-1), U=words, b=words, head=output.dense(config), H=None, d=None)  # type: ignore[arg-type]
 
 
+def log_normalizer(params: Params, batch: Batch, config: Config) -> Array:
+    """Compute log Z of each example's scores, [B], in nats, no dropout; near 0 after noise-contrastive estimation."""
+    z = last_layers(params, batch.context, None, config)
+    return output.log_normalizer(params.U, params.b, params.head, z)
+
+
 def program(config: Config) -> Program:
     """Return the model as the engine sees it, over a `Text`."""
     return context_program(config, batch_loss, score, touched=touched)
@@ -184,6 +190,6 @@ MODEL = LanguageModel(
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
     structure=WORD_TREE,
-    capabilities=(predicts_from_context(log_prob), Embeds(lambda params: params.R)),
+    capabilities=(predicts_from_context(log_prob, log_normalizer), Embeds(lambda params: params.R)),
     cost=cost,
 )

@@ -185,6 +185,17 @@ def nats(V: Array, b: Array, head: Head | None, z: Array, word: Array, aid: Any,
     return softmax.nll(V, b, z, word)
 
 
+def is_unnormalized(config: Any) -> bool:
+    """Return whether training takes scores for log-probabilities, without normalising them."""
+    return config.objective == "nce"
+
+
+def log_normalizer(V: Array, b: Array, head: Head | None, z: Array) -> Array:
+    """Compute log Z of scores that training takes for log-probabilities, [B], nats; z: [B, D]."""
+    log_Z = _log_Z(head)
+    return softmax.log_normalizer(V, b, z) - (jnp.zeros(()) if log_Z is None else log_Z)
+
+
 def _log_Z(head: Head | None) -> Array | None:
     return None if head is None else head.log_Z
 

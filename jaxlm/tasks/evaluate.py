@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxlm.trained_model import Model
+
 LN10 = math.log(10)
 
 
@@ -18,12 +20,15 @@ class Evaluation:
 
     known: the same without the events that are `<unk>`, unknown words or a literal `<unk>` of the text; None where
         there is no separate sum of these.
+    log_normalizer: mean and standard deviation over events of log Z, in nats, of a model whose scores training does
+        not normalise; None for others. `log_prob` is of normalised probabilities all the same.
     """
 
     log_prob: float
     events: int
     unknown: int = 0
     known: "Evaluation | None" = None
+    log_normalizer: tuple[float, float] | None = None
 
     @property
     def perplexity(self) -> float:
@@ -40,6 +45,8 @@ class Evaluation:
         }  # fmt: skip
         if self.known is not None:
             record |= {"perplexity_without_unk": self.known.perplexity, "events_without_unk": self.known.events}
+        if self.log_normalizer is not None:
+            record |= dict(zip(("log_normalizer_mean", "log_normalizer_std"), self.log_normalizer, strict=True))
         return record
 
 
@@ -51,6 +58,18 @@ def evaluate(log_probs: ArrayLike, unknown: int = 0, known: NDArray[np.bool_] | 
     values = np.asarray(log_probs, np.float64)
     without = None if known is None else evaluate(values[known])
     return Evaluation(float(values.sum()), len(values), unknown, without)
+
+
+def spread_of_normalizers(model: Model, ids: NDArray[np.int32]) -> tuple[float, float] | None:
+    """Return mean and standard deviation of log Z over a text's events, in nats; None where training normalises."""
+    found = model.log_normalizers(ids) if len(ids) else None
+    return None if found is None else (float(found.mean()), float(found.std()))
+
+
+def show_normalizers(log_normalizer: tuple[float, float]) -> str:
+    """Return `Evaluation.log_normalizer` for people."""
+    mean, deviation = log_normalizer
+    return f"mean {mean:.3f}, standard deviation {deviation:.3f} nats (0: normalized; perplexities are, exactly)"
 
 
 def line_log_probs(log_probs: NDArray[np.float64], ids: NDArray[np.int32], eos: int) -> NDArray[np.float64]:

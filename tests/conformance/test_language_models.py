@@ -1,6 +1,7 @@
 """Every language model of the registry: its distribution, its folder, what other programs read, its commands."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -44,6 +45,22 @@ def test_distributions_sum_to_one_and_are_what_texts_are_scored_by(case, place, 
         line = [] if word == eos else [*line, word]
     np.testing.assert_allclose(model.event_log_probs(ids, fresh_lines=True), expected, rtol=1e-4, atol=1e-5)
     assert np.std(expected) > 0.1
+
+
+@of(PREDICTING)
+def test_only_scores_that_training_does_not_normalize_have_normalizers(case, place, trained):
+    model, ids = case.load(trained(case)), place.corpus.valid
+    found = model.log_normalizers(ids)
+    shown = succeeds(jaxlm, "eval", trained(case), "--text", place.text["valid"])
+    result = json.loads(succeeds(jaxlm, "eval", trained(case), "--text", place.text["valid"], "--json"))
+    if getattr(model.config, "objective", None) != "nce":
+        assert found is None
+        assert "log Z" not in shown
+        assert "log_normalizer_mean" not in result
+        return
+    assert len(found) == len(ids)
+    assert (result["log_normalizer_mean"], result["log_normalizer_std"]) == pytest.approx((found.mean(), found.std()))
+    assert f"log Z            mean {found.mean():.3f}, standard deviation {found.std():.3f} nats" in shown
 
 
 @of(CASES)

@@ -245,12 +245,20 @@ def score(params: Params, given: Carried, config: Config) -> tuple[Array, tuple[
     return jnp.sum(nats, axis=1), states
 
 
-def event_nats(params: Params, given: Carried, config: Config) -> tuple[Array, tuple[State, ...]]:
-    """Compute -log P of each event of windows, [B, T], in nats, 0 after the text's end, and the new states."""
+def event_nats(
+    params: Params, given: Carried, config: Config, normalizers: bool = False
+) -> tuple[Array, tuple[State, ...]]:
+    """Compute -log P of each event of windows, [B, T], in nats, 0 after the text's end, and the new states.
+
+    normalizers: compute log Z of the scores before each event instead.
+    """
     x, states = hidden(params, params.R[given.batch.before], given, None, config)
     word, z, V = given.batch.word, x.reshape(-1, config.num_hidden), vectors_of(params)
     of_words = jnp.maximum(word, 0).reshape(-1)
-    nats = output.nats(V, params.b, params.head, z, of_words, given.batch.aid, config)
+    if normalizers:
+        nats = output.log_normalizer(V, params.b, params.head, z)
+    else:
+        nats = output.nats(V, params.b, params.head, z, of_words, given.batch.aid, config)
     return jnp.where(word >= 0, nats.reshape(word.shape), 0.0), states
 
 
@@ -263,9 +271,9 @@ def program(config: Config) -> Program:
     return output.adapted(plain, touched)
 
 
-@functools.partial(jax.jit, static_argnums=3)
-def _scored(params: Params, windows: Windows, states: Any, config: Config) -> tuple[Array, Any]:
-    return event_nats(params, Carried(windows, states), config)
+@functools.partial(jax.jit, static_argnums=(3, 4))
+def _scored(params: Params, windows: Windows, states: Any, config: Config, normalizers: bool) -> tuple[Array, Any]:
+    return event_nats(params, Carried(windows, states), config, normalizers)
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -281,12 +289,22 @@ def _one_stream(config: Config) -> Any:
 
 def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
     """Score a text in one online pass: float64 [events], nats."""
-    config = _scoring(model.config, min(EVENTS, capacity_step(len(ids))), not fresh_lines)
+    return -_online(model, ids, not fresh_lines, False)
+
+
+def log_normalizers(model: Model, ids: np.ndarray) -> np.ndarray | None:
+    """Compute log Z before each event of a text, float64 [events], nats; None for models that are normalised."""
+    return _online(model, ids, True, True) if output.is_unnormalized(model.config) else None
+
+
+def _online(model: Model, ids: np.ndarray, across_lines: bool, normalizers: bool) -> np.ndarray:
+    """Compute `event_nats` of a text in one online pass: float64 [events]."""
+    config = _scoring(model.config, min(EVENTS, capacity_step(len(ids))), across_lines)
     data, states, found = texts(config, model.vocabulary.eos, model.structure)(ids), _one_stream(config), []
     for row in range(num_windows(data)):
-        nats, states = _scored(model.params, gather(data, jnp.array([row]), 0, config), states, config)
+        nats, states = _scored(model.params, gather(data, jnp.array([row]), 0, config), states, config, normalizers)
         found.append(np.asarray(nats[0]))
-    return -np.concatenate([*found, np.zeros(0)])[: len(ids)].astype(np.float64)
+    return np.concatenate([*found, np.zeros(0)])[: len(ids)].astype(np.float64)
 
 
 def _scoring(config: Config, window: int, across_lines: bool) -> Config:
@@ -316,5 +334,6 @@ def model(name: str, about: str, source: str, config: type[Config], recipes: dic
     return LanguageModel(
         name=name, about=about, source=source, config=config, recipes=recipes,
         fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program), structure=WORD_TREE,
-        capabilities=(PredictsWords(log_prob, event_log_probs), Embeds(lambda params: params.R)), cost=cost,
+        capabilities=(PredictsWords(log_prob, event_log_probs, log_normalizers), Embeds(lambda params: params.R)),
+        cost=cost,
     )  # fmt: skip

@@ -16,6 +16,7 @@ MODELS = {
     "lbl": "jaxlm.models.lbl:MODEL",
     "hlbl": "jaxlm.models.hlbl.model:MODEL",
     "nplm": "jaxlm.models.nplm:MODEL",
+    "nplm-cycling": "jaxlm.models.nplm_cycling:MODEL",
     "nlbl": "jaxlm.models.nlbl:MODEL",
     "rnn": "jaxlm.models.recurrent.rnn:MODEL",
     "lstm": "jaxlm.models.recurrent.lstm:MODEL",

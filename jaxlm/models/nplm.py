@@ -1,14 +1,16 @@
 """The neural probabilistic language model: a tanh layer between the context's feature vectors and the softmax.
 
-The logits are y = b + Wx + U tanh(d + Hx), where x is the concatenation of the context's feature vectors; the direct
-connections W are optional.
+The logits are y = b + Wx + U tanh(d + Hx), where x is the concatenation of the context's feature vectors, or their
+average, which does not know their order; the direct connections W are optional. This is the *direct* version of the
+model; the energy-based *cycling* one is in `jaxlm.models.nplm_cycling`.
 
-Source: Bengio, Ducharme, Vincent and Jauvin 2003, §2 (in its notation, but with R for its C); Mnih 2010, §2.2.1.
+Source: Bengio, Ducharme, Vincent and Jauvin 2003, §2 (in its notation, but with R for its C); Mnih 2010, §2.2.1; of
+the averaged context, the slides of CSE 517 after Mikolov, Chen, Corrado and Dean 2013.
 """
 
 import functools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,20 +37,26 @@ class Config(output.Options):
     num_features: int = option(100, "feature vector dimensionality", "features", first=True)
     context_size: int = option(5, "context words that predict the next", "words", first=True)
     num_hidden: int = option(100, "size of the tanh layer", "units", first=True)
+    context: Literal["concatenated", "averaged"] = option("concatenated", "how the context's features are given")
     direct: bool = option(False, "connect the features to the output directly, too")
     dropout: float = option(0.0, "share of the hidden units that is dropped in training", below=1)
     feature_dropout: float = option(0.0, "share of the context's features that is dropped in training", below=1)
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
     across_lines: bool = option(True, "contexts run on across line ends")
 
+    @property
+    def num_inputs(self) -> int:
+        """The size of x."""
+        return self.num_features * (self.context_size if self.context == "concatenated" else 1)
+
 
 class Params(NamedTuple):
     """Parameters.
 
-    R: [N_w, N_f] feature vectors of the context's words; H: [N_h, c N_f] and d: [N_h], weights and biases of the tanh
-    layer; U: [N_w, N_h], from it to the output; b: [N_w] word biases. With direct connections U is [N_w, N_h + c N_f],
-    the paper's [U W] side by side, so that one matrix product gives Uh + Wx. With a tree the rows of U and b are of its
-    N_w - 1 nodes. head: of `output.init`.
+    R: [N_w, N_f] feature vectors of the context's words; H: [N_h, N_x] and d: [N_h], weights and biases of the tanh
+    layer, where N_x, the size of x, is c N_f, or N_f if averaged; U: [N_w, N_h], from it to the output; b: [N_w] word
+    biases. With direct connections U is [N_w, N_h + N_x], the paper's [U W] side by side, so that one matrix product
+    gives Uh + Wx. With a tree the rows of U and b are of its N_w - 1 nodes. head: of `output.init`.
     """
 
     R: Array
@@ -65,7 +73,7 @@ def init(key: Array, config: Config, counts: ArrayLike, over: Tree | None = None
     counts: [N_w], of the training text; over: the tree, where there is one.
     Differs: the scales are ours, and direct connections start at zero.
     """
-    D, N_h, scored = config.context_size * config.num_features, config.num_hidden, output.num_scored(config)
+    D, N_h, scored = config.num_inputs, config.num_hidden, output.num_scored(config)
     W = jnp.zeros((scored, D if config.direct else 0))
     key_R, key_H, key_U = jax.random.split(key, 3)
     key_head, size = jax.random.fold_in(key, 1), N_h + W.shape[1]
@@ -83,12 +91,13 @@ def init(key: Array, config: Config, counts: ArrayLike, over: Tree | None = None
 def last_layer(params: Params, vectors: Array, key: Array | None, config: Config) -> Array:
     """Compute what the output is a linear function of, for ONE context.
 
-    That is tanh(d + Hx), [N_h], where x, [c N_f], is the feature vectors of the context, [c, N_f], one after another;
-    with direct connections x follows it, [N_h + c N_f]. Without a key nothing is dropped.
+    That is tanh(d + Hx), [N_h], where x, [N_x], is the feature vectors of the context, [c, N_f], one after another, or
+    their average; with direct connections x follows it, [N_h + N_x]. Without a key nothing is dropped.
     Differs: the dropout of x and of the hidden units (0 in the recipe `thesis`) is ours.
     """
     key_x, key_h = (None, None) if key is None else jax.random.split(key)
-    x = dropout(vectors.reshape(-1), key_x, config.feature_dropout)
+    x = vectors.reshape(-1) if config.context == "concatenated" else jnp.mean(vectors, axis=0)
+    x = dropout(x, key_x, config.feature_dropout)
     h = dropout(jnp.tanh(params.d + params.H @ x), key_h, config.dropout)
     return jnp.concatenate([h, x]) if config.direct else h
 
@@ -125,7 +134,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def last_layers(params: Params, context: Array, keys: Array | None, config: Config) -> Array:
-    """`last_layer` of each context of a minibatch: int32 [B, c] -> [B, N_h], or [B, N_h + c N_f] if direct."""
+    """`last_layer` of each context of a minibatch: int32 [B, c] -> [B, N_h], or [B, N_h + N_x] if direct."""
     return _last_layers(params, params.R[context], keys, config)
 
 
@@ -153,11 +162,12 @@ def program(config: Config) -> Program:
 
 def cost(config: Config, costs: Any = None) -> Cost:
     """Count what a word takes: the products of U, W and H; rows of R and U where rows are read."""
-    D, out = config.context_size * config.num_features, output.work(config, costs)
+    D, out = config.num_inputs, output.work(config, costs)
     size = config.num_hidden + (D if config.direct else 0)
-    rows = out.rows * size + D if out.rows else 0
-    direct = " + c D" if config.direct else ""
-    formula = f"6 (({out.formula}) (N_h{direct}) + N_h c D) operations: U, H{', W' if config.direct else ''}"
+    rows = out.rows * size + config.context_size * config.num_features if out.rows else 0
+    inputs = "c D" if config.context == "concatenated" else "D"
+    direct = f" + {inputs}" if config.direct else ""
+    formula = f"6 (({out.formula}) (N_h{direct}) + N_h {inputs}) operations: U, H{', W' if config.direct else ''}"
     return Cost(PRODUCT * (out.products * size + config.num_hidden * D), rows, rows, formula)
 
 

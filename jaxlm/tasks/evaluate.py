@@ -69,7 +69,7 @@ def spread_of_normalizers(model: Model, ids: NDArray[np.int32]) -> tuple[float, 
 def show_normalizers(log_normalizer: tuple[float, float]) -> str:
     """Return `Evaluation.log_normalizer` for people."""
     mean, deviation = log_normalizer
-    return f"mean {mean:.3f}, standard deviation {deviation:.3f} nats (0: normalized; perplexities are, exactly)"
+    return f"mean {mean:.3f}, standard deviation {deviation:.3f} nats (0 if normalized, as perplexities are)"
 
 
 def line_log_probs(log_probs: NDArray[np.float64], ids: NDArray[np.int32], eos: int) -> NDArray[np.float64]:

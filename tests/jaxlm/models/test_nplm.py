@@ -50,7 +50,10 @@ def random_batch(size, seed=3):
 def numpy_layers(p, context):
     """Compute x and h with loops over positions and units (Bengio et al. 2003, §2)."""
     R, H, d = (np.asarray(a, np.float64) for a in (p.R, p.H, p.d))
-    x = np.array([R[w][k] for w in context for k in range(R.shape[1])])
+    if H.shape[1] == R.shape[1]:  # averaged
+        x = np.array([sum(R[w][k] for w in context) / len(context) for k in range(R.shape[1])])
+    else:
+        x = np.array([R[w][k] for w in context for k in range(R.shape[1])])
     return x, np.array([np.tanh(d[j] + sum(H[j][k] * x[k] for k in range(len(x)))) for j in range(len(d))])
 
 
@@ -62,9 +65,10 @@ def numpy_probabilities(p, context, direct):
     return np.exp(y) / np.exp(y).sum()
 
 
+@pytest.mark.parametrize("inputs", ["concatenated", "averaged"])
 @pytest.mark.parametrize("direct", [False, True])
-def test_log_prob_equals_brute_force_and_sums_to_one(float64, direct):
-    cfg = config(direct=direct)
+def test_log_prob_equals_brute_force_and_sums_to_one(float64, direct, inputs):
+    cfg = config(direct=direct, context=inputs)
     p = random_params(cfg)
     for context in itertools.islice(itertools.product(range(N_W), repeat=C), 0, None, 17):
         ours = np.exp(log_prob(p, np.array(context), cfg))
@@ -115,12 +119,12 @@ def specification(p, batch, weight, keys, cfg):
 
 @pytest.mark.parametrize("entries", [20, 10**6], ids=lambda n: f"{n}-entries-a-block")
 @pytest.mark.parametrize(("dropout", "feature_dropout"), [(0.0, 0.0), (0.5, 0.4)])
-@pytest.mark.parametrize("direct", [False, True])
-def test_batch_loss_equals_the_sum_of_the_specification(monkeypatch, entries, dropout, feature_dropout, direct):
+@pytest.mark.parametrize(("direct", "inputs"), [(False, "concatenated"), (True, "concatenated"), (True, "averaged")])
+def test_batch_loss_equals_the_sum_of_the_specification(monkeypatch, entries, dropout, feature_dropout, direct, inputs):
     """Value and gradients, with padding, repeated words, and blocks that do not divide the minibatch."""
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", entries)
     monkeypatch.setattr(softmax, "ROWS", 1)
-    cfg, size = config(dropout=dropout, feature_dropout=feature_dropout, direct=direct), 10
+    cfg, size = config(dropout=dropout, feature_dropout=feature_dropout, direct=direct, context=inputs), 10
     p, batch = random_params(cfg), random_batch(size)
     keys = jax.random.split(jax.random.key(5), size)
     weight = np.array([1.0] * 6 + [0.5, 2, 0, 0])
@@ -204,6 +208,15 @@ def test_order_of_the_context_matters_and_position_i_uses_the_i_th_block_of_H():
     contexts = np.array([[0, 1, 2], [5, 4, 2], [0, 1, 3]])
     a, b, c = (np.asarray(log_prob(p, context, cfg)) for context in contexts)
     np.testing.assert_array_equal(a, b)
+    assert np.abs(a - c).max() > 0.01
+
+
+def test_the_order_of_an_averaged_context_does_not_matter():
+    cfg = config(context="averaged")
+    p = random_params(cfg)
+    assert p.H.shape == (N_H, D)
+    a, b, c = (np.asarray(log_prob(p, np.array(context), cfg)) for context in ([0, 1, 2], [2, 0, 1], [0, 1, 3]))
+    np.testing.assert_allclose(a, b, rtol=1e-6)
     assert np.abs(a - c).max() > 0.01
 
 

@@ -27,7 +27,7 @@ from jaxfit.registry import PRODUCT, Cost
 from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 
-CACHED = 1 << 19  # units of a block, on a CPU
+AT_ONCE = 1  # contexts of a block on a CPU, where two took five times as long
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def log_normalizers(v: Array, b: Array, of_context: Array, of_words: Array) -> A
         of_words: what a next word does, G r_w, [N_w, N_h].
     """
     B, N_h = of_context.shape
-    rows = min(B, at_once(B, of_words.size, max(1, CACHED // of_words.size)))
+    rows = at_once(B, of_words.size, AT_ONCE)
     blocks = jnp.pad(of_context, ((0, -B % rows), (0, 0))).reshape(-1, rows, N_h)
 
     @jax.checkpoint

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 from jaxlm.cli import model_command
 from jaxlm.contract import HasNGrams, PredictsWords
-from jaxlm.data.encoding import encode, encode_pieces
+from jaxlm.data.encoding import Encoded, encode, encode_pieces
 from jaxlm.data.files import tokens
 from jaxlm.tasks import mixture
 from jaxlm.tasks.evaluate import LN10, evaluate, line_log_probs, show_normalizers, spread_of_normalizers
@@ -27,14 +27,17 @@ def add_eval(parser: Parser) -> None:
     parser.add_argument(
         "--text", nargs="+", action="extend", metavar="FILE", help="text to evaluate on (- is standard input)"
     )
-    parser.add_argument("--mix", metavar="DIR2", help="a second model over the same vocabulary, to be mixed in")
+    parser.add_argument(
+        "--mix", metavar="DIR2", action="append",
+        help="a second model over the same vocabulary, to be mixed in (again for each further model)",
+    )  # fmt: skip
     weight = parser.add_mutually_exclusive_group()
     weight.add_argument(
         "--weight", type=options.number("--weight", float, high=1), metavar="A",
-        help="share of DIR in the mixture (0 to 1; default: 0.5)",
+        help="share of DIR in the mixture of two models (0 to 1; default: 0.5, or equal shares of more)",
     )  # fmt: skip
     weight.add_argument(
-        "--fit-weight-on", nargs="+", action="extend", metavar="FILE", help="validation text to choose the share by"
+        "--fit-weight-on", nargs="+", action="extend", metavar="FILE", help="validation text to choose the shares by"
     )
     model_command.add_encoding(parser)
 
@@ -55,22 +58,22 @@ def run_eval(args: argparse.Namespace) -> None:
     files = required(args, "text", "name a text: --text FILE")
     if not args.mix and (args.weight is not None or args.fit_weight_on):
         raise UserError("there is no second model to mix", "--weight, --fit-weight-on", "name it: --mix DIR2")
+    if args.weight is not None and len(args.mix) > 1:
+        what = f"one share does not say those of {1 + len(args.mix)} models"
+        raise UserError(what, "--weight", "give --fit-weight-on FILE, or leave it out for equal shares")
     model = model_command.model_of(args, PredictsWords)
     texts = [files] + ([args.fit_weight_on] if args.fit_weight_on else [])
     reading = model_command.reading(args, model)
     encoded = [encode(files, model.vocabulary, reading) for files in texts]
     log_probs = [model.event_log_probs(text.ids) for text in encoded]
     result: dict[str, Any] = {"command": "eval", "model": args.directory, "text": files}
-    if args.mix:
-        second = load(args.mix, unfinished=args.unfinished, verify=args.verify)
-        second.require(PredictsWords, "eval", args.mix)
-        others = [second.event_log_probs(_exchange(text.ids, model, second, args)) for text in encoded]
-        weight = 0.5 if args.weight is None else args.weight
-        if args.fit_weight_on:
-            weight = mixture.fit_weight(log_probs[1], others[1])
-        singles = [evaluate(values[0]).perplexity for values in (log_probs, others)]
-        log_probs = [mixture.mix(log_probs[0], others[0], weight)]
-        result |= {"mix": args.mix, "weight": weight, "perplexities": singles}
+    mixed = _mix(args, model, encoded, log_probs) if args.mix else None
+    if mixed is not None:
+        log_probs[0] = mixed.log_probs
+        named = {"mix": args.mix[0], "weight": mixed.weights[0]} if len(args.mix) == 1 else {
+            "mix": args.mix, "weights": mixed.weights
+        }  # fmt: skip
+        result |= named | {"perplexities": mixed.singles}
     evaluation = evaluate(log_probs[0], encoded[0].unknown, encoded[0].ids != model.vocabulary.unk)
     evaluation = replace(evaluation, log_normalizer=spread_of_normalizers(model, encoded[0].ids))
     assert evaluation.known is not None
@@ -80,16 +83,49 @@ def run_eval(args: argparse.Namespace) -> None:
         return
     print(f"perplexity       {evaluation.perplexity:.2f}")
     print(f"  without <unk>  {evaluation.known.perplexity:.2f} (of {evaluation.known.events:,} events)")
-    if args.mix:
-        (first, second_alone), how = singles, "fitted" if args.fit_weight_on else "given"
-        print(f"  mixture        {weight:.4f} of {args.directory} and {1 - weight:.4f} of {args.mix} ({how})")
-        print(f"  each alone     {first:.2f} and {second_alone:.2f}")
+    if mixed is not None:
+        shares = _listed([f"{w:.4f} of {name}" for w, name in zip(mixed.weights, mixed.names, strict=True)])
+        print(f"  mixture        {shares} ({'fitted' if args.fit_weight_on else 'given'})")
+        print(f"  each alone     {_listed([f'{perplexity:.2f}' for perplexity in mixed.singles])}")
     print(f"events           {evaluation.events:,} (words and line ends)")
     share = evaluation.unknown / max(evaluation.events, 1)
     print(f"unknown words    {evaluation.unknown:,} ({100 * share:.1f} %)")
     print(f"log-probability  {evaluation.log_prob:,.1f} nats")
     if evaluation.log_normalizer is not None:
         print(f"log Z            {show_normalizers(evaluation.log_normalizer)}")
+
+
+class Mixed(NamedTuple):
+    """A mixture: its models' folders and weights, the text's log-probabilities, and each model's own perplexity."""
+
+    names: list[str]
+    weights: list[float]
+    log_probs: np.ndarray
+    singles: list[float]
+
+
+def _mix(args: argparse.Namespace, model: Model, encoded: list[Encoded], log_probs: list[np.ndarray]) -> Mixed:
+    """Mix the model's log-probabilities of the text with those of others; weights are fitted on a second text."""
+    of_models = [log_probs]
+    for name in args.mix:
+        other = load(name, unfinished=args.unfinished, verify=args.verify)
+        other.require(PredictsWords, "eval", name)
+        of_models.append([other.event_log_probs(_exchange(text.ids, model, other, args, name)) for text in encoded])
+    of_texts = [np.stack(each) for each in zip(*of_models, strict=True)]
+    names = [args.directory, *args.mix]
+    if len(names) == 2:
+        weight = 0.5 if args.weight is None else args.weight
+        weight = mixture.fit_weight(of_texts[1][0], of_texts[1][1]) if args.fit_weight_on else weight
+        weights, combined = [weight, 1 - weight], mixture.mix(of_texts[0][0], of_texts[0][1], weight)
+    else:
+        equal = np.full(len(names), 1 / len(names))
+        weights = (mixture.fit_weights(of_texts[1]) if args.fit_weight_on else equal).tolist()
+        combined = mixture.mix_all(of_texts[0], weights)
+    return Mixed(names, weights, combined, [evaluate(each).perplexity for each in of_texts[0]])
+
+
+def _listed(parts: list[str]) -> str:
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def run_score(args: argparse.Namespace) -> None:
@@ -133,17 +169,17 @@ def _rows(model: Model, words: list[bytes], ids: np.ndarray, log_probs: np.ndarr
     return rows
 
 
-def _exchange(ids: np.ndarray, model: Model, second: Model, args: argparse.Namespace) -> np.ndarray:
+def _exchange(ids: np.ndarray, model: Model, second: Model, args: argparse.Namespace, name: str) -> np.ndarray:
     """Return ids of the same words in the second model's order; the two must know the same words."""
     if model.vocabulary.words == second.vocabulary.words:
         return ids
     if set(model.vocabulary.words) != set(second.vocabulary.words):
         here, there = set(model.vocabulary.words), set(second.vocabulary.words)
         odd = min(here ^ there)
-        owner = args.directory if odd in here else args.mix
+        owner = args.directory if odd in here else name
         raise UserError(
             f"different vocabularies, of {len(here):,} and {len(there):,} words: {odd!r} is only in {owner}",
-            f"{args.directory}, {args.mix}",
+            f"{args.directory}, {name}",
             "train both on the same text, or one with --vocab and the other's vocabulary.txt",
         )
     return np.array([second.vocabulary.ids[word] for word in model.vocabulary.words], np.int32)[ids]

@@ -1,6 +1,7 @@
 """Mixtures of models, made from the log-probabilities that each gives to the same events.
 
-Source: Mnih 2010, §3.4.2 (Eq. 3.26: two models and their weight), §4.6.6 (Eq. 4.8-4.10: bias and variance).
+Source: Mnih 2010, §3.4.2 (Eq. 3.26: two models and their weight; here also of more), §4.6.6 (Eq. 4.8-4.10: bias and
+variance).
 """
 
 import math
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 STEPS = 60  # halvings of [0, 1]: to the last bit of a float64
-UPDATES, TOLERANCE = 1000, 1e-9  # of EM, which stops when it raises log P of no event by more on average
+UPDATES, TOLERANCE = 10_000, 1e-9  # of EM, which stops when no weights are better by more nats an event
 
 
 def mix(first: ArrayLike, second: ArrayLike, weight: float = 0.5) -> Floats:
@@ -71,21 +72,22 @@ def mix_all(log_probs: ArrayLike, weights: ArrayLike) -> Floats:
 
 
 def fit_weights(log_probs: ArrayLike) -> Floats:
-    """Return the weights α [N] of N models that maximise their mixture's likelihood, by EM: log_probs [N, events].
+    """Return the weights [N] of N models' mixture that maximise its likelihood; log_probs: [N, events], in nats.
 
-    α_i becomes the mean over events of the share of model i in the mixture's probability. The log-likelihood is concave
-    in α, so that EM from equal weights comes to its maximum.
-
-    Source: Jelinek and Mercer 1980 (deleted interpolation).
+    By expectation maximisation from equal weights: a weight becomes its model's mean share of the events'
+    probabilities. As the log-likelihood is concave, no weights are better by more than max_i mean_t P_i / P_mix - 1
+    nats an event, which ends it. Events that no model can explain say nothing. Source: Jelinek and Mercer 1980.
     """
     values = np.asarray(log_probs, np.float64)
-    weights, before = np.full(len(values), 1 / len(values)), -np.inf
-    for _ in range(UPDATES):
-        mixed = mix_all(values, weights)
-        if not mixed.mean() > before + TOLERANCE:
+    weights = np.full(len(values), 1 / len(values))
+    best = values.max(axis=0)
+    likelihoods = np.exp(values[:, np.isfinite(best)] - best[np.isfinite(best)])
+    for _ in range(UPDATES if likelihoods.size else 0):
+        gains = (likelihoods / (weights @ likelihoods)).mean(axis=1)  # of P_i over that of the mixture
+        if gains.max() - 1 < TOLERANCE:
             break
-        weights, before = weights * np.exp(values - mixed).mean(axis=1), mixed.mean()
-    return weights
+        weights = weights * gains
+    return weights / weights.sum()
 
 
 def average(log_probs: ArrayLike) -> Floats:

@@ -129,6 +129,20 @@ def test_commands_do_what_the_record_offers_and_refuse_the_rest(case, place, tra
     assert case.record.name in succeeds(jaxlm, "info", out)
 
 
+@of(PREDICTING)
+def test_every_model_that_predicts_words_draws_sentences_of_its_words(case, place, trained):
+    argv = ["sample", trained(case), "--lines", "3", "--length", "6", "--prefix", "he saw", "--json"]
+    lines = json.loads(succeeds(jaxlm, *argv))["lines"]
+    assert len(lines) == 3
+    for line in lines:
+        words = line.removesuffix(" …").split()
+        assert words[:2] == ["he", "saw"]
+        assert len(words) <= 6
+        assert set(words) <= set(place.corpus.vocabulary.words)
+    assert json.loads(succeeds(jaxlm, *argv))["lines"] == lines
+    assert json.loads(succeeds(jaxlm, *argv, "--seed", "2"))["lines"] != lines
+
+
 @of(CASES)
 def test_bad_options_of_the_model_are_one_line(case, place, tmp_path):
     argv = case.argv(place, tmp_path / "out")

@@ -168,6 +168,28 @@ def test_mixture_with_equal_given_and_fitted_weights(place, call, call_json):
     assert "each alone" in call("eval", place / "lbl", *text)
 
 
+def test_more_than_two_models_are_mixed_with_equal_or_fitted_weights(place, call, call_json, tmp_path):
+    call("train", "cache", "--train", place / "train.txt", "--vocab", place / "kn" / "vocabulary.txt", "--out",
+         tmp_path / "cache")  # fmt: skip
+    folders = [place / "lbl", place / "kn", tmp_path / "cache"]
+    options = ["--text", place / "test.txt", "--mix", folders[1], "--mix", folders[2]]
+    p = np.exp([_events(folder, place / "test.txt") for folder in folders])
+    equal = call_json("eval", folders[0], *options)
+    assert equal["weights"] == pytest.approx([1 / 3] * 3)
+    assert equal["mix"] == [str(folder) for folder in folders[1:]]
+    assert equal["perplexity"] == pytest.approx(math.exp(-np.log(p.mean(axis=0)).mean()), rel=1e-5)
+    assert equal["perplexities"] == pytest.approx(np.exp(-np.log(p).mean(axis=1)), rel=1e-5)
+    fitted = call_json("eval", folders[0], *options, "--fit-weight-on", place / "valid.txt")
+    q = np.exp([_events(folder, place / "valid.txt") for folder in folders])
+    shares = (q / (fitted["weights"] @ q)).mean(axis=1)  # 1 for models with a weight, at most 1 for others
+    assert shares.max() < 1 + 1e-4
+    assert fitted["weights"] @ shares == pytest.approx(1)
+    assert fitted["perplexity"] == pytest.approx(math.exp(-np.log(fitted["weights"] @ p).mean()), rel=1e-5)
+    assert f"{fitted['weights'][2]:.4f} of {folders[2]} (fitted)" in call(
+        "eval", folders[0], *options, "--fit-weight-on", place / "valid.txt"
+    )
+
+
 def _events(directory, file):
     model = jaxlm.load(directory)
     return model.event_log_probs(model.encode(file.read_text().replace("\n", " <eos> ").split()))

@@ -111,6 +111,7 @@ MISTAKES = {
     "eval {place}/test.txt --text {place}/test.txt": "ARPA",
     "eval {place}/kn --text {place}/test.txt --weight 0.5": "no second model",
     "eval {place}/kn --text {place}/test.txt --mix {place}/lbl --weight 2": "(--weight)",
+    "eval {place}/kn --text {place}/test.txt --mix {place}/lbl --mix {place}/lbl --weight 0.2": "those of 3 models",
     "score {place}/kn {place}": "a directory was given instead of a file",
     "next {place}/kn The he": "'he' is one too many",
     "next {place}/kn The --top 0": "(--top)",

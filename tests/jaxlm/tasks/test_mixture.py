@@ -64,6 +64,23 @@ def test_slope_is_the_derivative():
         assert mixture.slope(x, y, weight) == pytest.approx(difference / (2 * h), rel=1e-6)
 
 
+def test_a_mixture_of_many_is_the_weighted_sum_of_probabilities():
+    values, weights = np.stack([*two_models(8), two_models(9)[0]]), [0.5, 0.0, 0.5]
+    np.testing.assert_allclose(np.exp(mixture.mix_all(values, weights)), weights @ np.exp(values), rtol=1e-12)
+    np.testing.assert_allclose(mixture.mix_all(values[:2], [0.3, 0.7]), mixture.mix(*values[:2], 0.3), rtol=1e-12)
+
+
+def test_fitted_weights_in_closed_form():
+    """Where each event has a probability under one model alone, a weight is that model's share of the events."""
+    owner = np.repeat([0, 1, 2], [50, 30, 20])
+    values = np.where(owner == np.arange(3)[:, None], np.log([[0.2], [0.6], [0.01]]), -np.inf)
+    np.testing.assert_allclose(mixture.fit_weights(values), [0.5, 0.3, 0.2], atol=1e-8)
+
+
+def test_models_that_cannot_explain_any_event_have_equal_weights():
+    np.testing.assert_allclose(mixture.fit_weights([[-math.inf], [-math.inf], [-math.inf]]), 1 / 3)
+
+
 def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="between 0 and 1"):
         mixture.mix([0.0], [0.0], 1.5)

@@ -148,12 +148,12 @@ def cost(config: Config, costs: Any = None) -> Cost:
     return Cost(PRODUCT * N_h * (config.num_words + D), 0, 0, "6 N_h (N_w + c D) operations: v, H; tanh is left out")
 
 
-# "tuned" is of the direct model's family, and was tried on the default text alone: a minibatch of the Penn Treebank
-# takes 10,000 passes through the network for each word.
+# "tuned" has the better of two rates by validation on 400 lines of the Penn Treebank, all that its speed allows: each
+# word takes as many passes through the network as there are words. Perplexity 134.0 there, 112.5 by the direct model.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "tuned": (
         Recipe(
-            optimizer="adam", batch_size=100, epochs=5, rate={"*": 2e-3}, decay={"R": 0.1, "H": 0.05, "G": 0.05},
+            optimizer="adam", batch_size=100, epochs=5, rate={"*": 1e-2}, decay={"R": 0.1, "H": 0.05, "G": 0.05},
             anneal=True,
         ),
         {},

@@ -54,9 +54,13 @@ def run(args: argparse.Namespace) -> None:
     projected = dry_run.DryRun()
     try:
         for item in tables:
-            if item.store not in stores:
-                stores[item.store] = _open(args, item.store)
-            store = stores[item.store]
+            try:
+                store = stores[item.store] = stores.get(item.store) or _open(args, item.store)
+            except UserError as missing:
+                if "all" not in args.names or (item is tables[-1] and not results):
+                    raise
+                print(f"benchmarks: {item.name} is left out: {missing}", file=sys.stderr)
+                continue
             if args.dry_run:
                 results[item.name] = projected.project(item, store, args.seeds, args.rows)
                 _print(dry_run.shown(item.name, results[item.name]))

@@ -5,12 +5,17 @@ from benchmarks.language import factored, slides
 from benchmarks.language import tables as language
 from benchmarks.language.analysis import tables as analysis
 from benchmarks.language.store import LanguageStore
+from benchmarks.language.tasks import completion, rescoring
 from benchmarks.ratings import tables as ratings
 from benchmarks.ratings.store import RatingStore
 from jaxfit.registry import Record
 
 STORES: tuple[type[Store], ...] = (LanguageStore, RatingStore)
-TABLES = {factored.TABLE.name: factored.TABLE, **language.TABLES, **slides.TABLES, **analysis.TABLES, **ratings.TABLES}
+TASKS = {table.name: table for table in (rescoring.TABLE, completion.TABLE)}
+TABLES = {
+    factored.TABLE.name: factored.TABLE, **language.TABLES, **analysis.TABLES, **slides.TABLES, **TASKS,
+    **ratings.TABLES,
+}  # fmt: skip
 
 
 def models() -> dict[str, tuple[type[Store], Record]]:

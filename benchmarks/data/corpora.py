@@ -19,7 +19,9 @@ HOLMES = "bc34f6de75a9dfaf3637e56144df77fa9226fca771094a4ff300bd64efe914e3"
 
 _HEADER_END = re.compile(r"END.{0,6}THE SMALL PRINT.*", re.I)
 _FOOTER = re.compile(r"^\W*(?:(?:this is )?(?:the )?end of\s+)?(?:(?:the|this)\s+)?project gutenberg", re.I | re.M)
+_LETTER = re.compile(r"\w")
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
+_SPOKEN = re.compile(r'"([^"]+)')  # what begins with a quotation mark, up to the next or the paragraph's end
 _SENTENCE = re.compile(r"""(?<!\bMr)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\b[A-Z])([.!?]["')\]]*)\s+(?=["'(\[]*[A-Z])""")
 
 
@@ -46,11 +48,19 @@ def brown(paths: list[Path], sha256: str, note: str, sizes: tuple[int, int] = (8
     return _split("brown", sentences, (*sizes, math.inf), sha256, note, min_count=4)
 
 
-def novel(page: str) -> str:
+# how sentences of novels are read; also those of questions about them
+READING = Reading(lower=True, numbers=True, punctuation=True)
+
+
+def novel(page: str, spoken: bool = False) -> str:
     """Turn a Project Gutenberg e-text into one sentence a line, without its licence and its hard line breaks.
 
     The licence ends with the line "END THE SMALL PRINT"; the footer is what follows a line about Project
     Gutenberg in the last twentieth. Letters become lower case, numbers `N`, punctuation marks words.
+
+    Args:
+        page: the e-text.
+        spoken: keep only what is in double quotation marks, without punctuation marks, as a recogniser writes speech.
 
     Raises:
         UserError: no "SMALL PRINT" block.
@@ -61,9 +71,12 @@ def novel(page: str) -> str:
         raise UserError("a novel lacks the end of its SMALL PRINT header", page[:40].strip(), "use the given files")
     footer = _FOOTER.search(page, max(header.end(), len(page) * 19 // 20))
     body = page[header.end() : footer.start() if footer else None].strip()
-    body = "\n".join(_SENTENCE.sub(r"\1\n", p.replace("\n", " ")) for p in _PARAGRAPH.split(body))
-    prepared = Reading(lower=True, numbers=True, punctuation=True).prepare(body)
-    return "".join(f"{' '.join(line.split())}\n" for line in prepared.split("\n") if line.strip())
+    paragraphs = [paragraph.replace("\n", " ") for paragraph in _PARAGRAPH.split(body)]
+    if spoken:  # every other quotation mark ends a speech, and what follows is not spoken
+        paragraphs = [speech for paragraph in paragraphs for speech in _SPOKEN.findall(paragraph)[::2]]
+    lines = READING.prepare("\n".join(_SENTENCE.sub(r"\1\n", paragraph) for paragraph in paragraphs)).split("\n")
+    words = ([word for word in line.split() if not spoken or _LETTER.search(word)] for line in lines)
+    return "".join(f"{' '.join(line)}\n" for line in words if line)
 
 
 def holmes(
@@ -71,11 +84,19 @@ def holmes(
     sha256: str,
     note: str,
     sizes: tuple[int, int, int] = (14_000_000, 1_000_000, 1_000_000),
-    size: int = 17_964,
+    size: int | None = 17_964,
+    min_count: int = 1,
+    spoken: bool = False,
 ) -> Corpus:
-    """Read novels of the Sentence Completion Challenge in the size of the thesis' AP News text (4.6.1).
+    """Read novels of the Sentence Completion Challenge, by default in the size of the thesis' AP News text (4.6.1).
 
     Files are taken in name order, each part beginning with a new one; sizes count events.
+
+    Args:
+        paths, sha256, note: of the archive.
+        sizes: of the parts.
+        size, min_count: of the vocabulary; a word that is left out is `<unk>`.
+        spoken: as in `novel`.
 
     Raises:
         UserError: the archive does not hold the 522 novels.
@@ -86,12 +107,18 @@ def holmes(
     digest = hashlib.sha256(b"".join(hashlib.sha256(page).digest() for page in pages.values())).hexdigest()
     if digest != HOLMES:
         raise UserError(f"not the 522 novels: {len(pages)} files of other content", paths[0], "get the right ones")
-    lines = (novel(page.decode("latin-1")) for page in pages.values())
-    return _split("holmes", lines, sizes, sha256, note, size=size)
+    lines = (novel(page.decode("latin-1"), spoken) for page in pages.values())
+    return _split("holmes", lines, sizes, sha256, note, size=size, min_count=min_count)
 
 
 def _split(
-    name: str, pieces: Iterator[str], sizes: Iterable[float], sha256: str, note: str, **vocabulary: int
+    name: str,
+    pieces: Iterator[str],
+    sizes: Iterable[float],
+    sha256: str,
+    note: str,
+    size: int | None = None,
+    min_count: int = 1,
 ) -> Corpus:
     """Split lines in their order into parts of at least `sizes` events, cut at the next line end; infinite: the rest.
 
@@ -101,7 +128,7 @@ def _split(
         paths = [Path(folder) / part for part in ("train", "valid", "test")]
         for path, wanted in zip(paths, sizes, strict=True):
             _write(path, pieces, wanted)
-        return three_files(name, paths, sha256, note, **vocabulary)
+        return three_files(name, paths, sha256, note, size, min_count)
 
 
 def _write(path: Path, pieces: Iterator[str], wanted: float) -> None:

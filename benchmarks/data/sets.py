@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 
 import jax
 
-from benchmarks.data import corpora, rating_sets
+from benchmarks.data import corpora, rating_sets, task_sets
 from jaxfit.errors import UserError
 from jaxlm.data.default_text import prose
 from jaxlm.data.synthetic import planted
@@ -40,7 +40,7 @@ class DataSet:
     url: str | None  # the publisher's file; None: it can only be fetched by hand
     page: str  # where the publisher describes it
     terms: str
-    load: Callable[[list[Path], str, str], Any]  # of paths, sha256 and note: Corpus or RatingSet
+    load: Callable[..., Any]  # of paths, sha256 and note: Corpus, RatingSet, or a task's lists or questions
     archive: str | None = None  # sha256 of the publisher's file, where it is known
     quotable: bool = False  # whether its terms allow everyone to publish parts of its text
 
@@ -166,7 +166,43 @@ RATINGS = {
         ),
     )
 }
-DATA_SETS = TEXTS | RATINGS
+_SRILM = "of SRILM's test suite: SRILM Research Community License, non-commercial; speech of Switchboard (LDC97S62)"
+TASKS = {  # questions and lists, on which models of a text are judged
+    d.name: d
+    for d in (
+        DataSet(
+            "nbest-switchboard",
+            "n-best lists of a recogniser of conversations by telephone, with references",
+            tuple(
+                File(f"nbest-switchboard/{name}", sha256) for name, sha256 in (
+                    ("nbest.tsv", "1c50d96b816d3a172167214a46af522fe40bf25bd1ddbdbd8ceee29e430c490f"),
+                    ("refs.txt", "30197e79b7ae8ab904bbdc7b0461edf1a82a6ee890c34f3ff2a99051fb432465"),
+                    ("noise.vocab", "8f83204b95d63092c87c29c336a65d5e50791b60346bf252625d35cbb08ee7a7"),
+                )
+            ),
+            None,
+            "http://www.speech.sri.com/projects/srilm/",
+            _SRILM,
+            task_sets.nbest,
+        ),
+        DataSet(
+            "msr-sentence-completion",
+            "the Sentence Completion Challenge's 1,040 questions, and their key",
+            tuple(
+                File(f"msr-sentence-completion/{name}.csv", sha256) for name, sha256 in (
+                    ("questions", "d2c5ee9dfd823ad0c4f582631b8dc0b1f6777957e2ee0f2e7dbe7982d00b5763"),
+                    ("answers", "da979e32df25f5db6d3817415d342e168a8b6c88206bf8412267f056fe1858ff"),
+                )
+            ),
+            None,
+            "https://www.microsoft.com/en-us/research/publication/"
+            "the-microsoft-research-sentence-completion-challenge/",
+            "Microsoft Research, for research; sentences by Conan Doyle, in the public domain",
+            task_sets.completion,
+        ),
+    )
+}  # fmt: skip
+DATA_SETS = TEXTS | RATINGS | TASKS
 BUILT_IN = ("prose", "planted")  # need no files; planted are text and ratings
 
 
@@ -207,8 +243,10 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None) -> list[Path
     return paths
 
 
-def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Any:
+def load(name: str, data_dir: str | os.PathLike[str] | None = None, **options: Any) -> Any:
     """Load a data set: a Corpus (text as ids, the vocabulary of the training text) or a RatingSet, split.
+
+    Or the lists or questions of a task (`benchmarks.data.task_sets`). options: of the function that reads its files.
 
     Raises:
         UserError: it is missing, or a file's content is not the published one.
@@ -225,7 +263,7 @@ def load(name: str, data_dir: str | os.PathLike[str] | None = None) -> Any:
             raise UserError(f"not the published file: sha256 {digest[:12]}…", path, "fetch it again")
         digests.append(f"{digest}  {file.path}\n")
     sha256 = hashlib.sha256("".join(digests).encode()).hexdigest()
-    return data_set.load(paths, sha256, f"{data_set.title}; {data_set.page}")
+    return data_set.load(paths, sha256, f"{data_set.title}; {data_set.page}", **options)
 
 
 def sha256_of(path: Path, unpack: bool = False) -> str:

@@ -1,5 +1,6 @@
 """How large the benchmarks of language models are, and the texts that they take."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +39,7 @@ _QUICK = {"batch_size": 100, "rate": {"*": 0.1}}
 _SMALL = {"batch_size": 500, "rate": {"*": 0.02}, "decay": {"*": 0.2, "b": 0.0}, "epochs": 6}
 _SMALL_RBM = {"batch_size": 250, "rate": {"*": 0.02}, "epochs": 15}
 _THESIS = (25, 50, 75, 100)
-SCALES = {
+SCALES: Mapping[str, LanguageScale] = {
     scale.name: scale
     for scale in (
         LanguageScale(

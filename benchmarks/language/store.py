@@ -91,7 +91,7 @@ class LanguageStore(Store):
     thesis_data = "AP News, 14 million words"
     unit = "words"
     substitutes = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
-    parts = ("valid", "test")
+    parts: tuple[str, ...] = ("valid", "test")
     sources = ("jaxlm.train_by_sgd",)
     load = staticmethod(text)
     speed_data = staticmethod(speed_text)

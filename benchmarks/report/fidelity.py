@@ -26,7 +26,7 @@ def records(folder: Path) -> list[Judged]:
     found = []
     for path in sorted(folder.glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
-        if record.get("scale") in SCALES and "published" not in record:  # by others than the thesis
+        if record.get("scale") in SCALES and record["section"]:  # without a section, it is not of the thesis
             verdicts = record.get("verdicts")
             kept = None if verdicts is None else [one for one in verdicts if NOT_CLAIMED not in one["section"]]
             found.append(Judged(path, kept))

@@ -102,7 +102,8 @@ def _result(path: Path) -> str:
 def chosen(result: dict[str, Any]) -> tuple[dict[str, Any], str] | None:
     """Return the row of a record that validation chooses, and the column of the test; None where there is none."""
     column = next((column["name"] for column in result["columns"] if column["name"] in BEST), "")
-    scored = [(score, row) for row in result["rows"] if (score := validation(row, result["models"])) is not None]
+    shown = [row for row in result["rows"] if column in row["cells"]]
+    scored = [(score, row) for row in shown if (score := validation(row, result["models"])) is not None]
     return (min(scored, key=lambda one: one[0])[1], column) if column and scored else None
 
 

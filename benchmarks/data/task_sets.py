@@ -1,0 +1,122 @@
+"""What models are asked in tasks: lists of hypotheses to choose from, sentences with a gap; of files, or planted."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxlm.data.corpus import Corpus
+from jaxlm.tasks import completion as gaps
+from jaxlm.tasks import rescoring
+from jaxlm.tasks.rescoring import Hypothesis
+
+Words = list[str]
+LISTS, LENGTH = 40, 20  # planted lists, and hypotheses in each
+QUESTIONS, CHOICES = 100, 5  # planted
+
+
+class Lists(NamedTuple):
+    """N-best lists.
+
+    Attributes:
+        hypotheses: of each utterance.
+        words: of each hypothesis, without noises.
+        references: what was said, without noises.
+        note, sha256: what they are.
+    """
+
+    hypotheses: list[list[Hypothesis]]
+    words: list[list[Words]]
+    references: list[Words]
+    note: str
+    sha256: str
+
+    def size(self) -> dict[str, int]:
+        """Count them."""
+        return {
+            "lists": len(self.hypotheses),
+            "hypotheses": sum(map(len, self.hypotheses)),
+            "reference words": sum(map(len, self.references)),
+        }
+
+
+class Questions(NamedTuple):
+    """Sentences with a gap, the right choices, int64 [Q], and what they are."""
+
+    questions: list[gaps.Question]
+    answers: NDArray[np.int64]
+    note: str
+    sha256: str
+
+    def size(self) -> dict[str, int]:
+        """Count them."""
+        return {"questions": len(self.questions)}
+
+
+def nbest(paths: list[Path], sha256: str, note: str) -> Lists:
+    """Read lists, references and noises."""
+    lists, noise = rescoring.read(paths[0]), rescoring.read_noise(paths[2])
+    said = rescoring.read_references(paths[1], lists)
+    words = [[rescoring.without(h.text.split(), noise) for h in one] for one in lists.values()]
+    references = [rescoring.without(said[utterance], noise) for utterance in lists]
+    return Lists(list(lists.values()), words, references, note, sha256)
+
+
+def completion(paths: list[Path], sha256: str, note: str) -> Questions:
+    """Read questions and their answers."""
+    questions = gaps.read(paths[0])
+    return Questions(questions, gaps.read_answers(paths[1], questions), note, sha256)
+
+
+def planted_lists(corpus: Corpus) -> Lists:
+    """Make lists from lines of a test text: each hypothesis has some words replaced, in the first acoustic order.
+
+    The acoustic score falls by one with each wrong word, with noise of three; the recogniser's own model gives
+    all words alike.
+    """
+    draws = np.random.default_rng(0)
+    lines, known = _lines(corpus), _words(corpus)
+    hypotheses, words = [], []
+    for line in lines[:LISTS]:
+        swapped = draws.random((LENGTH, len(line))) < 0.4
+        swapped[0] = False
+        made = [[str(draws.choice(known)) if swap else w for w, swap in zip(line, row, strict=True)] for row in swapped]
+        acoustic = -swapped.sum(axis=1) + draws.normal(0, 3.0, LENGTH)
+        order = np.argsort(-acoustic)
+        level = -len(line) * float(np.log10(len(known)))
+        words.append([made[i] for i in order])
+        hypotheses.append([
+            Hypothesis(rank, float(acoustic[i]), level, len(line), " ".join(made[i]), "planted")
+            for rank, i in enumerate(order, 1)
+        ])  # fmt: skip
+    return Lists(hypotheses, words, lines[:LISTS], "planted lists", "")
+
+
+def planted_questions(corpus: Corpus) -> Questions:
+    """Make questions from lines of a test text: which of some words of the vocabulary was in the gap."""
+    draws = np.random.default_rng(1)
+    known = _words(corpus)
+    questions, answers = [], []
+    for number, line in enumerate(_lines(corpus)[:QUESTIONS]):
+        gap = int(draws.integers(len(line)))
+        others = [str(word) for word in draws.permutation(known) if word != line[gap]][: CHOICES - 1]
+        right = int(draws.integers(CHOICES))
+        text = " ".join([*line[:gap], gaps.GAP, *line[gap + 1 :]])
+        choices = [*others[:right], line[gap], *others[right:]]
+        questions.append(gaps.Question(str(number), text, choices, "planted"))
+        answers.append(right)
+    return Questions(questions, np.array(answers, np.int64), "planted questions", "")
+
+
+def _words(corpus: Corpus) -> Words:
+    """Return the words of a planted text, without the marker of line ends."""
+    return [word for word in corpus.vocabulary.words if word.isalnum()]
+
+
+def _lines(corpus: Corpus) -> list[Words]:
+    """Return the lines of the test text that are of three words or more."""
+    eos, words = corpus.vocabulary.eos, corpus.vocabulary.words
+    ends = np.flatnonzero(corpus.test == eos)
+    lines = np.split(corpus.test, ends + 1)[: len(ends)]
+    return [[words[i] for i in line[:-1]] for line in lines if len(line) > 3]

@@ -1,0 +1,150 @@
+"""The Sentence Completion Challenge: which of five words is in a sentence's gap, by the sentence's probability."""
+
+from collections.abc import Sequence
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.core.table import Column, Measured, Row, Table, seeded
+from benchmarks.core.verdict import ABOVE, Claim, Comparison, Scores
+from benchmarks.data import task_sets
+from benchmarks.data.corpora import READING
+from benchmarks.language.scales import SCALES, LanguageScale
+from benchmarks.language.store import Spec
+from benchmarks.language.tables import PERPLEXITY, kn
+from benchmarks.language.tasks.store import NOVELS, PLANTED, Novels, TaskScale, TaskStore
+from jaxlm.tasks import completion
+
+CHANCE, TARGET = 20.0, 54.0  # % of right answers
+MIXED = "LBL and KN5"
+_TINY, _WHOLE = SCALES["tiny"], Novels((50_000_000, 50_000, 50_000), 5)
+# of noise-contrastive estimation, on far more text than the recipe of maximum likelihood was tuned for
+_NCE = {"batch_size": 1000, "rate": {"*": 2e-3}, "decay": {"*": 0.0}}
+
+TASK_SCALES = {
+    scale.name: scale
+    for scale in (
+        TaskScale(
+            "tiny", "planted questions, for the tests: seconds", PLANTED, _TINY.dimensions, seeds=1, events=3000,
+            epochs=2, window=0.01, tuned=_TINY.tuned,
+        ),
+        TaskScale(
+            "smoke", "a million words of novels: minutes on two cores", NOVELS, (25, 50, 75, 100),
+            novels=Novels((1_000_000, 20_000, 20_000), 3), tuned={"lbl": {**_NCE, "epochs": 4}},
+        ),
+        TaskScale(
+            "cpu", "all of the novels, 50 million words, a vocabulary of 75,000: hours on two cores", NOVELS,
+            (75, 150, 225, 300), novels=_WHOLE,
+            tuned={"lbl": {**_NCE, "epochs": 5}},
+        ),
+        TaskScale(
+            "full", "all of the novels: for a GPU", NOVELS, (150, 300, 450, 600),
+            novels=_WHOLE, tuned={"lbl": {**_NCE, "epochs": 10}},
+        ),
+    )
+}  # fmt: skip
+
+
+class CompletionStore(TaskStore):
+    """Language models of novels, and questions."""
+
+    task_name = "msr-sentence-completion"
+    planted = staticmethod(task_sets.planted_questions)
+    chapters = "sentence completion"
+    scales = TASK_SCALES
+
+    @cached_property
+    def _choices(self) -> list[list[list[str]]]:
+        """The words of each question's sentences, read as the novels were."""
+        return [
+            [READING.prepare(sentence).split() for sentence in question.sentences(period_apart=True)]
+            for question in self.task.questions
+        ]
+
+    def sentences(self) -> list[list[str]]:
+        """Return the sentences of all questions, one for each choice."""
+        return [sentence for one in self._choices for sentence in one]
+
+    def choice_scores(self, spec: Spec) -> NDArray[np.float64]:
+        """Return log10 P of each question's sentences, [Q, choices]."""
+        return self.log10(self.event_log_probs(spec)).reshape(len(self.task.questions), -1)
+
+    def right(self, chosen: NDArray[np.int64], seeded: bool) -> Scores:
+        """Return whether each choice is right; the figure is their share in %."""
+        right = (chosen == self.task.answers).astype(float)
+        return Scores(right, np.ones(len(right)), lambda share: 100 * share, seeded)
+
+
+def _alone(store: CompletionStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+    """Answer by a model; also its perplexity on other novels than those of its training."""
+    return {
+        "accuracy": store.right(completion.choose(store.choice_scores(specs[0])), not specs[0].counted),
+        "perplexity": store.perplexity(specs[0], "test"),
+    }
+
+
+def _mixed(store: CompletionStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+    """Answer by two models, each half of the questions with the weight that is best on the other half."""
+    first, second = map(store.choice_scores, specs)
+    chosen, (weight, other) = completion.cross_fitted(first, second, store.task.answers)
+    return {"accuracy": store.right(chosen, True), "weight": (weight + other) / 2}
+
+
+def rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
+    """Return the rows: n-grams, the LBL, and both."""
+    published = {"accuracy": 39.0}
+    nce = () if scale.name == "tiny" else (("objective", "nce"), ("dropout", 0.0))
+    lbl = Spec("lbl", config=(("context_size", 5 if scale.name == "tiny" else 10), *nce))
+    count = seeds or scale.seeds
+    return [
+        *(Row((f"KN{n}",), ((kn(n),),), published if n == 4 else {}, _alone) for n in (3, 4, 5)),
+        Row(("class 5-gram",), ((Spec("class-ngram", config=(("order", 5),)),),), {}, _alone),
+        Row(("LBL",), seeded(count, lbl), {"accuracy": 54.8}, _alone),
+        Row((MIXED,), seeded(count, lbl, kn(5)), {"accuracy": 58.9}, _mixed),
+    ]
+
+
+def claims(store: CompletionStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Return what is published of the models, and targets."""
+    by_name = {row.label[0]: row for row in rows}
+
+    def scores(name: str, draw: int) -> Scores:
+        row = by_name[name]
+        found = row.measure(store, row.draws[draw % len(row.draws)])["accuracy"]
+        assert isinstance(found, Scores)
+        return found
+
+    def compare(label: str, names: Sequence[str], claimed: tuple[float, float] = ABOVE) -> Comparison:
+        """Compare right answers, in %: of one model, or of the first less those of the second."""
+        seeds = max(len(by_name[name].draws) for name in names)
+        draws = [[scores(name, draw) for name in names] for draw in range(seeds)]
+        return Comparison(label, draws, claimed, lambda one, *less: one - sum(less))
+
+    claim = partial(Claim, "our target")
+    return [
+        Claim("Mirowski 2014", "the LBL is better than every n-gram model", [
+            compare(f"LBL and {name}", ("LBL", name)) for name, row in by_name.items() if row.draws[0][0].counted
+        ]),
+        claim("every model is better than chance, one in five", [
+            compare(name, (name,), (CHANCE, np.inf)) for name in by_name
+        ]),
+        claim("the combination of the LBL and KN5 is better than each of them", [
+            compare(f"{MIXED}, and {name}", (MIXED, name)) for name in ("LBL", "KN5")
+        ]),
+        *(
+            claim("the LBL answers at least 54 of 100 questions right", [compare("LBL", ("LBL",), (TARGET, np.inf))])
+            for _ in range(store.name == NOVELS)
+        ),
+    ]  # fmt: skip
+
+
+TABLE = Table(
+    CompletionStore, "msr-completion", "", "Sentence completion by language models of the novels", ("model",),
+    (Column("accuracy", "right answers, %"), PERPLEXITY, Column("weight", "weight of the LBL", 2)), rows,
+    "A sentence's score is its log-probability. Perplexity is of other novels than those of the training. The LBL has "
+    "a context of the 10 words before the next and is trained by noise-contrastive estimation with 25 words; its "
+    "recipe is not tuned. The combination adds log-probabilities, for each half of the questions with the weight that "
+    "is best on the other half; the published one is of skip-grams and recurrent networks. ± is of questions.",
+    claims, published="Mirowski 2014, table of Mikolov et al. 2013",
+)  # fmt: skip

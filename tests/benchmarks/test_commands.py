@@ -147,3 +147,13 @@ def test_an_unknown_data_set_is_one_line_with_those_known(capsys, tmp_path):
     said = capsys.readouterr().err
     assert said.startswith("benchmarks: no data set 'nosuch' to fetch - choose one of ptb, wikitext-2, brown")
     assert said.count("\n") == 1
+
+
+def test_all_tables_are_made_but_those_whose_data_are_missing(place, tmp_path: Path) -> None:
+    where = ("--work", str(tmp_path / "work"), "--out", str(tmp_path / "out"), "--data-dir", str(tmp_path / "none"))
+    _, err = place.run("run", "all", "--rows", "cache", "--scale", "smoke", *where)
+    assert "slides-ptb: cache in " in err
+    assert "nbest-switchboard is left out: the data set nbest-switchboard is not here" in err
+    _, err = place.run("run", "all", "--rows", "KN4", "--scale", "smoke", *where, status=2)  # there is no other
+    assert err.startswith("benchmarks: the data set msr-sentence-completion is not here")
+    assert len(err.splitlines()) == 1

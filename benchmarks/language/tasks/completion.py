@@ -142,9 +142,10 @@ def claims(store: CompletionStore, rows: Sequence[Row], part: str) -> list[Claim
 TABLE = Table(
     CompletionStore, "msr-completion", "", "Sentence completion by language models of the novels", ("model",),
     (Column("accuracy", "right answers, %"), PERPLEXITY, Column("weight", "weight of the LBL", 2)), rows,
-    "A sentence's score is its log-probability. Perplexity is of other novels than those of the training. The LBL has "
-    "a context of the 10 words before the next and is trained by noise-contrastive estimation with 25 words; its "
-    "recipe is not tuned. The combination adds log-probabilities, for each half of the questions with the weight that "
+    "A sentence's score is its log-probability, in which a word that the vocabulary lacks has an equal share of that "
+    "of all words that it leaves out. Perplexity is of other novels than those of the training. The LBL has a context "
+    "of the 10 words before the next and is trained by noise-contrastive estimation with 25 words; its recipe is not "
+    "tuned. The combination adds log-probabilities, for each half of the questions with the weight that "
     "is best on the other half; the published one is of skip-grams and recurrent networks. ± is of questions.",
     claims, published="Mirowski 2014, table of Mikolov et al. 2013",
 )  # fmt: skip

@@ -95,10 +95,17 @@ class TaskStore(LanguageStore):
         raise NotImplementedError
 
     def event_log_probs(self, spec: Spec) -> NDArray[np.float64]:
-        """Return log P of each word and line end of the task's sentences, every line beginning afresh: [events]."""
+        """Return log P of each word and line end of the task's sentences, every line beginning afresh: [events].
+
+        `<unk>` stands for all words that the vocabulary leaves out, of which a word that it lacks has an equal share:
+        else a model would prefer words that it does not know.
+        """
         if spec not in self._scored:
             ids, _ = self._events()
-            self._scored[spec] = np.maximum(self._loaded(spec).event_log_probs(ids, fresh_lines=True), LEAST)
+            words = self.corpus.vocabulary
+            shared = np.log(max(1, words.left_out.words)) if words.left_out is not None else 0.0
+            found = self._loaded(spec).event_log_probs(ids, fresh_lines=True)
+            self._scored[spec] = np.maximum(found - shared * (ids == words.unk), LEAST)
         return self._scored[spec]
 
     def log10(self, events: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -114,10 +121,6 @@ class TaskStore(LanguageStore):
         """Return `event_log_probs` of a mixture, with the proportions that fit the validation text best."""
         weights = mixture.fit_weights([self.on_validation(spec) for spec in specs])
         return mixture.mix_all([self.event_log_probs(spec) for spec in specs], weights)
-
-    def unknown(self, words: Iterable[str]) -> float:
-        """Return the share of words that are not in the vocabulary."""
-        return float(np.mean([word not in self.corpus.vocabulary.ids for word in words]))
 
     def _loaded(self, spec: Spec) -> trained_model.Model:
         return trained_model.load(self.get(spec).directory)

@@ -23,6 +23,8 @@ MODELS = {
     "gru": "jaxlm.models.recurrent.gru:MODEL",
     "frbm": "jaxlm.models.frbm:MODEL",
     "tfrbm": "jaxlm.models.tfrbm:MODEL",
+    "skipgram": "jaxlm.models.word2vec.skipgram:MODEL",
+    "cbow": "jaxlm.models.word2vec.cbow:MODEL",
     "glove": "jaxlm.models.glove:MODEL",
 }
 REGISTRY: Registry[LanguageModel] = Registry("language model", MODELS, "rating models are for jaxcf")

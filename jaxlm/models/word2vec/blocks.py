@@ -1,0 +1,150 @@
+"""Examples of word2vec's models: blocks of consecutive words, each word with a window of words around it.
+
+A word of the text is the centre of one window and stands in those of its neighbours. An example is a block of
+consecutive centres, so that the vectors of its words are read, and their gradients written, once for all its windows.
+
+Before each epoch, occurrences of frequent words are left out, which lets windows reach further, and the width of every
+window is drawn: 1 to c words on each side, so that near words count more (Mikolov et al. 2013b, §2.3; 2013a, §3.2).
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from jaxfit.bucketing import capacity_step
+from jaxfit.draws import integer, uniform
+from jaxfit.errors import UserError
+from jaxlm.objectives.noise import Noise, unigram
+
+
+class Data(NamedTuple):
+    """A text without its line ends, or what was drawn of it for an epoch.
+
+    Attributes:
+        words: int32 [c + positions + c]: c times 0, the words, then zeros; a whole number of blocks of positions.
+        left, right: int8 [blocks, M], how many words of each side are in the window of the word at a position; -1 past
+            the last word.
+        events: int32 scalar, the number of words.
+        noise: what noise is drawn from; None for an objective without.
+        codes: the way to each word in a tree; None for an objective without.
+    """
+
+    words: Any
+    left: Any
+    right: Any
+    events: Any
+    noise: Noise | None
+    codes: Any
+
+
+class Blocks(NamedTuple):
+    """A minibatch: B blocks of M centres.
+
+    Attributes:
+        words: int32 [B, c + M + c].
+        left, right: int8 [B, M], as in `Data`.
+        aid: what the objective needs.
+    """
+
+    words: Array
+    left: Array
+    right: Array
+    aid: Any
+
+
+def data(ids: NDArray[np.int32], eos: int, config: Any, codes: Any) -> Data:
+    """Lay out a text, int32 [events], with full windows and all its words; windows end with a line, if asked for."""
+    words = ids[ids != eos]
+    if len(words) < 2:
+        raise UserError("the text has no two words near one another", do="give a longer text")
+    ends = np.cumsum(ids == eos)[ids != eos] * (not config.across_lines)
+    noise = None
+    if codes is None:
+        noise = unigram(np.bincount(words, minlength=config.num_words), config.noise_power)
+    capacity = -(-capacity_step(len(words)) // config.block_size) * config.block_size
+    return _laid_out(words, ends, np.full(len(words), config.window), capacity, config)._replace(
+        noise=noise, codes=codes
+    )
+
+
+def _laid_out(words: NDArray, line: NDArray, radius: NDArray, capacity: int, config: Any) -> Data:
+    """Lay out words with the numbers of their lines, which do not fall, and the radii of their windows."""
+    c, number = config.window, len(words)
+    starts = np.flatnonzero(np.diff(line, prepend=-1))
+    lengths = np.diff(starts, append=number)
+    place = np.arange(number) - np.repeat(starts, lengths)
+    padded = np.zeros(c + capacity + c, np.int32)
+    padded[c : c + number] = words
+    sides = np.full((2, capacity), -1, np.int8)
+    sides[0, :number] = np.minimum(radius, place)
+    sides[1, :number] = np.minimum(radius, np.repeat(lengths, lengths) - 1 - place)
+    padded, left, right = jax.device_put((padded, *sides.reshape(2, -1, config.block_size)))
+    return Data(padded, left, right, np.int32(number), None, None)
+
+
+def kept_share(counts: NDArray[np.int64], threshold: float) -> NDArray[np.float64]:
+    """Return the share of each word's occurrences that is kept, [N_w]: 1 for rare words.
+
+    With f the word's share of the text, it is sqrt(t/f) + t/f, as in the authors' program; the paper has sqrt(t/f).
+    """
+    if not threshold:
+        return np.ones(len(counts))
+    ratio = threshold * counts.sum() / np.maximum(counts, 1)
+    return np.minimum(1, np.sqrt(ratio) + ratio)
+
+
+def redraw(original: Data, key: Array, config: Any) -> Data:
+    """Draw an epoch's words and windows from a text laid out by `data`: `Program.redraw`."""
+    c, number = config.window, int(original.events)
+    words = np.asarray(original.words[c : c + number])
+    line = np.cumsum(np.ravel(original.left)[:number] == 0)
+    share = kept_share(np.bincount(words, minlength=config.num_words), config.subsample)
+    drawn, radius = _draws(key, number, c)
+    kept = np.asarray(drawn) < share.astype(np.float32)[words]
+    if not kept.any():
+        kept[0] = True
+    laid_out = _laid_out(words[kept], line[kept], np.asarray(radius)[kept], np.size(original.left), config)
+    return laid_out._replace(noise=original.noise, codes=original.codes)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _draws(key: Array, number: int, window: int) -> tuple[Array, Array]:
+    place = jnp.arange(number, dtype=jnp.int32)
+    one, other = jax.random.split(key)
+    return uniform(one, place), 1 + integer(other, place, window)
+
+
+def num_blocks(data: Data) -> int:
+    """Return the number of examples."""
+    return -(-int(data.events) // data.left.shape[1])
+
+
+def gather(data: Data, index: Array, config: Any) -> tuple[Array, Array, Array]:
+    """Gather the words and the windows of blocks: `Blocks` without its aid."""
+    c, M = config.window, config.block_size
+    first = index[:, None] * M
+    words = data.words[first + jnp.arange(M + 2 * c, dtype=jnp.int32)]
+    return words, data.left[index], data.right[index]
+
+
+def offsets(window: int) -> list[int]:
+    """Return the places of a window's words from its centre: -c … -1, 1 … c."""
+    return [d for d in range(-window, window + 1) if d]
+
+
+def holds(left: Array, right: Array, offset: Any) -> Array:
+    """Return whether windows hold the word at an offset from their centres."""
+    return (-left <= offset) & (offset <= right) & (offset != 0)
+
+
+def band(batch: Blocks, config: Any) -> Array:
+    """Return which of a block's words are in the window of each of its centres: bool [B, M, c + M + c]."""
+    M, c = config.block_size, config.window
+    offset = jnp.arange(M + 2 * c) - c - jnp.arange(M)[:, None]
+    left, right = (side.astype(jnp.int32)[:, :, None] for side in (batch.left, batch.right))
+    return holds(left, right, offset[None])

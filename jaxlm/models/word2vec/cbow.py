@@ -1,0 +1,69 @@
+"""CBOW: a word is predicted from the mean of the vectors of the words around it (Mikolov et al. 2013a, §3.1)."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxfit.program import Metrics, Program
+from jaxfit.tables import Gathered, require_whole, rows_of
+from jaxlm.contract import Embeds, HasTree, LanguageModel
+from jaxlm.models.word2vec import blocks, model, outputs
+from jaxlm.models.word2vec.blocks import Blocks
+from jaxlm.models.word2vec.model import Config, Params
+from jaxlm.models.word2vec.tree import STRUCTURE
+
+
+def loss(params: Params, example: Blocks, config: Config) -> Array:
+    """Compute the loss of ONE block, the sum over its centres that have words around them: the specification."""
+    require_whole(params)
+    c, offsets = config.window, jnp.array(blocks.offsets(config.window))
+
+    def of_centre(m: Array) -> Array:
+        held = blocks.holds(example.left[m].astype(int), example.right[m].astype(int), offsets)
+        around = params.W[example.words[m + c + offsets]]
+        mean = held.astype(around.dtype) @ around / jnp.maximum(jnp.sum(held), 1)
+        aid = jax.tree.map(lambda x: x[m], example.aid) if config.objective == "tree" else example.aid
+        nats = outputs.nats(params.C, mean, example.words[m + c], aid, config)
+        return jnp.where(jnp.any(held), nats, 0)
+
+    return jnp.sum(jax.vmap(of_centre)(jnp.arange(config.block_size)))
+
+
+def per_block(read: Params, batch: Blocks, config: Config) -> Array:
+    """Compute `loss` for each block, [B], from the rows that `model.touched` names."""
+    held = blocks.band(batch, config)
+    W = read.W.reshape(*batch.words.shape, -1)
+    number = jnp.sum(held, axis=2)
+    means = jnp.einsum("bmj,bjd->bmd", held / jnp.maximum(number, 1)[..., None], W)
+    word = model.centres(batch, config)
+    nats = outputs.batch_nats(read.C, means[:, :, None], word, batch.aid, config)[..., 0]
+    return jnp.sum(jnp.where(number > 0, nats, 0), axis=1)
+
+
+def batch_loss(
+    params: Gathered, batch: Blocks, weight: Array, keys: Array | None, config: Config
+) -> tuple[Array, Metrics]:
+    """Return the sum over the minibatch of weight * `loss`, from the rows of `touched`."""
+    return model.weighted(per_block(rows_of(params), batch, config), batch, weight, config)
+
+
+def score(params: Params, batch: Blocks, config: Config) -> Array:
+    """Compute the `loss` of each block, [B], with the same noise each time."""
+    return per_block(*model.read(params, batch, config), config)
+
+
+def program(config: Config) -> Program:
+    """Return the model as the engine sees it."""
+    return model.program(batch_loss, score, config)
+
+
+MODEL = LanguageModel(
+    name="cbow",
+    about="CBOW, word vectors that predict a word from the mean of its neighbours",
+    source="Mikolov et al. 2013a, §3.1; 2013b",
+    config=Config,
+    recipes=model.RECIPES,
+    fitting=model.fitting(program),
+    structure=STRUCTURE,
+    capabilities=(Embeds(lambda params: params.W), HasTree()),
+)

@@ -1,0 +1,129 @@
+"""What skip-gram and CBOW have in common: their configuration, parameters and program."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxfit.program import Mean, Metrics, Program, Sparse
+from jaxfit.recipe import Recipe, option
+from jaxfit.tables import gathered
+from jaxlm.contract import BySGD
+from jaxlm.models.word2vec import blocks, outputs
+from jaxlm.models.word2vec.blocks import Blocks, Data
+from jaxlm.models.word2vec.tree import Codes, codes
+from jaxlm.trees.paths import Tree
+
+RESULT: Literal["best", "last"] = "last"  # vectors are judged by other tasks than the prediction of words
+
+
+@dataclass(frozen=True)
+class Config(outputs.Options):
+    """What shapes the program."""
+
+    num_words: int = option(help="vocabulary size", unit="words")
+    num_nodes: int = option(help="nodes of the tree", unit="nodes")
+    num_features: int = option(100, "word vector dimensionality", "features", first=True)
+    window: int = option(5, "most words on each side that are in a window", "words", first=True, high=100)
+    subsample: float = option(1e-3, "share of the text from which on a word is left out at times; 0: never", first=True)
+    across_lines: bool = option(False, "windows reach across line ends")
+    block_size: int = option(32, "consecutive words that are an example", "words")
+
+
+class Params(NamedTuple):
+    """W: [N_w, N_f], the words' vectors; C: vectors of predicted words, [N_w, N_f], or of a tree's nodes."""
+
+    W: Array
+    C: Array
+
+
+def init(key: Array, config: Config, counts: np.ndarray | Array, tree: Tree) -> Params:
+    """Draw W from ±1/(2 N_f), as the authors' program does, zeros for words that do not occur; C is 0."""
+    D, rows = config.num_features, config.num_nodes if config.objective == "tree" else config.num_words
+    drawn = jax.random.uniform(key, (config.num_words, D), minval=-0.5 / D, maxval=0.5 / D)
+    return Params(jnp.where(jnp.asarray(counts)[:, None] > 0, drawn, 0), jnp.zeros((rows, D)))
+
+
+def texts(config: Config, eos: int, tree: Tree) -> Callable[[np.ndarray], Data]:
+    """Return a function from ids, int32 [events], to a text's `Data`."""
+
+    @cache
+    def ways() -> Codes | None:
+        return jax.device_put(codes(tree)) if config.objective == "tree" else None
+
+    return lambda ids: blocks.data(ids, eos, config, ways())
+
+
+def gather(data: Data, index: Array, capacity: int, config: Config) -> Blocks:
+    """Gather blocks; int32 [B]."""
+    words, left, right = blocks.gather(data, index, config)
+    if config.objective == "tree":
+        centres = words[:, config.window : config.window + config.block_size]
+        return Blocks(words, left, right, jax.tree.map(lambda table: table[centres], data.codes))
+    assert data.noise is not None
+    return Blocks(words, left, right, outputs.Source(data.noise, index))
+
+
+def drawn(batch: Blocks, key: Array, fraction: Array, config: Config) -> Blocks:
+    """Draw the noise of a step: `Program.at_step`."""
+    return batch._replace(aid=outputs.draw(batch.aid, key, config))
+
+
+def centres(batch: Blocks, config: Config) -> Array:
+    """Return the words at the centres of windows: int32 [B, M]."""
+    return batch.words[:, config.window : config.window + config.block_size]
+
+
+def touched(batch: Blocks, config: Config) -> Params:
+    """Return the rows that a minibatch reads."""
+    return Params(batch.words.reshape(-1), outputs.row_ids(centres(batch, config), batch.aid))
+
+
+def weighted(nats: Array, batch: Blocks, weight: Array, config: Config) -> tuple[Array, Metrics]:
+    """Return the sum of weight * nats over blocks, [B] each, and as metric the mean over their words."""
+    total = weight @ nats
+    words = jnp.sum(batch.left >= 0, axis=1, dtype=jnp.float32)
+    return total, {outputs.METRICS[config.objective].name: Mean(total, weight @ words)}
+
+
+def read(params: Params, batch: Blocks, config: Config) -> tuple[Params, Blocks]:
+    """Gather the rows of blocks that are scored, and draw their noise, the same each time."""
+    if config.objective != "tree":
+        batch = drawn(batch, jax.random.key(0), jnp.zeros(()), config)
+    return gathered(params, touched(batch, config)).rows, batch
+
+
+def num_events(data: Data) -> int:
+    """Return the number of words."""
+    return int(data.events)
+
+
+def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config) -> Program:
+    """Return a model as the engine sees it; loss: its `batch_loss`."""
+    return Program(
+        config=config, size=blocks.num_blocks, batch=gather, loss=loss,
+        score=score, metric=outputs.METRICS[config.objective], events=num_events,
+        at_step=None if config.objective == "tree" else drawn, redraw=blocks.redraw, result=RESULT,
+        sparse=Sparse(touched),
+    )  # fmt: skip
+
+
+def fitting(program: Callable[[Any], Program]) -> BySGD:
+    """Return how a model is fitted."""
+    return BySGD(parameters=Params._fields, init=init, texts=texts, program=program)
+
+
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    "tuned": (
+        Recipe(
+            optimizer="sgd", batch_size=32, epochs=5, rate={"*": 0.025}, decay={"*": 0.0}, anneal=True,
+            reduction="sum",
+        ),
+        {},
+    ),
+}  # fmt: skip

@@ -1,0 +1,102 @@
+"""How word2vec's models are trained to predict a word from a vector: negative sampling, or a hierarchical softmax.
+
+Source: Mikolov et al. 2013b, §2.1 (hierarchical softmax), §2.2 (negative sampling). Differs: the noise words of
+negative sampling are drawn for a block of words at a time. S words w_s take the place of k for each prediction, and
+k/S Σ_s that of Σ_k, which has the same expectation; a block's scores of noise are then one product of matrices.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxfit.program import Metric
+from jaxfit.recipe import option
+from jaxlm.models.word2vec.tree import Codes
+from jaxlm.objectives import noise
+from jaxlm.objectives.noise import Noise
+
+METRICS = {
+    "negative": Metric("negative sampling loss", float),
+    "tree": Metric("hierarchical softmax loss", float),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How words are predicted; part of a Config."""
+
+    objective: Literal["negative", "tree"] = option(
+        "negative", "tell words from noise, or go down a tree to them (hierarchical softmax)", first=True
+    )
+    num_noise: int = option(5, "noise words for each prediction, in effect", "words", first=True)
+    noise_power: float = option(0.75, "power of the words' frequencies in the noise; 0: all words alike")
+    block_noise: int = option(16, "noise words that are drawn for a block", "words")
+
+
+class Source(NamedTuple):
+    """What noise is drawn from, and the numbers of blocks, int32 [B], by which it is drawn."""
+
+    noise: Noise
+    number: Array
+
+
+def draw(source: Source, key: Array, config: Any) -> Array:
+    """Draw the noise of blocks: int32 [B, S]; key: equal on all devices."""
+    S = config.block_noise
+    return noise.draw(source.noise, key, source.number[:, None] * S + jnp.arange(S, dtype=jnp.int32))
+
+
+def nats(C: Array, x: Array, word: Array, aid: Any, config: Any) -> Array:
+    """Compute the loss of ONE prediction: the specification.
+
+    By negative sampling it is -log σ(x·c_w) - k/S Σ_s log σ(-x·c_s) (Eq. 4); by a tree, the sum of -log σ(± x·c_n) over
+    the nodes n on the way to the word (Eq. 3).
+
+    Args:
+        C: vectors of words, [N_w, D], or of nodes.
+        x: the vector that predicts, [D].
+        word: the word that is predicted, int32.
+        aid: its noise, int32 [S], or its `Codes`, [L].
+        config: with `Options`.
+    """
+    if config.objective == "tree":
+        return jnp.sum(jnp.where(aid.signs == 0, 0, jax.nn.softplus(-aid.signs * (C[aid.nodes] @ x))))
+    share = config.num_noise / config.block_noise
+    return jax.nn.softplus(-C[word] @ x) + share * jnp.sum(jax.nn.softplus(C[aid] @ x))
+
+
+def row_ids(word: Array, aid: Any) -> Array:
+    """Return the rows of C that a minibatch reads: int32 [n]; word: of the centres, [B, M]."""
+    if isinstance(aid, Codes):
+        return aid.nodes.reshape(-1)
+    return jnp.concatenate([word.reshape(-1), aid.reshape(-1)])
+
+
+def split(rows: Array, word: Array) -> tuple[Array, Array]:
+    """Split the rows of `row_ids` where noise is drawn: vectors of centres, [B, M, D], and of noise, [B, S, D]."""
+    (B, M), D = word.shape, rows.shape[-1]
+    return rows[: B * M].reshape(B, M, D), rows[B * M :].reshape(B, -1, D)
+
+
+def batch_nats(rows: Array, x: Array, word: Array, aid: Any, config: Any) -> Array:
+    """Compute the `nats` of predictions of a minibatch's centres: [B, M, J].
+
+    Args:
+        rows: of C, those of `row_ids`.
+        x: the vectors that predict, J for each centre, [B, M, J, D].
+        word: the centres, int32 [B, M].
+        aid: noise, int32 [B, S], or `Codes`, [B, M, L].
+        config: with `Options`.
+    """
+    if config.objective == "tree":
+        C = rows.reshape(*aid.nodes.shape, -1)
+        signs = aid.signs[:, :, None, :].astype(x.dtype)
+        found = jax.nn.softplus(-signs * jnp.einsum("bmjd,bmld->bmjl", x, C))
+        return jnp.sum(jnp.where(signs == 0, 0, found), axis=3)
+    of_words, of_noise = split(rows, word)
+    share = config.num_noise / config.block_noise
+    against = jnp.sum(jax.nn.softplus(jnp.einsum("bmjd,bsd->bmjs", x, of_noise)), axis=3)
+    return jax.nn.softplus(-jnp.sum(x * of_words[:, :, None], axis=3)) + share * against

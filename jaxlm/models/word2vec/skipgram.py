@@ -1,0 +1,77 @@
+"""Skip-gram: a word is predicted from the vector of each word around it in turn (Mikolov et al. 2013a, §3.2).
+
+Differs: the paper predicts the words of a window from its centre. Here, as in the authors' program, the centre is
+predicted from each word of its window: the same pairs of words, but for the widths of windows, which centres have.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from jaxfit.program import Metrics, Program
+from jaxfit.tables import Gathered, require_whole, rows_of
+from jaxlm.contract import Embeds, HasTree, LanguageModel
+from jaxlm.models.word2vec import blocks, model, outputs
+from jaxlm.models.word2vec.blocks import Blocks
+from jaxlm.models.word2vec.model import Config, Params
+from jaxlm.models.word2vec.tree import STRUCTURE
+
+
+def loss(params: Params, example: Blocks, config: Config) -> Array:
+    """Compute the loss of ONE block, the sum over the words of all its windows: the specification."""
+    require_whole(params)
+    c, offsets = config.window, jnp.array(blocks.offsets(config.window))
+
+    def of_pair(m: Array, offset: Array) -> Array:
+        aid = jax.tree.map(lambda x: x[m], example.aid) if config.objective == "tree" else example.aid
+        nats = outputs.nats(params.C, params.W[example.words[m + c + offset]], example.words[m + c], aid, config)
+        return jnp.where(blocks.holds(example.left[m].astype(int), example.right[m].astype(int), offset), nats, 0)
+
+    of_window = jax.vmap(of_pair, (None, 0))
+    return jnp.sum(jax.vmap(of_window, (0, None))(jnp.arange(config.block_size), offsets))
+
+
+def per_block(read: Params, batch: Blocks, config: Config) -> Array:
+    """Compute `loss` for each block, [B], from the rows that `model.touched` names."""
+    held, word = blocks.band(batch, config), model.centres(batch, config)
+    W = read.W.reshape(*batch.words.shape, -1)
+    if config.objective == "tree":
+        places = jnp.arange(config.block_size)[:, None] + config.window + jnp.array(blocks.offsets(config.window))
+        inside = jnp.take_along_axis(held, places[None], axis=2)
+        nats = outputs.batch_nats(read.C, W[:, places], word, batch.aid, config)
+        return jnp.sum(jnp.where(inside, nats, 0), axis=(1, 2))
+    # a word's scores of noise are the same in all windows that hold it
+    of_words, of_noise = outputs.split(read.C, word)
+    nats = jax.nn.softplus(-jnp.einsum("bmd,bjd->bmj", of_words, W))
+    against = jnp.sum(jax.nn.softplus(jnp.einsum("bjd,bsd->bjs", W, of_noise)), axis=2)
+    share = config.num_noise / config.block_noise
+    return jnp.sum(jnp.where(held, nats, 0), axis=(1, 2)) + share * jnp.sum(jnp.sum(held, axis=1) * against, axis=1)
+
+
+def batch_loss(
+    params: Gathered, batch: Blocks, weight: Array, keys: Array | None, config: Config
+) -> tuple[Array, Metrics]:
+    """Return the sum over the minibatch of weight * `loss`, from the rows of `touched`."""
+    return model.weighted(per_block(rows_of(params), batch, config), batch, weight, config)
+
+
+def score(params: Params, batch: Blocks, config: Config) -> Array:
+    """Compute the `loss` of each block, [B], with the same noise each time."""
+    return per_block(*model.read(params, batch, config), config)
+
+
+def program(config: Config) -> Program:
+    """Return the model as the engine sees it."""
+    return model.program(batch_loss, score, config)
+
+
+MODEL = LanguageModel(
+    name="skipgram",
+    about="skip-gram, word vectors each of which predicts its neighbours",
+    source="Mikolov et al. 2013a, §3.2; 2013b",
+    config=Config,
+    recipes=model.RECIPES,
+    fitting=model.fitting(program),
+    structure=STRUCTURE,
+    capabilities=(Embeds(lambda params: params.W), HasTree()),
+)

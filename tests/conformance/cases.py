@@ -27,7 +27,8 @@ from jaxlm.data import user_text
 
 SMALL = 6  # no whole number of a Config is larger
 BATCH, EPOCHS = 8, 2  # of a training: the minibatch divides among 8 devices
-START = 0.1  # standard deviation of initial weights
+# the standard deviation of initial weights; blocks and shares of so small a text that an epoch has several steps
+TINY = {"init_scale": 0.1, "block_size": 2, "subsample": 0.02}
 TOYS = {
     jaxlm: {"lbl-nce": "toys.objectives:LBL"},
     jaxcf: {"gibbs-bias": "toys.gibbs_bias:MODEL"},
@@ -42,6 +43,8 @@ OBJECTIVES = {  # of models whose training is tested with another one
     "lbl-tree": "toys.objectives:LBL_TREE",
     "nplm-tree": "toys.objectives:NPLM_TREE",
     "lstm-tree": "toys.objectives:LSTM_TREE",
+    "skipgram-tree": "toys.objectives:SKIPGRAM",
+    "cbow-tree": "toys.objectives:CBOW",
 }
 
 
@@ -81,8 +84,8 @@ class Case(NamedTuple):
             for f in dataclasses.fields(self.record.config)
             if type(f.default) is int and f.name not in fixed
         }
-        start = {f.name: START for f in dataclasses.fields(self.record.config) if f.name == "init_scale"}
-        return {**overrides, **small, **start}
+        tiny = {f.name: TINY[f.name] for f in dataclasses.fields(self.record.config) if f.name in TINY}
+        return {**overrides, **small, **tiny}
 
     @property
     def recipe(self):
@@ -97,7 +100,7 @@ class Case(NamedTuple):
     def options(self):
         """The same for the command."""
         recipe, overrides = self.recipe
-        options = {name: value for name, value in overrides.items() if type(value) is int or name == "init_scale"}
+        options = {name: value for name, value in overrides.items() if type(value) is int or name in TINY}
         if self.by_sgd:
             options["batch_size"] = BATCH
         if recipe:

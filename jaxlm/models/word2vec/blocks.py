@@ -128,7 +128,7 @@ def gather(data: Data, index: Array, config: Any) -> tuple[Array, Array, Array]:
     """Gather the words and the windows of blocks: `Blocks` without its aid."""
     c, M = config.window, config.block_size
     first = index[:, None] * M
-    words = data.words[first + jnp.arange(M + 2 * c, dtype=jnp.int32)]
+    words = data.words[first + jnp.arange(M + 2 * c, dtype=jnp.int32)[None]]
     return words, data.left[index], data.right[index]
 
 
@@ -145,6 +145,6 @@ def holds(left: Array, right: Array, offset: Any) -> Array:
 def band(batch: Blocks, config: Any) -> Array:
     """Return which of a block's words are in the window of each of its centres: bool [B, M, c + M + c]."""
     M, c = config.block_size, config.window
-    offset = jnp.arange(M + 2 * c) - c - jnp.arange(M)[:, None]
+    offset = jnp.arange(M + 2 * c)[None] - c - jnp.arange(M)[:, None]
     left, right = (side.astype(jnp.int32)[:, :, None] for side in (batch.left, batch.right))
     return holds(left, right, offset[None])

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxfit.program import Metrics, Program
+from jaxfit.registry import Cost
 from jaxfit.tables import Gathered, require_whole, rows_of
 from jaxlm.contract import Embeds, HasTree, LanguageModel
 from jaxlm.models.word2vec import blocks, model, outputs
@@ -57,6 +58,11 @@ def program(config: Config) -> Program:
     return model.program(batch_loss, score, config)
 
 
+def cost(config: Config, costs: None = None) -> Cost:
+    """Count what a word takes: one prediction for each word, from the mean of its window."""
+    return model.cost(config, 1, 1)
+
+
 MODEL = LanguageModel(
     name="cbow",
     about="CBOW, word vectors that predict a word from the mean of its neighbours",
@@ -66,4 +72,5 @@ MODEL = LanguageModel(
     fitting=model.fitting(program),
     structure=STRUCTURE,
     capabilities=(Embeds(lambda params: params.W), HasTree()),
+    cost=cost,
 )

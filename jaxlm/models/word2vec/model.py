@@ -12,6 +12,7 @@ from jax import Array
 
 from jaxfit.program import Mean, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe, option
+from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import gathered
 from jaxlm.contract import BySGD
 from jaxlm.models.word2vec import blocks, outputs
@@ -88,7 +89,7 @@ def weighted(nats: Array, batch: Blocks, weight: Array, config: Config) -> tuple
     """Return the sum of weight * nats over blocks, [B] each, and as metric the mean over their words."""
     total = weight @ nats
     words = jnp.sum(batch.left >= 0, axis=1, dtype=jnp.float32)
-    return total, {outputs.METRICS[config.objective].name: Mean(total, weight @ words)}
+    return total, {outputs.DRAWN[config.objective].name: Mean(total, weight @ words)}
 
 
 def read(params: Params, batch: Blocks, config: Config) -> tuple[Params, Blocks]:
@@ -107,10 +108,28 @@ def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config)
     """Return a model as the engine sees it; loss: its `batch_loss`."""
     return Program(
         config=config, size=blocks.num_blocks, batch=gather, loss=loss,
-        score=score, metric=outputs.METRICS[config.objective], events=num_events,
+        score=score, metric=outputs.METRICS[config.objective],
+        training_metrics=(outputs.DRAWN[config.objective],), events=num_events,
         at_step=None if config.objective == "tree" else drawn, redraw=blocks.redraw, result=RESULT,
         sparse=Sparse(touched),
     )  # fmt: skip
+
+
+def cost(config: Config, predictions: float, against_noise: float) -> Cost:
+    """Count what a word takes: products of vectors, and rows that are read and added to, of which a block shares some.
+
+    predictions: of a centre, from windows of the mean width; against_noise: vectors whose products with a block's
+    noise are taken, for each word. The way to a word in a tree is taken to be as long as that of a balanced one.
+    """
+    D, M, around = config.num_features, config.block_size, 2 * config.window / config.block_size
+    if config.objective == "tree":
+        way = np.log2(config.num_words)
+        products, rows, formula = predictions * way, way, "L J products of D; rows of 1 + 2c/M words, L nodes"
+    else:
+        products, rows = predictions + against_noise * config.block_noise, 1 + config.block_noise / M
+        formula = "J + S products of D with words and noise; rows of 2 + (2c + S)/M words"
+    numbers = D * (1 + around + rows)
+    return Cost(PRODUCT * D * products, numbers, numbers, formula)
 
 
 def fitting(program: Callable[[Any], Program]) -> BySGD:

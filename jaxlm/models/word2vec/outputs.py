@@ -18,10 +18,9 @@ from jaxlm.models.word2vec.tree import Codes
 from jaxlm.objectives import noise
 from jaxlm.objectives.noise import Noise
 
-METRICS = {
-    "negative": Metric("negative sampling loss", float),
-    "tree": Metric("hierarchical softmax loss", float),
-}
+# in validation, of all words and their full windows; in training, of those drawn for the epoch: another quantity
+METRICS = {"negative": Metric("negative sampling loss", float), "tree": Metric("hierarchical softmax loss", float)}
+DRAWN = {name: Metric(f"{metric.name} of drawn windows", float) for name, metric in METRICS.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +45,7 @@ class Source(NamedTuple):
 def draw(source: Source, key: Array, config: Any) -> Array:
     """Draw the noise of blocks: int32 [B, S]; key: equal on all devices."""
     S = config.block_noise
-    return noise.draw(source.noise, key, source.number[:, None] * S + jnp.arange(S, dtype=jnp.int32))
+    return noise.draw(source.noise, key, source.number[:, None] * S + jnp.arange(S, dtype=jnp.int32)[None])
 
 
 def nats(C: Array, x: Array, word: Array, aid: Any, config: Any) -> Array:

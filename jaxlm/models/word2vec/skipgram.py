@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxfit.program import Metrics, Program
+from jaxfit.registry import Cost
 from jaxfit.tables import Gathered, require_whole, rows_of
 from jaxlm.contract import Embeds, HasTree, LanguageModel
 from jaxlm.models.word2vec import blocks, model, outputs
@@ -36,7 +37,7 @@ def per_block(read: Params, batch: Blocks, config: Config) -> Array:
     held, word = blocks.band(batch, config), model.centres(batch, config)
     W = read.W.reshape(*batch.words.shape, -1)
     if config.objective == "tree":
-        places = jnp.arange(config.block_size)[:, None] + config.window + jnp.array(blocks.offsets(config.window))
+        places = jnp.arange(config.block_size)[:, None] + config.window + jnp.array(blocks.offsets(config.window))[None]
         inside = jnp.take_along_axis(held, places[None], axis=2)
         nats = outputs.batch_nats(read.C, W[:, places], word, batch.aid, config)
         return jnp.sum(jnp.where(inside, nats, 0), axis=(1, 2))
@@ -65,6 +66,11 @@ def program(config: Config) -> Program:
     return model.program(batch_loss, score, config)
 
 
+def cost(config: Config, costs: None = None) -> Cost:
+    """Count what a word takes: the words of a window predict, whose products with noise are the same in all windows."""
+    return model.cost(config, config.window + 1, 1 + 2 * config.window / config.block_size)
+
+
 MODEL = LanguageModel(
     name="skipgram",
     about="skip-gram, word vectors each of which predicts its neighbours",
@@ -74,4 +80,5 @@ MODEL = LanguageModel(
     fitting=model.fitting(program),
     structure=STRUCTURE,
     capabilities=(Embeds(lambda params: params.W), HasTree()),
+    cost=cost,
 )

@@ -4,6 +4,7 @@ import dataclasses
 
 from jaxlm.models import lbl, nlbl, nplm
 from jaxlm.models.recurrent import gru, lstm, rnn
+from jaxlm.models.word2vec import cbow, skipgram
 
 
 def record(name, base, **options):
@@ -23,3 +24,5 @@ LSTM = record(
 LBL_TREE = record("lbl-tree", lbl.MODEL, objective="tree")
 NPLM_TREE = record("nplm-tree", nplm.MODEL, objective="tree", direct=True)
 LSTM_TREE = record("lstm-tree", lstm.MODEL, objective="tree", dropout=0.0, feature_dropout=0.0)
+SKIPGRAM = record("skipgram-tree", skipgram.MODEL, objective="tree")
+CBOW = record("cbow-tree", cbow.MODEL, objective="tree")

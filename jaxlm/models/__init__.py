@@ -25,6 +25,8 @@ MODELS = {
     "tfrbm": "jaxlm.models.tfrbm:MODEL",
     "skipgram": "jaxlm.models.word2vec.skipgram:MODEL",
     "cbow": "jaxlm.models.word2vec.cbow:MODEL",
+    "vlbl": "jaxlm.models.vector_lbl.vlbl:MODEL",
+    "ivlbl": "jaxlm.models.vector_lbl.ivlbl:MODEL",
     "glove": "jaxlm.models.glove:MODEL",
 }
 REGISTRY: Registry[LanguageModel] = Registry("language model", MODELS, "rating models are for jaxcf")

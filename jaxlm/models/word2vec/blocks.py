@@ -1,10 +1,11 @@
-"""Examples of word2vec's models: blocks of consecutive words, each word with a window of words around it.
+"""Blocks of consecutive words, each with a window of words around it: examples of models that predict words by these.
 
 A word of the text is the centre of one window and stands in those of its neighbours. An example is a block of
 consecutive centres, so that the vectors of its words are read, and their gradients written, once for all its windows.
 
 Before each epoch, occurrences of frequent words are left out, which lets windows reach further, and the width of every
-window is drawn: 1 to c words on each side, so that near words count more (Mikolov et al. 2013b, §2.3; 2013a, §3.2).
+window is drawn, where a model draws it: 1 to c words on each side, so that near words count more (Mikolov et al. 2013b,
+§2.3; 2013a, §3.2).
 """
 
 from functools import partial
@@ -105,6 +106,8 @@ def redraw(original: Data, key: Array, config: Any) -> Data:
     line = np.cumsum(np.ravel(original.left)[:number] == 0)
     share = kept_share(np.bincount(words, minlength=config.num_words), config.subsample)
     drawn, radius = _draws(key, number, c)
+    if not config.draws_widths:
+        radius = np.full(number, c)
     kept = np.asarray(drawn) < share.astype(np.float32)[words]
     if not kept.any():
         kept[0] = True
@@ -124,12 +127,22 @@ def num_blocks(data: Data) -> int:
     return -(-int(data.events) // data.left.shape[1])
 
 
+def num_words(data: Data) -> int:
+    """Return the number of words."""
+    return int(data.events)
+
+
 def gather(data: Data, index: Array, config: Any) -> tuple[Array, Array, Array]:
     """Gather the words and the windows of blocks: `Blocks` without its aid."""
     c, M = config.window, config.block_size
     first = index[:, None] * M
     words = data.words[first + jnp.arange(M + 2 * c, dtype=jnp.int32)[None]]
     return words, data.left[index], data.right[index]
+
+
+def centres(batch: Blocks, config: Any) -> Array:
+    """Return the words at the centres of windows: int32 [B, M]."""
+    return batch.words[:, config.window : config.window + config.block_size]
 
 
 def offsets(window: int) -> list[int]:

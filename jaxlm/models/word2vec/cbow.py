@@ -36,7 +36,7 @@ def per_block(read: Params, batch: Blocks, config: Config) -> Array:
     W = read.W.reshape(*batch.words.shape, -1)
     number = jnp.sum(held, axis=2)
     means = jnp.einsum("bmj,bjd->bmd", held / jnp.maximum(number, 1)[..., None], W)
-    word = model.centres(batch, config)
+    word = blocks.centres(batch, config)
     nats = outputs.batch_nats(read.C, means[:, :, None], word, batch.aid, config)[..., 0]
     return jnp.sum(jnp.where(number > 0, nats, 0), axis=1)
 

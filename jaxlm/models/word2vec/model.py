@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +33,9 @@ class Config(outputs.Options):
     window: int = option(5, "most words on each side that are in a window", "words", first=True, high=100)
     subsample: float = option(1e-3, "share of the text from which on a word is left out at times; 0: never", first=True)
     across_lines: bool = option(False, "windows reach across line ends")
-    block_size: int = option(32, "consecutive words that are an example", "words")
+    block_size: int = option(16, "consecutive words that are an example", "words")
+
+    draws_widths: ClassVar[bool] = True  # of windows
 
 
 class Params(NamedTuple):
@@ -64,7 +66,7 @@ def gather(data: Data, index: Array, capacity: int, config: Config) -> Blocks:
     """Gather blocks; int32 [B]."""
     words, left, right = blocks.gather(data, index, config)
     if config.objective == "tree":
-        centres = words[:, config.window : config.window + config.block_size]
+        centres = blocks.centres(Blocks(words, left, right, None), config)
         return Blocks(words, left, right, jax.tree.map(lambda table: table[centres], data.codes))
     assert data.noise is not None
     return Blocks(words, left, right, outputs.Source(data.noise, index))
@@ -75,14 +77,9 @@ def drawn(batch: Blocks, key: Array, fraction: Array, config: Config) -> Blocks:
     return batch._replace(aid=outputs.draw(batch.aid, key, config))
 
 
-def centres(batch: Blocks, config: Config) -> Array:
-    """Return the words at the centres of windows: int32 [B, M]."""
-    return batch.words[:, config.window : config.window + config.block_size]
-
-
 def touched(batch: Blocks, config: Config) -> Params:
     """Return the rows that a minibatch reads."""
-    return Params(batch.words.reshape(-1), outputs.row_ids(centres(batch, config), batch.aid))
+    return Params(batch.words.reshape(-1), outputs.row_ids(blocks.centres(batch, config), batch.aid))
 
 
 def weighted(nats: Array, batch: Blocks, weight: Array, config: Config) -> tuple[Array, Metrics]:
@@ -99,17 +96,12 @@ def read(params: Params, batch: Blocks, config: Config) -> tuple[Params, Blocks]
     return gathered(params, touched(batch, config)).rows, batch
 
 
-def num_events(data: Data) -> int:
-    """Return the number of words."""
-    return int(data.events)
-
-
 def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config) -> Program:
     """Return a model as the engine sees it; loss: its `batch_loss`."""
     return Program(
         config=config, size=blocks.num_blocks, batch=gather, loss=loss,
         score=score, metric=outputs.METRICS[config.objective],
-        training_metrics=(outputs.DRAWN[config.objective],), events=num_events,
+        training_metrics=(outputs.DRAWN[config.objective],), events=blocks.num_words,
         at_step=None if config.objective == "tree" else drawn, redraw=blocks.redraw, result=RESULT,
         sparse=Sparse(touched),
     )  # fmt: skip

@@ -34,7 +34,7 @@ def loss(params: Params, example: Blocks, config: Config) -> Array:
 
 def per_block(read: Params, batch: Blocks, config: Config) -> Array:
     """Compute `loss` for each block, [B], from the rows that `model.touched` names."""
-    held, word = blocks.band(batch, config), model.centres(batch, config)
+    held, word = blocks.band(batch, config), blocks.centres(batch, config)
     W = read.W.reshape(*batch.words.shape, -1)
     if config.objective == "tree":
         places = jnp.arange(config.block_size)[:, None] + config.window + jnp.array(blocks.offsets(config.window))[None]

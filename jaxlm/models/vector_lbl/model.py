@@ -1,0 +1,181 @@
+"""What vLBL and ivLBL have in common: their configuration, parameters, noise and program.
+
+A word is told from words drawn as noise by scores s = q̂·q_w + b_w, taken for logarithms of probabilities. The noise is
+drawn for a block of words at a time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxfit.program import Mean, Metric, Metrics, Program, Sparse
+from jaxfit.recipe import Recipe, option
+from jaxfit.tables import gathered
+from jaxlm.contract import BySGD
+from jaxlm.models.word2vec import blocks
+from jaxlm.models.word2vec.blocks import Blocks, Data
+from jaxlm.objectives import noise, sampled
+
+RESULT: Literal["best", "last"] = "last"  # vectors are judged by other tasks than the prediction of words
+METRIC = sampled.METRICS["nce"]
+DRAWN = Metric(f"{METRIC.name} of drawn windows", float)
+
+
+@dataclass(frozen=True)
+class Config:
+    """What shapes the program."""
+
+    num_words: int = option(help="vocabulary size", unit="words")
+    num_features: int = option(100, "word vector dimensionality", "features", first=True)
+    window: int = option(5, "words on each side that are in a window", "words", first=True, high=100)
+    position_dependent: bool = option(True, "a vector of weights for each position of the window, learned")
+    subsample: float = option(0.0, "share of the text from which on a word is left out at times; 0: never")
+    across_lines: bool = option(False, "windows reach across line ends")
+    num_noise: int = option(5, "noise words of a prediction, which a block shares", "words", first=True)
+    noise_power: float = option(1.0, "power of the words' frequencies in the noise; 0: all words alike")
+    block_size: int = option(16, "consecutive words that are an example", "words")
+
+    draws_widths: ClassVar[bool] = False  # of windows
+    objective: ClassVar[str] = "nce"  # as `objectives.sampled` reads them
+    shared_noise: ClassVar[bool] = True
+
+
+class Params(NamedTuple):
+    """R, Q: [N_w, N_f], vectors of words around and of words predicted; b: [N_w], biases; c: [2 window, N_f], weights.
+
+    c is None where positions are alike.
+    """
+
+    R: Array
+    Q: Array
+    b: Array
+    c: Array | None
+
+
+def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
+    """Draw R from ±1/(2 N_f), zeros for words that do not occur; Q is 0, and b has the words' frequencies.
+
+    All positions weigh alike at first. The paper says nothing of where training begins; counts: [N_w].
+    """
+    N_w, D, J = config.num_words, config.num_features, 2 * config.window
+    drawn = jax.random.uniform(key, (N_w, D), minval=-0.5 / D, maxval=0.5 / D)
+    occurs, smoothed = jnp.asarray(counts) > 0, jnp.maximum(jnp.asarray(counts, jnp.float32), 1)
+    c = jnp.ones((J, D)) if config.position_dependent else None
+    return Params(jnp.where(occurs[:, None], drawn, 0), jnp.zeros((N_w, D)), jnp.log(smoothed / smoothed.sum()), c)
+
+
+def texts(config: Config, eos: int) -> Callable[[np.ndarray], Data]:
+    """Return a function from ids, int32 [events], to a text's `Data`."""
+    return lambda ids: blocks.data(ids, eos, config, None)
+
+
+def gather(data: Data, index: Array, capacity: int, config: Config) -> Blocks:
+    """Gather the blocks `index`, int32 [B]."""
+    assert data.noise is not None
+    return Blocks(*blocks.gather(data, index, config), sampled.Source(data.noise, index))
+
+
+def drawn(batch: Blocks, key: Array, fraction: Array, config: Config) -> Blocks:
+    """Draw the noise of a step, of each block: `Program.at_step`."""
+    source, K, word = batch.aid, config.num_noise, blocks.centres(batch, config)
+    words = noise.draw(source.noise, key, source.number[:, None] * K + jnp.arange(K, dtype=jnp.int32)[None])
+    log_p = source.noise.log_p
+    return batch._replace(aid=sampled.Drawn(words, log_p[words], log_p[word]))
+
+
+def touched(batch: Blocks, config: Config) -> Params:
+    """Return the rows that a minibatch reads."""
+    predicted = jnp.concatenate([blocks.centres(batch, config).reshape(-1), batch.aid.words.reshape(-1)])
+    return Params(batch.words.reshape(-1), predicted, predicted, None)
+
+
+def nats(params: Params, q_hat: Array, word: Array, aid: sampled.Drawn, of_word: Array, config: Config) -> Array:
+    """Compute the loss of ONE prediction, by whole parameters: q_hat: [D]; aid: of a block; of_word: log P_n(word)."""
+    return sampled.loss(params.Q, params.b, None, q_hat, word, aid._replace(of_word=of_word), config)
+
+
+def batch_nats(read: Params, q_hat: Array, held: Array, batch: Blocks, config: Config) -> Array:
+    """Sum the losses of a minibatch's predictions over each block: [B].
+
+    Args:
+        read: the rows that `touched` names.
+        q_hat: what predicts, J vectors for each centre, [B, M, J, D].
+        held: which of them there are, bool [B, M, J].
+        batch: with its noise.
+        config: of the model.
+    """
+    B, M, J, D = q_hat.shape
+    split = B * M
+
+    def of_block(
+        Q: Array, b: Array, noise_Q: Array, noise_b: Array, z: Array, held: Array, aid: sampled.Drawn, word: Array
+    ) -> Array:
+        words, log_p = (jnp.broadcast_to(x[None], (M * J, *x.shape)) for x in (aid.words, aid.log_p))
+        repeated = sampled.Drawn(words, log_p, jnp.repeat(aid.of_word, J))
+        rows, biases = (
+            jnp.concatenate([jnp.repeat(Q, J, axis=0), noise_Q]),
+            jnp.concatenate([jnp.repeat(b, J), noise_b]),
+        )
+        total, _ = sampled.batch_loss(
+            rows, biases, None, z.reshape(-1, D), jnp.repeat(word, J), repeated, held.reshape(-1).astype(z.dtype),
+            config,
+        )  # fmt: skip
+        return total
+
+    return jax.vmap(of_block)(
+        read.Q[:split].reshape(B, M, D), read.b[:split].reshape(B, M), read.Q[split:].reshape(B, -1, D),
+        read.b[split:].reshape(B, -1), q_hat, held, batch.aid, blocks.centres(batch, config),
+    )  # fmt: skip
+
+
+def around(R: Array, batch: Blocks, config: Config) -> tuple[Array, Array]:
+    """Return the vectors of the words around each centre, [B, M, J, D], and which its window holds, bool [B, M, J].
+
+    R: rows of the blocks' words, [B (c + M + c), D].
+    """
+    offsets = jnp.array(blocks.offsets(config.window))
+    place = jnp.arange(config.block_size)[:, None] + config.window + offsets[None]
+    left, right = (side.astype(jnp.int32)[..., None] for side in (batch.left, batch.right))
+    return R.reshape(*batch.words.shape, -1)[:, place], blocks.holds(left, right, offsets[None, None])
+
+
+def weighted(nats: Array, batch: Blocks, weight: Array) -> tuple[Array, Metrics]:
+    """Return the sum of weight * nats over blocks, [B] each, and as metric the mean over their words."""
+    total = weight @ nats
+    return total, {DRAWN.name: Mean(total, weight @ jnp.sum(batch.left >= 0, axis=1, dtype=jnp.float32))}
+
+
+def read(params: Params, batch: Blocks, config: Config) -> tuple[Params, Blocks]:
+    """Gather the rows of blocks that are scored, and draw their noise, the same each time."""
+    batch = drawn(batch, jax.random.key(0), jnp.zeros(()), config)
+    return gathered(params, touched(batch, config)).rows, batch
+
+
+def program(loss: Callable[..., Any], score: Callable[..., Any], config: Config) -> Program:
+    """Return a model as the engine sees it; loss: its `batch_loss`."""
+    return Program(
+        config=config, size=blocks.num_blocks, batch=gather, loss=loss, score=score, metric=METRIC,
+        training_metrics=(DRAWN,), events=blocks.num_words, at_step=drawn, redraw=blocks.redraw, result=RESULT,
+        sparse=Sparse(touched),
+    )  # fmt: skip
+
+
+def fitting(program: Callable[[Any], Program]) -> BySGD:
+    """Return how a model is fitted."""
+    return BySGD(parameters=Params._fields, init=init, texts=texts, program=program)
+
+
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    "tuned": (
+        Recipe(
+            optimizer="adagrad", batch_size=64, epochs=5, rate={"*": 0.05, "c": 0.01}, decay={"*": 0.0}, anneal=True,
+            reduction="sum",
+        ),
+        {},
+    ),
+}  # fmt: skip

@@ -1,0 +1,77 @@
+"""vLBL and ivLBL against the formulas of their paper, written as loops over the words of a text."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxfit import tables
+from jaxlm.contract import PredictsWords
+from jaxlm.models.vector_lbl import ivlbl, model, vlbl
+from jaxlm.models.word2vec import blocks
+
+N_W, D, EOS, WINDOW, NOISE = 9, 4, 0, 2, 3
+TEXT = np.random.default_rng(0).integers(0, N_W, 90).astype(np.int32)
+CONFIG = model.Config(num_words=N_W, num_features=D, window=WINDOW, num_noise=NOISE, block_size=8)
+MODELS = pytest.mark.parametrize("module", [vlbl, ivlbl], ids=["vlbl", "ivlbl"])
+
+
+def random_params(cfg):
+    rng = np.random.default_rng(1)
+    params = model.init(jax.random.key(0), cfg, np.bincount(TEXT, minlength=N_W))
+    return jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape), jnp.float32), params)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def nce(params, q_hat, word, noise_words, log_p):
+    """-log σ(Δs(w)) - Σ_k log(1 - σ(Δs(w_k))), Δs(w) = q̂·q_w + b_w - log k P_n(w) (Eq. 8-9)."""
+
+    def delta(w):
+        return q_hat @ params.Q[w] + params.b[w] - np.log(len(noise_words)) - log_p[w]
+
+    return -np.log(sigmoid(delta(word))) - sum(np.log(1 - sigmoid(delta(w))) for w in noise_words)
+
+
+@MODELS
+@pytest.mark.parametrize("position_dependent", [True, False])
+def test_loss_of_a_text_is_the_paper_s_formula(module, position_dependent):
+    cfg = dataclasses.replace(CONFIG, position_dependent=position_dependent)
+    params = random_params(cfg)
+    data = blocks.redraw(model.texts(cfg, EOS)(TEXT), jax.random.key(1), cfg)  # which leaves all as it is
+    index = jnp.arange(blocks.num_blocks(data))
+    batch = model.drawn(model.gather(data, index, 0, cfg), jax.random.key(2), jnp.zeros(()), cfg)
+    whole = jax.tree.map(lambda x: np.asarray(x, np.float64), params)
+    counts = np.bincount(TEXT[TEXT != EOS], minlength=N_W)
+    log_p = np.log(np.maximum(counts, 1) / np.maximum(counts, 1).sum())
+    expected, number = np.zeros(len(index)), 0
+    for line in np.split(TEXT, np.flatnonzero(TEXT == EOS) + 1):
+        words = line[line != EOS]
+        for t, word in enumerate(words):
+            block, number = number // cfg.block_size, number + 1
+            vectors = []
+            for place, offset in enumerate((-2, -1, 1, 2)):
+                if 0 <= t + offset < len(words):
+                    c = whole.c[place] if position_dependent else np.ones(D)
+                    vectors.append(c * whole.R[words[t + offset]])
+            if module is vlbl:
+                vectors = [sum(vectors) / len(vectors)] if vectors else []
+            for q_hat in vectors:
+                expected[block] += nce(whole, q_hat, word, np.asarray(batch.aid.words[block]), log_p)
+    assert number == blocks.num_words(data)
+    weight = np.linspace(0.5, 2, len(index)).astype(np.float32)
+    total, _ = module.batch_loss(tables.gathered(params, model.touched(batch, cfg)), batch, weight, None, cfg)
+    np.testing.assert_allclose(total, weight @ expected, rtol=1e-5)
+    specified = jax.vmap(lambda example: module.loss(params, example, cfg))(batch)
+    np.testing.assert_allclose(specified, expected, rtol=1e-4)
+
+
+@MODELS
+def test_without_weights_of_positions_there_are_none_among_the_parameters(module):
+    cfg = dataclasses.replace(CONFIG, position_dependent=False)
+    assert model.init(jax.random.key(0), cfg, np.ones(N_W)).c is None
+    assert module.MODEL.capability(PredictsWords) is None  # hence no perplexity

@@ -1,0 +1,264 @@
+"""Skip-gram and CBOW against the formulas of their papers, windows found by loops, a text with clusters of words."""
+
+import collections
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import chisquare, norm
+
+import jaxlm.cli.main
+from jaxfit import tables
+from jaxfit.errors import UserError
+from jaxfit.run_dir.run import Run
+from jaxlm.contract import PredictsWords
+from jaxlm.data.corpus import Corpus
+from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.models.word2vec import blocks, cbow, model, outputs, skipgram, tree
+from jaxlm.objectives import noise
+from jaxlm.tasks.neighbours import nearest, unit_vectors
+from jaxlm.train import train
+from jaxlm.trees import build
+from jaxlm.trees import file as tree_file
+from jaxlm.trees.paths import paths
+
+N_W, D, EOS, WINDOW = 9, 4, 0, 3
+TEXT = np.random.default_rng(0).integers(0, N_W, 200).astype(np.int32)
+COUNTS = np.bincount(TEXT, minlength=N_W)
+TREE = build.huffman(COUNTS)
+LIMIT = norm.isf(1e-6)  # of a z-score
+MODELS = pytest.mark.parametrize("module", [skipgram, cbow], ids=["skipgram", "cbow"])
+
+
+def config(**options):
+    sizes = {"num_features": D, "window": WINDOW, "block_size": 8, "block_noise": 6, "subsample": 0.0}
+    return model.Config(num_words=N_W, num_nodes=N_W - 1, **{**sizes, **options})
+
+
+def random_params(cfg, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = N_W - 1 if cfg.objective == "tree" else N_W
+    shapes = (N_W, D), (rows, D)
+    return model.Params(*(jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes))
+
+
+def lines_of(ids):
+    """The words of each line, without its end."""
+    return [line[line != EOS] for line in np.split(ids, np.flatnonzero(ids == EOS) + 1)]
+
+
+def windows_by_loop(lines, radius=lambda: WINDOW):
+    """For each word in turn, the words around it."""
+    found = []
+    for line in lines:
+        for place, word in enumerate(line):
+            r = radius()
+            around = [line[q] for q in range(len(line)) if 0 < abs(q - place) <= r]
+            found.append((int(word), sorted(map(int, around))))
+    return found
+
+
+def windows_of(data, cfg):
+    """The same from blocks, as a minibatch gathers them."""
+    words, left, right = blocks.gather(data, jnp.arange(blocks.num_blocks(data)), cfg)
+    held = blocks.band(blocks.Blocks(words, left, right, None), cfg)
+    found = []
+    for block in range(len(words)):
+        for m in range(cfg.block_size):
+            around = sorted(np.asarray(words[block])[np.asarray(held[block, m])].tolist())
+            if left[block, m] >= 0:
+                found.append((int(words[block, cfg.window + m]), around))
+            else:
+                assert not around
+    return found
+
+
+@pytest.mark.parametrize("across_lines", [False, True])
+def test_windows_are_those_of_a_loop_over_lines(across_lines):
+    cfg, lines = config(across_lines=across_lines), lines_of(TEXT)
+    expected = windows_by_loop([np.concatenate(lines)] if across_lines else lines)
+    data = blocks.data(TEXT, EOS, cfg, None)
+    assert windows_of(data, cfg) == expected
+    assert blocks.num_words(data) == len(expected)
+
+
+def test_redrawn_windows_are_narrowed_on_both_sides_alike_and_of_all_widths():
+    cfg = config(across_lines=True)
+    text = np.random.default_rng(1).integers(1, N_W, 3000).astype(np.int32)
+    data = blocks.data(text, EOS, cfg, None)
+    drawn = blocks.redraw(data, jax.random.key(0), cfg)
+    np.testing.assert_array_equal(drawn.words, data.words)
+    left, right = (np.ravel(side)[WINDOW : len(text) - WINDOW] for side in (drawn.left, drawn.right))
+    np.testing.assert_array_equal(left, right)
+    assert chisquare(np.bincount(left, minlength=WINDOW + 1)[1:]).pvalue > 1e-6
+    again, other = (blocks.redraw(data, jax.random.key(seed), cfg) for seed in (0, 1))
+    np.testing.assert_array_equal(again.left, drawn.left)
+    assert np.any(np.asarray(other.left) != drawn.left)
+
+
+def test_frequent_words_are_left_out_as_often_as_the_formula_says():
+    cfg = config(subsample=0.02)
+    rng = np.random.default_rng(2)
+    text = rng.choice(N_W, p=np.array([4, 20, 10, 1, 1, 1, 1, 1, 1]) / 40, size=40_000).astype(np.int32)
+    counts = np.bincount(text[text != EOS], minlength=N_W)
+    f = np.maximum(counts, 1) / counts.sum()
+    share = np.minimum(1, (np.sqrt(f / 0.02) + 1) * 0.02 / f)  # as the authors' program writes it
+    assert 0.1 < share.min() < 0.3
+    data = blocks.data(text, EOS, cfg, None)
+    drawn = blocks.redraw(data, jax.random.key(3), cfg)
+    kept = np.bincount(np.asarray(drawn.words[WINDOW : WINDOW + int(drawn.events)]), minlength=N_W)
+    deviation = np.sqrt(counts * share * (1 - share)) + 1e-9
+    assert np.all(np.abs(kept - counts * share) <= LIMIT * deviation + 1e-6)
+    assert drawn.words.shape == data.words.shape
+    assert drawn.left.shape == data.left.shape
+
+
+def test_windows_reach_over_words_left_out_but_not_over_line_ends():
+    cfg = config(subsample=0.001)
+    data = blocks.data(TEXT, EOS, cfg, None)
+    drawn = blocks.redraw(data, jax.random.key(4), cfg)
+    number = int(drawn.events)
+    assert 20 < number < 150
+    place = np.cumsum(TEXT == EOS)[TEXT != EOS]  # lines of the text's words
+    kept = np.asarray(drawn.words[WINDOW : WINDOW + number])
+    uniform, radius = blocks._draws(jax.random.key(4), len(place), WINDOW)
+    share = blocks.kept_share(np.bincount(TEXT[TEXT != EOS], minlength=N_W), 0.001)
+    stays = np.asarray(uniform) < share.astype(np.float32)[TEXT[TEXT != EOS]]
+    widths = iter(np.asarray(radius)[stays].tolist())
+    lines = [TEXT[TEXT != EOS][stays & (place == line)] for line in range(place.max() + 1)]
+    np.testing.assert_array_equal(np.concatenate(lines), kept)
+    assert windows_of(drawn, cfg) == windows_by_loop(lines, lambda: next(widths))
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def numpy_nats(C, x, word, noise_words, cfg):
+    """-log p of a prediction, Mikolov et al. 2013b: Eq. 4, or Eq. 3 with the tree's codes found by descent."""
+    if cfg.objective == "negative":
+        total = -np.log(sigmoid(C[word] @ x))
+        for other in noise_words:
+            total -= cfg.num_noise / len(noise_words) * np.log(sigmoid(-C[other] @ x))
+        return total
+    found, p = paths(TREE), 1.0
+    for entry in range(found.code_nodes[word], found.code_nodes[word + 1]):
+        p *= sigmoid(found.signs[entry] * (C[found.nodes[entry]] @ x))
+    return -np.log(p)
+
+
+@MODELS
+@pytest.mark.parametrize(
+    "options",
+    [{"objective": "tree"}, {"num_noise": 6, "block_noise": 6}, {"num_noise": 5, "block_noise": 12}],
+    ids=["tree", "negative", "negative-shares"],
+)
+def test_loss_of_a_text_is_the_paper_s_formula(module, options):
+    """With as many words of noise as predictions take, and with more, each for its share."""
+    cfg = config(**options)
+    params = random_params(cfg)
+    data = model.texts(cfg, EOS, TREE)(TEXT)
+    data = blocks.redraw(data, jax.random.key(1), cfg)
+    index = jnp.arange(blocks.num_blocks(data))
+    batch = model.gather(data, index, 0, cfg)
+    if cfg.objective == "negative":
+        batch = model.drawn(batch, jax.random.key(2), jnp.zeros(()), cfg)
+    W, C = (np.asarray(x, np.float64) for x in params)
+    expected, pairs = np.zeros(len(index)), 0
+    for place, (word, around) in enumerate(windows_of(data, cfg)):
+        block = place // cfg.block_size
+        words = np.asarray(batch.aid[block]) if cfg.objective == "negative" else None
+        inputs = [W[other] for other in around] if module is skipgram else [W[around].mean(axis=0)] if around else []
+        for x in inputs:
+            expected[block] += numpy_nats(C, x, word, words, cfg)
+            pairs += 1
+    assert pairs > 100
+    weight = np.linspace(0.5, 2, len(index)).astype(np.float32)
+    total, _ = module.batch_loss(tables.gathered(params, model.touched(batch, cfg)), batch, weight, None, cfg)
+    np.testing.assert_allclose(total, weight @ expected, rtol=1e-5)
+    specified = jax.vmap(lambda example: module.loss(params, example, cfg))(batch)
+    np.testing.assert_allclose(specified, expected, rtol=1e-4)
+
+
+def test_noise_shared_by_a_block_has_the_expectation_of_noise_of_its_own():
+    cfg = config(num_noise=3, block_noise=4)
+    params, counts = random_params(cfg), COUNTS
+    source = outputs.Source(noise.unigram(counts, 0.75), jnp.arange(2000))
+    drawn = outputs.draw(source, jax.random.key(5), cfg)
+    x, word = params.W[1], jnp.int32(2)
+    losses = np.asarray(jax.vmap(lambda aid: outputs.nats(params.C, x, word, aid, cfg))(drawn))
+    p = np.maximum(counts, 1) ** 0.75 / np.sum(np.maximum(counts, 1) ** 0.75)
+    scores = np.asarray(params.C @ x, np.float64)
+    expected = -np.log(sigmoid(scores[2])) - 3 * p @ np.log(sigmoid(-scores))  # E over k words of noise
+    z = (losses.mean() - expected) / (losses.std() / np.sqrt(len(losses)))
+    assert abs(z) < LIMIT
+    assert losses.std() > 0.01
+
+
+def test_going_down_the_tree_is_a_distribution_over_words():
+    cfg = config(objective="tree")
+    params, codes = random_params(cfg), tree.codes(TREE)
+    nats = jax.vmap(lambda word, aid: outputs.nats(params.C, params.W[3], word, aid, cfg))(jnp.arange(N_W), codes)
+    np.testing.assert_allclose(np.exp(-np.asarray(nats)).sum(), 1, rtol=1e-5)
+
+
+@MODELS
+def test_words_that_do_not_occur_have_zero_vectors(module):
+    params = model.init(jax.random.key(0), config(), np.array([3, 0, 1, 1, 1, 1, 0, 1, 1]), TREE)
+    lengths = np.linalg.norm(module.MODEL.capability(jaxlm.contract.Embeds).vectors(params), axis=1)
+    assert np.array_equal(lengths == 0, [False, True, False, False, False, False, True, False, False])
+    assert module.MODEL.capability(PredictsWords) is None  # hence no perplexity
+
+
+def test_a_text_without_windows_is_an_error():
+    with pytest.raises(UserError, match="no two words near one another"):
+        blocks.data(np.array([3, EOS], np.int32), EOS, config(), None)
+
+
+def clusters(lines, seed):
+    """A text of three clusters of eight words: each line draws from one cluster, and from four words of all lines."""
+    rng = np.random.default_rng(seed)
+    drawn = np.where(
+        rng.random((lines, 8)) < 0.3, rng.integers(1, 5, (lines, 8)),
+        5 + 8 * rng.integers(0, 3, lines)[:, None] + rng.integers(0, 8, (lines, 8)),
+    )  # fmt: skip
+    return np.concatenate([drawn, np.zeros((lines, 1))], axis=1).astype(np.int32).reshape(-1)
+
+
+@MODELS
+@pytest.mark.parametrize("objective", ["negative", "tree"])
+def test_words_of_the_same_contexts_become_neighbours(module, objective, tmp_path):
+    vocabulary = Vocabulary(("<eos>", *(f"w{i}" for i in range(1, 29))))
+    corpus = Corpus("clusters", clusters(1500, 0), clusters(300, 1), np.zeros(0, np.int32), vocabulary, "", "")
+    recipe, _ = module.MODEL.recipe("tuned")
+    options = {"num_features": 10, "objective": objective, "subsample": 0.1}
+    found = train(module.MODEL.name, corpus, tmp_path, config=options, recipe=recipe, run=Run()).model
+    units = unit_vectors(found.vectors())
+    right = collections.Counter(
+        (word - 5) // 8 == (other - 5) // 8 for word in range(5, 29) for other in nearest(units, word, 7)[0]
+    )
+    assert right[True] > 0.95 * sum(right.values())
+
+
+def test_a_learned_tree_is_given_as_a_file_and_words_have_one_code_in_it(tmp_path, capsys):
+    text = tmp_path / "text"
+    text.write_text("".join(f"{'abcdefgh'[i % 8]} {'abcdefgh'[i * 5 % 8]} c d\n" for i in range(60)))
+    argv = ["train", "cbow", "--objective", "tree", "--train", str(text), "--quiet", "--epochs", "1"]
+
+    def run(*more):
+        return jaxlm.cli.main.main([*argv, *more])
+
+    assert run("--out", str(tmp_path / "huffman")) == 0
+    words = jaxlm.load(tmp_path / "huffman").structure.num_words
+    given = build.random_tree(jax.random.key(0), words)
+    tree_file.save(given, tmp_path / "tree.npz")
+    assert run("--out", str(tmp_path / "given"), "--tree", str(tmp_path / "tree.npz")) == 0
+    np.testing.assert_array_equal(jaxlm.load(tmp_path / "given").structure.children, given.children)
+    assert run("--out", str(tmp_path / "as"), "--tree", str(tmp_path / "given")) == 0  # a model's folder
+    tree_file.save(build.join([given, given]), tmp_path / "two.npz")
+    capsys.readouterr()
+    assert run("--out", str(tmp_path / "no"), "--tree", str(tmp_path / "two.npz")) == 2
+    assert "several codes" in capsys.readouterr().err
+    assert run("--out", str(tmp_path / "no"), "--tree", "balanced") == 2
+    assert "there is no tree 'balanced'" in capsys.readouterr().err

@@ -32,7 +32,7 @@ class Data(NamedTuple):
             the last word.
         events: int32 scalar, the number of words.
         noise: what noise is drawn from; None for an objective without.
-        codes: the way to each word in a tree; None for an objective without.
+        codes: of a tree over words; None for an objective without.
     """
 
     words: Any

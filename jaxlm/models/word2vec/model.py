@@ -17,7 +17,7 @@ from jaxfit.tables import gathered
 from jaxlm.contract import BySGD
 from jaxlm.models.word2vec import blocks, outputs
 from jaxlm.models.word2vec.blocks import Blocks, Data
-from jaxlm.models.word2vec.tree import Codes, codes
+from jaxlm.objectives.tree import Codes, codes
 from jaxlm.trees.paths import Tree
 
 RESULT: Literal["best", "last"] = "last"  # vectors are judged by other tasks than the prediction of words
@@ -28,7 +28,6 @@ class Config(outputs.Options):
     """What shapes the program."""
 
     num_words: int = option(help="vocabulary size", unit="words")
-    num_nodes: int = option(help="nodes of the tree", unit="nodes")
     num_features: int = option(100, "word vector dimensionality", "features", first=True)
     window: int = option(5, "most words on each side that are in a window", "words", first=True, high=100)
     subsample: float = option(1e-3, "share of the text from which on a word is left out at times; 0: never", first=True)
@@ -45,21 +44,21 @@ class Params(NamedTuple):
     C: Array
 
 
-def init(key: Array, config: Config, counts: np.ndarray | Array, tree: Tree) -> Params:
+def init(key: Array, config: Config, counts: np.ndarray | Array, tree: Tree | None = None) -> Params:
     """Draw W from ±1/(2 N_f), as the authors' program does, zeros for words that do not occur; C is 0."""
-    D, rows = config.num_features, config.num_nodes if config.objective == "tree" else config.num_words
+    D, rows = config.num_features, config.num_words - (config.objective == "tree")
     drawn = jax.random.uniform(key, (config.num_words, D), minval=-0.5 / D, maxval=0.5 / D)
     return Params(jnp.where(jnp.asarray(counts)[:, None] > 0, drawn, 0), jnp.zeros((rows, D)))
 
 
-def texts(config: Config, eos: int, tree: Tree) -> Callable[[np.ndarray], Data]:
+def texts(config: Config, eos: int, tree: Tree | None = None) -> Callable[[np.ndarray], Data]:
     """Return a function from ids, int32 [events], to a text's `Data`."""
 
     @cache
-    def ways() -> Codes | None:
-        return jax.device_put(codes(tree)) if config.objective == "tree" else None
+    def of_tree() -> Codes | None:
+        return None if tree is None else codes(tree)
 
-    return lambda ids: blocks.data(ids, eos, config, ways())
+    return lambda ids: blocks.data(ids, eos, config, of_tree())
 
 
 def gather(data: Data, index: Array, capacity: int, config: Config) -> Blocks:
@@ -67,7 +66,7 @@ def gather(data: Data, index: Array, capacity: int, config: Config) -> Blocks:
     words, left, right = blocks.gather(data, index, config)
     if config.objective == "tree":
         centres = blocks.centres(Blocks(words, left, right, None), config)
-        return Blocks(words, left, right, jax.tree.map(lambda table: table[centres], data.codes))
+        return Blocks(words, left, right, outputs.ways(data.codes, centres))
     assert data.noise is not None
     return Blocks(words, left, right, outputs.Source(data.noise, index))
 

@@ -14,9 +14,9 @@ from jax import Array
 
 from jaxfit.program import Metric
 from jaxfit.recipe import option
-from jaxlm.models.word2vec.tree import Codes
 from jaxlm.objectives import noise
 from jaxlm.objectives.noise import Noise
+from jaxlm.objectives.tree import Codes
 
 # in validation, of all words and their full windows; in training, of those drawn for the epoch: another quantity
 METRICS = {"negative": Metric("negative sampling loss", float), "tree": Metric("hierarchical softmax loss", float)}
@@ -42,6 +42,23 @@ class Source(NamedTuple):
     number: Array
 
 
+class Ways(NamedTuple):
+    """The decisions on the way to words: nodes int32 [..., L], N_w for padding; signs int8 [..., L], 0 for padding.
+
+    A sign is 1 where the way goes to the left of its node, -1 to the right; L is the length of the longest way.
+    """
+
+    nodes: Array
+    signs: Array
+
+
+def ways(codes: Codes, word: Array) -> Ways:
+    """Gather the ways to words, int32 [...]."""
+    place = codes.start[word][..., None] + jnp.arange(codes.longest).reshape(*[1] * word.ndim, -1)
+    turn = jnp.where(place < codes.start[word + 1][..., None], codes.turn.at[place].get(mode="clip"), 0)
+    return Ways(jnp.where(turn == 0, len(codes.start) - 1, jnp.abs(turn) - 1), jnp.sign(turn).astype(jnp.int8))
+
+
 def draw(source: Source, key: Array, config: Any) -> Array:
     """Draw the noise of blocks: int32 [B, S]; key: equal on all devices."""
     S = config.block_noise
@@ -58,7 +75,7 @@ def nats(C: Array, x: Array, word: Array, aid: Any, config: Any) -> Array:
         C: vectors of words, [N_w, D], or of nodes.
         x: the vector that predicts, [D].
         word: the word that is predicted, int32.
-        aid: its noise, int32 [S], or its `Codes`, [L].
+        aid: its noise, int32 [S], or its `Ways`, [L].
         config: with `Options`.
     """
     if config.objective == "tree":
@@ -69,7 +86,7 @@ def nats(C: Array, x: Array, word: Array, aid: Any, config: Any) -> Array:
 
 def row_ids(word: Array, aid: Any) -> Array:
     """Return the rows of C that a minibatch reads: int32 [n]; word: of the centres, [B, M]."""
-    if isinstance(aid, Codes):
+    if isinstance(aid, Ways):
         return aid.nodes.reshape(-1)
     return jnp.concatenate([word.reshape(-1), aid.reshape(-1)])
 
@@ -87,7 +104,7 @@ def batch_nats(rows: Array, x: Array, word: Array, aid: Any, config: Any) -> Arr
         rows: of C, those of `row_ids`.
         x: the vectors that predict, J for each centre, [B, M, J, D].
         word: the centres, int32 [B, M].
-        aid: noise, int32 [B, S], or `Codes`, [B, M, L].
+        aid: noise, int32 [B, S], or `Ways`, [B, M, L].
         config: with `Options`.
     """
     if config.objective == "tree":

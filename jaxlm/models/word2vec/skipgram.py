@@ -11,11 +11,11 @@ from jax import Array
 from jaxfit.program import Metrics, Program
 from jaxfit.registry import Cost
 from jaxfit.tables import Gathered, require_whole, rows_of
-from jaxlm.contract import Embeds, HasTree, LanguageModel
+from jaxlm.contract import Embeds, LanguageModel
 from jaxlm.models.word2vec import blocks, model, outputs
 from jaxlm.models.word2vec.blocks import Blocks
 from jaxlm.models.word2vec.model import Config, Params
-from jaxlm.models.word2vec.tree import STRUCTURE
+from jaxlm.objectives.word_tree import WORD_TREE
 
 
 def loss(params: Params, example: Blocks, config: Config) -> Array:
@@ -78,7 +78,7 @@ MODEL = LanguageModel(
     config=Config,
     recipes=model.RECIPES,
     fitting=model.fitting(program),
-    structure=STRUCTURE,
-    capabilities=(Embeds(lambda params: params.W), HasTree()),
+    structure=WORD_TREE,
+    capabilities=(Embeds(lambda params: params.W),),
     cost=cost,
 )

@@ -15,8 +15,9 @@ from jaxfit.run_dir.run import Run
 from jaxlm.contract import PredictsWords
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
-from jaxlm.models.word2vec import blocks, cbow, model, outputs, skipgram, tree
+from jaxlm.models.word2vec import blocks, cbow, model, outputs, skipgram
 from jaxlm.objectives import noise
+from jaxlm.objectives.tree import codes
 from jaxlm.tasks.neighbours import nearest, unit_vectors
 from jaxlm.train import train
 from jaxlm.trees import build
@@ -33,7 +34,7 @@ MODELS = pytest.mark.parametrize("module", [skipgram, cbow], ids=["skipgram", "c
 
 def config(**options):
     sizes = {"num_features": D, "window": WINDOW, "block_size": 8, "block_noise": 6, "subsample": 0.0}
-    return model.Config(num_words=N_W, num_nodes=N_W - 1, **{**sizes, **options})
+    return model.Config(num_words=N_W, **{**sizes, **options})
 
 
 def random_params(cfg, seed=0):
@@ -158,7 +159,7 @@ def test_loss_of_a_text_is_the_paper_s_formula(module, options):
     """With as many words of noise as predictions take, and with more, each for its share."""
     cfg = config(**options)
     params = random_params(cfg)
-    data = model.texts(cfg, EOS, TREE)(TEXT)
+    data = model.texts(cfg, EOS, *[TREE] * (cfg.objective == "tree"))(TEXT)
     data = blocks.redraw(data, jax.random.key(1), cfg)
     index = jnp.arange(blocks.num_blocks(data))
     batch = model.gather(data, index, 0, cfg)
@@ -198,14 +199,15 @@ def test_noise_shared_by_a_block_has_the_expectation_of_noise_of_its_own():
 
 def test_going_down_the_tree_is_a_distribution_over_words():
     cfg = config(objective="tree")
-    params, codes = random_params(cfg), tree.codes(TREE)
-    nats = jax.vmap(lambda word, aid: outputs.nats(params.C, params.W[3], word, aid, cfg))(jnp.arange(N_W), codes)
+    params, words = random_params(cfg), jnp.arange(N_W)
+    ways = outputs.ways(codes(TREE), words)
+    nats = jax.vmap(lambda word, aid: outputs.nats(params.C, params.W[3], word, aid, cfg))(words, ways)
     np.testing.assert_allclose(np.exp(-np.asarray(nats)).sum(), 1, rtol=1e-5)
 
 
 @MODELS
 def test_words_that_do_not_occur_have_zero_vectors(module):
-    params = model.init(jax.random.key(0), config(), np.array([3, 0, 1, 1, 1, 1, 0, 1, 1]), TREE)
+    params = model.init(jax.random.key(0), config(), np.array([3, 0, 1, 1, 1, 1, 0, 1, 1]))
     lengths = np.linalg.norm(module.MODEL.capability(jaxlm.contract.Embeds).vectors(params), axis=1)
     assert np.array_equal(lengths == 0, [False, True, False, False, False, False, True, False, False])
     assert module.MODEL.capability(PredictsWords) is None  # hence no perplexity
@@ -241,24 +243,21 @@ def test_words_of_the_same_contexts_become_neighbours(module, objective, tmp_pat
     assert right[True] > 0.95 * sum(right.values())
 
 
-def test_a_learned_tree_is_given_as_a_file_and_words_have_one_code_in_it(tmp_path, capsys):
+def test_a_tree_is_given_as_a_file(tmp_path, capsys):
     text = tmp_path / "text"
     text.write_text("".join(f"{'abcdefgh'[i % 8]} {'abcdefgh'[i * 5 % 8]} c d\n" for i in range(60)))
-    argv = ["train", "cbow", "--objective", "tree", "--train", str(text), "--quiet", "--epochs", "1"]
+    argv = ["train", "cbow", "--train", str(text), "--quiet", "--epochs", "1"]
 
     def run(*more):
         return jaxlm.cli.main.main([*argv, *more])
 
-    assert run("--out", str(tmp_path / "huffman")) == 0
+    assert run("--objective", "tree", "--out", str(tmp_path / "huffman")) == 0
     words = jaxlm.load(tmp_path / "huffman").structure.num_words
     given = build.random_tree(jax.random.key(0), words)
     tree_file.save(given, tmp_path / "tree.npz")
-    assert run("--out", str(tmp_path / "given"), "--tree", str(tmp_path / "tree.npz")) == 0
+    of_file = ("--tree", str(tmp_path / "tree.npz"))
+    assert run("--objective", "tree", "--out", str(tmp_path / "given"), *of_file) == 0
     np.testing.assert_array_equal(jaxlm.load(tmp_path / "given").structure.children, given.children)
-    assert run("--out", str(tmp_path / "as"), "--tree", str(tmp_path / "given")) == 0  # a model's folder
-    tree_file.save(build.join([given, given]), tmp_path / "two.npz")
     capsys.readouterr()
-    assert run("--out", str(tmp_path / "no"), "--tree", str(tmp_path / "two.npz")) == 2
-    assert "several codes" in capsys.readouterr().err
-    assert run("--out", str(tmp_path / "no"), "--tree", "balanced") == 2
-    assert "there is no tree 'balanced'" in capsys.readouterr().err
+    assert run("--out", str(tmp_path / "no"), *of_file) == 2
+    assert "give --objective tree" in capsys.readouterr().err

@@ -173,8 +173,7 @@ def fitting(program: Callable[[Any], Program]) -> BySGD:
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "tuned": (
         Recipe(
-            optimizer="adagrad", batch_size=64, epochs=5, rate={"*": 0.05, "c": 0.01}, decay={"*": 0.0}, anneal=True,
-            reduction="sum",
+            optimizer="adagrad", batch_size=32, epochs=5, rate={"*": 0.1, "c": 0.01}, decay={"*": 0.0}, reduction="sum"
         ),
         {},
     ),

@@ -4,7 +4,7 @@ Keys are fold_in(key(seed), n) with n = 0 for the initial parameters, 1 for trai
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -149,7 +149,7 @@ class _Training:
         return training.train(
             directory, {"model": record.name, "config": asdict(config), **known}, fitting.program(config),
             params,
-            lambda: (texts(self.corpus.train), texts(self.corpus.valid)),
+            lambda: (laid_out(texts, self.corpus.train, "training"), laid_out(texts, self.corpus.valid, "validation")),
             recipe=self.recipe, key=jax.random.fold_in(self.key, TRAIN), run=run, unit=fitting.unit, files=FILES,
             before=write, model=model,
         )  # fmt: skip
@@ -160,3 +160,11 @@ class _Training:
             from rich.console import Console
 
             Console(stderr=True, highlight=False).print(f"{self.record.name}: {text}", markup=False)
+
+
+def laid_out(texts: Callable[[np.ndarray], Any], ids: np.ndarray, name: str) -> Any:
+    """Return a text as the engine sees it; an error says which text it is."""
+    try:
+        return texts(ids)
+    except UserError as error:
+        raise UserError(error.what, error.where or f"{name} text", error.do) from None

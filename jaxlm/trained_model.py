@@ -34,8 +34,9 @@ from jaxlm.contract import (
     PredictsWords,
     structure_argument,
 )
+from jaxlm.data.corpus import LEFT_OUT
 from jaxlm.data.files import Reading
-from jaxlm.data.vocabulary import CLOSED_ADVICE, Vocabulary
+from jaxlm.data.vocabulary import CLOSED_ADVICE, LeftOut, Vocabulary
 from jaxlm.ngram import arpa
 
 VOCABULARY = "vocabulary.txt"
@@ -168,6 +169,9 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     """
     directory = Path(directory)
     if directory.is_file():
+        if word_vectors.lacks_first_line(directory):
+            what = "word vectors without a first line of two numbers, of words and of features"
+            raise UserError(what, directory, "write that line before them: N_w N_f")
         form: Any = word_vectors if word_vectors.begins(directory) else arpa
         params, words = form.read(directory)
         return Model(form.MODEL, Vocabulary(words), form.MODEL.config(), params, {"model": form.MODEL.name})
@@ -180,7 +184,9 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
         raise UserError("the model's training has not finished", directory, f"go on with it by --resume{more}")
     manifest.require_whole(directory, FILES, verify=verify)
     _check_corpus(info.get("corpus", {}), directory)
-    vocabulary = Vocabulary.load(directory / VOCABULARY)
+    left_out = info.get("corpus", {}).get(LEFT_OUT)
+    known = None if left_out is None else LeftOut(*(left_out[field] for field in LeftOut._fields))
+    vocabulary = Vocabulary.load(directory / VOCABULARY, known)
     config = read_config(record.config, info, directory)
     if isinstance(fitting, ByCounting):
         params = fitting.load(directory, len(vocabulary), vocabulary.eos, config)
@@ -209,8 +215,10 @@ def _check_corpus(described: Any, directory: Path) -> None:
     require_types({"corpus": described}, {"corpus": dict}, directory)
     if described:
         require_types(described, {"name": str, "training events": int}, directory)
-        require_types(described, {"reading": dict}, directory, optional=True)
+        require_types(described, {"reading": dict, LEFT_OUT: dict}, directory, optional=True)
         require_types(described.get("reading", {}), get_type_hints(Reading), directory, optional=True)
+        if LEFT_OUT in described:
+            require_types(described[LEFT_OUT], get_type_hints(LeftOut), directory)
 
 
 def write_vocabulary(directory: Path, vocabulary: Vocabulary) -> None:

@@ -22,7 +22,7 @@ from jaxlm.ngram.model import NoConfig
 
 HEADER = re.compile(rb"\s*(\d{1,18})[ \t]+(\d{1,6})[ \t\r]*\n")
 LONGEST = 1 << 12  # bytes of a first line, or of a word
-NUMERIC = frozenset(b"0123456789+-.eE \t")
+DIGITS = 32  # bytes of a number as text, at most
 ADVICE = "create the file of word vectors again"
 
 
@@ -72,13 +72,10 @@ def read(path: Path) -> tuple[Vectors, tuple[str, ...]]:
         number, width = map(int, sizes.groups())
         if number == 0 or width == 0:
             raise UserError("there are no word vectors", f"{path}, line 1", ADVICE)
-        # what follows the first word's blank: of numbers as text, at least a digit and a blank each
-        word = _until_blank(file)
-        start = file.read(2 * width - 1)
-        if NUMERIC.issuperset(start):
-            found = _lines(file, word + b" " + start, path, number, width)
+        if _is_text(path, width):
+            found = _lines(file, path, number, width)
         else:
-            found = _records(file, word, start, path, len(header), number, width)
+            found = _records(file, path, len(header), number, width)
         names: dict[str, None] = {}
         rows = []
         for name, vector, where in found:
@@ -100,6 +97,29 @@ def read(path: Path) -> tuple[Vectors, tuple[str, ...]]:
 Entry = tuple[bytes, NDArray[np.float32], str]  # word, vector, place in the file
 
 
+def _is_text(path: Path, width: int) -> bool:
+    """Return whether the first vector of a file, which has a first line, is text: at least half of it are numbers."""
+    with open_bytes(path) as file:
+        file.readline(LONGEST)
+        line = file.readline(LONGEST + DIGITS * width)
+    return not line or 2 * sum(map(_is_number, line.split()[1:])) >= width
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def lacks_first_line(path: Path) -> bool:
+    """Return whether a file begins with a word and its numbers, as those of GloVe's program do."""
+    with open_bytes(path) as file:
+        fields = file.readline(1 << 16).split()[1:]
+    return len(fields) > 1 and all(map(_is_number, fields[:-1]))  # the last may be cut
+
+
 def _until_blank(file: IO[bytes]) -> bytes:
     """Read a word and the blank after it, of which the word is returned; shorter files end the word, too."""
     word = bytearray()
@@ -108,12 +128,12 @@ def _until_blank(file: IO[bytes]) -> bytes:
     return bytes(word)
 
 
-def _lines(file: IO[bytes], start: bytes, path: Path, number: int, width: int) -> Iterator[Entry]:
-    """Read the entries of a text; start: what is read of the first."""
+def _lines(file: IO[bytes], path: Path, number: int, width: int) -> Iterator[Entry]:
+    """Read the entries of a text."""
     lines = lines_of(file, path)
     for row in range(number):
         where = f"{path}, line {row + 2}"
-        line = start + next(lines, b"") if row == 0 else next(lines, b"")
+        line = next(lines, b"")
         word, *fields = line.split()[: width + 2] or [b""]
         if not line.strip():
             raise UserError(f"only {row:,} of {number:,} word vectors", where, ADVICE)
@@ -129,16 +149,13 @@ def _lines(file: IO[bytes], start: bytes, path: Path, number: int, width: int) -
         raise UserError(f"more than {number:,} word vectors", f"{path}, line {number + 2}", ADVICE)
 
 
-def _records(
-    file: IO[bytes], word: bytes, start: bytes, path: Path, place: int, number: int, width: int
-) -> Iterator[Entry]:
-    """Read binary entries; word, start: what is read of the first, which begins at byte `place`."""
+def _records(file: IO[bytes], path: Path, place: int, number: int, width: int) -> Iterator[Entry]:
+    """Read binary entries, the first of which begins at byte `place`."""
     for row in range(number):
-        if row:
-            word, start = _until_blank(file), b""
+        word = _until_blank(file)
         name = word.removeprefix(b"\n")
         where = f"{path}, byte offset {place + len(word) - len(name)}"
-        content = start + file.read(4 * width - len(start))
+        content = file.read(4 * width)
         if len(content) < 4 * width:
             raise UserError(f"only {row:,} of {number:,} word vectors", where, ADVICE)
         place += len(word) + 1 + len(content)

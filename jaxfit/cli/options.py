@@ -97,7 +97,7 @@ def choice(option: str, known: Iterable[str]) -> Callable[[str], str]:
 
     def read(text: str) -> str:
         if text not in known:
-            raise UserError(f"there is no {text!r} here", option, suggestion(text, known))
+            raise UserError(f"unknown value {text!r}", option, suggestion(text, known))
         return text
 
     return read

@@ -21,6 +21,7 @@ from jaxfit.run_dir.metadata import read_info, require_free
 from jaxfit.run_dir.run import Run, Trained
 
 SIMULATED = 64  # devices at most: XLA gives up on hundreds of them that wait for each other
+RECIPES = {"thesis": "as in the thesis or paper", "tuned": "chosen by validation"}
 Recipes = Mapping[str, tuple[Any, dict[str, Any]]]  # name -> recipe, None without one; overrides of Config
 
 
@@ -96,7 +97,7 @@ def add(
     training = parser.add_argument_group("training")
     training.add_argument(
         "--recipe", type=options.choice("--recipe", recipes), default="tuned", metavar="|".join(recipes),
-        help="which defaults: the thesis', or what serves best (default: tuned)",
+        help=f"which defaults: {' or '.join(RECIPES[name] for name in recipes)} (default: tuned)",
     )  # fmt: skip
     recipe, _ = recipes["tuned"]
     if recipe is None:
@@ -142,6 +143,7 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: Collec
         return Plan(options.given(args, config))
     recipe, overrides = recipes[args.recipe]
     fields = {**overrides, **options.given(args, config)}
+    _require_effect(options.given(args, config), fields, config)
     if recipe is None:
         return Plan(fields)
     chosen = options.given(args, type(recipe))
@@ -162,6 +164,19 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: Collec
         what = f"{recipe.batch_size} examples do not divide among {shards} devices"
         raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
     return Plan(fields, recipe, args.seed, dataclasses.replace(run, show=processes.leads() and not args.quiet))
+
+
+def _require_effect(given: Collection[str], fields: Mapping[str, Any], config: type) -> None:
+    """Raise a UserError for a given option that has no effect with the value of another."""
+    all_fields = {f.name: f for f in dataclasses.fields(config)}
+    for name in given:
+        if "only_with" in all_fields[name].metadata:
+            other, values = all_fields[name].metadata["only_with"]
+            value = fields.get(other, all_fields[other].default)
+            if value not in values:
+                needed = f"--{other.replace('_', '-')} {' or '.join(values)}"
+                what = f"no effect with the {other.replace('_', ' ')} {value}"
+                raise UserError(what, f"--{name.replace('_', '-')}", f"leave it out, or give {needed}")
 
 
 def _simulate_devices(number: int) -> None:

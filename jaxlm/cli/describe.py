@@ -1,6 +1,7 @@
 """What a model is, and its file for other programs: `jaxlm info | export`."""
 
 import argparse
+import dataclasses
 from pathlib import Path
 
 from jaxfit.cli import learning_curve, options
@@ -43,9 +44,13 @@ def run_info(args: argparse.Namespace) -> None:
         })  # fmt: skip
         return
     print(f"model         {model.name}, {len(model.vocabulary):,} words")
+    decided = {f.name for f in dataclasses.fields(model.config) if f.metadata.get("decided")}  # by the data
     for title, name in (("settings", "config"), ("recipe", "recipe")):
         if model.info.get(name):
-            print(f"{title:13} " + ", ".join(f"{k} {options.show(v)}" for k, v in model.info[name].items()))
+            print(
+                f"{title:13} "
+                + ", ".join(f"{k} {options.show(v)}" for k, v in model.info[name].items() if k not in decided)
+            )
     data = model.info.get("corpus")
     if data:
         print(f"trained on    {data['name']}, {data['training events']:,} events")

@@ -59,7 +59,7 @@ def run_eval(args: argparse.Namespace) -> None:
     if not args.mix and (args.weight is not None or args.fit_weight_on):
         raise UserError("there is no second model to mix", "--weight, --fit-weight-on", "name it: --mix DIR2")
     if args.weight is not None and len(args.mix) > 1:
-        what = f"one share does not say those of {1 + len(args.mix)} models"
+        what = f"it is for two models, and there are {1 + len(args.mix)}"
         raise UserError(what, "--weight", "give --fit-weight-on FILE, or leave it out for equal shares")
     model = model_command.model_of(args, PredictsWords)
     texts = [files] + ([args.fit_weight_on] if args.fit_weight_on else [])
@@ -75,7 +75,12 @@ def run_eval(args: argparse.Namespace) -> None:
         }  # fmt: skip
         result |= named | {"perplexities": mixed.singles}
     evaluation = evaluate(log_probs[0], encoded[0].unknown, encoded[0].ids != model.vocabulary.unk)
-    evaluation = replace(evaluation, log_normalizer=spread_of_normalizers(model, encoded[0].ids))
+    normalizers = {args.directory: spread_of_normalizers(model, encoded[0].ids)}
+    if mixed is None:
+        evaluation = replace(evaluation, log_normalizer=normalizers[args.directory])
+    else:
+        normalizers |= mixed.normalizers
+        result["log_normalizers"] = {name: found for name, found in normalizers.items() if found}
     assert evaluation.known is not None
     result |= evaluation.record()
     if args.json:
@@ -91,26 +96,33 @@ def run_eval(args: argparse.Namespace) -> None:
     share = evaluation.unknown / max(evaluation.events, 1)
     print(f"unknown words    {evaluation.unknown:,} ({100 * share:.1f} %)")
     print(f"log-probability  {evaluation.log_prob:,.1f} nats")
-    if evaluation.log_normalizer is not None:
-        print(f"log Z            {show_normalizers(evaluation.log_normalizer)}")
+    for name, found in normalizers.items():
+        if found is not None:
+            print(f"log Z            {show_normalizers(found)}" + (f", of {name}" if mixed else ""))
 
 
 class Mixed(NamedTuple):
-    """A mixture: its models' folders and weights, the text's log-probabilities, and each model's own perplexity."""
+    """A mixture: its models' folders and weights, the text's log-probabilities, and each model's own perplexity.
+
+    normalizers: of the models but the first, by folder: what `spread_of_normalizers` says of the text.
+    """
 
     names: list[str]
     weights: list[float]
     log_probs: np.ndarray
     singles: list[float]
+    normalizers: dict[str, tuple[float, float] | None]
 
 
 def _mix(args: argparse.Namespace, model: Model, encoded: list[Encoded], log_probs: list[np.ndarray]) -> Mixed:
     """Mix the model's log-probabilities of the text with those of others; weights are fitted on a second text."""
-    of_models = [log_probs]
+    of_models, normalizers = [log_probs], {}
     for name in args.mix:
         other = load(name, unfinished=args.unfinished, verify=args.verify)
         other.require(PredictsWords, "eval", name)
-        of_models.append([other.event_log_probs(_exchange(text.ids, model, other, args, name)) for text in encoded])
+        texts = [_exchange(text.ids, model, other, args, name) for text in encoded]
+        of_models.append([other.event_log_probs(ids) for ids in texts])
+        normalizers[name] = spread_of_normalizers(other, texts[0])
     of_texts = [np.stack(each) for each in zip(*of_models, strict=True)]
     names = [args.directory, *args.mix]
     if len(names) == 2:
@@ -121,7 +133,7 @@ def _mix(args: argparse.Namespace, model: Model, encoded: list[Encoded], log_pro
         equal = np.full(len(names), 1 / len(names))
         weights = (mixture.fit_weights(of_texts[1]) if args.fit_weight_on else equal).tolist()
         combined = mixture.mix_all(of_texts[0], weights)
-    return Mixed(names, weights, combined, [evaluate(each).perplexity for each in of_texts[0]])
+    return Mixed(names, weights, combined, [evaluate(each).perplexity for each in of_texts[0]], normalizers)
 
 
 def _listed(parts: list[str]) -> str:

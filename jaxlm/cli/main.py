@@ -15,13 +15,14 @@ ABOUT = """Train and use neural and n-gram language models.
   jaxlm next hlbl "he has joined the rolling"           what comes next
 
 A model is a folder; eval, score, next, sample, complete and rescore also take an
-ARPA file in its place."""
+ARPA file in its place; neighbours, analogies, similarity, info and export a file
+of word vectors."""
 
 
 # command -> its line of help, and the function that gives its parser options and what to run
 COMMANDS = {
     "train": ("train a model on text files", "jaxlm.cli.train:add"),
-    "eval": ("perplexity of a text, also under two models mixed", "jaxlm.cli.evaluate:add_eval"),
+    "eval": ("perplexity of a text, also under several models mixed", "jaxlm.cli.evaluate:add_eval"),
     "score": (
         "base-10 log-probability of each line, its end included, or of each word",
         "jaxlm.cli.evaluate:add_score",

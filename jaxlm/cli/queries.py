@@ -114,11 +114,15 @@ def run_neighbours(args: argparse.Namespace) -> None:
     """Print the nearest words by the cosine of their feature vectors."""
     model = model_command.model_of(args)
     units = neighbours.unit_vectors(model.require(Embeds, "neighbours", args.directory).vectors(model.params))
+    there = neighbours.has_vector(units)
     result: dict[str, Any] = {}
     reading = model_command.reading(args, model)
     for word in args.words:
         prepared = reading.prepare(word).strip()  # as in the training text: lower case, numbers as N
-        ids, cosines = neighbours.nearest(units, neighbours.find(model.vocabulary, prepared), args.top)
+        found = neighbours.find(model.vocabulary, prepared)
+        if not there[found]:
+            raise UserError(f"{prepared!r} has no vector", do="it does not occur in the training text")
+        ids, cosines = neighbours.nearest(units, found, args.top)
         result[word] = [
             {"word": model.vocabulary.words[i], "cosine": float(c)} for i, c in zip(ids, cosines, strict=True)
         ]

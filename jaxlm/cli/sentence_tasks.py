@@ -17,6 +17,7 @@ from jaxlm.contract import PredictsWords
 from jaxlm.data.files import EOS
 from jaxlm.data.vocabulary import CLOSED_ADVICE, UNK
 from jaxlm.tasks import completion, intervals, rescoring
+from jaxlm.tasks.evaluate import LN10
 from jaxlm.tasks.rescoring import Features, Outcome
 from jaxlm.trained_model import Model, load
 
@@ -213,17 +214,22 @@ def _print_rescore(result: dict[str, Any]) -> None:
 def _log10(args: argparse.Namespace, model: Model, sentences: Iterable[tuple[str, str]]) -> NDArray[np.float64]:
     """Return log10 P of sentences and their ends, the history beginning afresh; equal sentences are scored once.
 
+    An unknown word has its share of `<unk>`, as sentences are compared.
+
     sentences: text, and its file and line.
     """
-    prepare = model_command.reading(args, model).prepare
+    prepare, known = model_command.reading(args, model).prepare, model.vocabulary.ids
     place: dict[str, int] = {}
-    index = []
+    index, unknown = [], []
     for text, where in sentences:
         prepared = " ".join(prepare(text).split())
         if prepared not in place:
-            _require_known(model, prepared.split(), where)
+            words = prepared.split()
+            _require_known(model, words, where)
+            unknown.append(sum(word not in known for word in words))
         index.append(place.setdefault(prepared, len(place)))
-    return np.maximum(model.scores(list(place)), LEAST)[index]
+    share = model.vocabulary.log_share_of_unknown / LN10
+    return np.maximum(model.scores(list(place)) + share * np.array(unknown), LEAST)[index]
 
 
 def _require_known(model: Model, words: list[str], where: str) -> None:

@@ -42,7 +42,7 @@ def _add_options(parser: Parser, model: LanguageModel) -> None:
     if isinstance(model.fitting, BySGD):
         parser.add_argument(
             "--init", metavar="DIR",
-            help=Rare("begin from the parameters of the same names of a trained model, as a tfrbm from an frbm"),
+            help=Rare("begin from the parameters of a trained model that have the same names"),
         )  # fmt: skip
     if model.structure is not None:
         options.add(parser.add_argument_group(model.structure.name), model.structure.options, switches=True)
@@ -88,6 +88,8 @@ def run(args: argparse.Namespace) -> None:
     streams.escape()
     place, model = output(args, folder=True), models.get(args.model)
     names = model.fitting.parameters if isinstance(model.fitting, BySGD) else ()
+    if args.test and model.capability(PredictsWords) is None:
+        raise UserError(f"{model.name} predicts no words to be tested on", "--test", "leave it out")
     structure, initial = None, getattr(args, "init", None)
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read
@@ -145,6 +147,16 @@ def _evaluate(trained: Trained[Model | None], texts: Texts) -> dict[str, Evaluat
             continue
         results[name] = replace(result, log_normalizer=spread_of_normalizers(trained.model, ids))
     return results
+
+
+def _loss(trained: Trained[Model | None], data: Corpus) -> dict[str, dict[str, Any]]:
+    """Return the validation loss of a model without a distribution of words."""
+    model, fitted = trained.model, trained.fitted
+    if model is None or fitted is None or model.record.capability(PredictsWords) is not None:
+        return {}
+    assert isinstance(model.record.fitting, BySGD)
+    name = model.record.fitting.program(model.config).metric.name
+    return {"valid": {"loss": name, "value": fitted.score, "events": len(data.valid)}}
 
 
 def _known_score(trained: Trained[Model | None]) -> float | None:
@@ -205,6 +217,7 @@ def _report(
                 "events": {"train": len(data.train), "valid": len(data.valid), "test": len(data.test)},
                 "epochs": fitted.epochs if fitted else None,
                 "examples_per_second": trained.events_per_second, "seconds": trained.seconds,
+                **_loss(trained, data),
                 **{name: result.record() for name, result in results.items()},
             }
         )  # fmt: skip

@@ -10,6 +10,8 @@ import numpy as np
 from jaxlm.data.files import CHUNK, Reading
 from jaxlm.data.vocabulary import Vocabulary
 
+LEFT_OUT = "left out of the vocabulary"  # in what `config.json` holds of a corpus
+
 
 class Corpus(NamedTuple):
     """An encoded data set for language models."""
@@ -38,7 +40,7 @@ class Corpus(NamedTuple):
             "source sha256": self.sha256,
             "sha256": content_sha256(self.train, self.valid, self.vocabulary),
             "words": len(self.vocabulary),
-            **({} if left_out is None else {"left out of the vocabulary": left_out._asdict()}),
+            **({} if left_out is None else {LEFT_OUT: left_out._asdict()}),
             "training events": len(self.train),
             "validation events": len(self.valid),
             "reading": dataclasses.asdict(self.reading),

@@ -1,6 +1,7 @@
 """The vocabulary: words, their ids, and their counts in the training text."""
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -53,6 +54,15 @@ class Vocabulary:
     def unk(self) -> int | None:
         """The id of `<unk>`, which replaces words outside the vocabulary, if there is one."""
         return self.ids.get(UNK)
+
+    @property
+    def log_share_of_unknown(self) -> float:
+        """The logarithm of the share that one of the words left out has of `<unk>`, all having the same; nats.
+
+        0 where their number is not known, or is 0. By it sentences with unknown words can be compared with others:
+        `<unk>` itself has the probability of all of these words together.
+        """
+        return -math.log(max(1, self.left_out.words)) if self.left_out is not None else 0.0
 
     @classmethod
     def from_counts(
@@ -112,8 +122,10 @@ class Vocabulary:
             f.writelines(f"{w}{n}\n" for w, n in zip(self.words, counts, strict=True))
 
     @classmethod
-    def load(cls, path: Source) -> "Vocabulary":
+    def load(cls, path: Source, left_out: LeftOut | None = None) -> "Vocabulary":
         """Read a file written by `save`, or a user's list of words, one per line, with or without counts.
+
+        left_out: what is known of the words that are not in it.
 
         Raises:
             UserError: the file is empty, is not UTF-8 or lacks `<eos>`, a word is a duplicate or contains white space,
@@ -140,4 +152,4 @@ class Vocabulary:
             raise UserError(f"the vocabulary lacks the line end {EOS}", path, f"add a line {EOS}")
         if counts and len(counts) < len(words):
             raise UserError("only some words have counts", path, "give counts to all words or to none")
-        return cls(tuple(words), np.array(counts, np.int64) if counts else None)
+        return cls(tuple(words), np.array(counts, np.int64) if counts else None, left_out)

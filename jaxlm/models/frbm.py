@@ -47,8 +47,10 @@ class Config:
         "cd",
         "contrastive divergence with drawn words or with their probabilities; or likelihood, by draws of the model",
     )
-    cd_steps: int = option(1, "T of CD-T", "steps")
-    num_draws: int = option(1, "words drawn for what the model expects in a context; mean-field draws none", "words")
+    cd_steps: int = option(1, "T of CD-T", "steps", only_with=("objective", ("cd", "mean-field")))
+    num_draws: int = option(
+        1, "words drawn for what the model expects in a context", "words", only_with=("objective", ("cd", "likelihood"))
+    )
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
     across_lines: bool = option(True, "contexts run on across line ends")
     targets: Targets = option("words", TARGETS_HELP)

@@ -93,7 +93,7 @@ def pairs(ids: np.ndarray, eos: int, config: Config) -> Array:
     """
     counts = cooccurrence.count(ids, config.num_words, config.window, None if config.across_lines else eos).tocoo()
     if counts.nnz == 0:
-        raise UserError("the text has no two words near one another", do="give longer lines, or --across-lines")
+        raise UserError("the text has no two words near one another", do="give longer lines, or --context-across-lines")
     require_countable(counts.nnz, "pairs of words", "--window")
     longer = (config.num_events or len(ids)) / len(ids)
     columns = (

@@ -66,8 +66,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | No
     of all others are the training set's, as in the thesis.
     """
     D, c = config.num_features, config.context_size
-    key_R, key_C = jax.random.split(key)
-    key_head = jax.random.fold_in(key, 1)
+    key_R, key_C, key_head = jax.random.split(key, 3)
     return Params(
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, D)),
         C=0.1 / D**0.5 * jax.random.normal(key_C, (c, D) if config.diagonal else (c, D, D)),

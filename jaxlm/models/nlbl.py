@@ -4,6 +4,7 @@ The predicted vector is r̂ = B σ(A x + a) + e, where x is the concatenation of
 prediction of the LBL, Σ_i C_i r_{w_i}, is added to it unless left out. The scores of words are those of the LBL.
 
 Source: Mirowski 2014, "Nonlinear Log-Bilinear Language Model"; Mirowski, Chopra, Balakrishnan and Bangalore 2010.
+Differs: the slides have B σ(A x + a) + e alone (`linear=False`); with the linear prediction the LBL is a special case.
 """
 
 import functools

@@ -75,15 +75,14 @@ def init(key: Array, config: Config, counts: ArrayLike, over: Tree | None = None
     """
     D, N_h, scored = config.num_inputs, config.num_hidden, output.num_scored(config)
     W = jnp.zeros((scored, D if config.direct else 0))
-    key_R, key_H, key_U = jax.random.split(key, 3)
-    key_head, size = jax.random.fold_in(key, 1), N_h + W.shape[1]
+    key_R, key_H, key_U, key_head = jax.random.split(key, 4)
     return Params(
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, config.num_features)),
         H=D**-0.5 * jax.random.normal(key_H, (N_h, D)),
         d=jnp.zeros(N_h),
         U=jnp.concatenate([config.init_scale * jax.random.normal(key_U, (scored, N_h)), W], axis=1),
         b=output.biases(config, counts, over),
-        head=output.init(key_head, config, size, counts),
+        head=output.init(key_head, config, N_h + W.shape[1], counts),
     )
 
 

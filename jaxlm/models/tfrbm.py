@@ -21,9 +21,10 @@ from jaxfit.errors import UserError
 from jaxfit.program import Carried, Metrics, Program, Sequential
 from jaxfit.recipe import Recipe
 from jaxfit.registry import PRODUCT, Cost
-from jaxlm.context_model import PERPLEXITY, Batch, gather, num_examples, texts
+from jaxlm import context_model
+from jaxlm.context_model import PERPLEXITY, Batch, num_examples, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
-from jaxlm.data.contexts import gather_contexts, pad
+from jaxlm.data.contexts import Text, gather_contexts, pad
 from jaxlm.models import frbm
 
 if TYPE_CHECKING:
@@ -58,6 +59,17 @@ def init(key: Array, config: Config, counts: np.ndarray | Array) -> Params:
     return Params(*frbm.init(key, config, counts), A=jnp.zeros((config.num_hidden, config.num_hidden)))
 
 
+def gather(data: Text, index: Array, capacity: int, config: Config) -> Batch:
+    """Return the examples `index`, int32 [B], of a text; where lines begin afresh, `aid` marks the first of each."""
+    batch = context_model.gather(data, index, capacity, config)
+    return batch if config.across_lines else batch._replace(aid=batch.context[:, -1] == data.eos)
+
+
+def _carried(batch: Batch, before: Array) -> Array:
+    """Return p as events receive it, [..., N_h]: zero for a line's first, where lines begin afresh."""
+    return before if batch.aid is None else jnp.where(batch.aid[..., None], 0.0, before)
+
+
 def shifted_input(params: Params, context: Array, before: Array) -> Array:
     """What the hidden units receive of a context and of p at the event before, [..., N_h]: the biases b_h + A p."""
     return frbm.hidden_input(params, context) + before @ params.A.T  # type: ignore[arg-type]
@@ -75,7 +87,7 @@ def loss(params: Params, example: Carried, key: Array, config: Config) -> tuple[
     The loss is that of the factored RBM with shifted biases. What is carried is taken as it is, so that minus the
     gradient by A is (p - p̂) pᵀ of the event before, Eq. 3.15.
     """
-    batch, before = example
+    batch, before = example.batch, _carried(example.batch, example.carry)
     a = shifted_input(params, batch.context, before)
     of_frbm = frbm.Params(params.R, params.W, b_h=params.b_h + params.A @ before, b_v=params.b_v)
     return frbm.loss(of_frbm, batch, key, config), lax.stop_gradient(posterior(params, a, batch.word))
@@ -85,7 +97,7 @@ def batch_loss(
     params: Params, given: Carried, weight: Array, keys: Array, config: Config
 ) -> tuple[Array, Metrics, Array]:
     """Sum over the minibatch of weight * `loss`, the metrics of `frbm.batch_loss`, and the new carry, [B, N_h]."""
-    batch, before = given
+    batch, before = given.batch, _carried(given.batch, given.carry)
     a = shifted_input(params, batch.context, before)
     total, metrics = frbm.energy_loss(params, a, batch, weight, keys, config)
     return total, metrics, lax.stop_gradient(posterior(params, a, batch.word))
@@ -93,7 +105,7 @@ def batch_loss(
 
 def score(params: Params, given: Carried, config: Config) -> tuple[Array, Array]:
     """Compute -log P(word) of each event given all before it, [B], nats, and the new carry."""
-    batch, before = given
+    batch, before = given.batch, _carried(given.batch, given.carry)
     a = shifted_input(params, batch.context, before)
     return frbm.word_nats(params, a, batch.word), posterior(params, a, batch.word)
 
@@ -157,7 +169,7 @@ def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndar
     for begin in range(0, len(ids), EVENTS):
         index = jnp.minimum(jnp.arange(begin, begin + EVENTS), max(0, len(ids) - 1))
         batch = Batch(*gather_contexts(text, index, config.context_size, across))
-        first = (text.padded[index + config.context_size - 1] == eos) & fresh_lines
+        first = (text.padded[index + config.context_size - 1] == eos) & (not across)
         p, nats = _scored(model.params, p, batch, first)
         found.append(np.asarray(nats))
     return -np.concatenate([*found, np.zeros(0)])[: len(ids)].astype(np.float64)

@@ -1,59 +1,37 @@
 """Classes of words by merging, the pair first that loses the least average mutual information (Brown et al. 1992)."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jaxlm.ngram.word_classes import Floats, by_frequency, class_bigrams, neighbours, x_log_x
-from jaxlm.trees.paths import Tree
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-class Merges(NamedTuple):
-    """The order in which words and classes were merged.
-
-    classes: int64 [N_w], of each word when C classes were left, in 0..C - 1; pairs: int64 [N_w - 1, 2], what was
-    merged: word w is w, and what merge t made is N_w + t.
-    """
-
-    classes: NDArray[np.int64]
-    pairs: NDArray[np.int64]
-
-    def tree(self) -> Tree:
-        """Return the binary tree over words: its codes are the bit strings of Brown et al., its root the last merge."""
-        num_words = len(self.classes)
-        children = np.where(self.pairs < num_words, ~self.pairs, 2 * num_words - 2 - self.pairs)
-        return Tree(children[::-1].astype(np.int32), num_words)
-
-
-def brown(counts: "csr_array", num_classes: int, alone: int) -> Merges:
-    """Merge words to C classes, and these to one, so that little average mutual information is lost.
+def brown(counts: "csr_array", num_classes: int, alone: int) -> NDArray[np.int64]:
+    """Merge words to C classes, so that little average mutual information is lost: int64 [N_w], 0 to C - 1.
 
     The C most frequent words begin as classes of their own. Each other word, by decreasing frequency, becomes one
     more class, and the pair of classes is merged for which the loss is least: the difference of the sums in
-    `word_classes`. The last C - 1 merges are of the classes that are left. This takes O(N_w C²).
+    `word_classes`. This takes O(N_w C²).
 
     Args:
         counts: `word_classes.bigrams`, [N_w, N_w].
         num_classes: C, 2 to N_w.
-        alone: a word that keeps a class of its own until C classes are left: the line end.
+        alone: a word that keeps a class of its own: the line end.
 
     Source: Brown et al. 1992, §3.
     Differs: the words that are not yet classes count as one more class, which is not merged, so that the loss is
     always that of classes of all words; the paper does not say what becomes of these words' counts.
     """
     window = Window(counts, num_classes, alone)
-    pairs = []
     for word in window.words[num_classes:].tolist():
         window.add(word)
-        pairs.append(window.merge())
-    classes = np.unique(window.slots, return_inverse=True)[1]
-    window.open(int(window.slots[alone]))
-    pairs += [window.merge() for _ in range(num_classes - 1)]
-    return Merges(classes, np.array(pairs, np.int64).reshape(-1, 2))
+        window.merge()
+    return np.unique(window.slots, return_inverse=True)[1]
 
 
 class Window:
@@ -75,8 +53,6 @@ class Window:
         first, self.free, self.rest = self.words[:num_classes], num_classes, num_classes + 1
         self.slots = np.full(counts.shape[0], self.rest)  # of each word; the words to come are in the last slot
         self.slots[first] = np.arange(num_classes)
-        self.nodes = [*first.tolist(), -1, -1]  # of each slot, as in `Merges.pairs`
-        self.next_node = counts.shape[0]
         self.n = class_bigrams(counts, self.slots, num_classes + 2)
         self.size = self.n.sum(axis=1)
         self.loss = np.full(self.n.shape, np.inf)  # infinite for what cannot be merged
@@ -99,15 +75,15 @@ class Window:
             self.n[:, where] += sign * before
             self.n[where, where] += sign * itself
             self.size[where] += sign * self.frequency[word]
-        self.slots[word], self.nodes[slot] = slot, word
+        self.slots[word] = slot
         self._update(old, self._beside(slot, self.rest))
         self.open(slot)
 
-    def merge(self) -> tuple[int, int]:
-        """Merge the two classes that lose least, and return their nodes."""
+    def merge(self) -> None:
+        """Merge the two classes that lose least."""
         pair = divmod(int(np.argmin(self.loss)), len(self.loss))
         dropped, kept = sorted(pair, key=lambda slot: np.count_nonzero(self._beside(slot)))
-        old, nodes = self._beside(kept, dropped), (self.nodes[kept], self.nodes[dropped])
+        old = self._beside(kept, dropped)
         self.n[kept] += self.n[dropped]
         self.n[:, kept] += self.n[:, dropped]
         self.size[kept] += self.size[dropped]
@@ -115,10 +91,8 @@ class Window:
         self.loss[dropped] = self.loss[:, dropped] = np.inf
         self.mergeable[dropped], self.free = False, dropped
         self.slots[self.slots == dropped] = kept
-        self.nodes[kept], self.next_node = self.next_node, self.next_node + 1
         self._update(old, self._beside(kept, dropped))
         self.renew(kept)
-        return nodes
 
     def _beside(self, *slots: int) -> NDArray[np.int64]:
         """Return n(·, k) and n(k, ·) of some slots k, a row for each."""

@@ -89,7 +89,7 @@ def word_classes(ids: NDArray[np.int32], frequency: Ints, eos: int, config: Conf
     num_classes, alone = min(config.num_classes, len(seen)), int(np.searchsorted(seen, eos))
     counts = bigrams(np.searchsorted(seen, ids).astype(np.int32), len(seen))
     if config.method == "brown":
-        found = brown(counts, num_classes, alone).classes
+        found = brown(counts, num_classes, alone)
     else:
         found = exchange(counts, num_classes, alone, config.passes)
     words = seen[seen != eos]

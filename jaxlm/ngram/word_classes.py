@@ -63,11 +63,3 @@ def x_log_x(largest: int) -> Floats:
     """Return x log x for x = 0..`largest`: a table, since a look-up takes a fraction of the time of a logarithm."""
     x = np.arange(largest + 1, dtype=np.float64)
     return x * np.log(np.maximum(x, 1))
-
-
-def log_likelihood(counts: "csr_array", classes: Ints) -> float:
-    """Return the log-likelihood of the text under the class bigram model, in nats."""
-    frequency, num_classes = counts.sum(axis=1), int(np.max(classes)) + 1
-    pairs = class_bigrams(counts, classes, num_classes)
-    table = x_log_x(int(frequency.sum()))
-    return float(table[pairs].sum() - 2 * table[pairs.sum(axis=1)].sum() + table[frequency].sum())

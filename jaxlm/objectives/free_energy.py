@@ -26,6 +26,7 @@ from jax import Array, lax
 
 from jaxfit.devices.platform import block, platform
 from jaxlm.objectives import word_samples
+from jaxlm.objectives.softmax import in_blocks
 
 GROUP = 16  # hidden units that are read at a time; with 8, XLA's loop on a CPU is ten times as slow
 SAFE = 4  # hidden units in a product before its exponent is set aside
@@ -73,19 +74,13 @@ def draw(a: Array, U: Array, b: Array, uniform: Array) -> tuple[Array, Array]:
 def _by_blocks(a: Array, U: Array, b: Array, function: Callable[..., Any], *others: Array) -> Any:
     """Apply a function to all words' log weights, [rows, N_w], and to rows of the others, in blocks of contexts."""
     B, rows = a.shape[0], block_rows(a.shape[0], b.shape[0])
-    blocks = [_blocks(x, rows) for x in (a, *others)]
+    blocks = [in_blocks(x, rows) for x in (a, *others)]
 
     def run(log_weights: LogWeights) -> Any:
         return lax.map(lambda given: function(log_weights(given[0]), *given[1:]), blocks)
 
     found = _by_size(a, U, b, run)
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:B], found)
-
-
-def _blocks(x: Array, rows: int) -> Array:
-    """[B, …] -> [blocks, rows, …], padded with zeros."""
-    padded = jnp.pad(x, ((0, -x.shape[0] % rows), *[(0, 0)] * (x.ndim - 1)))
-    return padded.reshape(-1, rows, *x.shape[1:])
 
 
 def _by_size(a: Array, U: Array, b: Array, run: Callable[[LogWeights], Result]) -> Result:

@@ -30,6 +30,8 @@ from jaxlm.objectives import classes, sampled, softmax, tree
 from jaxlm.objectives.noise import Noise, unigram
 from jaxlm.trees.paths import Tree, node_biases
 
+BY_CLASSES, BY_NOISE = ("objective", ("classes",)), ("objective", ("nce", "importance"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -40,11 +42,17 @@ class Options:
         "word's path in a tree; or, by words drawn as noise, noise-contrastive estimation, or the softmax's estimate "
         "by importance sampling",
     )  # fmt: skip
-    num_classes: int = option(0, "classes of words; 0: the root of the number of words", "classes", low=0)
-    classes_by: Literal["frequency", "size"] = option("frequency", "classes are of about equal frequency, or size")
-    num_noise: int = option(25, "words drawn as noise for each next word", "words")
-    noise_power: float = option(1.0, "power of the words' frequencies in the noise; 0: all words alike")
-    shared_noise: bool = option(False, "draw the noise once for a whole minibatch")
+    num_classes: int = option(
+        0, "classes of words; 0: the root of the number of words", "classes", low=0, only_with=BY_CLASSES
+    )
+    classes_by: Literal["frequency", "size"] = option(
+        "frequency", "classes are of about equal frequency, or size", only_with=BY_CLASSES
+    )
+    num_noise: int = option(25, "words drawn as noise for each next word", "words", only_with=BY_NOISE)
+    noise_power: float = option(
+        1.0, "power of the words' frequencies in the noise; 0: all words alike", only_with=BY_NOISE
+    )
+    shared_noise: bool = option(False, "draw the noise once for a whole minibatch", only_with=BY_NOISE)
     learned_normalizer: bool = option(False, "noise-contrastive estimation learns log Z, one number, in place of 0")
     class_ends: tuple[int, ...] = option((), decided=True)  # where the ids of each class end
 

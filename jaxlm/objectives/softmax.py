@@ -45,7 +45,7 @@ def log_normalizer(R: Array, b: Array, r_hat: Array) -> Array:
     """
     if in_chunks(R.shape[0]):
         return _log_normalizer_in_chunks(*_varying_alike(R, b, r_hat))
-    blocks = _blocks(r_hat, block_rows(r_hat.shape[0], R.shape[0]))
+    blocks = in_blocks(r_hat, block_rows(r_hat.shape[0], R.shape[0]))
     out = lax.map(lambda x: jax.nn.logsumexp(x @ R.T + b[None], axis=1), blocks)
     return out.reshape(-1)[: r_hat.shape[0]]
 
@@ -151,8 +151,8 @@ def _varying_alike(*arrays: Array) -> list[Array]:
     return [lax.pcast(x, m, to="varying") if m else x for x, m in zip(arrays, missing, strict=True)]
 
 
-def _blocks(x: Array, rows: int) -> Array:
-    """[B, …] -> [blocks, rows, …], padded with zeros."""
+def in_blocks(x: Array, rows: int) -> Array:
+    """Cut an array into blocks of rows, the last padded with zeros: [B, …] -> [blocks, rows, …]."""
     padding = [(0, -x.shape[0] % rows)] + [(0, 0)] * (x.ndim - 1)
     return jnp.pad(x, padding).reshape(-1, rows, *x.shape[1:])
 
@@ -180,7 +180,7 @@ def _forward(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple[Array, tu
         return dR_b, (sums[:, :D] * (w[:, None] / Z), (top + jnp.log(Z))[:, 0])
 
     zeros, _ = _varying_alike(jnp.zeros_like(R_b), R_b)
-    dR_b, (dr_hat, log_Z) = lax.scan(block, zeros, (_blocks(r_hat, rows), _blocks(weight, rows)))
+    dR_b, (dr_hat, log_Z) = lax.scan(block, zeros, (in_blocks(r_hat, rows), in_blocks(weight, rows)))
     log_Z = log_Z.reshape(-1)[:B]
     return weight @ log_Z, (dR_b[:, :D], dR_b[:, D], dr_hat.reshape(-1, D)[:B], log_Z)
 
@@ -206,7 +206,7 @@ def _forward_apart(R: Array, b: Array, r_hat: Array, weight: Array, rows: int) -
 
     dR, db, _, _ = _varying_alike(jnp.zeros_like(R), jnp.zeros_like(b), R, b)
     zeros = (dR, db)
-    (dR, db), (dr_hat, log_Z) = lax.scan(of_block, zeros, (_blocks(r_hat, rows), _blocks(weight, rows)))
+    (dR, db), (dr_hat, log_Z) = lax.scan(of_block, zeros, (in_blocks(r_hat, rows), in_blocks(weight, rows)))
     log_Z = log_Z.reshape(-1)[:B]
     return weight @ log_Z, (dR, db, dr_hat.reshape(-1, D)[:B], log_Z)
 

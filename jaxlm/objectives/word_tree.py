@@ -24,7 +24,7 @@ class Options:
     """Which tree the words are leaves of."""
 
     tree: str = option(
-        "huffman", "by frequency, at random, or a tree file or an hlbl, with the objective tree",
+        "huffman", "a Huffman tree, a random tree, or that of a file or of a model's folder; for --objective tree",
         metavar=f"{'|'.join(RULES)}|FILE",
     )  # fmt: skip
 
@@ -65,7 +65,7 @@ def _read(options: Options, num_words: int | None = None) -> Tree:
     tree = read(options.tree, num_words)
     if len(tree.children) != tree.num_words - 1:
         what = f"{len(tree.children) + 1:,} codes for {tree.num_words:,} words, and this objective takes one a word"
-        raise UserError(what, options.tree, "give a tree without copies and of epsilon 0, or train an hlbl over it")
+        raise UserError(what, options.tree, "give a tree in which each word is one leaf")
     return tree
 
 

@@ -15,7 +15,7 @@ from jaxfit.errors import UserError
 from jaxfit.files.opening import Source
 from jaxlm.data.files import EOS, Reading, read_lines
 from jaxlm.data.vocabulary import UNK, Vocabulary
-from jaxlm.tasks.neighbours import unit_vectors
+from jaxlm.tasks.neighbours import has_vector, unit_vectors
 
 BLOCK = 1 << 25  # cosines at a time: 128 MB
 
@@ -110,7 +110,8 @@ def judge(
         prepare: makes of a word what it is in the training text, such as its lower case.
         most_frequent: ask and answer with so many of the most frequent words only.
     """
-    known = candidates(vocabulary, most_frequent)
+    there = has_vector(vectors)
+    known = {word: i for word, i in candidates(vocabulary, most_frequent).items() if there[i]}
     row = {word: i for i, word in enumerate(known)}
     asked = [[row.get(prepare(word).strip(), -1) for word in words] for words in questions.words]
     ids = np.array(asked, np.int64).reshape(-1, 4)

@@ -124,7 +124,12 @@ def cross_fitted(
 
     Returns:
         The choices, int64 [Q], and the weights that the 1st, 3rd, … and the 2nd, 4th, … questions are answered with.
+
+    Raises:
+        UserError: there is one question.
     """
+    if len(answers) < 2:
+        raise UserError("one question leaves none to fit its weight to", do="give more questions, or the weight")
     half, choices, weights = np.arange(len(answers)) % 2, np.empty(len(answers), np.int64), []
     for part in (0, 1):
         here, other = half == part, half != part

@@ -13,6 +13,11 @@ def unit_vectors(vectors: ArrayLike) -> NDArray[np.float64]:
     return table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-30)
 
 
+def has_vector(vectors: ArrayLike) -> NDArray[np.bool_]:
+    """Return which rows of a table are not zero, [N_w]: words that training never saw have zeros."""
+    return np.any(np.asarray(vectors), axis=1)
+
+
 def nearest(units: NDArray[np.float64], word: int, top: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Return the `top` words nearest to `word`, itself left out, and their cosines; units: of `unit_vectors`."""
     cosines = np.einsum("nd,d->n", units, units[word])

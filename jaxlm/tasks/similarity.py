@@ -15,7 +15,7 @@ from jaxfit.files.opening import Source
 from jaxlm.data.tables import require_number, rows, to_number
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks.intervals import Interval, bootstrap
-from jaxlm.tasks.neighbours import unit_vectors
+from jaxlm.tasks.neighbours import has_vector, unit_vectors
 
 FEWEST = 3  # pairs, for a correlation
 
@@ -93,7 +93,7 @@ def judge(
     """
     ids = [[vocabulary.ids.get(prepare(word).strip(), -1) for word in words] for words in pairs.words]
     found = np.array(ids, np.int64).reshape(-1, 2)
-    known = (found >= 0).all(axis=1)
+    known = (found >= 0).all(axis=1) & has_vector(vectors)[found].all(axis=1)
     left_out = int(np.count_nonzero(~known))
     if len(found) - left_out < FEWEST:
         return Agreement(np.nan, (np.nan, np.nan), len(found) - left_out, left_out)

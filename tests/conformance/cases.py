@@ -79,10 +79,16 @@ class Case(NamedTuple):
     def fields(self, overrides):
         """Overrides of Config that make its whole numbers small, and let parameters grow within few steps."""
         fixed = [*jaxcf.contract.FROM_DATA, *getattr(self.record, "fixed", ())]
+        values = {f.name: f.default for f in dataclasses.fields(self.record.config)} | overrides
+
+        def has_effect(field):
+            other, needed = field.metadata.get("only_with", (None, ()))
+            return other is None or values[other] in needed
+
         small = {
-            f.name: min(overrides.get(f.name, f.default), SMALL)
+            f.name: min(values[f.name], SMALL)
             for f in dataclasses.fields(self.record.config)
-            if type(f.default) is int and f.name not in fixed
+            if type(f.default) is int and f.name not in fixed and has_effect(f)
         }
         tiny = {f.name: TINY[f.name] for f in dataclasses.fields(self.record.config) if f.name in TINY}
         return {**overrides, **small, **tiny}

@@ -25,7 +25,16 @@ PREDICTING, EMBEDDING, COUNTED, BY_SGD = (
 )
 # command, or form of the file -> what it asks for
 NEEDS = {"eval": PredictsWords, "score": PredictsWords, "next": PredictsWords, "sample": PredictsWords,
-         "neighbours": Embeds, "tree": HasTree, "word2vec": Embeds, "arpa": HasNGrams}  # fmt: skip
+         "complete": PredictsWords, "rescore": PredictsWords, "neighbours": Embeds, "analogies": Embeds,
+         "similarity": Embeds, "tree": HasTree, "word2vec": Embeds, "word2vec-binary": Embeds,
+         "arpa": HasNGrams}  # fmt: skip
+FORMS = ("word2vec", "word2vec-binary", "arpa")
+FILES = {
+    "questions.csv": "id,question,a),b)\n1,he _____ tea,saw,she\n",
+    "lists.tsv": "utterance\trank\tacoustic\tlm\tnwords\thypothesis\nu\t1\t-9\t-2\t2\the saw\nu\t2\t-8\t-3\t1\ttea\n",
+    "analogies.txt": ": some\nhe saw she tea\n",
+    "pairs.csv": "he,she,9\nsaw,tea,7\nhe,tea,1\n",
+}
 
 
 def of(cases):
@@ -111,13 +120,16 @@ def test_arpa_files_hold_the_model(case, place, trained, tmp_path):
 @of(CASES)
 def test_commands_do_what_the_record_offers_and_refuse_the_rest(case, place, trained, tmp_path):
     out, text = trained(case), place.text["test"]
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content)
     commands = {
         "eval": ["--text", text], "score": [text], "next": ["he saw"], "sample": ["--lines", "1"],
-        "neighbours": ["tea"], "tree": [],
-        **{form: ["--format", form, "--out", tmp_path / form] for form in ("word2vec", "arpa")},
+        "complete": [tmp_path / "questions.csv"], "rescore": [tmp_path / "lists.tsv"], "neighbours": ["tea"],
+        "analogies": [tmp_path / "analogies.txt"], "similarity": [tmp_path / "pairs.csv"], "tree": [],
+        **{form: ["--format", form, "--out", tmp_path / form] for form in FORMS},
     }  # fmt: skip
     for name, arguments in commands.items():
-        command = name if name in ("word2vec", "arpa") else None
+        command = name if name in FORMS else None
         argv = ["export" if command else name, out, *arguments]
         if case.record.capability(NEEDS[name]):
             assert succeeds(jaxlm, *argv).strip()

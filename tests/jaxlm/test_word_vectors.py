@@ -40,9 +40,10 @@ def test_files_of_other_programs_are_read(content, tmp_path):
     np.testing.assert_array_equal(model.vectors(), VECTORS)
 
 
+@pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("width", [1, 2, 5, 40])
-def test_written_files_are_read_again(width, tmp_path):
-    vectors = np.random.default_rng(width).normal(size=(6, width)).astype(np.float32)
+def test_written_files_are_read_again(width, seed, tmp_path):
+    vectors = np.random.default_rng([width, seed]).normal(size=(6, width)).astype(np.float32)
     BINARY(WORDS, vectors, tmp_path / "b")
     assert (tmp_path / "b").read_bytes() == binary(vectors=vectors)
     TEXT(WORDS, vectors, tmp_path / "t")
@@ -73,6 +74,8 @@ DAMAGED = {
                        "expected a word and 5 numbers (FILE, line 3)"),
     "no number": (text().replace(LINES[2], LINES[2] + b"x"), "expected a word and 5 numbers (FILE, line 3)"),
     "no number at first": (text().replace(LINES[1], LINES[1] + b"x"), "expected a word and 5 numbers (FILE, line 2)"),
+    "not finite at first": (text().replace(LINES[1], b"the 0 0 0 0 nan"), "a vector that is not finite, of 'the'"),
+    "no first line": (text().partition(b"\n")[2], "word vectors without a first line of two numbers"),
     "not finite": (text().replace(LINES[4], b"7 0 0 0 0 nan"), "a vector that is not finite, of '7' (FILE, line 5)"),
     "beyond float32": (text().replace(LINES[4], b"7 0 0 0 0 1e60"), "a vector that is not finite, of '7'"),
     "duplicate": (text().replace(b"\n7", b"\nthe"), "duplicate word 'the' (FILE, line 5)"),

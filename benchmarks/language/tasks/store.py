@@ -97,15 +97,13 @@ class TaskStore(LanguageStore):
     def event_log_probs(self, spec: Spec) -> NDArray[np.float64]:
         """Return log P of each word and line end of the task's sentences, every line beginning afresh: [events].
 
-        `<unk>` stands for all words that the vocabulary leaves out, of which a word that it lacks has an equal share:
-        else a model would prefer words that it does not know.
+        A word that the vocabulary lacks has its share of `<unk>`: else models would prefer words they do not know.
         """
         if spec not in self._scored:
             ids, _ = self._events()
             words = self.corpus.vocabulary
-            shared = np.log(max(1, words.left_out.words)) if words.left_out is not None else 0.0
             found = self._loaded(spec).event_log_probs(ids, fresh_lines=True)
-            self._scored[spec] = np.maximum(found - shared * (ids == words.unk), LEAST)
+            self._scored[spec] = np.maximum(found + words.log_share_of_unknown * (ids == words.unk), LEAST)
         return self._scored[spec]
 
     def log10(self, events: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -61,7 +61,7 @@ class Config(output.Options):
     across_lines: bool = option(True, "the state runs on across line ends")
     _: KW_ONLY
     # examples that are visited in their order cost alike
-    classes_by: Literal["size"] = option("size", "classes are of about equal size")
+    classes_by: Literal["size"] = option("size", "classes are of about equal size", only_with=output.BY_CLASSES)
 
     def __post_init__(self) -> None:
         super().__post_init__()

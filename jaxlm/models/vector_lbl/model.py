@@ -34,7 +34,9 @@ class Config:
     num_features: int = option(100, "word vector dimensionality", "features", first=True)
     window: int = option(5, "words on each side that are in a window", "words", first=True, high=100)
     position_dependent: bool = option(True, "a vector of weights for each position of the window, learned")
-    subsample: float = option(0.0, "share of the text from which on a word is left out at times; 0: never")
+    subsample: float = option(
+        0.0, "threshold of subsampling: words of a larger share of the text are randomly left out; 0: none"
+    )
     across_lines: bool = option(False, "windows reach across line ends")
     num_noise: int = option(5, "noise words of a prediction, which a block shares", "words", first=True)
     noise_power: float = option(1.0, "power of the words' frequencies in the noise; 0: all words alike")

@@ -30,7 +30,9 @@ class Config(outputs.Options):
     num_words: int = option(help="vocabulary size", unit="words")
     num_features: int = option(100, "word vector dimensionality", "features", first=True)
     window: int = option(5, "most words on each side that are in a window", "words", first=True, high=100)
-    subsample: float = option(1e-3, "share of the text from which on a word is left out at times; 0: never", first=True)
+    subsample: float = option(
+        1e-3, "threshold of subsampling: words of a larger share of the text are randomly left out; 0: none"
+    )
     across_lines: bool = option(False, "windows reach across line ends")
     block_size: int = option(16, "consecutive words that are an example", "words")
 

@@ -21,6 +21,7 @@ from jaxlm.objectives.tree import Codes
 # in validation, of all words and their full windows; in training, of those drawn for the epoch: another quantity
 METRICS = {"negative": Metric("negative sampling loss", float), "tree": Metric("hierarchical softmax loss", float)}
 DRAWN = {name: Metric(f"{metric.name} of drawn windows", float) for name, metric in METRICS.items()}
+BY_NOISE = ("objective", ("negative",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +31,16 @@ class Options:
     objective: Literal["negative", "tree"] = option(
         "negative", "tell words from noise, or go down a tree to them (hierarchical softmax)", first=True
     )
-    num_noise: int = option(5, "noise words for each prediction, in effect", "words", first=True)
-    noise_power: float = option(0.75, "power of the words' frequencies in the noise; 0: all words alike")
-    block_noise: int = option(16, "noise words that are drawn for a block", "words")
+    num_noise: int = option(
+        5,
+        "negative samples of each prediction, k; those drawn for a block count as so many",
+        "words",
+        only_with=BY_NOISE,
+    )
+    noise_power: float = option(
+        0.75, "power of the words' frequencies in the noise; 0: all words alike", only_with=BY_NOISE
+    )
+    block_noise: int = option(16, "noise words that are drawn for a block", "words", only_with=BY_NOISE)
 
 
 class Source(NamedTuple):

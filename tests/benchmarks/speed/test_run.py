@@ -78,8 +78,8 @@ def test_models_that_are_compared_have_what_all_have(monkeypatch, tmp_path: Path
         assert jax.config.jax_default_matmul_precision == "highest"
         return {"setting": {"left out": str(peers)}, "tables": {"training": {"peer": {"words/s": 2.0}}, "more": {}}}
 
-    monkeypatch.setitem(speed.PEERED, "lbl", compared)
-    monkeypatch.setitem(speed.ALONE, "hlbl", lambda: compared(False))
+    monkeypatch.setattr(speed, "PEERED", {"lbl": compared})
+    monkeypatch.setattr(speed, "ALONE", {"hlbl": lambda: compared(False)})
     found = speed.run(["lbl", "hlbl", "nplm"], peers=True, out=tmp_path)
     assert found["figures"]["lbl"] == {
         "setting": {"model": "x", "left out": "True"},

@@ -41,6 +41,7 @@ def bad_files(folder):
     (folder / "empty.txt").write_text("")
     (folder / "latin.txt").write_bytes("The he saw it\ncaf\xe9\n".encode("latin-1"))
     (folder / "one.txt").write_text("word word\nword\n")
+    (folder / "word.txt").write_text("he\n")
     (folder / "codes.txt").write_text("The\t01\nhe\t00\nsaw\t1\n")
     (folder / "twice.txt").write_text("The\n<eos>\nThe\n")
     (folder / "damaged.gz").write_bytes(gzip.compress(b"The he saw it\n" * 100)[:-20])
@@ -80,6 +81,14 @@ TRAIN_MISTAKES = {
     "devices that do not divide": ("lbl --train {ok} --devices 3 --batch-size 100", "a multiple of 3"),
     "dropout of all": ("lbl --train {ok} --dropout 1", "below 1"),
     "options of the default data": ("kn --lower", "give --train FILE"),
+    "an option of another objective": (
+        "lbl --train {ok} --num-noise 5",
+        "no effect with the objective softmax (--num-noise) - leave it out, or give --objective nce or importance",
+    ),
+    "steps without a chain": ("frbm --train {ok} --objective likelihood --cd-steps 7", "--objective cd or mean-field"),
+    "a test of vectors": ("skipgram --train {ok} --test {ok}", "skipgram predicts no words to be tested on (--test)"),
+    "drops without a best epoch": ("glove --train {ok} --valid {ok} --drops 0.1", "(--drops, --patience)"),
+    "validation of a word": ("cbow --train {ok} --valid {bad}/word.txt", "near one another (validation text)"),
     "too few lines to carve": ("lbl --train {bad}/twice.txt --vocab-size 2", "(--vocab-size)"),
 }  # fmt: skip
 
@@ -111,7 +120,7 @@ MISTAKES = {
     "eval {place}/test.txt --text {place}/test.txt": "ARPA",
     "eval {place}/kn --text {place}/test.txt --weight 0.5": "no second model",
     "eval {place}/kn --text {place}/test.txt --mix {place}/lbl --weight 2": "(--weight)",
-    "eval {place}/kn --text {place}/test.txt --mix {place}/lbl --mix {place}/lbl --weight 0.2": "those of 3 models",
+    "eval {place}/kn --text {place}/test.txt --mix {place}/lbl --mix {place}/lbl --weight 0.2": "and there are 3",
     "score {place}/kn {place}": "a directory was given instead of a file",
     "next {place}/kn The he": "'he' is one too many",
     "next {place}/kn The --top 0": "(--top)",

@@ -135,6 +135,38 @@ def test_the_most_probable_sentence_is_chosen(place, files, call, call_json, kin
     assert lines == [f"{name},{letter}" for name, letter in found["choices"].items()]
 
 
+def test_an_unknown_word_has_an_equal_share_of_the_words_left_out(call_json, tmp_path):
+    """Of five words seen once: else the unknown choice would win, as `<unk>` is frequent."""
+    (tmp_path / "train.txt").write_text("a b\na b\na c\na d\na e\na f\na g\n")
+    (tmp_path / "q.csv").write_text("1,a _____,b,z\n")
+    (tmp_path / "n.tsv").write_text(NBEST.splitlines()[0] + "\nu\t1\t0\t0\t2\ta z\nu\t2\t0\t0\t2\ta b\n")
+    assert main(["train", "unigram", "--train", str(tmp_path / "train.txt"), "--out", str(tmp_path / "m")]) == 0
+    model = jaxlm.load(tmp_path / "m")
+    assert model.vocabulary.log_share_of_unknown == pytest.approx(-np.log(5))
+    assert model.score("a z") > model.score("a b")
+    assert call_json("complete", tmp_path / "m", tmp_path / "q.csv")["choices"] == {"1": "a"}
+    found = call_json("rescore", tmp_path / "m", tmp_path / "n.tsv")
+    assert found["hypotheses"] == {"u": "a b"}
+
+
+def test_a_single_question_fits_no_weight(place, files, complaint, tmp_path):
+    (tmp_path / "q.csv").write_text("\n".join(QUESTIONS.splitlines()[:2]) + "\n")
+    (tmp_path / "a.csv").write_text("\n".join(ANSWERS.splitlines()[:2]) + "\n")
+    more = ("--mix", place / "kn", "--answers", tmp_path / "a.csv", "--fit-weight")
+    assert "one question leaves none" in complaint("complete", place / "lbl", tmp_path / "q.csv", *more)
+
+
+def test_words_that_training_never_saw_have_no_vector(files, call_json, complaint, tmp_path):
+    (tmp_path / "train.txt").write_text("he saw she took it\nhe took tea\n" * 20)
+    (tmp_path / "vocab.txt").write_text("<eos>\nhe\nsaw\nshe\ntook\ntea\nbread\nit\n")
+    argv = ["train", "skipgram", "--train", tmp_path / "train.txt", "--vocab", tmp_path / "vocab.txt"]
+    assert main([*map(str, argv), "--out", str(tmp_path / "m"), "--epochs", "1", "--quiet"]) == 0
+    found = call_json("similarity", tmp_path / "m", files / "pairs.csv")
+    assert (found["pairs"], found["left_out"]) == (4, 2)  # bread and absent
+    assert call_json("analogies", tmp_path / "m", files / "analogies.txt")["all"]["asked"] == 1
+    assert "'bread' has no vector" in complaint("neighbours", tmp_path / "m", "bread")
+
+
 def test_sentences_are_mixed_by_a_weighted_sum_of_log_probabilities(place, files, call_json):
     command = ["complete", place / "lbl", files / "questions.csv", "--mix", place / "kn"]
     first, second = jaxlm.load(place / "lbl"), jaxlm.load(place / "kn")

@@ -33,13 +33,13 @@ def random_ids(number, seed=1):
     return np.random.default_rng(seed).integers(0, N_W, number).astype(np.int32)
 
 
-def by_loop(params, ids, across_lines=True, fresh_lines=False):
-    """Eq. 3.14 and 3.5 event by event: -log P of each, and p after each."""
+def by_loop(params, ids, across_lines=True):
+    """Eq. 3.14 and 3.5 event by event: -log P of each, and p after each; lines begin afresh, or text runs on."""
     p = SimpleNamespace(**{name: np.asarray(x, np.float64) for name, x in params._asdict().items()})
     contexts, words = (np.asarray(x) for x in examples(ids, C, EOS, across_lines))
     before, nats, after = np.zeros(N_H), [], []
     for number, (context, word) in enumerate(zip(contexts, words, strict=True)):
-        if fresh_lines and (number == 0 or ids[number - 1] == EOS):
+        if not across_lines and (number == 0 or ids[number - 1] == EOS):
             before = np.zeros(N_H)
         a = p.b_h + p.A @ before + sum(p.R[w] @ p.W[i] for i, w in enumerate(context))
         log_weights = p.b_v + np.logaddexp(0, a[None] + p.R @ p.W[-1]).sum(axis=1)
@@ -53,14 +53,15 @@ def model(params, cfg=None):
     return SimpleNamespace(params=params, config=cfg or config(), vocabulary=SimpleNamespace(eos=EOS))
 
 
-@pytest.mark.parametrize("fresh_lines", [False, True])
-def test_online_pass_equals_a_loop_over_the_events(fresh_lines, monkeypatch):
+@pytest.mark.parametrize(("across_lines", "fresh_lines"), [(True, False), (True, True), (False, False)])
+def test_online_pass_equals_a_loop_over_the_events(across_lines, fresh_lines, monkeypatch):
     monkeypatch.setattr(tfrbm, "EVENTS", 16)  # several calls
     params, ids = random_params(), random_ids(53)
-    expected, _ = by_loop(params, ids, not fresh_lines, fresh_lines)
-    found = tfrbm.event_log_probs(model(params), ids, fresh_lines)
+    expected, _ = by_loop(params, ids, across_lines and not fresh_lines)
+    of = model(params, config(across_lines=across_lines))
+    found = tfrbm.event_log_probs(of, ids, fresh_lines)
     np.testing.assert_allclose(found, -expected, rtol=2e-5)
-    assert len(tfrbm.event_log_probs(model(params), ids[:0], fresh_lines)) == 0
+    assert len(tfrbm.event_log_probs(of, ids[:0], fresh_lines)) == 0
 
 
 def test_next_word_given_a_line_is_what_the_online_pass_gives_it():
@@ -102,10 +103,11 @@ def test_temporal_weights_move_by_their_rule():
     np.testing.assert_allclose(moved, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_validation_in_parallel_streams_agrees_with_the_online_pass():
-    params, ids = random_params(scale=0.4), random_ids(3000)
-    program, data = tfrbm.program(config()), texts(config(), EOS)(ids)
-    expected, _ = by_loop(params, ids)
+@pytest.mark.parametrize("across_lines", [True, False])
+def test_validation_in_parallel_streams_agrees_with_the_online_pass(across_lines):
+    params, ids, cfg = random_params(scale=0.4), random_ids(3000), config(across_lines=across_lines)
+    program, data = tfrbm.program(cfg), texts(cfg, EOS)(ids)
+    expected, _ = by_loop(params, ids, across_lines)
     found = Validation(program, data, None).mean(params)
     np.testing.assert_allclose(found, expected.mean(), rtol=1e-6)  # streams of 12 events, after 64 of burn-in
     online = fit.scores(program, params, data)

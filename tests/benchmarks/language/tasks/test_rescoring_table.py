@@ -48,9 +48,14 @@ def test_a_hypothesis_is_scored_as_a_sentence_of_its_own(store: RescoringStore) 
     np.testing.assert_allclose(table[:, tasks.Features._fields.index("model")], scores, rtol=1e-9)
 
 
-def test_a_mixture_with_one_useful_model_is_that_model(store: RescoringStore) -> None:
-    one, same = store.event_log_probs(kn(3)), store.mixed([kn(3), kn(3)])
-    np.testing.assert_allclose(one, same, rtol=1e-9)
+def test_a_mixture_has_the_weights_that_fit_validation_best(store: RescoringStore) -> None:
+    models = [kn(3), Spec("unigram")]
+    one, other = (np.exp(store.on_validation(spec)) for spec in models)
+    grid = np.linspace(0, 1, 1001)
+    best = grid[np.argmax([np.log(a * one + (1 - a) * other).sum() for a in grid])]
+    assert best not in (0, 0.5, 1)
+    P, Q = (np.exp(store.event_log_probs(spec)) for spec in models)
+    np.testing.assert_allclose(np.exp(store.mixed(models)), best * P + (1 - best) * Q, rtol=5e-3)
 
 
 def test_weights_are_fitted_without_the_list_that_they_choose_from(store: RescoringStore) -> None:

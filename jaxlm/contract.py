@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -23,11 +23,12 @@ from jaxfit.registry import Record
 if TYPE_CHECKING:
     from jaxfit.program import Program
     from jaxlm.data.corpus import Corpus
+    from jaxlm.data.documents.collection import DocumentCorpus, Documents
 
 
 @dataclass(frozen=True, kw_only=True)
 class BySGD:
-    """Fitting by the engine (`jaxfit.fit`), on minibatches of the training text.
+    """Fitting by the engine (`jaxfit.fit`), on minibatches of the training text or documents.
 
     `init` and `texts` of a model with a `Structure` take the structure as one more argument, the last.
 
@@ -35,14 +36,15 @@ class BySGD:
         parameters: the names of the parameters, or of groups of them ("cells" for "cells/0/hi/kernel"), by which the
             command takes rates and decays.
         init: (key, config, counts) -> params before training; counts: int64 [N_w], of the training text.
-        texts: (config, eos) -> a function from ids, int32 [events], to the data that `program` reads.
+        texts: (config, eos) -> a function from ids, int32 [events], or from `Documents`, to the data that `program`
+            reads; eos: -1 for documents.
         program: (config) -> the `Program` that the engine runs.
         unit: what its examples are, for the engine's speed.
     """
 
     parameters: tuple[str, ...]
     init: Callable[..., Any]
-    texts: Callable[..., Callable[[np.ndarray], Any]]
+    texts: Callable[..., Callable[[Any], Any]]
     program: Callable[[Any], Program]
     unit: str = "words"
 
@@ -91,7 +93,7 @@ class Structure:
     check: Callable[[Any], None]
     origin: Callable[[Any], dict[str, Any]]
     first_stage: Callable[[Any], Any | None]
-    build: Callable[[Corpus, Any, np.ndarray, Any], Any]
+    build: Callable[[Corpus | DocumentCorpus, Any, np.ndarray, Any], Any]
     fields: Callable[[Any], dict[str, int]]
     arrays: Callable[[Any], Any]
     sha256: Callable[[Any], str]
@@ -131,6 +133,41 @@ class Embeds:
 
 
 @dataclass(frozen=True)
+class EncodesDocuments:
+    """The model has a representation of a document; encode: (model, documents) -> float32 [documents, N_h]."""
+
+    encode: Callable[[Any, Documents], np.ndarray]
+
+    offers: ClassVar[str] = "document vectors (features)"
+
+
+@dataclass(frozen=True)
+class PredictsDocuments:
+    """The model has a probability of a document, as a sequence of words.
+
+    It is not that of a text: the words come in no order, and there are no line ends.
+
+    Attributes:
+        log_probs: (model, documents, orderings, key) -> log p(v) of each document, float64 [documents], nats, averaged
+            over so many orders of its words, drawn by key, where the model depends on the order; 0 for a document
+            without words.
+    """
+
+    log_probs: Callable[[Any, Documents, int, Any], np.ndarray]
+
+    offers: ClassVar[str] = "probabilities of documents (eval)"
+
+
+@dataclass(frozen=True)
+class HasTopics:
+    """Hidden units have weights to words, the largest of which are a topic; weights: params -> [N_w, N_h]."""
+
+    weights: Callable[[Any], Any]
+
+    offers: ClassVar[str] = "topics of hidden units (topics)"
+
+
+@dataclass(frozen=True)
 class HasNGrams:
     """The model's parameters are a `jaxlm.ngram.model.NGram`."""
 
@@ -151,10 +188,12 @@ class LanguageModel(Record):
     Attributes:
         fitting: how its parameters are found; None for models that are only read.
         structure: what it needs besides its parameters, if anything.
+        reads: what it is trained on and asked about: a text, or documents as bags of words.
     """
 
     fitting: BySGD | ByCounting | None
     structure: Structure | None = None
+    reads: Literal["text", "documents"] = "text"
 
     @property
     def fields_from_data(self) -> tuple[str, ...]:

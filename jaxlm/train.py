@@ -21,11 +21,12 @@ from jaxlm.trained_model import FILES, Model, write_vocabulary
 
 if TYPE_CHECKING:
     from jaxfit.recipe import Recipe
+    from jaxlm.data.documents.collection import DocumentCorpus
 
 
 def train(
     name: str,
-    corpus: Corpus,
+    corpus: Corpus | DocumentCorpus,
     directory: Path | str,
     *,
     recipe: Recipe | str = "tuned",
@@ -39,7 +40,8 @@ def train(
 
     Args:
         name: of a model of the registry.
-        corpus: training and validation text; models that are counted do without validation.
+        corpus: training and validation text, or documents for a model that reads documents; models that are counted
+            do without validation.
         directory: the model's folder, new or empty, or of the same training if `run.resume`.
         recipe: how a model is fitted by SGD: a Recipe, or the name of one of the model's own.
         config: overrides of the model's Config. Those of a recipe that is given by name are included.
@@ -53,7 +55,10 @@ def train(
             that the model cannot be trained with; a loss that is not finite; a full disk.
     """
     record, directory, config = models.get(name), Path(directory), config or {}
+    if isinstance(corpus, Corpus) != (record.reads == "text"):
+        raise UserError(f"a {record.name} is trained on {record.reads}", corpus.name, "read the files as such")
     if isinstance(record.fitting, ByCounting):
+        assert isinstance(corpus, Corpus)
         if initial is not None:
             raise UserError(
                 f"a {record.name} is estimated from counts, and has no initial parameters", initial, "leave it out"

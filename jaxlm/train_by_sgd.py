@@ -20,6 +20,7 @@ from jaxfit.run_dir import json_text, metadata, training
 from jaxfit.run_dir.run import Run, Trained
 from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
 from jaxlm.data.corpus import Corpus
+from jaxlm.data.documents.collection import DocumentCorpus
 from jaxlm.initial import begin_from, fingerprint
 from jaxlm.trained_model import FILES, Model, write_vocabulary
 
@@ -28,7 +29,7 @@ INIT, TRAIN, STRUCTURE = 0, 1, 2
 
 def fit(
     record: LanguageModel,
-    corpus: Corpus,
+    corpus: Corpus | DocumentCorpus,
     directory: Path,
     *,
     recipe: Recipe,
@@ -63,7 +64,7 @@ class _Training:
     """
 
     record: LanguageModel
-    corpus: Corpus
+    corpus: Corpus | DocumentCorpus
     counts: np.ndarray
     recipe: Recipe
     overrides: Mapping[str, Any]

@@ -186,7 +186,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     _check_corpus(info.get("corpus", {}), directory)
     left_out = info.get("corpus", {}).get(LEFT_OUT)
     known = None if left_out is None else LeftOut(*(left_out[field] for field in LeftOut._fields))
-    vocabulary = Vocabulary.load(directory / VOCABULARY, known)
+    vocabulary = Vocabulary.load(directory / VOCABULARY, known, record.reads == "text")
     config = read_config(record.config, info, directory)
     if isinstance(fitting, ByCounting):
         params = fitting.load(directory, len(vocabulary), vocabulary.eos, config)

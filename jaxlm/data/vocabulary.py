@@ -28,7 +28,8 @@ class Vocabulary:
     """The words a model knows, in the order of their ids: by decreasing training count, then by name.
 
     `<eos>` is an entry like any other, and so is `<unk>`, which a closed vocabulary lacks unless it is a word of the
-    training text. Word vectors of other programs may lack `<eos>`, which models that predict words need.
+    training text. Word vectors of other programs may lack `<eos>`, which models that predict words need. Documents
+    have neither, and their words may be in another order, that of the numbers by which files of counts name them.
     """
 
     words: tuple[str, ...]
@@ -47,8 +48,8 @@ class Vocabulary:
 
     @property
     def eos(self) -> int:
-        """The id of the line end."""
-        return self.ids[EOS]
+        """The id of the line end; -1 where there is none."""
+        return self.ids.get(EOS, -1)
 
     @property
     def unk(self) -> int | None:
@@ -122,10 +123,11 @@ class Vocabulary:
             f.writelines(f"{w}{n}\n" for w, n in zip(self.words, counts, strict=True))
 
     @classmethod
-    def load(cls, path: Source, left_out: LeftOut | None = None) -> "Vocabulary":
+    def load(cls, path: Source, left_out: LeftOut | None = None, line_end: bool = True) -> "Vocabulary":
         """Read a file written by `save`, or a user's list of words, one per line, with or without counts.
 
         left_out: what is known of the words that are not in it.
+        line_end: whether there must be `<eos>`, as for all but documents.
 
         Raises:
             UserError: the file is empty, is not UTF-8 or lacks `<eos>`, a word is a duplicate or contains white space,
@@ -148,7 +150,7 @@ class Vocabulary:
             words[word] = number
             if tab:
                 counts.append(int(count))
-        if EOS not in words:
+        if line_end and EOS not in words:
             raise UserError(f"the vocabulary lacks the line end {EOS}", path, f"add a line {EOS}")
         if counts and len(counts) < len(words):
             raise UserError("only some words have counts", path, "give counts to all words or to none")

@@ -1,0 +1,104 @@
+"""Documents as sequences of words, in orders that are drawn, on the device, and minibatches of them laid flat.
+
+A bag of words has no order; a model that predicts its words one after another is trained on orders drawn anew for each
+epoch, and scored by some that are drawn once (Lauly et al. 2017, §2.2.1).
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from jaxfit.bucketing import capacity_step, spread
+from jaxfit.draws import integer
+from jaxfit.recipe import INT32_MAX
+from jaxlm.data.documents.collection import Documents
+
+
+class Ordered(NamedTuple):
+    """Documents' words, end to end: document i has the words offsets[i] … offsets[i+1]-1.
+
+    offsets: int32 [documents + 1]; word: int32 [capacity], at least the number of words.
+    """
+
+    offsets: Any
+    word: Any
+
+
+class Words(NamedTuple):
+    """The words of a minibatch of B documents, laid flat.
+
+    Attributes:
+        owner: int32 [n], the word's document within the minibatch, B for padding.
+        word: int32 [n], N_w for padding.
+        length: int32 [B], the number of words of each document.
+    """
+
+    owner: Array
+    word: Array
+    length: Array
+
+
+def ordered(documents: Documents, key: Array) -> Ordered:
+    """Lay out documents, each in an order drawn by key."""
+    offsets = np.concatenate([[0], np.cumsum(documents.lengths)]).astype(np.int32)
+    word = np.repeat(documents.counts.indices, documents.counts.data)
+    return redraw(Ordered(offsets, np.pad(word, (0, capacity_step(len(word)) - len(word)))), key)
+
+
+def redraw(original: Ordered, key: Array) -> Ordered:
+    """Return the documents with the words of each in an order drawn by key."""
+    offsets, word = np.asarray(original.offsets), np.asarray(original.word)
+    number = int(offsets[-1])
+    drawn = np.asarray(_draws(key, len(word)))[:number]
+    document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.argsort(document << 32 | drawn, kind="stable")
+    shuffled = word.copy()
+    shuffled[:number] = word[:number][order]
+    return Ordered(*jax.device_put((offsets, shuffled)))
+
+
+@partial(jax.jit, static_argnums=1)
+def _draws(key: Array, number: int) -> Array:
+    return integer(key, jnp.arange(number, dtype=jnp.int32), INT32_MAX)
+
+
+def num_documents(data: Ordered) -> int:
+    """Return the number of documents."""
+    return int(data.offsets.shape[0]) - 1
+
+
+def lengths(data: Ordered) -> NDArray[np.int64]:
+    """Return the number of words of each document: int64 [documents]."""
+    return np.diff(np.asarray(data.offsets)).astype(np.int64)
+
+
+def gather(data: Ordered, index: Array, capacity: int, num_words: int) -> Words:
+    """Gather the documents `index`, int32 [B], into `capacity` words; num_words: N_w."""
+    owner, place, real = spread(data.offsets, index, capacity)
+    word = jnp.where(real, data.word.at[place].get(mode="fill"), num_words)
+    return Words(owner, word, data.offsets[index + 1] - data.offsets[index])
+
+
+@jax.named_scope("running_sum")
+def running_sums(rows: Array, owner: Array) -> Array:
+    """Sum the rows of each word's predecessors in its document: Σ_{k<i} rows[k], [n, D].
+
+    It is a cumulative sum that begins afresh at each document (Eq. 7), in about 2 n D additions. The sums of other
+    documents are not subtracted, which would cost digits.
+
+    Args:
+        rows: of each word, [n, D].
+        owner: each word's document, int32 [n], ascending.
+    """
+    first = jnp.concatenate([jnp.ones(1, jnp.bool_), owner[1:] != owner[:-1]])[:, None]
+    before = jnp.where(first, 0, jnp.concatenate([jnp.zeros_like(rows[:1]), rows[:-1]]))
+
+    def join(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
+        return left[0] | right[0], right[1] + jnp.where(right[0], 0, left[1])
+
+    return jax.lax.associative_scan(join, (first, before))[1]

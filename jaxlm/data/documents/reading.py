@@ -1,0 +1,213 @@
+"""A `DocumentCorpus` of a user's files, and documents for a trained model."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxfit.errors import UserError
+from jaxlm.data.documents.collection import DocumentCorpus, Documents, content_sha256, counted
+from jaxlm.data.documents.options import DocumentReading
+from jaxlm.data.documents.parsing import Bags, format_of, read, read_words
+from jaxlm.data.files import EOS
+from jaxlm.data.vocabulary import UNK, LeftOut, Vocabulary
+
+PART = 20  # one document in so many is used for validation where no other is given
+
+
+class DocumentFiles(NamedTuple):
+    """A data set as a command reads it."""
+
+    corpus: DocumentCorpus
+    unknown: dict[str, int]  # number of words outside the vocabulary in "train", "valid" and "test"
+    notes: list[str]  # messages for the user
+
+
+def from_files(
+    train: Sequence[str],
+    valid: Sequence[str] = (),
+    test: Sequence[str] = (),
+    *,
+    reading: DocumentReading | None = None,
+    vocabulary: str | None = None,
+    size: int | None = None,
+    min_count: int | None = None,
+    stop_words: str | None = None,
+    carve: bool = True,
+) -> DocumentFiles:
+    """Read documents from files, in the vocabulary of the training documents.
+
+    Args:
+        train, valid, test: names of files, of one format.
+        reading: how they are read; what it leaves open is decided by the training documents.
+        vocabulary: file of the words, one a line; those of counts are in the order of their numbers.
+        size: number of words, the most frequent ones, of texts.
+        min_count: least count of a word of texts; None: 2, but 1 where all words occur once, and with `size`.
+        stop_words: file of words that texts are read without.
+        carve: take validation documents from the training documents if no validation files are given.
+
+    Raises:
+        UserError: as `parsing.read`; the documents have no words; options that the format does not take.
+    """
+    if [*train, *valid, *test].count("-") > 1:
+        raise UserError("standard input cannot be read twice", "-", "name a file for one of them")
+    for file in [*valid, *test]:  # before the training documents are read, which may take long
+        if file != "-" and not os.path.exists(file):
+            raise UserError("there is no such file", file, "check the name")
+    reading = reading or DocumentReading()
+    if reading.format is None:
+        if train[0] == "-":
+            raise UserError("the format of standard input is not known", "-", "give --format text or counts")
+        reading = replace(reading, format=format_of(train[0]))  # type: ignore[arg-type]
+    _check(reading, size, min_count, stop_words)
+    bags = read(train, reading)
+    given = None if vocabulary is None else read_words(vocabulary)
+    if reading.format == "counts":
+        reading = replace(reading, first_id=_first_id(bags) if reading.first_id is None else reading.first_id)
+        words = _of_numbers(bags, given, reading)
+    else:
+        left_out = () if stop_words is None else read_words(stop_words)
+        words = _of_text(bags, given, size, min_count, set(left_out))
+    named = vocabulary is not None
+    parts, unknown = {}, {}
+    for name, files in (("train", train), ("valid", valid), ("test", test)):
+        found = bags if name == "train" else read(files, reading) if files else None
+        parts[name], unknown[name] = _empty(words) if found is None else in_vocabulary(found, words, reading, named)
+    if not parts["train"].num_words:
+        raise UserError("no word of the training documents is in the vocabulary", train[0], "check --vocab")
+    notes = [_describe(parts["train"], words, unknown["train"], reading)]
+    if carve and not valid:
+        parts["train"], parts["valid"] = split_validation(parts["train"])
+        notes.append(f"no --valid: {len(parts['valid']):,} training documents, drawn at random, are for validation")
+    words = replace(words, counts=np.asarray(parts["train"].counts.sum(axis=0, dtype=np.int64)))
+    digest = content_sha256(parts["train"], parts["valid"], words)
+    name = "standard input" if train[0] == "-" else Path(train[0]).name
+    corpus = DocumentCorpus(name, **parts, vocabulary=words, sha256=digest, note=", ".join(train), reading=reading)
+    return DocumentFiles(corpus, unknown, notes)
+
+
+def _check(reading: DocumentReading, size: int | None, min_count: int | None, stop_words: str | None) -> None:
+    """Raise a UserError for options of the other format."""
+    of_texts: dict[str, Any] = {
+        "--vocab-size": size, "--min-count": min_count, "--stop-words": stop_words,
+        "--labelled": reading.labelled or None,
+    }  # fmt: skip
+    wrong = of_texts if reading.format == "counts" else {"--first-id": reading.first_id}
+    for option, value in wrong.items():
+        if value is not None:
+            what = f"it is for documents of the other format, and these are {reading.format}"
+            raise UserError(what, option, "leave it out, or give --format")
+
+
+def encode(files: Sequence[str], vocabulary: Vocabulary, reading: DocumentReading) -> tuple[Documents, int]:
+    """Read documents in the vocabulary of a trained model, as its training documents were read.
+
+    Returns:
+        The documents, and the number of their words outside the vocabulary.
+
+    Raises:
+        UserError: as `parsing.read`; no word is in the vocabulary.
+    """
+    documents, unknown = in_vocabulary(read(files, reading), vocabulary, reading)
+    if not documents.num_words:
+        what = "no word of the documents is in the model's vocabulary"
+        raise UserError(what, files[0], f"the model reads documents as {reading.format}")
+    return documents, unknown
+
+
+def _first_id(bags: Bags) -> int:
+    return int(not (bags.counts.shape[1] and bags.counts[:, [0]].nnz))
+
+
+def _of_numbers(bags: Bags, given: list[str] | None, reading: DocumentReading) -> Vocabulary:
+    """Return the words of files of counts, in the order of their numbers, which name them where no file does."""
+    assert reading.first_id is not None
+    words = given or [str(number) for number in range(reading.first_id, bags.counts.shape[1])]
+    if len(words) < 2:
+        raise UserError("the documents have fewer than two different words", bags.files[0][0], "train on more")
+    return Vocabulary(tuple(words))
+
+
+def _of_text(
+    bags: Bags, given: list[str] | None, size: int | None, min_count: int | None, stop_words: set[str]
+) -> Vocabulary:
+    """Return the given words, or the most frequent ones of texts, by their counts and then by name."""
+    assert bags.words is not None
+    if given is not None:
+        return Vocabulary(tuple(given))
+    counts = dict(zip(bags.words, bags.counts.sum(axis=0, dtype=np.int64).tolist(), strict=True))
+    order = sorted(counts.keys() - stop_words - {EOS, UNK}, key=lambda word: (-counts[word], word))
+    if min_count is None:
+        min_count = 1 if size is not None or not order or counts[order[0]] == 1 else 2
+    chosen = [word for word in order[:size] if counts[word] >= min_count]
+    if len(chosen) < 2:
+        where = bags.files[0][0]
+        raise UserError("fewer than two words are left in the vocabulary", where, "train on more, or lower --min-count")
+    out = sum(counts.values()) - sum(counts[word] for word in chosen)
+    return Vocabulary(tuple(chosen), None, LeftOut(len(counts) - len(chosen), out, "of texts"))
+
+
+def in_vocabulary(
+    bags: Bags, vocabulary: Vocabulary, reading: DocumentReading, strict: bool = False
+) -> tuple[Documents, int]:
+    """Return documents as counts of the words of a vocabulary, and the number of their other words.
+
+    strict: numbers past the vocabulary's end are errors.
+
+    Raises:
+        UserError: a word has a number that the vocabulary does not have.
+    """
+    if bags.words is None:
+        assert reading.first_id is not None
+        used = np.unique(bags.counts.indices)
+        last = reading.first_id + len(vocabulary) - 1
+        wrong = used[(used < reading.first_id) | ((used > last) & strict)]
+        if len(wrong):
+            what = f"word {wrong[0]}, and the words have the numbers {reading.first_id} to {last}"
+            raise UserError(what, bags.place_of(wrong[0]), "give --first-id, or the vocabulary of these documents")
+        ids = np.arange(bags.counts.shape[1]) - reading.first_id
+        ids[ids >= len(vocabulary)] = -1
+    else:
+        ids = np.array([vocabulary.ids.get(word, -1) for word in bags.words], np.int64)
+    table = bags.counts
+    document, word = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr)), ids[table.indices]
+    known = word >= 0
+    times = np.rint(np.log1p(table.data)).astype(np.int32) if reading.log_counts else table.data
+    counts = counted(document[known], word[known], (table.shape[0], len(vocabulary)), times[known])
+    return Documents(counts, bags.labels), int(table.data[~known].sum(dtype=np.int64))
+
+
+def _empty(vocabulary: Vocabulary) -> tuple[Documents, int]:
+    nothing: NDArray[np.int64] = np.zeros(0, np.int64)
+    return Documents(counted(nothing, nothing, (0, len(vocabulary))), ()), 0
+
+
+def split_validation(documents: Documents, part: int = PART) -> tuple[Documents, Documents]:
+    """Take validation documents from training documents: one in `part` (at least one), drawn at random.
+
+    Raises:
+        UserError: there is a single document with words.
+    """
+    number = len(documents)
+    drawn = np.random.default_rng(0).permutation(number)[: max(1, number // part)]
+    chosen = np.zeros(number, np.bool_)
+    chosen[drawn] = True
+    train, valid = documents.take(np.flatnonzero(~chosen)), documents.take(np.flatnonzero(chosen))
+    if not (train.num_words and valid.num_words):
+        what = "the training documents are too few to take validation from"
+        raise UserError(what, do="give --valid FILE")
+    return train, valid
+
+
+def _describe(documents: Documents, vocabulary: Vocabulary, unknown: int, reading: DocumentReading) -> str:
+    """Say what was read."""
+    kept = documents.num_words
+    empty = int(np.count_nonzero(documents.lengths == 0))
+    without = f", {empty:,} of them without words" if empty else ""
+    out = f"; {unknown:,} other words are left out" if unknown else ""
+    logs = ", each count n replaced by log(1 + n)" if reading.log_counts else ""
+    return f"{len(documents):,} documents{without}, {kept:,} words of {len(vocabulary):,} different ones{logs}{out}"

@@ -1,0 +1,61 @@
+"""What models share that predict a document's words one after another: their score, their probabilities of documents.
+
+The words come in an order that is drawn, and the probability of a document is averaged over orders (Lauly et al. 2017,
+Eq. 31). Its perplexity is e to the mean over documents of -1/D log p(v) (Eq. 30): each document counts alike, however
+long it is, where the perplexity of a text is a mean over words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxfit import fit
+from jaxfit.program import Metric
+from jaxlm.context_model import perplexity
+from jaxlm.contract import PredictsDocuments, structure_argument
+from jaxlm.data.documents.collection import Documents
+
+if TYPE_CHECKING:
+    from jaxlm.trained_model import Model
+
+METRIC = Metric("document perplexity", perplexity, 2)
+
+
+def of_orderings(model: Model, documents: Documents, key: jax.Array) -> Iterator[NDArray[np.float64]]:
+    """Compute log p(v) of each document in one order of its words after another, float64 [documents], nats, for ever.
+
+    The model's program scores a document by -1/D log p(v) in the order of its data, which `redraw` draws anew.
+    """
+    record: Any = model.record
+    program = record.fitting.program(model.config)
+    found, lengths = np.flatnonzero(documents.lengths), documents.lengths
+    texts = record.fitting.texts(model.config, model.vocabulary.eos, *structure_argument(model.structure))
+    data = texts(documents) if len(found) else None
+    number = 0
+    while True:
+        log_p = np.zeros(len(documents))
+        if data is not None:
+            drawn = program.redraw(data, jax.random.fold_in(key, number), model.config)
+            log_p[found] = -fit.scores(program, model.params, drawn).astype(np.float64) * lengths[found]
+        yield log_p
+        number += 1
+
+
+def log_mean_exp(values: Iterator[NDArray[np.float64]], number: int) -> NDArray[np.float64]:
+    """Return the logarithm of the mean of the exponentials of `number` arrays, which are not all held at once."""
+    total = next(values)
+    for _ in range(number - 1):
+        total = np.logaddexp(total, next(values))
+    return total - np.log(number)
+
+
+def predicts_documents() -> PredictsDocuments:
+    """Return the capability of a model whose program scores documents in the order of its data."""
+    return PredictsDocuments(
+        lambda model, documents, orderings, key: log_mean_exp(of_orderings(model, documents, key), orderings)
+    )

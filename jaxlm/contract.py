@@ -148,12 +148,12 @@ class PredictsDocuments:
     It is not that of a text: the words come in no order, and there are no line ends.
 
     Attributes:
-        log_probs: (model, documents, orderings, key) -> log p(v) of each document, float64 [documents], nats, averaged
-            over so many orders of its words, drawn by key, where the model depends on the order; 0 for a document
+        log_probs: (model, documents, orderings, seed) -> log p(v) of each document, float64 [documents], nats, averaged
+            over so many orders of its words, drawn by a seed, where the model depends on the order; 0 for a document
             without words.
     """
 
-    log_probs: Callable[[Any, Documents, int, Any], np.ndarray]
+    log_probs: Callable[[Any, Documents, int, int], np.ndarray]
 
     offers: ClassVar[str] = "probabilities of documents (eval)"
 

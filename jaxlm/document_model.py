@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 METRIC = Metric("document perplexity", perplexity, 2)
 
 
-def of_orderings(model: Model, documents: Documents, key: jax.Array) -> Iterator[NDArray[np.float64]]:
+def of_orderings(model: Model, documents: Documents, seed: int) -> Iterator[NDArray[np.float64]]:
     """Compute log p(v) of each document in one order of its words after another, float64 [documents], nats, for ever.
 
     The model's program scores a document by -1/D log p(v) in the order of its data, which `redraw` draws anew.
@@ -36,7 +36,7 @@ def of_orderings(model: Model, documents: Documents, key: jax.Array) -> Iterator
     found, lengths = np.flatnonzero(documents.lengths), documents.lengths
     texts = record.fitting.texts(model.config, model.vocabulary.eos, *structure_argument(model.structure))
     data = texts(documents) if len(found) else None
-    number = 0
+    key, number = jax.random.key(seed), 0
     while True:
         log_p = np.zeros(len(documents))
         if data is not None:
@@ -57,5 +57,5 @@ def log_mean_exp(values: Iterator[NDArray[np.float64]], number: int) -> NDArray[
 def predicts_documents() -> PredictsDocuments:
     """Return the capability of a model whose program scores documents in the order of its data."""
     return PredictsDocuments(
-        lambda model, documents, orderings, key: log_mean_exp(of_orderings(model, documents, key), orderings)
+        lambda model, documents, orderings, seed: log_mean_exp(of_orderings(model, documents, seed), orderings)
     )

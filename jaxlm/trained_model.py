@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
@@ -30,14 +30,20 @@ from jaxlm.contract import (
     ByCounting,
     BySGD,
     Embeds,
+    EncodesDocuments,
     LanguageModel,
+    PredictsDocuments,
     PredictsWords,
     structure_argument,
 )
 from jaxlm.data.corpus import LEFT_OUT
+from jaxlm.data.documents.options import DocumentReading
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import CLOSED_ADVICE, LeftOut, Vocabulary
 from jaxlm.ngram import arpa
+
+if TYPE_CHECKING:
+    from jaxlm.data.documents.collection import Documents
 
 VOCABULARY = "vocabulary.txt"
 FILES = (VOCABULARY, "ngram.npz", "classes.npz", "tree.npz")  # besides what training writes for itself
@@ -109,6 +115,21 @@ class Model:
             return None
         with self._precision():
             return predicts.log_normalizers(self, np.asarray(ids, np.int32))
+
+    def document_log_probs(self, documents: Documents, orderings: int = 1, seed: int = 1) -> np.ndarray:
+        """Return log p(v) of each document, float64 [documents], nats; 0 for a document without words.
+
+        orderings: of a document's words, drawn by the seed, over which its probability is averaged, if it depends on
+        the order (Lauly et al. 2017, Eq. 31).
+        """
+        predicts = self.require(PredictsDocuments, "document_log_probs")
+        with self._precision():
+            return predicts.log_probs(self, documents, orderings, seed)
+
+    def features(self, documents: Documents) -> np.ndarray:
+        """Return a vector of each document: float32 [documents, N_h]."""
+        with self._precision():
+            return self.require(EncodesDocuments, "features").encode(self, documents)
 
     def _precision(self) -> AbstractContextManager[None]:
         """Return the context of full precision for models that compute with JAX."""
@@ -183,7 +204,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
         more = ", or add --unfinished" if begun else ""
         raise UserError("the model's training has not finished", directory, f"go on with it by --resume{more}")
     manifest.require_whole(directory, FILES, verify=verify)
-    _check_corpus(info.get("corpus", {}), directory)
+    _check_corpus(info.get("corpus", {}), record, directory)
     left_out = info.get("corpus", {}).get(LEFT_OUT)
     known = None if left_out is None else LeftOut(*(left_out[field] for field in LeftOut._fields))
     vocabulary = Vocabulary.load(directory / VOCABULARY, known, record.reads == "text")
@@ -210,13 +231,14 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     return Model(record, vocabulary, config, params, info, structure, texts)
 
 
-def _check_corpus(described: Any, directory: Path) -> None:
+def _check_corpus(described: Any, record: LanguageModel, directory: Path) -> None:
     """Raise a UserError unless `config.json` describes a training text as `Corpus.describe` does, or not at all."""
     require_types({"corpus": described}, {"corpus": dict}, directory)
     if described:
         require_types(described, {"name": str, "training events": int}, directory)
         require_types(described, {"reading": dict, LEFT_OUT: dict}, directory, optional=True)
-        require_types(described.get("reading", {}), get_type_hints(Reading), directory, optional=True)
+        reading = DocumentReading if record.reads == "documents" else Reading
+        require_types(described.get("reading", {}), get_type_hints(reading), directory, optional=True)
         if LEFT_OUT in described:
             require_types(described[LEFT_OUT], get_type_hints(LeftOut), directory)
 

@@ -12,7 +12,7 @@ from jaxfit.cli import options
 from jaxfit.cli.command import print_json, required
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
-from jaxlm.cli import model_command
+from jaxlm.cli import documents, model_command
 from jaxlm.contract import HasNGrams, PredictsWords
 from jaxlm.data.encoding import Encoded, encode, encode_pieces
 from jaxlm.data.files import tokens
@@ -40,6 +40,7 @@ def add_eval(parser: Parser) -> None:
         "--fit-weight-on", nargs="+", action="extend", metavar="FILE", help="validation text to choose the shares by"
     )
     model_command.add_encoding(parser)
+    documents.add_orderings(parser)
 
 
 def add_score(parser: Parser) -> None:
@@ -61,7 +62,13 @@ def run_eval(args: argparse.Namespace) -> None:
     if args.weight is not None and len(args.mix) > 1:
         what = f"it is for two models, and there are {1 + len(args.mix)}"
         raise UserError(what, "--weight", "give --fit-weight-on FILE, or leave it out for equal shares")
-    model = model_command.model_of(args, PredictsWords)
+    model = model_command.model_of(args)
+    if model.record.reads == "documents":
+        documents.run_eval(args, model)
+        return
+    model.require(PredictsWords, "eval", args.directory)
+    if args.orderings is not None or args.seed is not None:
+        raise UserError("they are for models of documents", "--orderings, --seed", "leave them out")
     texts = [files] + ([args.fit_weight_on] if args.fit_weight_on else [])
     reading = model_command.reading(args, model)
     encoded = [encode(files, model.vocabulary, reading) for files in texts]

@@ -17,16 +17,29 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Trained
 from jaxlm import models, train
-from jaxlm.contract import BySGD, Embeds, HasNGrams, LanguageModel, PredictsWords
+from jaxlm.cli import documents
+from jaxlm.contract import (
+    BySGD,
+    Embeds,
+    EncodesDocuments,
+    HasNGrams,
+    LanguageModel,
+    PredictsDocuments,
+    PredictsWords,
+)
 from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import Corpus, Texts
+from jaxlm.data.documents.collection import DocumentCorpus
+from jaxlm.data.documents.reading import DocumentFiles
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.initial import fingerprint
+from jaxlm.tasks.documents import DocumentEvaluation
 from jaxlm.tasks.evaluate import Evaluation, evaluate, show_normalizers, spread_of_normalizers
 from jaxlm.trained_model import FILES, Model
 
 NAMES = {"valid": "validation", "test": "test"}
+Results = dict[str, Evaluation | DocumentEvaluation]
 RENAMED = {"across_lines": "context-across-lines"}
 
 
@@ -37,7 +50,10 @@ def add(parser: Parser) -> None:
 
 def _add_options(parser: Parser, model: LanguageModel) -> None:
     parser.set_defaults(run=run)
-    _add_text(parser, carves=isinstance(model.fitting, BySGD))
+    if model.reads == "documents":
+        documents.add_data(parser)
+    else:
+        _add_text(parser, carves=isinstance(model.fitting, BySGD))
     training_options.add_result(parser)
     if isinstance(model.fitting, BySGD):
         parser.add_argument(
@@ -100,7 +116,8 @@ def run(args: argparse.Namespace) -> None:
     resume = plan.run.resume
     with training_options.folder(args, place, model.name, FILES, resume=resume, resumable=resumable) as out:
         out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
-        texts = _read(args, out, carve=resumable)
+        of_documents = model.reads == "documents"
+        texts = documents.read(args, carve=resumable) if of_documents else _read(args, out, carve=resumable)
         note(args, *texts.notes)
         with training_options.stoppable(place, resumable):
             trained = train.train(
@@ -127,12 +144,14 @@ def _structure(args: argparse.Namespace, model: LanguageModel, config: Mapping[s
     return chosen
 
 
-def _evaluate(trained: Trained[Model | None], texts: Texts) -> dict[str, Evaluation]:
+def _evaluate(trained: Trained[Model | None], texts: Texts | DocumentFiles) -> Results:
     """Evaluate the model on validation (whose score training knows) and test text, where there is any.
 
     Nothing for a model without a distribution, and where time ran out before the model's own training began.
     """
-    results: dict[str, Evaluation] = {}
+    if isinstance(texts, DocumentFiles):
+        return documents.results(trained, texts, _known_score(trained))
+    results: Results = {}
     if trained.model is None or trained.model.record.capability(PredictsWords) is None:
         return results
     score = _known_score(trained)
@@ -169,7 +188,8 @@ def _known_score(trained: Trained[Model | None]) -> float | None:
         return None
     assert isinstance(model.record.fitting, BySGD)
     program = model.record.fitting.program(model.config)
-    return fitted.score if program.metric.name == "perplexity" and program.sequential is None else None
+    known = program.metric.name in ("perplexity", "document perplexity") and program.sequential is None
+    return fitted.score if known else None
 
 
 def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:
@@ -187,7 +207,7 @@ def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:
     )  # fmt: skip
 
 
-def _write_card(trained: Trained[Model | None], out: Path, place: Path, results: dict[str, Evaluation]) -> None:
+def _write_card(trained: Trained[Model | None], out: Path, place: Path, results: Results) -> None:
     """Write the model card into the folder `out` of a model that is used in `place`."""
     model = trained.model
     if model is None or not training_options.wants_card(trained, out, model.info):
@@ -197,6 +217,10 @@ def _write_card(trained: Trained[Model | None], out: Path, place: Path, results:
     if model.record.capability(PredictsWords):
         shell += [f"jaxlm eval {path} --text test.txt", f'jaxlm next {path} "the first words"']
         python += ['model.score("a sentence")  # its log-probability, to base 10']
+    if model.record.capability(PredictsDocuments):
+        shell += [f"jaxlm eval {path} --text test.txt"]
+    if model.record.capability(EncodesDocuments):
+        shell += [f"jaxlm features {path} test.txt --out vectors.npy"]
     if model.record.capability(Embeds):
         shell += [f"jaxlm neighbours {path} {word}"]
         python += ["model.vectors()  # a row for each of model.vocabulary.words"]
@@ -205,7 +229,7 @@ def _write_card(trained: Trained[Model | None], out: Path, place: Path, results:
 
 
 def _report(
-    args: argparse.Namespace, trained: Trained[Model | None], data: Corpus, results: dict[str, Evaluation]
+    args: argparse.Namespace, trained: Trained[Model | None], data: Corpus | DocumentCorpus, results: Results
 ) -> None:
     fitted, model = trained.fitted, trained.model
     if args.json:
@@ -214,7 +238,7 @@ def _report(
                 "command": "train", "model": args.model, "out": args.out, "stopped": trained.stopped,
                 "words": len(data.vocabulary), "parameters": None if model is None else model.num_parameters(),
                 "config": None if model is None else model.info["config"],
-                "events": {"train": len(data.train), "valid": len(data.valid), "test": len(data.test)},
+                **data.sizes(),
                 "epochs": fitted.epochs if fitted else None,
                 "examples_per_second": trained.events_per_second, "seconds": trained.seconds,
                 **_loss(trained, data),
@@ -232,11 +256,8 @@ def _report(
     for name, title in NAMES.items():
         if name in results:
             result = results[name]
-            print(
-                f"{title} perplexity{so_far} {result.perplexity:.2f} "
-                f"({result.events:,} events, {result.unknown:,} unknown)"
-            )
-            if result.log_normalizer is not None:
+            print(f"{title} {result.show(so_far)}")
+            if isinstance(result, Evaluation) and result.log_normalizer is not None:
                 print(f"{title} log Z {show_normalizers(result.log_normalizer)}")
     fitting = models.get(args.model).fitting
     training_options.print_end(trained, fitting.unit if isinstance(fitting, BySGD) else "words")

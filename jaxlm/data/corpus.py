@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import weakref
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,10 @@ class Corpus(NamedTuple):
         for first in range(0, len(self.train), CHUNK):  # np.bincount makes a wider copy of what it counts
             counts += np.bincount(self.train[first : first + CHUNK], minlength=len(counts))
         return counts
+
+    def sizes(self) -> dict[str, dict[str, int]]:
+        """Return how many events training, validation and test have."""
+        return {"events": {"train": len(self.train), "valid": len(self.valid), "test": len(self.test)}}
 
     def describe(self) -> dict[str, Any]:
         """Return what `config.json` holds of it, and a resumed training must find again."""
@@ -82,8 +86,11 @@ def content_sha256(train: np.ndarray, valid: np.ndarray, vocabulary: Vocabulary)
 _digests: list[tuple[tuple[weakref.ref, ...], str]] = []
 
 
-def reading_of(info: dict) -> Reading:
+AnyReading = TypeVar("AnyReading", bound=Reading)
+
+
+def reading_of(info: dict, kind: type[AnyReading] = Reading) -> AnyReading:  # type: ignore[assignment]
     """Return how a model's training text was read, from its `config.json`; new text is read in the same way."""
-    known = {field.name for field in dataclasses.fields(Reading)}
+    known = {field.name for field in dataclasses.fields(kind)}
     stored = info.get("corpus", {}).get("reading", {})
-    return Reading(**{name: value for name, value in stored.items() if name in known})
+    return kind(**{name: value for name, value in stored.items() if name in known})

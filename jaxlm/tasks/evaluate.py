@@ -49,6 +49,10 @@ class Evaluation:
             record |= dict(zip(("log_normalizer_mean", "log_normalizer_std"), self.log_normalizer, strict=True))
         return record
 
+    def show(self, so_far: str = "") -> str:
+        """Return it for people, in a line."""
+        return f"perplexity{so_far} {self.perplexity:.2f} ({self.events:,} events, {self.unknown:,} unknown)"
+
 
 def evaluate(log_probs: ArrayLike, unknown: int = 0, known: NDArray[np.bool_] | None = None) -> Evaluation:
     """Sum up a text's event log-probabilities [events], in nats, of which `unknown` are unknown words.

@@ -1,0 +1,158 @@
+"""Models of documents: what `jaxlm train` and `eval` do for them, and `jaxlm features | topics`."""
+
+import argparse
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from jaxfit.cli import options
+from jaxfit.cli.command import output, print_json, required
+from jaxfit.cli.parser import Parser, Rare
+from jaxfit.errors import UserError
+from jaxfit.recipe import SEED
+from jaxfit.run_dir.run import Trained
+from jaxlm.cli import model_command
+from jaxlm.contract import EncodesDocuments, HasTopics, PredictsDocuments
+from jaxlm.data.corpus import reading_of
+from jaxlm.data.documents import reading as files
+from jaxlm.data.documents.collection import Documents
+from jaxlm.data.documents.options import DocumentReading
+from jaxlm.data.documents.reading import DocumentFiles
+from jaxlm.tasks.documents import DocumentEvaluation, evaluate, topics, write_vectors
+from jaxlm.trained_model import Model
+
+
+def add_data(parser: Parser) -> None:
+    """Add the documents that a model is trained on, and their vocabulary."""
+    group = parser.add_argument_group("documents (one a line, also gz, bz2, xz; - is standard input)")
+    for name, text in {
+        "--train": "training documents",
+        "--valid": "validation documents (default: a twentieth of the training documents, drawn at random)",
+        "--test": "documents to evaluate the finished model on",
+    }.items():
+        group.add_argument(name, nargs="+", action="extend", metavar="FILE", help=text)
+    words = parser.add_argument_group("vocabulary; other words are left out")
+    chosen = words.add_mutually_exclusive_group()
+    chosen.add_argument("--vocab", metavar="FILE", help="a list of words, one a line, in the order of their numbers")
+    chosen.add_argument(
+        "--vocab-size", type=options.number("--vocab-size", low=2), metavar="N", help="the most frequent words of texts"
+    )
+    words.add_argument(
+        "--min-count", type=options.number("--min-count"), metavar="N",
+        help="leave out words of texts that are seen less often (default: 2)",
+    )  # fmt: skip
+    words.add_argument("--stop-words", metavar="FILE", help="a list of words to leave out of texts, one a line")
+    options.add(parser.add_argument_group("reading"), DocumentReading, switches=True)
+
+
+def read(args: argparse.Namespace, carve: bool) -> DocumentFiles:
+    """Read the documents that a command names."""
+    return files.from_files(
+        required(args, "train", "name documents: --train FILE"), args.valid or (), args.test or (),
+        reading=DocumentReading(**options.given(args, DocumentReading)), vocabulary=args.vocab, size=args.vocab_size,
+        min_count=args.min_count, stop_words=args.stop_words, carve=carve,
+    )  # fmt: skip
+
+
+def results(trained: Trained[Model | None], read: DocumentFiles, known: float | None) -> dict[str, Any]:
+    """Evaluate a model on validation (whose score training may know) and test documents, where there are any."""
+    found: dict[str, Any] = {}
+    if trained.model is None or trained.model.record.capability(PredictsDocuments) is None:
+        return found
+    for name, part in (("valid", read.corpus.valid), ("test", read.corpus.test)):
+        if name == "valid" and known is not None:
+            number = int(np.count_nonzero(part.lengths))
+            found[name] = DocumentEvaluation(-known, number, part.num_words, read.unknown[name])
+        elif part.num_words:
+            found[name] = evaluate(trained.model.document_log_probs(part), part.lengths, read.unknown[name])
+    return found
+
+
+def _documents(args: argparse.Namespace, model: Model, names: list[str]) -> tuple[Documents, int]:
+    """Read documents as the model's training documents were read; return them and the number of unknown words."""
+    reading = reading_of(model.info, DocumentReading)
+    if args.encoding is not None:
+        reading = dataclasses.replace(reading, encoding=args.encoding)
+    return files.encode(names, model.vocabulary, reading)
+
+
+def add_orderings(parser: Parser) -> None:
+    """Add the options of evaluation that models of documents have."""
+    group = parser.add_argument_group("models of documents")
+    group.add_argument(
+        "--orderings", type=options.number("--orderings"), metavar="M",
+        help="orders of each document's words over which its probability is averaged (default: 1)",
+    )  # fmt: skip
+    group.add_argument(
+        "--seed", type=options.number("--seed", **SEED), metavar="N", help=Rare("of the orders that are drawn")
+    )
+
+
+def run_eval(args: argparse.Namespace, model: Model) -> None:
+    """Print the perplexity of documents."""
+    model.require(PredictsDocuments, "eval", args.directory)
+    if args.mix or args.weight is not None or args.fit_weight_on:
+        raise UserError("models of documents are not mixed", "--mix, --weight, --fit-weight-on", "leave them out")
+    documents, unknown = _documents(args, model, args.text)
+    orderings = args.orderings or 1
+    log_probs = model.document_log_probs(documents, orderings, 1 if args.seed is None else args.seed)
+    result = evaluate(log_probs, documents.lengths, unknown, orderings)
+    if args.json:
+        print_json({"command": "eval", "model": args.directory, "text": args.text, **result.record()})
+        return
+    assert result.interval is not None
+    low, high = result.interval
+    share = unknown / (result.words + unknown)
+    print(f"document perplexity  {result.perplexity:.2f} ({low:.2f} to {high:.2f}, 95 % by bootstrap over documents)")
+    print(f"documents            {result.documents:,} ({len(documents) - result.documents:,} more have no words)")
+    print(f"words                {result.words:,}")
+    print(f"unknown words        {unknown:,} ({100 * share:.1f} %), left out")
+    print(f"orders of words      {orderings:,} of each document")
+
+
+def add_features(parser: Parser) -> None:
+    """Give the parser of `jaxlm features` its options."""
+    model_command.add(parser, run_features, about="folder of a model of documents")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="documents, one a line (- is standard input)")
+    parser.add_argument(
+        "--out", metavar="FILE",
+        help="where to write the vectors, one for each document: an array of NumPy if the name ends in .npy, else text",
+    )  # fmt: skip
+    model_command.add_encoding(parser)
+
+
+def run_features(args: argparse.Namespace) -> None:
+    """Write a vector for each document."""
+    out = output(args)
+    model = model_command.model_of(args, EncodesDocuments)
+    documents, unknown = _documents(args, model, args.files)
+    vectors = model.features(documents)
+    write_vectors(vectors, out)
+    number, size = vectors.shape
+    if args.json:
+        print_json({
+            "command": "features", "model": args.directory, "files": args.files, "out": str(out), "documents": number,
+            "features": size, "unknown": unknown,
+        })  # fmt: skip
+        return
+    print(f"wrote {out} ({number:,} documents, {size:,} numbers each)")
+
+
+def add_topics(parser: Parser) -> None:
+    """Give the parser of `jaxlm topics` its options."""
+    model_command.add(parser, run_topics, about="folder of a model of documents")
+    model_command.add_top(parser)
+
+
+def run_topics(args: argparse.Namespace) -> None:
+    """Print the words with the largest weights to each hidden unit."""
+    model = model_command.model_of(args)
+    weights = model.require(HasTopics, "topics", args.directory).weights(model.params)
+    found = topics(weights, model.vocabulary.words, args.top)
+    if args.json:
+        rows: list[list[dict[str, Any]]] = [[{"word": word, "weight": w} for word, w in unit] for unit in found]
+        print_json({"command": "topics", "model": args.directory, "topics": rows})
+        return
+    for number, unit in enumerate(found, 1):
+        print(f"{number:4d}  {' '.join(word for word, _ in unit)}")

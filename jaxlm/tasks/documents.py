@@ -1,0 +1,93 @@
+"""How well a model predicts documents, the topics of its hidden units, and files of document vectors."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jaxfit.run_dir.atomic import replacing
+from jaxlm.tasks.intervals import Interval, bootstrap
+
+
+@dataclass(frozen=True)
+class DocumentEvaluation:
+    """Documents as a model sees them.
+
+    Attributes:
+        mean: over documents, of 1/D log p(v), nats.
+        documents: that have words; the others count nowhere.
+        words: of these documents.
+        unknown: other words, outside the vocabulary, which are left out.
+        orderings: over which each p(v) is averaged.
+        interval: of the perplexity, 95 % by the bootstrap over documents; None where it is not computed.
+    """
+
+    mean: float
+    documents: int
+    words: int
+    unknown: int = 0
+    orderings: int = 1
+    interval: Interval | None = None
+
+    @property
+    def perplexity(self) -> float:
+        """exp(-1/T Σ_t 1/D_t log p(v_t)) (Lauly et al. 2017, Eq. 30-31), which is not the perplexity of a text."""
+        return math.exp(-self.mean) if -self.mean < 700 else math.inf
+
+    def record(self) -> dict[str, Any]:
+        """Return what records and JSON hold of it."""
+        known = {
+            "document_perplexity": self.perplexity, "documents": self.documents, "words": self.words,
+            "unknown": self.unknown, "orderings": self.orderings,
+        }  # fmt: skip
+        return known if self.interval is None else known | {"interval": list(self.interval)}
+
+    def show(self, so_far: str = "") -> str:
+        """Return it for people, in a line."""
+        orders = f", {self.orderings:,} orders of each" if self.orderings > 1 else ""
+        return (
+            f"document perplexity{so_far} {self.perplexity:.2f} "
+            f"({self.documents:,} documents, {self.words:,} words, {self.unknown:,} unknown{orders})"
+        )
+
+
+def evaluate(
+    log_probs: ArrayLike, lengths: NDArray[np.int64], unknown: int = 0, orderings: int = 1
+) -> DocumentEvaluation:
+    """Sum up documents' log-probabilities [documents], in nats; lengths: their numbers of words, [documents]."""
+    found = lengths > 0
+    if not found.any():
+        return DocumentEvaluation(math.nan, 0, 0, unknown, orderings)
+    of_word = np.asarray(log_probs, np.float64)[found] / lengths[found]
+    low, high = bootstrap(lambda drawn: np.exp(-of_word[drawn].mean(axis=1)), len(of_word))
+    return DocumentEvaluation(
+        float(of_word.mean()), len(of_word), int(lengths.sum()), unknown, orderings, (low, high)
+    )  # fmt: skip
+
+
+def topics(weights: ArrayLike, words: Sequence[str], top: int) -> list[list[tuple[str, float]]]:
+    """Return the words with the largest weights to each hidden unit, and these weights (Lauly et al. 2017, Table 3).
+
+    weights: [N_w, N_h]; words: N_w names.
+    """
+    table = np.asarray(weights)
+    best = np.argsort(-table, axis=0, kind="stable")[:top].T
+    return [[(words[i], float(table[i, unit])) for i in chosen] for unit, chosen in enumerate(best)]
+
+
+def write_vectors(vectors: NDArray[np.float32], path: Path) -> None:
+    """Write documents' vectors, [documents, N_h]: as NumPy's array if the name ends in `.npy`, else a line for each.
+
+    Raises a UserError if the file cannot be written.
+    """
+    with replacing(path) as aside:
+        if path.suffix == ".npy":
+            with aside.open("wb") as file:
+                np.save(file, vectors)
+        else:
+            with aside.open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(f"{' '.join(f'{x:.7g}' for x in vector)}\n" for vector in vectors)

@@ -73,6 +73,11 @@ class Record:
         return recipe, dict(overrides)  # which the caller may change
 
 
+def in_short(capability: Any) -> str:
+    """Return what a capability offers, without the commands that use it."""
+    return capability.offers.partition(" (")[0]
+
+
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
@@ -127,7 +132,7 @@ class Registry(Generic[AnyRecord]):
             return found
         able = self.having(lambda other: other.capability(kind) is not None)
         listed = " or ".join([", ".join(able[:-1]), able[-1]] if len(able) > 1 else able)
-        offered = ", ".join(c.offers for c in model.capabilities) or "nothing that commands use"
-        needed = kind.offers.partition(" (")[0]  # type: ignore[attr-defined]
+        offered = ", ".join(in_short(each) for each in model.capabilities) or "nothing that commands use"
+        needed = in_short(kind)
         advice = f"use {listed}; {model.name} has {offered}"
         raise UserError(f"{task} needs {needed}; {model.name} has none", where, advice)

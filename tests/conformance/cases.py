@@ -24,6 +24,7 @@ import jaxlm.train
 from jaxcf.data import reading
 from jaxfit.run_dir.run import Run
 from jaxlm.data import user_text
+from jaxlm.data.documents.reading import from_files as of_files
 
 SMALL = 6  # no whole number of a Config is larger
 BATCH, EPOCHS = 8, 2  # of a training: the minibatch divides among 8 devices
@@ -126,7 +127,7 @@ class Case(NamedTuple):
         own, config = self.recipe
         more = {"recipe": recipe or own, "config": config, "run": Run(**run)}
         if self.package is jaxlm:
-            return jaxlm.train.train(self.record.name, place.corpus, out, **more)
+            return jaxlm.train.train(self.record.name, place.read_by(self.record), out, **more)
         return jaxcf.train.train(self.record.name, place.dataset, out, solver=self.fitting.name, **more)
 
     def load(self, directory):
@@ -179,7 +180,12 @@ class Place(NamedTuple):
     text: dict[str, Path]
     ratings: dict[str, Path]
     corpus: Any
+    documents: Any
     dataset: Any
+
+    def read_by(self, record):
+        """The lines of the text, or each of them as a document, as a language model reads them."""
+        return self.documents if record.reads == "documents" else self.corpus
 
 
 def make_place(folder):
@@ -211,7 +217,8 @@ def make_place(folder):
         ratings[name].write_text("".join(rows))
     read = user_text.from_files([str(text["train"])], [str(text["valid"])])
     dataset = reading.read_dataset([str(ratings["train"])], [str(ratings["valid"])]).dataset
-    return Place(folder, text, ratings, read.corpus, dataset)
+    documents = of_files([str(text["train"])], [str(text["valid"])]).corpus
+    return Place(folder, text, ratings, read.corpus, documents, dataset)
 
 
 def assert_same(one, other, **tolerance):

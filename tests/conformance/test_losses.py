@@ -34,11 +34,11 @@ def setup(case, place):
         data = place.dataset
         config = case.record.configure(data.catalogue, Units.of(data.train.stars, data.catalogue.scale), fields)
         return case.fitting.prepare(key, data, NO_PAIRS, config)[:3]
-    words, structure, fitting = place.corpus.vocabulary, case.record.structure_of(fields), case.fitting
-    counts = place.corpus.word_counts()
+    corpus, structure, fitting = place.read_by(case.record), case.record.structure_of(fields), case.fitting
+    words, counts = corpus.vocabulary, corpus.word_counts()
     built = structure and structure.stand_in(structure.options(), len(words), counts)
     config, more = case.record.configure(len(words), built, fields, counts), structure_argument(built)
-    data = fitting.texts(config, words.eos, *more)(place.corpus.train)
+    data = fitting.texts(config, words.eos, *more)(corpus.train)
     return fitting.program(config), fitting.init(key, config, counts, *more), data
 
 

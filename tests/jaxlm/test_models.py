@@ -42,9 +42,9 @@ def test_a_missing_capability_is_an_error_that_says_who_has_it_and_what_the_mode
     *others, last = [name for name in models.names() if models.get(name).capability(PredictsWords)]
     assert str(refused.value) == (
         f"eval needs next-word probabilities; vectors has none (out) - use {', '.join(others)} or {last}; "
-        "vectors has word vectors (neighbours, analogies, similarity, export --format word2vec)"
+        "vectors has word vectors"
     )
-    for kind, able in ((HasTree, "use hlbl;"), (HasNGrams, "use unigram, gt or kn;")):
+    for kind, able in ((HasTree, "use hlbl or docnade;"), (HasNGrams, "use unigram, gt or kn;")):
         with pytest.raises(UserError, match=able):
             models.require(vectors_only, kind, "it")
 

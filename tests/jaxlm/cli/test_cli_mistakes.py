@@ -126,7 +126,7 @@ MISTAKES = {
     "next {place}/kn The --top 0": "(--top)",
     "neighbours {place}/lbl nobdy": "did you mean nobody?",
     "neighbours {place}/kn he": "neighbours needs word vectors; kn has none ({place}/kn) - use lbl, hlbl,",
-    "tree {place}/lbl": "tree needs a tree over words; lbl has none ({place}/lbl) - use hlbl; lbl has",
+    "tree {place}/lbl": "tree needs a tree over words; lbl has none ({place}/lbl) - use hlbl or docnade;",
     "tree {place}/hlbl --out {place}": "a directory was given instead of a file",
     "export {place}/kn": "--format is missing",
     "export {place}/kn --format aprp --out {place}/x": "did you mean arpa?",

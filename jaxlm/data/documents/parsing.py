@@ -25,7 +25,7 @@ from jaxlm.data.files import Reading, read_lines
 
 _PAIR = r"\d{1,10}:\d{1,10}(?:\.0*)?"
 _PAIRS = re.compile(rf"(?:{_PAIR}(?:\s+|$))*")
-_LIKE_COUNTS = re.compile(r"(?:[^\s:]+\s+)?(?:qid:\d+\s+)?(?:\d+:[-+\d.eE]+(?:\s+|$))+(?:#.*)?")
+_LIKE_PAIR = re.compile(r"\d+:[-+\d.eE]+")
 _NAMED = re.compile(r"(\S+)(?:\s+(\d+))?\s*")  # a word, and how often it occurs
 
 
@@ -66,10 +66,12 @@ def read(files: Sequence[Source], reading: DocumentReading) -> Bags:
 
 
 def format_of(path: Source) -> str:
-    """Return the format that the first line of a file has, comments aside: "counts" or "text"."""
-    for _, line in _lines(path, "utf-8" if str(path) == "-" else "latin-1"):
-        if line.strip() and not line.startswith("#"):
-            return "counts" if _LIKE_COUNTS.fullmatch(line.strip()) else "text"
+    """Return the format that the first line of a file has, comments aside: "counts" if half of it looks like them."""
+    for _, line in _lines(path, "latin-1"):
+        if fields := line.partition("#")[0].split():
+            rest = fields[":" not in fields[0] :]
+            pairs = sum(_LIKE_PAIR.fullmatch(field) is not None for field in rest)
+            return "counts" if rest and 2 * pairs >= len(rest) else "text"
     return "text"
 
 

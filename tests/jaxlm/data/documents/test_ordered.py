@@ -1,5 +1,7 @@
 """Documents laid out in orders that are drawn, and the running sum of Eq. 7 against that of Eq. 6."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +16,7 @@ DOCUMENTS = Documents(counted(*np.nonzero(COUNTS), COUNTS.shape, COUNTS[COUNTS >
 def words_of(data):
     """The words of each document, as lists."""
     offsets, word = np.asarray(data.offsets), np.asarray(data.word)
-    return [word[a:b].tolist() for a, b in zip(offsets, offsets[1:], strict=False)]
+    return [word[a:b].tolist() for a, b in itertools.pairwise(offsets)]
 
 
 def test_an_order_holds_the_words_of_each_document():

@@ -1,4 +1,4 @@
-"""Files of documents, against scikit-learn's reader and counts by hand; a mistake in one is one line that says where."""
+"""Files of documents, against scikit-learn's reader and counts by hand; a mistake is one line that says where."""
 
 from collections import Counter
 from io import BytesIO

@@ -1,0 +1,145 @@
+"""Commands on documents: train, eval, features, topics, neighbours; and what users get wrong."""
+
+import json
+
+import numpy as np
+import pytest
+
+import jaxlm
+from jaxlm.cli.main import main
+from jaxlm.data.corpus import reading_of
+from jaxlm.data.documents.options import DocumentReading
+from jaxlm.data.documents.reading import encode
+from jaxlm.tasks.documents import evaluate, topics
+
+NAMES = [f"w{i}" for i in range(12)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files of counts, whose two halves of words do not mix, and a model of them."""
+    folder, rng = tmp_path_factory.mktemp("documents"), np.random.default_rng(0)
+    (folder / "vocab").write_text("".join(f"{name} 3\n" for name in NAMES))
+    for name, number in {"train": 80, "valid": 20, "test": 20}.items():
+        lines = []
+        for _ in range(number):
+            topic = rng.integers(2)
+            words, counts = np.unique(rng.integers(6, size=8) + 6 * topic + 1, return_counts=True)
+            pairs = " ".join(f"{w}:{n}" for w, n in zip(words, counts, strict=True))
+            lines.append(f"{topic} {pairs}\n")
+        (folder / f"{name}.feat").write_text("".join(lines))
+    (folder / "other.feat").write_text("0 1:1 13:2 40:1\n1\n")
+    assert main([*train(folder), "--epochs", "12", "--rate", "0.05", "--batch-size", "10"]) == 0
+    return folder
+
+
+def train(folder, out="model"):
+    files = {name: str(folder / f"{name}.feat") for name in ("train", "valid", "test")}
+    options = [text for name, file in files.items() for text in (f"--{name}", file)]
+    return ["train", "docnade", *options, "--vocab", str(folder / "vocab"), "--num-hidden", "4", "--out",
+            str(folder / out), "--log-counts", "--quiet"]  # fmt: skip
+
+
+def documents_of(model, *files):
+    return encode([str(file) for file in files], model.vocabulary, reading_of(model.info, DocumentReading))
+
+
+def test_training_reports_the_perplexity_of_documents(folder, capsys):
+    assert main([*train(folder, "again"), "--epochs", "1", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert result["documents"] == {"train": 80, "valid": 20, "test": 20}
+    assert result["words"] == 12
+    assert result["valid"].keys() == {"document_perplexity", "documents", "words", "unknown", "orderings"}
+    model = jaxlm.load(folder / "again")
+    documents, _ = documents_of(model, folder / "valid.feat")
+    assert model.vocabulary.words == tuple(NAMES)
+    assert result["test"]["document_perplexity"] < 13
+    assert result["valid"]["document_perplexity"] == pytest.approx(
+        evaluate(model.document_log_probs(documents), documents.lengths).perplexity, rel=0.05
+    )
+    assert "| document_perplexity |" in (folder / "again" / "README.md").read_text()
+
+
+def test_eval_averages_over_orders(folder, call):
+    result = json.loads(call("eval", folder / "model", "--text", folder / "test.feat", "--orderings", "3", "--json"))
+    model = jaxlm.load(folder / "model")
+    documents, unknown = documents_of(model, folder / "test.feat")
+    expected = evaluate(model.document_log_probs(documents, 3), documents.lengths, unknown, 3)
+    assert result == {
+        "command": "eval", "model": str(folder / "model"), "text": [str(folder / "test.feat")], **expected.record()
+    }  # fmt: skip
+    assert 6 < expected.perplexity < 8
+    shown = call("eval", folder / "model", "--text", folder / "test.feat", "--orderings", "3")
+    assert f"document perplexity  {expected.perplexity:.2f}" in shown
+    assert "orders of words      3 of each document" in shown
+    other = json.loads(call("eval", folder / "model", "--text", folder / "test.feat", "--seed", "2", "--json"))
+    assert other["document_perplexity"] != result["document_perplexity"]
+
+
+def test_eval_leaves_unknown_words_and_empty_documents_out(folder, call):
+    shown = call("eval", folder / "model", "--text", folder / "other.feat")
+    assert "documents            1 (1 more have no words)" in shown
+    assert "unknown words        3 (75.0 %), left out" in shown
+
+
+def test_features_are_written_as_an_array_or_as_text(folder, call):
+    model = jaxlm.load(folder / "model")
+    documents, _ = documents_of(model, folder / "test.feat", folder / "other.feat")
+    expected = model.features(documents)
+    assert expected.shape == (22, 4)
+    files = [folder / "test.feat", folder / "other.feat"]
+    call("features", folder / "model", *files, "--out", folder / "vectors.npy")
+    np.testing.assert_array_equal(np.load(folder / "vectors.npy"), expected)
+    result = json.loads(call("features", folder / "model", *files, "--out", folder / "vectors.txt", "--json"))
+    assert (result["documents"], result["features"], result["unknown"]) == (22, 4, 3)
+    np.testing.assert_allclose(np.loadtxt(folder / "vectors.txt"), expected, rtol=1e-6)
+
+
+def test_words_of_a_topic_are_neighbours(folder, call):
+    result = json.loads(call("neighbours", folder / "model", "w1", "w8", "--top", "5", "--json"))["neighbours"]
+    near = {word: {int(row["word"][1:]) // 6 for row in rows} for word, rows in result.items()}
+    assert near == {"w1": {0}, "w8": {1}}
+
+
+def test_topics_are_the_words_with_the_largest_weights(folder, call):
+    rows = json.loads(call("topics", folder / "model", "--top", "3", "--json"))["topics"]
+    weights = jaxlm.load(folder / "model").vectors()
+    for unit, row in enumerate(rows):
+        best = sorted(range(12), key=lambda i, unit=unit: -weights[i, unit])[:3]
+        assert [each["word"] for each in row] == [NAMES[i] for i in best]
+    assert call("topics", folder / "model", "--top", "3").splitlines()[0].split() == [
+        "1",
+        *(r["word"] for r in rows[0]),
+    ]
+    assert topics([[1.0, 5.0], [3.0, 4.0]], ["a", "b"], 2) == [[("b", 3.0), ("a", 1.0)], [("a", 5.0), ("b", 4.0)]]
+
+
+def test_texts_are_documents_too(folder, call, tmp_path):
+    lines = [" ".join(NAMES[(i + j) % 12] for j in range(5)) for i in range(40)]
+    (tmp_path / "train.txt").write_text("".join(f"{line}\n" for line in lines))
+    options = ["--epochs", "1", "--num-hidden", "4", "--out", tmp_path / "out", "--tree", "huffman"]
+    assert "12 words" in call("train", "docnade", "--train", tmp_path / "train.txt", *options)
+    assert "12 words" in call("info", tmp_path / "out")
+    assert len(call("tree", tmp_path / "out").splitlines()) == 3
+
+
+MISTAKES = {
+    "eval {model} --text {test} --mix {model}": "models of documents are not mixed (--mix, --weight, --fit-weight-on)",
+    "eval {model} --text {vocab}": "'w0' is not the number of a word",
+    "eval {model} --text {test} --orderings 0": "invalid value '0' (--orderings)",
+    "features {model} {test}": "--out is missing",
+    "next {model} w1": "next needs next-word probabilities; docnade has none ({model})",
+    "train docnade --out {model}-x": "--train is missing",
+    "train docnade --train {test} --vocab-size 5 --out {model}-x": "these are counts (--vocab-size)",
+    "train docnade --train {test} --tree none --out {model}-x": "no rule for trees or file 'none' (--tree)",
+    "train docnade --train {test} --format words --out {model}-x": "there is no 'words' here (--format)",
+}
+
+
+@pytest.mark.parametrize("command", MISTAKES, ids=str)
+def test_mistakes_are_one_line(command, folder, capsys):
+    names = {"model": folder / "model", "test": folder / "test.feat", "vocab": folder / "vocab"}
+    capsys.readouterr()
+    assert main(command.format(**names).split()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert MISTAKES[command].format(**names) in line

@@ -200,6 +200,14 @@ class LanguageModel(Record):
         """The fields of Config that the data decide: those without a default."""
         return tuple(f.name for f in fields(self.config) if f.default is f.default_factory is MISSING)
 
+    def of_text(self, corpus: Corpus) -> Corpus | DocumentCorpus:
+        """Return a text as the model reads it: for a model of documents, each of its lines as one."""
+        if self.reads == "text":
+            return corpus
+        from jaxlm.data.documents.collection import of_lines  # here, as texts do without sparse tables
+
+        return of_lines(corpus)
+
     def structure_of(self, config: Mapping[str, Any]) -> Structure | None:
         """Return the structure of a model of this Config, given as a mapping or overrides; None where it has none."""
         return self.structure if self.structure is not None and self.structure.needed(config) else None

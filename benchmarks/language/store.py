@@ -1,7 +1,7 @@
 """Trained language models that tables share: what determines each, and how it is trained."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -256,12 +256,13 @@ class LanguageStore(Store):
     def trainer(self, spec: Spec) -> Trainer:
         """Return the training of a model of this shape at its first step; a structure that is not there is replaced."""
         recipe, config = self._recipe(spec)
-        structure, made = registry.get(spec.model).structure_of(config), None
+        record, made = registry.get(spec.model), None
+        structure, read = record.structure_of(config), record.of_text(self.corpus)
         if structure is not None and self.is_there(spec):
-            made = structure.load(self.get(spec).directory, len(self.corpus.vocabulary))
+            made = structure.load(self.get(spec).directory, len(read.vocabulary))
         elif structure is not None:
             options = _options(spec) or structure.options()
-            made = structure.stand_in(options, len(self.corpus.vocabulary), self.corpus.word_counts())
+            made = structure.stand_in(options, len(read.vocabulary), read.word_counts())
         return trainer(spec.model, self.corpus, recipe, config, made)
 
 
@@ -271,6 +272,7 @@ def _options(spec: Spec, **more: Any) -> Any:
     if structure is None or (spec.tree is None and not more):
         return None
     tree = {} if spec.tree is None else dict(zip(("tree", "epsilon", "copies"), spec.tree, strict=True))
+    tree = {name: value for name, value in tree.items() if name in {f.name for f in fields(structure.options)}}
     return structure.options(**tree, **more)
 
 
@@ -278,9 +280,10 @@ def trainer(model: str, corpus: Corpus, recipe: Recipe, config: Mapping[str, Any
     """Return a model's training at its first step, outside of any folder; structure: of models that have one."""
     record, more = registry.get(model), structure_argument(structure)
     assert isinstance(record.fitting, BySGD)
-    full = record.configure(len(corpus.vocabulary), structure, config, corpus.word_counts())
-    params = record.fitting.init(jax.random.key(0), full, corpus.word_counts(), *more)
-    data = record.fitting.texts(full, corpus.vocabulary.eos, *more)(corpus.train)
+    read = record.of_text(corpus)
+    full = record.configure(len(read.vocabulary), structure, config, read.word_counts())
+    params = record.fitting.init(jax.random.key(0), full, read.word_counts(), *more)
+    data = record.fitting.texts(full, read.vocabulary.eos, *more)(read.train)
     return Trainer(record.fitting.program(full), params, data, recipe, jax.random.key(0), None)
 
 

@@ -77,13 +77,13 @@ def _language(workload: Workload, most: int | None) -> Setup:
     fitting = record.fitting
     assert isinstance(fitting, BySGD)
     events = min(words.events, most or words.events)
-    corpus = speed_text(words.num_words, events)
+    corpus = record.of_text(speed_text(words.num_words, events))
     counts, structure = corpus.word_counts(), None
     needed = record.structure_of(workload.config)
     if needed is not None:
-        structure = needed.stand_in(needed.options(**workload.structure), words.num_words, counts)
+        structure = needed.stand_in(needed.options(**workload.structure), len(corpus.vocabulary), counts)
     more = structure_argument(structure)
-    config = record.configure(words.num_words, structure, workload.config)
+    config = record.configure(len(corpus.vocabulary), structure, workload.config)
     data = fitting.texts(config, corpus.vocabulary.eos, *more)(corpus.train)
     init = partial(_init, fitting.init, config, counts, more)
     return Setup(fitting.program(config), init, data, events / words.events)

@@ -24,11 +24,12 @@ from jaxlm.contract import (
 )
 
 CASES = [case for case in every() if case.package is jaxlm]
-PREDICTING, EMBEDDING, COUNTED, BY_SGD = (
+PREDICTING, EMBEDDING, OF_DOCUMENTS, COUNTED, BY_SGD = (
     [case for case in CASES if condition(case.record)]
     for condition in (
         lambda record: record.capability(PredictsWords),
         lambda record: record.capability(Embeds),
+        lambda record: record.capability(EncodesDocuments),
         lambda record: record.capability(HasNGrams),
         lambda record: isinstance(record.fitting, BySGD),
     )
@@ -118,6 +119,23 @@ def test_word_vectors_are_exported_and_have_neighbours(case, trained, tmp_path):
     written = [[float(x) for x in line.split()[1:]] for line in lines]
     np.testing.assert_allclose(written, model.vectors(), rtol=1e-5)
     assert len(succeeds(jaxlm, "neighbours", trained(case), "tea", "--top", "3").split(",")) == 3
+
+
+@of(OF_DOCUMENTS)
+def test_documents_have_probabilities_and_vectors_whatever_the_others_are(case, place, trained):
+    model, documents = case.load(trained(case)), place.documents.valid
+    few = [4, 1]
+    if case.record.capability(PredictsDocuments):
+        log_probs = model.document_log_probs(documents, 2)
+        assert np.all(log_probs < 0)
+        assert np.std(log_probs / documents.lengths) > 0.01
+        np.testing.assert_array_equal(model.document_log_probs(documents, 2), log_probs)
+        shown = json.loads(succeeds(jaxlm, "eval", trained(case), "--text", place.text["valid"], "--json"))
+        one = np.exp(-np.mean(model.document_log_probs(documents) / documents.lengths))
+        assert shown["document_perplexity"] == pytest.approx(one, rel=1e-5)
+    vectors = model.features(documents)
+    assert vectors.shape[0] == len(documents)
+    np.testing.assert_allclose(model.features(documents.take(few)), vectors[few], rtol=1e-5)
 
 
 @of(COUNTED)

@@ -107,10 +107,8 @@ def test_topics_are_the_words_with_the_largest_weights(folder, call):
     for unit, row in enumerate(rows):
         best = sorted(range(12), key=lambda i, unit=unit: -weights[i, unit])[:3]
         assert [each["word"] for each in row] == [NAMES[i] for i in best]
-    assert call("topics", folder / "model", "--top", "3").splitlines()[0].split() == [
-        "1",
-        *(r["word"] for r in rows[0]),
-    ]
+    first = call("topics", folder / "model", "--top", "3").splitlines()[0]
+    assert first.split() == ["1", *(each["word"] for each in rows[0])]
     assert topics([[1.0, 5.0], [3.0, 4.0]], ["a", "b"], 2) == [[("b", 3.0), ("a", 1.0)], [("a", 5.0), ("b", 4.0)]]
 
 
@@ -125,7 +123,7 @@ def test_texts_are_documents_too(folder, call, tmp_path):
 
 MISTAKES = {
     "eval {model} --text {test} --mix {model}": "models of documents are not mixed (--mix, --weight, --fit-weight-on)",
-    "eval {model} --text {vocab}": "'w0' is not the number of a word",
+    "eval {model} --text {vocab}": "'3' is not the number of a word",
     "eval {model} --text {test} --orderings 0": "invalid value '0' (--orderings)",
     "features {model} {test}": "--out is missing",
     "next {model} w1": "next needs next-word probabilities; docnade has none ({model})",

@@ -14,24 +14,30 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from jaxfit.bucketing import dots
+from jaxfit.devices.platform import platform
 from jaxfit.program import Mean, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
-from jaxfit.tables import Gathered, require_whole, rows_of
+from jaxfit.tables import Gathered, Outer, Rows, Weights, require_whole, rows_of, zero_after
 from jaxlm.contract import BySGD, Embeds, EncodesDocuments, HasTopics, HasTree, LanguageModel
 from jaxlm.data.documents import ordered
 from jaxlm.data.documents.collection import Documents
 from jaxlm.data.documents.ordered import Ordered, Words, running_sums
 from jaxlm.document_model import METRIC, predicts_documents
-from jaxlm.objectives import tree, word_tree
-from jaxlm.objectives.tree import Codes, Decisions
-from jaxlm.trees.paths import Tree, node_biases
+from jaxlm.models.hlbl.batch import TILE, Table, Tiles, tabulate, tiles
+from jaxlm.models.hlbl.gradient import decide, weighted_rows
+from jaxlm.objectives import word_tree
+from jaxlm.objectives.tree import log_prob_of_logits
+from jaxlm.trees.paths import Tree, node_biases, paths
 
 G: dict[str, Callable[[Array], Array]] = {"sigmoid": jax.nn.sigmoid, "tanh": jnp.tanh}
+SLOPE: dict[str, Callable[[Array], Array]] = {"sigmoid": lambda h: h * (1 - h), "tanh": lambda h: 1 - h * h}
+BLOCKS = 8  # of words, whose hidden layers a CPU computes at a time
 
 
 @dataclass(frozen=True)
@@ -54,18 +60,18 @@ class Params(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Documents in an order, the decisions on the paths of the words of each, int32 [documents], and all codes."""
+    """Documents in an order, the tiles of decisions on the paths of the words of each, [documents], those of words."""
 
     documents: Ordered
-    decisions: Any
-    codes: Codes
+    tiles: Any
+    table: Table
 
 
 class Batch(NamedTuple):
-    """A minibatch of documents: their words, and the decisions on the words' paths, whose `owner` is the word."""
+    """A minibatch of documents: their words, and the decisions on their paths, in tiles each of which is a word's."""
 
     words: Words
-    made: Decisions
+    tiles: Tiles
 
 
 def init(key: Array, config: Config, counts: Any, over: Tree) -> Params:
@@ -86,14 +92,15 @@ def texts(config: Config, eos: int, over: Tree) -> Callable[[Documents], Data]:
     """Return a function from documents to `Data`, of those that have words."""
 
     @cache
-    def codes() -> Codes:
-        made = tree.codes(over)
-        return replace(made, start=jnp.append(made.start, made.start[-1]))  # of N_w, which is padding: none
+    def table() -> Table:
+        every = paths(over)
+        made = tabulate(every, np.ones(len(every.nodes), np.bool_))
+        return made._replace(start=jnp.append(made.start, made.start[-1]))  # word N_w, which is padding, has none
 
     def data(documents: Documents) -> Data:
-        documents, lengths = documents.with_words(), np.diff(np.asarray(codes().start))[: config.num_words]
-        decisions = (documents.counts @ lengths).astype(np.int32)
-        return Data(ordered.ordered(documents, jax.random.key(0)), decisions, codes())
+        documents, of_words = documents.with_words(), np.diff(np.asarray(table().start))[: config.num_words]
+        tiles = (documents.counts @ of_words).astype(np.int32)
+        return Data(ordered.ordered(documents, jax.random.key(0)), tiles, table())
 
     return data
 
@@ -109,14 +116,15 @@ def num_documents(data: Data) -> int:
 
 
 def costs(data: Data) -> NDArray[np.int64]:
-    """Return the words of each document, and the decisions on their paths: int64 [documents, 2]."""
-    return np.stack([ordered.lengths(data.documents), np.asarray(data.decisions)], axis=1)
+    """Return the words of each document, and the tiles of their decisions: int64 [documents, 2]."""
+    return np.stack([ordered.lengths(data.documents), np.asarray(data.tiles)], axis=1)
 
 
 def gather(data: Data, index: Array, capacity: tuple[int, int], config: Config) -> Batch:
-    """Gather the documents `index`, int32 [B]; capacity: of words, of decisions."""
+    """Gather the documents `index`, int32 [B]; capacity: of words, of tiles."""
     words = ordered.gather(data.documents, index, capacity[0], config.num_words)
-    return Batch(words, tree.decisions(data.codes, words.word, capacity[1]))
+    none = jnp.zeros_like(words.word)  # each word has one code
+    return Batch(words, tiles(data.table, words.word, none, capacity[1], config.num_words - 1))
 
 
 def loss(params: Params, words: Array, children: Array, config: Config) -> Array:
@@ -136,39 +144,97 @@ def loss(params: Params, words: Array, children: Array, config: Config) -> Array
 def log_prob(params: Params, total: Array, children: Array, config: Config) -> Array:
     """Compute log p(v_i = w | v_{<i}) of every word w, [N_w], from Σ_{k<i} W_{v_k}, [H] (Eq. 6, 8, 9)."""
     h = G[config.activation](params.c + total)
-    return tree.log_prob_of_logits(params.V @ h + params.b, children, config.num_words)
+    return log_prob_of_logits(params.V @ h + params.b, children, config.num_words)
 
 
 def hidden(W: Array, c: Array, words: Words, config: Config) -> Array:
     """Compute h_i of each word of a minibatch, [n, H]; W: the rows of its words, [n, H] (Eq. 7)."""
-    return G[config.activation](c[None] + running_sums(W, words.owner))
+    return _computed_once(lambda total: G[config.activation](c[None] + total), running_sums(W, words.owner))
 
 
-def per_document(nats: Array, words: Words) -> Array:
-    """Sum the nats of words, [n], over each document: [B]."""
-    return jax.ops.segment_sum(nats, words.owner, len(words.length), indices_are_sorted=True)
+def _computed_once(function: Callable[[Array], Array], x: Array) -> Array:
+    """Apply a function to rows, on a CPU in a loop over blocks: XLA would fuse it into each decision that reads a row.
+
+    So scores take a quarter of the time.
+    """
+    if platform() != "cpu" or len(x) < BLOCKS:
+        return function(x)
+    padded = jnp.pad(x, ((0, -len(x) % BLOCKS), (0, 0))).reshape(BLOCKS, -1, x.shape[1])
+    return lax.map(function, padded).reshape(-1, x.shape[1])[: len(x)]
+
+
+def per_document(of_tiles: Array, batch: Batch) -> Array:
+    """Sum what tiles of decisions cost, [T], over each document: [B]."""
+    owner = batch.words.owner[batch.tiles.owner]
+    return jax.ops.segment_sum(of_tiles, owner, len(batch.words.length), indices_are_sorted=True)
+
+
+def _metrics(nats: Array, batch: Batch, weight: Array) -> Metrics:
+    return {METRIC.name: Mean(weight @ (nats / batch.words.length), jnp.sum(weight))}
 
 
 def batch_loss(
     params: Gathered, batch: Batch, weight: Array, keys: Array | None, config: Config
 ) -> tuple[Array, Metrics]:
     """Return the sum over the minibatch of weight * `loss`, from the rows of `touched`."""
-    read = rows_of(params)
+    read, sign = rows_of(params), batch.tiles.sign
     h = hidden(read.W, read.c, batch.words, config)
-    nats = per_document(tree.nll(read.V, read.b, h, batch.made), batch.words)
-    return weight @ nats, {METRIC.name: Mean(weight @ (nats / batch.words.length), jnp.sum(weight))}
+    logit = jnp.sum(read.V * h[jnp.repeat(batch.tiles.owner, TILE)], axis=1) + read.b
+    log_p = jnp.where(sign == 0, 0.0, jax.nn.log_sigmoid(sign * logit.reshape(-1, TILE)))
+    nats = per_document(-jnp.sum(log_p, axis=1), batch)
+    return weight @ nats, _metrics(nats, batch, weight)
 
 
 def touched(batch: Batch, config: Config) -> Params:
     """Return the rows of W, V and b that a minibatch reads; c has a dense use."""
-    return Params(W=batch.words.word, c=None, V=batch.made.node, b=batch.made.node)  # type: ignore[arg-type]
+    nodes = batch.tiles.node.reshape(-1)
+    return Params(W=batch.words.word, c=None, V=nodes, b=nodes)  # type: ignore[arg-type]
+
+
+def _forward(weights: Any, batch: Batch, config: Config) -> tuple[Array, Array, Array]:
+    """Compute the nats of documents, [B], h_i of words, [n, H], and the derivatives by logits, [T, TILE].
+
+    weights: `Weights` of each parameter.
+    """
+    W, c, V, b = weights
+    h = hidden(W.scale * W.value.at[batch.words.word].get(mode="clip"), c.value, batch.words, config)
+    with jax.named_scope("tree"):
+        node, sign, _, owner = batch.tiles
+        logit = V.scale * dots(V.value, node, h, owner) + b.scale * b.value.at[node].get(mode="clip")
+        log_p, slope = decide(sign, logit)
+    return per_document(-log_p, batch), h, slope
+
+
+def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics, Any]:
+    """Compute `batch_loss` and its gradient, in parts: no array of [decisions, H] is held.
+
+    With s_j the derivative by the logit of decision j, V_j·h_i + b_j, that by h_i is Σ_j s_j V_j, and that by W_{v_k}
+    the sum over the later words of the document of what h_i passes on.
+    """
+    nats, h, slope = _forward(weights, batch, config)
+    node, _, _, owner = batch.tiles
+    slope *= weight.at[batch.words.owner[owner]].get(mode="fill", fill_value=0)[:, None]
+    V = weights.V
+    with jax.named_scope("tree_gradient"):
+        by_h = jnp.zeros_like(h).at[owner].add(weighted_rows(V.value, slope, batch.tiles), indices_are_sorted=True)
+    by_total = V.scale * by_h * SLOPE[config.activation](h)
+    by_W = running_sums(by_total[::-1], batch.words.owner[::-1])[::-1]
+    slope += zero_after(by_W[0, 0])  # all that is read of tables has been read
+    of_V = Outer(node.reshape(-1), slope.reshape(-1), jnp.repeat(owner, TILE), h)
+    parts = Params(
+        W=(Rows(batch.words.word, by_W),),  # type: ignore[arg-type]
+        c=jnp.sum(by_total, axis=0),
+        V=(of_V,),  # type: ignore[arg-type]
+        b=(Rows(node.reshape(-1), slope.reshape(-1)),),  # type: ignore[arg-type]
+    )
+    return weight @ nats, _metrics(nats, batch, weight), parts
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -1/D log p(v) of each document, [B], in nats."""
-    h = hidden(params.W.at[batch.words.word].get(mode="clip"), params.c, batch.words, config)
-    nats = per_document(tree.score(params.V, params.b, h, batch.made), batch.words)
-    return nats / batch.words.length
+    one = jnp.ones((), params.W.dtype)
+    weights = Params._make(Weights(array, one, None, None) for array in params)
+    return _forward(weights, batch, config)[0] / batch.words.length
 
 
 def encode(params: Params, documents: Documents, config: Config) -> NDArray[np.float32]:
@@ -181,15 +247,16 @@ def program(config: Config) -> Program:
     """Return the model as the engine sees it, over `Data`."""
     return Program(
         config=config, size=num_documents, batch=gather, loss=batch_loss, score=score, metric=METRIC, redraw=redraw,
-        sparse=Sparse(touched), ragged=Ragged(costs),
+        sparse=Sparse(touched, gradient), ragged=Ragged(costs),
     )  # fmt: skip
 
 
 def cost(config: Config, costs: Any) -> Cost:
     """Count what a document takes: a product for each decision, a row for each decision and each word."""
-    words, decisions = (float(np.mean(column)) for column in np.transpose(costs))
+    words, tiles = (float(np.mean(column)) for column in np.transpose(costs))
+    decisions = TILE * tiles
     numbers = (words + decisions) * config.num_hidden
-    formula = "6 H decisions operations; 8 H (words + decisions) bytes: rows of W and V"
+    formula = "6 H decisions operations; 8 H (words + decisions) bytes: rows of W, V; decisions in tiles of 4"
     return Cost(PRODUCT * decisions * config.num_hidden, numbers, numbers, formula)
 
 

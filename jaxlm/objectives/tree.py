@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.bucketing import dots, spread
+from jaxfit.bucketing import spread
 from jaxlm.trees.paths import Tree, paths
 
 
@@ -74,19 +74,9 @@ def nll(Q: Array, b: Array, z: Array, made: Decisions) -> Array:
         z: what they are multiplied by, [B, D].
         made: of `decisions`.
     """
-    return _nats(jnp.sum(Q * z[made.owner], axis=1) + b, made, len(z))
-
-
-@jax.named_scope("tree")
-def score(V: Array, b: Array, z: Array, made: Decisions) -> Array:
-    """Compute `nll` from the vectors and biases of all nodes, [N_w - 1, D] and [N_w - 1], without rows of decisions."""
-    return _nats(dots(V, made.node[:, None], z, made.owner)[:, 0] + b.at[made.node].get(mode="clip"), made, len(z))
-
-
-def _nats(logit: Array, made: Decisions, number: int) -> Array:
-    """Sum -log σ(sign logit) over the decisions of each of `number` words."""
-    nats = jnp.where(made.sign == 0, 0.0, jax.nn.softplus(-made.sign * logit))
-    return jax.ops.segment_sum(nats, made.owner, number, indices_are_sorted=True)
+    logit = jnp.sum(Q * z[made.owner], axis=1) + b
+    nats = jnp.where(made.sign == 0, 0.0, jax.nn.softplus(-made.sign * logit))  # -log σ(sign logit)
+    return jax.ops.segment_sum(nats, made.owner, len(z), indices_are_sorted=True)
 
 
 def log_prob_of_logits(logit: Array, children: Array, num_words: int) -> Array:

@@ -53,7 +53,7 @@ def forward(weights: Sequence[Weights], batch: Batch, mask: Array | None, num_ho
     hot = logits.reshape(-1).at[_flat(batch.hot, num_hot)].get(mode="clip")
     cold = Q.scale * dots(Q.value, batch.cold.node, r_hat, batch.cold.owner)
     cold += b.scale * b.value.at[batch.cold.node].get(mode="clip")
-    return Forward(*_decide(batch, hot, cold), read, r_hat)
+    return Forward(*_of_words(batch, hot, cold), read, r_hat)
 
 
 @jax.named_scope("tree_gradient")
@@ -70,7 +70,7 @@ def gradient(
     at_all = jnp.zeros(B * num_hot, hot.dtype).at[_flat(batch.hot, num_hot)].add(hot, mode="drop")
     at_all = at_all.reshape(B, num_hot)
     by_r_hat = at_all @ Q.value[:num_hot]
-    rows = _weighted_rows(Q.value, cold, batch.cold)
+    rows = weighted_rows(Q.value, cold, batch.cold)
     by_r_hat = by_r_hat.at[batch.cold.owner].add(rows, indices_are_sorted=True, mode="drop")
     by_r_hat *= Q.scale if mask is None else Q.scale * mask
     by_C = _sums(read * by_r_hat[None])
@@ -94,20 +94,14 @@ def _flat(hot: Tiles, num_hot: int) -> Array:
     return jnp.where(inside, hot.owner[:, None] * num_hot + hot.node, jnp.iinfo(jnp.int32).max)
 
 
-def _decide(batch: Batch, hot: Array, cold: Array) -> tuple[Array, Array, Array]:
+def _of_words(batch: Batch, hot: Array, cold: Array) -> tuple[Array, Array, Array]:
     """Return the loss of each example, [B], and its derivatives by the logits `hot` and `cold`, [T, TILE] each."""
     B = batch.context.shape[1]
     log_code = jnp.zeros(B if batch.owner is None else batch.owner.shape, hot.dtype)
     slopes = []
     for tiles, logit in ((batch.hot, hot), (batch.cold, cold)):
-        x = tiles.sign * logit
-        small = jnp.exp(-jnp.abs(x))
-        # a decision's log σ(x), and σ(-x): from one exponential (log1p costs twice as much as log)
-        log_p = jnp.where(tiles.sign == 0, 0.0, jnp.minimum(x, 0) - jnp.log(1 + small))
-        slopes.append(-tiles.sign * jnp.where(x > 0, small, 1.0) / (1 + small))
-        of_tile = log_p[:, 0]
-        for j in range(1, TILE):
-            of_tile += log_p[:, j]
+        of_tile, slope = decide(tiles.sign, logit)
+        slopes.append(slope)
         log_code = log_code.at[tiles.slot].add(of_tile, mode="drop")
     if batch.owner is None:
         return -log_code, slopes[0], slopes[1]
@@ -122,7 +116,19 @@ def _decide(batch: Batch, hot: Array, cold: Array) -> tuple[Array, Array, Array]
     return -most - jnp.log(total), hot_slope, cold_slope
 
 
-def _weighted_rows(Q: Array, g: Array, cold: Tiles) -> Array:
+def decide(sign: Array, logit: Array) -> tuple[Array, Array]:
+    """Return Σ log σ(sign logit) of each tile, [T], and its negative's derivatives by logits; both of [T, TILE]."""
+    x = sign * logit
+    small = jnp.exp(-jnp.abs(x))
+    # a decision's log σ(x), and σ(-x): from one exponential (log1p costs twice as much as log)
+    log_p = jnp.where(sign == 0, 0.0, jnp.minimum(x, 0) - jnp.log(1 + small))
+    of_tile = log_p[:, 0]
+    for j in range(1, TILE):
+        of_tile += log_p[:, j]
+    return of_tile, -sign * jnp.where(x > 0, small, 1.0) / (1 + small)
+
+
+def weighted_rows(Q: Array, g: Array, cold: Tiles) -> Array:
     """Compute Σ g q over the decisions of each tile: [T, N_f]."""
     rows = g[:, 0][:, None] * Q.at[cold.node[:, 0]].get(mode="clip")
     for j in range(1, TILE):

@@ -15,7 +15,6 @@ from jaxlm.data.documents.collection import DocumentCorpus, Documents, content_s
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.document_model import log_mean_exp, of_orderings
 from jaxlm.models import docnade
-from jaxlm.objectives import tree as objective
 from jaxlm.tasks.documents import evaluate
 from jaxlm.train import train
 from jaxlm.trained_model import Model, load
@@ -110,15 +109,6 @@ def test_the_order_of_earlier_words_does_not_matter_and_that_of_the_predicted_do
     assert one[3] == pytest.approx(other[3])
     losses = [SPECIFICATION(params, np.array(words), TREE.children, CONFIG) for words in ([0, 1, 2, 3], [3, 2, 1, 0])]
     assert abs(losses[0] - losses[1]) > 0.01
-
-
-def test_scores_of_whole_tables_are_those_of_gathered_rows():
-    params, batch = random_params(), batch_of(documents_of(np.random.default_rng(0).integers(0, 3, (9, N_W))))
-    z = jnp.asarray(np.random.default_rng(1).normal(size=(len(batch.words.word), H)), jnp.float32)
-    Q, b = (table.at[batch.made.node].get(mode="clip") for table in (params.V, params.b))
-    np.testing.assert_allclose(
-        objective.score(params.V, params.b, z, batch.made), objective.nll(Q, b, z, batch.made), rtol=1e-5, atol=1e-6
-    )
 
 
 def model_of(params, config=CONFIG):

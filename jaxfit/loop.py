@@ -92,7 +92,6 @@ def updated(
     factor: Array,
     every: Any,
     transform: Transform,
-    local: int,
     mesh: Mesh | None,
 ) -> Any:
     """Return the weights after a step.
@@ -105,7 +104,6 @@ def updated(
         factor: of the rate, by annealing.
         every: decay of all rows in this step, in units of the recipe's.
         transform: the optimizer.
-        local: examples on each device.
         mesh: devices; None for one.
     """
     leaves, tree = tables.flatten(weights)
@@ -114,7 +112,7 @@ def updated(
     for w, g, rate, strength in zip(leaves, tree.flatten_up_to(grads), of_rate, of_decay, strict=True):
         decay = every * strength
         if isinstance(g, tuple):
-            parts = sharding.gather_parts(g, local, mesh)
+            parts = sharding.gather_parts(g, mesh)
             rows_decay = None if program.decay.when == "when-touched" else decay  # the gradient includes it
             new.append(tables.update_rows(w, parts, factor * rate, rows_decay, transform))
         else:
@@ -212,7 +210,7 @@ def make_run(
             loss, metrics, grads, carry = differentiate(
                 program, state.weights, batch, weight, keys, rates.decay, state.carry
             )
-        weights = updated(program, state.weights, grads, rates, factor, every, transform, local, mesh)
+        weights = updated(program, state.weights, grads, rates, factor, every, transform, mesh)
         loss, metrics = sharding.total((loss, dict(metrics)), mesh)
         finite = [jnp.isfinite(x) for x in jax.tree.leaves((loss, metrics))]
         bad = (state.bad_step < 0) & ~jnp.stack(finite).all()

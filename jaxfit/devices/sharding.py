@@ -122,8 +122,8 @@ def collect(tree: Any, mesh: Mesh | None) -> Any:
     return tree if mesh is None else jax.tree.map(lambda x: lax.all_gather(x, AXIS, tiled=True), tree)
 
 
-def gather_parts(parts: tuple[Part, ...], shard_size: int, mesh: Mesh | None) -> tuple[Part, ...]:
-    """Combine the parts of a table's gradient over all devices, each with `shard_size` examples."""
+def gather_parts(parts: tuple[Part, ...], mesh: Mesh | None) -> tuple[Part, ...]:
+    """Combine the parts of a table's gradient over all devices."""
     if mesh is None:
         return parts
     gathered: list[Part] = []
@@ -133,6 +133,6 @@ def gather_parts(parts: tuple[Part, ...], shard_size: int, mesh: Mesh | None) ->
         elif isinstance(part, Rows):
             gathered.append(collect(part, mesh))
         else:
-            owner = part.owner + shard(mesh) * shard_size
+            owner = part.owner + shard(mesh) * part.vectors.shape[0]
             gathered.append(collect(part._replace(owner=owner), mesh))
     return tuple(gathered)

@@ -8,9 +8,8 @@ import numpy as np
 
 from jaxfit.cli import options
 from jaxfit.cli.command import output, print_json, required
-from jaxfit.cli.parser import Parser, Rare
+from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
-from jaxfit.recipe import SEED
 from jaxfit.run_dir.run import Trained
 from jaxlm.cli import model_command
 from jaxlm.contract import EncodesDocuments, HasTopics, PredictsDocuments
@@ -75,18 +74,6 @@ def _documents(args: argparse.Namespace, model: Model, names: list[str]) -> tupl
     if args.encoding is not None:
         reading = dataclasses.replace(reading, encoding=args.encoding)
     return files.encode(names, model.vocabulary, reading)
-
-
-def add_orderings(parser: Parser) -> None:
-    """Add the options of evaluation that models of documents have."""
-    group = parser.add_argument_group("models of documents")
-    group.add_argument(
-        "--orderings", type=options.number("--orderings"), metavar="M",
-        help="orders of each document's words over which its probability is averaged (default: 1)",
-    )  # fmt: skip
-    group.add_argument(
-        "--seed", type=options.number("--seed", **SEED), metavar="N", help=Rare("of the orders that are drawn")
-    )
 
 
 def run_eval(args: argparse.Namespace, model: Model) -> None:

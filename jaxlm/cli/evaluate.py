@@ -10,9 +10,10 @@ import numpy as np
 
 from jaxfit.cli import options
 from jaxfit.cli.command import print_json, required
-from jaxfit.cli.parser import Parser
+from jaxfit.cli.parser import Parser, Rare
 from jaxfit.errors import UserError
-from jaxlm.cli import documents, model_command
+from jaxfit.recipe import SEED
+from jaxlm.cli import model_command
 from jaxlm.contract import HasNGrams, PredictsWords
 from jaxlm.data.encoding import Encoded, encode, encode_pieces
 from jaxlm.data.files import tokens
@@ -40,7 +41,19 @@ def add_eval(parser: Parser) -> None:
         "--fit-weight-on", nargs="+", action="extend", metavar="FILE", help="validation text to choose the shares by"
     )
     model_command.add_encoding(parser)
-    documents.add_orderings(parser)
+    _add_orderings(parser)
+
+
+def _add_orderings(parser: Parser) -> None:
+    """Add the options of evaluation that models of documents have."""
+    group = parser.add_argument_group("models of documents")
+    group.add_argument(
+        "--orderings", type=options.number("--orderings"), metavar="M",
+        help="orders of each document's words over which its probability is averaged (default: 1)",
+    )  # fmt: skip
+    group.add_argument(
+        "--seed", type=options.number("--seed", **SEED), metavar="N", help=Rare("of the orders that are drawn")
+    )
 
 
 def add_score(parser: Parser) -> None:
@@ -64,6 +77,8 @@ def run_eval(args: argparse.Namespace) -> None:
         raise UserError(what, "--weight", "give --fit-weight-on FILE, or leave it out for equal shares")
     model = model_command.model_of(args)
     if model.record.reads == "documents":
+        from jaxlm.cli import documents  # here, as texts do without what it imports
+
         documents.run_eval(args, model)
         return
     model.require(PredictsWords, "eval", args.directory)

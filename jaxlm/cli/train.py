@@ -1,12 +1,14 @@
 """`jaxlm train MODEL`: the corpus, the training, and its results."""
 
+from __future__ import annotations
+
 import argparse
 import math
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxfit.cli import options, streams, training_options
 from jaxfit.cli.command import note, output, print_json
@@ -17,7 +19,6 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Trained
 from jaxlm import models, train
-from jaxlm.cli import documents
 from jaxlm.contract import (
     BySGD,
     Embeds,
@@ -29,17 +30,20 @@ from jaxlm.contract import (
 )
 from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import Corpus, Texts
-from jaxlm.data.documents.collection import DocumentCorpus
-from jaxlm.data.documents.reading import DocumentFiles
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.initial import fingerprint
-from jaxlm.tasks.documents import DocumentEvaluation
 from jaxlm.tasks.evaluate import Evaluation, evaluate, show_normalizers, spread_of_normalizers
 from jaxlm.trained_model import FILES, Model
 
+if TYPE_CHECKING:
+    from jaxlm.data.documents.collection import DocumentCorpus
+    from jaxlm.data.documents.reading import DocumentFiles
+    from jaxlm.tasks.documents import DocumentEvaluation
+
+    Results = dict[str, Evaluation | DocumentEvaluation]
+
 NAMES = {"valid": "validation", "test": "test"}
-Results = dict[str, Evaluation | DocumentEvaluation]
 RENAMED = {"across_lines": "context-across-lines"}
 
 
@@ -51,6 +55,8 @@ def add(parser: Parser) -> None:
 def _add_options(parser: Parser, model: LanguageModel) -> None:
     parser.set_defaults(run=run)
     if model.reads == "documents":
+        from jaxlm.cli import documents  # here and below, as texts do without what it imports
+
         documents.add_data(parser)
     else:
         _add_text(parser, carves=isinstance(model.fitting, BySGD))
@@ -116,8 +122,7 @@ def run(args: argparse.Namespace) -> None:
     resume = plan.run.resume
     with training_options.folder(args, place, model.name, FILES, resume=resume, resumable=resumable) as out:
         out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
-        of_documents = model.reads == "documents"
-        texts = documents.read(args, carve=resumable) if of_documents else _read(args, out, carve=resumable)
+        texts = _read(args, model, out, carve=resumable)
         note(args, *texts.notes)
         with training_options.stoppable(place, resumable):
             trained = train.train(
@@ -149,7 +154,9 @@ def _evaluate(trained: Trained[Model | None], texts: Texts | DocumentFiles) -> R
 
     Nothing for a model without a distribution, and where time ran out before the model's own training began.
     """
-    if isinstance(texts, DocumentFiles):
+    if not isinstance(texts, Texts):
+        from jaxlm.cli import documents
+
         return documents.results(trained, texts, _known_score(trained))
     results: Results = {}
     if trained.model is None or trained.model.record.capability(PredictsWords) is None:
@@ -192,7 +199,11 @@ def _known_score(trained: Trained[Model | None]) -> float | None:
     return fitted.score if known else None
 
 
-def _read(args: argparse.Namespace, out: Path, carve: bool) -> Texts:
+def _read(args: argparse.Namespace, model: LanguageModel, out: Path, carve: bool) -> Texts | DocumentFiles:
+    if model.reads == "documents":
+        from jaxlm.cli import documents
+
+        return documents.read(args, carve)
     valid, test = args.valid or (), args.test or ()
     if not args.train:
         if args.vocab or args.vocab_size or args.closed_vocabulary or options.given(args, Reading):

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxfit.cli import options
 from jaxfit.cli.command import output, print_json, required
-from jaxfit.cli.parser import Parser
+from jaxfit.cli.parser import Parser, Rare
 from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Trained
 from jaxlm.cli import model_command
@@ -39,9 +39,9 @@ def add_data(parser: Parser) -> None:
     )
     words.add_argument(
         "--min-count", type=options.number("--min-count"), metavar="N",
-        help="leave out words of texts that are seen less often (default: 2)",
+        help=Rare("leave out words of texts that are seen less often (default: 2)"),
     )  # fmt: skip
-    words.add_argument("--stop-words", metavar="FILE", help="a list of words to leave out of texts, one a line")
+    words.add_argument("--stop-words", metavar="FILE", help=Rare("a list of words to leave out of texts, one a line"))
     options.add(parser.add_argument_group("reading"), DocumentReading, switches=True)
 
 

@@ -54,3 +54,7 @@ def write_files(folder):
         (folder / f"{name}.csv").write_text("".join(f"{line}\n" for line in [header, *lines]))
     titles = "".join(f"{item}::Été {item} (1995)::Drama\n" for item in range(1, ITEMS + 1))
     (folder / "movies.dat").write_text(titles, encoding="latin-1")
+    (folder / "vocab.txt").write_text("space\norbit\nhockey\nteam\nchurch\n")
+    for name, documents in (("train", 60), ("test", 10)):
+        rows = [f"{i % 3 + 1} {i % 3 + 1}:{i % 5 + 1} {i % 3 + 2}:2\n" for i in range(documents)]
+        (folder / f"{name}.feat").write_text("".join(rows))

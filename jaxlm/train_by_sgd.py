@@ -163,7 +163,7 @@ class _Training:
             Console(stderr=True, highlight=False).print(f"{self.record.name}: {text}", markup=False)
 
 
-def laid_out(texts: Callable[[np.ndarray], Any], ids: np.ndarray, name: str) -> Any:
+def laid_out(texts: Callable[[Any], Any], ids: Any, name: str) -> Any:
     """Return a text as the engine sees it; an error says which text it is."""
     try:
         return texts(ids)

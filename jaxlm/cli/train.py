@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> None:
     streams.escape()
     place, model = output(args, folder=True), models.get(args.model)
     names = model.fitting.parameters if isinstance(model.fitting, BySGD) else ()
-    if args.test and model.capability(PredictsWords) is None:
+    if args.test and model.reads == "text" and model.capability(PredictsWords) is None:
         raise UserError(f"{model.name} predicts no words to be tested on", "--test", "leave it out")
     structure, initial = None, getattr(args, "init", None)
     if initial is not None:
@@ -175,10 +175,11 @@ def _evaluate(trained: Trained[Model | None], texts: Texts | DocumentFiles) -> R
     return results
 
 
-def _loss(trained: Trained[Model | None], data: Corpus) -> dict[str, dict[str, Any]]:
-    """Return the validation loss of a model without a distribution of words."""
+def _loss(trained: Trained[Model | None], data: Corpus | DocumentCorpus) -> dict[str, dict[str, Any]]:
+    """Return the validation loss of a model of texts without a distribution of words."""
     model, fitted = trained.model, trained.fitted
-    if model is None or fitted is None or model.record.capability(PredictsWords) is not None:
+    predicts = model is not None and model.record.capability(PredictsWords) is not None
+    if model is None or fitted is None or predicts or not isinstance(data, Corpus):
         return {}
     assert isinstance(model.record.fitting, BySGD)
     name = model.record.fitting.program(model.config).metric.name

@@ -1,7 +1,8 @@
 """What vLBL and ivLBL have in common: their configuration, parameters, noise and program.
 
-A word is told from words drawn as noise by scores s = q̂·q_w + b_w, taken for logarithms of probabilities. The noise is
-drawn for a block of words at a time.
+A word is told from words drawn as noise by scores s = q̂·q_w + b_w, taken for logarithms of probabilities.
+Differs: all predictions of a block of words share their noise, where the paper draws it for each; its expectation is
+the same.
 """
 
 from collections.abc import Callable

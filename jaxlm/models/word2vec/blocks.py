@@ -6,6 +6,8 @@ consecutive centres, so that the vectors of its words are read, and their gradie
 Before each epoch, occurrences of frequent words are left out, which lets windows reach further, and the width of every
 window is drawn, where a model draws it: 1 to c words on each side, so that near words count more (Mikolov et al. 2013b,
 §2.3; 2013a, §3.2).
+
+Differs: `<unk>` is a word like others, where the authors' programs leave out words that are not in the vocabulary.
 """
 
 from functools import partial
@@ -31,7 +33,8 @@ class Data(NamedTuple):
         left, right: int8 [blocks, M], how many words of each side are in the window of the word at a position; -1 past
             the last word.
         events: int32 scalar, the number of words.
-        noise: what noise is drawn from; None for an objective without.
+        noise: what noise is drawn from, by the frequencies of this text, training or validation; None for an objective
+            without.
         codes: of a tree over words; None for an objective without.
     """
 
@@ -61,9 +64,10 @@ class Blocks(NamedTuple):
 def data(ids: NDArray[np.int32], eos: int, config: Any, codes: Any) -> Data:
     """Lay out a text, int32 [events], with full windows and all its words; windows end with a line, if asked for."""
     words = ids[ids != eos]
-    if len(words) < 2:
-        raise UserError("the text has no two words near one another", do="give a longer text")
     ends = np.cumsum(ids == eos)[ids != eos] * (not config.across_lines)
+    if len(words) < 2 or not np.any(ends[1:] == ends[:-1]):
+        do = "give longer lines, or --context-across-lines" if len(words) > 1 else "give a longer text"
+        raise UserError("the text has no two words near one another", do=do)
     noise = None
     if codes is None:
         noise = unigram(np.bincount(words, minlength=config.num_words), config.noise_power)

@@ -130,7 +130,7 @@ MISTAKES = {
     "train docnade --out {model}-x": "--train is missing",
     "train docnade --train {test} --vocab-size 5 --out {model}-x": "these are counts (--vocab-size)",
     "train docnade --train {test} --tree none --out {model}-x": "no rule for trees or file 'none' (--tree)",
-    "train docnade --train {test} --format words --out {model}-x": "there is no 'words' here (--format)",
+    "train docnade --train {test} --format words --out {model}-x": "unknown value 'words' (--format)",
 }
 
 

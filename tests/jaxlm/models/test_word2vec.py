@@ -216,6 +216,10 @@ def test_words_that_do_not_occur_have_zero_vectors(module):
 def test_a_text_without_windows_is_an_error():
     with pytest.raises(UserError, match="no two words near one another"):
         blocks.data(np.array([3, EOS], np.int32), EOS, config(), None)
+    apart = np.array([3, EOS, 4, EOS, 5, EOS], np.int32)
+    with pytest.raises(UserError, match="longer lines, or --context-across-lines"):
+        blocks.data(apart, EOS, config(across_lines=False), None)
+    blocks.data(apart, EOS, config(across_lines=True), None)
 
 
 def clusters(lines, seed):

@@ -40,9 +40,9 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
     if program.visits and shards > 1:
         what = "this model visits its examples one after another: each device would do the work of all"
         raise UserError(what, "--devices", "leave it out")
-    if program.result == "last" and (recipe.drops or recipe.patience != Recipe.patience):
+    if program.result == "last" and recipe.drops:
         what = "all epochs are run, whatever the validation score, and the last is the result"
-        raise UserError(what, "--drops, --patience", "leave them out, and choose --epochs and --rate")
+        raise UserError(what, "--drops", "leave it out, and choose --epochs and --rate")
 
 
 def check_size(program: Program, recipe: Recipe, params: Any, size: int) -> None:

@@ -87,7 +87,7 @@ TRAIN_MISTAKES = {
     ),
     "steps without a chain": ("frbm --train {ok} --objective likelihood --cd-steps 7", "--objective cd or mean-field"),
     "a test of vectors": ("skipgram --train {ok} --test {ok}", "skipgram predicts no words to be tested on (--test)"),
-    "drops without a best epoch": ("glove --train {ok} --valid {ok} --drops 0.1", "(--drops, --patience)"),
+    "drops without a best epoch": ("glove --train {ok} --valid {ok} --drops 0.1", "(--drops)"),
     "validation of a word": ("cbow --train {ok} --valid {bad}/word.txt", "near one another (validation text)"),
     "too few lines to carve": ("lbl --train {bad}/twice.txt --vocab-size 2", "(--vocab-size)"),
 }  # fmt: skip

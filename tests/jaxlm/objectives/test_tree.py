@@ -100,7 +100,7 @@ def test_biases_alone_give_the_base_rates():
 
 def test_trees_with_several_codes_for_a_word_are_refused(tmp_path):
     tree_file.save(build.join([TREES["random"], TREES["huffman"]]), tmp_path / "two.npz")
-    with pytest.raises(UserError, match=r"18 codes for 9 words.*hlbl over it"):
+    with pytest.raises(UserError, match=r"18 codes for 9 words.*each word is one leaf"):
         word_tree.check(word_tree.Options(str(tmp_path / "two.npz")))
     with pytest.raises(UserError, match="no rule for trees or file 'hufman'"):
         word_tree.check(word_tree.Options("hufman"))

@@ -93,7 +93,7 @@ class Structure:
     check: Callable[[Any], None]
     origin: Callable[[Any], dict[str, Any]]
     first_stage: Callable[[Any], Any | None]
-    build: Callable[[Corpus | DocumentCorpus, Any, np.ndarray, Any], Any]
+    build: Callable[[Any, Any, np.ndarray, Any], Any]
     fields: Callable[[Any], dict[str, int]]
     arrays: Callable[[Any], Any]
     sha256: Callable[[Any], str]

@@ -28,7 +28,7 @@ MODELS = {
     "vlbl": "jaxlm.models.vector_lbl.vlbl:MODEL",
     "ivlbl": "jaxlm.models.vector_lbl.ivlbl:MODEL",
     "glove": "jaxlm.models.glove:MODEL",
-    "docnade": "jaxlm.models.docnade:MODEL",
+    "docnade": "jaxlm.models.docnade.model:MODEL",
 }
 REGISTRY: Registry[LanguageModel] = Registry("language model", MODELS, "rating models are for jaxcf")
 names, get, having, require = REGISTRY.names, REGISTRY.get, REGISTRY.having, REGISTRY.require

@@ -12,6 +12,7 @@ from jax import Array
 from jaxfit.errors import UserError, suggestion
 from jaxfit.recipe import option
 from jaxlm.data.corpus import Corpus
+from jaxlm.data.documents.collection import DocumentCorpus
 from jaxlm.trees import build as trees
 from jaxlm.trees.paths import Tree
 from jaxlm.trees.structure import of_trees, read
@@ -44,7 +45,7 @@ def check(options: Options) -> None:
     _read(options)  # before the text, which may be long
 
 
-def build(corpus: Corpus, options: Options, counts: np.ndarray, key: Array) -> Tree:
+def build(corpus: Corpus | DocumentCorpus, options: Options, counts: np.ndarray, key: Array) -> Tree:
     """Build a tree, or read it; counts: int64 [N_w], of the training text."""
     if options.tree not in RULES:
         return _read(options, len(corpus.vocabulary))

@@ -14,7 +14,8 @@ from jaxfit.run_dir.run import Run
 from jaxlm.data.documents.collection import DocumentCorpus, Documents, content_sha256, counted
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.document_model import log_mean_exp, of_orderings
-from jaxlm.models import docnade
+from jaxlm.models.docnade import model as docnade
+from jaxlm.models.docnade import tree as docnade_tree
 from jaxlm.tasks.documents import evaluate
 from jaxlm.train import train
 from jaxlm.trained_model import Model, load
@@ -192,6 +193,22 @@ def test_training_finds_topics(tmp_path):
     distance = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
     same = topic[:, None] == topic[None]
     assert distance[same].mean() < 0.5 * distance[~same].mean()
+
+
+def test_a_learned_tree_puts_words_of_a_topic_together(tmp_path):
+    """A random tree is trained over first, and the tree is of its representations of documents."""
+    corpus, _ = topics_corpus()
+    recipe = replace(docnade.RECIPES["tuned"][0], epochs=10, batch_size=20, rate={"*": 0.05})
+    structure = docnade_tree.TreeOptions("balanced")
+    trained = train("docnade", corpus, tmp_path, recipe=recipe, config={"num_hidden": 4}, structure=structure)
+    sides = [{word // 8 for word, path in walk(trained.model.structure) if path[0][1] == side} for side in (1, -1)]
+    assert sorted(map(len, sides)) == [2, 2]  # of three topics, one is on both sides
+    first = load(tmp_path / "bootstrap")
+    assert first.structure.children.tolist() != trained.model.structure.children.tolist()
+    kept = docnade_tree.word_features(corpus, corpus.word_counts(), tmp_path / "bootstrap")
+    table = corpus.train.counts.toarray()
+    expected = (table[:, 5] @ first.features(corpus.train)) / table[:, 5].sum()
+    np.testing.assert_allclose(kept[5], expected, rtol=1e-5)
 
 
 def test_documents_are_not_lines(tmp_path):

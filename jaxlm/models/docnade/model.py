@@ -7,7 +7,7 @@ epoch. Rows of W are the words' vectors here, where they are the columns of the 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -29,9 +29,9 @@ from jaxlm.data.documents import ordered
 from jaxlm.data.documents.collection import Documents
 from jaxlm.data.documents.ordered import Ordered, Words, running_sums
 from jaxlm.document_model import METRIC, predicts_documents
+from jaxlm.models.docnade.tree import TREE
 from jaxlm.models.hlbl.batch import TILE, Table, Tiles, tabulate, tiles
 from jaxlm.models.hlbl.gradient import decide, weighted_rows
-from jaxlm.objectives import word_tree
 from jaxlm.objectives.tree import log_prob_of_logits
 from jaxlm.trees.paths import Tree, node_biases, paths
 
@@ -259,15 +259,6 @@ def cost(config: Config, costs: Any) -> Cost:
     formula = "6 H decisions operations; 8 H (words + decisions) bytes: rows of W, V; decisions in tiles of 4"
     return Cost(PRODUCT * decisions * config.num_hidden, numbers, numbers, formula)
 
-
-@dataclass(frozen=True)
-class TreeOptions(word_tree.Options):
-    """Which tree the words are leaves of: a random one, as in the paper, if nothing else is said."""
-
-    tree: str = option("random", "by frequency, at random, or a tree file or an hlbl", metavar="huffman|random|FILE")
-
-
-TREE = replace(word_tree.WORD_TREE, options=TreeOptions, needed=lambda config: True)
 
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "tuned": (

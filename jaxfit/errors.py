@@ -48,9 +48,9 @@ class Interrupted(Signalled):
     """Ctrl-C, SIGTERM or SIGHUP in training, after the state was saved."""
 
 
-def missing_package(name: str, where: object) -> UserError:
-    """The error for a package of the extra `benchmarks` that is not installed."""
-    return UserError(f"{name} is not installed", where, "pip install -e '.[benchmarks]'")
+def missing_package(name: str, where: object, extra: str = "benchmarks") -> UserError:
+    """The error for a package of an extra of this project that is not installed."""
+    return UserError(f"{name} is not installed", where, f"pip install -e '.[{extra}]'")
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:

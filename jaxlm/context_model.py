@@ -8,8 +8,7 @@ training text (§3.4.1), in place of the word. It may have the options of `jaxlm
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
@@ -23,6 +22,7 @@ from jaxlm.data import next_words
 from jaxlm.data.contexts import Text, gather_contexts, pad
 from jaxlm.data.next_words import Following, NextWords
 from jaxlm.objectives import output
+from jaxlm.topics import Topics, mixtures
 from jaxlm.trees.paths import Tree
 
 if TYPE_CHECKING:
@@ -40,12 +40,14 @@ class Batch(NamedTuple):
 
     following: of a minibatch, for targets "contexts", the distribution of the words that follow each context.
     aid: of a minibatch, what its objective needs (`jaxlm.objectives.output.begun`).
+    topics: float32[..., K], of models that have them: the mixture of topics before the word.
     """
 
     context: jax.Array
     word: jax.Array
     following: Following | None = None
     aid: Any = None
+    topics: jax.Array | None = None
 
 
 class Cases(NamedTuple):
@@ -68,7 +70,8 @@ def gather(data: Text | Cases | output.Data, index: jax.Array, capacity: int, co
     if isinstance(data, Cases):
         plain = gather(data.text, index, 0, config)
         return plain._replace(following=next_words.gather(data.next_words, index, capacity))
-    return Batch(*gather_contexts(data, index, config.context_size, config.across_lines))
+    plain = Batch(*gather_contexts(data, index, config.context_size, config.across_lines))
+    return plain if data.topics is None else plain._replace(topics=data.topics[index])
 
 
 def _costs(data: Cases) -> np.ndarray:
@@ -103,14 +106,20 @@ def _by_contexts(config: Any) -> bool:
     return getattr(config, "targets", "words") == "contexts"
 
 
-def texts(config: Any, eos: int, tree: Tree | None = None) -> Callable[[np.ndarray], Text | Cases | output.Data]:
+def texts(
+    config: Any, eos: int, over: Tree | Topics | None = None
+) -> Callable[[np.ndarray], Text | Cases | output.Data]:
     """Return a function from ids, int32 [events], to a text with a context of line ends before it.
 
-    tree: of models with the objective `tree`.
+    over: the model's structure, where it has one.
     """
-    text = partial(pad, context_size=config.context_size, eos=eos)
+
+    def text(ids: np.ndarray) -> Text:
+        found = mixtures(over, ids, eos, config, config.across_lines) if isinstance(over, Topics) else None
+        return pad(ids, config.context_size, eos, found)
+
     if isinstance(config, output.Options) and config.objective != "softmax":
-        codes = output.codes(tree)
+        codes = output.codes(over if isinstance(over, Tree) else None)
         return lambda ids: output.data(text(ids), ids, config, codes())
     if not _by_contexts(config):
         return text
@@ -143,8 +152,8 @@ def predicts_from_context(
     """Return the capability to predict words; events are scored by the model's program.
 
     Args:
-        log_prob: (params, context: int32 [c], oldest first, config) -> [N_w], nats; the array of a model's structure
-            comes as one more argument. It is compiled once for all models of equal config and sizes.
+        log_prob: (params, context: int32 [c], oldest first, config) -> [N_w], nats; what a model's structure gives for
+            a prediction comes in addition, by name. It is compiled once for all models of equal config and sizes.
         log_normalizer: (params, batch, config) -> [B], of models with the options of `jaxlm.objectives.output`.
     """
     compiled = jax.jit(log_prob, static_argnums=2)
@@ -152,9 +161,9 @@ def predicts_from_context(
     def of_history(model: Model, history: np.ndarray) -> np.ndarray:
         padded = np.concatenate([np.full(model.config.context_size, model.vocabulary.eos, np.int32), history])
         context = jnp.asarray(padded[len(history) :], jnp.int32)
-        structure: Any = model.record.structure
-        built = [jnp.asarray(structure.arrays(each)) for each in structure_argument(model.structure)]
-        return np.asarray(compiled(model.params, context, model.config, *built))
+        structure = model.record.structure_of(asdict(model.config))
+        given = {} if structure is None else structure.for_prediction(model.structure, history, model)
+        return np.asarray(compiled(model.params, context, model.config, **given))
 
     def log_normalizers(model: Model, ids: np.ndarray) -> np.ndarray | None:
         return _scores(model, ids, model.config, log_normalizer) if output.is_unnormalized(model.config) else None

@@ -72,15 +72,18 @@ class Structure:
 
     Attributes:
         name: what it is called in messages, in the help and in `config.json`.
-        options: frozen dataclass of what a user can choose about it.
+        options: frozen dataclass of what a user can choose about it; fields that the model's Config has, too, are
+            chosen there.
         check: raises UserError for options that exclude each other.
         origin: options -> what determines the structure besides corpus and seed, for `config.json`; {} if it is read
             from a file.
         first_stage: options -> the options of a model of this kind that has to be trained first, whose folder goes
             into the field `bootstrap` of the options; None if there is nothing to train first.
         build: (corpus, options, counts, key) -> the structure.
-        fields: structure -> the fields of the model's Config that it determines.
-        arrays: structure -> what the model's pure functions take of it, an array.
+        fields: structure -> the fields of the model's Config that it determines, or was built by.
+        arrays: structure -> the array that holds it, for other programs.
+        for_prediction: (structure, history, model) -> what `log_prob` of `jaxlm.context_model.predicts_from_context`
+            takes besides, arrays by argument; history: int32 [n], on one line.
         sha256: structure -> its digest, for `config.json`.
         save: (structure, directory) writes its file; load: (directory, num_words) -> structure.
         stand_in: (options, num_words, counts) -> a structure of the same size as `build` would give, made without
@@ -96,11 +99,17 @@ class Structure:
     build: Callable[[Any, Any, np.ndarray, Any], Any]
     fields: Callable[[Any], dict[str, int]]
     arrays: Callable[[Any], Any]
+    for_prediction: Callable[[Any, np.ndarray, Any], dict[str, Any]]
     sha256: Callable[[Any], str]
     save: Callable[[Any, Path], None]
     load: Callable[[Path, int], Any]
     stand_in: Callable[[Any, int, np.ndarray], Any]
     needed: Callable[[Mapping[str, Any]], bool] = lambda config: True
+
+    def choose(self, config: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        """Return the options that are given, or in a Config, as a mapping or overrides; else their defaults."""
+        shared = {f.name: config[f.name] for f in fields(self.options) if f.name in config}
+        return self.options(**{**shared, **given})
 
 
 @dataclass(frozen=True)
@@ -187,12 +196,12 @@ class LanguageModel(Record):
 
     Attributes:
         fitting: how its parameters are found; None for models that are only read.
-        structure: what it needs besides its parameters, if anything.
+        structures: what it may need besides its parameters; a model of a given Config has one at most.
         reads: what it is trained on and asked about: a text, or documents as bags of words.
     """
 
     fitting: BySGD | ByCounting | None
-    structure: Structure | None = None
+    structures: tuple[Structure, ...] = ()
     reads: Literal["text", "documents"] = "text"
 
     @property
@@ -210,12 +219,16 @@ class LanguageModel(Record):
 
     def structure_of(self, config: Mapping[str, Any]) -> Structure | None:
         """Return the structure of a model of this Config, given as a mapping or overrides; None where it has none."""
-        return self.structure if self.structure is not None and self.structure.needed(config) else None
+        return next((each for each in self.structures if each.needed(config)), None)
 
-    def decided(self, num_words: int, structure: Any) -> dict[str, int]:
-        """Return the fields of Config that a vocabulary of `num_words` words, and a structure, determine."""
+    def decided(self, num_words: int, structure: Any, config: Mapping[str, Any]) -> dict[str, int]:
+        """Return the fields of Config that a vocabulary of `num_words` words, and a structure, determine.
+
+        config: as in `structure_of`.
+        """
         decided = {"num_words": num_words} if "num_words" in self.fields_from_data else {}
-        return decided if self.structure is None or structure is None else decided | self.structure.fields(structure)
+        kind = self.structure_of(config)
+        return decided if kind is None or structure is None else decided | kind.fields(structure)
 
     def configure(
         self, num_words: int, structure: Any, overrides: Mapping[str, Any], counts: np.ndarray | None = None
@@ -224,7 +237,8 @@ class LanguageModel(Record):
 
         counts: of the training text, int64 [N_w], from which a Config with the method `given_counts` completes itself.
         """
-        decided = self.decided(num_words, structure)
+        found = self.decided(num_words, structure, overrides)
+        decided = {name: value for name, value in found.items() if name in self.fields_from_data}
         chosen = (f.name for f in fields(self.config) if f.name not in decided and not f.metadata.get("decided"))
         require_fields(overrides, chosen)
         config = self.config(**decided, **overrides)

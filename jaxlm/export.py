@@ -44,8 +44,8 @@ def safetensors(model: Model, path: Path) -> None:
     from safetensors.numpy import save  # killed, its save_file leaves a temporary file of its own
 
     arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
-    structure = model.record.structure
-    if structure is not None and model.structure is not None:
+    structure = model.record.structure_of(model.info["config"])
+    if structure is not None:
         arrays[structure.name] = np.ascontiguousarray(structure.arrays(model.structure))
     metadata = {
         "model": model.name,

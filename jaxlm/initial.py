@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -10,27 +12,36 @@ import numpy as np
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.metadata import read_info
-from jaxlm.contract import BySGD, LanguageModel
+from jaxlm.contract import BySGD, LanguageModel, Structure
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.trained_model import load
 
-DETERMINES = ("config", "recipe", "seed", "corpus", "tree", "initial")  # a trained model, in its `config.json`
+DETERMINES = ("config", "recipe", "seed", "corpus", "tree")  # a trained model, in its `config.json`
+ALSO = ("topics", "initial")  # where it has them
 
 
 def fingerprint(directory: Path) -> str:
     """Return the digest of all that determined a trained model, from its `config.json`."""
     info = read_info(directory)
-    made = {name: info.get(name) for name in DETERMINES if name != "initial" or info.get(name)}
+    made = {name: info.get(name) for name in DETERMINES} | {name: info[name] for name in ALSO if info.get(name)}
     return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
 
 
-def begin_from(directory: Path, params: Any, record: LanguageModel, structure: Any, vocabulary: Vocabulary) -> Any:
+def begin_from(
+    directory: Path,
+    params: Any,
+    record: LanguageModel,
+    config: Mapping[str, Any],
+    structure: Any,
+    vocabulary: Vocabulary,
+) -> Any:
     """Return parameters before training: of those that the model in a folder has under the same names, its own.
 
     Args:
         directory: the folder of a trained model.
         params: the initial parameters of the model that is to be trained.
         record: of that model.
+        config: of that model, as a mapping or overrides.
         structure: of that model, if it has one.
         vocabulary: of that model.
 
@@ -40,12 +51,9 @@ def begin_from(directory: Path, params: Any, record: LanguageModel, structure: A
     other = load(directory)
     if other.vocabulary.words != vocabulary.words:
         raise UserError("its vocabulary is another", directory, "give its vocabulary.txt to --vocab")
-    if record.structure is not None and structure is not None and other.structure is not None:
-        digest = record.structure.sha256
-        if digest(other.structure) != digest(structure):
-            raise UserError(
-                f"its {record.structure.name} is another", directory, f"add --{record.structure.name} {directory}"
-            )
+    kind, same = record.structure_of(config), other.record.structure_of(other.info.get("config", {}))
+    if kind is not None and same is not None and kind.name == same.name:
+        _require_same(kind, structure, other.structure, directory)
     theirs = named_arrays(other.params) if isinstance(other.record.fitting, BySGD) else {}
     mine = named_arrays(params)
     shared = [name for name in mine if name in theirs]
@@ -62,3 +70,11 @@ def begin_from(directory: Path, params: Any, record: LanguageModel, structure: A
     leaves, tree = jax.tree.flatten(params)
     begun = [jnp.asarray(theirs.get(name, x), x.dtype) for name, x in zip(mine, leaves, strict=True)]
     return jax.tree.unflatten(tree, begun)
+
+
+def _require_same(kind: Structure, mine: Any, theirs: Any, directory: Path) -> None:
+    """Raise a UserError where two models are not over the same structure."""
+    if kind.sha256(mine) != kind.sha256(theirs):
+        can_be_given = any(each.name == kind.name for each in fields(kind.options))
+        do = f"add --{kind.name} {directory}" if can_be_given else "train both on the same text, with the same seed"
+        raise UserError(f"it is not over the same {kind.name}", directory, do)

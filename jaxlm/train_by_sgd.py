@@ -53,7 +53,7 @@ def fit(
         needed = record.structure_of(config)
         if needed is None:
             return begun.fit(directory, None, known, run or Run())
-        return begun.stages(directory, needed, structure or needed.options(), run or Run())
+        return begun.stages(directory, needed, structure or needed.choose(config, {}), run or Run())
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ class _Training:
         record, fitting, vocabulary = self.record, self.record.fitting, self.corpus.vocabulary
         assert isinstance(fitting, BySGD)
         more = structure_argument(structure)
+        kind = record.structure_of(self.overrides)
         config = record.configure(len(vocabulary), structure, self.overrides, self.counts)
         texts = fitting.texts(config, vocabulary.eos, *more)
 
@@ -136,13 +137,12 @@ class _Training:
         memory.require(jax.eval_shape(init), self.recipe.optimizer, "--num-features, --vocab-size, …")
         params = init()
         if self.initial is not None:
-            params = begin_from(self.initial, params, record, structure, vocabulary)
+            params = begin_from(self.initial, params, record, self.overrides, structure, vocabulary)
 
         def write() -> None:
             write_vocabulary(directory, vocabulary)
-            if structure is not None:
-                assert record.structure is not None
-                record.structure.save(structure, directory)
+            if kind is not None:
+                kind.save(structure, directory)
 
         def model(params: Any, info: dict[str, Any]) -> Model:
             return Model(record, vocabulary, config, params, info, structure, texts)

@@ -5,7 +5,8 @@
     model.score("he has joined the rolling stones")  # log10 of the sentence
 
 A model's folder has `config.json`, `vocabulary.txt`, its parameters (`parameters/`, `ngram.npz`, `classes.npz`), the
-file of its structure, as `tree.npz`, and what training writes (`checkpoint-*`, `journal.jsonl`, `timing.jsonl`).
+file of its structure, as `tree.npz` or `topics.npz`, and what training writes (`checkpoint-*`, `journal.jsonl`,
+`timing.jsonl`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from jaxlm.data.documents.collection import Documents
 
 VOCABULARY = "vocabulary.txt"
-FILES = (VOCABULARY, "ngram.npz", "classes.npz", "tree.npz")  # besides what training writes for itself
+FILES = (VOCABULARY, "ngram.npz", "classes.npz", "tree.npz", "topics.npz")  # besides what training writes for itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +216,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     needed = record.structure_of(asdict(config))
     if needed is not None:
         structure = needed.load(directory, getattr(config, "num_words", len(vocabulary)))
-    for field, value in record.decided(len(vocabulary), structure).items():
+    for field, value in record.decided(len(vocabulary), structure, asdict(config)).items():
         if getattr(config, field) != value:
             what = f"{field} is {getattr(config, field)} in its configuration and {value} in its other files"
             raise UserError(what, directory, f"its files are of different models: {manifest.REPAIR}")

@@ -241,7 +241,7 @@ class LanguageStore(Store):
 
     def tree(self, spec: Spec) -> Tree:
         """Return the tree of a trained model."""
-        structure = registry.get(spec.model).structure
+        structure = registry.get(spec.model).structure_of(self._recipe(spec)[1])
         assert structure is not None
         return structure.load(self.get(spec).directory, len(self.corpus.vocabulary))
 
@@ -261,19 +261,19 @@ class LanguageStore(Store):
         if structure is not None and self.is_there(spec):
             made = structure.load(self.get(spec).directory, len(read.vocabulary))
         elif structure is not None:
-            options = _options(spec) or structure.options()
+            options = _options(spec) or structure.choose(config, {})
             made = structure.stand_in(options, len(read.vocabulary), read.word_counts())
         return trainer(spec.model, self.corpus, recipe, config, made)
 
 
 def _options(spec: Spec, **more: Any) -> Any:
     """Return the options of a model's structure: its defaults but for the tree that the spec names, and `more`."""
-    structure = registry.get(spec.model).structure
-    if structure is None or (spec.tree is None and not more):
+    structures = registry.get(spec.model).structures
+    if not structures or (spec.tree is None and not more):
         return None
     tree = {} if spec.tree is None else dict(zip(("tree", "epsilon", "copies"), spec.tree, strict=True))
-    tree = {name: value for name, value in tree.items() if name in {f.name for f in fields(structure.options)}}
-    return structure.options(**tree, **more)
+    tree = {name: value for name, value in tree.items() if name in {f.name for f in fields(structures[0].options)}}
+    return structures[0].options(**tree, **more)
 
 
 def trainer(model: str, corpus: Corpus, recipe: Recipe, config: Mapping[str, Any], structure: Any = None) -> Trainer:

@@ -81,7 +81,8 @@ def _language(workload: Workload, most: int | None) -> Setup:
     counts, structure = corpus.word_counts(), None
     needed = record.structure_of(workload.config)
     if needed is not None:
-        structure = needed.stand_in(needed.options(**workload.structure), len(corpus.vocabulary), counts)
+        options = needed.choose(workload.config, workload.structure)
+        structure = needed.stand_in(options, len(corpus.vocabulary), counts)
     more = structure_argument(structure)
     config = record.configure(len(corpus.vocabulary), structure, workload.config)
     data = fitting.texts(config, corpus.vocabulary.eos, *more)(corpus.train)

@@ -6,7 +6,7 @@ import argparse
 import math
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,8 +66,10 @@ def _add_options(parser: Parser, model: LanguageModel) -> None:
             "--init", metavar="DIR",
             help=Rare("begin from the parameters of a trained model that have the same names"),
         )  # fmt: skip
-    if model.structure is not None:
-        options.add(parser.add_argument_group(model.structure.name), model.structure.options, switches=True)
+    of_config = [field.name for field in fields(model.config)]
+    for structure in model.structures:
+        group = parser.add_argument_group(structure.name)
+        options.add(group, structure.options, skip=of_config, switches=True)
     training_options.add(parser, model.config, model.recipes, skip=model.fields_from_data, rename=RENAMED)
 
 
@@ -112,12 +114,11 @@ def run(args: argparse.Namespace) -> None:
     names = model.fitting.parameters if isinstance(model.fitting, BySGD) else ()
     if args.test and model.reads == "text" and model.capability(PredictsWords) is None:
         raise UserError(f"{model.name} predicts no words to be tested on", "--test", "leave it out")
-    structure, initial = None, getattr(args, "init", None)
+    initial = getattr(args, "init", None)
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read
     plan = training_options.plan(args, model.config, model.recipes, names)
-    if model.structure is not None:
-        structure = _structure(args, model, plan.config)
+    structure = _structure(args, model, plan.config)
     resumable = isinstance(plan.recipe, Recipe)
     resume = plan.run.resume
     with training_options.folder(args, place, model.name, FILES, resume=resume, resumable=resumable) as out:
@@ -137,15 +138,15 @@ def run(args: argparse.Namespace) -> None:
 
 def _structure(args: argparse.Namespace, model: LanguageModel, config: Mapping[str, Any]) -> Any:
     """Return the options of the model's structure, checked; None where a model of this Config has none."""
-    assert model.structure is not None
-    given = options.given(args, model.structure.options)
-    if model.structure_of(config) is None:
-        for name in given:
-            what = f"the objective {config.get('objective', 'softmax')} has no {model.structure.name}"
+    needed, of_config = model.structure_of(config), {field.name for field in fields(model.config)}
+    for structure in model.structures:
+        for name in options.given(args, structure.options).keys() - of_config if structure is not needed else ():
+            what = f"the objective {config.get('objective', 'softmax')} has no {structure.name}"
             raise UserError(what, f"--{name.replace('_', '-')}", "give --objective tree, or leave it out")
+    if needed is None:
         return None
-    chosen = model.structure.options(**given)
-    model.structure.check(chosen)
+    chosen = needed.choose(config, options.given(args, needed.options))
+    needed.check(chosen)
     return chosen
 
 

@@ -17,18 +17,22 @@ class Text(NamedTuple):
         texts of similar length share a compiled program.
     events: int32 scalar, the number of events; an array, since a static number would compile for each length.
     eos: int32 scalar, the id of the line end.
+    topics: float32 [capacity, K], of models that have them: the mixture of topics before each event.
     """
 
     padded: jax.Array
     events: jax.Array | np.int32
     eos: jax.Array | np.int32
+    topics: jax.Array | None = None
 
 
-def pad(ids: np.ndarray, context_size: int, eos: int) -> Text:
-    """Precede a text, ids [events], by a context of line ends."""
+def pad(ids: np.ndarray, context_size: int, eos: int, topics: np.ndarray | None = None) -> Text:
+    """Precede a text, ids [events], by a context of line ends; topics: [events, K]."""
     padded = np.full(context_size + capacity_step(len(ids)), eos, np.int32)
     padded[context_size : context_size + len(ids)] = ids
-    return Text(jax.device_put(padded), np.int32(len(ids)), np.int32(eos))
+    if topics is not None:
+        topics = np.pad(topics, ((0, capacity_step(len(ids)) - len(ids)), (0, 0)))
+    return Text(jax.device_put(padded), np.int32(len(ids)), np.int32(eos), jax.device_put(topics))
 
 
 @jax.named_scope("context")

@@ -24,11 +24,12 @@ from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.softmax import sum_log_normalizer
 from jaxlm.objectives.word_tree import WORD_TREE
+from jaxlm.topics import TOPICS, TopicOptions, Topics, require_no_tree
 from jaxlm.trees.paths import Tree
 
 
 @dataclass(frozen=True)
-class Config(output.Options):
+class Config(output.Options, TopicOptions):
     """What shapes the program."""
 
     num_words: int = option(help="vocabulary size", unit="words")
@@ -42,26 +43,29 @@ class Config(output.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.targets == "contexts" and self.objective != "softmax":
-            raise UserError(f"the objective {self.objective} is of words", "--targets contexts", "leave it out")
+        require_no_tree(self)
+        if self.targets == "contexts" and (self.objective != "softmax" or self.num_topics):
+            what = "topics are of words" if self.num_topics else f"the objective {self.objective} is of words"
+            raise UserError(what, "--targets contexts", "leave it out")
 
 
 class Params(NamedTuple):
     """R: [N_w, N_f] word vectors; C: [c, N_f, N_f], or [c, N_f] where diagonal; b: [N_w] word biases.
 
-    With a tree b is [N_w - 1], biases of its nodes. head: of `output.init`.
+    With a tree b is [N_w - 1], biases of its nodes. head: of `output.init`. T: [K, N_f] vectors of topics, if any.
     """
 
     R: Array
     C: Array
     b: Array
     head: output.Head | None = None
+    T: Array | None = None
 
 
-def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | None = None) -> Params:
+def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | Topics | None = None) -> Params:
     """Return parameters before training (§3.4.1): small Gaussians, and biases that give the base rates.
 
-    counts: [N_w], of the training text; over: the tree, where there is one.
+    counts: [N_w], of the training text; over: the structure, where there is one. Topics begin without an effect.
     Differs: a word that never occurs counts as one that occurs once, since its bias would be infinite; the rates
     of all others are the training set's, as in the thesis.
     """
@@ -70,19 +74,21 @@ def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | No
     return Params(
         R=config.init_scale * jax.random.normal(key_R, (config.num_words, D)),
         C=0.1 / D**0.5 * jax.random.normal(key_C, (c, D) if config.diagonal else (c, D, D)),
-        b=output.biases(config, counts, over),
+        b=output.biases(config, counts, over if isinstance(over, Tree) else None),
         head=output.init(key_head, config, D, counts, shared=True),
+        T=jnp.zeros((config.num_topics, D)) if config.num_topics else None,
     )
 
 
 @jax.named_scope("prediction")
-def predicted_vector(params: Params, context: Array) -> Array:
-    """r̂ = Σ_i C_i r_{w_i} (Eq. 3.16): context int32[..., c] -> [..., N_f]."""
-    return _combined(params.C, params.R[context])
+def predicted_vector(params: Params, context: Array, topics: Array | None = None) -> Array:
+    """r̂ = Σ_i C_i r_{w_i} (Eq. 3.16): context int32[..., c] -> [..., N_f]; with topics [..., K], + Σ_k θ_k t_k."""
+    return _combined(params, params.R[context], topics)
 
 
-def _combined(C: Array, vectors: Array) -> Array:
-    return jnp.einsum("ij,...ij->...j" if C.ndim == 2 else "ijk,...ik->...j", C, vectors)
+def _combined(params: Any, vectors: Array, topics: Array | None) -> Array:
+    r_hat = jnp.einsum("ij,...ij->...j" if params.C.ndim == 2 else "ijk,...ik->...j", params.C, vectors)
+    return r_hat if topics is None else r_hat + topics @ params.T
 
 
 def loss(params: Params, example: Batch, key: Array | None, config: Config) -> Array:
@@ -91,7 +97,7 @@ def loss(params: Params, example: Batch, key: Array | None, config: Config) -> A
     Its gradient is Eq. 3.24-3.25. Differs: there the thesis writes C_i where Eq. 3.16 calls for its
     transpose; we follow 3.16. Dropout on r̂ (0 in the recipe `thesis`) is ours.
     """
-    r_hat = dropout(predicted_vector(params, example.context), key, config.dropout)
+    r_hat = dropout(predicted_vector(params, example.context, example.topics), key, config.dropout)
     return output.loss(params.R, params.b, params.head, r_hat, example.word, example.aid, config)  # Eq. 3.17
 
 
@@ -102,16 +108,16 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
     """
     if output.reads_rows(config):
         rows, n = rows_of(params), batch.context.size
-        r_hat = _combined(rows.C, rows.R[:n].reshape(*batch.context.shape, -1))
+        r_hat = _combined(rows, rows.R[:n].reshape(*batch.context.shape, -1), batch.topics)
         r_hat = _dropped(r_hat, keys, config)
         return output.batch_loss(rows.R[n:], rows.b, rows.head, r_hat, batch.word, batch.aid, weight, config)
     if config.objective != "softmax":
-        r_hat = _dropped(predicted_vector(params, batch.context), keys, config)
+        r_hat = _dropped(predicted_vector(params, batch.context, batch.topics), keys, config)
         return output.batch_loss(params.R, params.b, params.head, r_hat, batch.word, batch.aid, weight, config)
     # read at once, so that the gradient by R adds to rows once: else it would need R's memory twice
     rows = params.R[jnp.concatenate([batch.context, batch.word[:, None]], axis=1)]
     with jax.named_scope("prediction"):
-        r_hat = _combined(params.C, rows[:, :-1])
+        r_hat = _combined(params, rows[:, :-1], batch.topics)
     r_hat = _dropped(r_hat, keys, config)
     if batch.following is None:
         target = jnp.sum(r_hat * rows[:, -1], axis=1) + params.b[batch.word]
@@ -135,23 +141,26 @@ def touched(batch: Batch, config: Config) -> Params:
     return Params(R=R, C=None, b=ids, head=head)  # type: ignore[arg-type]
 
 
-def log_prob(params: Params, context: Array, config: Config, children: Array | None = None) -> Array:
+def log_prob(
+    params: Params, context: Array, config: Config, children: Array | None = None, topics: Array | None = None
+) -> Array:
     """Compute log P(w | context) for every word: context int32[c] -> [N_w], nats (Eq. 3.16-3.17).
 
-    children: of the tree, where there is one.
+    children: of the tree, where there is one; topics: mixture of those of the words before, [K], where there are some.
     """
-    return output.log_prob(params.R, params.b, params.head, predicted_vector(params, context), config, children)
+    r_hat = predicted_vector(params, context, topics)
+    return output.log_prob(params.R, params.b, params.head, r_hat, config, children)
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
     """Compute -log P(word | context) of each example, [B], in nats, no dropout."""
-    r_hat = predicted_vector(params, batch.context)
+    r_hat = predicted_vector(params, batch.context, batch.topics)
     return output.nats(params.R, params.b, params.head, r_hat, batch.word, batch.aid, config)
 
 
 def log_normalizer(params: Params, batch: Batch, config: Config) -> Array:
     """Compute log Z of each example's scores, [B], in nats, no dropout; near 0 after noise-contrastive estimation."""
-    r_hat = predicted_vector(params, batch.context)
+    r_hat = predicted_vector(params, batch.context, batch.topics)
     return output.log_normalizer(params.R, params.b, params.head, r_hat)
 
 
@@ -161,12 +170,15 @@ def program(config: Config) -> Program:
 
 
 def cost(config: Config, costs: Any = None) -> Cost:
-    """Count what a word takes: the products of R in the output, and of C; rows of R where rows are read."""
+    """Count what a word takes: the products of R in the output, of C and of T; rows of R where rows are read."""
     D, c, out = config.num_features, config.context_size, output.work(config, costs)
-    operations = PRODUCT * (out.products * D + c * (D if config.diagonal else D**2))
+    K = config.num_topics
+    operations = PRODUCT * (out.products * D + c * (D if config.diagonal else D**2) + K * D)
     rows = D * (out.rows + c) if out.rows else 0
     of_output = out.formula if out.formula == "N_w" else f"({out.formula})"
-    formula = f"6 ({of_output} D + c D{'' if config.diagonal else '²'}) operations: R by the {config.objective}, C"
+    of_topics, T = (" + K D", ", T") if K else ("", "")
+    of_context = f"c D{'' if config.diagonal else '²'}"
+    formula = f"6 ({of_output} D + {of_context}{of_topics}) operations: R by the {config.objective}, C{T}"
     return Cost(operations, rows, rows, formula)
 
 
@@ -198,7 +210,7 @@ MODEL = LanguageModel(
     config=Config,
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
-    structure=WORD_TREE,
+    structures=(WORD_TREE, TOPICS),
     capabilities=(
         predicts_from_context(log_prob, log_normalizer),
         Embeds(lambda params: params.R),

@@ -198,7 +198,7 @@ MODEL = LanguageModel(
     config=Config,
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
-    structure=WORD_TREE,
+    structures=(WORD_TREE,),
     capabilities=(predicts_from_context(log_prob, log_normalizer), Embeds(lambda params: params.R)),
     cost=cost,
 )

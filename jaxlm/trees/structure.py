@@ -22,6 +22,7 @@ def of_trees(**own: Any) -> Structure:
     return Structure(
         name="tree",
         arrays=lambda tree: tree.children,
+        for_prediction=lambda tree, history, model: {"children": tree.children},
         sha256=lambda tree: hashlib.sha256(tree.children.tobytes()).hexdigest(),
         save=lambda tree, directory: tree_file.save(tree, directory / FILE),
         load=lambda directory, num_words: tree_file.load(directory / FILE, num_words),

@@ -31,7 +31,7 @@ BATCH, EPOCHS = 8, 2  # of a training: the minibatch divides among 8 devices
 # the standard deviation of initial weights; blocks and shares of so small a text that an epoch has several steps
 TINY = {"init_scale": 0.1, "block_size": 2, "subsample": 0.02}
 TOYS = {
-    jaxlm: {"lbl-nce": "toys.objectives:LBL"},
+    jaxlm: {"lbl-nce": "toys.objectives:LBL", "lbl-topics": "toys.objectives:LBL_TOPICS"},
     jaxcf: {"gibbs-bias": "toys.gibbs_bias:MODEL"},
 }
 OBJECTIVES = {  # of models whose training is tested with another one
@@ -46,6 +46,8 @@ OBJECTIVES = {  # of models whose training is tested with another one
     "lstm-tree": "toys.objectives:LSTM_TREE",
     "skipgram-tree": "toys.objectives:SKIPGRAM",
     "cbow-tree": "toys.objectives:CBOW",
+    "lbl-topics-nce": "toys.objectives:LBL_TOPICS_NCE",
+    "gru-topics": "toys.objectives:GRU_TOPICS",
 }
 
 

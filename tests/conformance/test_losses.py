@@ -36,7 +36,7 @@ def setup(case, place):
         return case.fitting.prepare(key, data, NO_PAIRS, config)[:3]
     corpus, structure, fitting = place.read_by(case.record), case.record.structure_of(fields), case.fitting
     words, counts = corpus.vocabulary, corpus.word_counts()
-    built = structure and structure.stand_in(structure.options(), len(words), counts)
+    built = structure and structure.stand_in(structure.choose(fields, {}), len(words), counts)
     config, more = case.record.configure(len(words), built, fields, counts), structure_argument(built)
     data = fitting.texts(config, words.eos, *more)(corpus.train)
     return fitting.program(config), fitting.init(key, config, counts, *more), data

@@ -284,7 +284,7 @@ MODEL = LanguageModel(
     config=Config,
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program, unit="documents"),
-    structure=TREE,
+    structures=(TREE,),
     reads="documents",
     capabilities=(
         predicts_documents(),

@@ -207,7 +207,7 @@ MODEL = LanguageModel(
         texts=lambda config, eos, tree: texts_over(tree, config, eos),
         program=program,
     ),
-    structure=hlbl_tree.TREE,
+    structures=(hlbl_tree.TREE,),
     capabilities=(
         predicts_from_context(
             lambda params, context, config, children: log_prob(params, context, children, config.num_words)

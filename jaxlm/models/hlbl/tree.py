@@ -113,7 +113,7 @@ def stand_in(options: TreeOptions, num_words: int, counts: np.ndarray) -> Tree:
 def word_features(corpus: Corpus, counts: np.ndarray, bootstrap: Path) -> np.ndarray:
     """Average predicted feature vectors [N_w, N_f] under a trained model (§4.4), over the training text."""
     model = load(bootstrap)
-    if model.record.structure is not TREE or model.vocabulary.words != corpus.vocabulary.words:
+    if TREE not in model.record.structures or model.vocabulary.words != corpus.vocabulary.words:
         raise UserError("not an hlbl over this vocabulary", bootstrap, "give the folder of one trained on this text")
     assert model.texts is not None
     text = model.texts(corpus.train).text

@@ -31,10 +31,11 @@ from jaxfit.tables import rows_of
 from jaxlm.context_model import PERPLEXITY
 from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
 from jaxlm.models.recurrent.layer import Cell, State, layer
-from jaxlm.models.recurrent.windows import Windows, gather, num_events, num_windows, texts
+from jaxlm.models.recurrent.windows import Windows, gather, num_events, num_windows, texts, with_topics
 from jaxlm.objectives import output
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.word_tree import WORD_TREE
+from jaxlm.topics import TOPICS, TopicOptions, Topics, require_no_tree
 from jaxlm.trees.paths import Tree
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ EVENTS = 256  # of a text that are scored at a time
 
 
 @dataclass(frozen=True)
-class Config(output.Options):
+class Config(output.Options, TopicOptions):
     """What shapes the program."""
 
     cell: ClassVar[Cell]
@@ -65,6 +66,7 @@ class Config(output.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_no_tree(self)
         if self.tied and self.num_features != self.num_hidden:
             what = f"feature vectors of {self.num_features} numbers cannot be those of {self.num_hidden} units"
             raise UserError(what, "--tied", "give --num-features and --num-hidden the same number")
@@ -111,10 +113,10 @@ def _flat(batch: Windows, config: Config) -> tuple[Array, Any]:
     return jnp.maximum(batch.word, 0).reshape(-1), aid
 
 
-def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | None = None) -> Params:
+def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | Topics | None = None) -> Params:
     """Return parameters before training: small Gaussians, flax's for the cells, and biases that give the base rates.
 
-    counts: [N_w], of the training text; over: the tree, where there is one.
+    counts: [N_w], of the training text; over: the structure, where there is one.
     """
     key_R, key_U, key_head, *of_cells = jax.random.split(key, 3 + config.num_layers)
     N_h, scale = config.num_hidden, config.init_scale
@@ -122,7 +124,7 @@ def init(key: Array, config: Config, counts: np.ndarray | Array, over: Tree | No
         R=scale * jax.random.normal(key_R, (config.num_words, config.num_features)),
         cells=_init_cells(of_cells, config),
         U=None if config.tied else scale * jax.random.normal(key_U, (output.num_scored(config), N_h)),
-        b=output.biases(config, counts, over),
+        b=output.biases(config, counts, over if isinstance(over, Tree) else None),
         head=output.init(key_head, config, N_h, counts),
     )
 
@@ -131,7 +133,7 @@ def _init_cells(keys: Sequence[Array] | Array, config: Config) -> tuple[Any, ...
     """Return flax's parameters of each layer before training."""
     module = config.cell.module(config.num_hidden)
     state = module.initialize_carry(jax.random.key(0), (1,))
-    sizes = (config.num_features, *[config.num_hidden] * (config.num_layers - 1))
+    sizes = (config.num_features + config.num_topics, *[config.num_hidden] * (config.num_layers - 1))
     return tuple(module.init(key, state, jnp.zeros(size))["params"] for key, size in zip(keys, sizes, strict=True))
 
 
@@ -160,9 +162,9 @@ def loss(params: Params, example: Carried, key: Array | None, config: Config) ->
         windows, whole = windows._replace(aid=None), windows.aid
 
     def event(states: tuple[State, ...], given: Windows) -> tuple[tuple[State, ...], Array]:
-        before, word, first, aid = given
+        before, word, first, aid, topics = given
         fresh = first & (not config.across_lines)
-        x, after = params.R[before] * dropped.features, []
+        x, after = with_topics(params.R[before] * dropped.features, topics), []
         for p, state, factor in zip(params.cells, states, dropped.units, strict=True):
             begun = jax.tree.map(lambda s: jnp.where(fresh, 0.0, s), state)
             new, x = cell.apply({"params": p}, begun, x)
@@ -199,7 +201,7 @@ def hidden(
     dropped = None if keys is None else jax.vmap(masks, (0, None))(keys, config)
     if dropped is not None and config.feature_dropout:
         vectors = vectors * dropped.features[:, None]
-    x, after = jnp.swapaxes(vectors, 0, 1), []
+    x, after = jnp.swapaxes(with_topics(vectors, windows.topics), 0, 1), []
     real, fresh = windows.word.T >= 0, windows.first.T & (not config.across_lines)
     for number, (p, state) in enumerate(zip(params.cells, states, strict=True)):
         W_x, W_h = (_joined(p, side, config) for side in "ih")
@@ -316,16 +318,17 @@ def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
     ids = np.append(history, model.vocabulary.eos).astype(np.int32)  # the last word is not read
     config = _scoring(model.config, capacity_step(len(ids)), True)  # compiled for few lengths
     windows = gather(texts(config, model.vocabulary.eos, model.structure)(ids), jnp.array([0]), 0, config)
-    children = None if model.structure is None else jnp.asarray(model.structure.children)
+    children = jnp.asarray(model.structure.children) if isinstance(model.structure, Tree) else None
     return np.asarray(_predicted(model.params, windows._replace(aid=None), len(history), config, children))
 
 
 def cost(config: Config, costs: Any = None) -> Cost:
     """Count what a word takes: the products of the cells and of the output; rows of R and U where rows are read."""
     N_h, g, out = config.num_hidden, len(config.cell.gates), output.work(config, None)
-    of_cells = g * N_h * (config.num_features + (2 * config.num_layers - 1) * N_h)
+    of_cells = g * N_h * (config.num_features + config.num_topics + (2 * config.num_layers - 1) * N_h)
     rows = out.rows * N_h + config.num_features if out.rows else 0
-    formula = f"6 ({g} N_h (N_f + (2 layers - 1) N_h) + ({out.formula}) N_h) operations: cells, {config.objective}"
+    layers = f"{g} N_h (N_f + {'K + ' if config.num_topics else ''}(2 layers - 1) N_h)"
+    formula = f"6 ({layers} + ({out.formula}) N_h) operations: cells, {config.objective}"
     return Cost(PRODUCT * (of_cells + out.products * N_h), rows, rows, formula)
 
 
@@ -333,7 +336,8 @@ def model(name: str, about: str, source: str, config: type[Config], recipes: dic
     """Return the record of a recurrent model."""
     return LanguageModel(
         name=name, about=about, source=source, config=config, recipes=recipes,
-        fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program), structure=WORD_TREE,
+        fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+        structures=(WORD_TREE, TOPICS),
         capabilities=(PredictsWords(log_prob, event_log_probs, log_normalizers), Embeds(lambda params: params.R)),
         cost=cost,
     )  # fmt: skip

@@ -9,35 +9,42 @@ import numpy as np
 from jax import Array
 
 from jaxlm.objectives import output
+from jaxlm.topics import Topics, mixtures
 from jaxlm.trees.paths import Tree
 
 
 class Windows(NamedTuple):
     """A text in windows: the word before each event, the word itself, and whether a line begins with it, [N, T].
 
-    After the text's end the word is -1. aid: of a minibatch, what its objective needs (`output.begun`).
+    After the text's end the word is -1. aid: of a minibatch, what its objective needs (`output.begun`). topics: of
+    models that have them, the mixture of topics before each event, [N, T, K].
     """
 
     before: Array
     word: Array
     first: Array
     aid: Any = None
+    topics: Array | None = None
 
 
-def texts(config: Any, eos: int, tree: Tree | None = None) -> Callable[[np.ndarray], Windows | output.Data]:
+def texts(config: Any, eos: int, over: Tree | Topics | None = None) -> Callable[[np.ndarray], Windows | output.Data]:
     """Return a function from ids, int32 [events], to their windows; before the text there is a line end.
 
-    tree: of models with the objective `tree`.
+    over: the model's structure, where it has one.
     """
-    codes = output.codes(tree)
+    codes = output.codes(over if isinstance(over, Tree) else None)
 
     def cut(column: np.ndarray, fill: int) -> np.ndarray:
-        return np.pad(column, (0, -len(column) % config.window), constant_values=fill).reshape(-1, config.window)
+        missing = [(0, -len(column) % config.window)] + [(0, 0)] * (column.ndim - 1)
+        return np.pad(column, missing, constant_values=fill).reshape(-1, config.window, *column.shape[1:])
 
     def windows(ids: np.ndarray) -> Windows | output.Data:
         before = np.append(np.int32(eos), ids)[: len(ids)].astype(np.int32)
         words = cut(np.asarray(ids, np.int32), -1)
         text = Windows(*jax.device_put((cut(before, 0), words, cut(before == eos, False))))
+        if isinstance(over, Topics):
+            found = mixtures(over, ids, eos, config, config.across_lines)
+            text = text._replace(topics=jax.device_put(cut(found, 0)))
         return output.data(text, words, config, codes())
 
     return windows
@@ -49,7 +56,12 @@ def gather(data: Windows | output.Data, index: Array, capacity: int, config: Any
         plain = gather(data.text, index, 0, config)
         number = index[:, None] * config.window + jnp.arange(config.window, dtype=jnp.int32)[None]
         return plain._replace(aid=output.begun(data, plain.word, number, 0, config))
-    return Windows(*(x[index] for x in data[:3]))
+    return jax.tree.map(lambda x: x[index], data)
+
+
+def with_topics(vectors: Array, mixtures: Array | None) -> Array:
+    """Return what the first layer reads of events: vectors of words [..., N_f], and of topics [..., N_f + K]."""
+    return vectors if mixtures is None else jnp.concatenate([vectors, mixtures], axis=-1)
 
 
 def num_windows(data: Windows | output.Data) -> int:

@@ -78,7 +78,7 @@ MODEL = LanguageModel(
     config=Config,
     recipes=model.RECIPES,
     fitting=model.fitting(program),
-    structure=WORD_TREE,
+    structures=(WORD_TREE,),
     capabilities=(Embeds(lambda params: params.W),),
     cost=cost,
 )

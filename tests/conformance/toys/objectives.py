@@ -1,4 +1,4 @@
-"""Models trained by objectives that their own records leave to an option."""
+"""Models trained by objectives, or with inputs, that their own records leave to an option."""
 
 import dataclasses
 
@@ -26,3 +26,6 @@ NPLM_TREE = record("nplm-tree", nplm.MODEL, objective="tree", direct=True)
 LSTM_TREE = record("lstm-tree", lstm.MODEL, objective="tree", dropout=0.0, feature_dropout=0.0)
 SKIPGRAM = record("skipgram-tree", skipgram.MODEL, objective="tree")
 CBOW = record("cbow-tree", cbow.MODEL, objective="tree")
+LBL_TOPICS = record("lbl-topics", lbl.MODEL, num_topics=3, topic_window=5, dropout=0.0)
+LBL_TOPICS_NCE = record("lbl-topics-nce", lbl.MODEL, num_topics=3, objective="nce")
+GRU_TOPICS = record("gru-topics", gru.MODEL, num_topics=3, num_layers=2, dropout=0.0, feature_dropout=0.0)

@@ -29,7 +29,7 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, parse_per_parameter
 from jaxfit.run_dir import manifest, metadata
 from jaxfit.run_dir.journal import Journal
-from jaxlm import trained_model, word_vectors
+from jaxlm import topics, trained_model, word_vectors
 from jaxlm.data import files, user_text
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.ngram import arpa
@@ -200,6 +200,7 @@ def readers(models: Path) -> dict[str, File | Text | Command]:
         "vocabulary": File(seeds.VOCABULARIES, Vocabulary.load, check=check_vocabulary),
         "ARPA": File([seeds.ARPA], _arpa),
         "tree": File([seeds.TREE], lambda path: paths(tree_file.load(path)), "npz"),
+        "topics": File([seeds.TOPICS], lambda path: topics.load(path.parent, 5), "npz", name=topics.FILE),
         "word vectors": File(seeds.VECTORS, word_vectors.read),
         "binary word vectors": File(seeds.BINARY_VECTORS, word_vectors.read, "bytes"),
         "analogies": File([seeds.ANALOGIES], analogies.read),

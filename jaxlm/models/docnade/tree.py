@@ -82,7 +82,7 @@ def word_features(corpus: DocumentCorpus, counts: np.ndarray, bootstrap: Path) -
     They take the place of the predicted feature vectors that the thesis averages over the contexts of a word (§4.4).
     """
     model = load(bootstrap)
-    if model.record.structure is not TREE or model.vocabulary.words != corpus.vocabulary.words:
+    if TREE not in model.record.structures or model.vocabulary.words != corpus.vocabulary.words:
         raise UserError("not a docnade over this vocabulary", bootstrap, "give the folder of one trained on this data")
     return average_features(corpus.train.counts.T @ model.features(corpus.train), counts)
 

@@ -46,7 +46,7 @@ class Config:
 
     num_words: int = option(help="vocabulary size", unit="words")
     num_hidden: int = option(50, "size of a document's representation", "hidden units", first=True)
-    activation: Literal["sigmoid", "tanh"] = option("sigmoid", "function g of the hidden units", first=True)
+    activation: Literal["sigmoid", "tanh"] = option("sigmoid", "function g of the hidden units")
     init_scale: float = option(0.01, "standard deviation of initial weights")
 
 

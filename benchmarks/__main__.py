@@ -42,6 +42,11 @@ def parser() -> Parser:
     run.add_argument("--seeds", type=_positive, metavar="K", help="trainings of each model (default: the table's)")
     run.add_argument("--epochs", type=_positive, metavar="N", help="of every training (default: as the recipes say)")
     run.add_argument("--rows", metavar="TEXT", help="only the rows in whose label a word begins with TEXT")
+    run.add_argument(
+        "--missing", action="store_true",
+        help="only rows and seeds that were never measured: what earlier runs kept beside the record counts, whatever "
+        "source code trained it",
+    )  # fmt: skip
     run.add_argument("--dry-run", action="store_true", help="50 or more steps of each shape; projects hours and memory")
     _add_out(run)
     run.add_argument("--show", action="store_true", help="show every model's training")

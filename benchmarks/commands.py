@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
                 _print(dry_run.shown(item.name, results[item.name]))
             else:
                 again = command_of(args, item.name)
-                results[item.name] = table.run(item, store, args.out, args.seeds, args.rows, again)
+                results[item.name] = table.run(item, store, args.out, args.seeds, args.rows, again, args.missing)
                 _print_table(results[item.name])
     except KeyboardInterrupt as stop:
         raise command.Stopped(stop, " - give the same command again to go on") from None
@@ -94,6 +94,9 @@ def _chosen(args: argparse.Namespace) -> list[Table]:
                 raise UserError(f"{name} is a model, not a table", do="add --dry-run, or name a table")
             raise UserError(f"there is no table {name!r}", do=suggestion(name, [*known, "all"]))
         _check_data(args, f"{name} is not made", known[name].store)
+        if args.missing and not known[name].kept:
+            what = f"nothing is kept of {name} beside its record"
+            raise UserError(what, "--missing", f"leave it out, or choose {', '.join(registry.kept())}")
     rows = {name: known[name].rows(known[name].store.scales[args.scale], args.seeds) for name in names}
     chosen = [known[name] for name in names if table.named(rows[name], args.rows)]
     if not chosen:

@@ -13,9 +13,14 @@ from jaxfit.registry import Record
 STORES: tuple[type[Store], ...] = (LanguageStore, RatingStore)
 TASKS = {table.name: table for table in (rescoring.TABLE, completion.TABLE)}
 TABLES = {
-    factored.TABLE.name: factored.TABLE, **language.TABLES, **analysis.TABLES, **slides.TABLES, **TASKS,
+    **factored.TABLES, **language.TABLES, **analysis.TABLES, **slides.TABLES, **TASKS,
     **ratings.TABLES,
 }  # fmt: skip
+
+
+def kept() -> list[str]:
+    """List the tables of which is kept beside the record what each seed scored."""
+    return [name for name, table in TABLES.items() if table.kept]
 
 
 def models() -> dict[str, tuple[type[Store], Record]]:

@@ -4,13 +4,14 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.core import markdown, record
+from benchmarks.core.kept import Kept, Key
 from benchmarks.core.statistics import over_rounds
 from benchmarks.core.store import Store, TrainedModel
 from benchmarks.core.verdict import Claim, Scores, spread, verdicts
@@ -64,6 +65,8 @@ class Table:
     explore: Callable[[dict[str, Any], Path], None] | None = None  # … and as an interactive page
     together: bool = False  # all rows are measured at once, and none alone
     published: str = ""  # where the figures beside ours are from, if not from the thesis
+    # what each seed scored is kept beside the record: of tables whose models take too long to train for one run
+    kept: bool = False
 
 
 def seeded(seeds: int, *specs: Any) -> tuple[tuple[Any, ...], ...]:
@@ -78,14 +81,20 @@ def named(rows: list[Row], only: str | None) -> list[Row]:
 
 
 def run(
-    table: Table, store: Store, out: Path, seeds: int | None = None, only: str | None = None, command: str = ""
+    table: Table,
+    store: Store,
+    out: Path,
+    seeds: int | None = None,
+    only: str | None = None,
+    command: str = "",
+    missing: bool = False,
 ) -> dict[str, Any]:
     """Measure a table's rows, training what is not in the store, and record each row as it ends.
 
     Rows that an earlier run recorded stay until they are measured anew, as long as they are of the models
     that would be asked for now: of the same data, scale, recipe and configuration. Those of models that other source
     code trained stay, too, and the page says at which commit. only: as in `named`; all rows of a table that is measured
-    together.
+    together. missing: seeds that were kept are not measured anew, whatever source code trained their models.
 
     Where the terms of the data forbid publishing its text, the record has none; a second one that has it is written
     to the work folder, for those who have the data.
@@ -101,17 +110,18 @@ def run(
     }  # fmt: skip
     current = {store.directory(spec).name for spec in every}
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
+    kept = Kept(path, begin) if table.kept else None
     result: dict[str, Any] = begin
     measured = rows if table.together else named(rows, only)
     for row in measured:
-        known[row.label] = _measure(table, row, store)
-        models |= {store.directory(spec).name: _describe(store.get(spec), store) for spec in row.specs()}
+        known[row.label], described = _measure(table, row, store, kept, missing)
+        models |= described
         done = [known[r.label] for r in rows if r.label in known]
         complete = len(done) == len(rows) and row is measured[-1]  # until then, some rows are to be measured anew
         result = {
             **begin, "complete": complete, "rows": done,
             "models": {name: models[name] for row in done for name in row["models"]},
-            "verdicts": _verdicts(table, store, rows) if complete else None,
+            "verdicts": _verdicts(table, store, rows, kept) if complete else None,
         }  # fmt: skip
         for place, shown in _versions(path, result, store):
             names = [place.with_suffix(suffix).name for _, suffix in _pictures(table, complete)]
@@ -138,12 +148,41 @@ def _pictures(table: Table, complete: bool) -> list[tuple[Callable[[dict[str, An
     return made if complete else []
 
 
-def _verdicts(table: Table, store: Store, rows: list[Row]) -> list[dict[str, Any]] | None:
-    """Judge the table's claims; None where a row is of models that other source code trained."""
-    if not all(store.is_there(spec) for row in rows for spec in row.specs()):
+def _verdicts(table: Table, store: Store, rows: list[Row], kept: Kept | None) -> list[dict[str, Any]] | None:
+    """Judge the table's claims; None where a model that was not kept was trained by other source code, and is gone."""
+    rows = [_recalling(row, store, kept) for row in rows] if kept else rows
+    there = (
+        all(map(store.is_there, specs)) or (kept is not None and kept.parts(_key(row, specs, store)) is not None)
+        for row in rows for specs in row.draws
+    )  # fmt: skip
+    if not all(there):
         return None
     on_test, on_valid = (table.claims(store, rows, part) if part in store.parts else [] for part in ("test", "valid"))
     return verdicts(on_test, on_valid)
+
+
+def _key(row: Row, specs: tuple[Any, ...], store: Store) -> Key:
+    """Return by what a seed of a row is kept: its label, and the digests of all that determines its models."""
+    return row.label, tuple(_digest(spec, store) for spec in specs)
+
+
+def _digest(spec: Any, store: Store) -> str:
+    return store.identifier(spec).rpartition("-")[2]
+
+
+def _recalling(row: Row, store: Store, kept: Kept) -> Row:
+    """Return a row whose measure takes what was kept where the models are gone."""
+
+    def measure(store: Store, specs: tuple[Any, ...], part: str = "test") -> Measured:
+        found = None if all(map(store.is_there, specs)) else kept.parts(_key(row, specs, store))
+        return _of_part(row, store, specs, part) if found is None else found[part]
+
+    return replace(row, measure=measure)
+
+
+def _of_part(row: Row, store: Store, specs: tuple[Any, ...], part: str) -> Measured:
+    measure: Callable[..., Measured] = row.measure
+    return measure(store, specs, part=part)
 
 
 def file_name(name: str, store: Store) -> str:
@@ -158,7 +197,7 @@ def _earlier(
     """Find the rows of an earlier record that are of the models wanted now, and its models."""
     if any(before.get(name) != begin[name] for name in ("data", "scale", "recipe", "seeds", "columns")):
         return {}, {}
-    wanted = {row.label: _unique(store.identifier(spec).rpartition("-")[2] for spec in row.specs()) for row in rows}
+    wanted = {row.label: _unique(_digest(spec, store) for spec in row.specs()) for row in rows}
     known, models = {}, before["models"]
     for row in before["rows"]:
         label = tuple(row["label"])
@@ -189,9 +228,28 @@ def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "cells": cells}
 
 
-def _measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
+def _measure(
+    table: Table, row: Row, store: Store, kept: Kept | None, missing: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Measure a row, each seed of which is kept as it ends; return it, and descriptions of its models by folder."""
     start = time.perf_counter()
-    per_seed = [row.measure(store, specs) for specs in row.draws]
+    per_seed: list[Measured] = []
+    models: dict[str, Any] = {}
+    for specs in row.draws:
+        key = _key(row, specs, store)
+        if kept is not None and missing and (found := kept.parts(key)) is not None:
+            per_seed.append(found["test"])
+            models |= kept.models(key)
+            continue
+        if kept is None:
+            per_seed.append(row.measure(store, specs))
+        else:
+            parts = {part: _of_part(row, store, specs, part) for part in store.parts}
+            per_seed.append(parts["test"])
+        described = {store.directory(spec).name: _describe(store.get(spec), store) for spec in specs}
+        models |= described
+        if kept is not None:
+            kept.add(key, parts, described)
     cells = {}
     for column in table.columns:
         values: list[Any] = [measured[column.name] for measured in per_seed if column.name in measured]
@@ -200,17 +258,18 @@ def _measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
     drawn = [measured[record.DRAWN] for measured in per_seed if record.DRAWN in measured]
     seconds = time.perf_counter() - start
     print(f"{table.name}: {', '.join(filter(None, row.label))} in {seconds:.1f} s", file=sys.stderr, flush=True)
-    return {
+    measured = {
         "label": list(row.label),
         "cells": cells,
         **({record.DRAWN: drawn[0]} if drawn else {}),
         "thesis": row.thesis,
         "seeds": [specs[0].seed for specs in row.draws if specs],
         "seconds": seconds,
-        "models": _unique(store.directory(spec).name for spec in row.specs()),
+        "models": list(models),
         "environment": record.environment(),
         "date": record.today(),
     }
+    return measured, models
 
 
 def _cell(values: list[Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from benchmarks.language import claims, factored, scales, slides, tables
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import TREES
 
-TABLES = {factored.TABLE.name: factored.TABLE, **tables.TABLES, **slides.TABLES}
+TABLES = {**factored.TABLES, **tables.TABLES, **slides.TABLES}
 TINY = scales.SCALES["tiny"]
 FALLS = "perplexity falls from each tree to the next, T1 to T7"
 OTHERS = ("table-4.3", "table-4.5", "precision-text")  # of trees, of speed, and without claims

@@ -61,9 +61,21 @@ class ByCounting:
             vocabulary or configuration.
     """
 
-    estimate: Callable[[np.ndarray, int, int, Any], Any]
+    estimate: Callable[..., Any]
     save: Callable[[Any, Path], None]
     load: Callable[[Path, int, int, Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByLibrary(ByCounting):
+    """Fitting by another library at one go, without devices or validation.
+
+    Attributes:
+        estimate: (data, num_words, eos, config, recipe, seed) -> params; data: ids or `Documents`; recipe: of the
+            record's, a dataclass of its options; seed: of its random numbers.
+    """
+
+    estimate: Callable[..., Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,13 +221,13 @@ class LanguageModel(Record):
         """The fields of Config that the data decide: those without a default."""
         return tuple(f.name for f in fields(self.config) if f.default is f.default_factory is MISSING)
 
-    def of_text(self, corpus: Corpus) -> Corpus | DocumentCorpus:
-        """Return a text as the model reads it: for a model of documents, each of its lines as one."""
+    def of_text(self, corpus: Corpus | DocumentCorpus) -> Corpus | DocumentCorpus:
+        """Return data as the model reads them: a text, for a model of documents, with each of its lines as one."""
         if self.reads == "text":
             return corpus
-        from jaxlm.data.documents.collection import of_lines  # here, as texts do without sparse tables
+        from jaxlm.data.documents.collection import DocumentCorpus, of_lines  # here, as texts do without sparse tables
 
-        return of_lines(corpus)
+        return corpus if isinstance(corpus, DocumentCorpus) else of_lines(corpus)
 
     def structure_of(self, config: Mapping[str, Any]) -> Structure | None:
         """Return the structure of a model of this Config, given as a mapping or overrides; None where it has none."""

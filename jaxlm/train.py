@@ -15,7 +15,7 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir import metadata
 from jaxfit.run_dir.run import Run, Trained
 from jaxlm import models
-from jaxlm.contract import ByCounting, LanguageModel
+from jaxlm.contract import ByCounting, ByLibrary, LanguageModel
 from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import FILES, Model, write_vocabulary
 
@@ -58,32 +58,42 @@ def train(
     if isinstance(corpus, Corpus) != (record.reads == "text"):
         raise UserError(f"a {record.name} is trained on {record.reads}", corpus.name, "read the files as such")
     if isinstance(record.fitting, ByCounting):
-        assert isinstance(corpus, Corpus)
         if initial is not None:
             raise UserError(
                 f"a {record.name} is estimated from counts, and has no initial parameters", initial, "leave it out"
             )
-        return _count(record, record.fitting, corpus, directory, config)
-    from jaxlm.train_by_sgd import fit
-
+        if not isinstance(record.fitting, ByLibrary):
+            return _count(record, record.fitting, corpus, directory, config)
     chosen, overrides = record.recipe(recipe) if isinstance(recipe, str) else (recipe, {})
     config = {**overrides, **config}
+    if isinstance(record.fitting, ByLibrary):
+        return _count(record, record.fitting, corpus, directory, config, chosen, seed)
+    from jaxlm.train_by_sgd import fit
+
     return fit(record, corpus, directory, recipe=chosen, config=config, structure=structure,
                initial=None if initial is None else Path(initial), seed=seed, run=run)  # fmt: skip
 
 
 def _count(
-    record: LanguageModel, fitting: ByCounting, corpus: Corpus, directory: Path, overrides: Mapping[str, Any]
+    record: LanguageModel,
+    fitting: ByCounting,
+    corpus: Corpus | DocumentCorpus,
+    directory: Path,
+    overrides: Mapping[str, Any],
+    recipe: Any = None,
+    seed: int = 1,
 ) -> Trained[Model | None]:
-    """Estimate a model by counting."""
+    """Estimate a model by counting, or by another library with a recipe and a seed."""
     metadata.require_free(directory, record.name, resume=False, resumable=False)
     vocabulary = corpus.vocabulary
     config = record.configure(len(vocabulary), None, overrides)
+    how = {"recipe": asdict(recipe), "seed": seed} if isinstance(fitting, ByLibrary) else {}
+    more = (recipe, seed) if how else ()
     began = time.perf_counter()
-    params = fitting.estimate(corpus.train, len(vocabulary), vocabulary.eos, config)
+    params = fitting.estimate(corpus.train, len(vocabulary), vocabulary.eos, config, *more)
     seconds = {"estimate": time.perf_counter() - began}
     info = {
-        "format": metadata.FORMAT, "model": record.name, "config": asdict(config), "corpus": corpus.describe()
+        "format": metadata.FORMAT, "model": record.name, "config": asdict(config), **how, "corpus": corpus.describe()
     }  # fmt: skip
     write_vocabulary(directory, vocabulary)
     fitting.save(params, directory)

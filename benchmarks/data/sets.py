@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 
 import jax
 
-from benchmarks.data import corpora, rating_sets, task_sets
+from benchmarks.data import corpora, document_sets, rating_sets, task_sets
 from jaxfit.errors import UserError
 from jaxlm.data.default_text import prose
 from jaxlm.data.synthetic import planted
@@ -202,7 +202,27 @@ TASKS = {  # questions and lists, on which models of a text are judged
         ),
     )
 }  # fmt: skip
-DATA_SETS = TEXTS | RATINGS | TASKS
+DOCUMENTS = {
+    d.name: d
+    for d in (
+        DataSet(
+            "20news",
+            "20 Newsgroups (bydate) as bags of 2,000 words, in the preprocessing of Miao et al. 2016",
+            tuple(
+                File(f"20news-2000/{name}", sha256) for name, sha256 in (
+                    ("train.feat", "55dfc0cc4e8aac22484ed93a4d785bb171959a00e8ffbca6f13c1c80d8cc4ce5"),
+                    ("test.feat", "344eff7e61116d72abd6ebc3d3c1e286c0474b41bf85ab09c8b898e0a5ff80c1"),
+                    ("vocab.new", "afbe73140a0d39578e6ae33914e049e6587768c088a0501392afda20ca3c85a8"),
+                )
+            ),
+            None,
+            "http://qwone.com/~jason/20Newsgroups/",
+            "no licence is stated",
+            document_sets.newsgroups,
+        ),
+    )
+}  # fmt: skip
+DATA_SETS = TEXTS | RATINGS | TASKS | DOCUMENTS
 BUILT_IN = ("prose", "planted")  # need no files; planted are text and ratings
 
 

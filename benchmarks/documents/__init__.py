@@ -1,0 +1,1 @@
+"""Tables and figures of Lauly et al. (2017): models of documents."""

@@ -1,0 +1,48 @@
+"""How large the benchmarks of documents are, and the collections that they take."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.data import document_sets, sets
+from benchmarks.language.scales import LanguageScale
+from jaxlm.data.documents.collection import DocumentCorpus, of_lines
+
+PLANTED, PROSE, NEWSGROUPS = "planted", "prose", "20news"
+
+
+@dataclass(frozen=True)
+class DocumentScale(LanguageScale):
+    """What shrinks from the published setting: also orders of words."""
+
+    orderings: int = 256  # of each test document
+    sizes: tuple[int, int, int] = (200, 50, 50)  # planted documents
+
+
+def _sized(features: int) -> tuple[int, int, int, int]:
+    return features, features, features, features
+
+
+SCALES: Mapping[str, DocumentScale] = {
+    scale.name: scale
+    for scale in (
+        DocumentScale(
+            "tiny", "planted documents, for the tests: seconds", PLANTED, _sized(4), seeds=1, orderings=2, epochs=2,
+            window=0.01,
+        ),
+        DocumentScale(
+            "smoke", "2,000 planted documents: minutes on two cores", PLANTED, _sized(10), orderings=16,
+            sizes=(2000, 500, 500),
+        ),
+        DocumentScale("cpu", "20 Newsgroups: hours on two cores", NEWSGROUPS, _sized(50), orderings=32),
+        DocumentScale("full", "20 Newsgroups, as published", NEWSGROUPS, _sized(50)),
+    )
+}  # fmt: skip
+
+
+def documents(name: str, scale: DocumentScale, data_dir: Path | None = None) -> DocumentCorpus:
+    """Load a collection at this scale."""
+    if name == PLANTED:
+        return document_sets.planted(scale.sizes)
+    found = sets.load(name, data_dir)
+    return of_lines(found) if name == PROSE else found

@@ -1,0 +1,99 @@
+"""Trained models of documents that tables share."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.core.store import Outcome
+from benchmarks.core.verdict import Scores
+from benchmarks.data import sets
+from benchmarks.documents.scales import PLANTED, SCALES, DocumentScale, documents
+from benchmarks.language.store import LanguageStore, Spec
+from jaxfit.run_dir.run import Run
+from jaxlm import models, trained_model
+from jaxlm.contract import ByLibrary
+from jaxlm.data.documents.collection import DocumentCorpus, Documents
+from jaxlm.train import train
+
+FIRST, OF_FIRST = 50, 256  # documents that the publication's perplexities are of, and orders of their words
+FOR_VALIDATION = 8  # orders
+
+
+class DocumentStore(LanguageStore):
+    """Models of documents; their predictions are 1/D log p(v) (nats) of documents with words, float64 [documents]."""
+
+    chapters = "models of documents"
+    scales = SCALES
+    data_sets = (PLANTED, *sets.DOCUMENTS)
+    thesis_data = "20 Newsgroups"
+    unit = "documents"
+    load = staticmethod(documents)  # type: ignore[assignment]
+
+    def __init__(self, corpus: DocumentCorpus, scale: DocumentScale, recipe: str, work: Path, show: bool = False):
+        super().__init__(corpus, scale, recipe, work, show)  # type: ignore[arg-type]
+        self.quotable = corpus.name == PLANTED
+
+    def describe(self, specs: Iterable[Spec] = ()) -> dict[str, Any]:
+        """Describe the documents as a record does."""
+        corpus = self.corpus
+        about = {"name": corpus.name, "sha256": corpus.sha256, "note": corpus.note, "words": len(corpus.vocabulary)}
+        return about | self.data.sizes()
+
+    def size(self, specs: Iterable[Spec] = ()) -> str:
+        """Say how many documents there are."""
+        sizes = self.data.sizes()["documents"]
+        words = len(self.corpus.vocabulary)
+        return f"{sizes['train']:,} documents for training, {sizes['test']:,} for the test, {words:,} words"
+
+    def identity(self, spec: Spec) -> dict[str, Any]:
+        """Return all that determines the trained model, and its predictions."""
+        known = super().identity(spec) | {"orderings": self.scale.orderings}
+        if self.stepwise(spec):
+            return known
+        recipe, config = self._recipe(spec)
+        return known | {"seed": spec.seed, "recipe": vars(recipe), "config": config}
+
+    def fit(self, spec: Spec, directory: Path) -> Outcome:
+        """Train a model, or go on with its training where a run was interrupted."""
+        recipe, config = self._recipe(spec)
+        run = Run(resume=self.stepwise(spec), show=self.show)
+        trained = train(spec.model, self.data, directory, recipe=recipe, config=config, seed=spec.seed,
+                        structure=self._structure(spec, directory), run=run)  # fmt: skip
+        assert trained.model is not None
+        found = self.data.test.with_words()
+        first = found.take(np.arange(min(FIRST, len(found))))
+        predictions = {
+            part: per_word(trained.model, chosen.with_words(), orderings)
+            for part, chosen, orderings in (
+                ("valid", self.data.valid, min(FOR_VALIDATION, self.scale.orderings)),
+                ("test", self.data.test, self.scale.orderings),
+                ("first", first, min(OF_FIRST, 8 * self.scale.orderings)),
+            )
+        }
+        return Outcome(trained.seconds, len(self.data.train), predictions)
+
+    def perplexity(self, spec: Spec, part: str) -> Scores:
+        """Return a model's nats of each document of a part: their mean's exponential is the perplexity (Eq. 30)."""
+        return of_documents(-self.get(spec).predictions(part))
+
+    def model(self, spec: Spec) -> trained_model.Model:
+        """Return a trained model."""
+        return trained_model.load(self.get(spec).directory)
+
+
+def of_documents(nats: NDArray[np.float64], seeded: bool = True) -> Scores:
+    """Return what documents score, whose mean's exponential is the figure: documents are the bootstrap's units."""
+    return Scores(nats, np.ones(len(nats)), np.exp, seeded)
+
+
+def per_word(model: trained_model.Model, chosen: Documents, orderings: int) -> NDArray[np.float64]:
+    """Compute 1/D log p(v) of documents, all of which have words: float64 [documents], nats."""
+    return model.document_log_probs(chosen, orderings) / chosen.lengths
+
+
+def is_by_library(model: str) -> bool:
+    """Return whether another library fits a model."""
+    return isinstance(models.get(model).fitting, ByLibrary)

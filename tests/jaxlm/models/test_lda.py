@@ -1,0 +1,111 @@
+"""Latent Dirichlet allocation against enumeration of the words' topics, and against scikit-learn's inference."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from sklearn.decomposition import LatentDirichletAllocation
+
+from jaxfit.errors import UserError
+from jaxlm.data.documents.collection import DocumentCorpus, Documents, content_sha256, counted
+from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.models import lda
+from jaxlm.tasks.documents import evaluate
+from jaxlm.train import train
+from jaxlm.trained_model import Model, load
+
+ALPHA, K, N_W = 0.3, 3, 5
+BETA = np.random.default_rng(0).dirichlet(np.full(N_W, 0.5), K).astype(np.float32)
+ROWS = [[2, 0, 1, 0, 1], [0, 0, 0, 1, 0], [0, 0, 0, 0, 0], [1, 1, 0, 2, 0]]
+
+
+def documents_of(rows):
+    rows = np.asarray(rows)
+    return Documents(counted(*np.nonzero(rows), rows.shape, rows[rows > 0]), ((),) * len(rows))
+
+
+def words_of(row):
+    return np.repeat(np.arange(N_W), row)
+
+
+def exact(words, alpha=ALPHA):
+    """log p(v), of a sum over all topics of all words, whose proportions are integrated out."""
+    terms = []
+    for topics in itertools.product(range(K), repeat=len(words)):
+        n = np.bincount(topics, minlength=K)
+        of_topics = gammaln(K * alpha) - gammaln(len(words) + K * alpha) + (gammaln(n + alpha) - gammaln(alpha)).sum()
+        terms.append(of_topics + np.log(BETA.astype(np.float64)[list(topics), words]).sum())
+    return np.logaddexp.reduce(terms)
+
+
+def test_the_particle_filter_is_without_bias_and_does_not_mind_padding():
+    words, keys = np.array([0, 2, 4, 0, 3]), jax.random.split(jax.random.key(1), 4000)
+    of_keys = jax.jit(jax.vmap(lambda key, words: lda.log_prob(BETA, words, key, ALPHA, 2), (0, None)))
+    ratio = np.exp(np.asarray(of_keys(keys, words), np.float64) - exact(words))
+    assert ratio.std() > 0.01
+    assert abs(ratio.mean() - 1) < 4 * ratio.std() / len(keys) ** 0.5
+    ratio = np.exp(np.asarray(of_keys(keys, np.array([0, 2, 4, 0, 3, -1, -1, -1])), np.float64) - exact(words))
+    assert abs(ratio.mean() - 1) < 4 * ratio.std() / len(keys) ** 0.5
+
+
+def test_probabilities_of_documents_are_exact_for_many_particles_and_orders():
+    config = lda.Config(num_words=N_W, num_topics=K, alpha=ALPHA)
+    made = Model(lda.MODEL, Vocabulary(tuple("abcde")), config, lda.Params(BETA), {})
+    found = made.document_log_probs(documents_of(ROWS), orderings=400, seed=3)
+    expected = [exact(words_of(row)) if sum(row) else 0.0 for row in ROWS]
+    np.testing.assert_allclose(found, expected, atol=0.03)
+    assert found[2] == pytest.approx(0, abs=1e-12)
+
+
+def test_the_bound_is_below_the_probability_and_inference_is_scikit_learns():
+    documents = documents_of(ROWS)
+    gamma, bound = lda.infer(lda.Params(BETA), documents, ALPHA)
+    expected = np.array([exact(words_of(row)) if sum(row) else 0.0 for row in ROWS])
+    assert np.all(bound <= expected + 1e-9)
+    assert np.all(bound > expected - 1)
+    np.testing.assert_allclose(gamma[2], ALPHA)
+    assert bound[2] == pytest.approx(0)
+    theirs = LatentDirichletAllocation(K, doc_topic_prior=ALPHA, mean_change_tol=1e-9, max_doc_update_iter=1000)
+    theirs.fit(documents.counts)
+    theirs.exp_dirichlet_component_ = BETA.astype(np.float64)  # what it takes for topics in inference
+    ours = lda.encode(lda.Params(BETA), documents, lda.Config(num_words=N_W, num_topics=K, alpha=ALPHA))
+    np.testing.assert_allclose(ours, theirs.transform(documents.counts), atol=2e-3)
+    alone = lda.infer(lda.Params(BETA), documents.take([3]), ALPHA)
+    np.testing.assert_array_equal(alone.gamma[0], gamma[3])
+
+
+def planted(number, seed):
+    draws = np.random.default_rng(seed)
+    topics = np.kron(np.eye(3), np.full(4, 0.25))  # of twelve words, four to a topic
+    rows = np.stack([draws.multinomial(30, draws.dirichlet(np.full(3, 0.2)) @ topics) for _ in range(number)])
+    return documents_of(rows), topics
+
+
+def train_on(documents, valid, folder, **config):
+    words = Vocabulary(tuple(f"w{i}" for i in range(documents.counts.shape[1])))
+    corpus = DocumentCorpus("made", documents, valid, valid, words, content_sha256(documents, valid, words), "")
+    return train("lda", corpus, folder, config=config).model
+
+
+def test_planted_topics_are_found(tmp_path):
+    documents, topics = planted(300, 1)
+    model = train_on(documents, planted(50, 2)[0], tmp_path / "lda", num_topics=3, alpha=0.2)
+    near = [np.abs(model.params.beta - topic).sum(axis=1).min() for topic in topics]
+    assert max(near) < 0.1
+    test = planted(100, 3)[0]
+    found = evaluate(model.document_log_probs(test, 4), test.lengths).perplexity
+    assert found < 8, "twelve equal words would have 12, four have 4"
+    again = load(tmp_path / "lda")
+    np.testing.assert_array_equal(again.document_log_probs(test, 1), model.document_log_probs(test, 1))
+    assert again.info["seed"] == 1
+
+
+def test_damaged_topics_are_one_line(tmp_path):
+    train_on(planted(30, 1)[0], planted(5, 2)[0], tmp_path / "lda", num_topics=2)
+    config = lda.Config(num_words=12, num_topics=2)
+    for beta in (np.ones((2, 12), np.float32), np.full((2, 12), 1 / 12), np.full((3, 12), 1 / 12, np.float32)):
+        lda.save(lda.Params(beta), tmp_path / "lda")
+        with pytest.raises(UserError, match="not a file of topics"):
+            lda.load(tmp_path / "lda", 12, -1, config)

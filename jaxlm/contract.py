@@ -159,7 +159,7 @@ class EncodesDocuments:
 
     encode: Callable[[Any, Documents], np.ndarray]
 
-    offers: ClassVar[str] = "document vectors (features)"
+    offers: ClassVar[str] = "document vectors (features, retrieve)"
 
 
 @dataclass(frozen=True)

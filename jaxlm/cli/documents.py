@@ -19,6 +19,7 @@ from jaxlm.data.documents.collection import Documents
 from jaxlm.data.documents.options import DocumentReading
 from jaxlm.data.documents.reading import DocumentFiles
 from jaxlm.tasks.documents import DocumentEvaluation, evaluate, topics, write_vectors
+from jaxlm.tasks.retrieval import retrieve
 from jaxlm.trained_model import Model
 
 
@@ -124,6 +125,41 @@ def run_features(args: argparse.Namespace) -> None:
         })  # fmt: skip
         return
     print(f"wrote {out} ({number:,} documents, {size:,} numbers each)")
+
+
+def add_retrieve(parser: Parser) -> None:
+    """Give the parser of `jaxlm retrieve` its options."""
+    model_command.add(parser, run_retrieve, about="folder of a model of documents")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="labelled documents that are asked for, one a line")
+    parser.add_argument("--database", nargs="+", metavar="FILE", help="labelled documents that are ranked for each")
+    model_command.add_encoding(parser)
+
+
+def run_retrieve(args: argparse.Namespace) -> None:
+    """Print the precision at levels of recall of documents that are ranked by their vectors."""
+    names = required(args, "database", "name labelled documents: --database FILE")
+    model = model_command.model_of(args, EncodesDocuments)
+    (queries, _), (database, _) = (_documents(args, model, each) for each in (args.files, names))
+    for each, documents in ((args.files, queries), (names, database)):
+        if not any(documents.labels):
+            raise UserError("the documents have no labels", each[0], "write them first in each line")
+    found = retrieve(model.features(queries), model.features(database), queries.labels, database.labels)
+    if not len(found.precision):
+        raise UserError("no label of these documents is one of the database", args.files[0], "check the labels")
+    intervals = found.intervals()
+    if args.json:
+        print_json({
+            "command": "retrieve", "model": args.directory, "files": args.files, "database": names,
+            "queries": len(found.precision), "documents": len(database), "by_chance": found.by_chance,
+            "recall": found.recalls, "precision": found.mean.tolist(), "intervals": intervals,
+        })  # fmt: skip
+        return
+    print(
+        f"{len(found.precision):,} queries, {len(database):,} documents; in no order: precision {found.by_chance:.3f}"
+    )
+    print("recall   precision (95 % by bootstrap over queries)")
+    for recall, precision, (low, high) in zip(found.recalls, found.mean, intervals, strict=True):
+        print(f"{recall:<7g}  {precision:.3f} ({low:.3f} to {high:.3f})")
 
 
 def add_topics(parser: Parser) -> None:

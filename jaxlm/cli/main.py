@@ -38,6 +38,7 @@ COMMANDS = {
     "complete": ("which word belongs in a sentence's gap", "jaxlm.cli.sentence_tasks:add_complete"),
     "rescore": ("choose among a speech recogniser's hypotheses", "jaxlm.cli.sentence_tasks:add_rescore"),
     "features": ("vectors of documents, for other programs", "jaxlm.cli.documents:add_features"),
+    "retrieve": ("find documents with the same label by their vectors", "jaxlm.cli.documents:add_retrieve"),
     "topics": ("the words of each hidden unit of a model of documents", "jaxlm.cli.documents:add_topics"),
     "tree": ("a model's tree over words: its statistics (Table 4.3) and file", "jaxlm.cli.queries:add_tree"),
     "info": ("what a model is and how its training went", "jaxlm.cli.describe:add_info"),

@@ -29,6 +29,7 @@ def folder(tmp_path_factory):
             lines.append(f"{topic} {pairs}\n")
         (folder / f"{name}.feat").write_text("".join(lines))
     (folder / "other.feat").write_text("0 1:1 13:2 40:1\n1\n")
+    (folder / "unlabelled.feat").write_text("1:1 2:2\n 3:1\n")
     assert main([*train(folder), "--epochs", "12", "--rate", "0.05", "--batch-size", "10"]) == 0
     return folder
 
@@ -95,6 +96,19 @@ def test_features_are_written_as_an_array_or_as_text(folder, call):
     np.testing.assert_allclose(np.loadtxt(folder / "vectors.txt"), expected, rtol=1e-6)
 
 
+def test_documents_with_the_same_label_are_retrieved(folder, call):
+    argv = ["retrieve", folder / "model", folder / "test.feat", "--database", folder / "train.feat"]
+    result = json.loads(call(*argv, "--json"))
+    assert (result["queries"], result["documents"]) == (20, 80)
+    assert result["by_chance"] == pytest.approx(0.5, abs=0.1)
+    assert result["precision"][0] > 0.95
+    assert result["precision"][-1] > result["by_chance"]
+    assert all(low <= p <= high for p, (low, high) in zip(result["precision"], result["intervals"], strict=True))
+    lines = call(*argv).splitlines()
+    assert lines[0].startswith("20 queries, 80 documents")
+    assert len(lines) == 2 + len(result["recall"])
+
+
 def test_words_of_a_topic_are_neighbours(folder, call):
     result = json.loads(call("neighbours", folder / "model", "w1", "w8", "--top", "5", "--json"))["neighbours"]
     near = {word: {int(row["word"][1:]) // 6 for row in rows} for word, rows in result.items()}
@@ -121,11 +135,14 @@ def test_texts_are_documents_too(folder, call, tmp_path):
     assert len(call("tree", tmp_path / "out").splitlines()) == 3
 
 
+FILES = {"model": "model", "test": "test.feat", "vocab": "vocab", "text": "unlabelled.feat"}
 MISTAKES = {
     "eval {model} --text {test} --mix {model}": "models of documents are not mixed (--mix, --weight, --fit-weight-on)",
     "eval {model} --text {vocab}": "'3' is not the number of a word",
     "eval {model} --text {test} --orderings 0": "invalid value '0' (--orderings)",
     "features {model} {test}": "--out is missing",
+    "retrieve {model} {test}": "--database is missing",
+    "retrieve {model} {test} --database {text}": "the documents have no labels ({text})",
     "next {model} w1": "next needs next-word probabilities; docnade has none ({model})",
     "train docnade --out {model}-x": "--train is missing",
     "train docnade --train {test} --vocab-size 5 --out {model}-x": "these are counts (--vocab-size)",
@@ -136,7 +153,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("command", MISTAKES, ids=str)
 def test_mistakes_are_one_line(command, folder, capsys):
-    names = {"model": folder / "model", "test": folder / "test.feat", "vocab": folder / "vocab"}
+    names = {name: folder / file for name, file in FILES.items()}
     capsys.readouterr()
     assert main(command.format(**names).split()) == 2
     (line,) = capsys.readouterr().err.splitlines()

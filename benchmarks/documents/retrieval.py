@@ -1,0 +1,155 @@
+"""Figure 9 of Lauly et al. (2017): documents of the same label, found by their vectors."""
+
+from collections.abc import Sequence
+from functools import cache, lru_cache, partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.core import figure
+from benchmarks.core.table import Column, Measured, Row, Table, seeded
+from benchmarks.core.verdict import ABOVE, Claim, Comparison, Scores
+from benchmarks.documents.scales import DocumentScale
+from benchmarks.documents.store import DocumentStore
+from benchmarks.documents.tables import PUBLISHED
+from benchmarks.language.store import Spec
+from jaxlm.data.documents.collection import Documents
+from jaxlm.tasks.retrieval import RECALLS, retrieve
+
+BASELINE, LDA = "TF-IDF, SVD", "LDA"
+JUDGED = 0.02  # recall at which the verdicts are
+SIZES = (128, 512)  # features
+
+
+def _column(recall: float) -> str:
+    return f"recall {100 * recall:g} %"
+
+
+def _sizes(scale: DocumentScale) -> dict[str, int]:
+    """Return the numbers of features, and how rows name them."""
+    if scale.num_features >= 50:
+        return {str(size): size for size in SIZES}
+    return {str(times * scale.num_features): times * scale.num_features for times in (1, 2)}
+
+
+def rows(scale: DocumentScale, seeds: int | None) -> list[Row]:
+    """Return the rows: a baseline without a model of documents, and the models of Table 1."""
+    made = []
+    for label, size in _sizes(scale).items():
+        made.append(Row((BASELINE, label), ((),), {}, partial(_baseline, size)))
+        for name, spec, _ in PUBLISHED:
+            field = "num_topics" if spec.model == "lda" else "num_hidden"
+            sized = Spec(spec.model, config=(*spec.config, (field, size)), tree=spec.tree)
+            made.append(Row((name, label), seeded(seeds or scale.seeds, sized), {}, _measure))
+    return made
+
+
+def _measure(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+    """Retrieve by a model's vectors of documents."""
+    model = store.model(specs[0])
+    return _scores(store, part, [model.features(documents) for documents in _parts(store, part)], True)
+
+
+def _parts(store: DocumentStore, part: str) -> tuple[Documents, Documents]:
+    """Return queries, and the database: training documents, also those of validation for queries of the test."""
+    data = store.data
+    return getattr(data, part), data.train if part == "valid" else _joined(data.train, data.valid)
+
+
+def _joined(one: Documents, other: Documents) -> Documents:
+    from scipy.sparse import csr_array, vstack
+
+    return Documents(csr_array(vstack([one.counts, other.counts])), one.labels + other.labels)
+
+
+@lru_cache(maxsize=2)
+def _tfidf(store: DocumentStore, size: int) -> Any:
+    """Fit latent semantic analysis to the training documents: the words' TF-IDF weights, and their singular vectors."""
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfTransformer
+    from sklearn.pipeline import make_pipeline
+
+    size = min(size, store.data.train.counts.shape[1] - 1)
+    return make_pipeline(TfidfTransformer(sublinear_tf=True), TruncatedSVD(size, random_state=0)).fit(
+        store.data.train.counts
+    )
+
+
+def _baseline(size: int, store: DocumentStore, specs: tuple[()], part: str = "test") -> Measured:
+    """Retrieve by TF-IDF weights that are reduced by a singular value decomposition (latent semantic analysis)."""
+    vectors = [_tfidf(store, size).transform(documents.counts) for documents in _parts(store, part)]
+    return _scores(store, part, vectors, False)
+
+
+def _scores(store: DocumentStore, part: str, vectors: Sequence[NDArray[Any]], seeded: bool) -> Measured:
+    queries, database = _parts(store, part)
+    found = retrieve(vectors[0], vectors[1], queries.labels, database.labels)
+    ones = np.ones(len(found.precision))
+    return {
+        _column(recall): Scores(column, ones, np.positive, seeded)
+        for recall, column in zip(found.recalls, found.precision.T, strict=True)
+    }
+
+
+def claims(store: DocumentStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Return what is expected of vectors of documents, and what is published."""
+    by_name: dict[tuple[str, ...], Row] = {row.label: row for row in rows}
+    sizes = list(dict.fromkeys(label for _, label in by_name))
+    names = [name for name, _, _ in PUBLISHED[1:]]
+    docnade, *deep = names[1:]
+
+    @cache
+    def scores(label: tuple[str, str], draw: int) -> Measured:
+        row = by_name[label]
+        measure: Any = row.measure
+        return measure(store, row.draws[draw % len(row.draws)], part=part)
+
+    def pair(one: str, other: str, size: str, recall: float = JUDGED) -> Comparison:
+        labels, column = [(one, size), (other, size)], _column(recall)
+        draws: list[list[Any]] = [
+            [scores(label, draw)[column] for label in labels] for draw in range(len(by_name[one, size].draws))
+        ]
+        return Comparison(f"{one} and {other}, {size} features", draws, ABOVE)
+
+    target = partial(Claim, "our target")
+    return [
+        *(
+            target(f"at a recall of 2 %, models of documents are more precise than {other}",
+                   [pair(name, other, size) for size, name in product(sizes, (docnade, *deep))])
+            for other in (BASELINE, LDA)
+        ),
+        Claim("Lauly et al. 2017", "DeepDocNADE with two and three layers is more precise than all others at 2 %",
+              [pair(one, other, size) for size, one, other in product(sizes, deep[1:], (docnade, deep[0], LDA))]),
+    ]  # fmt: skip
+
+
+def draw(result: dict[str, Any], path: Path) -> None:
+    """Draw Figure 9: precision by recall, a panel for each number of features."""
+    title = f"Figure 9 of Lauly et al. (2017): {result['title']}\n({result['data']['name']}, scale {result['scale']})"
+    sizes = list(dict.fromkeys(row["label"][1] for row in result["rows"]))
+    with figure.panels(path, title, ncols=len(sizes), figsize=(11, 5), sharey=True, squeeze=False) as axes:
+        for ax, size in zip(np.ravel(axes), sizes, strict=True):
+            shown = [row for row in result["rows"] if row["label"][1] == size]
+            for number, row in enumerate(shown):
+                found = [row["cells"][_column(recall)] for recall in RECALLS]
+                mean, ends = np.array([cell["mean"] for cell in found]), np.array([cell["interval"] for cell in found])
+                style = figure.STYLES[number % len(figure.STYLES)]
+                ax.plot(100 * np.array(RECALLS), mean, style, markersize=4, label=row["label"][0])
+                ax.fill_between(100 * np.array(RECALLS), *ends.T, alpha=0.15)
+            ax.set_xscale("log")
+            ax.set(xlabel="recall, %; bands: 95 % intervals", title=f"{size} features")
+            ax.legend(fontsize=8)
+        np.ravel(axes)[0].set(ylabel="precision")
+
+
+TABLE = Table(
+    DocumentStore, "docnade-figure-9", "", "Documents of the same label, found by their vectors",
+    ("model", "features"), tuple(Column(_column(recall), _column(recall), 3) for recall in RECALLS), rows,
+    "Precision, the mean over the test's documents, at levels of recall. The database is the training and validation "
+    "documents; nearness is the cosine. TF-IDF, SVD: latent semantic analysis by scikit-learn. The bootstrap is over "
+    "queries.",
+    claims, draw,
+)  # fmt: skip

@@ -1,0 +1,106 @@
+"""Tables of models of documents: by their command on planted documents; their verdicts; how documents are read."""
+
+import numpy as np
+import pytest
+
+from benchmarks.core.verdict import Scores, verdicts
+from benchmarks.data import document_sets, sets
+from benchmarks.documents import retrieval, scales, tables
+from benchmarks.documents.store import DocumentStore, of_documents
+from jaxfit.errors import UserError
+from jaxlm.data.documents.collection import Documents, counted
+from jaxlm.tasks.documents import evaluate
+
+TINY = scales.SCALES["tiny"]
+
+
+@pytest.fixture(scope="module")
+def made(shared_place):
+    place = shared_place("documents")
+    return place, *place.tables("docnade-table-1", "docnade-figure-9")
+
+
+def test_table_1_shows_all_models_and_published_figures(made):
+    place, results, out, _ = made
+    result = results["docnade-table-1"]
+    assert result["complete"]
+    cells = {row["label"][0]: row["cells"] for row in result["rows"]}
+    assert set(cells) == {name for name, _, _ in tables.PUBLISHED} | {tables.LEARNED}
+    for name, row in cells.items():
+        assert row["perplexity"]["mean"] < 40, "forty equal words would have 40"
+        assert row["first"]["mean"] > 1
+        assert row["minutes"]["mean"] > 0
+        assert ("bound" in row) == (name == "LDA")
+    assert cells["LDA"]["bound"]["mean"] > cells["LDA"]["perplexity"]["mean"]
+    assert "835.0" in out
+    assert len(result["verdicts"]) == 3, "targets are of the published documents"
+    assert "Lauly et al. 2017" in (place.out / "docnade-table-1.planted.tiny.md").read_text()
+
+
+def test_perplexities_are_those_of_the_command(made):
+    place, *_ = made
+    store = DocumentStore.open("tiny", None, None, "tuned", place.work)
+    spec = tables.PUBLISHED[2][1]
+    test = store.data.test
+    found = evaluate(store.model(spec).document_log_probs(test, TINY.orderings), test.lengths)
+    assert store.perplexity(spec, "test").value == pytest.approx(found.perplexity, rel=1e-6)
+    assert len(store.get(spec).predictions("first")) == 50
+
+
+def test_documents_are_retrieved_better_than_by_chance(made):
+    place, results, *_ = made
+    result = results["docnade-figure-9"]
+    assert (place.out / "docnade-figure-9.planted.tiny.png").stat().st_size > 10_000
+    assert [row["label"] for row in result["rows"]][0] == [retrieval.BASELINE, "4"]
+    for row in result["rows"]:
+        precision = [row["cells"][f"recall {100 * recall:g} %"]["mean"] for recall in retrieval.RECALLS]
+        assert precision[0] > precision[-1] > 0.2
+    assert result["rows"][0]["cells"]["recall 2 %"]["mean"] > 0.7
+
+
+def test_claims_hold_of_the_published_figures():
+    figures = {name: np.log(figure) for name, _, figure in tables.PUBLISHED}
+    figures[tables.LEARNED] = np.log(890.0)
+
+    class Published(DocumentStore):
+        def perplexity(self, spec, part):
+            (name,) = (n for n, s, _ in (*tables.PUBLISHED, (tables.LEARNED, rows[tables.LEARNED].draws[0][0], 0))
+                       if s.with_seed(spec.seed) == spec)  # fmt: skip
+            return of_documents(np.full(50, figures[name]))
+
+        def get(self, spec):
+            raise AssertionError("nothing is trained")
+
+    rows = {row.label[0]: row for row in tables.rows(scales.SCALES["cpu"], None)}
+    store = Published(document_sets.planted(TINY.sizes), TINY, "tuned", None)
+    measured = [
+        row.__class__(row.label, row.draws, row.thesis, lambda store, specs, part="test": {
+            name: store.perplexity(specs[0], part) for name in ("perplexity", "first")
+        })
+        for row in rows.values()
+    ]  # fmt: skip
+    found = tables.claims(store, measured, "test")
+    assert [verdict["answer"] for verdict in verdicts(found, found)] == ["yes"] * 3
+
+
+def test_newsgroups_are_read_with_their_labels_and_log_counts():
+    try:
+        corpus = sets.load("20news")
+    except UserError as missing:
+        pytest.skip(str(missing))
+    assert corpus.sizes()["documents"] == {"train": 10_268, "valid": 1000, "test": 7505}
+    assert len({label for labels in corpus.train.labels for label in labels}) == 20
+    assert corpus.train.counts.data.max() <= np.rint(np.log1p(1000))
+    assert corpus.vocabulary.words[0].isalpha()
+
+
+def test_scores_of_retrieval_are_of_the_queries_of_a_part(tmp_path):
+    counts = counted([0, 1, 2, 2], [0, 0, 1, 1], (3, 2))
+    three = Documents(counts, (("a",), ("a",), ("b",)))
+    corpus = document_sets.planted(TINY.sizes)._replace(train=three, valid=three, test=three.take([0, 2]))
+    store = DocumentStore(corpus, TINY, "tuned", tmp_path)
+    found = retrieval._scores(store, "test", [np.eye(2)[[0, 1]], np.eye(2)[[0, 0, 1, 0, 0, 1]]], False)
+    scores = found["recall 100 %"]
+    assert isinstance(scores, Scores)
+    assert scores.value == 1
+    assert len(scores.total) == 2

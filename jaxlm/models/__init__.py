@@ -30,6 +30,7 @@ MODELS = {
     "glove": "jaxlm.models.glove:MODEL",
     "docnade": "jaxlm.models.docnade.model:MODEL",
     "lda": "jaxlm.models.lda:MODEL",
+    "deepdocnade": "jaxlm.models.deepdocnade:MODEL",
 }
 REGISTRY: Registry[LanguageModel] = Registry("language model", MODELS, "rating models are for jaxcf")
 names, get, having, require = REGISTRY.names, REGISTRY.get, REGISTRY.having, REGISTRY.require

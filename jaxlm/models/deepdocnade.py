@@ -167,9 +167,7 @@ def loss(params: Params, document: Batch, key: Array, config: Config) -> Array:
     return -D / jnp.maximum(jnp.sum(target), 1) * (target @ log_p)
 
 
-def batch_loss(
-    params: Params, batch: Batch, weight: Array, keys: Array, config: Config
-) -> tuple[Array, Metrics]:
+def batch_loss(params: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics]:
     """Return the sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
 
     The first layer adds up the rows of W of the words before each split. Other parameters are read whole, as the
@@ -235,16 +233,21 @@ def cost(config: Config, costs: Any) -> Cost:
     return Cost(PRODUCT * H * (config.num_words + (config.num_layers - 1) * H), numbers, numbers, formula)
 
 
+# Differs: the paper states Adam, whose settings it does not tell, tanh, 50 units, a split of each word's occurrences (as a
+# fast approximation of that of an order, to which Eq. 18 belongs: of half of a document's words in the mean, seldom of
+# few) and early stopping; rate, minibatch and number of epochs of "thesis" are ours.
+# "tuned" was chosen by validation on 20 Newsgroups (2,000 words, counts replaced by their logarithms, one hidden layer):
+# document perplexity 879 over one order of the words and 855 over 16, where a split of an order gives 883 and 867.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
-        Recipe(optimizer="adam", batch_size=100, epochs=500, rate={"*": 1e-3}, decay={"*": 0.0}, patience=10),
-        {"activation": "tanh", "split": "words"},
+        Recipe(optimizer="adam", batch_size=100, epochs=200, rate={"*": 1e-3}, decay={"*": 0.0}, patience=5),
+        {"split": "words"},
     ),
     "tuned": (
         Recipe(
-            optimizer="adam", batch_size=100, epochs=100, rate={"*": 3e-3}, decay={"*": 0.0}, anneal=True, patience=10
+            optimizer="adam", batch_size=100, epochs=100, rate={"*": 2e-3}, decay={"*": 0.01}, anneal=True, patience=5
         ),
-        {},
+        {"split": "words"},
     ),
 }
 

@@ -31,6 +31,7 @@ MODELS = {
     "docnade": "jaxlm.models.docnade.model:MODEL",
     "lda": "jaxlm.models.lda:MODEL",
     "deepdocnade": "jaxlm.models.deepdocnade:MODEL",
+    "replicated-softmax": "jaxlm.models.replicated_softmax.model:MODEL",
 }
 REGISTRY: Registry[LanguageModel] = Registry("language model", MODELS, "rating models are for jaxcf")
 names, get, having, require = REGISTRY.names, REGISTRY.get, REGISTRY.having, REGISTRY.require

@@ -111,7 +111,8 @@ def computed(place):
 
             def of_specification(params):
                 examples = seen(batch, carry)
-                own = jax.tree.map(lambda x: 0 if x.shape[:1] == (B,) else None, examples)  # what lies flat is no example's
+                # what lies flat, or is shared, is no example's
+                own = jax.tree.map(lambda x: 0 if x.shape[:1] == (B,) else None, examples)
                 values = jax.vmap(specified, (None, own, 0))(params, examples, keys)
                 return weight @ (values[0] if isinstance(values, tuple) else values)
 

@@ -1,18 +1,18 @@
-"""Annealed importance sampling: the log partition function of the Replicated Softmax for documents of each length.
+"""Annealed importance sampling: the partition function of the Replicated Softmax for documents of each length.
 
-Z_D = Σ_v Σ_h exp(-E(v, h)), over all sequences v of D words. Between a model whose words do not depend on its hidden
-units, β = 0, and the model itself, β = 1, are the distributions
+Z_D sums exp(-E(v, h)) over all sequences v of D words and all h. With the words summed out,
 
-    p*_β(v) = exp(b·n(v)) Π_j (1 + exp(β (D c_j + n(v)·W_j))),
+    Z_D = Σ_h exp(D g(h)),    g(h) = c·h + log Σ_w exp(b_w + h·W_w),
 
-with the hidden units summed out. A chain starts from p_0, whose Z is 2^H (Σ_w exp b_w)^D, and takes a step of Gibbs
-sampling at each β in turn; the product of the ratios p*_{β_k}(v) / p*_{β_{k-1}}(v) at what it visits has the mean
-Z_D / Z of p_0.
+so that documents of fewer words are the same distribution at a higher temperature. Chains begin with documents of one
+word, which are drawn exactly and whose Z_1 is a sum over the vocabulary, and go through ever longer ones: a step of
+Gibbs sampling at each length, and from length d to d' a factor exp((d' - d) g(h)). The mean of the product, times Z_1,
+is Z_d, for every length on the way: one run serves all.
 
-Source: Neal 2001; Salakhutdinov and Murray 2008; Salakhutdinov and Hinton 2009, §3.
+Source: Neal 2001; Salakhutdinov and Murray 2008; Lauly et al. 2017, §5 (Eq. 22-25). Differs: Salakhutdinov and Hinton
+2009 anneal for one length after another, by a factor of W and c that grows from 0 to 1.
 """
 
-from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,26 +22,31 @@ import numpy as np
 from jax import Array, lax
 from numpy.typing import ArrayLike, NDArray
 
-from jaxfit.bucketing import capacity_step
 from jaxfit.devices.platform import at_once
-from jaxlm.models.replicated_softmax.chain import hidden_input, slots, step
+from jaxfit.rbm import hidden_free_energy
+from jaxlm.models.replicated_softmax.chain import Slots, hidden_input, inverse_cdf, slots, step
 
-CHAINS, STEPS = 64, 1000  # of each length; of each chain
+CHAINS, STEPS = 256, 4  # chains, and steps of Gibbs sampling at each length
+FINE = 100  # a length is followed by one that is longer by one part in so many, and by a word at least
 CACHED = 64  # chains that a CPU runs at a time
+SHORTEST = 64  # words; lengths up to this share a compiled program, as do those up to each power of two
 
 
 class LogPartition(NamedTuple):
-    """Estimates of log Z_D, float64 [lengths], nats.
+    """Estimates of log Z_D, in nats.
 
     Attributes:
-        value: the logarithm of the mean weight over chains. The mean is unbiased; its logarithm is too low on average,
-            so that a perplexity comes out too low rather than too high.
-        standard_error: of `value`, from the spread of the weights by the delta method. Where few chains have nearly
-            all of the weight it is too small, and more steps are needed.
+        value: float64 [lengths], the logarithm of the mean weight over chains. That mean is unbiased; its logarithm is
+            too low on average, so that perplexities come out too low rather than too high.
+        standard_error: float64 [lengths], of `value`, by the delta method from the spread of the weights. Where a few
+            chains have nearly all of the weight, or none has found where most of Z_D is, it is too small.
+        log_weight: float64 [lengths, chains], of which `value` is the log-mean-exp. Lengths share their chains, so that
+            their errors are not independent: the error of a mean over documents is found by resampling chains.
     """
 
     value: NDArray[np.float64]
     standard_error: NDArray[np.float64]
+    log_weight: NDArray[np.float64]
 
 
 def log_partition(
@@ -51,67 +56,105 @@ def log_partition(
 
     Args:
         params: W [N_w, H], b [N_w], c [H].
-        lengths: D, int [lengths].
-        key: of all draws. An estimate depends on its own length alone, not on which others are asked for.
-        chains: independent chains for each length.
-        steps: distributions that a chain passes through, at equal distances of β.
+        lengths: D, int [lengths], in any order, of at least 1.
+        key: of all draws. An estimate does not depend on which other lengths are asked for.
+        chains: independent chains; they run in blocks, so that memory does not grow with them.
+        steps: steps of Gibbs sampling at each length that a chain passes through.
     """
     lengths = np.asarray(lengths, np.int64)
     if not len(lengths):
-        return LogPartition(np.zeros(0), np.zeros(0))
-    of_chain = np.repeat(lengths, chains).astype(np.int32)
-    every = _chain_keys(key, jnp.asarray(lengths, jnp.int32), chains)
-    at_a_time = at_once(len(of_chain), params.W.shape[0], CACHED)
-    capacity = capacity_step(max(of_chain.max(), 1.25 * at_a_time * of_chain.mean()))
-    log_weight = np.zeros(len(of_chain))
-    for chosen in _blocks(of_chain, at_a_time, capacity):
-        index = np.pad(chosen, (0, at_a_time - len(chosen)), mode="edge")
-        length = np.where(np.arange(at_a_time) < len(chosen), of_chain[index], 0)
-        found = _log_weights(params, jnp.asarray(length), every[index], steps, capacity)
-        log_weight[chosen] = np.asarray(found)[: len(chosen)]
-    log_weight = log_weight.reshape(len(lengths), chains)
+        return LogPartition(np.zeros(0), np.zeros(0), np.zeros((0, chains)))
+    longest = int(lengths.max())
+    ladder = _ladder(_power(longest))
+    number = int(np.searchsorted(ladder, longest, side="right"))
+    rung = np.searchsorted(ladder, lengths, side="right") - 1
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(chains))
+    together = min(chains, at_once(chains, params.W.shape[0], CACHED))
+    parts = []
+    for begin in range(0, chains, together):
+        own = np.minimum(np.arange(begin, begin + together), chains - 1)
+        log_weight, g = _run(params, keys[own], ladder, number, steps)
+        # a length between two of the ladder's is reached from the shorter one
+        of_lengths = log_weight[rung] + (lengths - ladder[rung])[:, None] * g[rung]
+        parts.append(of_lengths[:, : chains - begin])
+    log_weight = np.concatenate(parts, axis=1)
     highest = log_weight.max(axis=1, keepdims=True)
     weight = np.exp(log_weight - highest)
-    mean, b = weight.mean(axis=1), np.asarray(params.b, np.float64)
+    mean = weight.mean(axis=1)
     error = weight.std(axis=1, ddof=1) / mean / np.sqrt(chains) if chains > 1 else np.full(len(lengths), np.inf)
-    of_words = b.max() + np.log(np.exp(b - b.max()).sum())
-    start = params.W.shape[1] * np.log(2) + lengths * of_words
-    return LogPartition(start + highest[:, 0] + np.log(mean), error)
+    return LogPartition(highest[:, 0] + np.log(mean), error, log_weight)
 
 
-@partial(jax.jit, static_argnums=2)
-def _chain_keys(key: Array, lengths: Array, chains: int) -> Array:
-    """Return a key for each chain of each length, key [lengths * chains]."""
-    of_length = jax.vmap(jax.random.fold_in, (None, 0))(key, lengths)
-    fold = jax.vmap(jax.vmap(jax.random.fold_in, (None, 0)), (0, None))
-    return fold(of_length, jnp.arange(chains)).reshape(-1)
+def _ladder(longest: int) -> NDArray[np.int64]:
+    """Return the lengths that chains pass through up to the first beyond `longest`; long ones are further apart."""
+    lengths = [1]
+    while lengths[-1] <= longest:
+        lengths.append(lengths[-1] + max(1, lengths[-1] // FINE))
+    return np.array(lengths, np.int64)
 
 
-def _blocks(lengths: NDArray[np.int32], number: int, capacity: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the numbers of chains that run together: at most `number`, of at most `capacity` words."""
-    order, begin, words = np.argsort(-lengths, kind="stable"), 0, 0
-    for end, length in enumerate(lengths[order]):
-        if end - begin == number or words + length > capacity:
-            yield order[begin:end]
-            begin, words = end, 0
-        words += length
-    yield order[begin:]
+def _power(length: int) -> int:
+    """Return the least power of two that is at least a length, and at least SHORTEST."""
+    return max(SHORTEST, 1 << (length - 1).bit_length())
 
 
-@partial(jax.jit, static_argnums=(3, 4))
-def _log_weights(params: Any, length: Array, keys: Array, steps: int, capacity: int) -> Array:
-    """Run chains for documents of these lengths, int32 [B]; return the logarithms of their weights, [B]."""
-    at = slots(length, capacity)
+def _run(params: Any, keys: Array, ladder: NDArray[np.int64], number: int, steps: int) -> tuple[NDArray[Any], ...]:
+    """Run chains through the first `number` lengths of a ladder, which ends at a power of two.
 
-    def move(x: Array, k: Array, beta: Array) -> Array:
-        drawn = step(params, x, at, jax.vmap(jax.random.fold_in, (0, None))(keys, k), beta)
-        return hidden_input(params, drawn.word, at)
+    Returns:
+        The logarithms of their weights at each of these lengths, and g(h), float64 [number, B].
+    """
+    x, log_Z = _start(params, keys)
+    values, begin = [], 0
+    while begin < number:
+        power = _power(int(ladder[begin]))
+        end = int(np.searchsorted(ladder, power, side="right"))
+        rungs, taken = ladder[begin : end + 1].astype(np.int32), min(end, number) - begin
+        x, g = _climb(params, x, keys, rungs, np.int32(taken), steps, len(keys) * int(ladder[end]))
+        values.append(np.asarray(g, np.float64)[:taken])
+        begin = end
+    g = np.concatenate(values)
+    gains = np.cumsum(np.diff(ladder[:number])[:, None] * g[:-1], axis=0)
+    return np.asarray(log_Z, np.float64) + np.concatenate([np.zeros_like(g[:1]), gains]), g
 
-    def pass_on(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        x, log_weight = state
-        before, beta = (k - 1) / steps, k / steps
-        ratio = jax.nn.softplus(beta * x) - jax.nn.softplus(before * x)
-        return move(x, k, beta), log_weight + jnp.sum(ratio, axis=1)
 
-    start = move(jnp.zeros((len(length), params.W.shape[1])), jnp.int32(0), jnp.float32(0))
-    return lax.fori_loop(1, steps + 1, pass_on, (start, jnp.zeros(len(length))))[1]
+@jax.jit
+def _start(params: Any, keys: Array) -> tuple[Array, Array]:
+    """Draw documents of one word; return their hidden inputs, [B, H], and log Z_1."""
+    log_weights = params.b - hidden_free_energy(params.c[None] + params.W)  # of each word
+    highest = jnp.max(log_weights)
+    below = jnp.cumsum(jnp.exp(log_weights - highest))[None]
+    word = inverse_cdf(below, jnp.zeros(len(keys), jnp.int32), jax.vmap(jax.random.uniform)(keys))
+    return params.c[None] + params.W[word], highest + jnp.log(below[0, -1])
+
+
+@partial(jax.jit, static_argnums=(5, 6))
+def _climb(
+    params: Any, x: Array, keys: Array, rungs: Array, number: Array, steps: int, capacity: int
+) -> tuple[Array, Array]:
+    """Take chains from the first length of `rungs`, int32 [lengths + 1], past the first `number` of them.
+
+    Returns:
+        The hidden inputs of documents of the next length, [B, H], and g(h) at each length, [lengths, B].
+    """
+
+    def layout(length: Array) -> Slots:
+        return slots(jnp.full(len(x), length), capacity)
+
+    def keys_of(length: Array, r: Array) -> Array:
+        fold = jax.vmap(jax.random.fold_in, (0, None))
+        return fold(fold(keys, length), r)
+
+    def on_rung(k: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, g = state
+        here, there = layout(rungs[k]), layout(rungs[k + 1])
+
+        def again(r: Array, x: Array) -> Array:
+            return hidden_input(params, step(params, x, here, keys_of(rungs[k], r)).word, here)
+
+        x = lax.fori_loop(1, steps, again, x)
+        drawn = step(params, x, there, keys_of(rungs[k], jnp.int32(0)))
+        g = g.at[k].set(drawn.h @ params.c + drawn.log_Z)
+        return hidden_input(params, drawn.word, there), g
+
+    return lax.fori_loop(0, number, on_rung, (x, jnp.zeros((len(rungs) - 1, len(x)))))

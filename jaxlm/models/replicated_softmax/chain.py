@@ -1,9 +1,8 @@
 """The Gibbs chains of documents of different lengths, laid flat: drawing hidden units, and D words for each document.
 
-p(h_j = 1 | v) = σ(β (D c_j + Σ_i W_{v_i j})),    p(v_i = w | h) ∝ exp(b_w + β h·W_w)
+    p(h_j = 1 | v) = σ(D c_j + Σ_i W_{v_i j}),    p(v_i = w | h) ∝ exp(b_w + h·W_w)
 
-β is 1 for the model, and less for the distributions between a model without hidden units (β = 0) and this one
-(`jaxlm.models.replicated_softmax.ais`). Source: Lauly et al. 2017, §5 (Eq. 22-25).
+Source: Lauly et al. 2017, §5 (Eq. 22-25).
 """
 
 from typing import Any, NamedTuple
@@ -35,7 +34,7 @@ class Step(NamedTuple):
 
     Attributes:
         h: [B, H], the hidden units, 0 or 1.
-        log_Z: [B], log Σ_w exp(b_w + β h·W_w).
+        log_Z: [B], log Σ_w exp(b_w + h·W_w).
         word: int32 [n], the words that were drawn given h.
     """
 
@@ -59,19 +58,18 @@ def hidden_input(params: Any, word: Array, at: Slots) -> Array:
     return at.length.astype(rows.dtype)[:, None] * params.c[None] + total
 
 
-def step(params: Any, x: Array, at: Slots, keys: Array, beta: Array | float = 1.0) -> Step:
-    """Draw h given the words, then as many words given h: a full step of block Gibbs sampling (Eq. 23-25).
+def step(params: Any, x: Array, at: Slots, keys: Array) -> Step:
+    """Draw h given the words, then words given h: a full step of block Gibbs sampling (Eq. 23-25).
 
     Args:
         params: taken as constants.
         x: `hidden_input` of the words, [B, H].
-        at: where the words are.
+        at: where the words to draw are; as many as before, but in annealing.
         keys: key [B], of each document; its i-th word is drawn by the i-th number of its key.
-        beta: β, between 0 and 1.
     """
     for_hidden, for_words = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
-    h = bernoulli(for_hidden, jax.nn.sigmoid(beta * x))  # Eq. 24
-    logits = params.b[None] + (beta * h) @ params.W.T
+    h = bernoulli(for_hidden, jax.nn.sigmoid(x))  # Eq. 24
+    logits = params.b[None] + h @ params.W.T
     highest = jnp.max(logits, axis=1)
     below = jnp.cumsum(jnp.exp(logits - highest[:, None]), axis=1)
     own = jnp.minimum(at.owner, len(x) - 1)

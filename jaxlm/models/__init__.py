@@ -29,9 +29,9 @@ MODELS = {
     "ivlbl": "jaxlm.models.vector_lbl.ivlbl:MODEL",
     "glove": "jaxlm.models.glove:MODEL",
     "docnade": "jaxlm.models.docnade.model:MODEL",
-    "lda": "jaxlm.models.lda:MODEL",
     "deepdocnade": "jaxlm.models.deepdocnade:MODEL",
     "replicated-softmax": "jaxlm.models.replicated_softmax.model:MODEL",
+    "lda": "jaxlm.models.lda:MODEL",
 }
 REGISTRY: Registry[LanguageModel] = Registry("language model", MODELS, "rating models are for jaxcf")
 names, get, having, require = REGISTRY.names, REGISTRY.get, REGISTRY.having, REGISTRY.require

@@ -234,8 +234,8 @@ def cost(config: Config, costs: Any) -> Cost:
 
 
 # Differs: the paper states Adam, tanh, 50 units, early stopping and, as a fast approximation, a split of each word's
-# occurrences; of the other settings those of "thesis" are ours. Eq. 18 belongs to a split of an order, of which it is an
-# unbiased estimate. A split by words leaves about half of a document before it, and seldom few words.
+# occurrences; of the other settings those of "thesis" are ours. Eq. 18 belongs to a split of an order, of which it is
+# an unbiased estimate. A split by words leaves about half of a document before it, and seldom few words.
 # "tuned" was chosen by validation on 20 Newsgroups (2,000 words, counts replaced by their logarithms, one hidden
 # layer): document perplexity 879 over one order of the words and 855 over 16; a split of an order gives 883 and 867.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {

@@ -2,11 +2,12 @@
 
 A verdict compares what models scored on each unit of the test, of which a record has only the mean. With that kept,
 rows and seeds can be trained on different days and machines: where a trained model is gone, what it scored is not.
+The record of such a table, its verdicts included, is made from what is kept.
 """
 
 import base64
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,69 +20,77 @@ from jaxfit.run_dir import json_text
 
 FOLDER = "measurements"  # beside the records
 FINISH: Mapping[str, Callable[[Any], Any]] = {"exp": np.exp, "sqrt": np.sqrt, "same": np.positive}
-Key = tuple[tuple[str, ...], tuple[str, ...]]  # label of a row, digests of its models' identities
+Key = tuple[
+    tuple[str, ...], tuple[str, ...]
+]  # label of a row, digests of all that determines its models but the source
+Parts = Mapping[str, Mapping[str, Any]]  # part of the data -> column -> a number, scores, or two of them
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured of one seed of a row, and where.
+
+    Attributes:
+        parts: the columns by part of the data.
+        models: descriptions of the models by folder, whose names end with the fingerprint of their source code.
+        environment: where they were measured, as a record has it.
+        date, seconds: when, and how long it took, training included.
+    """
+
+    parts: Parts
+    models: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    date: str
+    seconds: float
 
 
 class Kept:
-    """Measurements of a table's rows by label and models; of each, the columns by part of the data.
+    """Measurements by label and models of a row, read from a file, to which each new one is written.
 
     Args:
-        path: of the table's record.
-        begin: what the measurements are of, as in the record: data, columns. Others that the file has are dropped.
+        path: of the table's record, which is of one table, data set, scale and recipe.
     """
 
-    def __init__(self, path: Path, begin: Mapping[str, Any]):
+    def __init__(self, path: Path):
         self.path = path.parent / FOLDER / path.name
-        self.begin = json.loads(json_text.dumps({name: begin[name] for name in ("table", "data", "columns")}))
-        before = record.read(self.path) or {}
-        same = all(before.get(name) == value for name, value in self.begin.items())
+        before = record.read(self.path) or {"rows": []}
         try:
-            self.rows: dict[Key, dict[str, Any]] = {
-                (tuple(row["label"]), tuple(row["identities"])): {**row, "parts": _decoded(row["parts"])}
-                for row in (before["rows"] if same else ())
-            }
+            self._rows = {(tuple(row["label"]), tuple(row["identities"])): _read(row) for row in before["rows"]}
         except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"not a table's measurements: {error!r}", self.path, "remove it") from None
+            raise UserError(f"not a table's measurements: {error!r}", self.path, "restore it, or remove it") from None
 
-    def parts(self, key: Key) -> Mapping[str, Mapping[str, Any]] | None:
-        """Return what was measured of a row's models, columns by part; None where that is not kept."""
-        return self.rows[key]["parts"] if key in self.rows else None
+    def find(self, key: Key) -> Measurement | None:
+        """Return what was measured of a seed of a row; None where that is not kept."""
+        return self._rows.get(key)
 
-    def models(self, key: Key) -> dict[str, Any]:
-        """Return the descriptions of a row's models as they were trained, by folder."""
-        return self.rows[key]["models"]
-
-    def add(self, key: Key, parts: Mapping[str, Mapping[str, Any]], models: Mapping[str, Any]) -> None:
-        """Keep what was measured of a row's models, and write the file.
-
-        What was measured on other units is dropped, as it could not be compared.
-        """
-        units = {part: _units(columns.values()) for part, columns in parts.items()}
-        self.rows = {
-            other: row for other, row in self.rows.items()
-            if all(_units(columns.values()) <= units.get(part, set()) for part, columns in row["parts"].items())
-        }  # fmt: skip
-        self.rows[key] = {"label": list(key[0]), "identities": list(key[1]), "models": dict(models), "parts": parts}
-        rows = [{**row, "parts": _encoded(row["parts"])} for row in self.rows.values()]
+    def add(self, key: Key, found: Measurement) -> None:
+        """Keep what was measured of a seed of a row, in place of what was before, and write the file."""
+        self._rows[key] = found
+        rows = [
+            {"label": list(label), "identities": list(identities), **vars(each), "parts": _coded(each.parts, _encode)}
+            for (label, identities), each in self._rows.items()
+        ]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        record.write_text(self.path, json_text.dumps({**self.begin, "rows": rows}, indent=1, ensure_ascii=False) + "\n")
+        record.write_text(self.path, json_text.dumps({"rows": rows}, indent=1, ensure_ascii=False) + "\n")
 
 
-def _each(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, tuple) else (value,)
+def comparable(measurements: Iterable[Measurement]) -> bool:
+    """Return whether all scores of a part of the data are of the same number of units."""
+    units: dict[str, set[int]] = {}
+    for found in measurements:
+        for part, columns in found.parts.items():
+            scores = [each for value in columns.values() for each in (value if isinstance(value, tuple) else (value,))]
+            units.setdefault(part, set()).update(len(each.total) for each in scores if isinstance(each, Scores))
+    return all(len(numbers) < 2 for numbers in units.values())
 
 
-def _units(values: Iterable[Any]) -> set[int]:
-    """Return the numbers of units that scores are of."""
-    return {len(scores.total) for value in values for scores in _each(value) if isinstance(scores, Scores)}
+def _read(row: Mapping[str, Any]) -> Measurement:
+    fields = {name: row[name] for name in ("models", "environment", "date", "seconds")}
+    return Measurement(_coded(row["parts"], _decode), **fields)
 
 
-def _encoded(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {part: {name: _encode(value) for name, value in columns.items()} for part, columns in parts.items()}
-
-
-def _decoded(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {part: {name: _decode(value) for name, value in columns.items()} for part, columns in parts.items()}
+def _coded(parts: Parts, code: Callable[[Any], Any]) -> dict[str, dict[str, Any]]:
+    return {part: {name: code(value) for name, value in columns.items()} for part, columns in parts.items()}
 
 
 def _encode(value: Any) -> Any:
@@ -90,7 +99,7 @@ def _encode(value: Any) -> Any:
         return [_encode(scores) for scores in value]
     if not isinstance(value, Scores):
         return float(value)
-    finish = next(name for name, function in FINISH.items() if function is value.finish)
+    (finish,) = (name for name, function in FINISH.items() if function is value.finish)
     return {"total": _text(value.total), "count": _text(value.count), "finish": finish, "seeded": value.seeded}
 
 

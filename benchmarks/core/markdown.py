@@ -1,6 +1,6 @@
 """A recorded table for people: as Markdown, and as the cells that the terminal shows."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ def page(
     result: dict[str, Any],
     thesis_data: str,
     size: str,
-    current: Collection[str],
+    current: Set[str],
     pictures: Collection[str] = (),
 ) -> str:
     """Write the table, below its figure where it has one, and where it and its models are from.
@@ -88,6 +88,8 @@ def page(
         "",
     ]
     lines += verdict_lines(result)
+    if result.get("verdicts") and not current >= result["models"].keys():
+        lines += ["", "Some of the models that are compared were trained by earlier source code: see the last line."]
     lines += ["", " ".join(filter(None, (result["note"], MARGINS if _has_intervals(result) else "")))]
     places = "; ".join(dict.fromkeys(_place(row["environment"]) for row in result["rows"]))
     return "\n".join([*lines, "", f"`{result['command']}` at {places}.", "", trained(result, current), ""])

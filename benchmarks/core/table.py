@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.core import markdown, record
-from benchmarks.core.kept import Kept, Key
+from benchmarks.core.kept import Kept, Key, Measurement, comparable
 from benchmarks.core.statistics import over_rounds
 from benchmarks.core.store import Store, TrainedModel
 from benchmarks.core.verdict import Claim, Scores, spread, verdicts
@@ -65,7 +65,8 @@ class Table:
     explore: Callable[[dict[str, Any], Path], None] | None = None  # … and as an interactive page
     together: bool = False  # all rows are measured at once, and none alone
     published: str = ""  # where the figures beside ours are from, if not from the thesis
-    # what each seed scored is kept beside the record: of tables whose models take too long to train for one run
+    # what each seed scored is kept beside the record: of tables whose models take too long to train for one run, and
+    # whose figures are numbers and scores
     kept: bool = False
 
 
@@ -94,7 +95,10 @@ def run(
     Rows that an earlier run recorded stay until they are measured anew, as long as they are of the models
     that would be asked for now: of the same data, scale, recipe and configuration. Those of models that other source
     code trained stay, too, and the page says at which commit. only: as in `named`; all rows of a table that is measured
-    together. missing: seeds that were kept are not measured anew, whatever source code trained their models.
+    together.
+
+    Of a table with `kept`, the record is made from what is kept beside it. missing: seeds that are kept are not
+    measured anew, whatever source code trained their models, and the claims are judged all the same.
 
     Where the terms of the data forbid publishing its text, the record has none; a second one that has it is written
     to the work folder, for those who have the data.
@@ -110,18 +114,22 @@ def run(
     }  # fmt: skip
     current = {store.directory(spec).name for spec in every}
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
-    kept = Kept(path, begin) if table.kept else None
+    kept = Kept(path) if table.kept else None
     result: dict[str, Any] = begin
     measured = rows if table.together else named(rows, only)
     for row in measured:
-        known[row.label], described = _measure(table, row, store, kept, missing)
-        models |= described
+        if kept is None:
+            known[row.label] = _measure(table, row, store)
+            models |= {store.directory(spec).name: _describe(store.get(spec), store) for spec in row.specs()}
+        else:
+            _keep(table, row, store, kept, missing)
+            known, models = _from_kept(table, rows, store, kept)
         done = [known[r.label] for r in rows if r.label in known]
         complete = len(done) == len(rows) and row is measured[-1]  # until then, some rows are to be measured anew
         result = {
             **begin, "complete": complete, "rows": done,
             "models": {name: models[name] for row in done for name in row["models"]},
-            "verdicts": _verdicts(table, store, rows, kept) if complete else None,
+            "verdicts": _verdicts(table, store, rows, kept, missing) if complete else None,
         }  # fmt: skip
         for place, shown in _versions(path, result, store):
             names = [place.with_suffix(suffix).name for _, suffix in _pictures(table, complete)]
@@ -148,14 +156,18 @@ def _pictures(table: Table, complete: bool) -> list[tuple[Callable[[dict[str, An
     return made if complete else []
 
 
-def _verdicts(table: Table, store: Store, rows: list[Row], kept: Kept | None) -> list[dict[str, Any]] | None:
-    """Judge the table's claims; None where a model that was not kept was trained by other source code, and is gone."""
-    rows = [_recalling(row, store, kept) for row in rows] if kept else rows
-    there = (
-        all(map(store.is_there, specs)) or (kept is not None and kept.parts(_key(row, specs, store)) is not None)
-        for row in rows for specs in row.draws
-    )  # fmt: skip
-    if not all(there):
+def _verdicts(
+    table: Table, store: Store, rows: list[Row], kept: Kept | None, missing: bool
+) -> list[dict[str, Any]] | None:
+    """Judge the table's claims; None where a row is of models that other source code trained, unless `missing`."""
+    if kept is None:
+        judged = all(store.is_there(spec) for row in rows for spec in row.specs())
+    else:
+        found = [_found(kept, row, specs, store) for row in rows for specs in row.draws]
+        current = {store.directory(spec).name for row in rows for spec in row.specs()}
+        judged = comparable(found) and (missing or all(current >= each.models.keys() for each in found))
+        rows = [_recalling(row, kept) for row in rows]
+    if not judged:
         return None
     on_test, on_valid = (table.claims(store, rows, part) if part in store.parts else [] for part in ("test", "valid"))
     return verdicts(on_test, on_valid)
@@ -170,19 +182,19 @@ def _digest(spec: Any, store: Store) -> str:
     return store.identifier(spec).rpartition("-")[2]
 
 
-def _recalling(row: Row, store: Store, kept: Kept) -> Row:
-    """Return a row whose measure takes what was kept where the models are gone."""
+def _found(kept: Kept, row: Row, specs: tuple[Any, ...], store: Store) -> Measurement:
+    found = kept.find(_key(row, specs, store))
+    assert found is not None
+    return found
+
+
+def _recalling(row: Row, kept: Kept) -> Row:
+    """Return a row whose measure gives what is kept."""
 
     def measure(store: Store, specs: tuple[Any, ...], part: str = "test") -> Measured:
-        found = None if all(map(store.is_there, specs)) else kept.parts(_key(row, specs, store))
-        return _of_part(row, store, specs, part) if found is None else found[part]
+        return _found(kept, row, specs, store).parts[part]
 
     return replace(row, measure=measure)
-
-
-def _of_part(row: Row, store: Store, specs: tuple[Any, ...], part: str) -> Measured:
-    measure: Callable[..., Measured] = row.measure
-    return measure(store, specs, part=part)
 
 
 def file_name(name: str, store: Store) -> str:
@@ -228,48 +240,85 @@ def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "cells": cells}
 
 
-def _measure(
-    table: Table, row: Row, store: Store, kept: Kept | None, missing: bool
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Measure a row, each seed of which is kept as it ends; return it, and descriptions of its models by folder."""
+def _measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
     start = time.perf_counter()
-    per_seed: list[Measured] = []
-    models: dict[str, Any] = {}
+    per_seed = [row.measure(store, specs) for specs in row.draws]
+    models = _unique(store.directory(spec).name for spec in row.specs())
+    return _row(table, row, per_seed, _ended(table, row, start), models, record.environment(), record.today())
+
+
+def _keep(table: Table, row: Row, store: Store, kept: Kept, missing: bool) -> None:
+    """Measure the seeds of a row, or those that are missing, each of which is kept as it ends."""
     for specs in row.draws:
-        key = _key(row, specs, store)
-        if kept is not None and missing and (found := kept.parts(key)) is not None:
-            per_seed.append(found["test"])
-            models |= kept.models(key)
+        key, start = _key(row, specs, store), time.perf_counter()
+        if missing and kept.find(key) is not None:
             continue
-        if kept is None:
-            per_seed.append(row.measure(store, specs))
-        else:
-            parts = {part: _of_part(row, store, specs, part) for part in store.parts}
-            per_seed.append(parts["test"])
-        described = {store.directory(spec).name: _describe(store.get(spec), store) for spec in specs}
-        models |= described
-        if kept is not None:
-            kept.add(key, parts, described)
+        measure: Callable[..., Measured] = row.measure
+        parts: dict[str, Any] = {part: measure(store, specs, part=part) for part in store.parts}
+        models = {}
+        for spec in specs:
+            model = store.get(spec)
+            # whole, as the row may be put together on another machine
+            models[store.directory(spec).name] = {
+                **_describe(model, store), "environment": model.info["environment"]
+            }  # fmt: skip
+        seconds = _ended(table, row, start)
+        kept.add(key, Measurement(parts, models, record.environment(), record.today(), seconds))
+
+
+def _from_kept(
+    table: Table, rows: list[Row], store: Store, kept: Kept
+) -> tuple[dict[tuple[str, ...], Any], dict[str, Any]]:
+    """Put together the rows all seeds of which are kept, and their models."""
+    known: dict[tuple[str, ...], Any] = {}
+    models: dict[str, Any] = {}
+    for row in rows:
+        found = [kept.find(_key(row, specs, store)) for specs in row.draws]
+        there = [each for each in found if each is not None]
+        if len(there) < len(found):
+            continue
+        newest = max(there, key=lambda each: each.date)
+        names = _unique(name for each in there for name in each.models)
+        per_seed, seconds = [each.parts["test"] for each in there], sum(each.seconds for each in there)
+        known[row.label] = _row(table, row, per_seed, seconds, names, dict(newest.environment), newest.date)
+        for each in there:
+            models |= each.models
+    return known, models
+
+
+def _ended(table: Table, row: Row, start: float) -> float:
+    seconds = time.perf_counter() - start
+    print(f"{table.name}: {', '.join(filter(None, row.label))} in {seconds:.1f} s", file=sys.stderr, flush=True)
+    return seconds
+
+
+def _row(
+    table: Table,
+    row: Row,
+    per_seed: list[Measured],
+    seconds: float,
+    models: list[str],
+    environment: dict[str, Any],
+    date: str,
+) -> dict[str, Any]:
+    """Return a row as a record has it."""
     cells = {}
     for column in table.columns:
         values: list[Any] = [measured[column.name] for measured in per_seed if column.name in measured]
         if values:
             cells[column.name] = _cell(values)
     drawn = [measured[record.DRAWN] for measured in per_seed if record.DRAWN in measured]
-    seconds = time.perf_counter() - start
-    print(f"{table.name}: {', '.join(filter(None, row.label))} in {seconds:.1f} s", file=sys.stderr, flush=True)
-    measured = {
+    return {
         "label": list(row.label),
         "cells": cells,
         **({record.DRAWN: drawn[0]} if drawn else {}),
         "thesis": row.thesis,
         "seeds": [specs[0].seed for specs in row.draws if specs],
         "seconds": seconds,
-        "models": list(models),
-        "environment": record.environment(),
-        "date": record.today(),
+        "models": models,
+        "environment": environment,
+        "date": date,
     }
-    return measured, models
 
 
 def _cell(values: list[Any]) -> dict[str, Any]:

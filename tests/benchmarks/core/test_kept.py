@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.core import source, table
-from benchmarks.core.kept import FOLDER, Kept
+from benchmarks.core import record, source, table
+from benchmarks.core.kept import Kept, Measurement, comparable
 from benchmarks.core.table import Column, Row, Table
 from benchmarks.core.verdict import Claim, Scores
 from benchmarks.language import measures, scales
@@ -18,7 +18,6 @@ from benchmarks.language.tables import kn
 from jaxfit.errors import UserError
 
 SCALE = scales.SCALES["tiny"]
-BEGIN = {"table": "table-0", "data": {"name": "planted"}, "columns": []}
 KEY = (("LBL", "5"), ("0123",))
 
 
@@ -27,33 +26,35 @@ def scores(units: int = 20, seeded: bool = True) -> Scores:
     return Scores(rng.normal(1000, 100, units), rng.integers(100, 300, units).astype(float), np.exp, seeded)
 
 
+def measurement(parts: dict) -> Measurement:
+    return Measurement(parts, {"folder": {"label": "lbl"}}, {"device": "here"}, "2026-11-24", 1.5)
+
+
 def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
     path, one = tmp_path / "table-0.json", scores()
     measured = {"perplexity": one, "proportion": 0.25, "reduction": (one, scores(20, False)), "lost": float("nan")}
-    Kept(path, BEGIN).add(KEY, {"test": measured, "valid": {"perplexity": scores(10)}}, {"folder": {"label": "lbl"}})
-    kept = Kept(path, BEGIN)
-    assert kept.models(KEY) == {"folder": {"label": "lbl"}}
-    found = kept.parts(KEY)
-    assert found["test"]["proportion"] == 0.25
-    assert np.isnan(found["test"]["lost"])
-    assert found["valid"]["perplexity"].value == pytest.approx(scores(10).value, rel=1e-6)
-    for read, written in zip(found["test"]["reduction"], measured["reduction"], strict=True):
-        np.testing.assert_allclose(read.total, written.total, rtol=1e-7)
-        np.testing.assert_array_equal(read.count, written.count)
-        assert (read.finish, read.seeded) == (written.finish, written.seeded)
-
-
-def test_what_cannot_be_compared_is_dropped(tmp_path: Path) -> None:
-    path, other = tmp_path / "table-0.json", (("LBL", "2"), ("4567",))
-    kept = Kept(path, BEGIN)
-    kept.add(KEY, {"test": {"perplexity": scores(20)}}, {})
-    kept.add(other, {"test": {"perplexity": scores(30)}}, {})  # of blocks of another size
-    assert Kept(path, BEGIN).parts(KEY) is None
-    assert Kept(path, BEGIN).parts(other) is not None
-    assert Kept(path, {**BEGIN, "data": {"name": "another"}}).parts(other) is None
-    (tmp_path / FOLDER / "table-0.json").write_text(json.dumps({**BEGIN, "rows": [{"label": ["LBL"]}]}))
+    written = measurement({"test": measured, "valid": {"perplexity": scores(10)}})
+    Kept(path).add(KEY, written)
+    found = Kept(path).find(KEY)
+    assert found is not None
+    assert {**vars(found), "parts": None} == {**vars(written), "parts": None}
+    assert found.parts["test"]["proportion"] == 0.25
+    assert np.isnan(found.parts["test"]["lost"])
+    assert found.parts["valid"]["perplexity"].value == pytest.approx(scores(10).value, rel=1e-6)
+    for read, score in zip(found.parts["test"]["reduction"], measured["reduction"], strict=True):
+        np.testing.assert_allclose(read.total, score.total, rtol=1e-7)
+        np.testing.assert_array_equal(read.count, score.count)
+        assert (read.finish, read.seeded) == (score.finish, score.seeded)
+    assert Kept(path).find((("LBL", "2"), ("0123",))) is None
+    Kept(path).path.write_text(json.dumps({"rows": [{"label": ["LBL"]}]}))
     with pytest.raises(UserError, match="not a table's measurements"):
-        Kept(path, BEGIN)
+        Kept(path)
+
+
+def test_scores_of_other_units_are_not_compared() -> None:
+    one, other = (measurement({"test": {"perplexity": scores(n)}, "valid": {"proportion": 0.5}}) for n in (20, 30))
+    assert comparable([one, one])
+    assert not comparable([one, other])
 
 
 def test_rows_of_other_machines_are_judged_like_rows_of_this_one(
@@ -73,19 +74,24 @@ def test_rows_of_other_machines_are_judged_like_rows_of_this_one(
         store = LanguageStore(corpus, SCALE, "tuned", tmp_path / folder)
         return table.run(made, store, tmp_path / f"{folder}-results", only=only, missing=missing)
 
-    whole = run("whole")
-    assert run("parts", "KN1")["verdicts"] is None
-    shutil.rmtree(tmp_path / "parts")  # another machine, and another version of the source code
-    fingerprint = source.fingerprint
-    monkeypatch.setattr(source, "fingerprint", lambda modules: fingerprint(modules)[::-1])
+    whole, environment, fingerprint = run("whole"), record.environment(), source.fingerprint
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(record, "environment", lambda: {**environment, "device": "another machine"})
+        assert run("parts", "KN1")["verdicts"] is None
+    shutil.rmtree(tmp_path / "parts")
+    monkeypatch.setattr(source, "fingerprint", lambda modules: fingerprint(modules)[::-1])  # another version
     run("parts", "KN2")
+    assert run("parts", "KN3")["verdicts"] is None, "they are of several versions of the source code"
     shutil.rmtree(tmp_path / "parts")
     capsys.readouterr()
     result = run("parts", missing=True)
-    assert capsys.readouterr().err.count("  trained ") == 1
+    assert "trained" not in capsys.readouterr().err
     assert [row["label"] for row in result["rows"]] == [["KN1"], ["KN2"], ["KN3"]]
+    assert environment_of(result) == ["another machine", *2 * [environment["device"]]]
     assert set(result["models"]) == {name for row in result["rows"] for name in row["models"]}
     assert len({model["source"] for model in result["models"].values()}) == 2
+    page = (tmp_path / "parts-results" / "table-0.planted.tiny.md").read_text()
+    assert "were trained by earlier source code" in page
     for one, other in zip(result["rows"], whole["rows"], strict=True):
         assert one["cells"]["perplexity"]["mean"] == pytest.approx(other["cells"]["perplexity"]["mean"], rel=1e-6)
     (ours,), (expected,) = result["verdicts"], whole["verdicts"]
@@ -94,3 +100,11 @@ def test_rows_of_other_machines_are_judged_like_rows_of_this_one(
         for one, other in zip(ours[part]["comparisons"], expected[part]["comparisons"], strict=True):
             assert one["holds"] == other["holds"]
             assert one["interval"] == pytest.approx(other["interval"], rel=1e-4)
+    # what is measured anew takes the place of what was kept, in the row and in the verdicts
+    again = run("parts")
+    assert environment_of(again) == 3 * [environment["device"]]
+    assert again["verdicts"] is not None
+
+
+def environment_of(result: dict) -> list[str]:
+    return [row["environment"]["device"] for row in result["rows"]]

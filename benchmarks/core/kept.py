@@ -2,7 +2,7 @@
 
 A verdict compares what models scored on each unit of the test, of which a record has only the mean. With that kept,
 rows and seeds can be trained on different days and machines: where a trained model is gone, what it scored is not.
-The record of such a table, its verdicts included, is made from what is kept.
+The rows of such a table, and its verdicts, are made from what is kept.
 """
 
 import base64

@@ -97,7 +97,7 @@ def run(
     code trained stay, too, and the page says at which commit. only: as in `named`; all rows of a table that is measured
     together.
 
-    Of a table with `kept`, the record is made from what is kept beside it. missing: seeds that are kept are not
+    Of a table with `kept`, rows are made from what is kept beside its record. missing: seeds that are kept are not
     measured anew, whatever source code trained their models, and the claims are judged all the same.
 
     Where the terms of the data forbid publishing its text, the record has none; a second one that has it is written
@@ -123,7 +123,8 @@ def run(
             models |= {store.directory(spec).name: _describe(store.get(spec), store) for spec in row.specs()}
         else:
             _keep(table, row, store, kept, missing)
-            known, models = _from_kept(table, rows, store, kept)
+            made, described = _from_kept(table, rows, store, kept)
+            known, models = known | made, models | described
         done = [known[r.label] for r in rows if r.label in known]
         complete = len(done) == len(rows) and row is measured[-1]  # until then, some rows are to be measured anew
         result = {
@@ -163,9 +164,11 @@ def _verdicts(
     if kept is None:
         judged = all(store.is_there(spec) for row in rows for spec in row.specs())
     else:
-        found = [_found(kept, row, specs, store) for row in rows for specs in row.draws]
+        found = [kept.find(_key(row, specs, store)) for row in rows for specs in row.draws]
+        there = [each for each in found if each is not None]  # of rows recorded before anything was kept, nothing is
         current = {store.directory(spec).name for row in rows for spec in row.specs()}
-        judged = comparable(found) and (missing or all(current >= each.models.keys() for each in found))
+        judged = len(there) == len(found) and comparable(there)
+        judged &= missing or all(current >= each.models.keys() for each in there)
         rows = [_recalling(row, kept) for row in rows]
     if not judged:
         return None
@@ -182,17 +185,13 @@ def _digest(spec: Any, store: Store) -> str:
     return store.identifier(spec).rpartition("-")[2]
 
 
-def _found(kept: Kept, row: Row, specs: tuple[Any, ...], store: Store) -> Measurement:
-    found = kept.find(_key(row, specs, store))
-    assert found is not None
-    return found
-
-
 def _recalling(row: Row, kept: Kept) -> Row:
     """Return a row whose measure gives what is kept."""
 
     def measure(store: Store, specs: tuple[Any, ...], part: str = "test") -> Measured:
-        return _found(kept, row, specs, store).parts[part]
+        found = kept.find(_key(row, specs, store))
+        assert found is not None
+        return found.parts[part]
 
     return replace(row, measure=measure)
 

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.special import digamma, gammaln
 
 from jaxfit.devices import platform
@@ -119,39 +120,33 @@ def infer(params: Params, documents: Documents, alpha: float) -> Inferred:
     size = max(1, int(ENTRIES / len(beta) / max(1.0, documents.counts.nnz / max(1, len(documents)))))
     parts = [
         _infer(beta, documents.take(np.arange(first, min(first + size, len(documents)))), alpha)
-        for first in range(0, len(documents), size)
+        for first in range(0, max(1, len(documents)), size)
     ]
-    return Inferred(*map(np.concatenate, zip(*parts, strict=True))) if parts else Inferred(beta[:0, :0], beta[:0, 0])
+    return Inferred(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _infer(beta: NDArray[np.float64], documents: Documents, alpha: float) -> Inferred:
     """Infer a block of documents: γ_k = α + Σ_w n_w φ_wk, φ_wk ∝ exp(E log θ_k) β_kw."""
     table, K = documents.counts, len(beta)
-    owner, n = np.repeat(np.arange(len(documents)), np.diff(table.indptr)), table.data[:, None].astype(np.float64)
+    owner = np.repeat(np.arange(len(documents)), np.diff(table.indptr))
     of_words = beta[:, table.indices].T + np.finfo(np.float64).tiny  # [entries, K]
-    first = np.minimum(table.indptr[:-1], max(0, len(owner) - 1))
-    empty = np.diff(table.indptr) == 0
+    # [documents, entries]: n_w of each document's words, a product with which sums over them
+    n = csr_array((table.data.astype(np.float64), np.arange(len(owner)), table.indptr), (len(documents), len(owner)))
 
     def shares(gamma: NDArray[np.float64]) -> NDArray[np.float64]:
         return digamma(gamma) - digamma(gamma.sum(axis=1, keepdims=True))
-
-    def summed(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        if not len(rows):
-            return np.zeros((len(documents), rows.shape[1]))
-        return np.where(empty[:, None], 0.0, np.add.reduceat(rows, first))
 
     gamma = np.full((len(documents), K), alpha) + documents.lengths[:, None] / K
     moving = np.ones(len(documents), np.bool_)  # each document by itself, so that its company does not matter
     for _ in range(STEPS):
         before, weighted = gamma, np.exp(shares(gamma))[owner] * of_words
-        after = alpha + summed(n * weighted / weighted.sum(axis=1, keepdims=True))
+        after = alpha + n @ (weighted / weighted.sum(axis=1, keepdims=True))
         gamma = np.where(moving[:, None], after, before)
         moving &= np.mean(np.abs(gamma - before), axis=1) >= CHANGE
         if not moving.any():
             break
     expected = shares(gamma)
-    of_document = np.log((np.exp(expected)[owner] * of_words).sum(axis=1, keepdims=True))
-    bound = summed(n * of_document)[:, 0]
+    bound = n @ np.log((np.exp(expected)[owner] * of_words).sum(axis=1))
     bound += gammaln(K * alpha) - K * gammaln(alpha) - gammaln(gamma.sum(axis=1))
     bound += ((alpha - gamma) * expected + gammaln(gamma)).sum(axis=1)
     return Inferred(gamma, bound)

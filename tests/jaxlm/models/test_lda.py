@@ -76,6 +76,19 @@ def test_the_bound_is_below_the_probability_and_inference_is_scikit_learns():
     np.testing.assert_array_equal(alone.gamma[0], gamma[3])
 
 
+@pytest.mark.parametrize("rows", ["01", "10", "101", "1001", "11000", "00011", "0", "010100", ""])
+def test_inference_of_a_document_does_not_depend_on_empty_ones_beside_it(rows):
+    full = [row == "1" for row in rows]
+    documents = documents_of(np.where(np.reshape(full, (-1, 1)), [[2, 0, 1, 3, 1]], 0))
+    gamma, bound = lda.infer(lda.Params(BETA), documents, ALPHA)
+    alone = lda.infer(lda.Params(BETA), documents_of([[2, 0, 1, 3, 1]]), ALPHA)
+    assert gamma.shape == (len(rows), K)
+    np.testing.assert_array_equal(gamma[full], np.repeat(alone.gamma, sum(full), axis=0))
+    np.testing.assert_array_equal(bound[full], np.repeat(alone.bound, sum(full)))
+    np.testing.assert_array_equal(gamma[np.logical_not(full)], ALPHA)
+    np.testing.assert_allclose(bound[np.logical_not(full)], 0, atol=1e-12)
+
+
 def planted(number, seed):
     draws = np.random.default_rng(seed)
     topics = np.kron(np.eye(3), np.full(4, 0.25))  # of twelve words, four to a topic

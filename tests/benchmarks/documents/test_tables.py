@@ -83,6 +83,23 @@ def test_claims_hold_of_the_published_figures():
     assert [verdict["answer"] for verdict in verdicts(found, found)] == ["yes"] * 5
 
 
+def test_claims_on_retrieval_are_held_against_all_other_models():
+    column, ones = retrieval._column(retrieval.JUDGED), np.ones(20)
+    rows = [
+        row.__class__(row.label, row.draws, {}, lambda store, specs, part: {column: Scores(ones, ones, np.positive)})
+        for row in retrieval.rows(scales.SCALES["cpu"], None)
+    ]
+    names = {row.label[0] for row in rows}
+    *targets, published = retrieval.claims(None, rows, "test")
+    deeper = {"DeepDocNADE, 2 layers", "DeepDocNADE, 3 layers"}
+    compared = {comparison.label.rpartition(",")[0] for comparison in published.comparisons}
+    assert compared == {f"{one} and {other}" for one in deeper for other in names - deeper}
+    assert len(published.comparisons) == 2 * len(compared)
+    for target, other in zip(targets, (retrieval.BASELINE, "LDA"), strict=True):
+        compared = {comparison.label.rpartition(",")[0] for comparison in target.comparisons}
+        assert compared == {f"{one} and {other}" for one in names - {retrieval.BASELINE, "LDA"}}
+
+
 def test_newsgroups_are_read_with_their_labels_and_log_counts():
     try:
         corpus = sets.load("20news")

@@ -154,8 +154,8 @@ def parser() -> Parser:
 
 
 def _add_data(run: Parser) -> None:
-    scales = list(dict.fromkeys(name for store in registry.STORES for name in store.scales))
-    sets = list(dict.fromkeys(name for store in registry.STORES for name in store.data_sets))
+    scales = list(dict.fromkeys(name for store in registry.stores() for name in store.scales))
+    sets = list(dict.fromkeys(name for store in registry.stores() for name in store.data_sets))
     run.add_argument("--scale", choices=scales, default="smoke", help="how large (default: smoke)")
     run.add_argument("--data", choices=sets, help="data set (default: the scale's)")
     run.add_argument("--data-dir", type=Path, help=f"where data sets are (default: ${data.VARIABLE})")

@@ -39,8 +39,7 @@ from jaxfit.errors import UserError, suggestion
 def list_all(args: argparse.Namespace) -> None:
     """`list`: tables, scales and models."""
     _print_rows(("name", "section", "what"), ((t.name, t.section, t.title) for t in registry.TABLES.values()))
-    stores = dict.fromkeys([*registry.STORES, *(item.store for item in registry.TABLES.values())])
-    scales = [(scale, store.chapters) for store in stores for scale in store.scales.values()]
+    scales = [(scale, store.chapters) for store in registry.stores() for scale in store.scales.values()]
     _print_rows(("scale", "for", "data", "what"), ((s.name, chapters, s.data, s.about) for s, chapters in scales))
     models = [model for _, model in registry.models().values()]
     _print_rows(("model", "source", "what"), ((m.name, m.source, m.about) for m in models))

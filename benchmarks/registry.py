@@ -20,6 +20,11 @@ TABLES = {
 }  # fmt: skip
 
 
+def stores() -> list[type[Store]]:
+    """List all kinds of stores: those of the registries' models, and of tables."""
+    return list(dict.fromkeys([*STORES, *(table.store for table in TABLES.values())]))
+
+
 def kept() -> list[str]:
     """List the tables of which is kept beside the record what each seed scored."""
     return [name for name, table in TABLES.items() if table.kept]

@@ -216,14 +216,14 @@ DOCUMENTS = {
                 )
             ),
             None,
-            "http://qwone.com/~jason/20Newsgroups/",
+            "https://github.com/ysmiao/nvdm (the raw text: http://qwone.com/~jason/20Newsgroups/)",
             "no licence is stated",
             document_sets.newsgroups,
         ),
     )
 }  # fmt: skip
 DATA_SETS = TEXTS | RATINGS | TASKS | DOCUMENTS
-BUILT_IN = ("prose", "planted")  # need no files; planted are text and ratings
+BUILT_IN = ("prose", "planted")  # need no files; planted are text, ratings and documents
 
 
 def named(name: str) -> DataSet:
@@ -249,7 +249,8 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None) -> list[Path
     data_set, root = named(name), folder(data_dir)
     do = f"python -m benchmarks data {name} --data-dir DIR fetches it"
     if data_set.url is None:
-        do = f"get it from {data_set.page} as {data_set.files[0].path} in the folder of data sets"
+        names = ", ".join(file.path for file in data_set.files)
+        do = f"get it from {data_set.page} as {names} in the folder of data sets"
     if root is None:
         raise UserError(f"no folder of data sets for {name}", do=f"give --data-dir or set {VARIABLE}; {do}")
     paths = []

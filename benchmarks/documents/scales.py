@@ -6,9 +6,9 @@ from pathlib import Path
 
 from benchmarks.data import document_sets, sets
 from benchmarks.language.scales import LanguageScale
-from jaxlm.data.documents.collection import DocumentCorpus, of_lines
+from jaxlm.data.documents.collection import DocumentCorpus
 
-PLANTED, PROSE, NEWSGROUPS = "planted", "prose", "20news"
+PLANTED, NEWSGROUPS = "planted", "20news"
 
 
 @dataclass(frozen=True)
@@ -44,5 +44,4 @@ def documents(name: str, scale: DocumentScale, data_dir: Path | None = None) -> 
     """Load a collection at this scale."""
     if name == PLANTED:
         return document_sets.planted(scale.sizes)
-    found = sets.load(name, data_dir)
-    return of_lines(found) if name == PROSE else found
+    return sets.load(name, data_dir)

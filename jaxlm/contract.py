@@ -172,9 +172,12 @@ class PredictsDocuments:
         log_probs: (model, documents, orderings, seed) -> log p(v) of each document, float64 [documents], nats, averaged
             over so many orders of its words, drawn by a seed, where the model depends on the order; 0 for a document
             without words.
+        bounds: (model, documents) -> numbers that log p(v) of each document is not below, float64 [documents], nats;
+            None for models without such a bound.
     """
 
     log_probs: Callable[[Any, Documents, int, int], np.ndarray]
+    bounds: Callable[[Any, Documents], np.ndarray] | None = None
 
     offers: ClassVar[str] = "probabilities of documents (eval)"
 

@@ -127,6 +127,14 @@ class Model:
         with self._precision():
             return predicts.log_probs(self, documents, orderings, seed)
 
+    def document_bounds(self, documents: Documents) -> np.ndarray | None:
+        """Return a lower bound of log p(v) of each document, float64 [documents], nats; None for models without one."""
+        predicts = self.require(PredictsDocuments, "document_bounds")
+        if predicts.bounds is None:
+            return None
+        with self._precision():
+            return predicts.bounds(self, documents)
+
     def features(self, documents: Documents) -> np.ndarray:
         """Return a vector of each document: float32 [documents, N_h]."""
         with self._precision():

@@ -1,6 +1,7 @@
 """Figure 9 of Lauly et al. (2017): documents of the same label, found by their vectors."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from itertools import product
 from pathlib import Path
@@ -13,7 +14,7 @@ from benchmarks.core import figure
 from benchmarks.core.table import Column, Measured, Row, Table, seeded
 from benchmarks.core.verdict import ABOVE, Claim, Comparison, Scores
 from benchmarks.documents.scales import DocumentScale
-from benchmarks.documents.store import DocumentStore
+from benchmarks.documents.store import DocumentStore, vector_size
 from benchmarks.documents.tables import PUBLISHED
 from benchmarks.language.store import Spec
 from jaxlm.data.documents.collection import Documents
@@ -41,8 +42,7 @@ def rows(scale: DocumentScale, seeds: int | None) -> list[Row]:
     for label, size in _sizes(scale).items():
         made.append(Row((BASELINE, label), ((),), {}, partial(_baseline, size)))
         for name, spec, _ in PUBLISHED:
-            field = "num_topics" if spec.model == "lda" else "num_hidden"
-            sized = Spec(spec.model, config=(*spec.config, (field, size)), tree=spec.tree)
+            sized = replace(spec, config=(*spec.config, (vector_size(spec.model), size)))
             made.append(Row((name, label), seeded(seeds or scale.seeds, sized), {}, _measure))
     return made
 

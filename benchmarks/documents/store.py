@@ -1,6 +1,7 @@
 """Trained models of documents that tables share."""
 
 from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from benchmarks.documents.scales import PLANTED, SCALES, DocumentScale, document
 from benchmarks.language.store import LanguageStore, Spec
 from jaxfit.run_dir.run import Run
 from jaxlm import models, trained_model
-from jaxlm.contract import ByLibrary
 from jaxlm.data.documents.collection import DocumentCorpus, Documents
 from jaxlm.train import train
 
@@ -56,6 +56,12 @@ class DocumentStore(LanguageStore):
         recipe, config = self._recipe(spec)
         return known | {"seed": spec.seed, "recipe": vars(recipe), "config": config}
 
+    def _recipe(self, spec: Spec) -> tuple[Any, dict[str, Any]]:
+        """Return the recipe of a model, and its configuration, with vectors of documents of the scale's size."""
+        recipe, config = super()._recipe(spec)
+        field = vector_size(spec.model)
+        return recipe, {**config, field: dict(spec.config).get(field, self.scale.num_features)}
+
     def fit(self, spec: Spec, directory: Path) -> Outcome:
         """Train a model, or go on with its training where a run was interrupted."""
         recipe, config = self._recipe(spec)
@@ -82,6 +88,11 @@ class DocumentStore(LanguageStore):
         return trained_model.load(self.get(spec).directory)
 
 
+def vector_size(model: str) -> str:
+    """Return the field of a model's Config that says how large its vectors of documents are."""
+    return next(f.name for f in fields(models.get(model).config) if f.name in ("num_hidden", "num_topics"))
+
+
 def some(documents: Documents) -> Documents:
     """Draw SOME documents, always the same ones: a collection may be in the order of its labels."""
     order = np.random.default_rng(0).permutation(len(documents))
@@ -96,8 +107,3 @@ def of_documents(nats: NDArray[np.float64], seeded: bool = True) -> Scores:
 def per_word(model: trained_model.Model, chosen: Documents, orderings: int) -> NDArray[np.float64]:
     """Compute 1/D log p(v) of documents, all of which have words: float64 [documents], nats."""
     return model.document_log_probs(chosen, orderings) / chosen.lengths
-
-
-def is_by_library(model: str) -> bool:
-    """Return whether another library fits a model."""
-    return isinstance(models.get(model).fitting, ByLibrary)

@@ -8,11 +8,10 @@ import numpy as np
 from benchmarks.core.table import Column, Measured, Row, Table, seeded
 from benchmarks.core.verdict import Claim, Comparison
 from benchmarks.documents.scales import NEWSGROUPS, DocumentScale
-from benchmarks.documents.store import OF_SOME, SOME, DocumentStore, is_by_library, of_documents
+from benchmarks.documents.store import OF_SOME, SOME, DocumentStore, of_documents
 from benchmarks.language.claims import TextModels
 from benchmarks.language.measures import training_minutes
 from benchmarks.language.store import RANDOM, Spec
-from jaxlm.models import lda
 
 # the publication's name, model, what differs from its defaults, published perplexity of the first 50 test documents
 PUBLISHED: tuple[tuple[str, Spec, float], ...] = (
@@ -32,16 +31,15 @@ COLUMNS = (
 
 
 def measure(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    """Measure the perplexity of a model, and of some test documents; of LDA also its bound."""
+    """Measure the perplexity of a model, and of some test documents; also its bound, where it has one."""
     (spec,) = specs
     found: dict[str, object] = {"perplexity": store.perplexity(spec, part)}
     if part == "test":
         found |= {"some": store.perplexity(spec, "some"), "minutes": training_minutes(store, spec)}
-    if is_by_library(spec.model):
-        chosen = getattr(store.data, part).with_words()
-        model = store.model(spec)
-        bound = lda.infer(model.params, chosen, model.config.alpha).bound
-        found["bound"] = of_documents(-bound / chosen.lengths)
+    chosen = getattr(store.data, part).with_words()
+    bounds = store.model(spec).document_bounds(chosen)
+    if bounds is not None:
+        found["bound"] = of_documents(-bounds / chosen.lengths)
     return found  # type: ignore[return-value]
 
 

@@ -235,7 +235,9 @@ MODEL = LanguageModel(
     fitting=ByLibrary(estimate=estimate, save=save, load=load),
     reads="documents",
     capabilities=(
-        PredictsDocuments(_log_probs_of),
+        PredictsDocuments(
+            _log_probs_of, lambda model, documents: infer(model.params, documents, model.config.alpha).bound
+        ),
         EncodesDocuments(lambda model, documents: encode(model.params, documents, model.config)),
         HasTopics(lambda params: params.beta.T),
     ),

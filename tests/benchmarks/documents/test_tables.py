@@ -1,12 +1,14 @@
 """Tables of models of documents: by their command on planted documents; their verdicts; how documents are read."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from benchmarks.core.verdict import Scores, verdicts
 from benchmarks.data import document_sets, sets
 from benchmarks.documents import retrieval, scales, tables
-from benchmarks.documents.store import DocumentStore, of_documents, some
+from benchmarks.documents.store import DocumentStore, of_documents, vector_size, some
 from jaxfit.errors import UserError
 from jaxlm.data.documents.collection import Documents, counted
 from jaxlm.tasks.documents import evaluate
@@ -110,6 +112,16 @@ def test_newsgroups_are_read_with_their_labels_and_log_counts():
     assert corpus.train.counts.data.max() <= np.rint(np.log1p(1000))
     assert corpus.vocabulary.words[0].isalpha()
     assert len({label for labels in some(corpus.test.with_words()).labels for label in labels}) > 10
+
+
+@pytest.mark.parametrize("spec", [spec for _, spec, _ in tables.PUBLISHED], ids=str)
+def test_models_have_vectors_of_the_scales_size(spec, tmp_path):
+    for scale in ("smoke", "cpu"):
+        store = DocumentStore(document_sets.planted(TINY.sizes), scales.SCALES[scale], "tuned", tmp_path)
+        config = store._recipe(spec)[1]
+        assert config.get("num_hidden", config.get("num_topics")) == scales.SCALES[scale].num_features
+        sized = replace(spec, config=(*spec.config, (vector_size(spec.model), 128)))
+        assert store._recipe(sized)[1][vector_size(spec.model)] == 128
 
 
 def test_some_documents_of_a_sorted_collection_have_many_labels():

@@ -112,6 +112,7 @@ def test_planted_topics_are_found(tmp_path):
     assert found < 8, "twelve equal words would have 12, four have 4"
     again = load(tmp_path / "lda")
     np.testing.assert_array_equal(again.document_log_probs(test, 1), model.document_log_probs(test, 1))
+    assert again.document_bounds(test).mean() < model.document_log_probs(test, 8).mean()
     assert again.info["seed"] == 1
 
 

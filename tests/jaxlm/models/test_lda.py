@@ -89,6 +89,12 @@ def test_inference_of_a_document_does_not_depend_on_empty_ones_beside_it(rows):
     np.testing.assert_allclose(bound[np.logical_not(full)], 0, atol=1e-12)
 
 
+def test_priors_are_one_to_the_number_of_topics_unless_given():
+    assert lda.Config(num_words=9, num_topics=128).priors() == (1 / 128, 1 / 128)
+    assert lda.Config(num_words=9, num_topics=10, alpha=0.3).priors() == (0.3, 0.1)
+    assert lda.Config(num_words=9, num_topics=10, eta=0.2).priors() == (0.1, 0.2)
+
+
 def planted(number, seed):
     draws = np.random.default_rng(seed)
     topics = np.kron(np.eye(3), np.full(4, 0.25))  # of twelve words, four to a topic
@@ -114,6 +120,7 @@ def test_planted_topics_are_found(tmp_path):
     np.testing.assert_array_equal(again.document_log_probs(test, 1), model.document_log_probs(test, 1))
     assert again.document_bounds(test).mean() < model.document_log_probs(test, 8).mean()
     assert again.info["seed"] == 1
+    assert again.config.priors() == (0.2, 1 / 3)
 
 
 def test_damaged_topics_are_one_line(tmp_path):

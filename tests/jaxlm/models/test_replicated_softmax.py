@@ -99,9 +99,11 @@ def test_a_minibatch_is_the_sum_of_the_specification(steps):
     np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-5)
     for one, other in zip(gradient, expected_gradient, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
-    (mean,) = metrics.values()
-    assert float(mean.count) == 3.5
-    assert 0.3 < float(mean.total / mean.count) < 5
+    held_out, reconstruction = metrics.values()
+    nats = softmax_rbm.held_out(params, chain.hidden_input(params, batch.word, batch.at), batch, 1)
+    np.testing.assert_allclose((held_out.total, held_out.count), (weight @ nats, 3.5), rtol=1e-5)
+    assert float(reconstruction.count) == 3.5
+    assert 0.3 < float(reconstruction.total / reconstruction.count) < 5
 
 
 def test_drawn_words_follow_the_conditional_distribution():
@@ -190,20 +192,27 @@ def test_contrastive_divergence_comes_near_the_exact_gradient():
     assert distances[2] < LIMIT
 
 
-def test_held_out_words_are_scored_by_their_exact_conditional_probabilities():
-    params, batch = random_params(), batch_of(ROWS)
+@pytest.mark.parametrize("scale", [1.0, 8.0])
+def test_held_out_words_are_scored_by_their_exact_conditional_probabilities(scale):
+    params, batch = random_params(scale=scale), batch_of(ROWS)
     for found, words in zip(softmax_rbm.score(params, batch, CONFIG), words_of(batch), strict=True):
         nats = []
         for i in range(min(len(words), softmax_rbm.HELD_OUT)):
             others = np.delete(words, i)
             each = -np.array([free_energy(params, [*others, word]) for word in range(N_W)])
             nats.append(logsumexp(each) - each[words[i]])
-        assert float(found) == pytest.approx(np.mean(nats), rel=1e-5)
+        assert float(found) == pytest.approx(np.mean(nats), rel=1e-4)
 
 
-LENGTHS = [1, 2, 5, 70, 261]
+LENGTHS = [1, 2, 5, 23, 70]  # with FINE at 10, chains pass through all but 23
 
 
+@pytest.fixture
+def coarse(monkeypatch):
+    monkeypatch.setattr(ais, "FINE", 10)
+
+
+@pytest.mark.usefixtures("coarse")
 def test_annealed_importance_sampling_estimates_the_partition_function():
     """Within its own standard error for each length, that of one word exactly; with more steps the error is smaller."""
     params, errors = random_params(2), []
@@ -225,6 +234,7 @@ def test_the_standard_error_is_the_spread_of_repeated_estimates():
     assert np.mean([each.standard_error[0] for each in again]) == pytest.approx(spread, rel=0.5)
 
 
+@pytest.mark.usefixtures("coarse")
 def test_chains_run_in_blocks_and_an_estimate_does_not_depend_on_other_lengths(monkeypatch):
     """So memory does not grow with chains and lengths."""
     params, key, sizes, climb = random_params(), jax.random.key(5), set(), ais._climb
@@ -240,9 +250,10 @@ def test_chains_run_in_blocks_and_an_estimate_does_not_depend_on_other_lengths(m
     assert whole.log_weight.shape == (5, 20)
     sizes.clear()
     monkeypatch.setattr(ais, "CACHED", 7)
-    blocks = ais.log_partition(params, LENGTHS[:4], key, chains=20, steps=2)
-    np.testing.assert_allclose(blocks.value, whole.value[:4], rtol=1e-5)
-    assert sizes == {(7, 7 * 65), (7, 7 * 129)}
+    blocks = ais.log_partition(params, LENGTHS, key, chains=20, steps=2)
+    np.testing.assert_allclose(blocks.value, whole.value, rtol=1e-5)
+    assert {number for number, _ in sizes} == {7}
+    assert max(capacity for _, capacity in sizes) < 7 * 150
     assert ais.log_partition(params, [], key).value.shape == (0,)
 
 
@@ -306,7 +317,7 @@ def test_training_finds_topics(tmp_path):
     lengths = corpus.test.lengths
     ideal = np.exp(np.mean((np.log(24) + (lengths - 1) * np.log(8)) / lengths))
     perplexity = evaluate(trained.model.document_log_probs(corpus.test), lengths).perplexity
-    assert 0.98 * ideal < perplexity < 1.15 * ideal
+    assert 0.98 * ideal < perplexity < 1.3 * ideal
     vectors = load(tmp_path / "out").features(corpus.test)
     distance = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
     same = topic[:, None] == topic[None]

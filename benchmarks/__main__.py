@@ -41,7 +41,9 @@ def parser() -> Parser:
     _add_data(run)
     run.add_argument("--seeds", type=_positive, metavar="K", help="trainings of each model (default: the table's)")
     run.add_argument("--epochs", type=_positive, metavar="N", help="of every training (default: as the recipes say)")
-    run.add_argument("--rows", metavar="TEXT", help="only the rows in whose label a word begins with TEXT")
+    run.add_argument(
+        "--rows", metavar="TEXT", help="only the row of this label, or those in whose label a word begins with TEXT"
+    )
     run.add_argument(
         "--missing", action="store_true",
         help="only rows and seeds that were never measured: what earlier runs kept beside the record counts, whatever "

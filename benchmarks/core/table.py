@@ -76,9 +76,10 @@ def seeded(seeds: int, *specs: Any) -> tuple[tuple[Any, ...], ...]:
 
 
 def named(rows: list[Row], only: str | None) -> list[Row]:
-    """Find the rows in whose label a word begins with this text; all, where none is given."""
+    """Find the rows with this label, or else those in whose label a word begins with it; all, where none is given."""
     text = re.compile(rf"(?<!\w){re.escape(only or '')}", re.IGNORECASE)
-    return [row for row in rows if text.search(" ".join(row.label))]
+    labels = {id(row): " ".join(filter(None, row.label)) for row in rows}
+    return [row for row in rows if labels[id(row)] == only] or [row for row in rows if text.search(labels[id(row)])]
 
 
 def run(

@@ -51,6 +51,12 @@ def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
         Kept(path)
 
 
+def test_rows_are_named_by_their_label_or_by_the_beginning_of_a_word() -> None:
+    rows = [Row(label, (), {}, measures.perplexity) for label in (("FRBM", "2"), ("Temporal FRBM", "2"), ("LBL", ""))]
+    for text, found in {"FRBM 2": [0], "frbm": [0, 1], "temp": [1], "BM": [], "LBL": [2], None: [0, 1, 2]}.items():
+        assert table.named(rows, text) == [rows[i] for i in found], text
+
+
 def test_scores_of_other_units_are_not_compared() -> None:
     one, other = (measurement({"test": {"perplexity": scores(n)}, "valid": {"proportion": 0.5}}) for n in (20, 30))
     assert comparable([one, one])

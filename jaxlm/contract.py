@@ -50,24 +50,34 @@ class BySGD:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByCounting:
-    """Fitting by counting: one pass over the training text, without random numbers, devices or validation.
+class WithFiles:
+    """What models have in common whose parameters are no checkpoint of the engine, but files of their own.
+
+    `params.sizes()` are the shapes of what was estimated, by name.
 
     Attributes:
-        estimate: (ids, num_words, eos, config) -> params; ids: int32 [events], the words of each line, then eos;
-            `params.sizes()` are the shapes of what was estimated, by name.
         save: (params, directory) writes the parameters.
         load: (directory, num_words, eos, config) -> params; raises UserError where they are damaged or of another
             vocabulary or configuration.
     """
 
-    estimate: Callable[..., Any]
     save: Callable[[Any, Path], None]
     load: Callable[[Path, int, int, Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByLibrary(ByCounting):
+class ByCounting(WithFiles):
+    """Fitting by counting: one pass over the training text, without random numbers, devices or validation.
+
+    Attributes:
+        estimate: (ids, num_words, eos, config) -> params; ids: int32 [events], the words of each line, then eos.
+    """
+
+    estimate: Callable[[np.ndarray, int, int, Any], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByLibrary(WithFiles):
     """Fitting by another library at one go, without devices or validation.
 
     Attributes:
@@ -75,7 +85,7 @@ class ByLibrary(ByCounting):
             record's, a dataclass of its options; seed: of its random numbers.
     """
 
-    estimate: Callable[..., Any]
+    estimate: Callable[[Any, int, int, Any, Any, int], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,7 +225,7 @@ class LanguageModel(Record):
         reads: what it is trained on and asked about: a text, or documents as bags of words.
     """
 
-    fitting: BySGD | ByCounting | None
+    fitting: BySGD | ByCounting | ByLibrary | None
     structures: tuple[Structure, ...] = ()
     reads: Literal["text", "documents"] = "text"
 

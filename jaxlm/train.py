@@ -6,21 +6,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jaxfit.errors import UserError
 from jaxfit.run_dir import metadata
 from jaxfit.run_dir.run import Run, Trained
 from jaxlm import models
-from jaxlm.contract import ByCounting, ByLibrary, LanguageModel
+from jaxlm.contract import ByCounting, ByLibrary, BySGD, LanguageModel, WithFiles
 from jaxlm.data.corpus import Corpus
 from jaxlm.trained_model import FILES, Model, write_vocabulary
 
 if TYPE_CHECKING:
-    from jaxfit.recipe import Recipe
     from jaxlm.data.documents.collection import DocumentCorpus
 
 
@@ -29,7 +30,7 @@ def train(
     corpus: Corpus | DocumentCorpus,
     directory: Path | str,
     *,
-    recipe: Recipe | str = "tuned",
+    recipe: Any = "tuned",
     config: Mapping[str, Any] | None = None,
     structure: Any = None,
     initial: Path | str | None = None,
@@ -40,10 +41,11 @@ def train(
 
     Args:
         name: of a model of the registry.
-        corpus: training and validation text, or documents for a model that reads documents; models that are counted
-            do without validation.
+        corpus: training and validation text, or documents for a model that reads documents; models that SGD does not
+            fit do without validation.
         directory: the model's folder, new or empty, or of the same training if `run.resume`.
-        recipe: how a model is fitted by SGD: a Recipe, or the name of one of the model's own.
+        recipe: the name of one of the model's own, or how it is fitted: by SGD, a Recipe; by another library, an
+            instance of the dataclass of the model's own recipes. Models that are counted have none.
         config: overrides of the model's Config. Those of a recipe that is given by name are included.
         structure: the options of a model that has a structure, an instance of its `structure.options`.
         initial: the folder of a trained model from whose parameters of the same names training begins.
@@ -57,40 +59,43 @@ def train(
     record, directory, config = models.get(name), Path(directory), config or {}
     if isinstance(corpus, Corpus) != (record.reads == "text"):
         raise UserError(f"a {record.name} is trained on {record.reads}", corpus.name, "read the files as such")
-    if isinstance(record.fitting, ByCounting):
-        if initial is not None:
-            raise UserError(
-                f"a {record.name} is estimated from counts, and has no initial parameters", initial, "leave it out"
-            )
-        if not isinstance(record.fitting, ByLibrary):
-            return _count(record, record.fitting, corpus, directory, config)
+    fitting = record.fitting
+    if not isinstance(fitting, BySGD) and initial is not None:
+        raise UserError(f"a {record.name} is fitted at one go, and has no initial parameters", initial, "leave it out")
+    if isinstance(fitting, ByCounting):
+        return _estimate(record, fitting, fitting.estimate, corpus, directory, config)
     chosen, overrides = record.recipe(recipe) if isinstance(recipe, str) else (recipe, {})
     config = {**overrides, **config}
-    if isinstance(record.fitting, ByLibrary):
-        return _count(record, record.fitting, corpus, directory, config, chosen, seed)
+    if isinstance(fitting, ByLibrary):
+        kind = type(next(iter(record.recipes.values()))[0])
+        if not isinstance(chosen, kind):
+            what = f"a {record.name} is fitted by a recipe of {kind.__name__}, and this is of {type(chosen).__name__}"
+            raise UserError(what, "recipe", f"name one of {', '.join(record.recipes)}")
+        estimate = partial(fitting.estimate, recipe=chosen, seed=seed)
+        return _estimate(
+            record, fitting, estimate, corpus, directory, config, {"recipe": asdict(chosen), "seed": seed}
+        )
     from jaxlm.train_by_sgd import fit
 
     return fit(record, corpus, directory, recipe=chosen, config=config, structure=structure,
                initial=None if initial is None else Path(initial), seed=seed, run=run)  # fmt: skip
 
 
-def _count(
+def _estimate(
     record: LanguageModel,
-    fitting: ByCounting,
+    fitting: WithFiles,
+    estimate: Callable[[Any, int, int, Any], Any],
     corpus: Corpus | DocumentCorpus,
     directory: Path,
     overrides: Mapping[str, Any],
-    recipe: Any = None,
-    seed: int = 1,
+    how: Mapping[str, Any] = MappingProxyType({}),
 ) -> Trained[Model | None]:
-    """Estimate a model by counting, or by another library with a recipe and a seed."""
+    """Estimate a model at one go; how: what its `config.json` holds of that."""
     metadata.require_free(directory, record.name, resume=False, resumable=False)
     vocabulary = corpus.vocabulary
     config = record.configure(len(vocabulary), None, overrides)
-    how = {"recipe": asdict(recipe), "seed": seed} if isinstance(fitting, ByLibrary) else {}
-    more = (recipe, seed) if how else ()
     began = time.perf_counter()
-    params = fitting.estimate(corpus.train, len(vocabulary), vocabulary.eos, config, *more)
+    params = estimate(corpus.train, len(vocabulary), vocabulary.eos, config)
     seconds = {"estimate": time.perf_counter() - began}
     info = {
         "format": metadata.FORMAT, "model": record.name, "config": asdict(config), **how, "corpus": corpus.describe()

@@ -28,13 +28,14 @@ from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_config, read_info, require_types
 from jaxlm import models, word_vectors
 from jaxlm.contract import (
-    ByCounting,
+    ByLibrary,
     BySGD,
     Embeds,
     EncodesDocuments,
     LanguageModel,
     PredictsDocuments,
     PredictsWords,
+    WithFiles,
     structure_argument,
 )
 from jaxlm.data.corpus import LEFT_OUT
@@ -58,7 +59,7 @@ class Model:
         record: what the model is and can do.
         vocabulary: its words.
         config: an instance of the record's Config.
-        params: a pytree of arrays, or what `ByCounting` estimated, such as an NGram.
+        params: a pytree of arrays, or what `ByCounting` or `ByLibrary` estimated, such as an NGram.
         info: what `config.json` holds.
         structure: what the record's Structure built, such as a tree; None without one.
         texts: for models fitted by SGD, the function from ids to the data that the program reads.
@@ -141,8 +142,8 @@ class Model:
             return self.require(EncodesDocuments, "features").encode(self, documents)
 
     def _precision(self) -> AbstractContextManager[None]:
-        """Return the context of full precision for models that compute with JAX."""
-        if not isinstance(self.record.fitting, BySGD):
+        """Return the context of full precision for all models but those that do without JAX, such as n-grams."""
+        if not isinstance(self.record.fitting, BySGD | ByLibrary):
             return nullcontext()
         from jaxfit.devices.precision import full_precision
 
@@ -218,7 +219,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     known = None if left_out is None else LeftOut(*(left_out[field] for field in LeftOut._fields))
     vocabulary = Vocabulary.load(directory / VOCABULARY, known, record.reads == "text")
     config = read_config(record.config, info, directory)
-    if isinstance(fitting, ByCounting):
+    if isinstance(fitting, WithFiles):
         params = fitting.load(directory, len(vocabulary), vocabulary.eos, config)
         return Model(record, vocabulary, config, params, info)
     needed = record.structure_of(asdict(config))

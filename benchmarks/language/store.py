@@ -17,7 +17,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir.training import Run
 from jaxfit.trainer import Trainer
 from jaxlm import models as registry
-from jaxlm.contract import ByCounting, ByLibrary, BySGD, HasTree, LanguageModel, structure_argument
+from jaxlm.contract import ByCounting, BySGD, HasTree, LanguageModel, structure_argument
 from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.tasks import mixture
@@ -56,8 +56,7 @@ class Spec:
     @property
     def counted(self) -> bool:
         """Whether it is estimated by counting, without random numbers."""
-        fitting = registry.get(self.model).fitting
-        return isinstance(fitting, ByCounting) and not isinstance(fitting, ByLibrary)
+        return isinstance(registry.get(self.model).fitting, ByCounting)
 
     def label(self) -> str:
         """Return a short name for people, part of the folder's name."""

@@ -9,9 +9,11 @@ from scipy.special import gammaln
 from sklearn.decomposition import LatentDirichletAllocation
 
 from jaxfit.errors import UserError
+from jaxlm.contract import ByCounting
 from jaxlm.data.documents.collection import DocumentCorpus, Documents, content_sha256, counted
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models import lda
+from jaxlm.models.docnade import model as docnade
 from jaxlm.tasks.documents import evaluate
 from jaxlm.train import train
 from jaxlm.trained_model import Model, load
@@ -121,6 +123,31 @@ def test_planted_topics_are_found(tmp_path):
     assert again.document_bounds(test).mean() < model.document_log_probs(test, 8).mean()
     assert again.info["seed"] == 1
     assert again.config.priors() == (0.2, 1 / 3)
+
+
+def test_probabilities_are_computed_in_full_precision(monkeypatch):
+    """By default a GPU or TPU rounds the factors of matrix products."""
+    seen, log_prob = [], lda.log_prob
+    monkeypatch.setattr(
+        lda, "log_prob", lambda *args: seen.append(jax.config.jax_default_matmul_precision) or log_prob(*args)
+    )
+    config = lda.Config(num_words=N_W, num_topics=K, alpha=0.7)  # of no other test: compiled here
+    made = Model(lda.MODEL, Vocabulary(tuple("abcde")), config, lda.Params(BETA), {})
+    assert jax.config.jax_default_matmul_precision is None
+    made.document_log_probs(documents_of(ROWS))
+    assert seen and set(seen) == {"highest"}
+
+
+def test_what_a_library_fits_takes_no_initial_parameters_nor_a_recipe_of_sgd(tmp_path):
+    documents, words = planted(5, 1)[0], Vocabulary(tuple(f"w{i}" for i in range(12)))
+    corpus = DocumentCorpus("made", documents, documents, documents, words, "", "")
+    with pytest.raises(UserError, match="lda is fitted at one go, and has no initial parameters"):
+        train("lda", corpus, tmp_path / "lda", initial=tmp_path)
+    with pytest.raises(UserError, match="lda is fitted by a recipe of Passes, and this is of Recipe"):
+        train("lda", corpus, tmp_path / "lda", recipe=docnade.RECIPES["tuned"][0])
+    made = train("lda", corpus, tmp_path / "lda", recipe=lda.Passes(epochs=3), config={"num_topics": 2}).model
+    assert made.info["recipe"] == {"epochs": 3}
+    assert not isinstance(lda.MODEL.fitting, ByCounting)
 
 
 def test_damaged_topics_are_one_line(tmp_path):

@@ -23,12 +23,13 @@ def _sized(features: int) -> tuple[int, int, int, int]:
     return features, features, features, features
 
 
+_QUICK = {"batch_size": 10, "rate": {"*": 0.03}}
 SCALES: Mapping[str, DocumentScale] = {
     scale.name: scale
     for scale in (
         DocumentScale(
             "tiny", "planted documents, for the tests: seconds", PLANTED, _sized(4), seeds=1, orderings=2, epochs=2,
-            window=0.01,
+            window=0.01, tuned={"docnade": _QUICK, "deepdocnade": _QUICK, "replicated-softmax": _QUICK},
         ),
         DocumentScale(
             "smoke", "2,000 planted documents: minutes on two cores", PLANTED, _sized(10), orderings=16,

@@ -179,14 +179,17 @@ class PredictsDocuments:
     It is not that of a text: the words come in no order, and there are no line ends.
 
     Attributes:
-        log_probs: (model, documents, orderings, seed) -> log p(v) of each document, float64 [documents], nats, averaged
-            over so many orders of its words, drawn by a seed, where the model depends on the order; 0 for a document
-            without words.
+        log_probs: (model, documents, orderings, seed) -> log p(v) of each document, float64 [documents], nats; 0 for a
+            document without words. Probabilities are averaged over so many orders of the words, or so many estimates,
+            drawn by a seed.
+        averaged: what they are averaged over, for people: "orders of words", "estimates"; "" where `orderings` has no
+            effect.
         bounds: (model, documents) -> numbers that log p(v) of each document is not below, float64 [documents], nats;
             None for models without such a bound.
     """
 
     log_probs: Callable[[Any, Documents, int, int], np.ndarray]
+    averaged: str
     bounds: Callable[[Any, Documents], np.ndarray] | None = None
 
     offers: ClassVar[str] = "probabilities of documents (eval)"

@@ -57,5 +57,6 @@ def log_mean_exp(values: Iterator[NDArray[np.float64]], number: int) -> NDArray[
 def predicts_documents() -> PredictsDocuments:
     """Return the capability of a model whose program scores documents in the order of its data."""
     return PredictsDocuments(
-        lambda model, documents, orderings, seed: log_mean_exp(of_orderings(model, documents, seed), orderings)
+        lambda model, documents, orderings, seed: log_mean_exp(of_orderings(model, documents, seed), orderings),
+        averaged="orders of words",
     )

@@ -121,8 +121,8 @@ class Model:
     def document_log_probs(self, documents: Documents, orderings: int = 1, seed: int = 1) -> np.ndarray:
         """Return log p(v) of each document, float64 [documents], nats; 0 for a document without words.
 
-        orderings: of a document's words, drawn by the seed, over which its probability is averaged, if it depends on
-        the order (Lauly et al. 2017, Eq. 31).
+        orderings: of a document's words, drawn by the seed, over which its probability is averaged if it depends on
+        the order (Lauly et al. 2017, Eq. 31); or estimates, if it is estimated from one order each.
         """
         predicts = self.require(PredictsDocuments, "document_log_probs")
         with self._precision():

@@ -23,12 +23,13 @@ from jaxlm.tasks.retrieval import retrieve
 from jaxlm.trained_model import Model
 
 
-def add_data(parser: Parser) -> None:
-    """Add the documents that a model is trained on, and their vocabulary."""
+def add_data(parser: Parser, carves: bool) -> None:
+    """Add the documents that a model is trained on, and their vocabulary; carves: takes validation from training."""
     group = parser.add_argument_group("documents (one a line, also gz, bz2, xz; - is standard input)")
+    carved = " (default: a twentieth of the training documents, drawn at random)" if carves else ""
     for name, text in {
         "--train": "training documents",
-        "--valid": "validation documents (default: a twentieth of the training documents, drawn at random)",
+        "--valid": "validation documents" + carved,
         "--test": "documents to evaluate the finished model on",
     }.items():
         group.add_argument(name, nargs="+", action="extend", metavar="FILE", help=text)
@@ -79,9 +80,12 @@ def _documents(args: argparse.Namespace, model: Model, names: list[str]) -> tupl
 
 def run_eval(args: argparse.Namespace, model: Model) -> None:
     """Print the perplexity of documents."""
-    model.require(PredictsDocuments, "eval", args.directory)
+    predicts = model.require(PredictsDocuments, "eval", args.directory)
     if args.mix or args.weight is not None or args.fit_weight_on:
         raise UserError("models of documents are not mixed", "--mix, --weight, --fit-weight-on", "leave them out")
+    if args.orderings is not None and not predicts.averaged:
+        what = f"the probabilities of a {model.name} are averaged over nothing"
+        raise UserError(what, "--orderings", "leave it out")
     documents, unknown = _documents(args, model, args.text)
     orderings = args.orderings or 1
     log_probs = model.document_log_probs(documents, orderings, 1 if args.seed is None else args.seed)
@@ -96,7 +100,8 @@ def run_eval(args: argparse.Namespace, model: Model) -> None:
     print(f"documents            {result.documents:,} ({len(documents) - result.documents:,} more have no words)")
     print(f"words                {result.words:,}")
     print(f"unknown words        {unknown:,} ({100 * share:.1f} %), left out")
-    print(f"orders of words      {orderings:,} of each document")
+    if predicts.averaged:
+        print(f"{predicts.averaged:<20} {orderings:,} of each document")
 
 
 def add_features(parser: Parser) -> None:
@@ -130,8 +135,8 @@ def run_features(args: argparse.Namespace) -> None:
 def add_retrieve(parser: Parser) -> None:
     """Give the parser of `jaxlm retrieve` its options."""
     model_command.add(parser, run_retrieve, about="folder of a model of documents")
-    parser.add_argument("files", nargs="+", metavar="FILE", help="labelled documents that are asked for, one a line")
-    parser.add_argument("--database", nargs="+", metavar="FILE", help="labelled documents that are ranked for each")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="labelled queries, one document a line")
+    parser.add_argument("--database", nargs="+", metavar="FILE", help="labelled documents to rank")
     model_command.add_encoding(parser)
 
 
@@ -139,27 +144,39 @@ def run_retrieve(args: argparse.Namespace) -> None:
     """Print the precision at levels of recall of documents that are ranked by their vectors."""
     names = required(args, "database", "name labelled documents: --database FILE")
     model = model_command.model_of(args, EncodesDocuments)
-    (queries, _), (database, _) = (_documents(args, model, each) for each in (args.files, names))
+    (queries, unknown), (database, unranked) = (_documents(args, model, each) for each in (args.files, names))
     for each, documents in ((args.files, queries), (names, database)):
         if not any(documents.labels):
-            raise UserError("the documents have no labels", each[0], "write them first in each line")
+            raise UserError("the documents have no labels", each[0], _advice_on_labels(model))
     found = retrieve(model.features(queries), model.features(database), queries.labels, database.labels)
     if not len(found.precision):
         raise UserError("no label of these documents is one of the database", args.files[0], "check the labels")
-    intervals = found.intervals()
+    intervals, left_out = found.intervals(), len(queries) - len(found.precision)
     if args.json:
         print_json({
             "command": "retrieve", "model": args.directory, "files": args.files, "database": names,
-            "queries": len(found.precision), "documents": len(database), "by_chance": found.by_chance,
+            "queries": len(found.precision), "left_out": left_out, "documents": len(database),
+            "unknown": {"queries": unknown, "documents": unranked}, "by_chance": found.by_chance,
             "recall": found.recalls, "precision": found.mean.tolist(), "intervals": intervals,
         })  # fmt: skip
         return
     print(
         f"{len(found.precision):,} queries, {len(database):,} documents; in no order: precision {found.by_chance:.3f}"
     )
+    if left_out:
+        print(f"left out: {left_out:,} queries without a label of the database")
+    print(f"unknown words, left out: {unknown:,} of queries, {unranked:,} of documents")
     print("recall   precision (95 % by bootstrap over queries)")
     for recall, precision, (low, high) in zip(found.recalls, found.mean, intervals, strict=True):
         print(f"{recall:<7g}  {precision:.3f} ({low:.3f} to {high:.3f})")
+
+
+def _advice_on_labels(model: Model) -> str:
+    """Say how documents get labels: those for a model are read as its training documents were."""
+    reading = reading_of(model.info, DocumentReading)
+    if reading.format != "counts" and not reading.labelled:
+        return "the model was trained on texts without labels: train it with --labelled"
+    return "write them first in each line" + ("" if reading.format == "counts" else ", and then a tab")
 
 
 def add_topics(parser: Parser) -> None:

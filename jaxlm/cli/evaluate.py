@@ -49,10 +49,10 @@ def _add_orderings(parser: Parser) -> None:
     group = parser.add_argument_group("models of documents")
     group.add_argument(
         "--orderings", type=options.number("--orderings"), metavar="M",
-        help="orders of each document's words over which its probability is averaged (default: 1)",
+        help="orders of each document's words, or estimates, over which its probability is averaged (default: 1)",
     )  # fmt: skip
     group.add_argument(
-        "--seed", type=options.number("--seed", **SEED), metavar="N", help=Rare("of the orders that are drawn")
+        "--seed", type=options.number("--seed", **SEED), metavar="N", help=Rare("of what is drawn: orders, estimates")
     )
 
 

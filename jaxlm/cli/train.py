@@ -57,7 +57,7 @@ def _add_options(parser: Parser, model: LanguageModel) -> None:
     if model.reads == "documents":
         from jaxlm.cli import documents  # here and below, as texts do without what it imports
 
-        documents.add_data(parser)
+        documents.add_data(parser, carves=isinstance(model.fitting, BySGD))
     else:
         _add_text(parser, carves=isinstance(model.fitting, BySGD))
     training_options.add_result(parser)

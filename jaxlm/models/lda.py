@@ -247,7 +247,9 @@ MODEL = LanguageModel(
     reads="documents",
     capabilities=(
         PredictsDocuments(
-            _log_probs_of, lambda model, documents: infer(model.params, documents, model.config.priors()[0]).bound
+            _log_probs_of,
+            averaged="estimates",
+            bounds=lambda model, documents: infer(model.params, documents, model.config.priors()[0]).bound,
         ),
         EncodesDocuments(lambda model, documents: encode(model.params, documents, model.config)),
         HasTopics(lambda params: params.beta.T),

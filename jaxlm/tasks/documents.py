@@ -22,7 +22,7 @@ class DocumentEvaluation:
         documents: that have words; the others count nowhere.
         words: of these documents.
         unknown: other words, outside the vocabulary, which are left out.
-        orderings: over which each p(v) is averaged.
+        orderings: over which each p(v) is averaged, or estimates.
         interval: of the perplexity, 95 % by the bootstrap over documents; None where it is not computed.
     """
 

@@ -300,7 +300,7 @@ MODEL = LanguageModel(
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program, unit="documents"),
     reads="documents",
     capabilities=(
-        PredictsDocuments(log_probs),
+        PredictsDocuments(log_probs, averaged=""),
         EncodesDocuments(lambda model, documents: encode(model.params, documents)),
         Embeds(lambda params: params.W),
         HasTopics(lambda params: params.W),

@@ -106,7 +106,19 @@ def test_documents_with_the_same_label_are_retrieved(folder, call):
     assert all(low <= p <= high for p, (low, high) in zip(result["precision"], result["intervals"], strict=True))
     lines = call(*argv).splitlines()
     assert lines[0].startswith("20 queries, 80 documents")
-    assert len(lines) == 2 + len(result["recall"])
+    assert lines[1] == "unknown words, left out: 0 of queries, 0 of documents"
+    assert len(lines) == 3 + len(result["recall"])
+
+
+def test_retrieve_says_what_is_left_out(folder, call):
+    (folder / "odd.feat").write_text("0 1:1 13:2 40:1\n7 2:1\n8 3:1\n")
+    argv = ["retrieve", folder / "model", folder / "odd.feat", "--database", folder / "train.feat"]
+    result = json.loads(call(*argv, "--json"))
+    assert (result["queries"], result["left_out"]) == (1, 2)
+    assert result["unknown"] == {"queries": 3, "documents": 0}
+    lines = call(*argv).splitlines()
+    assert lines[1] == "left out: 2 queries without a label of the database"
+    assert lines[2] == "unknown words, left out: 3 of queries, 0 of documents"
 
 
 def test_words_of_a_topic_are_neighbours(folder, call):
@@ -126,13 +138,43 @@ def test_topics_are_the_words_with_the_largest_weights(folder, call):
     assert topics([[1.0, 5.0], [3.0, 4.0]], ["a", "b"], 2) == [[("b", 3.0), ("a", 1.0)], [("a", 5.0), ("b", 4.0)]]
 
 
-def test_texts_are_documents_too(folder, call, tmp_path):
+def test_texts_are_documents_too(folder, call, capsys, tmp_path):
     lines = [" ".join(NAMES[(i + j) % 12] for j in range(5)) for i in range(40)]
     (tmp_path / "train.txt").write_text("".join(f"{line}\n" for line in lines))
     options = ["--epochs", "1", "--num-hidden", "4", "--out", tmp_path / "out", "--tree", "huffman"]
     assert "12 words" in call("train", "docnade", "--train", tmp_path / "train.txt", *options)
     assert "12 words" in call("info", tmp_path / "out")
     assert len(call("tree", tmp_path / "out").splitlines()) == 3
+    (tmp_path / "labelled.txt").write_text("a\tw1 w2\nb\tw3 w4\n")
+    argv = ["retrieve", tmp_path / "out", tmp_path / "labelled.txt", "--database", tmp_path / "labelled.txt"]
+    capsys.readouterr()
+    assert main([str(word) for word in argv]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no labels" in line
+    assert "the model was trained on texts without labels: train it with --labelled" in line
+
+
+def test_eval_says_what_probabilities_are_averaged_over(folder, call, capsys):
+    for model, options in {"lda": ["--num-topics", "2"], "replicated-softmax": ["--num-hidden", "2"]}.items():
+        files = ["--train", folder / "train.feat", "--valid", folder / "valid.feat", "--vocab", folder / "vocab"]
+        call("train", model, *files, "--epochs", "2", *options, "--out", folder / model)
+    argv = ["eval", folder / "lda", "--text", folder / "test.feat", "--orderings", "2"]
+    assert call(*argv).splitlines()[-1] == "estimates            2 of each document"
+    argv[1] = folder / "replicated-softmax"
+    capsys.readouterr()
+    assert main([str(word) for word in argv]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "the probabilities of a replicated-softmax are averaged over nothing (--orderings)" in line
+    assert call(*argv[:-2]).splitlines()[-1].startswith("unknown words")
+
+
+@pytest.mark.parametrize(("model", "carves"), [("docnade", True), ("lda", False)])
+def test_help_speaks_of_a_validation_part_of_models_that_take_one(model, carves, capsys):
+    with pytest.raises(SystemExit):
+        main(["train", model, "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "validation documents" in shown
+    assert ("a twentieth" in shown) == carves
 
 
 FILES = {"model": "model", "test": "test.feat", "vocab": "vocab", "text": "unlabelled.feat"}

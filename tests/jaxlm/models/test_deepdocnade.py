@@ -87,11 +87,12 @@ def of_each(params, batch, keys, config):
 def test_the_loss_is_that_of_the_equations(layers, activation, split):
     config = replace(CONFIG, num_layers=layers, activation=activation, split=split)
     params, batch, keys = random_params(config), batch_of(documents_of(ROWS)), jax.random.split(jax.random.key(1), 3)
-    weight, expected = np.float32([1, 0.5, 2]), []
+    weight, expected, behind = np.float32([1, 0.5, 2]), [], []
     for words, key in zip(words_of(batch), keys, strict=True):
         place = jnp.arange(len(words), dtype=jnp.int32)
         left = np.asarray(deepdocnade.is_input(place, jnp.asarray(words), jnp.int32(len(words)), key, config))
         expected.append(estimate_by_hand(params, words[left], words[~left], config))
+        behind.append(not left.all())
     lengths = np.asarray(batch.words.length)
 
     def specification(params):
@@ -103,11 +104,28 @@ def test_the_loss_is_that_of_the_equations(layers, activation, split):
     total, metrics = BATCH_LOSS(params, batch, weight, keys, config)
     np.testing.assert_allclose(total, weight @ expected, rtol=1e-5)
     (mean,) = metrics.values()
-    np.testing.assert_allclose((mean.total, mean.count), (weight @ (expected / lengths), 3.5), rtol=1e-5)
+    np.testing.assert_allclose((mean.total, mean.count), (weight @ (expected / lengths), weight @ behind), rtol=1e-5)
     gradients = jax.jit(jax.grad(lambda p: weight @ specification(p)))(params)
     found = jax.jit(jax.grad(lambda p: BATCH_LOSS(p, batch, weight, keys, config)[0]))(params)
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(gradients), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("split", ["order", "words"])
+def test_the_training_metric_is_of_documents_with_words_behind_the_split(split):
+    config, params = replace(CONFIG, split=split), random_params()
+    batch = batch_of(documents_of([[1, 0, 0, 0, 0], [0, 1, 0, 1, 0]] * 10))
+    keys, weight = jax.random.split(jax.random.key(3), 20), jnp.asarray([1.0] * 17 + [0.0] * 3)
+    mean = BATCH_LOSS(params, batch, weight, keys, config)[1][deepdocnade.BEHIND.name]
+    expected = []
+    for i, words in enumerate(words_of(batch)[:17]):
+        place = jnp.arange(len(words))
+        left = np.asarray(deepdocnade.is_input(place, jnp.asarray(words), jnp.int32(len(words)), keys[i], config))
+        if not left.all():
+            expected.append(estimate_by_hand(params, words[left], words[~left], config) / len(words))
+    assert (len(expected) < 17) == (split == "words")
+    assert mean.count == len(expected)
+    assert mean.total == pytest.approx(sum(expected), rel=1e-5)
 
 
 def test_over_all_orders_and_splits_the_estimate_is_the_mean_over_orders():

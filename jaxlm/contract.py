@@ -85,7 +85,7 @@ class ByLibrary(WithFiles):
             record's, a dataclass of its options; seed: of its random numbers.
     """
 
-    estimate: Callable[[Any, int, int, Any, Any, int], Any]
+    estimate: Callable[..., Any]
 
 
 @dataclass(frozen=True, kw_only=True)

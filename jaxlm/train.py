@@ -72,9 +72,8 @@ def train(
             what = f"a {record.name} is fitted by a recipe of {kind.__name__}, and this is of {type(chosen).__name__}"
             raise UserError(what, "recipe", f"name one of {', '.join(record.recipes)}")
         estimate = partial(fitting.estimate, recipe=chosen, seed=seed)
-        return _estimate(
-            record, fitting, estimate, corpus, directory, config, {"recipe": asdict(chosen), "seed": seed}
-        )
+        how = {"recipe": asdict(chosen), "seed": seed}
+        return _estimate(record, fitting, estimate, corpus, directory, config, how)
     from jaxlm.train_by_sgd import fit
 
     return fit(record, corpus, directory, recipe=chosen, config=config, structure=structure,

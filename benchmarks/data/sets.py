@@ -249,8 +249,8 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None) -> list[Path
     data_set, root = named(name), folder(data_dir)
     do = f"python -m benchmarks data {name} --data-dir DIR fetches it"
     if data_set.url is None:
-        names = ", ".join(file.path for file in data_set.files)
-        do = f"get it from {data_set.page} as {names} in the folder of data sets"
+        wanted = ", ".join(file.path for file in data_set.files)
+        do = f"get it from {data_set.page} as {wanted} in the folder of data sets"
     if root is None:
         raise UserError(f"no folder of data sets for {name}", do=f"give --data-dir or set {VARIABLE}; {do}")
     paths = []

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.core.verdict import Scores, verdicts
 from benchmarks.data import document_sets, sets
 from benchmarks.documents import retrieval, scales, tables
-from benchmarks.documents.store import DocumentStore, of_documents, vector_size, some
+from benchmarks.documents.store import DocumentStore, of_documents, some, vector_size
 from jaxfit.errors import UserError
 from jaxlm.data.documents.collection import Documents, counted
 from jaxlm.tasks.documents import evaluate

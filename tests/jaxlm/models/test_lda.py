@@ -135,7 +135,8 @@ def test_probabilities_are_computed_in_full_precision(monkeypatch):
     made = Model(lda.MODEL, Vocabulary(tuple("abcde")), config, lda.Params(BETA), {})
     assert jax.config.jax_default_matmul_precision is None
     made.document_log_probs(documents_of(ROWS))
-    assert seen and set(seen) == {"highest"}
+    assert seen
+    assert set(seen) == {"highest"}
 
 
 def test_what_a_library_fits_takes_no_initial_parameters_nor_a_recipe_of_sgd(tmp_path):

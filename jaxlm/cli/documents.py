@@ -136,7 +136,7 @@ def add_retrieve(parser: Parser) -> None:
     """Give the parser of `jaxlm retrieve` its options."""
     model_command.add(parser, run_retrieve, about="folder of a model of documents")
     parser.add_argument("files", nargs="+", metavar="FILE", help="labelled queries, one document a line")
-    parser.add_argument("--database", nargs="+", metavar="FILE", help="labelled documents to rank")
+    parser.add_argument("--database", nargs="+", action="extend", metavar="FILE", help="labelled documents to rank")
     model_command.add_encoding(parser)
 
 

@@ -121,7 +121,8 @@ def run(
     for row in measured:
         if kept is None:
             known[row.label] = _measure(table, row, store)
-            models |= {store.directory(spec).name: _describe(store.get(spec), store) for spec in row.specs()}
+            here = record.environment()
+            models |= {store.directory(spec).name: _describe(store.get(spec), store, here) for spec in row.specs()}
         else:
             _keep(table, row, store, kept, missing)
             made, described = _from_kept(table, rows, store, kept)
@@ -255,13 +256,8 @@ def _keep(table: Table, row: Row, store: Store, kept: Kept, missing: bool) -> No
             continue
         measure: Callable[..., Measured] = row.measure
         parts: dict[str, Any] = {part: measure(store, specs, part=part) for part in store.parts}
-        models = {}
-        for spec in specs:
-            model = store.get(spec)
-            # whole, as the row may be put together on another machine
-            models[store.directory(spec).name] = {
-                **_describe(model, store), "environment": model.info["environment"]
-            }  # fmt: skip
+        # environments whole, as the row may be put together on another machine
+        models = {store.directory(spec).name: _describe(store.get(spec), store, {}) for spec in specs}
         seconds = _ended(table, row, start)
         kept.add(key, Measurement(parts, models, record.environment(), record.today(), seconds))
 
@@ -334,8 +330,9 @@ def _unique(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _describe(model: TrainedModel, store: Store) -> dict[str, Any]:
-    info, here = model.info, record.environment()
+def _describe(model: TrainedModel, store: Store, here: dict[str, Any]) -> dict[str, Any]:
+    """Describe a model; its environment is what differs from that of its row, `here`."""
+    info = model.info
     trained = info["environment"]
     return {
         "label": info["label"],
@@ -350,5 +347,5 @@ def _describe(model: TrainedModel, store: Store) -> dict[str, Any]:
         "seconds": info["seconds"],
         "warnings": info["warnings"],
         # a model may be older than the row it serves
-        "environment": {key: value for key, value in trained.items() if here[key] != value},
+        "environment": {key: value for key, value in trained.items() if key not in here or here[key] != value},
     }

@@ -149,7 +149,7 @@ def _expected(name: str, probabilities: list[np.ndarray], on_valid: list[np.ndar
 @pytest.mark.parametrize("name", [*JUDGED, "precision-text"])
 def test_cells_are_of_the_test(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All columns but the fitted proportion equal figures made anew from the models' predictions of the test."""
-    monkeypatch.setattr(core, "_describe", lambda model, store: {"label": "", "commit": "one", "dirty": False})
+    monkeypatch.setattr(core, "_describe", lambda *_: {"label": "", "commit": "one", "dirty": False})
     # n-gram models are worse on the test, so that the best proportion is another there
     store = Planted(lambda spec, part: -4.0 if (spec.model, part) == ("kn", "test") else -3.0, noise=1.0)
     rows = TABLES[name].rows(TINY, 2)

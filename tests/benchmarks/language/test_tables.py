@@ -194,7 +194,7 @@ def test_all_rows_of_table_4_5_are_timed_in_the_same_rounds(tmp_path: Path, monk
         get = trainer = lambda self, spec: spec.label()  # nothing is trained
 
     monkeypatch.setattr(measures, "EpochTimer", Timer)
-    monkeypatch.setattr(table, "_describe", lambda model, store: {"label": model, "commit": "one", "dirty": False})
+    monkeypatch.setattr(table, "_describe", lambda model, *_: {"label": model, "commit": "one", "dirty": False})
     store = Store(scales.text("planted", SCALE), SCALE, "tuned", tmp_path)
     result = table.run(TABLES["table-4.5"], store, tmp_path, only="T3")
     names = [spec.label() for row in TABLES["table-4.5"].rows(SCALE, None) for spec in row.specs()]

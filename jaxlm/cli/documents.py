@@ -84,7 +84,7 @@ def run_eval(args: argparse.Namespace, model: Model) -> None:
     if args.mix or args.weight is not None or args.fit_weight_on:
         raise UserError("models of documents are not mixed", "--mix, --weight, --fit-weight-on", "leave them out")
     if args.orderings is not None and not predicts.averaged:
-        what = f"the probabilities of a {model.name} are averaged over nothing"
+        what = f"the probabilities of a {model.name} depend on no order of the words"
         raise UserError(what, "--orderings", "leave it out")
     documents, unknown = _documents(args, model, args.text)
     orderings = args.orderings or 1

@@ -164,7 +164,7 @@ def test_eval_says_what_probabilities_are_averaged_over(folder, call, capsys):
     capsys.readouterr()
     assert main([str(word) for word in argv]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "the probabilities of a replicated-softmax are averaged over nothing (--orderings)" in line
+    assert "the probabilities of a replicated-softmax depend on no order of the words (--orderings)" in line
     assert call(*argv[:-2]).splitlines()[-1].startswith("unknown words")
 
 

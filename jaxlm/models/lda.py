@@ -234,8 +234,8 @@ def _log_probs_of(model: Any, documents: Documents, orderings: int, seed: int) -
 
 
 # Differs: the publications that show LDA's perplexity do not state its priors. "thesis" has scikit-learn's own, α and η
-# of 1/K, and so has "tuned", for which nothing has been chosen yet.
-RECIPES: dict[str, tuple[Passes, dict[str, Any]]] = {"thesis": (Passes(), {}), "tuned": (Passes(), {})}
+# of 1/K. α of "tuned" was chosen by validation on 20 Newsgroups, with 50 topics.
+RECIPES: dict[str, tuple[Passes, dict[str, Any]]] = {"thesis": (Passes(), {}), "tuned": (Passes(), {"alpha": 0.1})}
 
 MODEL = LanguageModel(
     name="lda",

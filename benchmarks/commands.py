@@ -18,6 +18,7 @@ from rich.table import Table as RichTable
 
 from benchmarks import registry
 from benchmarks.core import markdown, record, table, timing
+from benchmarks.core.run import run_table
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
                 _print(dry_run.shown(item.name, results[item.name]))
             else:
                 again = command_of(args, item.name)
-                results[item.name] = table.run(item, store, args.out, args.seeds, args.rows, again, args.missing)
+                results[item.name] = run_table(item, store, args.out, args.seeds, args.rows, again, args.missing)
                 _print_table(results[item.name])
     except KeyboardInterrupt as stop:
         raise command.Stopped(stop, " - give the same command again to go on") from None

@@ -6,14 +6,18 @@ The rows of such a table, and its verdicts, are made from what is kept.
 """
 
 import base64
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.core import record
+from benchmarks.core.row import describe, digest, ended, summarise, unique
+from benchmarks.core.store import Store
+from benchmarks.core.table import Measured, Row, Table
 from benchmarks.core.verdict import Scores
 from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
@@ -82,6 +86,56 @@ def comparable(measurements: Iterable[Measurement]) -> bool:
             scores = [each for value in columns.values() for each in (value if isinstance(value, tuple) else (value,))]
             units.setdefault(part, set()).update(len(each.total) for each in scores if isinstance(each, Scores))
     return all(len(numbers) < 2 for numbers in units.values())
+
+
+def identity(row: Row, specs: tuple[Any, ...], store: Store) -> Key:
+    """Return by what a seed of a row is kept: its label, and the digests of all that determines its models."""
+    return row.label, tuple(digest(spec, store) for spec in specs)
+
+
+def recall(row: Row, kept: Kept) -> Row:
+    """Return a row whose measure gives what is kept."""
+
+    def measure(store: Store, specs: tuple[Any, ...], part: str = "test") -> Measured:
+        found = kept.find(identity(row, specs, store))
+        assert found is not None
+        return found.parts[part]
+
+    return replace(row, measure=measure)
+
+
+def keep(table: Table, row: Row, store: Store, kept: Kept, missing: bool) -> None:
+    """Measure the seeds of a row, or those that are missing, each of which is kept as it ends."""
+    for specs in row.draws:
+        key, start = identity(row, specs, store), time.perf_counter()
+        if missing and kept.find(key) is not None:
+            continue
+        measure: Callable[..., Measured] = row.measure
+        parts: dict[str, Any] = {part: measure(store, specs, part=part) for part in store.parts}
+        # environments whole, as the row may be put together on another machine
+        models = {store.directory(spec).name: describe(store.get(spec), store, {}) for spec in specs}
+        seconds = ended(table, row, start)
+        kept.add(key, Measurement(parts, models, record.environment(), record.today(), seconds))
+
+
+def rows_of(
+    table: Table, rows: list[Row], store: Store, kept: Kept
+) -> tuple[dict[tuple[str, ...], Any], dict[str, Any]]:
+    """Put together the rows all seeds of which are kept, and their models."""
+    known: dict[tuple[str, ...], Any] = {}
+    models: dict[str, Any] = {}
+    for row in rows:
+        found = [kept.find(identity(row, specs, store)) for specs in row.draws]
+        there = [each for each in found if each is not None]
+        if len(there) < len(found):
+            continue
+        newest = max(there, key=lambda each: each.date)
+        names = unique(name for each in there for name in each.models)
+        per_seed, seconds = [each.parts["test"] for each in there], sum(each.seconds for each in there)
+        known[row.label] = summarise(table, row, per_seed, seconds, names, dict(newest.environment), newest.date)
+        for each in there:
+            models |= each.models
+    return known, models
 
 
 def _read(row: Mapping[str, Any]) -> Measurement:

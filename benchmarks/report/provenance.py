@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.core import markdown, record
-from benchmarks.core.table import IDENTITY
+from benchmarks.core.row import IDENTITY
 from benchmarks.report.grid import Cell, Grid
 from benchmarks.report.maps import VALIDATION
 

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.core import record, source, table
 from benchmarks.core.kept import Kept, Measurement, comparable
+from benchmarks.core.run import run_table
 from benchmarks.core.table import Column, Row, Table
 from benchmarks.core.verdict import Claim, Scores
 from benchmarks.language import measures, scales
@@ -78,7 +79,7 @@ def test_rows_of_other_machines_are_judged_like_rows_of_this_one(
 
     def run(folder: str, only: str | None = None, missing: bool = False) -> dict:
         store = LanguageStore(corpus, SCALE, "tuned", tmp_path / folder)
-        return table.run(made, store, tmp_path / f"{folder}-results", only=only, missing=missing)
+        return run_table(made, store, tmp_path / f"{folder}-results", only=only, missing=missing)
 
     whole, environment, fingerprint = run("whole"), record.environment(), source.fingerprint
     with monkeypatch.context() as elsewhere:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.core import markdown, record, table
+from benchmarks.core import markdown, record, run, table
 from benchmarks.language import scales
 from benchmarks.language.store import LanguageStore
 
@@ -51,9 +51,9 @@ def test_text_that_may_not_be_published_stays_in_the_work_folder(tmp_path: Path,
     scale = scales.SCALES["tiny"]
     store = LanguageStore(scales.text("planted", scale), scale, "tuned", tmp_path / "work")
     store.quotable = quotable
-    result = table.run(quoting, store, tmp_path / "out")
+    result = run.run_table(quoting, store, tmp_path / "out")
     assert result["rows"][1]["cells"]["context"] == {"text": "secret words"}, "whoever runs it has the data"
-    hidden, public = tmp_path / "work" / table.UNPUBLISHED, tmp_path / "out"
+    hidden, public = tmp_path / "work" / run.UNPUBLISHED, tmp_path / "out"
     assert hidden.exists() != quotable
     with_text = public if quotable else hidden
     assert json.loads((with_text / "table-0.planted.tiny.json").read_text()) == result
@@ -68,9 +68,9 @@ def test_text_that_may_not_be_published_stays_in_the_work_folder(tmp_path: Path,
         assert set(made) == {f"table-0.planted.tiny.{suffix}" for suffix in ("json", "md", "png", "html")}
         assert not any("secret" in text for text in made.values())
         assert "| one | 2.0e-06 |  |" in made["table-0.planted.tiny.md"]
-        assert table.LEFT_OUT in made["table-0.planted.tiny.md"]
-    assert table.LEFT_OUT not in page
-    again = table.run(dataclasses.replace(quoting), store, tmp_path / "out", only="two")
+        assert run.LEFT_OUT in made["table-0.planted.tiny.md"]
+    assert run.LEFT_OUT not in page
+    again = run.run_table(dataclasses.replace(quoting), store, tmp_path / "out", only="two")
     assert [row["label"] for row in again["rows"]] == [["one"], ["two"]], "a row of before is read again"
 
 

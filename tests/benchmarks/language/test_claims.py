@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import softmax
 
-from benchmarks.core import table as core
+from benchmarks.core import kept, run
 from benchmarks.core.table import Row
 from benchmarks.core.verdict import Scores, judge, verdicts
 from benchmarks.language import claims, factored, scales, slides, tables
@@ -149,11 +149,12 @@ def _expected(name: str, probabilities: list[np.ndarray], on_valid: list[np.ndar
 @pytest.mark.parametrize("name", [*JUDGED, "precision-text"])
 def test_cells_are_of_the_test(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All columns but the fitted proportion equal figures made anew from the models' predictions of the test."""
-    monkeypatch.setattr(core, "_describe", lambda *_: {"label": "", "commit": "one", "dirty": False})
+    for module in (run, kept):
+        monkeypatch.setattr(module, "describe", lambda *_: {"label": "", "commit": "one", "dirty": False})
     # n-gram models are worse on the test, so that the best proportion is another there
     store = Planted(lambda spec, part: -4.0 if (spec.model, part) == ("kn", "test") else -3.0, noise=1.0)
     rows = TABLES[name].rows(TINY, 2)
-    result = core.run(TABLES[name], store, tmp_path, seeds=2)
+    result = run.run_table(TABLES[name], store, tmp_path, seeds=2)
     shown = {column["name"] for column in result["columns"]}
     for row, made in zip(rows, result["rows"], strict=True):
         found = [

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from accuracy import assert_better_than_unigrams
-from benchmarks.core import markdown, record, source, table, timing
+from benchmarks.core import markdown, record, run, source, table, timing
 from benchmarks.language import measures, scales
 from benchmarks.language.store import LanguageStore
 from benchmarks.language.tables import TABLES, kn
@@ -111,9 +111,9 @@ def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(
     )
     ours = LanguageStore(scales.text("planted", SCALE), SCALE, "tuned", tmp_path)
     monkeypatch.setattr(record, "commit", lambda: {"commit": "one", "dirty": False})
-    table.run(perplexities, ours, tmp_path)
+    run.run_table(perplexities, ours, tmp_path)
     monkeypatch.setattr(record, "commit", lambda: {"commit": "two", "dirty": False})
-    result = table.run(perplexities, ours, tmp_path, only="KN2")
+    result = run.run_table(perplexities, ours, tmp_path, only="KN2")
     assert [row["environment"]["commit"] for row in result["rows"]] == ["one", "two"]
     *_, footer, _, trained = (tmp_path / "table-0.planted.tiny.md").read_text().splitlines()
     assert "commit one, " in footer
@@ -121,7 +121,7 @@ def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(
     assert trained == "Models trained at commit one."
     # what a row was made of is asked for no longer: the row goes
     rows[0] = dataclasses.replace(rows[0], draws=((kn(1, False),),))
-    result = table.run(perplexities, ours, tmp_path, only="KN2")
+    result = run.run_table(perplexities, ours, tmp_path, only="KN2")
     assert [row["label"] for row in result["rows"]] == [["KN2"]]
     assert not result["complete"]
 
@@ -139,7 +139,7 @@ def test_rows_of_models_that_other_source_trained_stay_as_of_their_commit(
         if commit == "two":  # from now on the source code is another
             monkeypatch.setattr(source, "fingerprint", lambda modules: "0" * 16)
         store = LanguageStore(corpus, SCALE, "tuned", tmp_path)
-        results.append(table.run(perplexities, store, tmp_path, only=only))
+        results.append(run.run_table(perplexities, store, tmp_path, only=only))
         trained = (tmp_path / "table-0.planted.tiny.md").read_text().splitlines()[-1]
         if commit == "two":
             one = "kn1 at commit one (by earlier source code)"
@@ -194,9 +194,9 @@ def test_all_rows_of_table_4_5_are_timed_in_the_same_rounds(tmp_path: Path, monk
         get = trainer = lambda self, spec: spec.label()  # nothing is trained
 
     monkeypatch.setattr(measures, "EpochTimer", Timer)
-    monkeypatch.setattr(table, "_describe", lambda model, *_: {"label": model, "commit": "one", "dirty": False})
+    monkeypatch.setattr(run, "describe", lambda model, *_: {"label": model, "commit": "one", "dirty": False})
     store = Store(scales.text("planted", SCALE), SCALE, "tuned", tmp_path)
-    result = table.run(TABLES["table-4.5"], store, tmp_path, only="T3")
+    result = run.run_table(TABLES["table-4.5"], store, tmp_path, only="T3")
     names = [spec.label() for row in TABLES["table-4.5"].rows(SCALE, None) for spec in row.specs()]
     turns = [timing.in_turn(names, number) for number in range(1 + timing.ROUNDS)]  # the first round is to warm up
     assert order == [name for turn in turns for name in turn]
@@ -296,7 +296,7 @@ def test_dry_run_projects_and_trains_nothing(place, tmp_path: Path) -> None:
 
 def test_a_model_of_rounded_products_is_another_and_nearly_as_good(place, tmp_path: Path) -> None:
     store = LanguageStore.open("tiny", None, None, "tuned", tmp_path)
-    (row,) = table.run(TABLES["precision-text"], store, tmp_path, seeds=1, only="NPLM")["rows"]
+    (row,) = run.run_table(TABLES["precision-text"], store, tmp_path, seeds=1, only="NPLM")["rows"]
     rounded, exact, loss = (row["cells"][name]["mean"] for name in ("bfloat16", "float32", "loss"))
     assert rounded != exact
     assert rounded == pytest.approx(exact, rel=0.02)

@@ -1,0 +1,156 @@
+"""Run a table: its rows one by one, each recorded as it ends."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.core import markdown, record
+from benchmarks.core.kept import Kept, comparable, identity, keep, recall, rows_of
+from benchmarks.core.row import describe, digest, measure, unique
+from benchmarks.core.store import Store
+from benchmarks.core.table import Row, Table, named
+from benchmarks.core.verdict import verdicts
+
+UNPUBLISHED = "not-for-publication"  # folder of records with text that may not be published
+LEFT_OUT = "Words of the text are left out here, since not everyone may publish it."
+
+
+def run_table(
+    table: Table,
+    store: Store,
+    out: Path,
+    seeds: int | None = None,
+    only: str | None = None,
+    command: str = "",
+    missing: bool = False,
+) -> dict[str, Any]:
+    """Measure a table's rows, training what is not in the store, and record each row as it ends.
+
+    Rows that an earlier run recorded stay until they are measured anew, as long as they are of the models
+    that would be asked for now: of the same data, scale, recipe and configuration. Those of models that other source
+    code trained stay, too, and the page says at which commit. only: as in `named`; all rows of a table that is measured
+    together.
+
+    Of a table with `kept`, rows are made from what is kept beside its record. missing: seeds that are kept are not
+    measured anew, whatever source code trained their models, and the claims are judged all the same.
+
+    Where the terms of the data forbid publishing its text, the record has none; a second one that has it is written
+    to the work folder, for those who have the data.
+    """
+    path = out / file_name(table.name, store)
+    rows = table.rows(store.scale, seeds)
+    every = [spec for row in rows for spec in row.specs()]
+    begin = {
+        "table": table.name, "section": table.section, "title": table.title, "command": command,
+        "data": store.describe(every), "scale": store.scale.name, "recipe": store.how(), "seeds": seeds,
+        "columns": [vars(column) for column in table.columns], "heads": list(table.heads), "note": table.note,
+        **({"published": table.published} if table.published else {}),
+    }  # fmt: skip
+    current = {store.directory(spec).name for spec in every}
+    known, models = _earlier(record.read(path) or {}, begin, rows, store)
+    kept = Kept(path) if table.kept else None
+    result: dict[str, Any] = begin
+    measured = rows if table.together else named(rows, only)
+    for row in measured:
+        if kept is None:
+            known[row.label] = measure(table, row, store)
+            here = record.environment()
+            models |= {store.directory(spec).name: describe(store.get(spec), store, here) for spec in row.specs()}
+        else:
+            keep(table, row, store, kept, missing)
+            made, described = rows_of(table, rows, store, kept)
+            known, models = known | made, models | described
+        done = [known[r.label] for r in rows if r.label in known]
+        complete = len(done) == len(rows) and row is measured[-1]  # until then, some rows are to be measured anew
+        result = {
+            **begin, "complete": complete, "rows": done,
+            "models": {name: models[name] for row in done for name in row["models"]},
+            "verdicts": _verdicts(table, store, rows, kept, missing) if complete else None,
+        }  # fmt: skip
+        for place, shown in _versions(path, result, store):
+            names = [place.with_suffix(suffix).name for _, suffix in _pictures(table, complete)]
+            page = markdown.page(shown, store.thesis_data, store.size(every), current, names)
+            record.write(place, shown, page)
+    for place, shown in _versions(path, result, store) if result.get("complete") else []:
+        for draw, suffix in _pictures(table, True):
+            draw(shown, place.with_suffix(suffix))
+    return result
+
+
+def _versions(path: Path, result: dict[str, Any], store: Store) -> list[tuple[Path, dict[str, Any]]]:
+    """Return where a record goes; with text that may not be published, two of them, of which the second has it."""
+    public = result if store.quotable else record.without_text(result)
+    if public == result:
+        return [(path, result)]
+    note = " ".join(filter(None, (result["note"], LEFT_OUT)))
+    return [(path, {**public, "note": note}), (store.work / UNPUBLISHED / path.name, result)]
+
+
+def _pictures(table: Table, complete: bool) -> list[tuple[Callable[[dict[str, Any], Path], None], str]]:
+    """Return what draws the figures of a record, and the ends of their names; none before the record is complete."""
+    made = [(draw, suffix) for draw, suffix in ((table.draw, ".png"), (table.explore, ".html")) if draw is not None]
+    return made if complete else []
+
+
+def _verdicts(
+    table: Table, store: Store, rows: list[Row], kept: Kept | None, missing: bool
+) -> list[dict[str, Any]] | None:
+    """Judge the table's claims; None where a row is of models that other source code trained, unless `missing`."""
+    if kept is None:
+        judged = all(store.is_there(spec) for row in rows for spec in row.specs())
+    else:
+        found = [kept.find(identity(row, specs, store)) for row in rows for specs in row.draws]
+        there = [each for each in found if each is not None]  # of rows recorded before anything was kept, nothing is
+        current = {store.directory(spec).name for row in rows for spec in row.specs()}
+        judged = len(there) == len(found) and comparable(there)
+        judged &= missing or all(current >= each.models.keys() for each in there)
+        rows = [recall(row, kept) for row in rows]
+    if not judged:
+        return None
+    on_test, on_valid = (table.claims(store, rows, part) if part in store.parts else [] for part in ("test", "valid"))
+    return verdicts(on_test, on_valid)
+
+
+def file_name(name: str, store: Store) -> str:
+    """`<name>.<data>.<scale>.json`, with the recipe where it is not the tuned one as it is."""
+    how = [] if store.how() == "tuned" else [store.how().replace(", ", ".").replace(" ", "-")]
+    return ".".join([name, store.name, store.scale.name, *how, "json"])
+
+
+def _earlier(
+    before: dict[str, Any], begin: dict[str, Any], rows: list[Row], store: Store
+) -> tuple[dict[tuple[str, ...], Any], dict[str, Any]]:
+    """Find the rows of an earlier record that are of the models wanted now, and its models."""
+    if any(before.get(name) != begin[name] for name in ("data", "scale", "recipe", "seeds", "columns")):
+        return {}, {}
+    wanted = {row.label: unique(digest(spec, store) for spec in row.specs()) for row in rows}
+    known, models = {}, before["models"]
+    for row in before["rows"]:
+        label = tuple(row["label"])
+        found = unique(_identity_digest(name, models[name]) for name in row["models"])
+        if "environment" in row and wanted.get(label) == found:
+            known[label] = _with_numbers(row)
+            for name in row["models"]:  # records of before models had a commit of their own
+                trained = {**row["environment"], **models[name]["environment"]}
+                models[name].setdefault("commit", trained["commit"])
+                models[name].setdefault("dirty", trained["dirty"])
+    return known, models
+
+
+def _identity_digest(folder: str, model: dict[str, Any]) -> str:
+    """Return the digest of all that determines a model but the source code, from its folder's name."""
+    return folder.removesuffix(f"-{model.get('source')}").rpartition("-")[2]
+
+
+def _with_numbers(row: dict[str, Any]) -> dict[str, Any]:
+    """Restore a stored row; figures that were not finite, which JSON cannot hold, become NaN."""
+    cells = {}
+    for name, cell in row["cells"].items():
+        if record.TEXT in cell:
+            cells[name] = cell
+            continue
+        mean, *values = (np.nan if value is None else value for value in (cell["mean"], *cell["values"]))
+        cells[name] = {**cell, "mean": mean, "values": values}
+    return {**row, "cells": cells}

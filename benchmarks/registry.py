@@ -7,13 +7,13 @@ from benchmarks.language import factored, slides
 from benchmarks.language import tables as language
 from benchmarks.language.analysis import tables as analysis
 from benchmarks.language.store import LanguageStore
-from benchmarks.language.tasks import completion, rescoring
+from benchmarks.language.tasks import completion, embeddings, rescoring
 from benchmarks.ratings import tables as ratings
 from benchmarks.ratings.store import RatingStore
 from jaxfit.registry import Record
 
 STORES: tuple[type[Store], ...] = (LanguageStore, RatingStore)
-TASKS = {table.name: table for table in (rescoring.TABLE, completion.TABLE)}
+TASKS = {table.name: table for table in (rescoring.TABLE, completion.TABLE, embeddings.TABLE)}
 TABLES = {
     **factored.TABLES, **language.TABLES, **analysis.TABLES, **slides.TABLES, **TASKS,
     **documents.TABLES, retrieval.TABLE.name: retrieval.TABLE, **ratings.TABLES,

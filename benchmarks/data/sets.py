@@ -200,6 +200,22 @@ TASKS = {  # questions and lists, on which models of a text are judged
             "Microsoft Research, for research; sentences by Conan Doyle, in the public domain",
             task_sets.completion,
         ),
+        DataSet(
+            "word-tasks",
+            "analogies, and pairs of words with people's judgements: WordSim-353, SimLex-999, MEN",
+            tuple(
+                File(f"eval/{name}", sha256) for name, sha256 in (
+                    ("questions-words.txt", "8c29b3332afc46f3fb8be04cb5297bf96f39aa7131272dff57869b4485b22a36"),
+                    ("wordsim353.csv", "49ff6433ae68abe716fb66433fd870483e289a7a8c74531f59eca847d103fff3"),
+                    ("simlex999.txt", "405394ffb7d25f6d0e3c041f87c9f27d29dc6b047506769953e85c4523b11685"),
+                    ("men3k.txt", "888b13580faa362c7b11da0a670258cf1b1eb4bf0ecbcd418918729a3bd3f43a"),
+                )
+            ),
+            None,
+            "https://code.google.com/archive/p/word2vec/ and https://fh295.github.io/simlex.html",
+            "analogies: Apache 2.0; WordSim-353: CC BY 4.0; SimLex-999 and MEN: for research, to be cited",
+            task_sets.word_tasks,
+        ),
     )
 }  # fmt: skip
 DOCUMENTS = {

@@ -1,4 +1,4 @@
-"""What models are asked in tasks: lists of hypotheses to choose from, sentences with a gap; of files, or planted."""
+"""What models are asked in tasks, of files, or planted: lists of hypotheses, sentences with a gap, words' relations."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxlm.data.corpus import Corpus
+from jaxlm.tasks import analogies, rescoring, similarity
 from jaxlm.tasks import completion as gaps
-from jaxlm.tasks import rescoring
 from jaxlm.tasks.rescoring import Hypothesis
 
 Words = list[str]
 LISTS, LENGTH = 40, 20  # planted lists, and hypotheses in each
 QUESTIONS, CHOICES = 100, 5  # planted
+SIMILARITY = {"wordsim": "WordSim-353", "simlex": "SimLex-999", "men": "MEN"}  # sets of pairs of words, and their names
 
 
 class Lists(NamedTuple):
@@ -54,6 +55,25 @@ class Questions(NamedTuple):
         return {"questions": len(self.questions)}
 
 
+class WordTasks(NamedTuple):
+    """Questions about words.
+
+    Attributes:
+        analogies: questions a b c d.
+        similarity: pairs of words with people's scores, by the name of their set (SIMILARITY).
+        note, sha256: what they are.
+    """
+
+    analogies: analogies.Questions
+    similarity: dict[str, similarity.Pairs]
+    note: str
+    sha256: str
+
+    def size(self) -> dict[str, int]:
+        """Count them."""
+        return {"analogies": len(self.analogies.words), "pairs": sum(len(p.words) for p in self.similarity.values())}
+
+
 def nbest(paths: list[Path], sha256: str, note: str) -> Lists:
     """Read lists, references and noises."""
     lists, noise = rescoring.read(paths[0]), rescoring.read_noise(paths[2])
@@ -67,6 +87,12 @@ def completion(paths: list[Path], sha256: str, note: str) -> Questions:
     """Read questions and their answers."""
     questions = gaps.read(paths[0])
     return Questions(questions, gaps.read_answers(paths[1], questions), note, sha256)
+
+
+def word_tasks(paths: list[Path], sha256: str, note: str) -> WordTasks:
+    """Read analogies, then the sets of pairs."""
+    pairs = {name: similarity.read(path) for name, path in zip(SIMILARITY, paths[1:], strict=True)}
+    return WordTasks(analogies.read(paths[0]), pairs, note, sha256)
 
 
 def planted_lists(corpus: Corpus) -> Lists:
@@ -107,6 +133,18 @@ def planted_questions(corpus: Corpus) -> Questions:
         questions.append(gaps.Question(str(number), text, choices, "planted"))
         answers.append(right)
     return Questions(questions, np.array(answers, np.int64), "planted questions", "")
+
+
+def planted_word_tasks(corpus: Corpus) -> WordTasks:
+    """Make questions of a vocabulary's words, at random: they have no right answers."""
+    draws, known = np.random.default_rng(2), _words(corpus)
+    asked = [[str(word) for word in draws.choice(known, 4, replace=False)] for _ in range(QUESTIONS)]
+    questions = analogies.Questions(asked, [i % 2 for i in range(QUESTIONS)], ["planted", "gram-planted"])
+    pairs = {
+        name: similarity.Pairs([(a, b) for a, b, *_ in asked], draws.random(QUESTIONS))
+        for name in SIMILARITY
+    }  # fmt: skip
+    return WordTasks(questions, pairs, "planted questions", "")
 
 
 def _words(corpus: Corpus) -> Words:

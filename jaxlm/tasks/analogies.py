@@ -94,14 +94,14 @@ def answer(vectors: ArrayLike, questions: NDArray[np.int64]) -> NDArray[np.int64
     return answers
 
 
-def judge(
+def marked(
     vectors: ArrayLike,
     vocabulary: Vocabulary,
     questions: Questions,
     prepare: Callable[[str], str] = str,
     most_frequent: int | None = None,
-) -> list[Score]:
-    """Score the answers to each section's questions.
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which questions can be asked, all words being known, and which are answered right: bool [Q] each.
 
     Args:
         vectors: [N_w, N_f], of the vocabulary's words.
@@ -113,13 +113,26 @@ def judge(
     there = has_vector(vectors)
     known = {word: i for word, i in candidates(vocabulary, most_frequent).items() if there[i]}
     row = {word: i for i, word in enumerate(known)}
-    asked = [[row.get(prepare(word).strip(), -1) for word in words] for words in questions.words]
-    ids = np.array(asked, np.int64).reshape(-1, 4)
-    inside, section = (ids >= 0).all(axis=1), np.array(questions.section, np.int64)
+    ids = np.array([[row.get(prepare(word).strip(), -1) for word in words] for words in questions.words], np.int64)
+    ids = ids.reshape(-1, 4)
+    asked: NDArray[np.bool_] = np.all(ids >= 0, axis=1)
     right = np.zeros(len(ids), np.bool_)
-    if inside.any():
-        right[inside] = answer(np.asarray(vectors)[list(known.values())], ids[inside, :3]) == ids[inside, 3]
-    counts = [np.bincount(section[rows], minlength=len(questions.names)) for rows in (inside, ~inside, right)]
+    if asked.any():
+        right[asked] = answer(np.asarray(vectors)[list(known.values())], ids[asked, :3]) == ids[asked, 3]
+    return asked, right
+
+
+def judge(
+    vectors: ArrayLike,
+    vocabulary: Vocabulary,
+    questions: Questions,
+    prepare: Callable[[str], str] = str,
+    most_frequent: int | None = None,
+) -> list[Score]:
+    """Score the answers to each section's questions; arguments as of `marked`."""
+    asked, right = marked(vectors, vocabulary, questions, prepare, most_frequent)
+    section = np.array(questions.section, np.int64)
+    counts = [np.bincount(section[rows], minlength=len(questions.names)) for rows in (asked, ~asked, right)]
     return [Score(name, *map(int, numbers)) for name, *numbers in zip(questions.names, *counts, strict=True)]
 
 
@@ -130,8 +143,13 @@ def _total(name: str, scores: Sequence[Score]) -> Score:
     )  # fmt: skip
 
 
+def is_syntactic(section: str) -> bool:
+    """Return whether a section's questions are syntactic, by its name."""
+    return section.startswith("gram")
+
+
 def totals(scores: Sequence[Score]) -> list[Score]:
     """Add up the semantic questions, the syntactic ones (whose sections begin with "gram"), and all."""
-    syntactic = [score for score in scores if score.name.startswith("gram")]
-    semantic = [score for score in scores if not score.name.startswith("gram")]
+    syntactic = [score for score in scores if is_syntactic(score.name)]
+    semantic = [score for score in scores if not is_syntactic(score.name)]
     return [_total("semantic", semantic), _total("syntactic", syntactic), _total("all", scores)]

@@ -79,24 +79,30 @@ def spearman(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
     return np.divide((first * second).sum(axis=-1), scale, out=np.full_like(scale, np.nan), where=scale > 0)
 
 
-def judge(
-    vectors: ArrayLike, vocabulary: Vocabulary, pairs: Pairs, prepare: Callable[[str], str] = str, seed: int = 0
-) -> Agreement:
-    """Correlate the cosines of pairs with their scores.
+def compared(
+    vectors: ArrayLike, vocabulary: Vocabulary, pairs: Pairs, prepare: Callable[[str], str] = str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the cosines of the pairs whose words both have a vector, and people's scores of these: [P] each.
 
     Args:
         vectors: [N_w, N_f], of the vocabulary's words.
         vocabulary: the words.
         pairs: whose words are as in running text.
         prepare: makes of a word what it is in the training text, such as its lower case.
-        seed: of the bootstrap.
     """
     ids = [[vocabulary.ids.get(prepare(word).strip(), -1) for word in words] for words in pairs.words]
     found = np.array(ids, np.int64).reshape(-1, 2)
     known = (found >= 0).all(axis=1) & has_vector(vectors)[found].all(axis=1)
-    left_out = int(np.count_nonzero(~known))
-    if len(found) - left_out < FEWEST:
-        return Agreement(np.nan, (np.nan, np.nan), len(found) - left_out, left_out)
-    ours, people = cosines(vectors, found[known]), pairs.scores[known]
+    return cosines(vectors, found[known]), pairs.scores[known]
+
+
+def judge(
+    vectors: ArrayLike, vocabulary: Vocabulary, pairs: Pairs, prepare: Callable[[str], str] = str, seed: int = 0
+) -> Agreement:
+    """Correlate the cosines of pairs with their scores; seed: of the bootstrap; other arguments as of `compared`."""
+    ours, people = compared(vectors, vocabulary, pairs, prepare)
+    left_out = len(pairs.words) - len(ours)
+    if len(ours) < FEWEST:
+        return Agreement(np.nan, (np.nan, np.nan), len(ours), left_out)
     interval = bootstrap(lambda drawn: spearman(ours[drawn], people[drawn]), len(ours), seed)
     return Agreement(float(spearman(ours, people)), interval, len(ours), left_out)

@@ -1,0 +1,234 @@
+"""Word vectors of equal text, size and epochs, judged by analogies and similarities, beside gensim's."""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from benchmarks.core.store import Outcome
+from benchmarks.core.table import Column, Measured, Row, Table, seeded
+from benchmarks.core.verdict import Claim, Comparison, Scores
+from benchmarks.data import task_sets
+from benchmarks.data.corpora import READING
+from benchmarks.language.scales import SCALES, LanguageScale
+from benchmarks.language.store import Spec
+from benchmarks.language.tasks import gensim_vectors
+from benchmarks.language.tasks.store import NOVELS, PLANTED, Novels, TaskScale, TaskStore
+from benchmarks.measurement.threads import threads
+from benchmarks.speed.peers import load, missing
+from jaxfit.errors import UserError
+from jaxfit.run_dir.run import Run
+from jaxlm import models as registry
+from jaxlm import trained_model, word_vectors
+from jaxlm.tasks import analogies, similarity
+from jaxlm.train import train
+
+OURS, THEIRS = "jaxlm", "gensim"
+NAMES = {"skipgram": "skip-gram", "cbow": "CBOW", "vlbl": "vLBL", "ivlbl": "ivLBL", "glove": "GloVe"}
+VECTORS = "vectors.bin"  # of another program, in the model's folder
+# as worse as this, and no worse, counts as equal: percentage points of right answers, correlation
+MARGINS = {"analogies": 1.0, "similarity": 0.02}
+_TINY = SCALES["tiny"]
+VECTOR_SCALES = {
+    scale.name: scale
+    for scale in (
+        TaskScale(
+            "tiny", "planted text and questions, for the tests: seconds", PLANTED, _TINY.dimensions, seeds=1,
+            events=3000, epochs=2, window=0.01,
+        ),
+        TaskScale(
+            "smoke", "a million words of novels: minutes on two cores", NOVELS, (10, 25, 40, 50),
+            novels=Novels((1_000_000, 20_000, 20_000), 5),
+        ),
+        TaskScale(
+            "cpu", "20 million words of novels: an hour on two cores", NOVELS, (25, 50, 75, 100),
+            novels=Novels((20_000_000, 50_000, 50_000), 5),
+        ),
+        TaskScale(
+            "full", "all of the novels, 50 million words: for a GPU", NOVELS, (75, 150, 225, 300),
+            novels=Novels((50_000_000, 50_000, 50_000), 5),
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TheirSpec(Spec):
+    """Vectors that gensim trains; `model` is ours that they are compared with."""
+
+    counted = False
+
+    def label(self) -> str:
+        """Return a short name for people."""
+        return f"{THEIRS}-{self.model}-seed{self.seed}"
+
+
+class VectorStore(TaskStore):
+    """Word vectors of novels, and questions about words."""
+
+    task_name = "word-tasks"
+    planted = staticmethod(task_sets.planted_word_tasks)
+    chapters = "word vectors"
+    scales = VECTOR_SCALES
+
+    def stepwise(self, spec: Spec) -> bool:
+        """Return whether it is trained step by step; gensim's trainings start afresh."""
+        return not isinstance(spec, TheirSpec) and super().stepwise(spec)
+
+    def source(self, spec: Spec) -> str:
+        """Return the fingerprint of the source code that determines the vectors, or gensim's version."""
+        if not isinstance(spec, TheirSpec):
+            return super().source(spec)
+        return "missing" if missing(THEIRS) else str(load(THEIRS).__version__)
+
+    def identity(self, spec: Spec) -> dict[str, Any]:
+        """Return all that determines the vectors, apart from the source code."""
+        known = super().identity(spec)
+        if isinstance(spec, TheirSpec):
+            recipe, _ = self._recipe(spec)
+            config = vars(self._config(spec))
+            known |= {"kind": spec.label(), "seed": spec.seed, "epochs": recipe.epochs, "config": config}
+        return known
+
+    def _config(self, spec: Spec) -> Any:
+        """Return our model's configuration."""
+        return registry.get(spec.model).configure(len(self.corpus.vocabulary), None, self._recipe(spec)[1])
+
+    def fit(self, spec: Spec, directory: Path) -> Outcome:
+        """Train vectors, or go on with a training where a run was interrupted."""
+        recipe, config = self._recipe(spec)
+        if isinstance(spec, TheirSpec):
+            return Outcome({"estimate": self._fit_theirs(spec, recipe.epochs, directory)}, len(self.corpus.train), {})
+        run = Run(resume=True, show=self.show)
+        trained = train(spec.model, self.corpus, directory, recipe=recipe, config=config, seed=spec.seed, run=run)
+        return Outcome(trained.seconds, len(self.corpus.train), {})
+
+    def _fit_theirs(self, spec: TheirSpec, epochs: int, directory: Path) -> float:
+        """Train by gensim and write the vectors; return the seconds that it takes, counting words included."""
+        if why := missing(THEIRS):
+            raise UserError(f"gensim: {why}", do="install the extra `peers-quick`, or name other --rows")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "lines.txt"
+            words = gensim_vectors.write_lines(self.corpus, path)
+            started = time.perf_counter()
+            made = gensim_vectors.prepare(spec.model, path, self._config(spec), spec.seed, threads())
+            gensim_vectors.epochs(made, path, epochs, words)()
+            seconds = time.perf_counter() - started
+        directory.mkdir(parents=True)
+        vocabulary = self.corpus.vocabulary
+        found = gensim_vectors.vectors(made, len(vocabulary))
+        word_vectors.write_binary(vocabulary.words, found, directory / VECTORS)
+        return seconds
+
+    def vectors(self, spec: Spec) -> NDArray[np.floating]:
+        """Return a model's vectors, of the vocabulary's words in their order: [N_w, N_f]."""
+        directory = self.get(spec).directory
+        return trained_model.load(directory / VECTORS if isinstance(spec, TheirSpec) else directory).vectors()
+
+    def answers(self, vectors: NDArray[np.floating], inside: NDArray[np.bool_] | None = None) -> Scores:
+        """Return whether analogies are answered right: the figure is their share in %; inside: those that count."""
+        asked, right = analogies.marked(vectors, self.corpus.vocabulary, self.task.analogies, READING.prepare)
+        chosen = asked if inside is None else asked & inside
+        return Scores(100.0 * (right & chosen), chosen.astype(float), np.positive)
+
+    @property
+    def syntactic(self) -> NDArray[np.bool_]:
+        """Which analogies are syntactic, bool [Q]."""
+        kinds = np.array([analogies.is_syntactic(name) for name in self.task.analogies.names], np.bool_)
+        return kinds[np.array(self.task.analogies.section, np.int64)]
+
+    def agreement(self, vectors: NDArray[np.floating], name: str) -> Scores:
+        """Return the pairs of a similarity set, whose mean is Spearman's correlation: products of standardised ranks.
+
+        The bootstrap leaves the ranks as they are in the whole set.
+        """
+        pairs = self.task.similarity[name]
+        ours, people = similarity.compared(vectors, self.corpus.vocabulary, pairs, READING.prepare)
+        first, second = (_standardised(rankdata(values)) for values in (ours, people))
+        return Scores(first * second, np.ones(len(ours)), np.positive)
+
+    def rate(self, spec: Spec) -> float:
+        """Return thousands of words of the text per second of the whole training, start and compilation included."""
+        info, words = self.get(spec).info, np.count_nonzero(self.corpus.train != self.corpus.vocabulary.eos)
+        seconds = info["seconds"]["estimate" if isinstance(spec, TheirSpec) else "all"]
+        return float(self._recipe(spec)[0].epochs * words / seconds / 1000)
+
+
+def _standardised(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ranks less their mean, by their deviation."""
+    return (ranks - ranks.mean()) / ranks.std()
+
+
+def _measure(store: VectorStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+    """Judge vectors by every task; also how fast they were trained."""
+    (spec,) = specs
+    vectors, syntactic = store.vectors(spec), store.syntactic
+    return {
+        "analogies": store.answers(vectors),
+        "semantic": store.answers(vectors, ~syntactic),
+        "syntactic": store.answers(vectors, syntactic),
+        **{name: store.agreement(vectors, name) for name in store.task.similarity},
+        "rate": store.rate(spec),
+    }
+
+
+def rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
+    """Return the rows: our models, and gensim's where it has them."""
+    made = []
+    for model, name in NAMES.items():
+        for program, spec in ((OURS, Spec(model)), (THEIRS, TheirSpec(model))):
+            if program == OURS or model in gensim_vectors.ALGORITHMS:
+                made.append(Row((name, program), seeded(seeds or scale.seeds, spec), {}, _measure))
+    return made
+
+
+def claims(store: VectorStore, rows: Sequence[Row], part: str) -> list[Claim]:
+    """Return that our vectors are not worse than gensim's."""
+    by_name: dict[tuple[str, ...], Row] = {row.label: row for row in rows}
+
+    @cache
+    def scores(label: tuple[str, str], draw: int) -> Measured:
+        row = by_name[label]
+        measure: Any = row.measure
+        return measure(store, row.draws[draw])
+
+    def pair(name: str, column: str, margin: float) -> Comparison:
+        draws: list[list[Any]] = [
+            [scores((name, program), draw)[column] for program in (OURS, THEIRS)]
+            for draw in range(len(by_name[name, OURS].draws))
+        ]
+        return Comparison(f"{name}, {column}", draws, (-margin, np.inf))
+
+    target, names = partial(Claim, "our target"), [NAMES[model] for model in gensim_vectors.ALGORITHMS]
+    return [
+        target(f"our vectors answer at most {MARGINS['analogies']:g} % fewer analogies right than gensim's",
+               [pair(name, "analogies", MARGINS["analogies"]) for name in names]),
+        target(f"Spearman's correlation with people's judgements is at most {MARGINS['similarity']:g} lower",
+               [pair(name, column, MARGINS["similarity"]) for name in names for column in store.task.similarity]),
+    ]  # fmt: skip
+
+
+TABLE = Table(
+    VectorStore, "embeddings", "", "Word vectors: analogies and similarities", ("model", "program"),
+    (
+        Column("analogies", "analogies, %"), Column("semantic", "semantic, %"), Column("syntactic", "syntactic, %"),
+        *(Column(name, title, 3) for name, title in task_sets.SIMILARITY.items()),
+        Column("rate", "thousand words/s", 0),
+    ),
+    rows,
+    "All models have the same text, vocabulary (words that occur five times or more; all others are one word, "
+    "`<unk>`), number of features and, but for GloVe, epochs. Analogies: the share of right answers, by the nearest "
+    "vector to b - a + c among all words, to questions whose words are all known. Similarity: Spearman's correlation "
+    "of cosines and people's judgements. Published of ivLBL on 47 million words of Project Gutenberg: 15.9 to 17.5 % "
+    "of analogies (Mnih and Kavukcuoglu 2013). gensim has as many threads as there are cores and its own rates. Words "
+    "per second are of each whole training, at different times; `benchmarks speed skipgram --peers` measures both in "
+    "turn. The bootstrap is over questions and pairs.",
+    claims, kept=True,
+)  # fmt: skip

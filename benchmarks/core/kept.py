@@ -7,8 +7,9 @@ The rows of such a table, and its verdicts, are made from what is kept.
 
 import base64
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +58,11 @@ class Kept:
 
     def __init__(self, path: Path):
         self.path = path.parent / FOLDER / path.name
-        before = record.read(self.path) or {"rows": []}
+        before = record.read(self.path) or {"counts": [], "rows": []}
         try:
-            self._rows = {(tuple(row["label"]), tuple(row["identities"])): _read(row) for row in before["rows"]}
-        except (KeyError, TypeError, ValueError) as error:
+            counts = [_array(text) for text in before["counts"]]
+            self._rows = {(tuple(row["label"]), tuple(row["identities"])): _read(row, counts) for row in before["rows"]}
+        except (IndexError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"not a table's measurements: {error!r}", self.path, "restore it, or remove it") from None
 
     def find(self, key: Key) -> Measurement | None:
@@ -70,12 +72,15 @@ class Kept:
     def add(self, key: Key, found: Measurement) -> None:
         """Keep what was measured of a seed of a row, in place of what was before, and write the file."""
         self._rows[key] = found
+        counts: dict[str, int] = {}  # of units' events: most scores have the same ones
+        encode = partial(_encode, counts=counts)
         rows = [
-            {"label": list(label), "identities": list(identities), **vars(each), "parts": _coded(each.parts, _encode)}
+            {"label": list(label), "identities": list(identities), **vars(each), "parts": _coded(each.parts, encode)}
             for (label, identities), each in self._rows.items()
         ]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        record.write_text(self.path, json_text.dumps({"rows": rows}, indent=1, ensure_ascii=False) + "\n")
+        text = json_text.dumps({"counts": list(counts), "rows": rows}, indent=1, ensure_ascii=False)
+        record.write_text(self.path, text + "\n")
 
 
 def comparable(measurements: Iterable[Measurement]) -> bool:
@@ -138,31 +143,36 @@ def rows_of(
     return known, models
 
 
-def _read(row: Mapping[str, Any]) -> Measurement:
+def _read(row: Mapping[str, Any], counts: Sequence[np.ndarray]) -> Measurement:
     fields = {name: row[name] for name in ("models", "environment", "date", "seconds")}
-    return Measurement(_coded(row["parts"], _decode), **fields)
+    return Measurement(_coded(row["parts"], partial(_decode, counts=counts)), **fields)
 
 
 def _coded(parts: Parts, code: Callable[[Any], Any]) -> dict[str, dict[str, Any]]:
     return {part: {name: code(value) for name, value in columns.items()} for part, columns in parts.items()}
 
 
-def _encode(value: Any) -> Any:
-    """Return a measured figure in types of JSON: scores as float32, in base64, as text of digits is twice as long."""
+def _encode(value: Any, counts: dict[str, int]) -> Any:
+    """Return a measured figure in types of JSON.
+
+    Scores are float32, in base64, as text of digits is twice as long; their counts are a place in `counts`, to which
+    new ones are added.
+    """
     if isinstance(value, tuple):
-        return [_encode(scores) for scores in value]
+        return [_encode(scores, counts) for scores in value]
     if not isinstance(value, Scores):
         return float(value)
     (finish,) = (name for name, function in FINISH.items() if function is value.finish)
-    return {"total": _text(value.total), "count": _text(value.count), "finish": finish, "seeded": value.seeded}
+    count = counts.setdefault(_text(value.count), len(counts))
+    return {"total": _text(value.total), "count": count, "finish": finish, "seeded": value.seeded}
 
 
-def _decode(value: Any) -> Any:
+def _decode(value: Any, counts: Sequence[np.ndarray]) -> Any:
     if isinstance(value, list):
-        return tuple(_decode(scores) for scores in value)
+        return tuple(_decode(scores, counts) for scores in value)
     if not isinstance(value, dict):
         return float("nan") if value is None else float(value)
-    return Scores(_array(value["total"]), _array(value["count"]), FINISH[value["finish"]], value["seeded"])
+    return Scores(_array(value["total"]), counts[value["count"]], FINISH[value["finish"]], value["seeded"])
 
 
 def _text(array: np.ndarray) -> str:

@@ -284,9 +284,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
         {"cd_steps": (1, 2, 3, 4, 5)},
     ),
     "tuned": (
-        Recipe(
-            optimizer="adam", batch_size=100, epochs=10, rate={"*": 1e-2}, decay={"*": 0.0}, anneal=True, patience=3
-        ),
+        Recipe(optimizer="adam", batch_size=100, epochs=10, rate={"*": 1e-2}, decay={"*": 0.0}, anneal=True),
         {"cd_steps": (1, 3, 5)},
     ),
 }

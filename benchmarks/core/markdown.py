@@ -39,12 +39,14 @@ def code(text: str) -> str:
     return "".join([fence, padding, text.replace("|", r"\|"), padding, fence])
 
 
-MARGINS = (
-    "± is half of the 95 % interval of the mean over seeds (paired bootstrap over users or blocks of lines, and spread "
-    "over seeds), in other columns the standard deviation over seeds. The figures of verdicts, with their 95 % "
-    "interval, are of the quantity that the claim names; where it compares two models, of the first less the second. "
-    "*No* allows for the number of comparisons: see docs/fidelity.md."
-)
+def margins(resampled: str) -> str:
+    """Say what the figures after ± are; resampled: what the bootstrap is over."""
+    return (
+        f"± is half of the 95 % interval of the mean over seeds (paired bootstrap over {resampled}, and spread over "
+        "seeds), in other columns the standard deviation over seeds. The figures of verdicts, with their 95 % "
+        "interval, are of the quantity that the claim names; where it compares two models, of the first less the "
+        "second. *No* allows for the number of comparisons: see docs/fidelity.md."
+    )
 
 
 def _has_intervals(result: dict[str, Any]) -> bool:
@@ -62,6 +64,7 @@ def page(
     result: dict[str, Any],
     thesis_data: str,
     size: str,
+    resampled: str,
     current: Set[str],
     pictures: Collection[str] = (),
 ) -> str:
@@ -71,6 +74,7 @@ def page(
         result: the record.
         thesis_data: what the thesis' figures are of.
         size: of the data, in words.
+        resampled: what the bootstrap is over.
         current: folders of the models that the present source code trains.
         pictures: files of the figure: as PNG, and as a page of its own.
     """
@@ -90,7 +94,7 @@ def page(
     lines += verdict_lines(result)
     if result.get("verdicts") and not current >= result["models"].keys():
         lines += ["", "Some of the models that are compared were trained by earlier source code: see the last line."]
-    lines += ["", " ".join(filter(None, (result["note"], MARGINS if _has_intervals(result) else "")))]
+    lines += ["", " ".join(filter(None, (result["note"], margins(resampled) if _has_intervals(result) else "")))]
     places = "; ".join(dict.fromkeys(_place(row["environment"]) for row in result["rows"]))
     return "\n".join([*lines, "", f"`{result['command']}` at {places}.", "", trained(result, current), ""])
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.core import record
 from benchmarks.core.statistics import over_rounds
-from benchmarks.core.store import Store, TrainedModel
+from benchmarks.core.store import Store, TrainedModel, validation
 from benchmarks.core.table import Measured, Row, Table
 from benchmarks.core.verdict import spread
 
@@ -84,7 +84,7 @@ def describe(model: TrainedModel, store: Store, here: dict[str, Any]) -> dict[st
         "dirty": trained["dirty"],
         **({"date": info["date"]} if "date" in info else {}),  # of a model trained before dates were kept: none
         **{key: info["identity"][key] for key in IDENTITY if key in info["identity"]},
-        **store.scores(info["history"]),
+        **validation(info["history"]),
         **info["timing"],
         "seconds": info["seconds"],
         "warnings": info["warnings"],

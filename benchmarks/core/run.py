@@ -71,7 +71,7 @@ def run_table(
         }  # fmt: skip
         for place, shown in _versions(path, result, store):
             names = [place.with_suffix(suffix).name for _, suffix in _pictures(table, complete)]
-            page = markdown.page(shown, store.thesis_data, store.size(every), current, names)
+            page = markdown.page(shown, store.thesis_data, store.size(every), store.resampled, current, names)
             record.write(place, shown, page)
     for place, shown in _versions(path, result, store) if result.get("complete") else []:
         for draw, suffix in _pictures(table, True):

@@ -24,6 +24,7 @@ from jaxfit.run_dir.journal import Journal
 from jaxfit.trainer import Trainer
 
 DONE = "benchmark.json"
+VALIDATION = "validation_"  # before the name of what was measured, in a record
 
 
 class Outcome(NamedTuple):
@@ -61,6 +62,7 @@ class Store(ABC):
     data_sets: ClassVar[tuple[str, ...]]  # names, the built-in ones first
     thesis_data: ClassVar[str]  # what the thesis' figures are of
     unit: ClassVar[str]  # of speeds
+    resampled: ClassVar[str]  # what the bootstrap is over: nearly independent units of the test
     substitutes: ClassVar[str] = ""  # in which way the models of a dry run differ from the trained ones
     sources: ClassVar[tuple[str, ...]]  # modules that determine a result in addition to the model's own
     name: str  # of the data
@@ -123,10 +125,6 @@ class Store(ABC):
     @abstractmethod
     def size(self, specs: Iterable[Any] = ()) -> str:
         """Say how much data these models were trained on."""
-
-    @abstractmethod
-    def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
-        """Return a model's validation, epoch by epoch, under the name that a record has for it."""
 
     @abstractmethod
     def identity(self, spec: Any) -> dict[str, Any]:
@@ -218,6 +216,20 @@ class Store(ABC):
 def size_field(config: type) -> str | None:
     """Return the field of a model's Config that says how large the model is."""
     return next((f.name for f in fields(config) if f.name in ("num_features", "num_hidden")), None)
+
+
+def validation(history: Iterable[dict[str, Any]]) -> dict[str, list[float]]:
+    """Return a model's validation, epoch by epoch, under a name that has that of the model's metric.
+
+    history: lines of the journal, whose "shown" has it as people read it: `validation document perplexity`.
+    """
+    found: dict[str, list[float]] = {}
+    for line in history:
+        for name, value in line["shown"].items():
+            key = name.lower().replace(" ", "_")
+            if key.startswith(VALIDATION):
+                found.setdefault(key, []).append(round(value, 5))
+    return found
 
 
 def timing(lines: list[dict[str, Any]], examples: int) -> dict[str, float]:

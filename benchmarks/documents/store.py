@@ -29,7 +29,7 @@ class DocumentStore(LanguageStore):
     scales = SCALES
     data_sets = (PLANTED, *sets.DOCUMENTS)
     thesis_data = "20 Newsgroups"
-    unit = "documents"
+    unit = resampled = "documents"
     load = staticmethod(documents)  # type: ignore[assignment]
 
     def __init__(self, corpus: DocumentCorpus, scale: DocumentScale, recipe: str, work: Path, show: bool = False):

@@ -90,6 +90,7 @@ class LanguageStore(Store):
     data_sets = (*sets.BUILT_IN, *sets.TEXTS)
     thesis_data = "AP News, 14 million words"
     unit = "words"
+    resampled = "blocks of lines"
     substitutes = "learned trees are replaced by random ones with the code lengths of Table 4.3; "
     parts: tuple[str, ...] = ("valid", "test")
     sources = ("jaxlm.train_by_sgd",)
@@ -127,10 +128,6 @@ class LanguageStore(Store):
             f"{len(corpus.train):,} events for training, {len(corpus.test):,} for the test, "
             f"{len(corpus.vocabulary):,} words"
         )
-
-    def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
-        """Return validation perplexities."""
-        return {"validation_perplexity": [round(float(np.exp(line["valid"])), 3) for line in history]}
 
     def identity(self, spec: Spec) -> dict[str, Any]:
         """Return all that determines the trained model, apart from the source code."""

@@ -95,6 +95,7 @@ class RatingStore(Store):
     data_sets = ("planted", *sets.RATINGS)
     thesis_data = "the Netflix Prize, 99 million ratings"
     unit = "ratings"
+    resampled = "users"
     sources = ("jaxcf.train",)
     load = staticmethod(rating_set)
     speed_data = staticmethod(speed_ratings)
@@ -139,10 +140,6 @@ class RatingStore(Store):
             ("training", "validation", "the test"), known["ratings"].values(), strict=True
         ))  # fmt: skip
         return f"{known['users']:,} users, {known['items']:,} movies; ratings: {ratings}"
-
-    def scores(self, history: list[dict[str, Any]]) -> dict[str, list[float]]:
-        """Return validation RMSEs in stars."""
-        return {"validation_rmse": [round(float(np.sqrt(line["valid"])), 5) for line in history]}
 
     def ratings(self, spec: Spec) -> RatingSet:
         """Return the data, split as for this model.

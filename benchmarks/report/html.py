@@ -72,10 +72,15 @@ def render(path: Path, folder: Path, tables: Mapping[str, Table], claims: Path |
         evidence=fidelity.SCALES,
         missing=overview.missing(sections, tables, anchors),
         claims=claims,
-        margins=re.sub(r"\*(.+?)\*", r"“\1”", markdown.MARGINS),
+        margins=re.sub(r"\*(.+?)\*", r"“\1”", markdown.margins(_resampled(tables))),
         not_judged=NOT_JUDGED,
         where=Path(os.path.relpath(folder, path.parent)).as_posix(),
     )
+
+
+def _resampled(tables: Mapping[str, Table]) -> str:
+    """Say what the bootstrap of tables is over: one thing or another."""
+    return " or ".join(dict.fromkeys(table.store.resampled for table in tables.values()))
 
 
 def _chapters(folder: Path, tables: Mapping[str, Table], anchors: Anchors) -> Iterator[Chapter]:

@@ -12,7 +12,8 @@ from jaxfit.registry import Record
 
 # columns by which tables are summed up, the first that a table has: the measure, and digits after the point
 BEST = {"perplexity": ("test perplexity", 1), "test": ("test RMSE", 4)}
-VALIDATION = ("validation_perplexity", "validation_rmse")  # of each model of a record, epoch by epoch
+# of each model of a record, epoch by epoch: what is measured on validation as on the test, by which rows are chosen
+VALIDATION = ("validation_perplexity", "validation_document_perplexity", "validation_rmse")
 RESULTS, MODELS = "results", "models"  # the places of README.md that are written here
 
 
@@ -118,7 +119,7 @@ def figure(cell: dict[str, Any], digits: int) -> str:
 def validation(row: dict[str, Any], models: dict[str, Any]) -> float | None:
     """Return the validation score of a row: its column's, or that of its models at their best epoch, over seeds.
 
-    None for models without epochs: n-grams, biases.
+    None for models without epochs, such as n-grams and biases, and for those that validation measures in another way.
     """
     found = [min(models[name][kind]) for name in row["models"] for kind in VALIDATION if models[name].get(kind)]
     if not found:

@@ -6,11 +6,11 @@ from typing import Any
 
 from benchmarks.core import markdown, record
 from benchmarks.core.row import IDENTITY
+from benchmarks.core.store import VALIDATION
 from benchmarks.report.grid import Cell, Grid
-from benchmarks.report.maps import VALIDATION
 
 UNKNOWN = "not recorded"
-DIGITS = dict(zip(VALIDATION, (1, 4), strict=True))  # after the point
+DIGITS = {"validation_rmse": 4}  # after the point, where they are not 1
 OF_MODEL = (*IDENTITY, "warnings")
 COMMIT = 12  # digits that are shown; the record has all
 
@@ -68,14 +68,15 @@ def models(result: dict[str, Any], anchor: str) -> Grid:
         alike.setdefault(json.dumps(same), []).append(trained)
     heads = ("model", "seeds", "trained at commit", "source", "date", "configuration", "recipe", "of")
     return Grid(
-        (*heads, "passes", "validation", "seconds"), [_models(each) for each in alike.values()], "Models", anchor
-    )
+        (*heads, "passes", "metric", "validation", "seconds"),
+        [_models(each) for each in alike.values()], "Models", anchor,
+    )  # fmt: skip
 
 
 def _models(each: list[dict[str, Any]]) -> list[Cell]:
     """Return the cells of models that differ in nothing but the seed."""
     first = each[0]
-    kind = next((kind for kind in VALIDATION if first.get(kind)), None)
+    kind = next((key for key in first if key.startswith(VALIDATION) and first[key]), None)
     passes = [] if kind is None else [len(model[kind]) for model in each]
     best = [] if kind is None else [min(model[kind]) for model in each]
     seconds = [model["seconds"]["all"] for model in each]
@@ -92,7 +93,8 @@ def _models(each: list[dict[str, Any]]) -> list[Cell]:
         Cell(_fields(first.get("recipe"))),
         Cell(_fields(others)),
         _numbers(passes, 0),
-        _numbers(best, DIGITS[kind] if kind else 0),
+        Cell((kind or "").removeprefix(VALIDATION).replace("_", " ")),
+        _numbers(best, DIGITS.get(kind or "", 1)),
         _numbers(seconds, 0),
     ]
 

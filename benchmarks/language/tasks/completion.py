@@ -50,6 +50,7 @@ class CompletionStore(TaskStore):
     """Language models of novels, and questions."""
 
     task_name = "msr-sentence-completion"
+    resampled = "questions"
     planted = staticmethod(task_sets.planted_questions)
     chapters = "sentence completion"
     scales = TASK_SCALES

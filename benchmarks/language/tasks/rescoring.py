@@ -52,6 +52,7 @@ class RescoringStore(TaskStore):
     """Language models of conversation in novels, and n-best lists."""
 
     task_name = "nbest-switchboard"
+    resampled = "utterances"
     planted = staticmethod(task_sets.planted_lists)
     reading = SPOKEN
     chapters = "rescoring"

@@ -1,7 +1,8 @@
-"""What pages say of where figures are from."""
+"""What pages say of where figures are from, and of their margins."""
 
 import pytest
 
+from benchmarks import registry
 from benchmarks.core import markdown
 
 
@@ -21,3 +22,12 @@ def test_figures_beside_ours_are_named_by_where_they_are_from(more: dict, title:
 
 def test_sections_of_the_thesis_have_numbers() -> None:
     assert [markdown.section(place) for place in ("4.6.3", "A 2012")] == ["§4.6.3", "A 2012"]
+
+
+def test_margins_name_the_units_that_the_stores_scores_are_of() -> None:
+    found = {store.__name__: store.resampled for store in registry.stores()}
+    assert found == {
+        "LanguageStore": "blocks of lines", "RatingStore": "users", "DocumentStore": "documents",
+        "RescoringStore": "utterances", "CompletionStore": "questions",
+    }  # fmt: skip
+    assert "paired bootstrap over documents, and spread" in markdown.margins("documents")

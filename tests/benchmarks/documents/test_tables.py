@@ -43,6 +43,18 @@ def test_table_1_shows_all_models_and_published_figures(made):
     assert "Lauly et al. 2017" in (place.out / "docnade-table-1.planted.tiny.md").read_text()
 
 
+def test_records_name_what_validation_measures_and_pages_the_units_of_the_bootstrap(made):
+    place, results, *_ = made
+    models = results["docnade-table-1"]["models"].values()
+    named = {model["label"].partition("-seed")[0]: [key for key in model if "validation" in key] for model in models}
+    held_out, documents = ["validation_perplexity_of_held-out_words"], ["validation_document_perplexity"]
+    assert named == {
+        name: [] if name == "lda" else held_out if name == "replicated-softmax" else documents for name in named
+    }
+    assert len(named) == len(tables.PUBLISHED) + 1
+    assert "bootstrap over documents, and" in (place.out / "docnade-table-1.planted.tiny.md").read_text()
+
+
 def test_perplexities_are_those_of_the_command(made):
     place, *_ = made
     store = DocumentStore.open("tiny", None, None, "tuned", place.work)

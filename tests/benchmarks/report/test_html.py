@@ -78,6 +78,10 @@ def test_every_recorded_table_is_there_beside_the_thesis(folder: Path, parsed: P
     assert "#speed.lbl.training" in parsed.of("a", "href"), "of another model, the same table is linked"
 
 
+def test_what_the_bootstrap_is_over_is_that_of_the_tables(parsed: Page) -> None:
+    assert "paired bootstrap over blocks of lines or users, and spread over seeds" in " ".join(parsed.text.split())
+
+
 def test_every_verdict_is_there_with_its_intervals(parsed: Page) -> None:
     heads = ["compared", "figure [95 % interval]", "claimed", "interval and claim", "holds"]
     for answer in ("no", "unresolved"):
@@ -145,7 +149,7 @@ def test_each_figure_has_its_provenance(parsed: Page) -> None:
     tables = parsed.texts()
     assert sum(row in table for table in tables) == 2
     assert sum([*row[:4], "not recorded", by] in table for table in tables) == 1, "records once had no date"
-    fields = ["num_features 100", 'optimizer sgd, rate {"*": 0.1}', "", "2", "121.0, 122.0", "60, 120"]
+    fields = ["num_features 100", 'optimizer sgd, rate {"*": 0.1}', "", "2", "perplexity", "121.0, 122.0", "60, 120"]
     assert sum(["hlbl", "1, 2", "fedcba987654", "abcd1234", "not recorded", *fields] in table for table in tables) == 2
     fields[2] = 'warnings ["no progress"]'
     early = ["hlbl", "1, 2", "aaaabbbbcccc with changes", "not recorded", "not recorded", *fields]

@@ -55,6 +55,19 @@ def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
         filled_map("<!-- results -->")
 
 
+def test_a_model_that_validation_measures_in_another_way_is_not_chosen_by_it() -> None:
+    rows = [
+        {"label": [name], "cells": {"perplexity": {"mean": mean, "sd": None}}, "models": [name]}
+        for name, mean in (("RBM", 40.0), ("DocNADE", 50.0))
+    ]
+    models = {
+        "RBM": {"validation_perplexity_of_held-out_words": [30.0]},
+        "DocNADE": {"validation_document_perplexity": [51.0]},
+    }
+    chosen, _ = maps.chosen({"columns": [{"name": "perplexity"}], "rows": rows, "models": models})
+    assert chosen["label"] == ["DocNADE"]
+
+
 def test_the_readme_lists_every_model_of_the_registries_as_it_is() -> None:
     """`python -m benchmarks report` brings it up to date."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")

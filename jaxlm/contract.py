@@ -186,11 +186,14 @@ class PredictsDocuments:
             effect.
         bounds: (model, documents) -> numbers that log p(v) of each document is not below, float64 [documents], nats;
             None for models without such a bound.
+        standard_error: (model, documents, seed) -> the estimated standard error of the mean over documents, which have
+            words, of 1/D log p(v), nats, of models whose estimates of log p(v) err together; None for others.
     """
 
     log_probs: Callable[[Any, Documents, int, int], np.ndarray]
     averaged: str
     bounds: Callable[[Any, Documents], np.ndarray] | None = None
+    standard_error: Callable[[Any, Documents, int], float] | None = None
 
     offers: ClassVar[str] = "probabilities of documents (eval)"
 

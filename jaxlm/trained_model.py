@@ -136,6 +136,17 @@ class Model:
         with self._precision():
             return predicts.bounds(self, documents)
 
+    def document_standard_error(self, documents: Documents, seed: int = 1) -> float | None:
+        """Return the estimated standard error of the mean over documents of 1/D log p(v), nats, as drawn by the seed.
+
+        Documents without words do not count. None for models that do not estimate probabilities of documents together.
+        """
+        predicts = self.require(PredictsDocuments, "document_standard_error")
+        if predicts.standard_error is None:
+            return None
+        with self._precision():
+            return predicts.standard_error(self, documents.with_words(), seed)
+
     def features(self, documents: Documents) -> np.ndarray:
         """Return a vector of each document: float32 [documents, N_h]."""
         with self._precision():

@@ -26,20 +26,24 @@ PUBLISHED: tuple[tuple[str, Spec, float], ...] = (
 LEARNED = "DocNADE, learned tree"
 COLUMNS = (
     Column("perplexity", "perplexity"), Column("some", f"of {SOME}"), Column("bound", "variational bound"),
-    Column("minutes", "minutes of training"),
+    Column("error", "standard error of the estimate", 2), Column("minutes", "minutes of training"),
 )  # fmt: skip
 
 
 def measure(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    """Measure the perplexity of a model, and of some test documents; also its bound, where it has one."""
+    """Measure the perplexity of a model, and of some test documents; its bound and its error, where it has them."""
     (spec,) = specs
-    found: dict[str, object] = {"perplexity": store.perplexity(spec, part)}
-    if part == "test":
-        found |= {"some": store.perplexity(spec, "some"), "minutes": training_minutes(store, spec)}
+    model, perplexity = store.model(spec), store.perplexity(spec, part)
+    found: dict[str, object] = {"perplexity": perplexity}
     chosen = getattr(store.data, part).with_words()
-    bounds = store.model(spec).document_bounds(chosen)
+    bounds = model.document_bounds(chosen)
     if bounds is not None:
         found["bound"] = of_documents(-bounds / chosen.lengths)
+    if part == "test":
+        found |= {"some": store.perplexity(spec, "some"), "minutes": training_minutes(store, spec)}
+        error = model.document_standard_error(chosen)
+        if error is not None:
+            found["error"] = perplexity.value * error
     return found  # type: ignore[return-value]
 
 
@@ -87,7 +91,9 @@ NOTE = (
     "logarithm is too low and the perplexity too high on average; annealed importance sampling estimates the "
     "Replicated Softmax' partition function without bias, so that log p(v) is too high and the perplexity too low. "
     "That the Replicated Softmax is better than LDA is judged by these estimates as they are. The bound is that of "
-    "variational inference, on LDA's topics."
+    "variational inference, on LDA's topics. The standard error of the estimate is of the perplexity of all test "
+    "documents, by the spread of the chains' weights (delta method), beside what ± says; where few chains have nearly "
+    "all of the weight, it is too small."
 )
 TABLES = {
     table.name: table

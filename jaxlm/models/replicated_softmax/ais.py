@@ -43,12 +43,23 @@ class LogPartition(NamedTuple):
             chains have nearly all of the weight, or none has found where most of Z_D is, it is too small: near 1, one
             chain has all of it, and `value` is no more than a lower bound.
         log_weight: float64 [lengths, chains], of which `value` is the log-mean-exp. Lengths share their chains, so that
-            their errors are not independent: the error of a mean over documents is found by resampling chains.
+            their errors are not independent: see `error_of_sum`.
     """
 
     value: NDArray[np.float64]
     standard_error: NDArray[np.float64]
     log_weight: NDArray[np.float64]
+
+    def error_of_sum(self, factors: ArrayLike) -> float:
+        """Return the standard error of Σ_D factor_D log Z_D, with the limits of `standard_error`; factors: [lengths].
+
+        By the delta method: in the first order, chain i adds Σ_D factor_D w_Di / mean(w_D) to a mean over chains.
+        """
+        chains = self.log_weight.shape[1]
+        if chains < 2:
+            return float("inf")
+        of_chains = np.asarray(factors) @ np.exp(self.log_weight - self.value[:, None])
+        return float(of_chains.std(ddof=1) / np.sqrt(chains))
 
 
 def log_partition(

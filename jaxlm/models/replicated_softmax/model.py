@@ -244,6 +244,16 @@ def log_probs(model: Any, documents: Documents, orderings: int, seed: int) -> ND
     return np.where(lengths > 0, -free_energy - log_Z[which], 0.0)
 
 
+def standard_error(model: Any, documents: Documents, seed: int) -> float:
+    """Estimate the standard error of the mean over documents, which have words, of 1/D log p(v), nats.
+
+    It is that of the estimate of log Z_D by the chains that `log_probs` draws with this seed, which documents share.
+    """
+    distinct, number = np.unique(documents.lengths, return_counts=True)
+    found = log_partition(model.params, distinct, jax.random.key(seed))
+    return found.error_of_sum(number / distinct / number.sum())
+
+
 def encode(params: Params, documents: Documents) -> NDArray[np.float32]:
     """Compute the representation of each document, p(h_j = 1 | v), [documents, H] (Eq. 24)."""
     x = documents.lengths[:, None] * np.asarray(params.c) + documents.counts @ np.asarray(params.W)
@@ -298,7 +308,7 @@ MODEL = LanguageModel(
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program, unit="documents"),
     reads="documents",
     capabilities=(
-        PredictsDocuments(log_probs, averaged=""),
+        PredictsDocuments(log_probs, averaged="", standard_error=standard_error),
         EncodesDocuments(lambda model, documents: encode(model.params, documents)),
         Embeds(lambda params: params.W),
         HasTopics(lambda params: params.W),

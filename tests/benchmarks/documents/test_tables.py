@@ -37,7 +37,9 @@ def test_table_1_shows_all_models_and_published_figures(made):
         assert 1 < row["some"]["mean"] < unigram, name
         assert row["minutes"]["mean"] > 0
         assert ("bound" in row) == (name == "LDA")
+        assert ("error" in row) == (name == "Replicated Softmax")
     assert cells["LDA"]["bound"]["mean"] > cells["LDA"]["perplexity"]["mean"]
+    assert 0 < cells["Replicated Softmax"]["error"]["mean"] < 2
     assert "835.0" in out
     assert len(result["verdicts"]) == 3, "targets are of the published documents"
     assert "Lauly et al. 2017" in (place.out / "docnade-table-1.planted.tiny.md").read_text()

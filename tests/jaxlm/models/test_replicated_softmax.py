@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -232,6 +233,21 @@ def test_the_standard_error_is_the_spread_of_repeated_estimates():
     again = [ais.log_partition(params, [3], jax.random.key(seed), chains=50, steps=1) for seed in range(40)]
     spread = np.std([each.value[0] for each in again], ddof=1)
     assert np.mean([each.standard_error[0] for each in again]) == pytest.approx(spread, rel=0.5)
+
+
+def test_the_standard_error_of_documents_is_the_spread_of_repeated_estimates(monkeypatch):
+    """Of the mean of 1/D log p(v), whose estimates share their chains, so that their errors do not average out."""
+    monkeypatch.setattr(softmax_rbm, "log_partition", partial(ais.log_partition, chains=50, steps=1))
+    model, documents = model_of(random_params(2)), documents_of([*ROWS, [0, 0, 0, 0], [3, 2, 0, 1]])
+    found = documents.lengths > 0
+    means = [
+        np.mean((model.document_log_probs(documents, seed=seed) / np.maximum(documents.lengths, 1))[found])
+        for seed in range(30)
+    ]
+    errors = [model.document_standard_error(documents, seed=seed) for seed in range(30)]
+    assert np.mean(errors) == pytest.approx(np.std(means, ddof=1), rel=0.4)
+    alone = ais.log_partition(random_params(2), [5], jax.random.key(0), chains=50, steps=1)
+    assert alone.error_of_sum([1.0]) == pytest.approx(alone.standard_error[0], rel=1e-6)
 
 
 @pytest.mark.usefixtures("coarse")

@@ -1,7 +1,7 @@
 """All that the benchmarks can make or measure: tables and models."""
 
 from benchmarks.core.store import Store
-from benchmarks.documents import retrieval
+from benchmarks.documents import orderings, retrieval, words
 from benchmarks.documents import tables as documents
 from benchmarks.language import factored, slides
 from benchmarks.language import tables as language
@@ -16,7 +16,8 @@ STORES: tuple[type[Store], ...] = (LanguageStore, RatingStore)
 TASKS = {table.name: table for table in (rescoring.TABLE, completion.TABLE, embeddings.TABLE)}
 TABLES = {
     **factored.TABLES, **language.TABLES, **analysis.TABLES, **slides.TABLES, **TASKS,
-    **documents.TABLES, retrieval.TABLE.name: retrieval.TABLE, **ratings.TABLES,
+    **documents.TABLES, **words.TABLES, **{table.name: table for table in (orderings.TABLE, retrieval.TABLE)},
+    **ratings.TABLES,
 }  # fmt: skip
 
 

@@ -36,6 +36,11 @@ class DocumentStore(LanguageStore):
         super().__init__(corpus, scale, recipe, work, show)  # type: ignore[arg-type]
         self.quotable = corpus.name == PLANTED
 
+    @property
+    def orders_of_some(self) -> int:
+        """The number of orders of the words over which probabilities of SOME documents are averaged."""
+        return min(OF_SOME, 8 * self.scale.orderings)
+
     def describe(self, specs: Iterable[Spec] = ()) -> dict[str, Any]:
         """Describe the documents as a record does."""
         corpus = self.corpus
@@ -74,7 +79,7 @@ class DocumentStore(LanguageStore):
             for part, chosen, orderings in (
                 ("valid", self.data.valid, min(FOR_VALIDATION, self.scale.orderings)),
                 ("test", self.data.test, self.scale.orderings),
-                ("some", some(self.data.test.with_words()), min(OF_SOME, 8 * self.scale.orderings)),
+                ("some", some(self.data.test.with_words()), self.orders_of_some),
             )
         }
         return Outcome(trained.seconds, len(self.data.train), predictions)

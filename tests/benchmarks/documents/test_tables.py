@@ -5,12 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.core.table import Row
 from benchmarks.core.verdict import Scores, verdicts
 from benchmarks.data import document_sets, sets
-from benchmarks.documents import retrieval, scales, tables
+from benchmarks.documents import orderings, retrieval, scales, tables, words
 from benchmarks.documents.store import DocumentStore, of_documents, some, vector_size
 from jaxfit.errors import UserError
 from jaxlm.data.documents.collection import Documents, counted
+from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.tasks.coherence import npmi
 from jaxlm.tasks.documents import evaluate
 
 TINY = scales.SCALES["tiny"]
@@ -20,7 +23,8 @@ PLANTED = document_sets.planted(TINY.sizes)
 @pytest.fixture(scope="module")
 def made(shared_place):
     place = shared_place("documents")
-    return place, *place.tables("docnade-table-1", "docnade-figure-9")
+    figures, shown = ("docnade-figure-8", "docnade-figure-9"), ("docnade-table-2", "docnade-table-3")
+    return place, *place.tables("docnade-table-1", *figures, *shown)
 
 
 def test_table_1_shows_all_models_and_published_figures(made):
@@ -79,6 +83,119 @@ def test_documents_are_retrieved_better_than_by_chance(made):
         assert precision[0] > by_chance + 0.2, row["label"]
         assert precision[0] > precision[-1] > by_chance, row["label"]
     assert result["rows"][0]["cells"]["recall 2 %"]["mean"] > 0.7
+
+
+def test_more_orders_are_those_of_table_1_and_lower_the_perplexity(made):
+    place, results, *_ = made
+    table_1 = {row["label"][0]: row["cells"] for row in results["docnade-table-1"]["rows"]}
+    result = results["docnade-figure-8"]
+    assert [row["label"][0] for row in result["rows"]] == [name for name, _, _ in tables.PUBLISHED[2:]]
+    for row in result["rows"]:
+        figures = {int(number): cell["mean"] for number, cell in row["cells"].items()}
+        assert list(figures) == [1, 2, 4, 16], "no more than the scale has orders of some documents"
+        assert figures[16] == table_1[row["label"][0]]["some"]["mean"]
+        assert figures[16] < figures[1] + 0.02
+    assert [row["thesis"].get("256") for row in result["rows"]] == [None, 835, 877, 923]
+    assert len(result["verdicts"]) == 1, "the others are of more orders"
+    assert 10_000 < (place.out / "docnade-figure-8.planted.tiny.png").stat().st_size < 300_000
+    store = DocumentStore.open("tiny", None, None, "tuned", place.work)
+    spec, chosen = tables.PUBLISHED[3][1], some(store.data.valid.with_words())
+    found = evaluate(store.model(spec).document_log_probs(chosen, 4), chosen.lengths)
+    assert orderings.measure(store, (spec,), "valid")["4"].value == pytest.approx(found.perplexity, rel=1e-6)
+
+
+def test_words_near_to_a_word_are_shown_of_each_model_that_has_vectors(made):
+    place, results, *_ = made
+    result = results["docnade-table-2"]
+    names = [name for name, _, _ in tables.PUBLISHED if name != "LDA"]
+    assert [row["label"] for row in result["rows"]] == [[n, k] for n in names for k in ("", *"1234567")]
+    store = DocumentStore.open("tiny", None, None, "tuned", place.work)
+    ids, frequent = store.corpus.vocabulary.ids, np.argsort(-PLANTED.word_counts(), kind="stable")
+    by_chance = npmi(store.data.test, *np.triu_indices(len(ids), 1)).mean()
+    for row in result["rows"]:
+        cells = row["cells"]
+        if row["label"][1]:
+            word, near = cells["word"]["text"], cells["nearest"]["text"].split()
+            assert ids[word] == frequent[int(row["label"][1]) - 1], "the planted words are not those of the publication"
+            assert len({word, *near}) == 1 + words.NEAREST
+            pairs = npmi(store.data.test, [ids[word]] * len(near), [ids[other] for other in near])
+            assert cells["npmi"]["mean"] == pytest.approx(pairs.mean())
+        else:
+            assert by_chance + 0.1 < cells["npmi"]["mean"] < 1, row["label"]
+            assert len(cells["npmi"]["interval"]) == 2
+    assert len(result["verdicts"]) == 2
+
+
+def test_topics_are_shown_of_each_model_the_most_coherent_on_validation_first(made):
+    place, results, *_ = made
+    result = results["docnade-table-3"]
+    assert len(result["rows"]) == (len(tables.PUBLISHED) + 1) * (1 + words.TOPICS)
+    best = {row["label"][0]: row["cells"] for row in result["rows"] if row["label"][1] == "1"}
+    for name, cells in best.items():
+        assert len(set(cells["words"]["text"].split())) == words.TOP, name
+    store = DocumentStore.open("tiny", None, None, "tuned", place.work)
+    _, spec = words.TANH
+    topics = words._topics(store, spec.with_seed(1))
+    assert topics.shape == (4, words.TOP)
+    found = words.coherence(store.data.valid, topics)
+    assert np.all(np.diff(found) <= 0)
+    shown = [store.corpus.vocabulary.words[i] for i in topics[0]]
+    assert best["DocNADE, tanh"]["words"]["text"].split() == shown
+    assert best["DocNADE, sigmoid"]["words"] != best["DocNADE, tanh"]["words"]
+    weights = store.model(spec).params.W
+    assert any(set(topics[0]) == set(np.argsort(-unit)[: words.TOP]) for unit in np.asarray(weights).T)
+    assert len(result["verdicts"]) == 2
+
+
+def test_the_words_shown_are_those_of_the_publication_where_the_data_have_them(tmp_path):
+    corpus = document_sets.planted(TINY.sizes)
+    names = list(corpus.vocabulary.words)
+    names[7], names[3] = "medical", "book"
+    store = DocumentStore(corpus._replace(vocabulary=Vocabulary(tuple(names))), TINY, "tuned", tmp_path)
+    found = words.chosen(store)
+    frequent = [word for word in np.argsort(-corpus.word_counts(), kind="stable") if word not in (3, 7)]
+    assert found == [7, 3, *frequent[:5]]
+
+
+@pytest.mark.parametrize(("perplexities", "answers"), [
+    ([900, 870, 850, 838, 836, 834, 833.5, 833], ["yes", "yes", "yes"]),
+    ([900, 890, 880, 870, 850, 820, 790, 760], ["yes", "no", "no"]),
+])  # fmt: skip
+def test_claims_on_orders_are_of_how_fast_perplexities_fall(perplexities, answers):
+    of = {
+        str(number): of_documents(np.log(perplexity) + np.linspace(-1e-3, 1e-3, 50))
+        for number, perplexity in zip(orderings.ORDERINGS, perplexities, strict=True)
+    }
+    store = DocumentStore(document_sets.planted(TINY.sizes), scales.SCALES["cpu"], "tuned", None)
+    rows = [
+        Row(row.label, row.draws, row.thesis, lambda store, specs, part="test": of)
+        for row in orderings.rows(scales.SCALES["cpu"], None)
+    ]
+    found = orderings.claims(store, rows, "test")
+    assert [verdict["answer"] for verdict in verdicts(found, found)] == answers
+
+
+@pytest.mark.parametrize(("coherences", "answers"), [
+    ({"DocNADE": 0.2, "DocNADE, sigmoid": 0.2, "DocNADE, tanh": 0.05}, ["yes"] * 4),
+    ({"DocNADE": -0.1, "DocNADE, sigmoid": -0.1, "DocNADE, tanh": 0.3}, ["no"] * 4),
+])  # fmt: skip
+def test_claims_on_words_compare_coherence_with_that_of_docnade(coherences, answers):
+    deep = {
+        "docnade-table-2": coherences["DocNADE"] + (0.01 if answers[0] == "yes" else -0.2),
+        "docnade-table-3": coherences["DocNADE, tanh"],
+    }
+    found = []
+    for table, of_deep in deep.items():
+
+        def with_mean(row, of_deep=of_deep):
+            values = coherences.get(row.label[0], of_deep) + np.linspace(-0.01, 0.01, 40)
+            return Row(row.label, row.draws, {}, lambda store, specs, part="test": {"npmi": words._mean(values)})
+
+        rows = [with_mean(row) for row in words.TABLES[table].rows(scales.SCALES["cpu"], None)]
+        store = DocumentStore(document_sets.planted(TINY.sizes), TINY, "tuned", None)
+        claims = words.TABLES[table].claims(store, rows, "test")
+        found += [verdict["answer"] for verdict in verdicts(claims, claims)]
+    assert found == answers
 
 
 def test_claims_hold_of_the_published_figures():

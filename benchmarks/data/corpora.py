@@ -1,14 +1,13 @@
 """From the publishers' files of a data set to ids: what is particular to each of them."""
 
-import hashlib
 import math
 import re
-import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from benchmarks.data.archive import contents
 from jaxfit.errors import UserError
 from jaxlm.data import encoding as text
 from jaxlm.data.corpus import Corpus
@@ -101,13 +100,8 @@ def holmes(
     Raises:
         UserError: the archive does not hold the 522 novels.
     """
-    with tarfile.open(paths[0]) as archive:
-        pages = {m.name: file.read() for m in archive if (file := archive.extractfile(m)) is not None}
-    pages = {Path(name).name: pages[name] for name in sorted(pages, key=lambda name: Path(name).name)}
-    digest = hashlib.sha256(b"".join(hashlib.sha256(page).digest() for page in pages.values())).hexdigest()
-    if digest != HOLMES:
-        raise UserError(f"not the 522 novels: {len(pages)} files of other content", paths[0], "get the right ones")
-    lines = (novel(page.decode("latin-1"), spoken) for page in pages.values())
+    pages = contents(paths[0], "", HOLMES, "the 522 novels")
+    lines = (novel(page.decode("latin-1"), spoken) for page in pages)
     return _split("holmes", lines, sizes, sha256, note, size=size, min_count=min_count)
 
 

@@ -21,9 +21,14 @@ def newsgroups(paths: list[Path], sha256: str, note: str) -> DocumentCorpus:
     train, test = (
         in_vocabulary(parsing.read([str(path)], READING), vocabulary, READING, strict=True)[0] for path in paths[:2]
     )
+    return DocumentCorpus("20news", *held_out(train), test, vocabulary, sha256, note, READING)
+
+
+def held_out(train: Documents) -> tuple[Documents, Documents]:
+    """Take VALIDATION documents from training documents at random; return the other ones first."""
     order = np.random.default_rng(0).permutation(len(train))
     valid, rest = (train.take(np.sort(part)) for part in (order[:VALIDATION], order[VALIDATION:]))
-    return DocumentCorpus("20news", rest, valid, test, vocabulary, sha256, note, READING)
+    return rest, valid
 
 
 def planted(sizes: tuple[int, int, int], num_words: int = 40, num_topics: int = 4) -> DocumentCorpus:

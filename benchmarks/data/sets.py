@@ -12,7 +12,7 @@ from typing import IO, Any, cast
 
 import jax
 
-from benchmarks.data import corpora, document_sets, rating_sets, task_sets
+from benchmarks.data import corpora, document_sets, rating_sets, reuters, task_sets
 from jaxfit.errors import UserError
 from jaxlm.data.default_text import prose
 from jaxlm.data.synthetic import planted
@@ -236,6 +236,16 @@ DOCUMENTS = {
             "no licence is stated",
             document_sets.newsgroups,
         ),
+        DataSet(
+            "reuters",
+            "Reuters-21578, Distribution 1.0, as bags of 2,000 words",
+            (File("reuters-21578/reuters21578.tar.gz", None, None, "reuters-21578/reuters21578-sgm.tar.gz"),),
+            "https://kdd.ics.uci.edu/databases/reuters21578/reuters21578.tar.gz",
+            "https://archive.ics.uci.edu/dataset/137/reuters+21578+text+categorization+collection",
+            "copyright Reuters Ltd.; free distribution for research purposes only (its README)",
+            reuters.documents,
+            "3bae43c9b14e387f76a61b6d82bf98a4fb5d3ef99ef7e7075ff2ccbcf59f9d30",
+        ),
     )
 }  # fmt: skip
 DATA_SETS = TEXTS | RATINGS | TASKS | DOCUMENTS
@@ -281,7 +291,7 @@ def find(name: str, data_dir: str | os.PathLike[str] | None = None) -> list[Path
 
 
 def load(name: str, data_dir: str | os.PathLike[str] | None = None, **options: Any) -> Any:
-    """Load a data set: a Corpus (text as ids, the vocabulary of the training text) or a RatingSet, split.
+    """Load a data set: a Corpus (text as ids, the vocabulary of the training text), DocumentCorpus or RatingSet, split.
 
     Or the lists or questions of a task (`benchmarks.data.task_sets`). options: of the function that reads its files.
 

@@ -149,8 +149,8 @@ def draw(result: dict[str, Any], path: Path) -> None:
 TABLE = Table(
     DocumentStore, "docnade-figure-9", "", "Documents of the same label, found by their vectors",
     ("model", "features"), tuple(Column(_column(recall), _column(recall), 3) for recall in RECALLS), rows,
-    "Precision, the mean over the test's documents, at levels of recall. The database is the training and validation "
-    "documents; nearness is the cosine. TF-IDF, SVD: latent semantic analysis by scikit-learn. The bootstrap is over "
-    "queries.",
+    "Precision at levels of recall, the mean over the labels of a test document, and then over those with labels. The "
+    "database is the training and validation documents; nearness is the cosine. TF-IDF, SVD: latent semantic analysis "
+    "by scikit-learn. The bootstrap is over queries.",
     claims, draw,
 )  # fmt: skip

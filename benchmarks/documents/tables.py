@@ -85,15 +85,15 @@ def claims(store: DocumentStore, rows: Sequence[Row], part: str) -> list[Claim]:
 NOTE = (
     "Perplexities are e to the mean over documents of -1/D log p(v) (Eq. 30), of all test documents, and of "
     f"{SOME} of them by up to {OF_SOME} orders of the words (Eq. 31). The published ones are of the first 50 test "
-    "documents in an order that we do not know; ours are drawn at random. The preprocessing is near, but not exactly, "
-    "that of the publication, whose documents are 11,284 and 7,502. Two models' probabilities are estimated, and their "
-    "perplexities biased in opposite directions: a particle filter estimates LDA's p(v) without bias, so that its "
-    "logarithm is too low and the perplexity too high on average; annealed importance sampling estimates the "
-    "Replicated Softmax' partition function without bias, so that log p(v) is too high and the perplexity too low. "
-    "That the Replicated Softmax is better than LDA is judged by these estimates as they are. The bound is that of "
-    "variational inference, on LDA's topics. The standard error of the estimate is of the perplexity of all test "
-    "documents, by the spread of the chains' weights (delta method), beside what ± says; where few chains have nearly "
-    "all of the weight, it is too small."
+    "documents in an order that we do not know; ours are drawn at random. The preprocessing of 20 Newsgroups is near, "
+    "but not exactly, that of the publication, whose documents are 11,284 and 7,502. Two models' probabilities are "
+    "estimated, and their perplexities biased in opposite directions: a particle filter estimates LDA's p(v) without "
+    "bias, so that its logarithm is too low and the perplexity too high on average; annealed importance sampling "
+    "estimates the Replicated Softmax' partition function without bias, so that log p(v) is too high and the "
+    "perplexity too low. That the Replicated Softmax is better than LDA is judged by these estimates as they are. The "
+    "bound is that of variational inference, on LDA's topics. The standard error of the estimate is of the perplexity "
+    "of all test documents, by the spread of the chains' weights (delta method), beside what ± says; where few chains "
+    "have nearly all of the weight, it is too small."
 )
 TABLES = {
     table.name: table

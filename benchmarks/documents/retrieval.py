@@ -14,9 +14,10 @@ from benchmarks.core import figure
 from benchmarks.core.table import Column, Measured, Row, Table, seeded
 from benchmarks.core.verdict import ABOVE, Claim, Comparison, Scores
 from benchmarks.documents.scales import DocumentScale
-from benchmarks.documents.store import DocumentStore, vector_size
+from benchmarks.documents.store import DocumentStore
 from benchmarks.documents.tables import PUBLISHED
 from benchmarks.language.store import Spec
+from jaxlm import models
 from jaxlm.data.documents.collection import Documents
 from jaxlm.tasks.retrieval import RECALLS, retrieve
 
@@ -42,7 +43,7 @@ def rows(scale: DocumentScale, seeds: int | None) -> list[Row]:
     for label, size in _sizes(scale).items():
         made.append(Row((BASELINE, label), ((),), {}, partial(_baseline, size)))
         for name, spec, _ in PUBLISHED:
-            sized = replace(spec, config=(*spec.config, (vector_size(spec.model), size)))
+            sized = replace(spec, config=(*spec.config, (models.vector_size(spec.model), size)))
             made.append(Row((name, label), seeded(seeds or scale.seeds, sized), {}, _measure))
     return made
 

@@ -1,7 +1,6 @@
 """Trained models of documents that tables share."""
 
 from collections.abc import Iterable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +63,7 @@ class DocumentStore(LanguageStore):
     def _recipe(self, spec: Spec) -> tuple[Any, dict[str, Any]]:
         """Return the recipe of a model, and its configuration, with vectors of documents of the scale's size."""
         recipe, config = super()._recipe(spec)
-        field = vector_size(spec.model)
+        field = models.vector_size(spec.model)
         return recipe, {**config, field: dict(spec.config).get(field, self.scale.num_features)}
 
     def fit(self, spec: Spec, directory: Path) -> Outcome:
@@ -91,11 +90,6 @@ class DocumentStore(LanguageStore):
     def model(self, spec: Spec) -> trained_model.Model:
         """Return a trained model."""
         return trained_model.load(self.get(spec).directory)
-
-
-def vector_size(model: str) -> str:
-    """Return the field of a model's Config that says how large its vectors of documents are."""
-    return next(f.name for f in fields(models.get(model).config) if f.name in ("num_hidden", "num_topics"))
 
 
 def some(documents: Documents) -> Documents:

@@ -68,9 +68,13 @@ def test_every_command_is_run():
     assert all(any(line.startswith(start) for line in LINES) for start in ELSEWHERE)
 
 
-@pytest.mark.parametrize(("number", "said"), [(0, ", 50)"), (1, "Answer(item=")], ids=["jaxlm", "jaxcf"])
-def test_python_programs_run_twice(small, capsys, number, said):
-    codes = [code for section, code in blocks_of("README.md", "python") if section == "From Python"]
+@pytest.mark.parametrize(
+    ("section", "number", "said"),
+    [("From Python", 0, ", 50)"), ("From Python", 1, "Answer(item="), ("Train a model of documents", 0, "(10, 50)")],
+    ids=["jaxlm", "jaxcf", "scikit-learn"],
+)
+def test_python_programs_run_twice(small, capsys, section, number, said):
+    codes = [code for title, code in blocks_of("README.md", "python") if title == section]
     for _ in range(2):
         exec(compile(codes[number], "README.md", "exec"), {})
         printed = capsys.readouterr().out

@@ -9,10 +9,11 @@ from benchmarks.core.table import Row
 from benchmarks.core.verdict import Scores, verdicts
 from benchmarks.data import document_sets, sets
 from benchmarks.documents import orderings, retrieval, scales, tables, words
-from benchmarks.documents.store import DocumentStore, of_documents, some, vector_size
+from benchmarks.documents.store import DocumentStore, of_documents, some
 from jaxfit.errors import UserError
 from jaxlm.data.documents.collection import Documents, counted
 from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.models import vector_size
 from jaxlm.tasks.coherence import npmi
 from jaxlm.tasks.documents import evaluate
 

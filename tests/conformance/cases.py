@@ -28,8 +28,8 @@ from jaxlm.data.documents.reading import from_files as of_files
 
 SMALL = 6  # no whole number of a Config is larger
 BATCH, EPOCHS = 8, 2  # of a training: the minibatch divides among 8 devices
-# the standard deviation of initial weights; blocks and shares of so small a text that an epoch has several steps
-TINY = {"init_scale": 0.1, "block_size": 2, "subsample": 0.02}
+# the standard deviation of initial weights; parts of so small a text that an epoch has several steps
+TINY = {"init_scale": 0.1, "block_size": 2, "subsample": 0.02, "group_lines": 1}
 TOYS = {
     jaxlm: {"lbl-nce": "toys.objectives:LBL", "lbl-topics": "toys.objectives:LBL_TOPICS"},
     jaxcf: {"gibbs-bias": "toys.gibbs_bias:MODEL"},
@@ -48,6 +48,9 @@ OBJECTIVES = {  # of models whose training is tested with another one
     "cbow-tree": "toys.objectives:CBOW",
     "lbl-topics-nce": "toys.objectives:LBL_TOPICS_NCE",
     "gru-topics": "toys.objectives:GRU_TOPICS",
+    "docnade-lm-classes": "toys.objectives:DOCNADE_LM",
+    "docnade-lm-tree": "toys.objectives:DOCNADE_LM_TREE",
+    "docnade-lm-nce": "toys.objectives:DOCNADE_LM_NCE",
 }
 
 

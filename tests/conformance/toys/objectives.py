@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from jaxlm.models import lbl, nlbl, nplm
+from jaxlm.models import docnade_lm, lbl, nlbl, nplm
 from jaxlm.models.recurrent import gru, lstm, rnn
 from jaxlm.models.word2vec import cbow, skipgram
 
@@ -29,3 +29,7 @@ CBOW = record("cbow-tree", cbow.MODEL, objective="tree")
 LBL_TOPICS = record("lbl-topics", lbl.MODEL, num_topics=3, topic_window=5, dropout=0.0)
 LBL_TOPICS_NCE = record("lbl-topics-nce", lbl.MODEL, num_topics=3, objective="nce")
 GRU_TOPICS = record("gru-topics", gru.MODEL, num_topics=3, num_layers=2, dropout=0.0, feature_dropout=0.0)
+PLAIN = {"dropout": 0.0, "feature_dropout": 0.0}
+DOCNADE_LM = record("docnade-lm-classes", docnade_lm.MODEL, objective="classes", **PLAIN)
+DOCNADE_LM_TREE = record("docnade-lm-tree", docnade_lm.MODEL, objective="tree", direct=True, **PLAIN)
+DOCNADE_LM_NCE = record("docnade-lm-nce", docnade_lm.MODEL, objective="nce", shared_noise=True, **PLAIN)

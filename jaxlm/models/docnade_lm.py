@@ -1,0 +1,357 @@
+"""The DocNADE language model: an n-gram network that also reads the mean of vectors of all earlier words of a document.
+
+    h_i = g(b + h_i^DN + h_i^LM),    h_i^DN = 1/(i-1) Σ_{k<i} W^DN_{v_k},    h_i^LM = Σ_{k=1}^{n-1} U_k W^LM_{v_{i-k}}
+
+Without h^DN it is the NPLM (`jaxlm.models.nplm`), in whose notation W^LM is R, the U_k are side by side in H, and b is
+d; its U and b are of the output, and g is tanh. A document is a group of consecutive lines of the text, whose line ends
+are words like others. The first word of a document has no earlier ones: h^DN is zero there.
+
+Source: Lauly, Zheng, Allauzen and Larochelle 2017, §4 (Eq. 19-21), §7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from numpy.typing import NDArray
+
+from jaxfit import bucketing
+from jaxfit.bucketing import capacity_step, spread
+from jaxfit.program import Metrics, Program, Ragged
+from jaxfit.recipe import Recipe, option
+from jaxfit.registry import Cost
+from jaxfit.tables import rows_of
+from jaxfit.trainer import visits_in_order
+from jaxlm.context_model import PERPLEXITY
+from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords, structure_argument
+from jaxlm.data.contexts import Text, gather_contexts, pad
+from jaxlm.data.documents.ordered import running_sums
+from jaxlm.models import nplm
+from jaxlm.objectives import output
+from jaxlm.objectives.word_tree import WORD_TREE
+from jaxlm.trees.paths import Tree
+
+if TYPE_CHECKING:
+    from jaxlm.trained_model import Model
+
+DOCUMENTS = 64  # of a text that are scored at a time
+
+
+@dataclass(frozen=True)
+class Config(nplm.Config):
+    """What shapes the program; all but the documents as of the NPLM."""
+
+    group_lines: int = option(5, "consecutive lines that make a document", "lines", first=True)
+    _: KW_ONLY
+    # so that padding, which is of some class, costs what words do
+    classes_by: Literal["size"] = option("size", "classes are of about equal size", only_with=output.BY_CLASSES)
+
+
+class Params(NamedTuple):
+    """R: [N_w, N_f], the paper's W^LM; W: [N_w, N_h], the paper's W^DN; the rest as in `nplm.Params`."""
+
+    R: Array
+    W: Array
+    H: Array
+    d: Array
+    U: Array
+    b: Array
+    head: output.Head | None = None
+
+
+class Grouped(NamedTuple):
+    """A text in documents: document i has the events start[i] … start[i + 1] - 1; start: int32 [documents + 1]."""
+
+    text: Text
+    start: Array
+
+
+class Batch(NamedTuple):
+    """The events of a minibatch of B documents, laid flat.
+
+    Attributes:
+        context: int32 [n, c], the words before each event, oldest first.
+        word: int32 [n], -1 for padding.
+        owner: int32 [n], the event's document within the minibatch, B for padding.
+        earlier: int32 [n], the number of words of the document before the event.
+        length: int32 [B], events of each document.
+        aid: what the objective needs (`jaxlm.objectives.output.begun`).
+    """
+
+    context: Array
+    word: Array
+    owner: Array
+    earlier: Array
+    length: Array
+    aid: Any = None
+
+
+def init(key: Array, config: Config, counts: ArrayLike, over: Tree | None = None) -> Params:
+    """Draw the parameters before training: those of the NPLM; documents begin without an effect.
+
+    counts: [N_w], of the training text; over: the tree, where there is one.
+    Differs: the paper does not state its initial parameters.
+    """
+    plain = nplm.init(key, config, counts, over)
+    return Params(W=jnp.zeros((config.num_words, config.num_hidden)), **plain._asdict())
+
+
+def texts(config: Config, eos: int, over: Tree | None = None) -> Callable[[np.ndarray], Grouped | output.Data]:
+    """Return a function from ids, int32 [events], to a text in documents; over: the tree, where there is one."""
+    codes = output.codes(over)
+
+    def grouped(ids: np.ndarray) -> Grouped | output.Data:
+        ends = np.flatnonzero(ids == eos)[config.group_lines - 1 :: config.group_lines] + 1
+        start = np.unique([0, *ends, len(ids)]).astype(np.int32)
+        return output.data(Grouped(pad(ids, config.context_size, eos), jax.device_put(start)), ids, config, codes())
+
+    return grouped
+
+
+def gather(data: Grouped | output.Data, index: Array, capacity: int, config: Config) -> Batch:
+    """Gather the documents `index`, int32 [B], into `capacity` events."""
+    text, start = _grouped(data)
+    owner, place, real = spread(start, index, capacity)
+    context, word = gather_contexts(text, place, config.context_size, config.across_lines)
+    word = jnp.where(real, word, -1)
+    earlier = jnp.where(real, place - start[index.at[owner].get(mode="clip")], 0)
+    aid = output.begun(data, word, place, 0, config) if isinstance(data, output.Data) else None
+    return Batch(context, word, owner, earlier, start[index + 1] - start[index], aid)
+
+
+def _grouped(data: Grouped | output.Data) -> Grouped:
+    return data.text if isinstance(data, output.Data) else data
+
+
+def num_documents(data: Grouped | output.Data) -> int:
+    """Return the number of documents of a text."""
+    return len(_grouped(data).start) - 1
+
+
+def num_events(data: Grouped | output.Data) -> int:
+    """Return the number of events of a text."""
+    return int(_grouped(data).text.events)
+
+
+def costs(data: Grouped | output.Data) -> NDArray[np.int32]:
+    """Return the events of each document, int32 [documents], for `Ragged`."""
+    return np.diff(np.asarray(_grouped(data).start))
+
+
+def loss(
+    params: Params, contexts: Array, words: Array, key: Array | None, config: Config, children: Array | None = None
+) -> Array:
+    """Compute -log p(v) of ONE document in nats: the specification (Eq. 2, 19-21).
+
+    Args:
+        params: of the model.
+        contexts: int32 [D, c], the words before each of the document's words, oldest first.
+        words: int32 [D].
+        key: of dropout; None: nothing is dropped.
+        config: of the model.
+        children: of the tree, where there is one.
+    """
+
+    def of_word(i: Array) -> Array:
+        shares = jnp.where(jnp.arange(len(words)) < i, 1 / jnp.maximum(i, 1), 0.0)
+        own = None if key is None else jax.random.fold_in(key, i)
+        z = last_layer(params, params.R[contexts[i]], shares @ params.W[words], own, config)
+        return -output.log_prob(params.U, params.b, params.head, z, config, children)[words[i]]
+
+    return jnp.sum(jax.vmap(of_word)(jnp.arange(len(words))))
+
+
+def log_prob(params: Params, context: Array, document: Array, config: Config, children: Array | None = None) -> Array:
+    """Compute log p(v_i = w | v_{<i}) of every word w: [N_w], nats.
+
+    Args:
+        params: of the model.
+        context: int32 [c], oldest first.
+        document: h_i^DN, [N_h].
+        config: of the model.
+        children: of the tree, where there is one.
+    """
+    z = last_layer(params, params.R[context], document, None, config)
+    return output.log_prob(params.U, params.b, params.head, z, config, children)
+
+
+@jax.named_scope("prediction")
+def last_layer(params: Params, vectors: Array, document: Array, key: Array | None, config: Config) -> Array:
+    """Compute h_i for ONE event (Eq. 19): that of the NPLM with biases b + h_i^DN.
+
+    Args:
+        params: of the model.
+        vectors: feature vectors of the context, [c, N_f].
+        document: h_i^DN, [N_h].
+        key: of the NPLM's dropout, which is ours; None: nothing is dropped.
+        config: of the model.
+    """
+    return nplm.last_layer(params._replace(d=params.d + document), vectors, key, config)  # type: ignore[arg-type]
+
+
+@jax.named_scope("document")
+def documents_before(rows: Array, batch: Batch) -> Array:
+    """Compute h_i^DN of each event, [n, N_h] (Eq. 20), from the rows of W of the events' words, [n, N_h]."""
+    return running_sums(rows, batch.owner) / jnp.maximum(batch.earlier, 1)[:, None]
+
+
+def _last_layers(
+    params: Params, vectors: Array, rows: Array, batch: Batch, keys: Array | None, config: Config
+) -> Array:
+    """Compute `last_layer` of each event from rows of R, [n, c, N_f], and of W, [n, N_h]; keys: of documents, [B]."""
+    if keys is not None:
+        keys = jax.vmap(jax.random.fold_in)(keys[jnp.minimum(batch.owner, len(keys) - 1)], batch.earlier)
+    one = partial(last_layer, config=config)
+    return jax.vmap(one, (None, 0, 0, None if keys is None else 0))(
+        params, vectors, documents_before(rows, batch), keys
+    )
+
+
+def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
+    """Sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
+
+    With an objective that reads rows, params are `Gathered`.
+    """
+    of_event, word = weight.at[batch.owner].get(mode="fill", fill_value=0), jnp.maximum(batch.word, 0)
+    if output.reads_rows(config):
+        params = rows_of(params)
+        vectors, rows = params.R.reshape(*batch.context.shape, -1), params.W
+    else:
+        vectors, rows = params.R[batch.context], params.W[word]
+    z = _last_layers(params, vectors, rows, batch, keys, config)
+    return output.batch_loss(params.U, params.b, params.head, z, word, batch.aid, of_event, config)
+
+
+def touched(batch: Batch, config: Config) -> Params:
+    """Return the rows that a step reads, int32 [k] of each table, with an objective that reads rows."""
+    word = jnp.maximum(batch.word, 0)
+    ids = output.row_ids(word, batch.aid, config)
+    return Params(R=batch.context.reshape(-1), W=word, U=ids, b=ids, head=output.dense(config), H=None, d=None)  # type: ignore[arg-type]
+
+
+def event_nats(params: Params, batch: Batch, config: Config) -> Array:
+    """Compute -log P of each event of a minibatch, [n], in nats, no dropout; 0 for padding."""
+    word, z = jnp.maximum(batch.word, 0), _of_batch(params, batch, config)
+    return jnp.where(batch.word >= 0, output.nats(params.U, params.b, params.head, z, word, batch.aid, config), 0.0)
+
+
+def event_normalizers(params: Params, batch: Batch, config: Config) -> Array:
+    """Compute log Z of the scores before each event, [n], in nats, no dropout."""
+    return output.log_normalizer(params.U, params.b, params.head, _of_batch(params, batch, config))
+
+
+def _of_batch(params: Params, batch: Batch, config: Config) -> Array:
+    rows = params.W[jnp.maximum(batch.word, 0)]
+    return _last_layers(params, params.R[batch.context], rows, batch, None, config)
+
+
+def score(params: Params, batch: Batch, config: Config) -> Array:
+    """Compute -log p(v) of each document, [B], in nats, no dropout."""
+    of_events = event_nats(params, batch, config)
+    return jax.ops.segment_sum(of_events, batch.owner, len(batch.length), indices_are_sorted=True)
+
+
+def program(config: Config) -> Program:
+    """Return the model as the engine sees it, over `Grouped`."""
+    plain = Program(
+        config=config, size=num_documents, batch=gather, loss=batch_loss, score=score, events=num_events,
+        metric=PERPLEXITY,
+    )  # fmt: skip
+    return replace(output.adapted(plain, touched), ragged=Ragged(costs))
+
+
+def of_history(model: Model, history: np.ndarray) -> np.ndarray:
+    """Compute log P of every word after a history, int32 [n], of one line, the document's first: [N_w], nats."""
+    config, eos = model.config, model.vocabulary.eos
+    padded = np.concatenate([np.full(config.context_size, eos), history]).astype(np.int32)
+    earlier = np.full(capacity_step(len(history)), -1, np.int32)  # compiled for few lengths
+    earlier[: len(history)] = history
+    children = jnp.asarray(model.structure.children) if isinstance(model.structure, Tree) else None
+    return np.asarray(_predicted(model.params, padded[len(history) :], earlier, config, children))
+
+
+@partial(jax.jit, static_argnums=3)
+def _predicted(params: Params, context: Array, earlier: Array, config: Config, children: Array | None) -> Array:
+    """Compute `log_prob` from the context and all earlier words of the document, int32 [n], -1 for padding."""
+    shares = (earlier >= 0) / jnp.maximum(jnp.sum(earlier >= 0), 1)
+    return log_prob(params, context, shares @ params.W[jnp.maximum(earlier, 0)], config, children)
+
+
+def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
+    """Score a text: float64 [events], nats; where lines begin afresh, each is a document."""
+    config = replace(model.config, across_lines=False, group_lines=1) if fresh_lines else model.config
+    return -_by_event(model, ids, config, event_nats)
+
+
+def log_normalizers(model: Model, ids: np.ndarray) -> np.ndarray | None:
+    """Compute log Z before each event of a text, float64 [events], nats; None for models that are normalised."""
+    return _by_event(model, ids, model.config, event_normalizers) if output.is_unnormalized(model.config) else None
+
+
+def _by_event(model: Model, ids: np.ndarray, config: Config, score: Callable[..., Array]) -> np.ndarray:
+    """Compute a score of each event of a text, float64 [events], some documents at a time."""
+    if len(ids) == 0:
+        return np.zeros(0)
+    config = output.exact(config)
+    data = texts(config, model.vocabulary.eos, *structure_argument(model.structure))(ids)
+    number = min(DOCUMENTS, num_documents(data))
+    index, lengths = visits_in_order(num_documents(data), number), costs(data)
+    capacity, found = bucketing.capacity(lengths, index, number), []
+    for documents in index.reshape(-1, number):
+        scores = _scored(model.params, data, documents, capacity, config, score)
+        found.append(np.asarray(scores)[: lengths[documents].sum()])
+    return np.concatenate(found)[: len(ids)].astype(np.float64)
+
+
+@partial(jax.jit, static_argnums=(3, 4, 5))
+def _scored(
+    params: Params, data: Any, index: Array, capacity: int, config: Config, score: Callable[..., Array]
+) -> Array:
+    return score(params, gather(data, index, capacity, config), config)
+
+
+def cost(config: Config, costs: Any = None) -> Cost:
+    """Count what a word takes: as of the NPLM, and its row of W, where rows are read."""
+    plain = nplm.cost(config)
+    rows = config.num_hidden if plain.read else 0
+    return plain._replace(read=plain.read + rows, added=plain.added + rows)
+
+
+# Differs: the paper states stochastic gradient descent over documents, a hierarchical softmax of two levels of about
+# √N_w classes, early stopping and 100 hidden units. The function g, which words make a class, the rate and the
+# minibatch are ours.
+RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
+    "thesis": (
+        Recipe(
+            optimizer="sgd", batch_size=1, epochs=100, rate={"*": 2e-3}, decay={"*": 0.0}, patience=5, reduction="sum"
+        ),
+        {"objective": "classes"},
+    ),
+    "tuned": (
+        Recipe(
+            optimizer="adam", batch_size=5, epochs=20, rate={"*": 4e-3, "H": 2e-3},
+            decay={"R": 0.2, "W": 0.2, "U": 0.2, "H": 0.05}, anneal=True,
+        ),
+        {"num_hidden": 200, "dropout": 0.35, "feature_dropout": 0.15},
+    ),
+}  # fmt: skip
+
+MODEL = LanguageModel(
+    name="docnade-lm",
+    about="the DocNADE language model, a neural n-gram model that also reads all earlier words of a document",
+    source="Lauly et al. 2017, §4",
+    config=Config,
+    recipes=RECIPES,
+    fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
+    structures=(WORD_TREE,),
+    capabilities=(PredictsWords(of_history, event_log_probs, log_normalizers), Embeds(lambda params: params.R)),
+    cost=cost,
+)

@@ -19,6 +19,11 @@ def perplexity(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test"
     return {"perplexity": store.perplexity(specs[0], part)}
 
 
+def perplexity_and_minutes(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
+    """Measure the perplexity of a model, and the minutes of its training."""
+    return {**perplexity(store, specs, part), "minutes": training_minutes(store, specs[0])}
+
+
 def each(names: tuple[str, ...], store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
     """Measure the perplexities of several models, each in its column."""
     return {name: store.perplexity(spec, part) for name, spec in zip(names, specs, strict=True)}

@@ -34,7 +34,7 @@ NCE_LOSS, CLASSES_LOSS = 0.01, 0.02
 ML, CLASSES, IMPORTANCE = "maximum likelihood", "classes", "importance sampling"
 
 
-def _models(scale: LanguageScale) -> dict[str, Spec]:
+def neural_models(scale: LanguageScale) -> dict[str, Spec]:
     """Return the neural models by name: recurrent ones of two or three times the units that others have features."""
     units = {"rnn": 2, "lstm": 3, "gru": 3}
     return {
@@ -53,18 +53,14 @@ def _ptb(scale: LanguageScale, seeds: int | None) -> list[Row]:
         "LSTM": {"perplexity": 114.5},
     }
     counted = {"class 5-gram": Spec("class-ngram", config=(("order", 5),)), "cache": Spec("cache")}
-    models = counted | _models(scale)
+    models = counted | neural_models(scale)
     draws = {name: seeded(1 if spec.counted else seeds or scale.seeds, spec, kn(5)) for name, spec in models.items()}
     every = seeded(seeds or scale.seeds, kn(5), *models.values())
     return [
-        Row((KN5,), ((kn(5),),), {"perplexity": 141.0}, _alone),
+        Row((KN5,), ((kn(5),),), {"perplexity": 141.0}, measures.perplexity_and_minutes),
         *(Row((name,), draws[name], published.get(name, {}), _mixed) for name in models),
         Row((ALL,), every, {}, _together),
     ]
-
-
-def _alone(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
-    return {**measures.perplexity(store, specs, part), "minutes": measures.training_minutes(store, specs[0])}
 
 
 def _mixed(store: LanguageStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
@@ -141,7 +137,7 @@ def _nce_specs(scale: LanguageScale) -> dict[tuple[str, str], tuple[Spec, dict[s
 
 def _nce(scale: LanguageScale, seeds: int | None) -> list[Row]:
     return [
-        Row(label, seeded(seeds or scale.seeds, spec), published, _alone)
+        Row(label, seeded(seeds or scale.seeds, spec), published, measures.perplexity_and_minutes)
         for label, (spec, published) in _nce_specs(scale).items()
     ]
 

@@ -46,6 +46,7 @@ class Spec:
     part: int | None = None  # … or with four replicas of one of its four subtrees
     initial: "Spec | None" = None  # begun from the parameters of this model
     left_out: tuple[int, int] | None = None  # (i, n): trained without the i-th of n parts of the text
+    recipe: tuple[tuple[str, Any], ...] = ()  # what differs from the scale's own
     products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
     def with_seed(self, seed: int) -> "Spec":
@@ -159,7 +160,8 @@ class LanguageStore(Store):
         recipe, config = record.recipes[self.recipe]
         field = size_field(record.config)
         sized = {field: self.scale.num_features} if field else {}
-        return self.scale.adapt(spec.model, self.recipe, recipe), {**config, **sized, **dict(spec.config)}
+        recipe = replace(self.scale.adapt(spec.model, self.recipe, recipe), **dict(spec.recipe))
+        return recipe, {**config, **sized, **dict(spec.config)}
 
     def fit(self, spec: Spec, directory: Path) -> Outcome:
         """Train a model, or go on with its training where a run was interrupted."""
@@ -248,7 +250,7 @@ class LanguageStore(Store):
 
     def shape(self, spec: Spec) -> tuple[Any, ...]:
         """Return what decides how long training takes."""
-        return spec.model, spec.config, spec.tree and spec.tree[1:], spec.products
+        return spec.model, spec.config, spec.recipe, spec.tree and spec.tree[1:], spec.products
 
     def trainer(self, spec: Spec) -> Trainer:
         """Return the training of a model of this shape at its first step; a structure that is not there is replaced."""

@@ -23,13 +23,11 @@ from jax import Array
 from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
-from jaxfit import bucketing
 from jaxfit.bucketing import capacity_step, spread
 from jaxfit.program import Metrics, Program, Ragged
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import Cost
 from jaxfit.tables import rows_of
-from jaxfit.trainer import visits_in_order
 from jaxlm.context_model import PERPLEXITY
 from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords, structure_argument
 from jaxlm.data.contexts import Text, gather_contexts, pad
@@ -68,10 +66,15 @@ class Params(NamedTuple):
 
 
 class Grouped(NamedTuple):
-    """A text in documents: document i has the events start[i] … start[i + 1] - 1; start: int32 [documents + 1]."""
+    """A text in documents: document i has the events start[i] … start[i + 1] - 1.
+
+    start: int32 [capacity], at least documents + 1; what follows are empty documents. documents: int32 scalar. Texts of
+    similar length share a compiled program, as those of `Text` do.
+    """
 
     text: Text
     start: Array
+    documents: Array | np.int32
 
 
 class Batch(NamedTuple):
@@ -111,18 +114,20 @@ def texts(config: Config, eos: int, over: Tree | None = None) -> Callable[[np.nd
     def grouped(ids: np.ndarray) -> Grouped | output.Data:
         ends = np.flatnonzero(ids == eos)[config.group_lines - 1 :: config.group_lines] + 1
         start = np.unique([0, *ends, len(ids)]).astype(np.int32)
-        return output.data(Grouped(pad(ids, config.context_size, eos), jax.device_put(start)), ids, config, codes())
+        padded = np.pad(start, (0, capacity_step(len(start)) - len(start)), mode="edge")
+        text = Grouped(pad(ids, config.context_size, eos), jax.device_put(padded), np.int32(len(start) - 1))
+        return output.data(text, ids, config, codes())
 
     return grouped
 
 
 def gather(data: Grouped | output.Data, index: Array, capacity: int, config: Config) -> Batch:
     """Gather the documents `index`, int32 [B], into `capacity` events."""
-    text, start = _grouped(data)
+    text, start, _ = _grouped(data)
     owner, place, real = spread(start, index, capacity)
     context, word = gather_contexts(text, place, config.context_size, config.across_lines)
     word = jnp.where(real, word, -1)
-    earlier = jnp.where(real, place - start[index.at[owner].get(mode="clip")], 0)
+    earlier = jnp.where(real, place - start[jnp.take(index, owner, mode="clip")], 0)
     aid = output.begun(data, word, place, 0, config) if isinstance(data, output.Data) else None
     return Batch(context, word, owner, earlier, start[index + 1] - start[index], aid)
 
@@ -133,7 +138,7 @@ def _grouped(data: Grouped | output.Data) -> Grouped:
 
 def num_documents(data: Grouped | output.Data) -> int:
     """Return the number of documents of a text."""
-    return len(_grouped(data).start) - 1
+    return int(_grouped(data).documents)
 
 
 def num_events(data: Grouped | output.Data) -> int:
@@ -143,7 +148,7 @@ def num_events(data: Grouped | output.Data) -> int:
 
 def costs(data: Grouped | output.Data) -> NDArray[np.int32]:
     """Return the events of each document, int32 [documents], for `Ragged`."""
-    return np.diff(np.asarray(_grouped(data).start))
+    return np.diff(np.asarray(_grouped(data).start))[: num_documents(data)]
 
 
 def loss(
@@ -198,7 +203,7 @@ def last_layer(params: Params, vectors: Array, document: Array, key: Array | Non
 
 
 @jax.named_scope("document")
-def documents_before(rows: Array, batch: Batch) -> Array:
+def document_means(rows: Array, batch: Batch) -> Array:
     """Compute h_i^DN of each event, [n, N_h] (Eq. 20), from the rows of W of the events' words, [n, N_h]."""
     return running_sums(rows, batch.owner) / jnp.maximum(batch.earlier, 1)[:, None]
 
@@ -210,9 +215,7 @@ def _last_layers(
     if keys is not None:
         keys = jax.vmap(jax.random.fold_in)(keys[jnp.minimum(batch.owner, len(keys) - 1)], batch.earlier)
     one = partial(last_layer, config=config)
-    return jax.vmap(one, (None, 0, 0, None if keys is None else 0))(
-        params, vectors, documents_before(rows, batch), keys
-    )
+    return jax.vmap(one, (None, 0, 0, None if keys is None else 0))(params, vectors, document_means(rows, batch), keys)
 
 
 def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, config: Config) -> tuple[Array, Metrics]:
@@ -220,7 +223,7 @@ def batch_loss(params: Any, batch: Batch, weight: Array, keys: Array | None, con
 
     With an objective that reads rows, params are `Gathered`.
     """
-    of_event, word = weight.at[batch.owner].get(mode="fill", fill_value=0), jnp.maximum(batch.word, 0)
+    of_event, word = jnp.take(weight, batch.owner, mode="fill", fill_value=0), jnp.maximum(batch.word, 0)
     if output.reads_rows(config):
         params = rows_of(params)
         vectors, rows = params.R.reshape(*batch.context.shape, -1), params.W
@@ -302,13 +305,12 @@ def _by_event(model: Model, ids: np.ndarray, config: Config, score: Callable[...
         return np.zeros(0)
     config = output.exact(config)
     data = texts(config, model.vocabulary.eos, *structure_argument(model.structure))(ids)
-    number = min(DOCUMENTS, num_documents(data))
-    index, lengths = visits_in_order(num_documents(data), number), costs(data)
-    capacity, found = bucketing.capacity(lengths, index, number), []
-    for documents in index.reshape(-1, number):
-        scores = _scored(model.params, data, documents, capacity, config, score)
-        found.append(np.asarray(scores)[: lengths[documents].sum()])
-    return np.concatenate(found)[: len(ids)].astype(np.float64)
+    events = np.add.reduceat(costs(data), np.arange(0, num_documents(data), DOCUMENTS))  # of some documents each
+    capacity, found = capacity_step(events.max()), []
+    for number, length in enumerate(events):
+        documents = np.arange(number * DOCUMENTS, (number + 1) * DOCUMENTS)  # past the end they are empty
+        found.append(np.asarray(_scored(model.params, data, documents, capacity, config, score))[:length])
+    return np.concatenate(found).astype(np.float64)
 
 
 @partial(jax.jit, static_argnums=(3, 4, 5))

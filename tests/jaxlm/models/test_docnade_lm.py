@@ -58,8 +58,8 @@ def by_hand(params, document, contexts, cfg):
 def documents_of(ids, cfg):
     """The words and contexts of each document."""
     contexts, words = (np.asarray(x) for x in examples(ids, C, EOS, cfg.across_lines))
-    start = np.asarray(docnade_lm._grouped(docnade_lm.texts(cfg, EOS)(ids)).start)
-    return [(words[a:b], contexts[a:b]) for a, b in itertools.pairwise(start)]
+    ends = np.cumsum(docnade_lm.costs(docnade_lm.texts(cfg, EOS)(ids)))
+    return list(zip(np.split(words, ends[:-1]), np.split(contexts, ends[:-1]), strict=True))
 
 
 def batch_of(cfg, index=(2, 0, 3, 1), capacity=30):
@@ -108,10 +108,10 @@ def test_rows_that_a_step_reads_give_the_loss_of_the_words_drawn():
     data = docnade_lm.texts(cfg, EOS)(TEXT)
     batch = program.at_step(program.batch(data, jnp.arange(4), 24, cfg), jax.random.key(0), jnp.float32(0), cfg)
     rows = tables.gathered(params, docnade_lm.touched(batch, cfg))
-    found, _ = docnade_lm.batch_loss(rows, batch, jnp.asarray(WEIGHT), None, cfg)
+    found, _ = docnade_lm.batch_loss(rows, batch, WEIGHT, None, cfg)
     scored, real = [], np.flatnonzero(np.asarray(batch.word) >= 0)
     plain = config()
-    vectors, means = params.R[batch.context], docnade_lm.documents_before(params.W[jnp.maximum(batch.word, 0)], batch)
+    vectors, means = params.R[batch.context], docnade_lm.document_means(params.W[jnp.maximum(batch.word, 0)], batch)
     for n in real:
         z = docnade_lm.last_layer(params, vectors[n], means[n], None, plain)
         scores = np.asarray(params.U @ z + params.b, np.float64)
@@ -214,7 +214,6 @@ def test_a_text_is_scored_document_by_document(monkeypatch, across_lines):
 )
 def test_documents_are_groups_of_lines_that_do_not_overlap(lines, starts):
     data = docnade_lm.texts(config(group_lines=lines), EOS)(TEXT)
-    np.testing.assert_array_equal(data.start, starts)
     np.testing.assert_array_equal(docnade_lm.costs(data), np.diff(starts))
 
 

@@ -46,7 +46,8 @@ class Spec:
     part: int | None = None  # … or with four replicas of one of its four subtrees
     initial: "Spec | None" = None  # begun from the parameters of this model
     left_out: tuple[int, int] | None = None  # (i, n): trained without the i-th of n parts of the text
-    recipe: tuple[tuple[str, Any], ...] = ()  # what differs from the scale's own
+    # what differs from the scale's own: ("batch_size", 25), or of rates and decays ("rate", (("W", 0.0),))
+    recipe: tuple[tuple[str, Any], ...] = ()
     products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
     def with_seed(self, seed: int) -> "Spec":
@@ -72,6 +73,8 @@ class Spec:
             name += f"-{kind}{epsilon or ''}{f'-x{copies}' if copies > 1 else ''}"
             name += "" if self.part is None else f"-part{self.part + 1}-x4"
         name += "".join(f"-{key.removeprefix('num_').partition('_')[0]}{value}" for key, value in self.config)
+        changed = [pair for key, value in self.recipe if isinstance(value, tuple) for pair in value]
+        name += "".join(f"-{parameter}{value:g}" for parameter, value in changed)
         seed = "" if self.counted else f"-seed{self.seed}"
         return f"{name}{without}{self.products and f'-{self.products}'}{seed}"
 
@@ -160,8 +163,12 @@ class LanguageStore(Store):
         recipe, config = record.recipes[self.recipe]
         field = size_field(record.config)
         sized = {field: self.scale.num_features} if field else {}
-        recipe = replace(self.scale.adapt(spec.model, self.recipe, recipe), **dict(spec.recipe))
-        return recipe, {**config, **sized, **dict(spec.config)}
+        recipe = self.scale.adapt(spec.model, self.recipe, recipe)
+        changes = {
+            name: {**getattr(recipe, name), **dict(value)} if isinstance(value, tuple) else value
+            for name, value in spec.recipe
+        }
+        return replace(recipe, **changes), {**config, **sized, **dict(spec.config)}
 
     def fit(self, spec: Spec, directory: Path) -> Outcome:
         """Train a model, or go on with its training where a run was interrupted."""

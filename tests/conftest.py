@@ -18,8 +18,10 @@ import pytest
 from jaxfit.cli import compilation_cache
 
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-# XLA's newer emitters of fused loops take a third of the time of compilation; set `XLA_FLAGS=` to compile with them
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
+# XLA's newer emitters of fused loops take half of the time of compilation, and the division of programs into modules
+# that are compiled in parallel up to a fifth of the rest; set `XLA_FLAGS=` to compile as users do
+AS_USERS = os.environ.get("XLA_FLAGS") == ""
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1")
 compilation_cache.enable()  # by the environment, before JAX reads it
 
 import jax  # noqa: E402
@@ -50,13 +52,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before fixtures of any scope
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let LLVM optimise in tests of conformance, of documents, from end to end and on real data, and not in all others.
+    """Let LLVM optimise in tests on real data, and not in the others, whose programs run for milliseconds.
 
-    It takes a third of the time of the others, whose programs run for milliseconds. With `XLA_FLAGS=`, as in the second
-    part of `.ci/run`, the former compile as users do.
+    It takes a third to a half of their time. With `XLA_FLAGS=`, as in the second part of `.ci/run`, tests of
+    conformance, of documents and from end to end compile as users do.
     """
-    optimised = {"conformance", "docs", "end_to_end"} & set(item.path.parts) or "data_dir" in item.fixturenames
-    quick = not optimised
+    as_users = AS_USERS and {"conformance", "docs", "end_to_end"} & set(item.path.parts)
+    quick = not as_users and "data_dir" not in item.fixturenames
     switch = "1" if quick else "0"
     if os.environ.get("JAX_DISABLE_MOST_OPTIMIZATIONS") != switch or _resident_bytes() > MOST_BYTES:
         _drop_compiled()

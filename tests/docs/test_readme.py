@@ -1,5 +1,6 @@
 """README.md: its commands and its Python programs run as printed."""
 
+import dataclasses
 import shlex
 import shutil
 from functools import partial
@@ -8,7 +9,9 @@ import pytest
 
 import benchmarks.__main__
 import jaxcf.cli.main
+import jaxcf.models
 import jaxlm.cli.main
+import jaxlm.models
 from blocks import blocks_of
 from jaxfit.cli.parser import of_commands
 from readme_files import write_files
@@ -47,9 +50,14 @@ def test_commands_have_these_options(name, options):
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """A folder with the files that commands and programs name."""
+    """A folder with the files that are named, and recipes of two epochs: nothing asks what is learnt."""
     write_files(tmp_path)
     monkeypatch.chdir(tmp_path)
+    for registry in (jaxlm.models.REGISTRY, jaxcf.models.REGISTRY):
+        for recipes in (registry.get(name).recipes for name in registry.names()):
+            for name, (recipe, config) in recipes.items():
+                if getattr(recipe, "epochs", 0) > 2:
+                    monkeypatch.setitem(recipes, name, (dataclasses.replace(recipe, epochs=2), config))
 
 
 @pytest.mark.parametrize("main", [jaxlm.cli.main.main, jaxcf.cli.main.main], ids=["jaxlm", "jaxcf"])

@@ -272,7 +272,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
         {},
     ),
     "tuned": (
-        Recipe(optimizer="adam", batch_size=20, epochs=10, rate={"*": 5e-3}, decay={"*": 0.0}, anneal=True, patience=3),
+        Recipe(optimizer="adam", batch_size=20, epochs=10, rate={"*": 5e-3}, decay={"*": 0.0}, anneal=True),
         {"activation": "tanh"},
     ),
 }

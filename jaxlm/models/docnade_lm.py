@@ -47,6 +47,7 @@ DOCUMENTS = 64  # of a text that are scored at a time
 class Config(nplm.Config):
     """What shapes the program; all but the documents as of the NPLM."""
 
+    num_features: int = option(100, "feature vector dimensionality", "features")
     group_lines: int = option(5, "consecutive lines that make a document", "lines", first=True)
     _: KW_ONLY
     # so that padding, which is of some class, costs what words do

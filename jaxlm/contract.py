@@ -165,9 +165,13 @@ class Embeds:
 
 @dataclass(frozen=True)
 class EncodesDocuments:
-    """The model has a representation of a document; encode: (model, documents) -> float32 [documents, N_h]."""
+    """The model has a representation of a document.
+
+    encode: (model, documents) -> float32 [documents, N_h]; size: the field of Config that N_h is.
+    """
 
     encode: Callable[[Any, Documents], np.ndarray]
+    size: str = "num_hidden"
 
     offers: ClassVar[str] = "document vectors (features, retrieve)"
 

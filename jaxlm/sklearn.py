@@ -10,7 +10,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 from jaxfit.errors import UserError, missing_package
 from jaxfit.recipe import INT32_MAX
 from jaxlm import models
-from jaxlm.contract import BySGD, EncodesDocuments
+from jaxlm.contract import BySGD, EncodesDocuments, LanguageModel
 from jaxlm.data.documents.collection import DocumentCorpus, Documents, content_sha256, counted
 from jaxlm.data.documents.reading import split_validation
 from jaxlm.data.vocabulary import Vocabulary
@@ -50,7 +50,7 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         config: overrides of the model's Config.
         structure: options of the model's structure, as its tree.
         log_counts: replace every count n by log(1 + n), rounded, as Lauly et al. (2017) do.
-        random_state: the seed, as of `jaxlm train`, or what scikit-learn draws one by.
+        random_state: the seed, as of `jaxlm train`, a `RandomState`, or None for a seed drawn at random.
 
     Attributes:
         model_: the trained `jaxlm.trained_model.Model`, whose words are the columns' numbers.
@@ -90,15 +90,18 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if len(documents) < 2:
             raise ValueError(f"{len(documents)} documents have words, and a model is trained on two or more")
         seed = self.random_state
+        if isinstance(seed, Integral) and seed < 0:
+            raise ValueError(f"random_state={seed}: give a whole number of at least 0")
         if not isinstance(seed, Integral):
             seed = int(check_random_state(seed).randint(INT32_MAX))
         with _value_errors(), tempfile.TemporaryDirectory() as folder:
             record = models.get(self.model)
-            models.require(record, EncodesDocuments, type(self).__name__)
+            size = models.require(record, EncodesDocuments, type(self).__name__).size
+            self._check_types(record, size)
             recipe, overrides = record.recipe(self.recipe) if isinstance(self.recipe, str) else (self.recipe, {})
             if self.epochs is not None:
                 recipe = replace(recipe, epochs=self.epochs)
-            config = {**overrides, **(self.config or {}), models.vector_size(self.model): self.num_features}
+            config = {**overrides, **(self.config or {}), size: self.num_features}
             corpus = _corpus(documents, validated=isinstance(record.fitting, BySGD))
             trained = train(
                 self.model, corpus, folder, recipe=recipe, config=config, structure=self.structure, seed=int(seed)
@@ -109,6 +112,18 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._n_features_out = self.num_features
         return self
 
+    def _check_types(self, record: LanguageModel, size: str) -> None:
+        """Raise ValueError for parameters of the wrong type; size: the field of Config that num_features is."""
+        if not isinstance(self.recipe, str) and not is_dataclass(self.recipe):
+            raise ValueError(f"recipe={self.recipe!r}: give the name of one, or an instance of its class")
+        if self.config is not None and (not isinstance(self.config, Mapping) or size in self.config):
+            raise ValueError(f"config={self.config!r}: give a mapping, without {size}, which num_features is")
+        if self.structure is not None and not any(isinstance(self.structure, s.options) for s in record.structures):
+            known = " or ".join(f"an instance of {each.options.__qualname__}" for each in record.structures)
+            raise ValueError(f"structure={self.structure!r}: give {known or 'none'}")
+        if not isinstance(self.num_features, Integral):
+            raise ValueError(f"num_features={self.num_features!r}: give a whole number")
+
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Return a vector of each document: float32 [documents, num_features]."""
         check_is_fitted(self)
@@ -117,7 +132,9 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean over documents with words of 1/D log p of their D words, nats; y is not used.
 
-        It is less the logarithm of their perplexity (Lauly et al. 2017, Eq. 30), over one order of the words.
+        It is minus the logarithm of their perplexity (Lauly et al. 2017, Eq. 30), over one order of the words. Where a
+        model's probabilities are estimated, so is it, too high on average for the Replicated Softmax and too low for
+        LDA: their scores are not comparable.
 
         Raises:
             ValueError: no document has words; the model has no probabilities of documents.

@@ -39,6 +39,9 @@ def fetch(
     data_set, root = data.named(name), data.folder(data_dir)
     if root is None:
         raise UserError("no folder to put data sets in", do=f"give --data-dir or set {data.VARIABLE}")
+    with suppress(UserError):  # it is there, and what it should be
+        data.load(name, root)
+        return data.find(name, root)
     if data_set.url is None:
         place = root / data_set.files[0].path
         raise UserError(f"{name} has to be fetched by hand", data_set.page, f"save it as {place}")

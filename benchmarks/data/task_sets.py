@@ -1,4 +1,4 @@
-"""What models are asked in tasks, of files, or planted: lists of hypotheses, sentences with a gap, words' relations."""
+"""The questions of tasks, from files or planted: n-best lists, sentences with a gap, and relations of words."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -15,7 +15,7 @@ from benchmarks.language.tables import PERPLEXITY, T7, kn
 
 DOCNADE, ALONE = "DocNADE-LM", "LM"
 GROUPS = {1: 111.93, 2: 110.9, 3: 109.8, 4: 109.78, 5: 109.22}  # sentences of a document: published perplexity
-LINES = 25  # of a minibatch, about as many words as that of the NPLM has
+LINES = 25  # of a minibatch: on the Penn Treebank about as many words as that of the NPLM has
 FIXED = ("rate", (("W", 0.0),))  # at zero: documents have no effect
 
 
@@ -64,11 +64,13 @@ def claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
 NOTE = (
     "A document is a group of consecutive lines. LM is DocNADE-LM with the vectors of documents fixed at zero, which "
     "is the NPLM; minibatches of both are whole documents, about 25 lines, those of the row NPLM words drawn from all "
-    "of the text. Contexts of n-grams, and the state of recurrent networks, run on across line ends and groups. At "
-    "the scales cpu and full, the NPLM, LM and DocNADE-LM have 100 features, 200 hidden units and a context of 5 "
-    "words, the LBL and the HLBL (T7 of Table 4.4) 100 features, the LSTM and the GRU 300 units; all published models "
-    "have 100 of either. All but the HLBL normalise over all words; the published LM and DocNADE-LM have a "
-    f"hierarchical softmax of two levels (`jaxlm train docnade-lm --objective classes`). {TIMES}"
+    "of the text. Lines of the Penn Treebank are sentences, those of WikiText-2 also paragraphs, headings and blank "
+    "lines, of which 25 have more than twice the words. Contexts of n-grams, and the state of recurrent networks, run "
+    "on across line ends and groups. At the scales cpu and full, the NPLM, LM and DocNADE-LM have 100 features, 200 "
+    "hidden units and a context of 5 words, the LBL and the HLBL (T7 of Table 4.4) 100 features, the LSTM and the GRU "
+    "300 units; all published models have 100 of either. All but the HLBL normalise over all words; the published LM "
+    "and DocNADE-LM have a hierarchical softmax of two levels (`jaxlm train docnade-lm --objective classes`). "
+    f"{TIMES}"
 )
 TABLES = {
     table.name: table

@@ -4,10 +4,8 @@ A model is added by its file and one line of `MODELS`. A model's module is impor
 for, so that n-gram models do without JAX.
 """
 
-from dataclasses import fields
-
 from jaxfit.registry import Registry
-from jaxlm.contract import LanguageModel
+from jaxlm.contract import EncodesDocuments, LanguageModel
 
 MODELS = {
     "unigram": "jaxlm.ngram.unigram:MODEL",
@@ -42,4 +40,4 @@ names, get, having, require = REGISTRY.names, REGISTRY.get, REGISTRY.having, REG
 
 def vector_size(name: str) -> str:
     """Return the field of a model's Config that says how large its vectors of documents are."""
-    return next(f.name for f in fields(get(name).config) if f.name in ("num_hidden", "num_topics"))
+    return require(get(name), EncodesDocuments, "a size of document vectors").size

@@ -6,6 +6,9 @@ Without h^DN it is the NPLM (`jaxlm.models.nplm`), in whose notation W^LM is R, 
 d; its U and b are of the output, and g is tanh. A document is a group of consecutive lines of the text, whose line ends
 are words like others. The first word of a document has no earlier ones: h^DN is zero there.
 
+Differs: the n-gram's context runs on across the borders of documents, as it does across lines for every model; with
+`--no-context-across-lines` it begins afresh at each line.
+
 Source: Lauly, Zheng, Allauzen and Larochelle 2017, §4 (Eq. 19-21), §7.
 """
 
@@ -40,7 +43,7 @@ from jaxlm.trees.paths import Tree
 if TYPE_CHECKING:
     from jaxlm.trained_model import Model
 
-DOCUMENTS = 64  # of a text that are scored at a time
+DOCUMENTS, EVENTS = 64, 1 << 14  # of a text that are scored at a time: at most, and about
 
 
 @dataclass(frozen=True)
@@ -306,10 +309,11 @@ def _by_event(model: Model, ids: np.ndarray, config: Config, score: Callable[...
         return np.zeros(0)
     config = output.exact(config)
     data = texts(config, model.vocabulary.eos, *structure_argument(model.structure))(ids)
-    events = np.add.reduceat(costs(data), np.arange(0, num_documents(data), DOCUMENTS))  # of some documents each
+    many = max(1, min(DOCUMENTS, EVENTS // int(costs(data).max())))
+    events = np.add.reduceat(costs(data), np.arange(0, num_documents(data), many))  # of some documents each
     capacity, found = capacity_step(events.max()), []
     for number, length in enumerate(events):
-        documents = np.arange(number * DOCUMENTS, (number + 1) * DOCUMENTS)  # past the end they are empty
+        documents = np.arange(number * many, (number + 1) * many)  # past the end they are empty
         found.append(np.asarray(_scored(model.params, data, documents, capacity, config, score))[:length])
     return np.concatenate(found).astype(np.float64)
 
@@ -330,7 +334,7 @@ def cost(config: Config, costs: Any = None) -> Cost:
 
 # Differs: the paper states stochastic gradient descent over documents, a hierarchical softmax of two levels of about
 # √N_w classes, early stopping and 100 hidden units. The function g, which words make a class, the rate and the
-# minibatch are ours.
+# minibatch are ours. "tuned" is that of the NPLM, with a rate and a decay for W; it is not chosen by validation yet.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

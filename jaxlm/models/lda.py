@@ -251,7 +251,7 @@ MODEL = LanguageModel(
             averaged="estimates",
             bounds=lambda model, documents: infer(model.params, documents, model.config.priors()[0]).bound,
         ),
-        EncodesDocuments(lambda model, documents: encode(model.params, documents, model.config)),
+        EncodesDocuments(lambda model, documents: encode(model.params, documents, model.config), "num_topics"),
         HasTopics(lambda params: params.beta.T),
     ),
 )

@@ -127,6 +127,12 @@ def test_documents_without_words_have_vectors_but_are_not_trained_on():
         ({"num_features": 0}, COUNTS, "give a whole number of at least 1"),
         ({"epochs": 0}, COUNTS, "give a whole number of at least 1"),
         ({"config": {"depth": 2}}, COUNTS, "the configuration has no field 'depth'"),
+        ({"config": {"num_hidden": 7}}, COUNTS, "without num_hidden, which num_features is"),
+        ({"config": [1]}, COUNTS, "give a mapping"),
+        ({"recipe": None}, COUNTS, "recipe=None: give the name of one"),
+        ({"structure": "huffman"}, COUNTS, "structure='huffman': give an instance of "),
+        ({"num_features": 2.5}, COUNTS, "num_features=2.5: give a whole number"),
+        ({"random_state": -1}, COUNTS, "random_state=-1: give a whole number of at least 0"),
     ],
 )
 def test_wrong_data_and_parameters_are_value_errors(parameters, X, message):

@@ -32,7 +32,7 @@ def prepare(model: str, path: Path, config: Any, seed: int, workers: int) -> Any
     Args:
         model: ours that it is compared with.
         path: the file.
-        config: of our model; what gensim has no name for is as its own default (rates, draws of widths).
+        config: of our model; all else, such as rates, is gensim's default.
         seed: of its initial vectors; with several workers, training is not reproducible.
         workers: threads.
     """

@@ -124,6 +124,21 @@ def test_a_failed_fetch_leaves_all_as_it_was(tmp_path, server, archive, part):
     assert (home / "ptb" / "train.txt").read_bytes() == b"earlier"
 
 
+def test_what_is_there_is_not_fetched_again(tmp_path, monkeypatch):
+    for part, text in {"train": " a b\n", "valid": " a\n", "test": " b\n"}.items():
+        (tmp_path / "ptb").mkdir(exist_ok=True)
+        (tmp_path / "ptb" / f"{part}.txt").write_text(text)
+    files = tuple(
+        dataclasses.replace(file, sha256=data.sha256_of(tmp_path / file.path)) for file in data.named("ptb").files
+    )
+    monkeypatch.setitem(data.DATA_SETS, "ptb", dataclasses.replace(data.named("ptb"), files=files))
+    nowhere = "https://127.0.0.1:9"
+    assert fetch.fetch("ptb", tmp_path, nowhere) == [tmp_path / file.path for file in files]
+    (tmp_path / "ptb" / "test.txt").write_text("damaged\n")
+    with pytest.raises(UserError, match="the download failed"):
+        fetch.fetch("ptb", tmp_path, nowhere)
+
+
 def test_no_server(tmp_path):
     with pytest.raises(UserError, match="the download failed"):
         fetch.fetch("ptb", tmp_path / "home", "https://127.0.0.1:9")

@@ -1,4 +1,4 @@
-"""How coherent words are: whether they occur in the same documents more often than by chance.
+"""How coherent words are: whether they occur in the same documents more often than independent words would.
 
     NPMI(i, j) = log(p_ij / (p_i p_j)) / -log p_ij
 
@@ -18,7 +18,7 @@ from jaxlm.data.documents.collection import Documents
 def npmi(documents: Documents, first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     """Compute the normalised pointwise mutual information of pairs of words: float64 [pairs].
 
-    It is 0 where documents do not tell: for a pair of which a word is in none of them, or both are in all.
+    It is 0 where it is undefined: for a pair of which a word is in no document, or both are in all.
 
     Args:
         documents: in which words are counted as there or not.

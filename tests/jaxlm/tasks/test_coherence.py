@@ -21,7 +21,7 @@ def test_npmi_is_that_of_shares_of_documents():
     assert found[2] == -1, "never together"
 
 
-def test_npmi_is_one_for_words_that_occur_together_only_and_zero_where_nothing_is_known():
+def test_npmi_is_one_for_words_that_occur_together_only_and_zero_where_it_is_undefined():
     documents = documents_of([[1, 2, 0, 1, 1], [0, 0, 0, 1, 1], [1, 1, 0, 1, 1]])
     found = npmi(documents, [0, 0, 2, 3, 3, 0], [1, 2, 2, 4, 0, 0])
     np.testing.assert_allclose(found, [1, 0, 0, 0, 0, 1], atol=1e-12)

@@ -1,6 +1,7 @@
 """Run a table: its rows one by one, each recorded as it ends."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ def run_table(
     code trained stay, too, and the page says at which commit. only: as in `named`; all rows of a table that is measured
     together.
 
+    Published figures that are of one data set alone are left out beside others.
+
     Of a table with `kept`, rows are made from what is kept beside its record. missing: seeds that are kept are not
     measured anew, whatever source code trained their models, and the claims are judged all the same.
 
@@ -40,13 +43,15 @@ def run_table(
     to the work folder, for those who have the data.
     """
     path = out / file_name(table.name, store)
-    rows = table.rows(store.scale, seeds)
+    rows, published = table.rows(store.scale, seeds), table.published
+    if table.published_data not in ("", store.name):
+        rows, published = [replace(row, thesis={}) for row in rows], ""
     every = [spec for row in rows for spec in row.specs()]
     begin = {
         "table": table.name, "section": table.section, "title": table.title, "command": command,
         "data": store.describe(every), "scale": store.scale.name, "recipe": store.how(), "seeds": seeds,
         "columns": [vars(column) for column in table.columns], "heads": list(table.heads), "note": table.note,
-        **({"published": table.published} if table.published else {}),
+        **({"published": published} if published else {}),
     }  # fmt: skip
     current = {store.directory(spec).name for spec in every}
     known, models = _earlier(record.read(path) or {}, begin, rows, store)

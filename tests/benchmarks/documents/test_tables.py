@@ -1,12 +1,14 @@
 """Tables of models of documents: by their command on planted documents; their verdicts; how documents are read."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from benchmarks.core.run import run_table
 from benchmarks.core.table import Row
-from benchmarks.core.verdict import Scores, verdicts
+from benchmarks.core.verdict import Comparison, Scores, estimate, verdicts
 from benchmarks.data import document_sets, sets
 from benchmarks.documents import orderings, retrieval, scales, tables, words
 from benchmarks.documents.store import DocumentStore, of_documents, some
@@ -14,7 +16,7 @@ from jaxfit.errors import UserError
 from jaxlm.data.documents.collection import Documents, counted
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models import vector_size
-from jaxlm.tasks.coherence import npmi
+from jaxlm.tasks.coherence import coherence, npmi
 from jaxlm.tasks.documents import evaluate
 
 TINY = scales.SCALES["tiny"]
@@ -28,8 +30,8 @@ def made(shared_place):
     return place, *place.tables("docnade-table-1", *figures, *shown)
 
 
-def test_table_1_shows_all_models_and_published_figures(made):
-    place, results, out, _ = made
+def test_table_1_shows_all_models(made):
+    _, results, *_ = made
     result = results["docnade-table-1"]
     assert result["complete"]
     cells = {row["label"][0]: row["cells"] for row in result["rows"]}
@@ -45,9 +47,31 @@ def test_table_1_shows_all_models_and_published_figures(made):
         assert ("error" in row) == (name == "Replicated Softmax")
     assert cells["LDA"]["bound"]["mean"] > cells["LDA"]["perplexity"]["mean"]
     assert 0 < cells["Replicated Softmax"]["error"]["mean"] < 2
-    assert "835.0" in out
-    assert len(result["verdicts"]) == 3, "targets are of the published documents"
-    assert "Lauly et al. 2017" in (place.out / "docnade-table-1.planted.tiny.md").read_text()
+
+
+def test_claims_and_figures_of_20_newsgroups_are_not_shown_beside_other_documents(made):
+    place, results, out, _ = made
+    assert {name: len(result["verdicts"]) for name, result in results.items()} == {
+        "docnade-table-1": 1, "docnade-figure-8": 0, "docnade-figure-9": 2, "docnade-table-2": 0, "docnade-table-3": 0,
+    }  # fmt: skip
+    for name, result in results.items():
+        assert {verdict["section"] for verdict in result["verdicts"]} <= {"our target"}
+        assert "Lauly et al. 2017" not in (place.out / f"{name}.planted.tiny.md").read_text()
+    assert "835.0" not in out
+
+
+@pytest.mark.parametrize(("data", "shown"), [(scales.NEWSGROUPS, ["835.0", "877.0", "923.0"]), (scales.PLANTED, [])])
+def test_published_figures_are_shown_beside_the_data_that_they_are_of(data, shown, tmp_path):
+    def without_models(scale, seeds):
+        return [replace(row, draws=((),), measure=lambda store, specs: {"256": 800.0})
+                for row in orderings.rows(scale, seeds)]  # fmt: skip
+
+    table = replace(orderings.TABLE, rows=without_models, claims=lambda store, rows, part: [], draw=None)
+    store = DocumentStore(PLANTED._replace(name=data), TINY, "tuned", tmp_path / "work")
+    run_table(table, store, tmp_path)
+    (page,) = tmp_path.glob("*.md")
+    assert [figure for figure in ("835.0", "877.0", "923.0") if figure in page.read_text()] == shown
+    assert ("Lauly et al. 2017" in page.read_text()) == bool(shown)
 
 
 def test_records_name_what_validation_measures_and_pages_the_units_of_the_bootstrap(made):
@@ -96,8 +120,6 @@ def test_more_orders_are_those_of_table_1_and_lower_the_perplexity(made):
         assert list(figures) == [1, 2, 4, 16], "no more than the scale has orders of some documents"
         assert figures[16] == table_1[row["label"][0]]["some"]["mean"]
         assert figures[16] < figures[1] + 0.02
-    assert [row["thesis"].get("256") for row in result["rows"]] == [None, 835, 877, 923]
-    assert len(result["verdicts"]) == 1, "the others are of more orders"
     assert 10_000 < (place.out / "docnade-figure-8.planted.tiny.png").stat().st_size < 300_000
     store = DocumentStore.open("tiny", None, None, "tuned", place.work)
     spec, chosen = tables.PUBLISHED[3][1], some(store.data.valid.with_words())
@@ -124,7 +146,7 @@ def test_words_near_to_a_word_are_shown_of_each_model_that_has_vectors(made):
         else:
             assert by_chance + 0.1 < cells["npmi"]["mean"] < 1, row["label"]
             assert len(cells["npmi"]["interval"]) == 2
-    assert len(result["verdicts"]) == 2
+            assert cells["random"]["mean"] == pytest.approx(by_chance, abs=0.1)
 
 
 def test_topics_are_shown_of_each_model_the_most_coherent_on_validation_first(made):
@@ -138,14 +160,49 @@ def test_topics_are_shown_of_each_model_the_most_coherent_on_validation_first(ma
     _, spec = words.TANH
     topics = words._topics(store, spec.with_seed(1))
     assert topics.shape == (4, words.TOP)
-    found = words.coherence(store.data.valid, topics)
-    assert np.all(np.diff(found) <= 0)
-    shown = [store.corpus.vocabulary.words[i] for i in topics[0]]
-    assert best["DocNADE, tanh"]["words"]["text"].split() == shown
+    found = coherence(store.data.valid, topics)
+    shown = [row["cells"] for row in result["rows"] if row["label"][0] == "DocNADE, tanh"]
+    for cells, topic in zip(shown[1:], topics[np.argsort(-found, kind="stable")], strict=True):
+        assert cells["words"]["text"].split() == [store.corpus.vocabulary.words[i] for i in topic]
+    assert shown[0]["npmi"]["mean"] == pytest.approx(coherence(store.data.test, topics).mean())
+    assert shown[0]["random"]["mean"] < shown[0]["npmi"]["mean"]
     assert best["DocNADE, sigmoid"]["words"] != best["DocNADE, tanh"]["words"]
-    weights = store.model(spec).params.W
-    assert any(set(topics[0]) == set(np.argsort(-unit)[: words.TOP]) for unit in np.asarray(weights).T)
-    assert len(result["verdicts"]) == 2
+    weights = np.asarray(store.model(spec).params.W)
+    assert [set(topic) for topic in topics] == [set(np.argsort(-unit)[: words.TOP]) for unit in weights.T]
+
+
+def test_models_of_equally_coherent_topics_are_rarely_judged_different(tmp_path):
+    """Random topics: the 95 % interval of two models' difference misses 0 in about 5 % of all pairs."""
+
+    class Random(DocumentStore):
+        def model(self, spec):
+            weights = np.random.default_rng(spec.seed).normal(size=(len(self.corpus.vocabulary), 50))
+            topics = SimpleNamespace(weights=lambda params: params)
+            return SimpleNamespace(params=weights, vocabulary=self.corpus.vocabulary, require=lambda *_: topics)
+
+    store, pairs = Random(PLANTED, TINY, "tuned", tmp_path), 200
+    scores = [words.all_topics(store, (words.TANH[1].with_seed(seed),))["npmi"] for seed in range(2 * pairs)]
+    intervals = [estimate(Comparison("", [scores[2 * i : 2 * i + 2]])).interval(0.95) for i in range(pairs)]
+    missed = sum(not low < 0 < high for low, high in intervals)
+    assert missed < 0.12 * pairs, "ordered by coherence, about 75 % would miss it"
+    assert np.mean([high - low for low, high in intervals]) < 0.1
+
+
+def test_random_words_are_as_frequent_and_none_is_twice_in_a_row():
+    counts = np.random.default_rng(0).permutation(1000) ** 2
+    order = np.argsort(-counts)
+    rows = np.stack([order[:10], order[500:510], np.r_[order[:5], order[-5:]]])
+    drawn = words.random_words(rows, counts)
+    rank = np.argsort(order)
+    assert np.all(rank[drawn] // words.LIKE == rank[rows] // words.LIKE)
+    assert [len(set(row)) for row in drawn] == [10, 10, 10]
+    assert not np.array_equal(drawn, rows)
+    np.testing.assert_array_equal(drawn, words.random_words(rows, counts))
+    pairs = np.stack([order[:50], order[:50]], axis=1)
+    beside = words.random_words(pairs, counts, kept=1)
+    np.testing.assert_array_equal(beside[:, 0], order[:50])
+    assert not np.any(beside[:, 0] == beside[:, 1])
+    assert len(set(beside[:, 1])) > 20
 
 
 def test_the_words_shown_are_those_of_the_publication_where_the_data_have_them(tmp_path):
@@ -159,15 +216,15 @@ def test_the_words_shown_are_those_of_the_publication_where_the_data_have_them(t
 
 
 @pytest.mark.parametrize(("perplexities", "answers"), [
-    ([900, 870, 850, 838, 836, 834, 833.5, 833], ["yes", "yes", "yes"]),
-    ([900, 890, 880, 870, 850, 820, 790, 760], ["yes", "no", "no"]),
+    ([900, 870, 850, 838, 836, 834, 833.5, 833], ["yes", "yes"]),
+    ([900, 890, 880, 870, 850, 820, 790, 760], ["no", "no"]),
 ])  # fmt: skip
 def test_claims_on_orders_are_of_how_fast_perplexities_fall(perplexities, answers):
     of = {
         str(number): of_documents(np.log(perplexity) + np.linspace(-1e-3, 1e-3, 50))
         for number, perplexity in zip(orderings.ORDERINGS, perplexities, strict=True)
     }
-    store = DocumentStore(document_sets.planted(TINY.sizes), scales.SCALES["cpu"], "tuned", None)
+    store = DocumentStore(PLANTED._replace(name=scales.NEWSGROUPS), scales.SCALES["cpu"], "tuned", None)
     rows = [
         Row(row.label, row.draws, row.thesis, lambda store, specs, part="test": of)
         for row in orderings.rows(scales.SCALES["cpu"], None)
@@ -178,7 +235,7 @@ def test_claims_on_orders_are_of_how_fast_perplexities_fall(perplexities, answer
 
 @pytest.mark.parametrize(("coherences", "answers"), [
     ({"DocNADE": 0.2, "DocNADE, sigmoid": 0.2, "DocNADE, tanh": 0.05}, ["yes"] * 4),
-    ({"DocNADE": -0.1, "DocNADE, sigmoid": -0.1, "DocNADE, tanh": 0.3}, ["no"] * 4),
+    ({"DocNADE": 0.02, "DocNADE, sigmoid": 0.02, "DocNADE, tanh": 0.3}, ["no"] * 4),
 ])  # fmt: skip
 def test_claims_on_words_compare_coherence_with_that_of_docnade(coherences, answers):
     deep = {
@@ -189,11 +246,15 @@ def test_claims_on_words_compare_coherence_with_that_of_docnade(coherences, answ
     for table, of_deep in deep.items():
 
         def with_mean(row, of_deep=of_deep):
-            values = coherences.get(row.label[0], of_deep) + np.linspace(-0.01, 0.01, 40)
-            return Row(row.label, row.draws, {}, lambda store, specs, part="test": {"npmi": words._mean(values)})
+            around = np.linspace(-0.01, 0.01, 40)
+            measured = {
+                "npmi": words._mean(coherences.get(row.label[0], of_deep) + around),
+                "random": words._mean(0.04 + around),
+            }
+            return Row(row.label, row.draws, {}, lambda store, specs, part="test": measured)
 
         rows = [with_mean(row) for row in words.TABLES[table].rows(scales.SCALES["cpu"], None)]
-        store = DocumentStore(document_sets.planted(TINY.sizes), TINY, "tuned", None)
+        store = DocumentStore(PLANTED._replace(name=scales.NEWSGROUPS), TINY, "tuned", None)
         claims = words.TABLES[table].claims(store, rows, "test")
         found += [verdict["answer"] for verdict in verdicts(claims, claims)]
     assert found == answers
@@ -231,7 +292,8 @@ def test_claims_on_retrieval_are_held_against_all_other_models():
         for row in retrieval.rows(scales.SCALES["cpu"], None)
     ]
     names = {row.label[0] for row in rows}
-    *targets, published = retrieval.claims(None, rows, "test")
+    store = DocumentStore(PLANTED._replace(name=scales.NEWSGROUPS), TINY, "tuned", None)
+    *targets, published = retrieval.claims(store, rows, "test")
     deeper = {"DeepDocNADE, 2 layers", "DeepDocNADE, 3 layers"}
     compared = {comparison.label.rpartition(",")[0] for comparison in published.comparisons}
     assert compared == {f"{one} and {other}" for one in deeper for other in names - deeper}

@@ -76,6 +76,7 @@ class VectorStore(TaskStore):
     task_name = "word-tasks"
     planted = staticmethod(task_sets.planted_word_tasks)
     chapters = "word vectors"
+    resampled = "questions and pairs of words"
     scales = VECTOR_SCALES
 
     def stepwise(self, spec: Spec) -> bool:

@@ -84,12 +84,15 @@ class Kept:
 
 
 def comparable(measurements: Iterable[Measurement]) -> bool:
-    """Return whether all scores of a part of the data are of the same number of units."""
-    units: dict[str, set[int]] = {}
+    """Return whether all scores of a column and a part of the data are of the same number of units."""
+    units: dict[tuple[str, str], set[int]] = {}
     for found in measurements:
         for part, columns in found.parts.items():
-            scores = [each for value in columns.values() for each in (value if isinstance(value, tuple) else (value,))]
-            units.setdefault(part, set()).update(len(each.total) for each in scores if isinstance(each, Scores))
+            for name, value in columns.items():
+                scores = [
+                    each for each in (value if isinstance(value, tuple) else (value,)) if isinstance(each, Scores)
+                ]
+                units.setdefault((part, name), set()).update(len(each.total) for each in scores)
     return all(len(numbers) < 2 for numbers in units.values())
 
 

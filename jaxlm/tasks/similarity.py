@@ -81,26 +81,29 @@ def spearman(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
 
 def compared(
     vectors: ArrayLike, vocabulary: Vocabulary, pairs: Pairs, prepare: Callable[[str], str] = str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the cosines of the pairs whose words both have a vector, and people's scores of these: [P] each.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the cosines of the pairs whose words both have a vector, people's scores of these, and which they are.
 
     Args:
         vectors: [N_w, N_f], of the vocabulary's words.
         vocabulary: the words.
         pairs: whose words are as in running text.
         prepare: makes of a word what it is in the training text, such as its lower case.
+
+    Returns:
+        float64 [k] and [k], of k pairs; bool [P], of all.
     """
     ids = [[vocabulary.ids.get(prepare(word).strip(), -1) for word in words] for words in pairs.words]
     found = np.array(ids, np.int64).reshape(-1, 2)
-    known = (found >= 0).all(axis=1) & has_vector(vectors)[found].all(axis=1)
-    return cosines(vectors, found[known]), pairs.scores[known]
+    known: NDArray[np.bool_] = np.all((found >= 0) & has_vector(vectors)[found], axis=1)
+    return cosines(vectors, found[known]), pairs.scores[known], known
 
 
 def judge(
     vectors: ArrayLike, vocabulary: Vocabulary, pairs: Pairs, prepare: Callable[[str], str] = str, seed: int = 0
 ) -> Agreement:
     """Correlate the cosines of pairs with their scores; seed: of the bootstrap; other arguments as of `compared`."""
-    ours, people = compared(vectors, vocabulary, pairs, prepare)
+    ours, people, _ = compared(vectors, vocabulary, pairs, prepare)
     left_out = len(pairs.words) - len(ours)
     if len(ours) < FEWEST:
         return Agreement(np.nan, (np.nan, np.nan), len(ours), left_out)

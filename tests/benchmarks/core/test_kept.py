@@ -62,6 +62,8 @@ def test_scores_of_other_units_are_not_compared() -> None:
     one, other = (measurement({"test": {"perplexity": scores(n)}, "valid": {"proportion": 0.5}}) for n in (20, 30))
     assert comparable([one, one])
     assert not comparable([one, other])
+    both = measurement({"test": {"all": scores(30), "some": scores(20)}})
+    assert comparable([both, both]), "columns may be of different units"
 
 
 def test_rows_of_other_machines_are_judged_like_rows_of_this_one(

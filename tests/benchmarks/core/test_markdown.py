@@ -28,6 +28,7 @@ def test_margins_name_the_units_that_the_stores_scores_are_of() -> None:
     found = {store.__name__: store.resampled for store in registry.stores()}
     assert found == {
         "LanguageStore": "blocks of lines", "RatingStore": "users", "DocumentStore": "documents",
-        "RescoringStore": "utterances", "CompletionStore": "questions", "VectorStore": "questions and pairs of words",
+        "RescoringStore": "utterances", "CompletionStore": "questions", 
+        "VectorStore": "questions with the same first pair, and pairs with the same first word",
     }  # fmt: skip
     assert "paired bootstrap over documents, and spread" in markdown.margins("documents")

@@ -19,6 +19,7 @@ from jaxlm.train import train
 
 SOME, OF_SOME = 50, 256  # test documents, as many as the publication's perplexities are of, and orders of their words
 FOR_VALIDATION = 8  # orders
+UNITS = 500  # of the bootstrap, at most: documents are independent, and as many scores of each model are kept
 
 
 class DocumentStore(LanguageStore):
@@ -99,8 +100,9 @@ def some(documents: Documents) -> Documents:
 
 
 def of_documents(nats: NDArray[np.float64], seeded: bool = True) -> Scores:
-    """Return what documents score, whose mean's exponential is the figure: documents are the bootstrap's units."""
-    return Scores(nats, np.ones(len(nats)), np.exp, seeded)
+    """Return what documents score, whose mean's exponential is the figure; a unit of the bootstrap is every 500th."""
+    unit = np.arange(len(nats)) % UNITS
+    return Scores(np.bincount(unit, nats), np.bincount(unit), np.exp, seeded)
 
 
 def per_word(model: trained_model.Model, chosen: Documents, orderings: int) -> NDArray[np.float64]:

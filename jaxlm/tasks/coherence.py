@@ -30,9 +30,9 @@ def npmi(documents: Documents, first: ArrayLike, second: ArrayLike) -> NDArray[n
     alone = one.sum(axis=0), other.sum(axis=0)
     both = one.multiply(other).sum(axis=0)
     found = np.where((alone[0] > 0) & (alone[1] > 0), -1.0, 0.0)
-    told = (both > 0) & (both < number)
-    ratio = number * both[told] / (alone[0][told] * alone[1][told])
-    found[told] = np.log(ratio) / -np.log(both[told] / number)
+    defined = (both > 0) & (both < number)
+    ratio = number * both[defined] / (alone[0][defined] * alone[1][defined])
+    found[defined] = np.log(ratio) / -np.log(both[defined] / number)
     found[both == number] = 0.0
     return found
 

@@ -10,7 +10,7 @@ from jaxcf.data.ratings import Catalogue, Pairs, Ratings, RatingScale, Units
 from jaxcf.models import get
 from jaxcf.recommender import Model
 from jaxfit.devices.precision import full_precision
-from jaxfit.errors import UserError
+from jaxfit.errors import NoModel, UserError
 from jaxfit.recipe import FLOAT32_MAX
 from jaxfit.run_dir import checkpoint, manifest
 from jaxfit.run_dir.arrays import read_npz
@@ -53,7 +53,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     there = (directory / PARAMETERS).is_dir()
     if not (info.get("finished") or (there and unfinished)):
         do = "go on with it by --resume" + (", or add --unfinished (load: unfinished=True)" if there else "")
-        raise UserError("the model's training has not finished", directory, do)
+        raise NoModel("the model's training has not finished", directory, do)
     manifest.require_whole(directory, FILES, verify=verify)
     config = read_config(record.config, info, directory)
     users, items, scale = _arrays(directory / CATALOGUE)

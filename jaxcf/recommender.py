@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jaxcf import metrics
 from jaxcf.contract import (
     FoldsIn,
     KnownUsers,
@@ -25,11 +26,14 @@ from jaxcf.contract import (
     TakesNewItems,
     UsesRatedItems,
 )
-from jaxcf.data.ratings import Catalogue, Pairs, Ratings, find, grouped, join, take, union
+from jaxcf.data import reading
+from jaxcf.data.given import Table, as_files
+from jaxcf.data.ratings import Catalogue, Pairs, Ratings, find, grouped, join, relabel, take, union
+from jaxcf.metrics import Evaluation
 from jaxcf.models import require
 from jaxcf.models.pairwise import PAIRS_AT_ONCE
 from jaxfit.devices.precision import full_precision
-from jaxfit.errors import UserError
+from jaxfit.errors import NotInTraining, UserError
 
 
 class Answer(NamedTuple):
@@ -59,6 +63,10 @@ class Model:
     config: Any
     known: KnownUsers
 
+    def __repr__(self) -> str:
+        users, items, ratings = self.catalogue.num_users, self.catalogue.num_items, len(self.known.ratings.user)
+        return f"<{self.name}: {users:,} users, {items:,} items, {ratings:,} ratings>"
+
     @property
     def name(self) -> str:
         """The model's name: "pmf", "rbm", …."""
@@ -69,22 +77,24 @@ class Model:
         """The predictor for the users of the catalogue, by index; stars are not clipped."""
         return self.predictor_given(self.known)
 
-    def predict(self, users: ArrayLike, items: ArrayLike, clip: bool = True) -> NDArray[np.float32]:
+    def predict(
+        self, users: ArrayLike, items: ArrayLike, clip: bool = True, known_only: bool = True
+    ) -> NDArray[np.float32]:
         """Predict stars of pairs of a user and an item.
-
-        An id that was not in training (`catalogue.user_index` gives -1) is predicted from what the model knows
-        without it: the other's bias, or the mean.
 
         Args:
             users: ids, [n].
             items: ids, [n].
             clip: whether predictions are clipped to the scale.
+            known_only: refuse users and items that were not in training; else they are predicted from what the model
+                knows without them: the other's bias, or the mean.
 
         Returns:
             stars, float32 [n].
 
         Raises:
             UserError: users and items are not two lists of ids of the same length.
+            NotInTraining: a user or an item was not in training, and `known_only`.
         """
         try:
             shape, other = np.shape(users), np.shape(items)
@@ -94,7 +104,32 @@ class Model:
             what = "users and items are not two lists of the same length"
             raise UserError(what, do='give a user and an item for each pair: predict(["196"], ["242"])')
         user, item = self.catalogue.user_index(users), self.catalogue.item_index(items)
+        if known_only:
+            self._require_known("user", user, users, (self.known.ratings.user, self.known.rated.user))
+            self._require_known("item", item, items, (self.known.ratings.item, self.known.rated.item))
         return self.stars(self.predictor, user, item, clip)
+
+    def _require_known(self, side: str, index: np.ndarray, ids: ArrayLike, trained: Iterable[np.ndarray]) -> None:
+        """Raise NotInTraining, with how many there are, for ids that are of no training rating or rated pair."""
+        unknown = ~np.isin(index, np.concatenate(list(trained)))
+        if unknown.any():
+            names = list(dict.fromkeys(np.asarray(ids)[unknown].tolist()))
+            more = f", nor were {len(names) - 1:,} others" if len(names) > 1 else ""
+            what = f"no {side} {names[0]!r} was in training{more}"
+            raise NotInTraining(what, do="leave out what is unknown, or give known_only=False")
+
+    def evaluate(self, ratings: Table) -> Evaluation:
+        """Say how well the model predicts ratings, which are given as to `jaxcf.train`.
+
+        Ratings of users or items that were not in training are predicted without them.
+
+        Raises:
+            UserError: the ratings cannot be read, or are off the model's scale.
+        """
+        with as_files(ratings, "ratings") as files:
+            table = reading.read(files, scale=self.catalogue.scale)
+        asked = relabel(table.ratings, table.catalogue, self.catalogue)
+        return metrics.evaluate(self.predictor(asked.user, asked.item), asked.stars, self.catalogue.scale)
 
     def stars(self, predictor: Predictor, user: np.ndarray, item: np.ndarray, clip: bool = True) -> NDArray[np.float32]:
         """Predict stars for indices by a predictor (of this model's users, or of `fold_in`'s), [n]."""
@@ -185,7 +220,7 @@ class Model:
         index = self.catalogue.item_index([*ids, *others]) if ids or others else np.zeros(0, np.int32)
         unknown = [item for item, place in zip([*ids, *others], index, strict=True) if place < 0]
         if unknown:
-            raise UserError(f"no item {unknown[0]!r} was in training", do="leave it out")
+            raise NotInTraining(f"no item {unknown[0]!r} was in training", do="leave it out")
         off = stars[~self.catalogue.scale.contains(stars)]
         if len(off):
             raise UserError(f"{off[0]:g} stars are not on the scale", do=f"ratings are {self.catalogue.scale}")
@@ -211,7 +246,7 @@ class Model:
             return next(self.best(self.fold_in(new), new, [0], top))
         (index,) = self.catalogue.user_index([user])
         if index < 0:
-            raise UserError(f"no user {user!r} was in training", do="give their ratings instead")
+            raise NotInTraining(f"no user {user!r} was in training", do="give their ratings instead")
         return next(self.best(self.predictor, self.known, [int(index)], top))
 
     def best(self, predictor: Predictor, users: KnownUsers, chosen: Sequence[int], top: int) -> Iterator[list[Answer]]:
@@ -249,7 +284,7 @@ class Model:
         vectors = require(self.record, SimilarItems, "similar").vectors(self.params, self.config)
         (index,) = self.catalogue.item_index([item])
         if index < 0:
-            raise UserError(f"no item {item!r} was in training", do="name another")
+            raise NotInTraining(f"no item {item!r} was in training", do="name another")
         length = np.linalg.norm(vectors, axis=1)
         cosine = np.einsum("nd,d->n", vectors, vectors[index]) / np.maximum(length * length[index], 1e-30)
         cosine[index] = -np.inf

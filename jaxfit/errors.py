@@ -44,6 +44,22 @@ class Diverged(UserError):
     """A loss or validation score of a training that is not finite."""
 
 
+class NoModel(UserError):
+    """There is no trained model in a folder, or only an unfinished one."""
+
+
+class FolderTaken(UserError):
+    """A model is to be trained in a folder that holds one already."""
+
+
+class NotInTraining(UserError):
+    """A word, user or item that a model does not know."""
+
+
+class Unsupported(UserError):
+    """A model is asked for what models of its kind do not offer."""
+
+
 class Interrupted(Signalled):
     """Ctrl-C, SIGTERM or SIGHUP in training, after the state was saved."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from jaxfit.errors import UserError
+from jaxfit.errors import Unsupported, UserError
 
 PRODUCT = 2 * 3  # operations for each weight of a product: a multiplication and an addition; forward, in both gradients
 Capability = TypeVar("Capability")
@@ -125,7 +125,7 @@ class Registry(Generic[AnyRecord]):
             where: the model's folder, for the message.
 
         Raises:
-            UserError: the model does not have it; the message says which models have it, and what this one offers.
+            Unsupported: the model does not have it; the message says which models have it, and what this one offers.
         """
         found = model.capability(kind)
         if found is not None:
@@ -135,4 +135,4 @@ class Registry(Generic[AnyRecord]):
         offered = ", ".join(in_short(each) for each in model.capabilities) or "nothing that commands use"
         needed = in_short(kind)
         advice = f"use {listed}; {model.name} has {offered}"
-        raise UserError(f"{task} needs {needed}; {model.name} has none", where, advice)
+        raise Unsupported(f"{task} needs {needed}; {model.name} has none", where, advice)

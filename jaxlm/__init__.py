@@ -1,4 +1,4 @@
-"""Language models: `jaxlm.load(directory)` reads a trained one (see `jaxlm.trained_model.Model`)."""
+"""Language models: `jaxlm.train(…)` trains one, `jaxlm.load(directory)` reads it (see `jaxlm.trained_model.Model`)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,13 +6,18 @@ from jaxfit import __version__
 from jaxfit.errors import UserError
 
 if TYPE_CHECKING:
+    from jaxlm.api import train
     from jaxlm.trained_model import Model, load
 
-__all__ = ["Model", "UserError", "__version__", "load"]
+__all__ = ["Model", "UserError", "__version__", "load", "train"]
 
 
 def __getattr__(name: str) -> Any:
     # Imported on first use: texts and n-gram models do without JAX.
+    if name == "train":
+        from jaxlm.api import train
+
+        return train
     if name in __all__:
         from jaxlm import trained_model
 

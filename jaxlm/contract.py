@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from jaxfit.errors import require_fields
+from jaxfit.errors import UserError, require_fields
+from jaxfit.plan import fields_of
 from jaxfit.recipe import require_bounds
 from jaxfit.registry import Record
 
@@ -255,6 +256,22 @@ class LanguageModel(Record):
     def structure_of(self, config: Mapping[str, Any]) -> Structure | None:
         """Return the structure of a model of this Config, given as a mapping or overrides; None where it has none."""
         return next((each for each in self.structures if each.needed(config)), None)
+
+    def choose_structure(self, config: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
+        """Return the options of the structure that a model of this Config has, checked; None where it has none.
+
+        given: options by name, as of a command; those of no structure are not read.
+        """
+        needed, of_config = self.structure_of(config), {field.name for field in fields(self.config)}
+        for structure in self.structures:
+            for name in fields_of(given, structure.options).keys() - of_config if structure is not needed else ():
+                what = f"the objective {config.get('objective', 'softmax')} has no {structure.name}"
+                raise UserError(what, f"--{name.replace('_', '-')}", "give --objective tree, or leave it out")
+        if needed is None:
+            return None
+        chosen = needed.choose(config, fields_of(given, needed.options))
+        needed.check(chosen)
+        return chosen
 
     def decided(self, num_words: int, structure: Any, config: Mapping[str, Any]) -> dict[str, int]:
         """Return the fields of Config that a vocabulary of `num_words` words, and a structure, determine.

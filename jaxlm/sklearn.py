@@ -26,8 +26,8 @@ from jaxlm.contract import BySGD, EncodesDocuments, LanguageModel
 from jaxlm.data.documents.collection import DocumentCorpus, Documents, content_sha256, counted
 from jaxlm.data.documents.reading import split_validation
 from jaxlm.data.vocabulary import Vocabulary
-from jaxlm.train import train
 from jaxlm.trained_model import Model
+from jaxlm.training import train
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -46,7 +46,7 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         model: name of a model that encodes documents: docnade, deepdocnade, replicated-softmax, lda, ….
         num_features: size of a document's vector.
         epochs: at most, in place of the recipe's.
-        recipe: name of one of the model's own, or an instance of its class, as of `jaxlm.train.train`.
+        recipe: name of one of the model's own, or an instance of its class, as of `jaxlm.training.train`.
         config: overrides of the model's Config.
         structure: options of the model's structure, as its tree.
         log_counts: replace every count n by log(1 + n), rounded, as Lauly et al. (2017) do.

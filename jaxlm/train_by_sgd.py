@@ -39,7 +39,7 @@ def fit(
     seed: int = 1,
     run: Run | None = None,
 ) -> Trained[Model | None]:
-    """Train a model of which everything is given; see `jaxlm.train.train`.
+    """Train a model of which everything is given; see `jaxlm.training.train`.
 
     Matrix products are of full float32 precision, whatever the device.
     """

@@ -3,6 +3,7 @@
     model = jaxlm.load("out/lbl")
     model.log_prob("he has joined the rolling")     # over the vocabulary, nats
     model.score("he has joined the rolling stones")  # log10 of the sentence
+    model.perplexity("test.txt")                    # or of a list of lines
 
 A model's folder has `config.json`, `vocabulary.txt`, its parameters (`parameters/`, `ngram.npz`, `classes.npz`), the
 file of its structure, as `tree.npz` or `topics.npz`, and what training writes (`checkpoint-*`, `journal.jsonl`,
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
-from jaxfit.errors import UserError
+from jaxfit.errors import NoModel, NotInTraining, UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.registry import Capability
 from jaxfit.run_dir import manifest
@@ -32,17 +33,25 @@ from jaxlm.contract import (
     BySGD,
     Embeds,
     EncodesDocuments,
+    HasNGrams,
     LanguageModel,
     PredictsDocuments,
     PredictsWords,
     WithFiles,
     structure_argument,
 )
-from jaxlm.data.corpus import LEFT_OUT
+from jaxlm.data.corpus import LEFT_OUT, reading_of
 from jaxlm.data.documents.options import DocumentReading
+from jaxlm.data.encoding import encode
 from jaxlm.data.files import Reading
+from jaxlm.data.given import Text, as_files
 from jaxlm.data.vocabulary import CLOSED_ADVICE, LeftOut, Vocabulary
 from jaxlm.ngram import arpa
+from jaxlm.tasks import documents as tasks_of_documents
+from jaxlm.tasks import neighbours, sample
+from jaxlm.tasks.documents import DocumentEvaluation
+from jaxlm.tasks.evaluate import Evaluation, evaluate
+from jaxlm.tasks.neighbours import Neighbour
 
 if TYPE_CHECKING:
     from jaxlm.data.documents.collection import Documents
@@ -73,10 +82,22 @@ class Model:
     structure: Any = None
     texts: Callable[[np.ndarray], Any] | None = None
 
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self.vocabulary):,} words, {self.num_parameters():,} {self.counted}>"
+
+    def __contains__(self, word: object) -> bool:
+        """Whether a word is in the vocabulary."""
+        return word in self.vocabulary.ids
+
     @property
     def name(self) -> str:
         """The model's name in the registry."""
         return self.record.name
+
+    @property
+    def counted(self) -> str:
+        """What `num_parameters` counts."""
+        return "n-grams" if self.record.capability(HasNGrams) else "parameters"
 
     def require(self, kind: type[Capability], task: str, where: object | None = None) -> Capability:
         """Return the model's capability of this kind, as `jaxlm.models.require`; raises UserError where it has none."""
@@ -160,8 +181,56 @@ class Model:
 
         return full_precision()
 
+    def evaluate(self, text: Text, orderings: int = 1, seed: int = 1) -> Evaluation | DocumentEvaluation:
+        """Say how well the model predicts a text, or documents; they are read as its training text was.
+
+        Args:
+            text: files, or lines, as of `jaxlm.train`.
+            orderings: of a model of documents, as in `document_log_probs`, as is the seed.
+
+        Raises:
+            UserError: the text cannot be read; a word is unknown where the vocabulary has no <unk>; the model has no
+                distribution.
+        """
+        with as_files(text, "text") as files:
+            if self.record.reads == "documents":
+                from jaxlm.data.documents import reading  # here, as texts do without sparse tables
+
+                of_training = reading_of(self.info, DocumentReading)
+                documents, unknown = reading.encode(files, self.vocabulary, of_training)
+                found = self.document_log_probs(documents, orderings, seed)
+                return tasks_of_documents.evaluate(found, documents.lengths, unknown, orderings)
+            encoded = encode(files, self.vocabulary, reading_of(self.info))
+        log_probs = self.event_log_probs(encoded.ids)
+        return evaluate(log_probs, encoded.unknown, encoded.ids != self.vocabulary.unk)
+
+    def perplexity(self, text: Text, orderings: int = 1, seed: int = 1) -> float:
+        """Return the perplexity of a text, or of documents, which is another measure; as `evaluate`."""
+        return self.evaluate(text, orderings, seed).perplexity
+
+    def sample(
+        self, lines: int = 1, *, prefix: str = "", longest: int = 100, temperature: float = 1.0, seed: int = 1
+    ) -> list[str]:
+        """Draw sentences; line k of a seed is the same however many are drawn (see `jaxlm.tasks.sample`)."""
+        words = self._given_words(prefix)
+        drawn = (sample.sentence(self, seed, line, longest, words, temperature)[0] for line in range(lines))
+        return [" ".join(words) for words in drawn]
+
+    def neighbours(self, word: str, top: int = 10) -> list[Neighbour]:
+        """Return the words nearest to a word, by the cosine of their vectors.
+
+        Raises:
+            NotInTraining: the word is not in the vocabulary, or has no vector.
+            Unsupported: the model has no word vectors.
+        """
+        return neighbours.of_word(self.vectors(), self.vocabulary, " ".join(self._given_words(word)), top)
+
+    def _given_words(self, text: str) -> list[str]:
+        """Return words written as in the training text: in lower case, numbers as N."""
+        return reading_of(self.info).prepare(text).split()
+
     def vectors(self) -> np.ndarray:
-        """Return the feature vectors of all words: [N_w, N_f]; raises UserError for a model without them."""
+        """Return the feature vectors of all words: [N_w, N_f]; raises Unsupported for a model without them."""
         return np.asarray(self.require(Embeds, "vectors").vectors(self.params))
 
     def sizes(self) -> dict[str, tuple[int, ...]]:
@@ -193,7 +262,7 @@ class Model:
         ids = [vocabulary.ids.get(word, vocabulary.unk) for word in words]
         if None in ids:
             unknown = words[ids.index(None)]
-            raise UserError(f"unknown word {unknown!r}", do=CLOSED_ADVICE)
+            raise NotInTraining(f"unknown word {unknown!r}", do=CLOSED_ADVICE)
         return np.array(ids + [vocabulary.eos] * end, np.int32)
 
 
@@ -223,7 +292,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     begun = (directory / PARAMETERS).is_dir()
     if isinstance(fitting, BySGD) and not (info.get("finished") or (begun and unfinished)):
         more = ", or add --unfinished" if begun else ""
-        raise UserError("the model's training has not finished", directory, f"go on with it by --resume{more}")
+        raise NoModel("the model's training has not finished", directory, f"go on with it by --resume{more}")
     manifest.require_whole(directory, FILES, verify=verify)
     _check_corpus(info.get("corpus", {}), record, directory)
     left_out = info.get("corpus", {}).get(LEFT_OUT)

@@ -15,7 +15,7 @@ from benchmarks.language.store import LanguageStore, Spec
 from jaxfit.run_dir.run import Run
 from jaxlm import models, trained_model
 from jaxlm.data.documents.collection import DocumentCorpus, Documents
-from jaxlm.train import train
+from jaxlm.training import train
 
 SOME, OF_SOME = 50, 256  # test documents, as many as the publication's perplexities are of, and orders of their words
 FOR_VALIDATION = 8  # orders

@@ -21,7 +21,7 @@ from jaxlm.contract import ByCounting, BySGD, HasTree, LanguageModel, structure_
 from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.tasks import mixture
-from jaxlm.train import train
+from jaxlm.training import train
 from jaxlm.trees import build as trees
 from jaxlm.trees import file as tree_file
 from jaxlm.trees.paths import Tree, levels

@@ -22,7 +22,7 @@ from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, KnownUsers, RatingModel, 
 from jaxcf.data import splits
 from jaxcf.data.ratings import EMPTY, Dataset, Pairs, Ratings, Units, digest, take
 from jaxcf.recommender import Model
-from jaxcf.train import train
+from jaxcf.training import train
 from jaxfit.draws import permutation
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
@@ -96,7 +96,7 @@ class RatingStore(Store):
     thesis_data = "the Netflix Prize, 99 million ratings"
     unit = "ratings"
     resampled = "users"
-    sources = ("jaxcf.train",)
+    sources = ("jaxcf.training",)
     load = staticmethod(rating_set)
     speed_data = staticmethod(speed_ratings)
 

@@ -83,7 +83,7 @@ def _keys(seed: int) -> tuple[jax.Array, jax.Array]:
 
 def _as_shipped(model: str, data: Dataset) -> Predict:
     """Train as `jaxcf train` does, in a folder."""
-    from jaxcf.train import train
+    from jaxcf.training import train
 
     with tempfile.TemporaryDirectory() as folder:
         return train(model, data, folder).model.predictor

@@ -2,19 +2,19 @@
 
 import argparse
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxcf import metrics, train
+from jaxcf import metrics, training
 from jaxcf.cli.evaluate import summary
 from jaxcf.cli.queries import reading_of
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, BySweeps, ClosedForm, RatingModel, UsesRatedItems
 from jaxcf.data import reading, splits, synthetic
-from jaxcf.data.ratings import Catalogue, Dataset, Pairs, RatingScale, Units
+from jaxcf.data.ratings import Dataset, Pairs, Units
 from jaxcf.data.reading import Reading
 from jaxcf.model_files import FILES
 from jaxcf.models import REGISTRY
@@ -28,7 +28,6 @@ from jaxfit.recipe import Recipe, named_arrays
 from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Run, Trained
 
-VALID = 2  # for `fold_in` of the seed's key (see `jaxcf.train`)
 SETS = ("train", "valid", "test")
 MANY_LEVELS = 20  # of which the cost is said
 NAMES = {"valid": "validation", "test": "test"}
@@ -96,16 +95,18 @@ def run(args: argparse.Namespace) -> None:
     streams.escape()
     place, record = output(args, folder=True), REGISTRY.get(args.model)
     fitting = record.solver(getattr(args, "solver", None))
-    plan = training_options.plan(args, record.config, record.recipes, _parameters(args, record))
-    if isinstance(fitting, BySweeps):
-        _check_used(args, record, fitting)
+    plan = training_options.plan(
+        args, record.config, record.recipes, training.parameters(record, args.recipe, vars(args))
+    )
+    given = [name for cls in (Recipe, Run, processes.Join) for name in options.given(args, cls)]
+    training.require_used(record, fitting, given)
     resumable = isinstance(fitting, BySGD)
     resume = plan.run.resume
     with training_options.folder(args, place, record.name, FILES, resume=resume, resumable=resumable) as out:
         data, rated, notes = _read(args, plan.seed, carve=not isinstance(fitting, ClosedForm))
         note(args, *notes, *_cost_of_levels(record, data, plan.config))
         with training_options.stoppable(place, resumable):
-            trained = train.train(
+            trained = training.train(
                 args.model, data, out, recipe=plan.recipe, config=plan.config, rated=rated, seed=plan.seed,
                 run=plan.run, solver=fitting.name,
             )  # fmt: skip
@@ -128,22 +129,6 @@ def _cost_of_levels(record: RatingModel, data: Dataset, chosen: Mapping[str, Any
     ]
 
 
-def _parameters(args: argparse.Namespace, record: RatingModel) -> Collection[str]:
-    """Return the names of the model's parameters, which do not depend on the data."""
-    chosen = {**record.recipes[args.recipe][1], **options.given(args, record.config)}
-    two = np.arange(2)
-    return named_arrays(record.shapes(record.configure(Catalogue(two, two, RatingScale(1, 5, 1)), Units(), chosen)))
-
-
-def _check_used(args: argparse.Namespace, record: RatingModel, fitting: BySweeps) -> None:
-    """Raise UserError for an option of training that has no meaning for a fit by sweeps."""
-    given = [name for cls in (Recipe, Run, processes.Join) for name in options.given(args, cls)]
-    unused = [name for name in given if name not in fitting.uses]
-    if unused and len(record.fitting) > 1:
-        option = f"--{unused[0].replace('_', '-')}"
-        raise UserError(f"{option} applies to SGD only", f"--solver {fitting.name}", "leave it out")
-
-
 def _read(args: argparse.Namespace, seed: int, carve: bool) -> tuple[Dataset, Pairs, list[str]]:
     """Read the data set, further rated pairs to condition on, and notes for the user."""
     known, notes, more = NO_PAIRS, [], getattr(args, "rated", None) or ()
@@ -157,7 +142,7 @@ def _read(args: argparse.Namespace, seed: int, carve: bool) -> tuple[Dataset, Pa
         data = synthetic.planted(jax.random.key(0))
         notes = [f"no --ratings: {data.note}"]
     if carve and len(data.valid.user) == 0:
-        data = splits.carve(jax.random.fold_in(jax.random.key(seed), VALID), data)
+        data = splits.carve(jax.random.fold_in(jax.random.key(seed), training.VALID), data)
         notes = [*notes, "no --valid: 5 % of the training ratings are set aside for it"]
     rated = [known]
     for name in getattr(args, "condition", ["train"]):

@@ -14,6 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from jaxfit.cli.parser import Rare
 from jaxfit.errors import UserError, suggestion
+from jaxfit.plan import fields_of
 from jaxfit.recipe import correction, number_of, parse_per_parameter
 
 
@@ -65,8 +66,7 @@ def add(
 
 def given(args: argparse.Namespace, cls: type) -> dict[str, Any]:
     """Return the fields of a dataclass that the command line sets."""
-    names = {field.name for field in dataclasses.fields(cls)}
-    return {name: value for name, value in vars(args).items() if name in names}
+    return fields_of(vars(args), cls)
 
 
 def number(

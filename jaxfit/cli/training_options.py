@@ -6,32 +6,23 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jaxfit.cli import options
 from jaxfit.cli.command import Stopped, note
 from jaxfit.cli.parser import Parser, Rare, add_limits
 from jaxfit.devices import distributed as processes
+from jaxfit.devices.simulated import simulate_devices
 from jaxfit.errors import Interrupted, UserError
-from jaxfit.recipe import SEED, Recipe, per_parameter
+from jaxfit.plan import Plan, Recipes, choose
+from jaxfit.recipe import SEED, Recipe
 from jaxfit.registry import Registry
 from jaxfit.run_dir import manifest, replacement
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.metadata import read_info, require_free
 from jaxfit.run_dir.run import Run, Trained
 
-SIMULATED = 64  # devices at most: XLA gives up on hundreds of them that wait for each other
 RECIPES = {"thesis": "as in the thesis or paper", "tuned": "chosen by validation"}
-Recipes = Mapping[str, tuple[Any, dict[str, Any]]]  # name -> recipe, None without one; overrides of Config
-
-
-class Plan(NamedTuple):
-    """What the options of a training say: values that differ from Config's defaults, recipe, seed, how it is run."""
-
-    config: dict[str, Any]
-    recipe: Any = None
-    seed: int = 1
-    run: Run = Run()
 
 
 def add_models(parser: Parser, registry: Registry[Any], data: str, add_options: Callable[[Parser, Any], None]) -> None:
@@ -139,23 +130,13 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: Collec
     Raises:
         UserError: An option's value is wrong by itself or does not fit the others.
     """
-    if not recipes:
-        return Plan(options.given(args, config))
-    recipe, overrides = recipes[args.recipe]
-    fields = {**overrides, **options.given(args, config)}
-    _require_effect(options.given(args, config), fields, config)
+    fields, recipe = choose(config, recipes, getattr(args, "recipe", "tuned"), vars(args), names)
     if recipe is None:
         return Plan(fields)
-    chosen = options.given(args, type(recipe))
     if not isinstance(recipe, Recipe):
-        return Plan(fields, dataclasses.replace(recipe, **chosen), args.seed)
-    for name in ("rate", "decay"):
-        per_parameter(names, chosen.get(name, {}), f"--{name}")
-        if name in chosen and "*" not in chosen[name]:  # a value for one parameter leaves the others theirs
-            chosen[name] = {**getattr(recipe, name), **chosen[name]}
-    recipe = dataclasses.replace(recipe, **chosen)
+        return Plan(fields, recipe, args.seed)
     run = Run(**options.given(args, Run))
-    _simulate_devices(run.devices)
+    simulate_devices(run.devices)
     processes.join(processes.Join(**options.given(args, processes.Join)), args.parser.prog.split()[0])
     from jaxfit.devices import sharding as mesh  # here: the help is shown without JAX
 
@@ -164,30 +145,6 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: Collec
         what = f"{recipe.batch_size} examples do not divide among {shards} devices"
         raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
     return Plan(fields, recipe, args.seed, dataclasses.replace(run, show=processes.leads() and not args.quiet))
-
-
-def _require_effect(given: Collection[str], fields: Mapping[str, Any], config: type) -> None:
-    """Raise a UserError for a given option that has no effect with the value of another."""
-    all_fields = {f.name: f for f in dataclasses.fields(config)}
-    for name in given:
-        if "only_with" in all_fields[name].metadata:
-            other, values = all_fields[name].metadata["only_with"]
-            value = fields.get(other, all_fields[other].default)
-            if value not in values:
-                needed = f"--{other.replace('_', '-')} {' or '.join(values)}"
-                what = f"no effect with the {other.replace('_', ' ')} {value}"
-                raise UserError(what, f"--{name.replace('_', '-')}", f"leave it out, or give {needed}")
-
-
-def _simulate_devices(number: int) -> None:
-    """Make a CPU into several devices, if JAX has not begun yet; `jaxfit.devices.sharding` reports too few of them."""
-    import jax
-
-    if 1 < number <= SIMULATED and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
-        try:
-            jax.config.update("jax_num_cpu_devices", number)
-        except RuntimeError:  # JAX has begun, with the devices it has
-            return
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from jaxfit.errors import UserError
+from jaxfit.errors import FolderTaken, NoModel, UserError
 from jaxfit.recipe import Recipe, require_bounds
 from jaxfit.run_dir import checkpoint, json_text, manifest
 from jaxfit.run_dir.atomic import recover, replacing
@@ -35,7 +35,7 @@ def read_info(directory: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         if (directory / manifest.NAME).exists() or has_saved(directory):
             raise UserError(f"the model is damaged: {CONFIG} is missing", directory, REPAIR) from None
-        raise UserError("no model here", directory, "name a folder that `train` wrote") from None
+        raise NoModel("no model here", directory, "name a folder that `train` wrote") from None
     except OSError as error:
         what = f"the configuration cannot be read: {error.strerror or error}"
         raise UserError(what, directory / CONFIG, "check its permissions") from None
@@ -143,7 +143,7 @@ def begin_changes(directory: Path) -> None:
 
 
 def require_free(directory: Path, model: str, *, resume: bool, resumable: bool = True) -> None:
-    """Raise a UserError where a folder holds a model, unless it is to be resumed.
+    """Raise FolderTaken where a folder holds a model, unless it is to be resumed.
 
     Args:
         directory: The model's folder.
@@ -161,7 +161,7 @@ def require_free(directory: Path, model: str, *, resume: bool, resumable: bool =
     if not (same and resume):
         advice = "choose another --out, or replace it by --overwrite"
         advice = f"add --resume to go on with it, {advice}" if same else advice
-        raise UserError(f"a model is there already: {what}", directory, advice)
+        raise FolderTaken(f"a model is there already: {what}", directory, advice)
 
 
 class Earlier(NamedTuple):

@@ -113,19 +113,13 @@ def run_sample(args: argparse.Namespace) -> None:
 def run_neighbours(args: argparse.Namespace) -> None:
     """Print the nearest words by the cosine of their feature vectors."""
     model = model_command.model_of(args)
-    units = neighbours.unit_vectors(model.require(Embeds, "neighbours", args.directory).vectors(model.params))
-    there = neighbours.has_vector(units)
+    vectors = model.require(Embeds, "neighbours", args.directory).vectors(model.params)
     result: dict[str, Any] = {}
     reading = model_command.reading(args, model)
     for word in args.words:
         prepared = reading.prepare(word).strip()  # as in the training text: lower case, numbers as N
-        found = neighbours.find(model.vocabulary, prepared)
-        if not there[found]:
-            raise UserError(f"{prepared!r} has no vector", do="it does not occur in the training text")
-        ids, cosines = neighbours.nearest(units, found, args.top)
-        result[word] = [
-            {"word": model.vocabulary.words[i], "cosine": float(c)} for i, c in zip(ids, cosines, strict=True)
-        ]
+        found = neighbours.of_word(vectors, model.vocabulary, prepared, args.top)
+        result[word] = [each._asdict() for each in found]
     if args.json:
         print_json({"command": "neighbours", "model": args.directory, "neighbours": result})
         return

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from jaxfit.cli import options
 from jaxfit.cli.command import note, print_json
 from jaxfit.cli.parser import Parser
-from jaxfit.errors import UserError
+from jaxfit.errors import NotInTraining, UserError
 from jaxlm.cli import model_command
 from jaxlm.contract import PredictsWords
 from jaxlm.data.files import EOS
@@ -239,4 +239,4 @@ def _require_known(model: Model, words: list[str], where: str) -> None:
     if model.vocabulary.unk is None:
         for word in words:
             if word not in model.vocabulary.ids:
-                raise UserError(f"unknown word {word!r}", where, CLOSED_ADVICE)
+                raise NotInTraining(f"unknown word {word!r}", where, CLOSED_ADVICE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import shlex
-from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +17,11 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Trained
-from jaxlm import models, train
+from jaxlm import models, training
 from jaxlm.contract import (
     BySGD,
     Embeds,
     EncodesDocuments,
-    HasNGrams,
     LanguageModel,
     PredictsDocuments,
     PredictsWords,
@@ -118,7 +116,7 @@ def run(args: argparse.Namespace) -> None:
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read
     plan = training_options.plan(args, model.config, model.recipes, names)
-    structure = _structure(args, model, plan.config)
+    structure = model.choose_structure(plan.config, vars(args))
     resumable = isinstance(plan.recipe, Recipe)
     resume = plan.run.resume
     with training_options.folder(args, place, model.name, FILES, resume=resume, resumable=resumable) as out:
@@ -126,7 +124,7 @@ def run(args: argparse.Namespace) -> None:
         texts = _read(args, model, out, carve=resumable)
         note(args, *texts.notes)
         with training_options.stoppable(place, resumable):
-            trained = train.train(
+            trained = training.train(
                 args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
                 initial=initial, seed=plan.seed, run=plan.run,
             )  # fmt: skip
@@ -134,20 +132,6 @@ def run(args: argparse.Namespace) -> None:
         _write_card(trained, out, place, results)
     if processes.leads():
         _report(args, trained, texts.corpus, results)
-
-
-def _structure(args: argparse.Namespace, model: LanguageModel, config: Mapping[str, Any]) -> Any:
-    """Return the options of the model's structure, checked; None where a model of this Config has none."""
-    needed, of_config = model.structure_of(config), {field.name for field in fields(model.config)}
-    for structure in model.structures:
-        for name in options.given(args, structure.options).keys() - of_config if structure is not needed else ():
-            what = f"the objective {config.get('objective', 'softmax')} has no {structure.name}"
-            raise UserError(what, f"--{name.replace('_', '-')}", "give --objective tree, or leave it out")
-    if needed is None:
-        return None
-    chosen = needed.choose(config, options.given(args, needed.options))
-    needed.check(chosen)
-    return chosen
 
 
 def _evaluate(trained: Trained[Model | None], texts: Texts | DocumentFiles) -> Results:
@@ -263,8 +247,7 @@ def _report(
     if model is None:
         print(f"{args.model}: {words}, not trained yet: time ran out in the stage before, in {args.out}")
     else:
-        unit = "n-grams" if model.record.capability(HasNGrams) else "parameters"
-        print(f"{args.model}: {words}, {model.num_parameters():,} {unit}, in {args.out}")
+        print(f"{args.model}: {words}, {model.num_parameters():,} {model.counted}, in {args.out}")
     so_far = "" if trained.stopped == "done" else " so far"
     for name, title in NAMES.items():
         if name in results:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxfit.errors import UserError
+from jaxfit.errors import NotInTraining, UserError
 from jaxfit.files.opening import Source
 from jaxlm.data.files import CHUNK, EOS, Reading, split, tokens
 from jaxlm.data.vocabulary import CLOSED_ADVICE, UNK, Vocabulary
@@ -149,7 +149,7 @@ def encode_pieces(pieces: Iterable[tuple[list[bytes], str, int]], vocabulary: Vo
             if vocabulary.unk is None:
                 first = outside[0]
                 line = lines + words[:first].count(EOS.encode()) + 1
-                raise UserError(f"unknown word {words[first].decode()!r}", f"{path}, line {line}", CLOSED_ADVICE)
+                raise NotInTraining(f"unknown word {words[first].decode()!r}", f"{path}, line {line}", CLOSED_ADVICE)
             ids[outside] = vocabulary.unk
         encoded.append(ids)
         unknown += len(outside)

@@ -1,12 +1,16 @@
 """How well a model predicts a text: log-probability, events, unknown words, perplexity."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxlm.trained_model import Model
+if TYPE_CHECKING:
+    from jaxlm.trained_model import Model
 
 LN10 = math.log(10)
 
@@ -27,7 +31,7 @@ class Evaluation:
     log_prob: float
     events: int
     unknown: int = 0
-    known: "Evaluation | None" = None
+    known: Evaluation | None = None
     log_normalizer: tuple[float, float] | None = None
 
     @property

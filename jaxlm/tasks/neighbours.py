@@ -1,9 +1,11 @@
 """Words whose feature vectors are near one another: point in the same direction, or lie at the same place."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxfit.errors import UserError, suggestion
+from jaxfit.errors import NotInTraining, suggestion
 from jaxlm.data.vocabulary import Vocabulary
 
 
@@ -24,6 +26,26 @@ def nearest(units: NDArray[np.float64], word: int, top: int) -> tuple[NDArray[np
     cosines[word] = -np.inf
     ids = np.argsort(-cosines, kind="stable")[: min(top, len(units) - 1)]
     return ids, cosines[ids]
+
+
+class Neighbour(NamedTuple):
+    """A word near another."""
+
+    word: str
+    cosine: float  # of the angle between their vectors
+
+
+def of_word(vectors: ArrayLike, vocabulary: Vocabulary, word: str, top: int) -> list[Neighbour]:
+    """Return the `top` words nearest to a word by the cosine of their vectors, [N_w, N_f].
+
+    Raises:
+        NotInTraining: the word is not in the vocabulary, or has no vector.
+    """
+    units, found = unit_vectors(vectors), find(vocabulary, word)
+    if not units[found].any():
+        raise NotInTraining(f"{word!r} has no vector", do="it does not occur in the training text")
+    ids, cosines = nearest(units, found, top)
+    return [Neighbour(vocabulary.words[i], float(c)) for i, c in zip(ids, cosines, strict=True)]
 
 
 def shared(first: ArrayLike, second: ArrayLike, top: int) -> NDArray[np.float64]:
@@ -54,9 +76,9 @@ def near(vectors: ArrayLike, top: int) -> NDArray[np.bool_]:
 
 
 def find(vocabulary: Vocabulary, word: str) -> int:
-    """Return the id of a word; raises UserError, with a similar word, for one that is not in the vocabulary."""
+    """Return the id of a word; raises NotInTraining, with a similar word, for one that is not in the vocabulary."""
     if word in vocabulary.ids:
         return vocabulary.ids[word]
     close = suggestion(word, vocabulary.words) if len(vocabulary) < 200_000 else ""
     advice = close if close.startswith("did you") else "words are written as in the training text"
-    raise UserError(f"{word!r} is not in the model's vocabulary", do=advice)
+    raise NotInTraining(f"{word!r} is not in the model's vocabulary", do=advice)

@@ -1,10 +1,14 @@
 """Drawing sentences from a model, word by word."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jaxlm.trained_model import Model
+if TYPE_CHECKING:
+    from jaxlm.trained_model import Model
 
 
 def sentence(

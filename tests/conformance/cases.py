@@ -15,12 +15,12 @@ import jaxcf
 import jaxcf.cli.main
 import jaxcf.contract
 import jaxcf.models
-import jaxcf.train
+import jaxcf.training
 import jaxlm
 import jaxlm.cli.main
 import jaxlm.contract
 import jaxlm.models
-import jaxlm.train
+import jaxlm.training
 from jaxcf.data import reading
 from jaxfit.run_dir.run import Run
 from jaxlm.data import user_text
@@ -132,8 +132,8 @@ class Case(NamedTuple):
         own, config = self.recipe
         more = {"recipe": recipe or own, "config": config, "run": Run(**run)}
         if self.package is jaxlm:
-            return jaxlm.train.train(self.record.name, place.read_by(self.record), out, **more)
-        return jaxcf.train.train(self.record.name, place.dataset, out, solver=self.fitting.name, **more)
+            return jaxlm.training.train(self.record.name, place.read_by(self.record), out, **more)
+        return jaxcf.training.train(self.record.name, place.dataset, out, solver=self.fitting.name, **more)
 
     def load(self, directory):
         return self.package.load(directory)

@@ -8,7 +8,7 @@ import pytest
 
 import jaxcf
 from accuracy import assert_better_than_constants
-from jaxcf import train
+from jaxcf import training
 from jaxcf.cli import main as cli
 from jaxcf.data.synthetic import Planted, planted
 from jaxcf.models import bias
@@ -22,7 +22,7 @@ def data():
 
 def fitted(data, directory, seed=1):
     recipe, config = MODEL.recipes["tuned"]
-    return train.train(MODEL.name, data, directory, recipe=recipe, config=config, seed=seed).model
+    return training.train(MODEL.name, data, directory, recipe=recipe, config=config, seed=seed).model
 
 
 def test_the_mean_of_the_samples_is_the_posterior_mean(data, tmp_path):

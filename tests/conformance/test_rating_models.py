@@ -50,7 +50,7 @@ def test_predictions_are_finite_and_better_than_no_model(case, place, trained, t
     stars = model.predictor(train.user, train.item)
     assert stars.shape == train.user.shape
     assert_better_than_constants(np.sqrt(np.mean((stars - train.stars) ** 2)), train.stars, 0.005)
-    unknown = model.predict(["nobody"], ["nothing"])
+    unknown = model.predict(["nobody"], ["nothing"], known_only=False)
     assert model.catalogue.scale.low <= unknown[0] <= model.catalogue.scale.high
 
 

@@ -21,7 +21,7 @@ from jaxfit.run_dir import metadata as model_directory
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.run import Run
 from jaxlm.models.hlbl.tree import TreeOptions
-from jaxlm.train import train
+from jaxlm.training import train
 
 RANDOM = TreeOptions("random")
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 import jaxcf.models
-import jaxcf.train
+import jaxcf.training
 import jaxlm.models
-import jaxlm.train
+import jaxlm.training
 from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
@@ -54,13 +54,13 @@ def train(number: int, directory: Path) -> str:
     recipe = dataclasses.replace(recipe, epochs=1, batch_size=40 + 4 * (k % 37))
     if package is jaxlm:
         config |= {"num_features": 3 + k % 31, "context_size": 1 + k % 4}
-        model = jaxlm.train.train(name, corpus(30 + k), directory, recipe=recipe, config=config).model
+        model = jaxlm.training.train(name, corpus(30 + k), directory, recipe=recipe, config=config).model
         model.log_prob(["w00001", "w00002"])
         model.score("w00001 w00002")
     else:
         size = {"rbm": "num_hidden", "crbm": "num_hidden"}.get(name, "num_features")
         config |= {size: 3 + k % 31}
-        model = jaxcf.train.train(name, ratings(40 + k, 20 + k % 7), directory, recipe=recipe, config=config).model
+        model = jaxcf.training.train(name, ratings(40 + k, 20 + k % 7), directory, recipe=recipe, config=config).model
         model.predict(np.arange(20), np.arange(20))
     return name
 

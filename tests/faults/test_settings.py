@@ -7,11 +7,11 @@ import pytest
 
 import jaxcf.cli.main
 import jaxlm.cli.main
-from jaxcf import train as train_ratings
+from jaxcf import training as train_ratings
 from jaxcf.data import reading
 from jaxfit.devices import memory
 from jaxfit.errors import UserError
-from jaxlm import train as train_words
+from jaxlm import training as train_words
 from jaxlm.data import user_text
 
 MAINS = {"jaxlm": jaxlm.cli.main.main, "jaxcf": jaxcf.cli.main.main}

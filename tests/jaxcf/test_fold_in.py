@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from jaxcf import train
+from jaxcf import training
 from jaxcf.contract import FoldsIn, KnownUsers
 from jaxcf.data import reading, splits
 from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, RatingScale, digest, take
@@ -147,7 +147,7 @@ def test_folded_in_users_of_movielens_1m_are_predicted_nearly_as_well_as_trained
         recipe, config = get(kind).recipes["tuned"]
         if recipe is not None:
             recipe, config = dataclasses.replace(recipe, **HURRIED), {"num_features": 20, "init_scale": 0.03}
-        model = train.train(kind, data, tmp_path / name, recipe=recipe, config=config).model
+        model = training.train(kind, data, tmp_path / name, recipe=recipe, config=config).model
         predictor = model.predictor
         if name == "without":
             predictor = model.fold_in(KnownUsers(catalogue.num_users, held.known))

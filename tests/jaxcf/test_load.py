@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxcf
-from jaxcf import models, train
+from jaxcf import models, training
 from jaxcf.cli import main as cli
 from jaxcf.contract import (
     ClosedForm,
@@ -38,7 +38,7 @@ def fitted(data, directory, name="pmf", epochs=2, **kwargs):
     recipe, config = get(name).recipes["tuned"]
     recipe = type(recipe)(**{**vars(recipe), "epochs": epochs, "batch_size": 20})
     small = {"num_features": 3} if name == "pmf" else {"num_hidden": 3}
-    return train.train(name, data, directory, recipe=recipe, config={**config, **small}, **kwargs).model
+    return training.train(name, data, directory, recipe=recipe, config={**config, **small}, **kwargs).model
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +197,7 @@ def test_written_json_has_no_infinity(data, tmp_path):
     endless = data._replace(valid=data.valid._replace(stars=stars))  # a validation error that is never finite
     recipe, config = get("pmf").recipes["tuned"]
     recipe = type(recipe)(**{**vars(recipe), "epochs": 2})
-    train.train("pmf", endless, tmp_path / "m", recipe=recipe, config={**config, "num_features": 2}, solver="als")
+    training.train("pmf", endless, tmp_path / "m", recipe=recipe, config={**config, "num_features": 2}, solver="als")
     for text in (
         (tmp_path / "m" / "config.json").read_text(),
         *(tmp_path / "m/journal.jsonl").read_text().splitlines(),
@@ -236,7 +236,7 @@ def test_all_public_functions_multiply_in_full_precision(data, tmp_path, monkeyp
     before = jax.config.jax_default_matmul_precision
     users = KnownUsers(1, EMPTY)
     one = np.zeros(1, np.int32)
-    train.train("probe", data, tmp_path / "m").model.predict(["1"], ["1"])
+    training.train("probe", data, tmp_path / "m").model.predict(["1"], ["1"])
     model = jaxcf.load(tmp_path / "m")
     model.predict(["1"], ["1"])
     for predictor in (model.fold_in(users), model.fold_in(users, exact=True)):

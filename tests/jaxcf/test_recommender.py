@@ -8,7 +8,7 @@ import pytest
 
 import jaxcf
 from accuracy import assert_better_than_constants
-from jaxcf import train
+from jaxcf import training
 from jaxcf.contract import NO_PAIRS, KnownUsers, SimilarItems
 from jaxcf.data import splits
 from jaxcf.data import synthetic as planted
@@ -41,7 +41,7 @@ def fitted(name, data, directory, run=None, rated=NO_PAIRS, init_scale=None, **c
     recipe, config = recipe_of(name, **changes)
     if init_scale is not None and "init_scale" in get(name).config.__dataclass_fields__:
         config = {**config, "init_scale": init_scale}
-    return train.train(name, data, directory, recipe=recipe, config=config, rated=rated, run=run or Run()).model
+    return training.train(name, data, directory, recipe=recipe, config=config, rated=rated, run=run or Run()).model
 
 
 @pytest.fixture(scope="module", params=names())
@@ -82,7 +82,7 @@ def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
     found = model.recommend(ratings={some[0]: 5, some[1]: 1}, top=100)
     assert not {some[0], some[1]} & {answer.item for answer in found}
     assert np.isfinite([answer.value for answer in found]).all()
-    assert np.isfinite(model.predict(["nobody", "nobody"], [some[0], "nothing"])).all()
+    assert np.isfinite(model.predict(["nobody", "nobody"], [some[0], "nothing"], known_only=False)).all()
     with pytest.raises(UserError, match="no item 'nothing'"):
         model.recommend(ratings={"nothing": 5})
     with pytest.raises(UserError, match="9 stars are not on the scale"):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from jaxcf import train
+from jaxcf import training
 from jaxcf.contract import SimilarItems
 from jaxcf.data.ratings import join
 from jaxcf.data.synthetic import Planted, planted, true_model
@@ -77,7 +77,7 @@ def fitted(name, data, directory):
     config = {**config, **{field: size for field, size in SIZES.items() if field in known}}
     if isinstance(recipe, Recipe):
         recipe = replace(recipe, epochs=EPOCHS * recipe.epochs, batch_size=min(recipe.batch_size, BATCH))
-    return train.train(name, data, directory, recipe=recipe, config=config).model
+    return training.train(name, data, directory, recipe=recipe, config=config).model
 
 
 def way(predicted, best, data):

@@ -15,7 +15,7 @@ from jaxlm import models
 from jaxlm.contract import EncodesDocuments
 from jaxlm.data.documents.reading import from_files
 from jaxlm.models.docnade.tree import TreeOptions
-from jaxlm.train import train
+from jaxlm.training import train
 
 pytest.importorskip("sklearn", reason="no scikit-learn: pip install -e '.[topics]'")
 from sklearn.base import clone

@@ -25,7 +25,7 @@ from jaxfit.run_dir.run import Run
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models.hlbl.tree import TreeOptions
-from jaxlm.train import train
+from jaxlm.training import train
 from jaxlm.trees import build as trees
 
 # 15 steps an epoch; the rate drops on the way

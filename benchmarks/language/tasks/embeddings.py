@@ -28,7 +28,7 @@ from jaxfit.run_dir.run import Run
 from jaxlm import models as registry
 from jaxlm import trained_model, word_vectors
 from jaxlm.tasks import analogies, similarity
-from jaxlm.train import train
+from jaxlm.training import train
 
 OURS, THEIRS = "jaxlm", "gensim"
 NAMES = {"skipgram": "skip-gram", "cbow": "CBOW", "vlbl": "vLBL", "ivlbl": "ivLBL", "glove": "GloVe"}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxcf
-from jaxcf import train
+from jaxcf import training
 from jaxcf.cli import main as cli
 from jaxcf.contract import PredictsExactly
 from jaxcf.data import reading
@@ -278,7 +278,7 @@ def test_exact_and_mean_field_predictions_agree_for_users_with_many_ratings(tmp_
     recipe, config = get("rbm").recipes["tuned"]
     recipe = dataclasses.replace(recipe, epochs=10, batch_size=10, rate={"*": 0.02}, decay={"*": 0.0})
     config = {**config, "num_hidden": 8}
-    model = train.train("rbm", data, tmp_path / "m", recipe=recipe, config=config).model
+    model = training.train("rbm", data, tmp_path / "m", recipe=recipe, config=config).model
     many = np.bincount(data.train.user, minlength=150)[data.test.user] >= 100
     assert many.sum() > 200
     user, item = data.test.user[many], data.test.item[many]

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxcf import train
+from jaxcf import training
 from jaxcf.contract import NO_PAIRS
 from jaxcf.data import synthetic as planted
 from jaxcf.data import user_batches as vectors
@@ -36,7 +36,7 @@ def fitted(name, data, directory, run=None, **changes):
     recipe, config = get(name).recipes["tuned"]
     recipe = dataclasses.replace(recipe, **{"epochs": 2, "batch_size": 2, "rate": {"*": 0.01}, **changes})
     rated = Pairs(data.test.user, data.test.item) if name == "crbm" else NO_PAIRS
-    return train.train(
+    return training.train(
         name,
         data,
         directory,

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxcf import train
+from jaxcf import training
 from jaxcf.data import reading
 from jaxcf.data import synthetic as planted
 from jaxcf.data.ratings import Ratings
@@ -134,7 +134,7 @@ def test_solvers_refuse_a_folder_in_which_another_training_runs(name, solver, tm
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         with pytest.raises(UserError, match="another process is training there"):
-            train.train(name, data, tmp_path, recipe=recipe, config=config, solver=solver)
+            training.train(name, data, tmp_path, recipe=recipe, config=config, solver=solver)
     finally:
         os.close(descriptor)
     assert list(tmp_path.iterdir()) == []

@@ -16,8 +16,8 @@ from jaxlm.document_model import of_orderings
 from jaxlm.models import deepdocnade
 from jaxlm.objectives import softmax
 from jaxlm.tasks.documents import evaluate
-from jaxlm.train import train
 from jaxlm.trained_model import Model
+from jaxlm.training import train
 
 N_W, H = 5, 3
 ROWS = [[2, 0, 1, 0, 4], [0, 0, 0, 1, 0], [1, 1, 3, 2, 0]]

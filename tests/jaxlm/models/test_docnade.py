@@ -17,8 +17,8 @@ from jaxlm.document_model import log_mean_exp, of_orderings
 from jaxlm.models.docnade import model as docnade
 from jaxlm.models.docnade import tree as docnade_tree
 from jaxlm.tasks.documents import evaluate
-from jaxlm.train import train
 from jaxlm.trained_model import Model, load
+from jaxlm.training import train
 from jaxlm.trees import build as trees
 from word_trees import walk
 

@@ -12,7 +12,7 @@ from jaxlm.data.corpus import Corpus
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models import glove
 from jaxlm.tasks.neighbours import nearest, unit_vectors
-from jaxlm.train import train
+from jaxlm.training import train
 
 N_W, D, EOS, WINDOW = 7, 4, 0, 3
 CONFIG = glove.Config(num_words=N_W, num_features=D, window=WINDOW, x_max=5.0)

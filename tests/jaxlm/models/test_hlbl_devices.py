@@ -10,7 +10,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Run
 from jaxlm.data.synthetic import planted
 from jaxlm.models.hlbl.tree import TreeOptions
-from jaxlm.train import train
+from jaxlm.training import train
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])

@@ -15,8 +15,8 @@ from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models import lda
 from jaxlm.models.docnade import model as docnade
 from jaxlm.tasks.documents import evaluate
-from jaxlm.train import train
 from jaxlm.trained_model import Model, load
+from jaxlm.training import train
 
 ALPHA, K, N_W = 0.3, 3, 5
 BETA = np.random.default_rng(0).dirichlet(np.full(N_W, 0.5), K).astype(np.float32)

@@ -19,8 +19,8 @@ from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models.replicated_softmax import ais, chain
 from jaxlm.models.replicated_softmax import model as softmax_rbm
 from jaxlm.tasks.documents import evaluate
-from jaxlm.train import train
 from jaxlm.trained_model import Model, load
+from jaxlm.training import train
 
 N_W, H = 4, 3
 ROWS = [[2, 0, 1, 3], [0, 0, 0, 1], [1, 1, 0, 0]]

@@ -19,7 +19,7 @@ from jaxlm.models.word2vec import blocks, cbow, model, outputs, skipgram
 from jaxlm.objectives import noise
 from jaxlm.objectives.tree import codes
 from jaxlm.tasks.neighbours import nearest, unit_vectors
-from jaxlm.train import train
+from jaxlm.training import train
 from jaxlm.trees import build
 from jaxlm.trees import file as tree_file
 from jaxlm.trees.paths import paths

@@ -2,12 +2,12 @@
 
 A model's folder has `config.json`, `parameters/`, `catalogue.npz` (ids and scale), `known.npz` (the training ratings
 and rated pairs, which predictions start from) and what training writes. Everything is derived from one seed:
-`fold_in(key(seed), …)` with 0 for the initial parameters, 1 for training.
+`fold_in(key(seed), …)` with 0 for the initial parameters, 1 for training, 2 for validation ratings that are set aside.
 """
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,16 +16,17 @@ import jax
 import numpy as np
 
 from jaxcf import model_files
-from jaxcf.contract import NO_PAIRS, BySGD, BySweeps, ClosedForm, KnownUsers, RatingModel, Sweeps
-from jaxcf.data.ratings import Dataset, Pairs, Units
+from jaxcf.contract import NO_PAIRS, BySGD, BySweeps, ClosedForm, Fitting, KnownUsers, RatingModel, Sweeps
+from jaxcf.data.ratings import Catalogue, Dataset, Pairs, RatingScale, Units
 from jaxcf.models import get
 from jaxcf.recommender import Model
 from jaxcf.solvers import sweeps
 from jaxfit.devices import memory
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError
+from jaxfit.plan import fields_of
 from jaxfit.process import compiled
-from jaxfit.recipe import SEED, Recipe, require_number
+from jaxfit.recipe import SEED, Recipe, named_arrays, require_number
 from jaxfit.run_dir import checkpoint, training
 from jaxfit.run_dir import metadata as folder
 from jaxfit.run_dir.journal import Journal
@@ -33,7 +34,7 @@ from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.provenance import environment
 from jaxfit.run_dir.run import Run, Trained
 
-INIT, TRAIN = 0, 1  # for `fold_in` of the seed's key
+INIT, TRAIN, VALID = 0, 1, 2  # for `fold_in` of the seed's key; VALID: of what is set aside for validation
 
 
 @full_precision()
@@ -169,3 +170,24 @@ def describe(data: Dataset, rated: Pairs) -> dict[str, Any]:
         "rated pairs beside": len(rated.user),
         "sha256 of these": pairs,
     }
+
+
+def parameters(record: RatingModel, recipe: str, given: Mapping[str, Any]) -> Collection[str]:
+    """Return the names of a model's parameters, which do not depend on the data.
+
+    recipe: its name, for what it sets of the Config; given: options by name; others than of the Config are not read.
+    """
+    overrides = record.recipes[recipe][1] if recipe in record.recipes else {}
+    two = np.arange(2)
+    config = record.configure(
+        Catalogue(two, two, RatingScale(1, 5, 1)), Units(), {**overrides, **fields_of(given, record.config)}
+    )
+    return named_arrays(record.shapes(config))
+
+
+def require_used(record: RatingModel, fitting: Fitting, given: Iterable[str]) -> None:
+    """Raise UserError for a given option of training that has no meaning for a fit by sweeps."""
+    unused = [name for name in given if isinstance(fitting, BySweeps) and name not in fitting.uses]
+    if unused and len(record.fitting) > 1:
+        option = f"--{unused[0].replace('_', '-')}"
+        raise UserError(f"{option} applies to SGD only", f"--solver {fitting.name}", "leave it out")

@@ -14,7 +14,7 @@ from jaxlm.cli.main import main
 from jaxlm.data import corpus as corpora
 from jaxlm.data import user_text
 from jaxlm.models.hlbl.tree import TreeOptions
-from jaxlm.train import train
+from jaxlm.training import train
 from small_models import SMALL
 
 RECIPE = Recipe(optimizer="sgd", batch_size=100, epochs=1, rate={"*": 0.01}, decay={"*": 0.0})

@@ -1,0 +1,106 @@
+"""`jaxcf.train`: what the command `jaxcf train` does, in one call, with ratings of files or in memory."""
+
+import sys
+import tempfile
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxcf import training
+from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, ClosedForm, UsesRatedItems
+from jaxcf.data import given, reading, splits, synthetic
+from jaxcf.data.reading import Reading
+from jaxcf.models import REGISTRY, require
+from jaxcf.recommender import Model
+from jaxfit.devices.simulated import simulate_devices
+from jaxfit.errors import UserError
+from jaxfit.plan import choose, fields_of, require_known
+from jaxfit.recipe import Recipe
+from jaxfit.run_dir.run import Run
+
+
+def train(
+    model: str,
+    ratings: given.Table | None = None,
+    *,
+    valid: given.Table | None = None,
+    rated: given.Table | None = None,
+    out: str | PathLike[str] | None = None,
+    recipe: str = "tuned",
+    solver: str | None = None,
+    levels: int | None = None,
+    seed: int = 1,
+    progress: bool = True,
+    **options: Any,
+) -> Model:
+    """Train a recommender and return it.
+
+    model = jaxcf.train("pmf", "ratings.csv", out="runs/pmf", num_features=20)
+    model = jaxcf.train("bias", [("anna", "Solaris", 5), ("bert", "Solaris", 3), …])
+
+    Args:
+        model: the name of a registered model, as in `jaxcf train MODEL`.
+        ratings: a file (its name, or a path) or several; a pandas DataFrame or another table, whose columns are found
+            by their names; columns by name; or rows of (user, item, stars[, time]). None: drawn from a planted model.
+        valid: validation ratings, likewise; None: 5 % of the training ratings, where the model needs any.
+        rated: further pairs of user and item, without ratings, for models that use rated items.
+        out: folder for the model, new or empty, or of the same training with `resume=True`; None: it stays in memory.
+        recipe: "tuned" or "thesis".
+        solver: the way of fitting, for models that have several.
+        levels: round ratings to so many levels, for RBMs.
+        seed: of all random draws.
+        progress: print notes, and a line an epoch (on a terminal a bar), on standard error.
+        **options: those of `jaxcf train MODEL --help-all`, with _ for -: of the model (`num_features`), its recipe
+            (`epochs`, `rate={"*": 0.01}`), how ratings are read (`columns`, `scale`, `duplicates`), how the training
+            is run (`resume`, `devices`, `max_minutes`).
+
+    Raises:
+        UserError: there is no such model or option; ratings or options that the model cannot be trained with; of it
+            `FolderTaken`, where `out` holds a model already, and `Diverged`, where a loss is not finite.
+        Interrupted: Ctrl-C, once all is saved.
+    """
+    record = REGISTRY.get(model)
+    fitting = record.solver(solver)
+    recipes = [type(chosen) for chosen, _ in record.recipes.values() if chosen is not None]
+    run_options = [Run] if any(isinstance(each, BySGD) for each in record.fitting) else []
+    skip = (*FROM_DATA, *record.fixed, "show")
+    require_known(options, [record.config, *recipes[:1], *run_options, Reading], skip)
+    training.require_used(record, fitting, [name for cls in (Recipe, Run) for name in fields_of(options, cls)])
+    parameters = training.parameters(record, recipe, options)
+    config, chosen = choose(record.config, record.recipes, recipe, options, parameters)
+    if levels is not None:
+        if not record.needs_levels:
+            raise UserError(f"{model} has no levels", "levels", "leave it out")
+        config["num_values"] = levels
+    run = Run(**fields_of(options, Run), show=progress)
+    if run.resume and out is None:
+        raise UserError("there is nothing to resume", "resume=True", "name the folder of the training: out=…")
+    if rated is not None:
+        require(record, UsesRatedItems, "rated=…")
+    simulate_devices(run.devices)
+    with ExitStack() as stack:
+        directory = Path(out or stack.enter_context(tempfile.TemporaryDirectory()))
+
+        def files(table: given.Table | None, name: str) -> list[str]:
+            return [] if table is None else stack.enter_context(given.as_files(table, name))
+
+        known, pairs, how = files(ratings, "ratings"), NO_PAIRS, fields_of(options, Reading)
+        if known:
+            read = reading.read_dataset(known, files(valid, "valid"), (), files(rated, "rated"), Reading(**how))
+            data, notes, pairs = read.dataset, read.notes, read.rated or NO_PAIRS
+        elif valid is not None or rated is not None or how:
+            raise UserError("the default data has its own validation ratings", "valid, rated, …", "give ratings")
+        else:
+            data = synthetic.planted(jax.random.key(0))
+            notes = [data.note]
+        if not isinstance(fitting, ClosedForm) and not len(data.valid.user):
+            data = splits.carve(jax.random.fold_in(jax.random.key(seed), training.VALID), data)
+            notes = [*notes, "5 % of the training ratings are set aside for validation"]
+        for note in notes if progress else ():
+            print(f"{model}: {note}", file=sys.stderr)
+        return training.train(
+            model, data, directory, recipe=chosen, config=config, rated=pairs, seed=seed, run=run, solver=solver
+        ).model

@@ -1,0 +1,74 @@
+"""Ratings that a caller of the library gives: files, a table such as a pandas DataFrame, or rows in memory."""
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from jaxcf.data.file_layout import COLUMNS
+from jaxfit.errors import UserError
+
+# A file by its name or path; several paths; a table (pandas, polars, Arrow); columns by name; rows (user, item, stars).
+Table: TypeAlias = str | os.PathLike[str] | Iterable[Any] | Any
+
+
+@contextmanager
+def as_files(ratings: Table, name: str) -> Iterator[list[str]]:
+    """Yield the names of the files that are given, or of a temporary Parquet file of the ratings given.
+
+    Args:
+        ratings: as `Table`. Columns are found by their names, as in a file; rows are (user, item[, stars[, time]]).
+        name: of a temporary file: "ratings", "valid", ….
+
+    Raises:
+        UserError: it is none of these, or empty; rows of different lengths or of mixed types.
+    """
+    if isinstance(ratings, str | os.PathLike):
+        yield [os.fspath(ratings)]
+        return
+    if not _is_table(ratings):
+        ratings = list(ratings) if isinstance(ratings, Iterable) else ratings
+        if isinstance(ratings, list) and ratings and isinstance(ratings[0], str | os.PathLike):
+            yield [os.fspath(file) for file in ratings]
+            return
+    table = _table(ratings, name)
+    if not table.num_rows:
+        raise UserError("there are no ratings", name, "give at least one")
+    import pyarrow.parquet as pq  # here, as it takes a while, and files do not need it
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.parquet"
+        pq.write_table(table, path)
+        yield [str(path)]
+
+
+def _is_table(ratings: Any) -> bool:
+    return isinstance(ratings, Mapping | pa.Table) or hasattr(ratings, "__arrow_c_stream__") or hasattr(ratings, "iloc")
+
+
+def _table(ratings: Any, name: str) -> pa.Table:
+    """Return ratings as a table of named columns."""
+    try:
+        if isinstance(ratings, Mapping):
+            return pa.table(dict(ratings))
+        if hasattr(ratings, "iloc"):  # of pandas, whose index holds no ratings
+            return pa.Table.from_pandas(ratings, preserve_index=False)
+        if _is_table(ratings):
+            return pa.table(ratings)
+        rows = [tuple(row) for row in ratings]
+        width = {len(row) for row in rows}
+        if rows and not (len(width) == 1 and width <= {2, 3, 4}):
+            what = f"rows have {' or '.join(map(str, sorted(width)))} columns"
+            raise UserError(what, name, "give rows of (user, item, stars)")
+        columns = zip(*rows, strict=True)
+        return pa.table({column: pa.array(values) for column, values in zip(COLUMNS, columns, strict=False)})
+    except pa.ArrowException as error:
+        what = f"the values of a column are not of one type: {str(error).splitlines()[0]}"
+        raise UserError(what, name, "give ids as text, or all as whole numbers, and stars as numbers") from None
+    except TypeError:
+        what = f"{type(ratings).__name__} holds no ratings"
+        raise UserError(what, name, "give a file, a table, or rows of (user, item, stars)") from None

@@ -1,0 +1,83 @@
+"""From options by name, of a command or of a call, to a model's Config, its recipe and how its training is run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from jaxfit.errors import UserError, suggestion
+from jaxfit.recipe import Recipe, per_parameter
+from jaxfit.run_dir.run import Run
+
+Recipes = Mapping[str, tuple[Any, dict[str, Any]]]  # name -> recipe, None without one; overrides of Config
+
+
+class Plan(NamedTuple):
+    """What the options of a training say: values that differ from Config's defaults, recipe, seed, how it is run."""
+
+    config: dict[str, Any]
+    recipe: Any = None
+    seed: int = 1
+    run: Run = Run()
+
+
+def fields_of(given: Mapping[str, Any], cls: type) -> dict[str, Any]:
+    """Return those of the given values that are fields of a dataclass."""
+    names = {field.name for field in dataclasses.fields(cls)}
+    return {name: value for name, value in given.items() if name in names}
+
+
+def choose(
+    config: type, recipes: Recipes, name: str, given: Mapping[str, Any], parameters: Collection[str] = ()
+) -> tuple[dict[str, Any], Any]:
+    """Return the values of Config that differ from its defaults, and the recipe, None for a model without one.
+
+    Args:
+        config: the model's Config.
+        recipes: the model's, or none.
+        name: of the recipe whose values stand where none is given.
+        given: options by name; those that belong neither to the Config nor to the recipe are not read.
+        parameters: names of the model's parameters, where they can have rates and decays of their own.
+
+    Raises:
+        UserError: there is no recipe of this name; a value is wrong by itself or does not fit the others.
+    """
+    of_config = fields_of(given, config)
+    if not recipes:
+        return of_config, None
+    if name not in recipes:
+        raise UserError(f"there is no recipe {name!r}", do=suggestion(name, recipes))
+    recipe, overrides = recipes[name]
+    fields = {**overrides, **of_config}
+    _require_effect(of_config, fields, config)
+    if recipe is None:
+        return fields, None
+    chosen = fields_of(given, type(recipe))
+    if isinstance(recipe, Recipe):
+        for each in ("rate", "decay"):
+            per_parameter(parameters, chosen.get(each, {}), f"--{each}")
+            if each in chosen and "*" not in chosen[each]:  # a value for one parameter leaves the others theirs
+                chosen[each] = {**getattr(recipe, each), **chosen[each]}
+    return fields, dataclasses.replace(recipe, **chosen)
+
+
+def require_known(given: Collection[str], classes: Collection[type], skip: Collection[str] = ()) -> None:
+    """Raise a UserError for the first given name that is a field of none of the dataclasses, or is to be skipped."""
+    known = [field.name for cls in classes for field in dataclasses.fields(cls) if field.name not in skip]
+    for name in given:
+        if name not in known:
+            raise UserError(f"there is no option {name!r}", do=suggestion(name, dict.fromkeys(known)))
+
+
+def _require_effect(given: Collection[str], fields: Mapping[str, Any], config: type) -> None:
+    """Raise a UserError for a given option that has no effect with the value of another."""
+    all_fields = {f.name: f for f in dataclasses.fields(config)}
+    for name in given:
+        if "only_with" in all_fields[name].metadata:
+            other, values = all_fields[name].metadata["only_with"]
+            value = fields.get(other, all_fields[other].default)
+            if value not in values:
+                needed = f"--{other.replace('_', '-')} {' or '.join(values)}"
+                what = f"no effect with the {other.replace('_', ' ')} {value}"
+                raise UserError(what, f"--{name.replace('_', '-')}", f"leave it out, or give {needed}")

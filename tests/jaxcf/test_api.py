@@ -1,0 +1,89 @@
+"""`jaxcf.train`, and what a trained model does in Python."""
+
+import numpy as np
+import pytest
+
+import jaxcf
+from jaxcf import metrics
+from jaxcf.data.given import as_files
+from jaxfit.errors import NotInTraining, Unsupported, UserError
+
+pandas = pytest.importorskip("pandas", reason="pandas is not installed: pip install -e '.[test]'")
+ROWS = [
+    (f"u{user}", f"i{item}", float(1 + (user * item) % 5)) for user in range(8) for item in range(6) if user != item
+]
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return pandas.DataFrame(ROWS, columns=["userId", "movieId", "rating"])
+
+
+@pytest.fixture(scope="module")
+def model(frame):
+    return jaxcf.train("bias", frame, progress=False)
+
+
+def test_files_tables_columns_and_rows_give_the_same_model(frame, model, tmp_path):
+    frame.to_csv(tmp_path / "ratings.csv", index=False)
+    columns = {"user": [r[0] for r in ROWS], "item": [r[1] for r in ROWS], "stars": [r[2] for r in ROWS]}
+    users, items = [row[0] for row in ROWS], [row[1] for row in ROWS]
+    file = tmp_path / "ratings.csv"
+    for ratings in (str(file), [file], frame.set_index("userId").reset_index(), columns, ROWS):
+        other = jaxcf.train("bias", ratings, progress=False)
+        np.testing.assert_array_equal(other.predict(users, items), model.predict(users, items))
+
+
+def test_ids_of_numbers_stay_numbers():
+    with as_files([(7, 12, 4), (8, 12, 3)], "ratings") as (file,):
+        assert pandas.read_parquet(file).to_numpy().tolist() == [[7, 12, 4], [8, 12, 3]]
+
+
+def test_predict_says_what_is_unknown(model):
+    with pytest.raises(NotInTraining, match=r"no user 'nobody' was in training - "):
+        model.predict(["nobody", "u1", "nobody"], ["i2", "i2", "i3"])
+    with pytest.raises(NotInTraining, match=r"no item 'x' was in training, nor were 1 others"):
+        model.predict(["u1", "u1"], ["x", "y"])
+    assert np.isfinite(model.predict(["nobody"], ["x"], known_only=False)).all()
+
+
+def test_evaluation_is_of_the_predictions(frame, model):
+    predicted = model.predict(frame["userId"], frame["movieId"], clip=False)
+    expected = metrics.evaluate(predicted, frame["rating"], model.catalogue.scale)
+    assert model.evaluate(frame).rmse == pytest.approx(expected.rmse, abs=1e-6)
+    assert repr(model) == f"<bias: 8 users, 6 items, {len(ROWS)} ratings>"
+
+
+def test_a_model_by_sgd_is_resumed(frame, tmp_path):
+    more = {"num_features": 2, "epochs": 2, "batch_size": 8, "progress": False, "out": tmp_path / "m"}
+    first = jaxcf.train("pmf", frame, **more)
+    again = jaxcf.train("pmf", frame, resume=True, **more)
+    np.testing.assert_array_equal(first.predict(["u1"], ["i2"]), again.predict(["u1"], ["i2"]))
+
+
+@pytest.mark.parametrize(
+    ("ratings", "said"),
+    [
+        ([], "there are no ratings"),
+        (5, "int holds no ratings"),
+        ([("a", "b", 3.0), (1, "c", 4.0)], "not of one type"),
+        ([("a", "b", 3.0), ("a",)], "rows have 1 or 3 columns"),
+        ([("a", "b")], "without ratings"),
+        ("no-such-file.csv", "there is no such file"),
+        ({"a": [1], "b": [2]}, "cannot be identified"),
+    ],
+)
+def test_what_holds_no_ratings_is_one_line(ratings, said):
+    with pytest.raises(UserError, match=said):
+        jaxcf.train("bias", ratings, progress=False)
+
+
+def test_options_of_other_ways_of_fitting_are_errors(frame):
+    with pytest.raises(UserError, match="there is no option 'epochs'"):
+        jaxcf.train("bias", frame, epochs=3)
+    with pytest.raises(UserError, match="applies to SGD only"):
+        jaxcf.train("pmf", frame, solver="als", batch_size=4)
+    with pytest.raises(UserError, match="no parameter is called 'Q'"):
+        jaxcf.train("pmf", frame, rate={"Q": 0.1})
+    with pytest.raises(Unsupported, match="rated=… needs"):
+        jaxcf.train("pmf", frame, rated=[("u1", "i1")])

@@ -1,0 +1,117 @@
+"""`jaxlm.train`, and what a trained model does in Python."""
+
+import math
+
+import numpy as np
+import pytest
+
+import jaxlm
+from jaxfit.errors import FolderTaken, NotInTraining, Unsupported, UserError
+from jaxlm.cli.main import main
+from jaxlm.data.encoding import encode
+from jaxlm.tasks.evaluate import evaluate
+from small_models import SMALL
+
+pytestmark = pytest.mark.filterwarnings("ignore:Kneser-Ney. the discounts")  # the text is too small for them
+
+
+@pytest.fixture(scope="module")
+def lines():
+    return [f"the {animal} {verb} the {food}" for animal in ("cat", "dog") for verb in ("eats", "sees") for food in
+            ("fish", "bone", "bread")] * 4  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def counted(lines):
+    return jaxlm.train("kn", lines, order=2, min_count=1, progress=False)
+
+
+@pytest.fixture(scope="module")
+def neural(lines):
+    return jaxlm.train("lbl", lines, num_features=3, context_size=2, epochs=2, batch_size=16, progress=False)
+
+
+def test_a_call_gives_the_model_of_the_command(place, tmp_path):
+    options = dict(zip([o[2:].replace("-", "_") for o in SMALL[::2]], SMALL[1::2], strict=True))
+    given = {name: float(value) if "." in value else int(value) for name, value in options.items()}
+    called = jaxlm.train(
+        "lbl", place / "train.txt", valid=place / "valid.txt", out=tmp_path / "a", progress=False, **given
+    )
+    command = ["train", "lbl", "--train", str(place / "train.txt"), "--valid", str(place / "valid.txt"), *SMALL]
+    assert main([*command, "--out", str(tmp_path / "b")]) == 0
+    for loaded in (jaxlm.load(tmp_path / "a"), jaxlm.load(tmp_path / "b")):
+        for mine, theirs in zip(called.params, loaded.params, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_resume_finds_the_finished_model_and_a_taken_folder_is_refused(lines, tmp_path):
+    more = {"num_features": 3, "context_size": 2, "epochs": 2, "batch_size": 16, "progress": False}
+    first = jaxlm.train("lbl", lines, out=tmp_path / "m", **more)
+    again = jaxlm.train("lbl", lines, out=tmp_path / "m", resume=True, **more)
+    np.testing.assert_array_equal(first.vectors(), again.vectors())
+    with pytest.raises(FolderTaken):
+        jaxlm.train("lbl", lines, out=tmp_path / "m", **more)
+    with pytest.raises(UserError, match="nothing to resume"):
+        jaxlm.train("lbl", lines, resume=True, **more)
+
+
+def test_lines_in_memory_are_read_as_those_of_a_file(lines, counted, tmp_path):
+    (tmp_path / "train.txt").write_text("".join(f"{line}\n" for line in lines))
+    of_file = jaxlm.train("kn", tmp_path / "train.txt", order=2, min_count=1, progress=False)
+    of_words = jaxlm.train("kn", [line.split() for line in lines], order=2, min_count=1, progress=False)
+    for other in (of_file, of_words):
+        assert other.vocabulary.words == counted.vocabulary.words
+        assert other.scores(lines[:5]) == counted.scores(lines[:5])
+
+
+def test_evaluation_is_that_of_the_file(lines, counted, tmp_path):
+    (tmp_path / "test.txt").write_text("the cat sees the bird\n")
+    text = encode([tmp_path / "test.txt"], counted.vocabulary)
+    expected = evaluate(counted.event_log_probs(text.ids), text.unknown)
+    found = counted.evaluate(["the cat sees the bird"])
+    assert found.log_prob == expected.log_prob
+    assert (found.events, found.unknown) == (6, 1)
+    assert counted.perplexity(tmp_path / "test.txt") == math.exp(-expected.log_prob / 6)
+
+
+def test_words_and_samples(counted, neural):
+    assert "cat" in counted
+    assert "bird" not in counted
+    assert counted.sample(3, prefix="the cat", seed=2) == counted.sample(5, prefix="the cat", seed=2)[:3]
+    assert all(line.startswith("the cat") for line in counted.sample(3, prefix="the cat"))
+    assert repr(neural) == f"<lbl: {len(neural.vocabulary)} words, {neural.num_parameters()} parameters>"
+    assert repr(counted).endswith("n-grams>")
+    near = neural.neighbours("cat", top=3)
+    assert len(near) == 3
+    vectors = neural.vectors()
+    at = [neural.vocabulary.ids[word] for word in ("cat", near[0].word)]
+    one, other = vectors[at]
+    assert near[0].cosine == pytest.approx(one @ other / np.linalg.norm(one) / np.linalg.norm(other), abs=1e-6)
+
+
+def test_documents_are_given_likewise():
+    documents = ["apples pears plums", "pears plums plums", "cars trains", "trains cars cars"] * 10
+    model = jaxlm.train("docnade", documents, num_hidden=4, epochs=2, batch_size=4, progress=False)
+    found = model.evaluate(documents[:4])
+    assert found.documents == 4
+    assert model.perplexity(documents[:4]) == found.perplexity
+
+
+def test_a_vocabulary_may_be_a_list(lines):
+    model = jaxlm.train("unigram", lines, vocabulary=["cat", "dog", "the"], progress=False)
+    assert {"cat", "dog", "the", "<eos>", "<unk>"} == set(model.vocabulary.words)
+
+
+def test_errors_can_be_told_apart(lines, counted, neural):
+    with pytest.raises(NotInTraining, match="'bird' is not in the model's vocabulary"):
+        neural.neighbours("bird")
+    with pytest.raises(Unsupported, match="kn has none"):
+        counted.neighbours("cat")
+    with pytest.raises(UserError, match="did you mean num_features"):
+        jaxlm.train("lbl", lines, num_feature=3)
+    with pytest.raises(UserError, match="there is no recipe"):
+        jaxlm.train("lbl", lines, recipe="best")
+    with pytest.raises(UserError, match="only one of these"):
+        jaxlm.train("lbl", lines, vocab_size=5, min_count=2)
+    with pytest.raises(UserError, match="there is no option 'resume'"):
+        jaxlm.train("kn", lines, resume=True)

@@ -148,7 +148,7 @@ def parser() -> Parser:
     page = parsers.add_parser(
         "report", help="make the pages of recorded results",
         description="Map tables to commands and results in the folder of records, and write report.html, one page with "
-        "all of it, beside them. Of the project's own records: also bring README.md and docs/fidelity.md up to date.",
+        "all of it, beside them. Of the project's own records: also bring README.md and docs/ up to date.",
     )  # fmt: skip
     page.set_defaults(run=commands.report)
     page.add_argument("--out", type=Path, default=record.RESULTS, help="the folder of records")

@@ -26,7 +26,7 @@ from benchmarks.measurement import comparison, dry_run, limits
 from benchmarks.measurement.doctor import checks
 from benchmarks.profiling import breakdown, xplane
 from benchmarks.profiling.hlo import Module
-from benchmarks.report import fidelity, html, maps
+from benchmarks.report import fidelity, html, maps, pages
 from benchmarks.speed import page
 from benchmarks.speed import run as speeds
 from benchmarks.workloads import lowering, scorecard
@@ -299,16 +299,11 @@ def report(args: argparse.Namespace) -> None:
     claims = None
     if args.out == record.RESULTS:
         root = record.RESULTS.parents[1]
-        page, listed = root / "README.md", [model for _, model in registry.models().values()]
-        record.write_text(page, maps.readme(page.read_text(encoding="utf-8"), args.out, registry.TABLES, listed))
-        print(page)
-        page = root / "docs" / "fidelity.md"
         judged = fidelity.records(args.out)
-        text = maps.fill(page.read_text(encoding="utf-8"), "verdicts", fidelity.lines(judged, "../benchmarks/results"))
-        record.write_text(page, text)
-        claims = page.with_suffix(".png")
+        for path in pages.write(root, args.out, judged):
+            print(path)
+        claims = root / "docs" / "fidelity.png"
         fidelity.draw(judged, claims)
-        print(page)
     print(html.write(args.out / "report.html", args.out, registry.TABLES, claims))
 
 

@@ -1,4 +1,4 @@
-"""The maps of tables to commands and recorded results: in the folder of records, and in README.md."""
+"""The maps of tables to commands and recorded results, of the folder of records and of docs/, and a list of models."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from jaxfit.registry import Record
 BEST = {"perplexity": ("test perplexity", 1), "test": ("test RMSE", 4)}
 # of each model of a record, epoch by epoch: what is measured on validation as on the test, by which rows are chosen
 VALIDATION = ("validation_perplexity", "validation_document_perplexity", "validation_rmse")
-RESULTS, MODELS = "results", "models"  # the places of README.md that are written here
+RESULTS, MODELS = "results", "models"  # places of pages that are written here
 
 
 def write(folder: Path, tables: Mapping[str, Table]) -> Path:
@@ -47,11 +47,6 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
     return path
 
 
-def readme(text: str, folder: Path, tables: Mapping[str, Table], models: Iterable[Record]) -> str:
-    """Return README.md with the map of tables and results, and the list of models, as they are now."""
-    return fill(fill(text, RESULTS, results_map(folder, tables)), MODELS, list_of_models(models))
-
-
 def fill(text: str, place: str, lines: Iterable[str]) -> str:
     """Return a page with these lines between `<!-- place -->` and `<!-- /place -->`.
 
@@ -62,7 +57,7 @@ def fill(text: str, place: str, lines: Iterable[str]) -> str:
     before, found, rest = text.partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
-        raise UserError(f"there is no place between {begin} and {end}", "README.md", "mark it")
+        raise UserError(f"there is no place between {begin} and {end}", "the page", "mark it")
     return "\n".join([before + begin, "", *lines, "", end + after])
 
 
@@ -75,24 +70,24 @@ def list_of_models(models: Iterable[Record]) -> list[str]:
     return lines
 
 
-def results_map(folder: Path, tables: Mapping[str, Table]) -> list[str]:
-    """List tables, their commands, and what is recorded of them."""
+def results_map(folder: Path, tables: Mapping[str, Table], link: str) -> list[str]:
+    """List tables, their commands, and what is recorded of them; link: the folder as seen from the page."""
     lines = ["| table | what | command | recorded |", "|---|---|---|---|"]
     for known, table in tables.items():
-        results = [_result(path) for path in sorted(folder.glob(f"{known}.*.json"))]
+        results = [_result(path, link) for path in sorted(folder.glob(f"{known}.*.json"))]
         lines.append(
             f"| {known.removeprefix('table-').replace('-', ' ')} | {table.title} | `python -m benchmarks run {known}` "
             f"| {'<br>'.join(results) or 'not recorded yet'} |"
         )
-    speed = f"[speed]({_here(folder)}/speed.md)" if (folder / "speed.json").is_file() else "not recorded yet"
+    speed = f"[speed]({link}/speed.md)" if (folder / "speed.json").is_file() else "not recorded yet"
     return [*lines, f"| speed | Training speed | `python -m benchmarks speed --peers` | {speed} |"]
 
 
-def _result(path: Path) -> str:
+def _result(path: Path, link: str) -> str:
     """Return a link to a recorded table, and the test's figure of the row that validation chooses."""
     result = json.loads(path.read_text(encoding="utf-8"))
     what = [result["data"]["name"], result["scale"]] + [result["recipe"]] * (result["recipe"] != "tuned")
-    found = f"[{', '.join(what)}]({_here(path.parent)}/{path.stem}.md)"
+    found = f"[{', '.join(what)}]({link}/{path.stem}.md)"
     if (best := chosen(result)) is not None:
         row, column = best
         measure, digits = BEST[column]
@@ -125,8 +120,3 @@ def validation(row: dict[str, Any], models: dict[str, Any]) -> float | None:
     if not found:
         return None
     return row["cells"]["valid"]["mean"] if "valid" in row["cells"] else sum(found) / len(found)
-
-
-def _here(folder: Path) -> str:
-    """Return a folder as seen from the project's."""
-    return "/".join(folder.parts[-2:])

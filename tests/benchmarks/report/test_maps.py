@@ -9,7 +9,7 @@ from benchmarks import registry
 from benchmarks.core import record
 from benchmarks.language.store import LanguageStore
 from benchmarks.language.tables import TABLES
-from benchmarks.report import maps
+from benchmarks.report import highlights, maps, pages
 from jaxfit.errors import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +34,7 @@ def test_the_map_in_a_page_is_replaced_whole(tmp_path: Path) -> None:
     (folder / "table-4.4.ptb.cpu.thesis.json").write_text(text)
 
     def filled_map(page: str) -> str:
-        return maps.fill(page, maps.RESULTS, maps.results_map(folder, TABLES))
+        return maps.fill(page, maps.RESULTS, maps.results_map(folder, TABLES, "benchmarks/results"))
 
     page = "above\n\n<!-- results -->\nold\n<!-- /results -->\n\nbelow\n"
     filled = filled_map(page)
@@ -68,20 +68,20 @@ def test_a_model_that_validation_measures_in_another_way_is_not_chosen_by_it() -
     assert chosen["label"] == ["DocNADE"]
 
 
-def test_the_readme_lists_every_model_of_the_registries_as_it_is() -> None:
-    """`python -m benchmarks report` brings it up to date."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    listed = [model for _, model in registry.models().values()]
-    assert maps.fill(text, maps.MODELS, maps.list_of_models(listed)) == text
-    assert maps.readme(text, record.RESULTS, registry.TABLES, listed), "the map of results has its place, too"
+def test_pages_are_as_written_from_models() -> None:
+    """`python -m benchmarks report` brings them up to date; those of results are held to the records elsewhere."""
+    written = pages.written(record.RESULTS, [])
+    text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    assert maps.fill(text, maps.MODELS, written["docs/models.md"][maps.MODELS]) == text
     for store, model in registry.models().values():
         command = f"{'jaxlm' if store is LanguageStore else 'jaxcf'} train {model.name}"
         assert f"| {model.name} | {model.about} | {model.source} | `{command}` |" in text
+    for page, places in written.items():
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert all(maps.fill(text, place, ["filled"]) != text for place in places), "each place is marked"
 
 
-def test_a_record_holds_no_infinity(tmp_path: Path) -> None:
-    path = tmp_path / "record.json"
-    record.write(path, {"rows": [{"values": (1.0, float("inf")), "sd": float("nan")}], "count": 1}, "")
-    assert json.loads(path.read_text(), parse_constant=pytest.fail) == {
-        "rows": [{"values": [1.0, None], "sd": None}], "count": 1,
-    }  # fmt: skip
+def test_chosen_rows_are_recorded() -> None:
+    for chosen in (highlights.RESULTS, highlights.TEXT, highlights.RATINGS):
+        shown = highlights.lines(record.RESULTS, chosen, "here")
+        assert len(shown) == 2 + sum(map(len, chosen.values()))

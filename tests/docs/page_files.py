@@ -1,4 +1,4 @@
-"""Small files of the names that README.md uses, with the words and ids that it asks for."""
+"""Small files of the names that README.md and docs/ use, with the words and ids that they ask for."""
 
 import gzip
 
@@ -48,6 +48,7 @@ def write_files(folder):
         "new": [(user, 999, 4) for user in range(1, 9)],
         "parts/train": ratings[400:],
         "parts/valid": ratings[:400],
+        "parts/test": ratings[:50],
     }.items():
         lines = [",".join(map(str, row if name != "rented" else row[:2])) for row in rows]
         header = "user,item" if name == "rented" else "user,item,stars"

@@ -1,0 +1,72 @@
+"""The few recorded rows that pages for newcomers show: the results of README.md, and what helps to choose a model."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.core import record
+from benchmarks.report import maps
+
+Labels = Sequence[tuple[str, ...]]  # of rows, without empty cells
+# record -> which of its rows
+RESULTS: Mapping[str, Labels] = {
+    "table-4.4.ptb.cpu": (("HLBL", "T1", "RANDOM"), ("HLBL", "T7", "ADAPTIVE(0.4) ×4"), ("LBL",), ("Int. KN6",)),
+    "table-3.1.ptb.cpu": (("Temporal FRBM", "2"),),
+    "table-5.2.ml-1m.cpu": (("PMF", "100"), ("Conditional PMF", "100")),
+    "table-5.1.ml-1m.cpu": (("RBM", "200"),),
+    "docnade-table-1.20news.cpu": (("DocNADE",),),
+}
+TEXT: Mapping[str, Labels] = {
+    "slides-ptb.ptb.cpu": (("KN5",), ("class 5-gram",), ("cache",)),
+    "table-4.4.ptb.cpu": (("HLBL", "T1", "RANDOM"), ("HLBL", "T7", "ADAPTIVE(0.4) ×4"), ("LBL",)),
+    "table-3.1.ptb.cpu": (("FRBM", "2"), ("Temporal FRBM", "2"), ("LBL", "2")),
+    "neural-models.ptb.cpu": (("NPLM",),),
+}
+RATINGS: Mapping[str, Labels] = {
+    "table-5.2.ml-1m.cpu": (
+        ("User and movie bias",), ("Online SVD", "100"), ("PMF", "10"), ("PMF", "100"), ("Conditional PMF", "100"),
+    ),
+    "table-5.1.ml-1m.cpu": (("RBM", "100"), ("CRBM2", "100")),
+}  # fmt: skip
+MIXED = "fitted"  # the column of a mixture whose weights are fitted
+NAMES = {"ptb": "Penn Treebank", "ml-1m": "MovieLens 1M", "20news": "20 Newsgroups"}  # of data, in short
+
+
+def lines(folder: Path, chosen: Mapping[str, Labels], link: str, *, mixed: bool = False) -> list[str]:
+    """Return a Markdown table of recorded rows.
+
+    Args:
+        folder: of the records; those that are not there are left out.
+        chosen: record -> the labels of its rows.
+        link: the folder of the records as seen from the page.
+        mixed: show what a mixture with Kneser-Ney reaches.
+    """
+    heads = ["model", "data", "test"] + ["mixed with Kneser-Ney"] * mixed + ["published, of its own data", "record"]
+    found = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    for name, labels in chosen.items():
+        path = folder / f"{name}.json"
+        if path.exists():
+            found += _rows(json.loads(path.read_text(encoding="utf-8")), name, labels, link, mixed)
+    return found
+
+
+def _rows(result: dict[str, Any], name: str, labels: Labels, link: str, mixed: bool) -> Iterable[str]:
+    column = next(column["name"] for column in result["columns"] if column["name"] in maps.BEST)
+    measure, digits = maps.BEST[column]
+    rows = {tuple(filter(None, row["label"])): row for row in result["rows"]}
+    for label in labels:
+        row = rows.get(label)
+        if row is None:
+            continue
+        published = row["thesis"].get(column) or row["thesis"].get("valid")
+        mixture = row["cells"].get(MIXED)
+        cells = [
+            " ".join(label),
+            NAMES.get(result["data"]["name"], result["data"]["name"]),
+            f"{measure.removeprefix('test ')} {maps.figure(row['cells'][column], digits)}",
+            *(["" if mixture is None else record.number(mixture["mean"], digits)] if mixed else []),
+            "" if published is None else record.number(published, digits),
+            f"[{result['table']}]({link}/{name}.md)",
+        ]
+        yield f"| {' | '.join(cells)} |"

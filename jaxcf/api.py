@@ -38,8 +38,8 @@ def train(
 ) -> Model:
     """Train a recommender and return it.
 
-    model = jaxcf.train("pmf", "ratings.csv", out="runs/pmf", num_features=20)
-    model = jaxcf.train("bias", [("anna", "Solaris", 5), ("bert", "Solaris", 3), …])
+        model = jaxcf.train("pmf", "ratings.csv", out="runs/pmf", num_features=20)
+        model = jaxcf.train("bias", [("anna", "Solaris", 5), ("bert", "Solaris", 3), …])
 
     Args:
         model: the name of a registered model, as in `jaxcf train MODEL`.

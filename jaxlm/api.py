@@ -47,8 +47,8 @@ def train(
 ) -> Model:
     """Train a language model, or a model of documents, and return it.
 
-    model = jaxlm.train("lbl", "train.txt", valid="valid.txt", out="runs/lbl", num_features=50)
-    model = jaxlm.train("kn", ["the first sentence", "the second sentence"], order=3)
+        model = jaxlm.train("lbl", "train.txt", valid="valid.txt", out="runs/lbl", num_features=50)
+        model = jaxlm.train("kn", ["the first sentence", "the second sentence"], order=3)
 
     Args:
         model: the name of a registered model, as in `jaxlm train MODEL`.
@@ -60,10 +60,10 @@ def train(
         out: folder for the model, new or empty, or of the same training with `resume=True`; None: it stays in memory.
         recipe: "tuned" or "thesis".
         initial: the folder of a trained model from whose parameters of the same names training begins.
-        vocabulary: a list of words, or a file of one a line, <eos> among them, in place of the training text's.
+        vocabulary: a list of words, or a file of one a line with `<eos>`, in place of the training text's.
         vocab_size: the number of words, the most frequent ones.
         min_count: words that are seen less often are unknown.
-        closed_vocabulary: keep all words, and make no <unk>.
+        closed_vocabulary: keep all words, and make no `<unk>`.
         stop_words: words that documents of text are read without, or a file of them.
         seed: of all random draws.
         progress: print notes, and a line an epoch (on a terminal a bar), on standard error.

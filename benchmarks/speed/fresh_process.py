@@ -68,12 +68,13 @@ def measure(program: str, model: str, data: Path, options: dict[str, Any], cache
         RuntimeError: the process failed.
     """
     environment = os.environ | {
-        "JAX_ENABLE_COMPILATION_CACHE": "true", "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_ENABLE_COMPILATION_CACHE": "true", "JAX_COMPILATION_CACHE_DIR": str(cache.resolve()),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     }  # fmt: skip
-    arguments = [json.dumps([program, model, str(data), options]), repr(time.time())]
+    arguments = [json.dumps([program, model, str(data.resolve()), options]), repr(time.time())]
     command = [sys.executable, "-m", "benchmarks.speed.fresh_process", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    root = Path(__file__).parents[2]  # the package is not installed
+    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{program} failed with {options}:\n{done.stderr}")
     return Seconds(*json.loads(done.stdout.splitlines()[-1]))

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from benchmarks.data import download, first_use
 from jaxfit.cli import command
 from jaxfit.errors import UserError
 
+ROOT = Path(__file__).parents[2]
 CONTENT = bytes(range(256)) * 4000  # a million bytes
 
 
@@ -197,7 +199,7 @@ def test_a_fetch_that_is_stopped_leaves_no_data_and_continues(tmp_path, sent):
         server.most, server.pause = 900_000, 30.0
         argv = ["data", "brown", "--data-dir", tmp_path, "--base-url", server.url, "--allow-http"]
         command_line = [sys.executable, "-m", "benchmarks", *map(str, argv)]
-        first = subprocess.Popen(command_line, stderr=subprocess.PIPE, text=True, env={**os.environ})
+        first = subprocess.Popen(command_line, stderr=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ})
         part = tmp_path / ".fetching" / "brown" / "brown.zip.part"
         while not part.exists() or part.stat().st_size < 500_000:
             assert first.poll() is None

@@ -18,7 +18,7 @@ MODELS = {
     "nplm": "jaxlm.models.nplm:MODEL",
     "nplm-cycling": "jaxlm.models.nplm_cycling:MODEL",
     "nlbl": "jaxlm.models.nlbl:MODEL",
-    "docnade-lm": "jaxlm.models.docnade_lm:MODEL",
+    "docnade-lm": "jaxlm.models.docnade_lm.model:MODEL",
     "rnn": "jaxlm.models.recurrent.rnn:MODEL",
     "lstm": "jaxlm.models.recurrent.lstm:MODEL",
     "gru": "jaxlm.models.recurrent.gru:MODEL",

@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from jaxlm.models import docnade_lm, lbl, nlbl, nplm
+from jaxlm.models import lbl, nlbl, nplm
+from jaxlm.models.docnade_lm import model as docnade_lm
 from jaxlm.models.recurrent import gru, lstm, rnn
 from jaxlm.models.word2vec import cbow, skipgram
 

@@ -10,7 +10,8 @@ import pytest
 
 from jaxfit import tables
 from jaxlm.context_model import Batch, examples
-from jaxlm.models import docnade_lm, nplm
+from jaxlm.models import nplm
+from jaxlm.models.docnade_lm import model as docnade_lm
 
 N_W, D, C, N_H, EOS = 7, 3, 2, 4, 0
 TEXT = np.array([3, 4, 0, 5, 6, 1, 0, 2, 2, 0, 4, 0, 6, 3, 5, 1, 0, 1, 0, 2, 6], np.int32)  # six lines, and a begun one

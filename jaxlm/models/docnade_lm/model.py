@@ -24,18 +24,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from numpy.typing import NDArray
 
-from jaxfit.bucketing import capacity_step, spread
+from jaxfit.bucketing import capacity_step
 from jaxfit.program import Metrics, Program, Ragged
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import Cost
 from jaxfit.tables import rows_of
 from jaxlm.context_model import PERPLEXITY
 from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords, structure_argument
-from jaxlm.data.contexts import Text, gather_contexts, pad
 from jaxlm.data.documents.ordered import running_sums
 from jaxlm.models import nplm
+from jaxlm.models.docnade_lm.documents import Batch, costs, gather, num_documents, num_events, texts
 from jaxlm.objectives import output
 from jaxlm.objectives.word_tree import WORD_TREE
 from jaxlm.trees.paths import Tree
@@ -69,38 +68,6 @@ class Params(NamedTuple):
     head: output.Head | None = None
 
 
-class Grouped(NamedTuple):
-    """A text in documents: document i has the events start[i] … start[i + 1] - 1.
-
-    start: int32 [capacity], at least documents + 1; what follows are empty documents. documents: int32 scalar. Texts of
-    similar length share a compiled program, as those of `Text` do.
-    """
-
-    text: Text
-    start: Array
-    documents: Array | np.int32
-
-
-class Batch(NamedTuple):
-    """The events of a minibatch of B documents, laid flat.
-
-    Attributes:
-        context: int32 [n, c], the words before each event, oldest first.
-        word: int32 [n], -1 for padding.
-        owner: int32 [n], the event's document within the minibatch, B for padding.
-        earlier: int32 [n], the number of words of the document before the event.
-        length: int32 [B], events of each document.
-        aid: what the objective needs (`jaxlm.objectives.output.begun`).
-    """
-
-    context: Array
-    word: Array
-    owner: Array
-    earlier: Array
-    length: Array
-    aid: Any = None
-
-
 def init(key: Array, config: Config, counts: ArrayLike, over: Tree | None = None) -> Params:
     """Draw the parameters before training: those of the NPLM; documents begin without an effect.
 
@@ -109,50 +76,6 @@ def init(key: Array, config: Config, counts: ArrayLike, over: Tree | None = None
     """
     plain = nplm.init(key, config, counts, over)
     return Params(W=jnp.zeros((config.num_words, config.num_hidden)), **plain._asdict())
-
-
-def texts(config: Config, eos: int, over: Tree | None = None) -> Callable[[np.ndarray], Grouped | output.Data]:
-    """Return a function from ids, int32 [events], to a text in documents; over: the tree, where there is one."""
-    codes = output.codes(over)
-
-    def grouped(ids: np.ndarray) -> Grouped | output.Data:
-        ends = np.flatnonzero(ids == eos)[config.group_lines - 1 :: config.group_lines] + 1
-        start = np.unique([0, *ends, len(ids)]).astype(np.int32)
-        padded = np.pad(start, (0, capacity_step(len(start)) - len(start)), mode="edge")
-        text = Grouped(pad(ids, config.context_size, eos), jax.device_put(padded), np.int32(len(start) - 1))
-        return output.data(text, ids, config, codes())
-
-    return grouped
-
-
-def gather(data: Grouped | output.Data, index: Array, capacity: int, config: Config) -> Batch:
-    """Gather the documents `index`, int32 [B], into `capacity` events."""
-    text, start, _ = _grouped(data)
-    owner, place, real = spread(start, index, capacity)
-    context, word = gather_contexts(text, place, config.context_size, config.across_lines)
-    word = jnp.where(real, word, -1)
-    earlier = jnp.where(real, place - start[jnp.take(index, owner, mode="clip")], 0)
-    aid = output.begun(data, word, place, 0, config) if isinstance(data, output.Data) else None
-    return Batch(context, word, owner, earlier, start[index + 1] - start[index], aid)
-
-
-def _grouped(data: Grouped | output.Data) -> Grouped:
-    return data.text if isinstance(data, output.Data) else data
-
-
-def num_documents(data: Grouped | output.Data) -> int:
-    """Return the number of documents of a text."""
-    return int(_grouped(data).documents)
-
-
-def num_events(data: Grouped | output.Data) -> int:
-    """Return the number of events of a text."""
-    return int(_grouped(data).text.events)
-
-
-def costs(data: Grouped | output.Data) -> NDArray[np.int32]:
-    """Return the events of each document, int32 [documents], for `Ragged`."""
-    return np.diff(np.asarray(_grouped(data).start))[: num_documents(data)]
 
 
 def loss(
@@ -267,7 +190,7 @@ def score(params: Params, batch: Batch, config: Config) -> Array:
 
 
 def program(config: Config) -> Program:
-    """Return the model as the engine sees it, over `Grouped`."""
+    """Return the model as the engine sees it, over `documents.Grouped`."""
     plain = Program(
         config=config, size=num_documents, batch=gather, loss=batch_loss, score=score, events=num_events,
         metric=PERPLEXITY,

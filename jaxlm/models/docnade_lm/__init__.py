@@ -1,0 +1,1 @@
+"""The DocNADE language model (Lauly et al. 2017, §4)."""

@@ -1,0 +1,94 @@
+"""A text in documents, groups of its consecutive lines, and minibatches of them.
+
+config: of DocNADE-LM (`jaxlm.models.docnade_lm.model`).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from jaxfit.bucketing import capacity_step, spread
+from jaxlm.data.contexts import Text, gather_contexts, pad
+from jaxlm.objectives import output
+from jaxlm.trees.paths import Tree
+
+
+class Grouped(NamedTuple):
+    """A text in documents: document i has the events start[i] … start[i + 1] - 1.
+
+    start: int32 [capacity], at least documents + 1; what follows are empty documents. documents: int32 scalar. Texts of
+    similar length share a compiled program, as those of `Text` do.
+    """
+
+    text: Text
+    start: Array
+    documents: Array | np.int32
+
+
+class Batch(NamedTuple):
+    """The events of a minibatch of B documents, laid flat.
+
+    Attributes:
+        context: int32 [n, c], the words before each event, oldest first.
+        word: int32 [n], -1 for padding.
+        owner: int32 [n], the event's document within the minibatch, B for padding.
+        earlier: int32 [n], the number of words of the document before the event.
+        length: int32 [B], events of each document.
+        aid: what the objective needs (`jaxlm.objectives.output.begun`).
+    """
+
+    context: Array
+    word: Array
+    owner: Array
+    earlier: Array
+    length: Array
+    aid: Any = None
+
+
+def texts(config: Any, eos: int, over: Tree | None = None) -> Callable[[np.ndarray], Grouped | output.Data]:
+    """Return a function from ids, int32 [events], to a text in documents; over: the tree, where there is one."""
+    codes = output.codes(over)
+
+    def grouped(ids: np.ndarray) -> Grouped | output.Data:
+        ends = np.flatnonzero(ids == eos)[config.group_lines - 1 :: config.group_lines] + 1
+        start = np.unique([0, *ends, len(ids)]).astype(np.int32)
+        padded = np.pad(start, (0, capacity_step(len(start)) - len(start)), mode="edge")
+        text = Grouped(pad(ids, config.context_size, eos), jax.device_put(padded), np.int32(len(start) - 1))
+        return output.data(text, ids, config, codes())
+
+    return grouped
+
+
+def gather(data: Grouped | output.Data, index: Array, capacity: int, config: Any) -> Batch:
+    """Gather the documents `index`, int32 [B], into `capacity` events."""
+    text, start, _ = _grouped(data)
+    owner, place, real = spread(start, index, capacity)
+    context, word = gather_contexts(text, place, config.context_size, config.across_lines)
+    word = jnp.where(real, word, -1)
+    earlier = jnp.where(real, place - start[jnp.take(index, owner, mode="clip")], 0)
+    aid = output.begun(data, word, place, 0, config) if isinstance(data, output.Data) else None
+    return Batch(context, word, owner, earlier, start[index + 1] - start[index], aid)
+
+
+def _grouped(data: Grouped | output.Data) -> Grouped:
+    return data.text if isinstance(data, output.Data) else data
+
+
+def num_documents(data: Grouped | output.Data) -> int:
+    """Return the number of documents of a text."""
+    return int(_grouped(data).documents)
+
+
+def num_events(data: Grouped | output.Data) -> int:
+    """Return the number of events of a text."""
+    return int(_grouped(data).text.events)
+
+
+def costs(data: Grouped | output.Data) -> NDArray[np.int32]:
+    """Return the events of each document, int32 [documents], for `Ragged`."""
+    return np.diff(np.asarray(_grouped(data).start))[: num_documents(data)]

@@ -157,9 +157,16 @@ class PredictsWords:
 
 @dataclass(frozen=True)
 class Embeds:
-    """The model has a feature vector for each word; vectors: params -> [N_w, N_f]."""
+    """The model has a feature vector for each word.
+
+    Attributes:
+        vectors: params -> [N_w, N_f].
+        others: the names of parameters that are further vectors of the words, [N_w, D]; where such a parameter has not
+            N_w rows, as of a tree's nodes, a model does not have them.
+    """
 
     vectors: Callable[[Any], Any]
+    others: tuple[str, ...] = ()
 
     offers: ClassVar[str] = "word vectors (neighbours, analogies, similarity, export --format word2vec)"
 

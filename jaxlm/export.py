@@ -18,18 +18,19 @@ from jaxlm.ngram import arpa
 from jaxlm.trained_model import Model
 
 
-def word2vec(model: Model, path: Path) -> None:
-    """Write word vectors as text (gensim, fastText)."""
-    word_vectors.write_text(model.vocabulary.words, _vectors(model, path), path)
+def word2vec(model: Model, path: Path, name: str | None = None) -> None:
+    """Write word vectors as text (gensim, fastText); name: as of `Model.vectors`."""
+    word_vectors.write_text(model.vocabulary.words, _vectors(model, path, name), path)
 
 
-def word2vec_binary(model: Model, path: Path) -> None:
-    """Write word vectors as word2vec's binary form, float32."""
-    word_vectors.write_binary(model.vocabulary.words, _vectors(model, path), path)
+def word2vec_binary(model: Model, path: Path, name: str | None = None) -> None:
+    """Write word vectors as word2vec's binary form, float32; name: as of `Model.vectors`."""
+    word_vectors.write_binary(model.vocabulary.words, _vectors(model, path, name), path)
 
 
-def _vectors(model: Model, path: Path) -> np.ndarray:
-    return np.asarray(model.require(Embeds, "word2vec", path).vectors(model.params))
+def _vectors(model: Model, path: Path, name: str | None) -> np.ndarray:
+    model.require(Embeds, "word2vec", path)
+    return model.vectors(name)
 
 
 def safetensors(model: Model, path: Path) -> None:
@@ -62,9 +63,12 @@ def arpa_file(model: Model, path: Path) -> None:
     arpa.write(model.params, model.vocabulary.words, path)
 
 
-FORMATS: dict[str, Callable[[Model, Path], None]] = {
+OF_VECTORS: dict[str, Callable[[Model, Path, str | None], None]] = {
     "word2vec": word2vec,
     "word2vec-binary": word2vec_binary,
+}
+FORMATS: dict[str, Callable[..., None]] = {
+    **OF_VECTORS,
     "arpa": arpa_file,
     "safetensors": safetensors,
 }

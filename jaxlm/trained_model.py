@@ -216,22 +216,37 @@ class Model:
         drawn = (sample.sentence(self, seed, line, longest, words, temperature)[0] for line in range(lines))
         return [" ".join(words) for words in drawn]
 
-    def neighbours(self, word: str, top: int = 10) -> list[Neighbour]:
-        """Return the words nearest to a word, by the cosine of their vectors.
+    def neighbours(self, word: str, top: int = 10, vectors: str | None = None) -> list[Neighbour]:
+        """Return the words nearest to a word, by the cosine of their vectors, or of those of this name.
 
         Raises:
             NotInTraining: the word is not in the vocabulary, or has no vector.
             Unsupported: the model has no word vectors.
         """
-        return neighbours.of_word(self.vectors(), self.vocabulary, " ".join(self._given_words(word)), top)
+        return neighbours.of_word(self.vectors(vectors), self.vocabulary, " ".join(self._given_words(word)), top)
 
     def _given_words(self, text: str) -> list[str]:
         """Return words written as in the training text: in lower case, numbers as N."""
         return reading_of(self.info).prepare(text).split()
 
-    def vectors(self) -> np.ndarray:
-        """Return the feature vectors of all words: [N_w, N_f]; raises Unsupported for a model without them."""
-        return np.asarray(self.require(Embeds, "vectors").vectors(self.params))
+    def vectors(self, name: str | None = None) -> np.ndarray:
+        """Return the feature vectors of all words: [N_w, N_f].
+
+        Args:
+            name: of a parameter that is further vectors of the words, [N_w, D], of models with several sets.
+
+        Raises:
+            UserError: the model has none of this name; the message lists those there are.
+            Unsupported: the model has no vectors.
+        """
+        embeds = self.require(Embeds, "vectors")
+        if name is None:
+            return np.asarray(embeds.vectors(self.params))
+        others = [each for each in embeds.others if len(getattr(self.params, each)) == len(self.vocabulary)]
+        if name not in others:
+            advice = f"choose from {', '.join(others)}, or leave it out" if others else "leave it out: it has one set"
+            raise UserError(f"{self.name} has no word vectors {name!r}", "--vectors", advice)
+        return np.asarray(getattr(self.params, name))
 
     def sizes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters by name, or the numbers of n-grams by order."""

@@ -7,11 +7,12 @@ from pathlib import Path
 from jaxfit.cli import learning_curve, options
 from jaxfit.cli.command import output, print_json, required
 from jaxfit.cli.parser import Parser
+from jaxfit.errors import UserError
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import CONFIG
 from jaxlm.cli import model_command
 from jaxlm.contract import BySGD
-from jaxlm.export import FORMATS
+from jaxlm.export import FORMATS, OF_VECTORS
 from jaxlm.trained_model import load
 
 
@@ -28,6 +29,7 @@ def add_export(parser: Parser) -> None:
         "--format", type=options.choice("--format", FORMATS), metavar="|".join(FORMATS), help="of the file"
     )
     parser.add_argument("--out", metavar="FILE", help="where to write it")
+    model_command.add_vectors(parser)
 
 
 def run_info(args: argparse.Namespace) -> None:
@@ -72,8 +74,14 @@ def run_info(args: argparse.Namespace) -> None:
 def run_export(args: argparse.Namespace) -> None:
     """Write the model for other programs."""
     form, out = required(args, "format", f"choose from {', '.join(FORMATS)}"), output(args)
-    FORMATS[form](model_command.model_of(args), out)
+    chosen = [] if args.vectors is None else [args.vectors]
+    if chosen and form not in OF_VECTORS:
+        advice = f"leave it out, or choose {' or '.join(OF_VECTORS)}"
+        raise UserError(f"a file of the format {form} is not of word vectors", "--vectors", advice)
+    FORMATS[form](model_command.model_of(args), out, *chosen)
     if args.json:
-        print_json({"command": "export", "model": args.directory, "format": form, "out": str(out)})
+        print_json(
+            {"command": "export", "model": args.directory, "format": form, "vectors": args.vectors, "out": str(out)}
+        )
     else:
         print(f"wrote {out} ({out.stat().st_size:,} bytes)")

@@ -25,6 +25,15 @@ def add_top(parser: Parser) -> None:
     )
 
 
+def add_vectors(parser: Parser) -> None:
+    """Add the choice of a model's word vectors."""
+    parser.add_argument(
+        "--vectors", metavar="NAME",
+        help="the parameter that holds them, of models with several sets of word vectors; a wrong name lists them "
+        "(default: those that the model is known for)",
+    )  # fmt: skip
+
+
 def add_encoding(parser: Parser) -> None:
     """Add the encoding of the text that a command reads."""
     parser.add_argument("--encoding", metavar="NAME", help="of the text (default: that of the training text)")

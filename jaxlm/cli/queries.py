@@ -55,6 +55,7 @@ def add_neighbours(parser: Parser) -> None:
     model_command.add(parser, run_neighbours, about=model_command.OF_VECTORS)
     parser.add_argument("words", nargs="+", metavar="WORD")
     model_command.add_top(parser)
+    model_command.add_vectors(parser)
 
 
 def add_tree(parser: Parser) -> None:
@@ -112,8 +113,8 @@ def run_sample(args: argparse.Namespace) -> None:
 
 def run_neighbours(args: argparse.Namespace) -> None:
     """Print the nearest words by the cosine of their feature vectors."""
-    model = model_command.model_of(args)
-    vectors = model.require(Embeds, "neighbours", args.directory).vectors(model.params)
+    model = model_command.model_of(args, Embeds)
+    vectors = model.vectors(args.vectors)
     result: dict[str, Any] = {}
     reading = model_command.reading(args, model)
     for word in args.words:
@@ -121,7 +122,7 @@ def run_neighbours(args: argparse.Namespace) -> None:
         found = neighbours.of_word(vectors, model.vocabulary, prepared, args.top)
         result[word] = [each._asdict() for each in found]
     if args.json:
-        print_json({"command": "neighbours", "model": args.directory, "neighbours": result})
+        print_json({"command": "neighbours", "model": args.directory, "vectors": args.vectors, "neighbours": result})
         return
     for word, rows in result.items():
         print(f"{word}: " + ", ".join(f"{row['word']} {row['cosine']:.2f}" for row in rows))

@@ -20,6 +20,7 @@ def add_analogies(parser: Parser) -> None:
         "--most-frequent", type=options.number("--most-frequent"), metavar="N",
         help="ask and answer with the N most frequent words only (default: all)",
     )  # fmt: skip
+    model_command.add_vectors(parser)
     model_command.add_reading(parser)
 
 
@@ -27,6 +28,7 @@ def add_similarity(parser: Parser) -> None:
     """Give the parser of `jaxlm similarity` its options."""
     model_command.add(parser, run_similarity, about=model_command.OF_VECTORS)
     parser.add_argument("file", metavar="FILE", help="two words and people's score in each line")
+    model_command.add_vectors(parser)
     model_command.add_reading(parser)
 
 
@@ -35,12 +37,13 @@ def run_analogies(args: argparse.Namespace) -> None:
     model = model_command.model_of(args, Embeds)
     reading = model_command.reading(args, model)
     questions = analogies.read(args.file, reading.encoding)
-    sections = analogies.judge(model.vectors(), model.vocabulary, questions, reading.prepare, args.most_frequent)
+    vectors = model.vectors(args.vectors)
+    sections = analogies.judge(vectors, model.vocabulary, questions, reading.prepare, args.most_frequent)
     totals = analogies.totals(sections)
     if args.json:
         print_json({
-            "command": "analogies", "model": args.directory, "file": args.file, "most_frequent": args.most_frequent,
-            **{score.name: _record(score) for score in totals},
+            "command": "analogies", "model": args.directory, "vectors": args.vectors, "file": args.file,
+            "most_frequent": args.most_frequent, **{score.name: _record(score) for score in totals},
             "sections": [{"name": score.name, **_record(score)} for score in sections],
         })  # fmt: skip
         return
@@ -60,11 +63,11 @@ def run_similarity(args: argparse.Namespace) -> None:
     model = model_command.model_of(args, Embeds)
     reading = model_command.reading(args, model)
     pairs = similarity.read(args.file, reading.encoding)
-    found = similarity.judge(model.vectors(), model.vocabulary, pairs, reading.prepare)
+    found = similarity.judge(model.vectors(args.vectors), model.vocabulary, pairs, reading.prepare)
     if args.json:
         print_json({
-            "command": "similarity", "model": args.directory, "file": args.file, "spearman": found.correlation,
-            "interval": found.interval, "pairs": found.pairs, "left_out": found.left_out,
+            "command": "similarity", "model": args.directory, "vectors": args.vectors, "file": args.file,
+            "spearman": found.correlation, "interval": found.interval, "pairs": found.pairs, "left_out": found.left_out,
         })  # fmt: skip
         return
     if math.isnan(found.correlation):

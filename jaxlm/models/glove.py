@@ -180,6 +180,6 @@ MODEL = LanguageModel(
     config=Config,
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program, unit="pairs"),
-    capabilities=(Embeds(lambda params: params.W + params.C),),
+    capabilities=(Embeds(lambda params: params.W + params.C, ("W", "C")),),
     cost=cost,
 )

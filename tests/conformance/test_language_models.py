@@ -111,14 +111,20 @@ def test_safetensors_hold_the_parameters(case, trained, tmp_path):
 
 @of(EMBEDDING)
 def test_word_vectors_are_exported_and_have_neighbours(case, trained, tmp_path):
-    model, out = case.load(trained(case)), tmp_path / "vectors.txt"
-    succeeds(jaxlm, "export", trained(case), "--format", "word2vec", "--out", out)
-    head, *lines = out.read_text().splitlines()
-    assert tuple(map(int, head.split())) == model.vectors().shape
-    assert [line.split()[0] for line in lines] == list(model.vocabulary.words)
-    written = [[float(x) for x in line.split()[1:]] for line in lines]
-    np.testing.assert_allclose(written, model.vectors(), rtol=1e-5)
-    assert len(succeeds(jaxlm, "neighbours", trained(case), "tea", "--top", "3").split(",")) == 3
+    model, others = case.load(trained(case)), case.record.capability(Embeds).others
+    for name in (None, *others):
+        vectors, out = model.vectors(name), tmp_path / f"{name}.txt"
+        options = [] if name is None else ["--vectors", name]
+        succeeds(jaxlm, "export", trained(case), "--format", "word2vec", "--out", out, *options)
+        head, *lines = out.read_text().splitlines()
+        assert tuple(map(int, head.split())) == vectors.shape
+        assert [line.split()[0] for line in lines] == list(model.vocabulary.words)
+        written = [[float(x) for x in line.split()[1:]] for line in lines]
+        np.testing.assert_allclose(written, vectors, rtol=1e-5)
+        assert np.any(vectors)
+        assert len(succeeds(jaxlm, "neighbours", trained(case), "tea", "--top", "3", *options).split(",")) == 3
+    refused = is_refused(jaxlm, "neighbours", trained(case), "tea", "--vectors", "none")
+    assert f"choose from {', '.join(others)}" in refused if others else "it has one set" in refused
 
 
 @of(OF_DOCUMENTS)

@@ -282,6 +282,6 @@ MODEL = LanguageModel(
     recipes=RECIPES,
     fitting=BySGD(parameters=Params._fields, init=init, texts=texts, program=program),
     structures=(WORD_TREE,),
-    capabilities=(PredictsWords(of_history, event_log_probs, log_normalizers), Embeds(lambda params: params.R)),
+    capabilities=(PredictsWords(of_history, event_log_probs, log_normalizers), Embeds(lambda params: params.R, ("W",))),
     cost=cost,
 )

@@ -74,6 +74,6 @@ MODEL = LanguageModel(
     config=Config,
     recipes=model.RECIPES,
     fitting=model.fitting(program),
-    capabilities=(Embeds(lambda params: params.R),),
+    capabilities=(Embeds(lambda params: params.R, ("Q",)),),
     cost=cost,
 )

@@ -71,6 +71,6 @@ MODEL = LanguageModel(
     recipes=model.RECIPES,
     fitting=model.fitting(program),
     structures=(WORD_TREE,),
-    capabilities=(Embeds(lambda params: params.W),),
+    capabilities=(Embeds(lambda params: params.W, ("C",)),),
     cost=cost,
 )

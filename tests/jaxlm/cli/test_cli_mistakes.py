@@ -126,12 +126,14 @@ MISTAKES = {
     "next {place}/kn The --top 0": "(--top)",
     "neighbours {place}/lbl nobdy": "did you mean nobody?",
     "neighbours {place}/kn he": "neighbours needs word vectors; kn has none ({place}/kn) - use lbl, hlbl,",
+    "neighbours {place}/lbl he --vectors Q": "lbl has no word vectors 'Q' (--vectors) - leave it out: it has one set",
     "tree {place}/lbl": "tree needs a tree over words; lbl has none ({place}/lbl) - use hlbl or docnade;",
     "tree {place}/hlbl --out {place}": "a directory was given instead of a file",
     "export {place}/kn": "--format is missing",
     "export {place}/kn --format aprp --out {place}/x": "did you mean arpa?",
     "export {place}/lbl --format arpa --out {place}/x": "needs n-grams; lbl has none ({place}/x) - use unigram,",
     "export {place}/kn --format word2vec --out {place}/x": "word2vec needs word vectors; kn has none",
+    "export {place}/lbl --format safetensors --vectors R --out {place}/x": "choose word2vec or word2vec-binary",
     "export {place}/kn --format arpa --out {place}": "a directory was given instead of a file",
 }
 

@@ -19,6 +19,7 @@ from jaxlm.models.word2vec import blocks, cbow, model, outputs, skipgram
 from jaxlm.objectives import noise
 from jaxlm.objectives.tree import codes
 from jaxlm.tasks.neighbours import nearest, unit_vectors
+from jaxlm.trained_model import Model
 from jaxlm.training import train
 from jaxlm.trees import build
 from jaxlm.trees import file as tree_file
@@ -211,6 +212,18 @@ def test_words_that_do_not_occur_have_zero_vectors(module):
     lengths = np.linalg.norm(module.MODEL.capability(jaxlm.contract.Embeds).vectors(params), axis=1)
     assert np.array_equal(lengths == 0, [False, True, False, False, False, False, True, False, False])
     assert module.MODEL.capability(PredictsWords) is None  # hence no perplexity
+
+
+@MODELS
+def test_predicted_words_have_vectors_of_their_own_unless_a_tree_predicts(module):
+    vocabulary = Vocabulary(("<eos>", *map(str, range(1, N_W))))
+    by_noise, by_tree = (
+        Model(module.MODEL, vocabulary, cfg, random_params(cfg), {}) for cfg in (config(), config(objective="tree"))
+    )
+    np.testing.assert_array_equal(by_noise.vectors(), by_noise.params.W)
+    np.testing.assert_array_equal(by_noise.vectors("C"), by_noise.params.C)
+    with pytest.raises(UserError, match="has no word vectors 'C'"):
+        by_tree.vectors("C")
 
 
 def test_a_text_without_windows_is_an_error():

@@ -12,6 +12,7 @@ from benchmarks.documents.scales import NEWSGROUPS, DocumentScale
 from benchmarks.documents.store import DocumentStore
 from benchmarks.documents.tables import PUBLISHED
 from benchmarks.language.claims import TextModels
+from benchmarks.language.docnade_vectors import NEAREST, WORDS, chosen
 from benchmarks.language.store import RANDOM, Spec
 from jaxfit.registry import Capability
 from jaxlm import models
@@ -21,8 +22,6 @@ from jaxlm.tasks.coherence import coherence, npmi
 from jaxlm.tasks.documents import topics
 from jaxlm.tasks.neighbours import nearest, unit_vectors
 
-WORDS = ("weapons", "medical", "companies", "define", "israel", "book", "windows")  # of Table 2
-NEAREST = 5  # words to each word
 TOPICS, TOP = 4, 10  # topics that are shown, and words of a topic
 LIKE = 50  # words of like frequency, among which random ones are drawn
 SIMILAR = 0.05  # difference of mean NPMIs
@@ -54,14 +53,6 @@ def _rows(
 
 def _mean(values: NDArray[np.float64]) -> Scores:
     return Scores(values, np.ones(len(values)), np.positive)
-
-
-def chosen(store: DocumentStore) -> list[int]:
-    """Return the ids of the words that Table 2 shows; in place of those that the data lack, of the most frequent."""
-    ids = store.corpus.vocabulary.ids
-    known = [ids[word] for word in WORDS if word in ids]
-    frequent = np.argsort(-store.corpus.word_counts(), kind="stable")
-    return (known + [int(word) for word in frequent if word not in known])[: len(WORDS)]
 
 
 def random_words(words: NDArray[np.intp], counts: NDArray[np.int64], kept: int = 0) -> NDArray[np.intp]:
@@ -103,7 +94,7 @@ def all_words(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test")
 
 def one_word(number: int, store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -> Measured:
     """Show a word and those nearest to it; number: from 0."""
-    words, names = _neighbours(store, specs[0])[chosen(store)[number]], store.corpus.vocabulary.words
+    words, names = _neighbours(store, specs[0])[chosen(store.corpus)[number]], store.corpus.vocabulary.words
     return {
         "npmi": float(_with_first(getattr(store.data, part), words[None])[0]),
         "word": names[words[0]],

@@ -19,7 +19,7 @@ LINES = 25  # of a minibatch: on the Penn Treebank about as many words as that o
 FIXED = ("rate", (("W", 0.0),))  # at zero: documents have no effect
 
 
-def _docnade(lines: int, *recipe: Any) -> Spec:
+def of_lines(lines: int, *recipe: Any) -> Spec:
     """Return the model of documents of so many lines; minibatches of all are of about equal size."""
     batch_size = ("batch_size", round(LINES / lines))
     return Spec("docnade-lm", config=(("group_lines", lines),), recipe=(batch_size, *recipe))
@@ -35,8 +35,8 @@ def rows(scale: LanguageScale, seeds: int | None) -> list[Row]:
         ("LSTM", ""): (networks["LSTM"], 116.26),
         ("GRU", ""): (networks["GRU"], 109.42),
         ("NPLM", ""): (networks["NPLM"], None),
-        **{(ALONE, str(lines)): (_docnade(lines, FIXED), 119.78) for lines in (1, 5)},
-        **{(DOCNADE, str(lines)): (_docnade(lines), figure) for lines, figure in GROUPS.items()},
+        **{(ALONE, str(lines)): (of_lines(lines, FIXED), 119.78) for lines in (1, 5)},
+        **{(DOCNADE, str(lines)): (of_lines(lines), figure) for lines, figure in GROUPS.items()},
     }
     return [
         Row(label, seeded(1 if spec.counted else seeds or scale.seeds, spec),

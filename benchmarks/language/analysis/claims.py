@@ -194,14 +194,8 @@ def of_codes(names: tuple[str, ...], store: LanguageStore, rows: Sequence[Row], 
 
 
 def _agreed(store: LanguageStore, rows: Sequence[Row], claimed: tuple[float, float]) -> list[Comparison]:
-    """Compare two rows of words: the shares of nearest words that models of two seeds agree on.
-
-    Draws 1, 3, 5 … are taken, which have no seed in common, since others vary together.
-    """
-    apart = [range(0, max(1, len(row.draws) // 2 * 2), 2) for row in rows]
-    columns: list[list[Any]] = [
-        [row.measure(store, row.draws[n])["agreed"] for n in numbers] for row, numbers in zip(rows, apart, strict=True)
-    ]
+    """Compare two rows of words: the shares of nearest words that models of two seeds agree on."""
+    columns: list[list[Any]] = [[row.measure(store, specs)["agreed"] for specs in embedding.apart(row)] for row in rows]
     return [Comparison("", list(zip(*columns, strict=True)), claimed)]
 
 

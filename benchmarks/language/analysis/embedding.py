@@ -8,7 +8,7 @@ import numpy as np
 
 import jaxlm
 from benchmarks.core import figure, record
-from benchmarks.core.table import Measured
+from benchmarks.core.table import Measured, Row
 from benchmarks.core.verdict import Scores
 from benchmarks.language.store import LanguageStore, Spec
 from jaxlm.tasks.neighbours import shared
@@ -25,6 +25,20 @@ def words_of(store: LanguageStore, which: str) -> np.ndarray:
     order = np.argsort(-counts, kind="stable")
     size = min(WORDS, len(order) // 2)
     return order[:size] if which == FREQUENT else order[-size:]
+
+
+def paired(spec: Spec, seeds: int) -> tuple[tuple[Spec, Spec], ...]:
+    """Return a model with each seed, paired with the next one; of two seeds, or one, a single pair."""
+    pairs = [(seed, seed % seeds + 1) for seed in range(1, seeds + 1)] if seeds > 2 else [(1, 2)]
+    return tuple((spec.with_seed(one), spec.with_seed(other)) for one, other in pairs)
+
+
+def apart(row: Row) -> tuple[tuple[Any, ...], ...]:
+    """Return the draws 1, 3, 5 … of a row of pairs, which have no seed in common, since others vary together.
+
+    A verdict takes three of them, for which six seeds are needed.
+    """
+    return row.draws[: max(1, len(row.draws) // 2 * 2) : 2]
 
 
 @lru_cache(maxsize=8)

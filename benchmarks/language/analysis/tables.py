@@ -119,15 +119,10 @@ def _codes(scale: LanguageScale, seeds: int | None) -> list[Row]:
 
 
 def _embedded(shown: tuple[Shown, ...], scale: LanguageScale, seeds: int | None) -> list[Row]:
-    """Make rows of words: those that a figure shows, and others to compare with; each seed is paired with the next.
-
-    A verdict on agreement takes pairs without a seed in common, of which three need six seeds.
-    """
-    count = seeds or scale.seeds
-    pairs = [(seed, seed % count + 1) for seed in range(1, count + 1)] if count > 2 else [(1, 2)]  # of two, one pair
+    """Make rows of words: those that a figure shows, and others to compare with."""
     rows = []
     for number, each in enumerate(shown):
-        draws = tuple((each.spec.with_seed(one), each.spec.with_seed(other)) for one, other in pairs)
+        draws = embedding.paired(each.spec, seeds or scale.seeds)
         measure = embedding.measure if number else embedding.measure_and_embed
         rows.append(Row((each.model, each.which), draws, {}, partial(measure, each.which)))
     return rows

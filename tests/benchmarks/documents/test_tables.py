@@ -210,7 +210,7 @@ def test_the_words_shown_are_those_of_the_publication_where_the_data_have_them(t
     names = list(corpus.vocabulary.words)
     names[7], names[3] = "medical", "book"
     store = DocumentStore(corpus._replace(vocabulary=Vocabulary(tuple(names))), TINY, "tuned", tmp_path)
-    found = words.chosen(store)
+    found = words.chosen(store.corpus)
     frequent = [word for word in np.argsort(-corpus.word_counts(), kind="stable") if word not in (3, 7)]
     assert found == [7, 3, *frequent[:5]]
 

@@ -29,8 +29,8 @@ def add_vectors(parser: Parser) -> None:
     """Add the choice of a model's word vectors."""
     parser.add_argument(
         "--vectors", metavar="NAME",
-        help="the parameter that holds them, of models with several sets of word vectors; a wrong name lists them "
-        "(default: those that the model is known for)",
+        help="the parameter whose rows are the word vectors, of models with several sets; a wrong name lists them "
+        "(default: the model's usual ones)",
     )  # fmt: skip
 
 

@@ -7,7 +7,8 @@ from jaxfit.errors import UserError
 
 if TYPE_CHECKING:
     from jaxlm.api import train
-    from jaxlm.trained_model import Model, load
+    from jaxlm.model_files import load
+    from jaxlm.trained_model import Model
 
 __all__ = ["Model", "UserError", "__version__", "load", "train"]
 
@@ -19,7 +20,7 @@ def __getattr__(name: str) -> Any:
 
         return train
     if name in __all__:
-        from jaxlm import trained_model
+        from jaxlm import model_files
 
-        return getattr(trained_model, name)
+        return getattr(model_files, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ from jaxfit.recipe import named_arrays
 from jaxfit.run_dir.metadata import read_info
 from jaxlm.contract import BySGD, LanguageModel, Structure
 from jaxlm.data.vocabulary import Vocabulary
-from jaxlm.trained_model import load
+from jaxlm.model_files import load
 
 DETERMINES = ("config", "recipe", "seed", "corpus", "tree")  # a trained model, in its `config.json`
 ALSO = ("topics", "initial")  # where it has them

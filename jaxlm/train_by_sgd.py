@@ -22,7 +22,8 @@ from jaxlm.contract import BySGD, LanguageModel, Structure, structure_argument
 from jaxlm.data.corpus import Corpus
 from jaxlm.data.documents.collection import DocumentCorpus
 from jaxlm.initial import begin_from, fingerprint
-from jaxlm.trained_model import FILES, Model, write_vocabulary
+from jaxlm.model_files import FILES, write_vocabulary
+from jaxlm.trained_model import Model
 
 INIT, TRAIN, STRUCTURE = 0, 1, 2
 

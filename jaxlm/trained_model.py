@@ -1,13 +1,9 @@
 """A trained model: probabilities of words, of sentences, of texts.
 
-    model = jaxlm.load("out/lbl")
-    model.log_prob("he has joined the rolling")     # over the vocabulary, nats
-    model.score("he has joined the rolling stones")  # log10 of the sentence
-    model.perplexity("test.txt")                    # or of a list of lines
-
-A model's folder has `config.json`, `vocabulary.txt`, its parameters (`parameters/`, `ngram.npz`, `classes.npz`), the
-file of its structure, as `tree.npz` or `topics.npz`, and what training writes (`checkpoint-*`, `journal.jsonl`,
-`timing.jsonl`).
+model = jaxlm.load("out/lbl")
+model.log_prob("he has joined the rolling")     # over the vocabulary, nats
+model.score("he has joined the rolling stones")  # log10 of the sentence
+model.perplexity("test.txt")                    # or of a list of lines
 """
 
 from __future__ import annotations
@@ -15,19 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxfit.errors import NoModel, NotInTraining, UserError
+from jaxfit.errors import NotInTraining, UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.registry import Capability
-from jaxfit.run_dir import manifest
-from jaxfit.run_dir.atomic import replacing
-from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_config, read_info, require_types
-from jaxlm import models, word_vectors
+from jaxlm import models
 from jaxlm.contract import (
     ByLibrary,
     BySGD,
@@ -37,16 +29,12 @@ from jaxlm.contract import (
     LanguageModel,
     PredictsDocuments,
     PredictsWords,
-    WithFiles,
-    structure_argument,
 )
-from jaxlm.data.corpus import LEFT_OUT, reading_of
+from jaxlm.data.corpus import reading_of
 from jaxlm.data.documents.options import DocumentReading
 from jaxlm.data.encoding import encode
-from jaxlm.data.files import Reading
 from jaxlm.data.given import Text, as_files
-from jaxlm.data.vocabulary import CLOSED_ADVICE, LeftOut, Vocabulary
-from jaxlm.ngram import arpa
+from jaxlm.data.vocabulary import CLOSED_ADVICE, Vocabulary
 from jaxlm.tasks import documents as tasks_of_documents
 from jaxlm.tasks import neighbours, sample
 from jaxlm.tasks.documents import DocumentEvaluation
@@ -55,9 +43,6 @@ from jaxlm.tasks.neighbours import Neighbour
 
 if TYPE_CHECKING:
     from jaxlm.data.documents.collection import Documents
-
-VOCABULARY = "vocabulary.txt"
-FILES = (VOCABULARY, "ngram.npz", "classes.npz", "tree.npz", "topics.npz")  # besides what training writes for itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,87 +264,3 @@ class Model:
             unknown = words[ids.index(None)]
             raise NotInTraining(f"unknown word {unknown!r}", do=CLOSED_ADVICE)
         return np.array(ids + [vocabulary.eos] * end, np.int32)
-
-
-def load(directory: str | Path, *, unfinished: bool = False, verify: bool = False) -> Model:
-    """Read a trained model from the folder that `jaxlm train` wrote, n-grams from an ARPA file, or word vectors.
-
-    Args:
-        directory: the folder, or the file: ARPA, or word2vec's, text or binary.
-        unfinished: accept the best parameters so far of a training that was stopped before its end.
-        verify: hold all files against the manifest, also those that were found whole before.
-
-    Raises:
-        UserError: there is no model, or one of another package; it is damaged, or its files are of different models;
-            its training has not finished.
-    """
-    directory = Path(directory)
-    if directory.is_file():
-        if word_vectors.lacks_first_line(directory):
-            what = "word vectors without a first line of two numbers, of words and of features"
-            raise UserError(what, directory, "write that line before them: N_w N_f")
-        form: Any = word_vectors if word_vectors.begins(directory) else arpa
-        params, words = form.read(directory)
-        return Model(form.MODEL, Vocabulary(words), form.MODEL.config(), params, {"model": form.MODEL.name})
-    info = read_info(directory)
-    record = record_of(info, directory)
-    fitting, structure = record.fitting, None
-    begun = (directory / PARAMETERS).is_dir()
-    if isinstance(fitting, BySGD) and not (info.get("finished") or (begun and unfinished)):
-        more = ", or add --unfinished" if begun else ""
-        raise NoModel("the model's training has not finished", directory, f"go on with it by --resume{more}")
-    manifest.require_whole(directory, FILES, verify=verify)
-    _check_corpus(info.get("corpus", {}), record, directory)
-    left_out = info.get("corpus", {}).get(LEFT_OUT)
-    known = None if left_out is None else LeftOut(*(left_out[field] for field in LeftOut._fields))
-    vocabulary = Vocabulary.load(directory / VOCABULARY, known, record.reads == "text")
-    config = read_config(record.config, info, directory)
-    if isinstance(fitting, WithFiles):
-        params = fitting.load(directory, len(vocabulary), vocabulary.eos, config)
-        return Model(record, vocabulary, config, params, info)
-    needed = record.structure_of(asdict(config))
-    if needed is not None:
-        structure = needed.load(directory, getattr(config, "num_words", len(vocabulary)))
-    for field, value in record.decided(len(vocabulary), structure, asdict(config)).items():
-        if getattr(config, field) != value:
-            what = f"{field} is {getattr(config, field)} in its configuration and {value} in its other files"
-            raise UserError(what, directory, f"its files are of different models: {manifest.REPAIR}")
-    import jax
-
-    from jaxfit.run_dir import checkpoint
-
-    assert isinstance(fitting, BySGD)
-    built, counts = structure_argument(structure), np.ones(len(vocabulary), np.int64)
-    like = jax.eval_shape(lambda: fitting.init(jax.random.key(0), config, counts, *built))
-    params = checkpoint.load_model(directory / PARAMETERS, like)
-    texts = fitting.texts(config, vocabulary.eos, *built)
-    return Model(record, vocabulary, config, params, info, structure, texts)
-
-
-def _check_corpus(described: Any, record: LanguageModel, directory: Path) -> None:
-    """Raise a UserError unless `config.json` describes a training text as `Corpus.describe` does, or not at all."""
-    require_types({"corpus": described}, {"corpus": dict}, directory)
-    if described:
-        require_types(described, {"name": str, "training events": int}, directory)
-        require_types(described, {"reading": dict, LEFT_OUT: dict}, directory, optional=True)
-        reading = DocumentReading if record.reads == "documents" else Reading
-        require_types(described.get("reading", {}), get_type_hints(reading), directory, optional=True)
-        if LEFT_OUT in described:
-            require_types(described[LEFT_OUT], get_type_hints(LeftOut), directory)
-
-
-def write_vocabulary(directory: Path, vocabulary: Vocabulary) -> None:
-    """Write the words of a model to its folder."""
-    with replacing(directory / VOCABULARY) as aside:
-        vocabulary.save(aside)
-
-
-def record_of(info: dict[str, Any], directory: Path) -> LanguageModel:
-    """Return the record of the model that a `config.json` describes; raises UserError for one that is not known."""
-    name = info.get("model")
-    if name in models.MODELS:
-        return models.get(name)
-    if "corpus" not in info:
-        raise UserError(f"{name!r} is no language model", directory, "if it predicts ratings, use jaxcf")
-    advice = f"this version knows {', '.join(models.names())}"
-    raise UserError(f"there is no language model {name!r}", directory / CONFIG, advice)

@@ -1,6 +1,6 @@
 """From a corpus to a folder that holds a trained model: what `jaxlm train` and the benchmarks do.
 
-`jaxlm.trained_model` says what such a folder has. Everything random is derived from one seed.
+`jaxlm.model_files` says what such a folder has. Everything random is derived from one seed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from jaxfit.run_dir.run import Run, Trained
 from jaxlm import models
 from jaxlm.contract import ByCounting, ByLibrary, BySGD, LanguageModel, WithFiles
 from jaxlm.data.corpus import Corpus
-from jaxlm.trained_model import FILES, Model, write_vocabulary
+from jaxlm.model_files import FILES, write_vocabulary
+from jaxlm.trained_model import Model
 
 if TYPE_CHECKING:
     from jaxlm.data.documents.collection import DocumentCorpus

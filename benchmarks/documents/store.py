@@ -13,8 +13,9 @@ from benchmarks.data import sets
 from benchmarks.documents.scales import PLANTED, SCALES, DocumentScale, documents
 from benchmarks.language.store import LanguageStore, Spec
 from jaxfit.run_dir.run import Run
-from jaxlm import models, trained_model
+from jaxlm import model_files, models
 from jaxlm.data.documents.collection import DocumentCorpus, Documents
+from jaxlm.trained_model import Model
 from jaxlm.training import train
 
 SOME, OF_SOME = 50, 256  # test documents, as many as the publication's perplexities are of, and orders of their words
@@ -88,9 +89,9 @@ class DocumentStore(LanguageStore):
         """Return a model's nats of each document of a part: their mean's exponential is the perplexity (Eq. 30)."""
         return of_documents(-self.get(spec).predictions(part))
 
-    def model(self, spec: Spec) -> trained_model.Model:
+    def model(self, spec: Spec) -> Model:
         """Return a trained model."""
-        return trained_model.load(self.get(spec).directory)
+        return model_files.load(self.get(spec).directory)
 
 
 def some(documents: Documents) -> Documents:
@@ -105,6 +106,6 @@ def of_documents(nats: NDArray[np.float64], seeded: bool = True) -> Scores:
     return Scores(np.bincount(unit, nats), np.bincount(unit), np.exp, seeded)
 
 
-def per_word(model: trained_model.Model, chosen: Documents, orderings: int) -> NDArray[np.float64]:
+def per_word(model: Model, chosen: Documents, orderings: int) -> NDArray[np.float64]:
     """Compute 1/D log p(v) of documents, all of which have words: float64 [documents], nats."""
     return model.document_log_probs(chosen, orderings) / chosen.lengths

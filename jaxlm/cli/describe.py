@@ -13,7 +13,7 @@ from jaxfit.run_dir.metadata import CONFIG
 from jaxlm.cli import model_command
 from jaxlm.contract import BySGD
 from jaxlm.export import FORMATS, OF_VECTORS
-from jaxlm.trained_model import load
+from jaxlm.model_files import load
 
 
 def add_info(parser: Parser) -> None:

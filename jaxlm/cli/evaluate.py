@@ -17,9 +17,10 @@ from jaxlm.cli import model_command
 from jaxlm.contract import HasNGrams, PredictsWords
 from jaxlm.data.encoding import Encoded, encode, encode_pieces
 from jaxlm.data.files import tokens
+from jaxlm.model_files import load
 from jaxlm.tasks import mixture
 from jaxlm.tasks.evaluate import LN10, evaluate, line_log_probs, show_normalizers, spread_of_normalizers
-from jaxlm.trained_model import Model, load
+from jaxlm.trained_model import Model
 
 
 def add_eval(parser: Parser) -> None:

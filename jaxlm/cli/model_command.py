@@ -11,7 +11,8 @@ from jaxfit.registry import Capability
 from jaxlm.data.corpus import reading_of
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import UNK
-from jaxlm.trained_model import Model, load
+from jaxlm.model_files import load
+from jaxlm.trained_model import Model
 
 SHOWN = 10  # unknown words that are named
 OF_VECTORS = "folder of a model, or word vectors in a file of word2vec's form, text or binary"

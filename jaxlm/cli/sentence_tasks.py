@@ -16,10 +16,11 @@ from jaxlm.cli import model_command
 from jaxlm.contract import PredictsWords
 from jaxlm.data.files import EOS
 from jaxlm.data.vocabulary import CLOSED_ADVICE, UNK
+from jaxlm.model_files import load
 from jaxlm.tasks import completion, intervals, rescoring
 from jaxlm.tasks.evaluate import LN10
 from jaxlm.tasks.rescoring import Features, Outcome
-from jaxlm.trained_model import Model, load
+from jaxlm.trained_model import Model
 
 LEAST = -1e6  # log10 of no probability: finite, so that its weight may be zero
 # option -> the weight of `Features` that it sets, its default, its least value, and what it weighs

@@ -31,8 +31,9 @@ from jaxlm.data.corpus import Corpus, Texts
 from jaxlm.data.files import Reading
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.initial import fingerprint
+from jaxlm.model_files import FILES
 from jaxlm.tasks.evaluate import Evaluation, evaluate, show_normalizers, spread_of_normalizers
-from jaxlm.trained_model import FILES, Model
+from jaxlm.trained_model import Model
 
 if TYPE_CHECKING:
     from jaxlm.data.documents.collection import DocumentCorpus

@@ -29,7 +29,8 @@ from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, parse_per_parameter
 from jaxfit.run_dir import manifest, metadata
 from jaxfit.run_dir.journal import Journal
-from jaxlm import topics, trained_model, word_vectors
+from jaxlm import model_files as text_model_files
+from jaxlm import topics, word_vectors
 from jaxlm.data import files, user_text
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.ngram import arpa
@@ -114,7 +115,7 @@ class Command:
             (place / name).unlink()
         # nothing but the manifest protects arrays: what Orbax makes of damaged ones is not ours
         if rng.integers(4) and name.parts[0] != metadata.PARAMETERS and name.name != manifest.NAME:
-            metadata.write_manifest(place, (*model_files.FILES, *trained_model.FILES))
+            metadata.write_manifest(place, (*model_files.FILES, *text_model_files.FILES))
         _run(MODELS[self.model][0], self.argv, DIR=place, TEXT=self.models / "train.txt")
 
 

@@ -16,8 +16,9 @@ from jaxlm import models
 from jaxlm.cli.main import main
 from jaxlm.context_model import texts
 from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.model_files import FILES
 from jaxlm.models import lbl
-from jaxlm.trained_model import FILES, Model
+from jaxlm.trained_model import Model
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ from benchmarks.measurement.threads import threads
 from benchmarks.speed.peers import load, missing
 from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Run
+from jaxlm import model_files, word_vectors
 from jaxlm import models as registry
-from jaxlm import trained_model, word_vectors
 from jaxlm.tasks import analogies, similarity
 from jaxlm.training import train
 
@@ -131,7 +131,7 @@ class VectorStore(TaskStore):
     def vectors(self, spec: Spec) -> NDArray[np.floating]:
         """Return a model's vectors, of the vocabulary's words in their order: [N_w, N_f]."""
         directory = self.get(spec).directory
-        return trained_model.load(directory / VECTORS if isinstance(spec, TheirSpec) else directory).vectors()
+        return model_files.load(directory / VECTORS if isinstance(spec, TheirSpec) else directory).vectors()
 
     def answers(self, vectors: NDArray[np.floating], inside: NDArray[np.bool_] | None = None) -> Scores:
         """Return how many analogies are answered right: the figure is their share in %; inside: those that count."""

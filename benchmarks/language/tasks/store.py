@@ -12,9 +12,10 @@ from benchmarks.data import sets
 from benchmarks.language import scales
 from benchmarks.language.scales import LanguageScale
 from benchmarks.language.store import LanguageStore, Spec
-from jaxlm import trained_model
+from jaxlm import model_files
 from jaxlm.data.corpus import Corpus
 from jaxlm.tasks import mixture
+from jaxlm.trained_model import Model
 
 PLANTED, NOVELS = "planted", "holmes"
 LEAST = -1e6  # nats of no probability: finite, so that a weight of it may be zero
@@ -120,8 +121,8 @@ class TaskStore(LanguageStore):
         weights = mixture.fit_weights([self.on_validation(spec) for spec in specs])
         return mixture.mix_all([self.event_log_probs(spec) for spec in specs], weights)
 
-    def _loaded(self, spec: Spec) -> trained_model.Model:
-        return trained_model.load(self.get(spec).directory)
+    def _loaded(self, spec: Spec) -> Model:
+        return model_files.load(self.get(spec).directory)
 
     def _events(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Return ids of all sentences, each with its line end, and where each begins."""

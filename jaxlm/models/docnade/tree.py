@@ -16,8 +16,8 @@ from jaxfit.recipe import option
 from jaxfit.run_dir.metadata import read_info
 from jaxlm.data.documents.collection import DocumentCorpus
 from jaxlm.initial import fingerprint
+from jaxlm.model_files import load
 from jaxlm.objectives import word_tree
-from jaxlm.trained_model import load
 from jaxlm.trees import build as trees
 from jaxlm.trees.clustering import average_features
 from jaxlm.trees.paths import Tree

@@ -16,7 +16,7 @@ from jaxfit.run_dir.metadata import read_info
 from jaxlm.data.contexts import Text, gather_contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.initial import fingerprint
-from jaxlm.trained_model import load
+from jaxlm.model_files import load
 from jaxlm.trees import build as trees
 from jaxlm.trees.clustering import average_features
 from jaxlm.trees.order import by_visits

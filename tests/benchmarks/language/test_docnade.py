@@ -6,7 +6,7 @@ import pytest
 from accuracy import assert_better_than_unigrams
 from benchmarks.language import docnade, scales
 from benchmarks.language.store import LanguageStore
-from jaxlm.trained_model import load
+from jaxlm.model_files import load
 
 TINY = scales.SCALES["tiny"]
 

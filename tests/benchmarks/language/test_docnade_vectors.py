@@ -7,8 +7,8 @@ from benchmarks.core.verdict import verdicts
 from benchmarks.language import docnade, docnade_vectors, scales
 from benchmarks.language.store import LanguageStore
 from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.model_files import load
 from jaxlm.tasks.neighbours import nearest, unit_vectors
-from jaxlm.trained_model import load
 
 TINY = scales.SCALES["tiny"]
 NAMES = ("docnade-table-5", "docnade-table-6")

@@ -14,10 +14,11 @@ from jaxfit.run_dir.run import Run
 from jaxlm.data.documents.collection import DocumentCorpus, Documents, content_sha256, counted
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.document_model import log_mean_exp, of_orderings
+from jaxlm.model_files import load
 from jaxlm.models.docnade import model as docnade
 from jaxlm.models.docnade import tree as docnade_tree
 from jaxlm.tasks.documents import evaluate
-from jaxlm.trained_model import Model, load
+from jaxlm.trained_model import Model
 from jaxlm.training import train
 from jaxlm.trees import build as trees
 from word_trees import walk

@@ -12,10 +12,11 @@ from jaxfit.errors import UserError
 from jaxlm.contract import ByCounting
 from jaxlm.data.documents.collection import DocumentCorpus, Documents, content_sha256, counted
 from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.model_files import load
 from jaxlm.models import lda
 from jaxlm.models.docnade import model as docnade
 from jaxlm.tasks.documents import evaluate
-from jaxlm.trained_model import Model, load
+from jaxlm.trained_model import Model
 from jaxlm.training import train
 
 ALPHA, K, N_W = 0.3, 3, 5

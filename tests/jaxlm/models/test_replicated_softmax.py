@@ -16,10 +16,11 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Run
 from jaxlm.data.documents.collection import DocumentCorpus, Documents, content_sha256, counted
 from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.model_files import load
 from jaxlm.models.replicated_softmax import ais, chain
 from jaxlm.models.replicated_softmax import model as softmax_rbm
 from jaxlm.tasks.documents import evaluate
-from jaxlm.trained_model import Model, load
+from jaxlm.trained_model import Model
 from jaxlm.training import train
 
 N_W, H = 4, 3

@@ -1,6 +1,7 @@
 """Exceptions that a command reports in one line: a mistake of the user, a signal; bugs stay tracebacks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from jaxfit.process.signals import Signalled
 
@@ -67,6 +68,15 @@ class Interrupted(Signalled):
 def missing_package(name: str, where: object, extra: str = "benchmarks") -> UserError:
     """The error for a package of an extra of this project that is not installed."""
     return UserError(f"{name} is not installed", where, f"pip install -e '.[{extra}]'")
+
+
+@contextmanager
+def value_errors() -> Iterator[None]:
+    """Raise UserErrors as ValueErrors, which users of scikit-learn expect."""
+    try:
+        yield
+    except UserError as error:
+        raise ValueError(str(error)) from error
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import is_dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from jaxfit.errors import UserError, missing_package
+from jaxfit.errors import missing_package, value_errors
 from jaxfit.recipe import INT32_MAX
 from jaxlm import models
 from jaxlm.contract import BySGD, EncodesDocuments, LanguageModel
@@ -94,7 +93,7 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             raise ValueError(f"random_state={seed}: give a whole number of at least 0")
         if not isinstance(seed, Integral):
             seed = int(check_random_state(seed).randint(INT32_MAX))
-        with _value_errors(), tempfile.TemporaryDirectory() as folder:
+        with value_errors(), tempfile.TemporaryDirectory() as folder:
             record = models.get(self.model)
             size = models.require(record, EncodesDocuments, type(self).__name__).size
             self._check_types(record, size)
@@ -143,7 +142,7 @@ class DocumentEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         documents = self._documents(X, reset=False).with_words()
         if not len(documents):
             raise ValueError("no document has words")
-        with _value_errors():
+        with value_errors():
             return float(np.mean(self.model_.document_log_probs(documents) / documents.lengths))
 
     @property
@@ -191,12 +190,3 @@ def _corpus(documents: Documents, validated: bool) -> DocumentCorpus:
     training, valid = split_validation(documents) if validated else (documents, none)
     words = _columns(documents.counts.shape[1])
     return DocumentCorpus("X", training, valid, none, words, content_sha256(training, valid, words), "X")
-
-
-@contextmanager
-def _value_errors() -> Iterator[None]:
-    """Raise UserErrors as ValueErrors, which users of scikit-learn expect."""
-    try:
-        yield
-    except UserError as error:
-        raise ValueError(str(error)) from error

@@ -1,0 +1,66 @@
+"""Rating models by the conventions of scikit-learn."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+
+import jaxcf
+from jaxcf.sklearn import RatingRegressor
+
+PAIRS = np.array([(user, item) for user in range(12) for item in range(9) if (user + 2 * item) % 5])
+PLAIN = {"decay_users": 0.0, "decay_items": 0.0}
+STARS = 1.0 + (PAIRS[:, 0] % 3) + (PAIRS[:, 1] % 3)
+
+
+def test_it_predicts_what_the_model_predicts():
+    fitted = RatingRegressor("bias").fit(PAIRS, STARS)
+    rows = [(int(user), int(item), stars) for (user, item), stars in zip(PAIRS, STARS, strict=True)]
+    model = jaxcf.train("bias", rows, progress=False)
+    np.testing.assert_array_equal(fitted.predict(PAIRS), model.predict(PAIRS[:, 0], PAIRS[:, 1]))
+    assert RatingRegressor("bias", options=PLAIN).fit(PAIRS, STARS).score(PAIRS, STARS) > 0.99, "sums of biases"
+    assert np.isfinite(fitted.predict([[999, 0]])).all(), "a user that was not in training"
+
+
+def test_text_and_data_frames_give_the_same():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed: pip install -e '.[test]'")
+    names = np.array([(f"u{user}", f"i{item}") for user, item in PAIRS])
+    expected = RatingRegressor("bias").fit(names, STARS).predict(names)
+    frame = pandas.DataFrame(names, columns=["user", "item"])
+    found = RatingRegressor("bias").fit(frame, pandas.Series(STARS)).predict(frame)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(RatingRegressor("bias").fit(PAIRS, STARS).predict(PAIRS), expected, atol=1e-5)
+
+
+def test_cross_validation_and_grid_search():
+    folds, plain = KFold(3, shuffle=True, random_state=0), RatingRegressor("bias", options=PLAIN)
+    scored = cross_validate(plain, PAIRS, STARS, scoring="neg_root_mean_squared_error", cv=folds)
+    assert (scored["test_score"] > -0.1).all()
+    search = GridSearchCV(RatingRegressor(), {"model": ["user-bias", "bias"]}, cv=2).fit(PAIRS, STARS)
+    assert search.best_params_ == {"model": "bias"}
+
+
+def test_clone_and_pickle():
+    estimator = RatingRegressor("pmf", num_features=2, solver="als", options={"decay": {"*": 1.0}}, random_state=3)
+    assert clone(estimator).get_params() == estimator.get_params()
+    fitted = estimator.fit(PAIRS, STARS)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict(PAIRS), fitted.predict(PAIRS))
+    assert repr(fitted.model_).startswith("<pmf: 12 users, 9 items")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "X", "said"),
+    [
+        ({}, PAIRS[:, :1], "two columns"),
+        ({}, PAIRS[:, 0], "two columns"),
+        ({"model": "lbl"}, PAIRS, "there is no rating model 'lbl'"),
+        ({"epochs": 0}, PAIRS, "give a whole number"),
+        ({"model": "bias", "num_features": 3}, PAIRS, "there is no option 'num_features'"),
+    ],
+)
+def test_what_cannot_be_trained_is_a_value_error(parameters, X, said):
+    with pytest.raises(ValueError, match=said):
+        RatingRegressor(**parameters).fit(X, STARS)

@@ -6,6 +6,7 @@ loading and benchmarks read the record and nothing else. This module does not im
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxcf.data.positives import positives
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings, Units
 from jaxfit.errors import UserError, require_fields
 from jaxfit.recipe import require_bounds
@@ -27,6 +29,8 @@ NO_PAIRS = Pairs(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 # Users and items as indices, int32[n] each, -1 for an unknown one -> expected stars, float32[n], not clipped.
 Predictor = Callable[[np.ndarray, np.ndarray], np.ndarray]
+# Users as indices, int32[n], -1 for an unknown one -> what items are ranked by, higher first, float32[n, items].
+Scorer = Callable[[np.ndarray], np.ndarray]
 
 
 class KnownUsers(NamedTuple):
@@ -93,8 +97,9 @@ class Sweeps(NamedTuple):
     data: Any  # a pytree of arrays: the training ratings as sweeps read them
     sweep: Callable[[Any, Any, jax.Array], Any]
     objective: Callable[[Any], float]  # params -> what sweeps minimise, per rating, or another number to journal
-    error: Callable[[Any], float]  # params -> mean squared error of the validation ratings, in squared stars
+    error: Callable[[Any], float]  # params -> of validation, by default the mean squared error in squared stars
     mean_after: float = np.inf
+    measure: tuple[str, Callable[[float], float]] = ("RMSE", math.sqrt)  # what is shown of the error: its name, from it
 
 
 @dataclass(frozen=True)
@@ -124,8 +129,19 @@ Fitting = BySGD | ClosedForm | BySweeps
 class PredictsRatings:
     """The model predicts stars for its training users, from their known ratings and, where present, rated pairs."""
 
-    offers: ClassVar[str] = "predictions"
+    offers: ClassVar[str] = "predictions of ratings"
     predictor: Callable[[Any, Any, KnownUsers], Predictor]  # (params, config, users) -> Predictor
+
+
+@dataclass(frozen=True)
+class RanksItems:
+    """The model ranks items for its training users by what they took: scores are no stars, and have no RMSE.
+
+    It is a model of implicit data: its ratings are positives with counts (`RatingModel.taken`).
+    """
+
+    offers: ClassVar[str] = "rankings of items"
+    scorer: Callable[[Any, Any, KnownUsers], Scorer]  # (params, config, users) -> Scorer
 
 
 @dataclass(frozen=True)
@@ -141,8 +157,9 @@ class FoldsIn:
     """The model predicts for users that were not in training; all parameters but theirs stay as they are."""
 
     offers: ClassVar[str] = "predictions for new users"
-    # (params, config, users, decay) -> Predictor; decay: of the recipe, by parameter
-    predictor: Callable[[Any, Any, KnownUsers, Mapping[str, float]], Predictor]
+    # (params, config, users, decay) -> Predictor, or the Scorer of a model that RanksItems; decay: of the recipe, by
+    # parameter
+    predictor: Callable[[Any, Any, KnownUsers, Mapping[str, float]], Any]
 
 
 @dataclass(frozen=True)
@@ -174,7 +191,7 @@ class UsesRatedItems:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RatingModel(Record):
-    """One model of ratings; the data decide the fields of its Config that are named in FROM_DATA.
+    """One model of ratings, or of implicit data; the data decide the fields of its Config that are in FROM_DATA.
 
     Attributes:
         shapes: config -> the parameters' shapes, as `jax.ShapeDtypeStruct`s.
@@ -198,6 +215,19 @@ class RatingModel(Record):
     def needs_levels(self) -> bool:
         """Whether ratings must be of a few fixed values."""
         return "num_values" in self.config.__dataclass_fields__
+
+    @property
+    def implicit(self) -> bool:
+        """Whether it is a model of implicit data: it ranks items, and predicts no ratings."""
+        return self.capability(RanksItems) is not None
+
+    def counts(self, positive: float | None) -> bool:
+        """Whether the values of its ratings are counts, and not stars; positive: of its Config."""
+        return self.implicit and positive is None
+
+    def taken(self, ratings: Ratings, positive: float | None) -> Ratings:
+        """Return ratings as the model takes them: of implicit data the positives, as `positive` of its Config says."""
+        return positives(ratings, positive) if self.implicit else ratings
 
     def configure(self, catalogue: Catalogue, units: Units, chosen: Mapping[str, Any]) -> Any:
         """Return the Config of `chosen` fields, those that make it this model, and those that the data decide.

@@ -1,4 +1,4 @@
-"""How well items are ranked: precision, recall and NDCG at k. The thesis has no such measures; peers do.
+"""How well items are ranked: precision, recall and NDCG at k, and coverage. The thesis has no such measures; peers do.
 
 Items of equal scores are taken in random order, and the expected value is given, in closed form: no order of
 items in memory is favoured.
@@ -7,48 +7,71 @@ items in memory is favoured.
 from __future__ import annotations
 
 import math
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcf.contract import Predictor
+from jaxcf.contract import Scorer
 from jaxcf.data.ratings import Ratings, Vectors, by_user
 
 PAIRS_AT_ONCE = 1 << 21  # of user and item that are ranked at once, about
 
 
-@dataclass(frozen=True)
+def _none() -> NDArray[np.float64]:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
 class Ranking:
-    """Sums over `users` with anything relevant to find, each of the items ranked at the first k places."""
+    """How well items are ranked at the first k places, for each user with anything relevant to find.
+
+    Attributes:
+        k: places.
+        users: numbers of these users, integers [n].
+        precisions: of each, float64 [n].
+        recalls: likewise.
+        ndcgs: likewise.
+        skipped: users without a relevant item.
+        listed: which items are at the first k places of somebody, bool [items]; of equal scores the first items. Empty
+            if it is not known.
+    """
 
     k: int
-    precision_sum: float = 0.0
-    recall_sum: float = 0.0
-    ndcg_sum: float = 0.0
-    users: int = 0
-    skipped: int = 0  # users without a relevant item
+    users: NDArray[np.integer] = field(default_factory=lambda: np.zeros(0, np.int32))
+    precisions: NDArray[np.float64] = field(default_factory=_none)
+    recalls: NDArray[np.float64] = field(default_factory=_none)
+    ndcgs: NDArray[np.float64] = field(default_factory=_none)
+    skipped: int = 0
+    listed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
     def __add__(self, other: Ranking) -> Ranking:
+        """Return the ranking of both sets of users; `listed` must be of the same items."""
         if self.k != other.k:
             raise ValueError(f"rankings at {self.k} and at {other.k} do not add up")
-        sums = zip(astuple(self)[1:], astuple(other)[1:], strict=True)
-        return Ranking(self.k, *(a + b for a, b in sums))
+        names = ("users", "precisions", "recalls", "ndcgs")
+        joined = (np.concatenate([getattr(self, name), getattr(other, name)]) for name in names)
+        return Ranking(self.k, *joined, self.skipped + other.skipped, self.listed | other.listed)
 
     @property
     def precision(self) -> float:
         """Relevant items at the first k places / k, averaged over users."""
-        return self.precision_sum / self.users if self.users else math.nan
+        return _mean(self.precisions)
 
     @property
     def recall(self) -> float:
         """Relevant items at the first k places / all relevant ones, averaged over users."""
-        return self.recall_sum / self.users if self.users else math.nan
+        return _mean(self.recalls)
 
     @property
     def ndcg(self) -> float:
         """DCG / the best possible DCG, averaged over users; DCG = Σ_{place p=1}^k gain / log2(p + 1)."""
-        return self.ndcg_sum / self.users if self.users else math.nan
+        return _mean(self.ndcgs)
+
+    @property
+    def coverage(self) -> float:
+        """Items at the first k places of any user / all items."""
+        return _mean(self.listed)
 
     def record(self) -> dict[str, float | str]:
         """Return the fields that records and JSON output hold."""
@@ -56,10 +79,19 @@ class Ranking:
             f"precision@{self.k}": self.precision,
             f"recall@{self.k}": self.recall,
             f"ndcg@{self.k}": self.ndcg,
-            "ranked_users": self.users,
+            **({f"coverage@{self.k}": self.coverage} if len(self.listed) else {}),
+            "ranked_users": len(self.users),
             "users_without_relevant_items": self.skipped,
             "ranking_measures": "not the thesis'",
         }
+
+    def __str__(self) -> str:
+        named = {"NDCG": self.ndcg, "precision": self.precision, "recall": self.recall, "coverage": self.coverage}
+        return ", ".join(f"{name}@{self.k} {value:.4f}" for name, value in named.items() if not math.isnan(value))
+
+
+def _mean(values: NDArray[np.float64] | NDArray[np.bool_]) -> float:
+    return float(np.mean(values)) if len(values) else math.nan
 
 
 def rank(query: ArrayLike, scores: ArrayLike, gains: ArrayLike, k: int = 10) -> Ranking:
@@ -73,7 +105,7 @@ def rank(query: ArrayLike, scores: ArrayLike, gains: ArrayLike, k: int = 10) -> 
         k: places, at least 1; a list shorter than k counts as filled up with irrelevant items.
 
     Returns:
-        sums over the queries that have a relevant item, each the expected value over orders of equal scores.
+        measures of the queries that have a relevant item, each the expected value over orders of equal scores.
     """
     query, scores = np.asarray(query), np.asarray(scores, np.float64)
     gains = np.asarray(gains, np.float64)
@@ -106,57 +138,88 @@ def rank(query: ArrayLike, scores: ArrayLike, gains: ArrayLike, k: int = 10) -> 
     some = wanted > 0
     return Ranking(
         k,
-        float(hits[some].sum() / k),
-        float((hits[some] / wanted[some]).sum()),
-        float((dcg[some] / ideal[some]).sum()),
-        int(some.sum()),
+        query[starts][some],
+        hits[some] / k,
+        hits[some] / wanted[some],
+        dcg[some] / ideal[some],
         int(count - some.sum()),
     )
 
 
 def unseen(
     users: NDArray[np.int32], seen: Vectors, test: Vectors, num_items: int, relevant: float
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]:
-    """Return the pairs to rank: each user with every item that they have not rated in training.
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which items are ranked for each user, all that they have not rated in training, and which are relevant.
 
     Args:
         users: some users, [B], so few that B times num_items pairs fit into memory.
         seen: training ratings by user.
         test: test ratings by user.
         num_items: the number of items.
-        relevant: test ratings of at least so many stars have gain 1, everything else 0.
+        relevant: test ratings of at least so many stars are of relevant items.
 
     Returns:
-        user int32 [N], item int32 [N], gain float32 [N].
+        ranked, bool [B, items]; relevant, bool [B, items], of ranked items alone.
     """
-    open_ = np.ones((len(users), num_items), bool)
-    gain = np.zeros((len(users), num_items), np.float32)
+    ranked = np.ones((len(users), num_items), bool)
+    wanted = np.zeros((len(users), num_items), bool)
     for row, user in enumerate(users):
-        open_[row, seen.item[seen.offsets[user] : seen.offsets[user + 1]]] = False
+        ranked[row, seen.item[seen.offsets[user] : seen.offsets[user + 1]]] = False
         mine = slice(test.offsets[user], test.offsets[user + 1])
-        gain[row, test.item[mine]] = test.stars[mine] >= relevant
-    row_of, item = np.nonzero(open_)
-    return np.asarray(users)[row_of].astype(np.int32), item.astype(np.int32), gain[open_]
+        wanted[row, test.item[mine]] = test.stars[mine] >= relevant
+    return ranked, wanted & ranked
 
 
 def recommended(
-    predictor: Predictor, seen: Ratings, test: Ratings, num_users: int, num_items: int, k: int, relevant: float
+    scorer: Scorer, seen: Ratings, test: Ratings, num_users: int, num_items: int, k: int, relevant: float = -np.inf
 ) -> Ranking:
     """Rank, for each user with test ratings, all items that the user is not known to have rated.
 
     Args:
-        predictor: gives the stars that items are ranked by.
+        scorer: gives what items are ranked by.
         seen: the users' known ratings.
         test: test ratings.
         num_users: the number of users.
         num_items: the number of items.
         k: places, as in `rank`.
-        relevant: stars, as in `unseen`.
+        relevant: stars, as in `unseen`; by default all items of test ratings are relevant.
     """
-    users, result = np.unique(test.user), Ranking(k)
+    users, result = np.unique(test.user), Ranking(k, listed=np.zeros(num_items, bool))
     known, wanted = by_user(seen, num_users), by_user(test, num_users)
     size = max(1, PAIRS_AT_ONCE // num_items)
     for block in (users[at : at + size] for at in range(0, len(users), size)):
-        user, item, gain = unseen(block, known, wanted, num_items, relevant)
-        result += rank(user, predictor(user, item), gain, k)
+        result += _of_block(block, np.asarray(scorer(block)), *unseen(block, known, wanted, num_items, relevant), k)
     return result
+
+
+def _of_block(
+    users: NDArray[np.int32],
+    scores: NDArray[np.float32],
+    ranked: NDArray[np.bool_],
+    relevant: NDArray[np.bool_],
+    k: int,
+) -> Ranking:
+    """Rank the items of some users; scores, ranked, relevant: [B, items].
+
+    What is below the first k places matters only if it is relevant: the rest is left out before anything is sorted.
+    """
+    if not np.isfinite(scores).all():
+        raise ValueError("scores must be finite")
+    rows, num_items = scores.shape
+    scores = np.where(ranked, scores, -np.inf)
+    least = np.partition(scores, num_items - k, axis=1)[:, num_items - k] if k < num_items else np.full(rows, -np.inf)
+    first = ranked & (scores >= least[:, None])  # k of them, or more of equal scores
+    row, item = np.nonzero(first | relevant)
+    result = rank(users[row], scores[row, item], relevant[row, item], k)
+    row, item = np.nonzero(first)
+    order = np.lexsort((item, -scores[row, item], row))
+    place = np.arange(len(row)) - np.searchsorted(row, row)  # `row` is sorted, before as after
+    listed = np.zeros(num_items, bool)
+    listed[item[order[place < k]]] = True
+    return Ranking(k, result.users, result.precisions, result.recalls, result.ndcgs, result.skipped, listed)
+
+
+def by_popularity(ratings: Ratings, num_items: int) -> Scorer:
+    """Return the scorer that ranks items by their numbers of ratings, the same for every user."""
+    number = np.bincount(ratings.item, minlength=num_items).astype(np.float32)
+    return lambda users: np.broadcast_to(number, (len(users), num_items))

@@ -1,4 +1,4 @@
-"""A trained model of any kind: predictions, recommendations, similar items, new users and new items.
+"""A trained model of any kind: predictions, rankings, recommendations, similar items, new users and new items.
 
 model = jaxcf.load("out/pmf")
 model.predict(["196", "186"], ["242", "302"])     # stars
@@ -21,7 +21,9 @@ from jaxcf.contract import (
     Predictor,
     PredictsExactly,
     PredictsRatings,
+    RanksItems,
     RatingModel,
+    Scorer,
     SimilarItems,
     TakesNewItems,
     UsesRatedItems,
@@ -31,7 +33,7 @@ from jaxcf.data.given import Table, as_files
 from jaxcf.data.ratings import Catalogue, Pairs, Ratings, find, grouped, join, relabel, take, union
 from jaxcf.metrics import Evaluation
 from jaxcf.models import require
-from jaxcf.models.pairwise import PAIRS_AT_ONCE
+from jaxcf.models.pairwise import PAIRS_AT_ONCE, by_stars
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import NotInTraining, UserError
 
@@ -40,7 +42,7 @@ class Answer(NamedTuple):
     """A recommended or similar item."""
 
     item: Any  # its id
-    value: float  # stars, clipped to the scale, or cosine
+    value: float  # stars, clipped to the scale, or the score of a model that ranks items, or cosine
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,20 @@ class Model:
         """The predictor for the users of the catalogue, by index; stars are not clipped."""
         return self.predictor_given(self.known)
 
+    @cached_property
+    def scorer(self) -> Scorer:
+        """What items are ranked by for the users of the catalogue, by index."""
+        return self.scorer_given(self.known)
+
+    @property
+    def positive(self) -> float | None:
+        """From how many stars on ratings are positives of a model of implicit data; None: they are counts."""
+        return getattr(self.config, "positive", None)
+
+    def taken(self, ratings: Ratings) -> Ratings:
+        """Return ratings, or counts, as the model takes them (`RatingModel.taken`)."""
+        return self.record.taken(ratings, self.positive)
+
     def predict(
         self, users: ArrayLike, items: ArrayLike, clip: bool = True, known_only: bool = True
     ) -> NDArray[np.float32]:
@@ -93,7 +109,7 @@ class Model:
             stars, float32 [n].
 
         Raises:
-            UserError: users and items are not two lists of ids of the same length.
+            UserError: users and items are not two lists of ids of the same length, or the model predicts no ratings.
             NotInTraining: a user or an item was not in training, and `known_only`.
         """
         try:
@@ -144,8 +160,9 @@ class Model:
             exact: as in `predictor_given`.
 
         Raises:
-            UserError: the model cannot fold users in, or has no exact predictions beside others.
+            UserError: the model predicts no ratings, cannot fold users in, or has no exact predictions beside others.
         """
+        require(self.record, PredictsRatings, "predicting ratings")
         if exact:
             return self._predictor(PredictsExactly, "--exact", users)
         return self._predictor(FoldsIn, "folding users in", users, self._decay)
@@ -166,7 +183,26 @@ class Model:
         return self._predictor(PredictsRatings, "predicting ratings", users)
 
     @full_precision()
-    def _predictor(self, kind: type[Any], task: str, *given: Any) -> Predictor:
+    def scorer_given(self, users: KnownUsers, new: bool = False) -> Scorer:
+        """Return what items are ranked by when this is what is known of users: expected stars, or the model's scores.
+
+        Args:
+            users: those of the catalogue, or new ones.
+            new: whether they were not in training.
+
+        Raises:
+            UserError: the users are new, and the model cannot fold them in.
+        """
+        if not self.record.implicit:
+            predictor = self.fold_in(users) if new else self.predictor_given(users)
+            return by_stars(predictor, self.catalogue.num_items)
+        if new:
+            return self._predictor(FoldsIn, "folding users in", users, self._decay)
+        ranks = require(self.record, RanksItems, "ranking items")
+        return full_precision()(ranks.scorer(self.params, self.config, users))
+
+    @full_precision()
+    def _predictor(self, kind: type[Any], task: str, *given: Any) -> Any:
         return full_precision()(require(self.record, kind, task).predictor(self.params, self.config, *given))
 
     @property
@@ -207,12 +243,14 @@ class Model:
         """Return what is known of one new user.
 
         Args:
-            ratings: item id -> stars.
-            rated: ids of items with unknown ratings.
+            ratings: item id -> stars, or counts.
+            rated: ids of items with unknown ratings; of counts, each is 1.
 
         Raises:
             UserError: an item was not in training, stars are off the scale, or items without stars are of no use.
         """
+        if self.record.counts(self.positive):
+            ratings, rated = {**ratings, **dict.fromkeys(rated, 1.0)}, ()
         ids, stars = list(ratings), np.array(list(ratings.values()), np.float64)
         others = list(rated)
         if others:
@@ -222,20 +260,21 @@ class Model:
         if unknown:
             raise NotInTraining(f"no item {unknown[0]!r} was in training", do="leave it out")
         off = stars[~self.catalogue.scale.contains(stars)]
-        if len(off):
+        if len(off) and not self.record.implicit:
             raise UserError(f"{off[0]:g} stars are not on the scale", do=f"ratings are {self.catalogue.scale}")
         user, n = np.zeros(len(index), np.int32), len(ids)
-        return KnownUsers(1, Ratings(user[:n], index[:n], stars.astype(np.float32)), Pairs(user[n:], index[n:]))
+        known = self.taken(Ratings(user[:n], index[:n], stars.astype(np.float32)))
+        return KnownUsers(1, known, Pairs(user[n:], index[n:]))
 
     def recommend(
         self, user: Any = None, *, ratings: Mapping[Any, float] | None = None, rated: Iterable[Any] = (), top: int = 10
     ) -> list[Answer]:
-        """Return the items of highest expected stars that the user has not rated; equal ones in the order of their ids.
+        """Return the items of highest expected stars, or scores, that the user has not rated; equal ones by their ids.
 
         Args:
             user: an id of the training ratings; not read if `ratings` are given.
-            ratings: of anybody else, item id -> stars.
-            rated: ids of further items that they rated, for models that use rated items.
+            ratings: of anybody else, item id -> stars, or counts.
+            rated: ids of further items that they rated, for models that use rated items or counts.
             top: how many items at most.
 
         Raises:
@@ -243,32 +282,31 @@ class Model:
         """
         if ratings is not None or user is None:
             new = self.new_user(ratings or {}, rated)
-            return next(self.best(self.fold_in(new), new, [0], top))
+            return next(self.best(self.scorer_given(new, new=True), new, [0], top))
         (index,) = self.catalogue.user_index([user])
         if index < 0:
             raise NotInTraining(f"no user {user!r} was in training", do="give their ratings instead")
-        return next(self.best(self.predictor, self.known, [int(index)], top))
+        return next(self.best(self.scorer, self.known, [int(index)], top))
 
-    def best(self, predictor: Predictor, users: KnownUsers, chosen: Sequence[int], top: int) -> Iterator[list[Answer]]:
+    def best(self, scorer: Scorer, users: KnownUsers, chosen: Sequence[int], top: int) -> Iterator[list[Answer]]:
         """Yield what `recommend` returns for each of the chosen users, by blocks of them.
 
         Args:
-            predictor: of `users`.
+            scorer: of `users`.
             users: their known ratings and rated items are not recommended.
             chosen: which of `users`.
             top: how many items at most.
         """
         number = self.catalogue.num_items
-        items = np.arange(number, dtype=np.int32)
         lists = [(part.item, *grouped(part.user, users.number)) for part in (users.ratings, users.rated)]
         size = max(1, PAIRS_AT_ONCE // number)
         for block in (np.asarray(chosen[at : at + size], np.int32) for at in range(0, len(chosen), size)):
-            found = predictor(np.repeat(block, number), np.tile(items, len(block)))
-            for row, user in zip(np.array(found).reshape(len(block), number), block, strict=True):
+            for row, user in zip(np.array(scorer(block)), block, strict=True):
                 for item, offsets, order in lists:
                     row[item[order[offsets[user] : offsets[user + 1]]]] = -np.inf
                 places = _highest(row, top)
-                yield self._answers(places, self.catalogue.scale.clip(row[places]))
+                values = row[places] if self.record.implicit else self.catalogue.scale.clip(row[places])
+                yield self._answers(places, values)
 
     @full_precision()
     def similar(self, item: Any, top: int = 10) -> list[Answer]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxcf import model_files
 from jaxcf.contract import NO_PAIRS, BySGD, BySweeps, ClosedForm, Fitting, KnownUsers, RatingModel, Sweeps
+from jaxcf.data.positives import of_dataset
 from jaxcf.data.ratings import Catalogue, Dataset, Pairs, RatingScale, Units
 from jaxcf.models import get
 from jaxcf.recommender import Model
@@ -54,7 +55,8 @@ def train(
 
     Args:
         name: of a model in the registry.
-        data: training and validation ratings; closed forms need no validation.
+        data: training and validation ratings, or counts; closed forms need no validation. A model of implicit data
+            takes its positives, as `positive` of its Config says.
         directory: the model's folder.
         recipe: the name of one of the model's recipes, whose overrides of Config are then included; or a Recipe, or
             what else the model's recipes hold; None for a closed form.
@@ -75,6 +77,8 @@ def train(
         recipe, overrides = record.recipe(recipe)
         config = {**overrides, **(config or {})}
     fitting = record.solver(solver)
+    if record.implicit:
+        data = of_dataset(data, (config or {}).get("positive"))
     _check_data(record, data, "num_values" in (config or {}), validated=not isinstance(fitting, ClosedForm))
     full = record.configure(data.catalogue, Units.of(data.train.stars, data.catalogue.scale), config or {})
     require_number(seed, "--seed", int, **SEED)
@@ -126,11 +130,11 @@ def _swept(
     fitted = sweeps.fit(
         prepared, key, epochs=recipe.epochs, patience=recipe.patience, journal=lambda line: journal.write(**line)
     )
-    rmse = float(np.sqrt(fitted.score))
+    measure, read = prepared.measure
     return fitted.params, {
         "solver": fitting.name,
         "recipe": {name: getattr(recipe, name) for name in fitting.uses},
-        "validation RMSE": rmse if np.isfinite(rmse) else None,
+        f"validation {measure}": read(fitted.score) if np.isfinite(fitted.score) else None,
         "epochs": len(fitted.history),
     }
 

@@ -1,4 +1,7 @@
-"""`jaxcf eval`: errors of a model's predictions, measures of its rankings, exact predictions of RBMs."""
+"""`jaxcf eval`: errors of a model's predictions, measures of its rankings, exact predictions of RBMs.
+
+A model of implicit data has rankings alone.
+"""
 
 import argparse
 import math
@@ -15,33 +18,38 @@ from jaxcf.cli.queries import (
     note_unknown,
     opened,
     queried,
-    reading_of,
+    read,
     warn_unknown,
 )
-from jaxcf.contract import Predictor
-from jaxcf.data import checks, reading
+from jaxcf.contract import PredictsExactly
+from jaxcf.data import checks
 from jaxcf.data.ratings import Pairs, Ratings, pair_keys, relabel, take
+from jaxcf.models import require
 from jaxcf.recommender import Model
 from jaxfit.cli import options
-from jaxfit.cli.command import add_model, note, print_json, required
+from jaxfit.cli.command import add_model, print_json, required
 from jaxfit.cli.parser import Parser
 from jaxfit.errors import UserError
 
+TOP = 10  # places by which a model of implicit data is evaluated
 MANY = 100  # known ratings of a user, which nearly determine the hidden units of an RBM
 
 
 def add(parser: Parser) -> None:
     """Give the parser of `jaxcf eval` its options."""
     add_model(parser, run_eval)
-    parser.add_argument("--ratings", nargs="+", action="extend", metavar="FILE", help="ratings to predict")
+    parser.add_argument(
+        "--ratings", nargs="+", action="extend", metavar="FILE", help="ratings to predict, or who took what"
+    )
     parser.add_argument(
         "--exact", action="store_true",
         help="RBMs: predict also exactly, by Eq. 5.9, and say how far that is from mean field",
     )  # fmt: skip
     parser.add_argument(
         "--top", type=options.number("--top"), metavar="K",
-        help="also rank all items that a user is not known to have rated with stars: precision, recall and NDCG of the "
-        "first K (not the thesis')",
+        help="also rank all items that a user is not known to have rated with stars: NDCG, precision, recall and "
+        "coverage of the first K, beside those of popularity (not the thesis'; models of implicit data: default "
+        f"{TOP})",
     )  # fmt: skip
     parser.add_argument(
         "--relevant", type=options.number("--relevant", float, low=-math.inf), metavar="STARS",
@@ -51,25 +59,48 @@ def add(parser: Parser) -> None:
 
 
 def run_eval(args: argparse.Namespace) -> None:
-    """Evaluate predictions on files of ratings."""
+    """Evaluate predictions, or rankings, on files of ratings."""
     if args.relevant is not None and args.top is None:
         raise UserError("--relevant needs --top", args.parser.prog, "give --top K")
     model, files = opened(args), required(args, "ratings", "name the ratings to predict: --ratings FILE")
-    table = reading.read(files, reading_of(args), model.catalogue.scale)
-    note(args, *table.notes)
+    if args.exact:
+        require(model.record, PredictsExactly, "--exact")
+    if args.relevant is not None and model.record.implicit:
+        what = f"{model.name} ranks positives, which --positive of its training tells"
+        raise UserError(what, "--relevant", "leave it out")
+    table = read(args, model, files)
     warn_unknown(model, files, table, users=not args.known)
-    checks.warn_other_scale(f"the ratings of {', '.join(files)}", table.ratings.stars, model.known.ratings.stars)
+    if not model.record.implicit:
+        checks.warn_other_scale(f"the ratings of {', '.join(files)}", table.ratings.stars, model.known.ratings.stars)
     asked = queried(model, args)
-    ratings = _of_asked(model, args, relabel(table.ratings, table.catalogue, asked.ids), asked)
-    began = time.perf_counter()
-    predictor = asked.predictor(False)
-    predicted = predictor(ratings.user, ratings.item)
-    seconds = time.perf_counter() - began
-    result = metrics.evaluate(predicted, ratings.stars, model.catalogue.scale)
-    record = {"command": "eval", "model": model.name, **result.record(), "seconds": seconds}
-    lines = [summary(result)]
+    ratings = _of_asked(model, args, relabel(model.taken(table.ratings), table.catalogue, asked.ids), asked)
+    record: dict[str, Any] = {"command": "eval", "model": model.name}
+    lines = []
     if args.known:
         record["users_folded_in"] = asked.ids.num_users
+    if not model.record.implicit:
+        more, lines = _errors(args, model, asked, ratings)
+        record |= more
+    if args.top is not None or model.record.implicit:
+        more, line = _ranked(args, model, asked, ratings)
+        record |= more
+        lines.append(line)
+    if args.json:
+        print_json(record)
+    else:
+        print("\n".join(lines))
+
+
+def _errors(
+    args: argparse.Namespace, model: Model, asked: Queried, ratings: Ratings
+) -> tuple[dict[str, Any], list[str]]:
+    """Evaluate predictions of ratings: JSON fields and lines."""
+    began = time.perf_counter()
+    predicted = asked.predictor(False)(ratings.user, ratings.item)
+    seconds = time.perf_counter() - began
+    result = metrics.evaluate(predicted, ratings.stars, model.catalogue.scale)
+    record, lines = {**result.record(), "seconds": seconds}, [summary(result)]
+    if args.known:
         lines.append(
             f"{asked.ids.num_users:,} users given parameters of their own, {result.count:,} ratings predicted, "
             f"in {seconds:.2f} s"
@@ -78,14 +109,7 @@ def run_eval(args: argparse.Namespace) -> None:
         more, line = _exact(asked, ratings, predicted)
         record |= more
         lines.append(line)
-    if args.top is not None:
-        more, line = _ranked(args, asked, ratings, predictor)
-        record |= more
-        lines.append(line)
-    if args.json:
-        print_json(record)
-    else:
-        print("\n".join(lines))
+    return record, lines
 
 
 def summary(result: metrics.Evaluation) -> str:
@@ -107,6 +131,8 @@ def _of_asked(model: Model, args: argparse.Namespace, ratings: Ratings, asked: Q
         ratings = take(ratings, mine)
     note_unknown(args, model, ratings.item, None if args.known else ratings.user)
     what = "of the ratings are known to the model: their errors are not those of predictions"
+    if model.record.implicit:
+        what = "of the positives are known to the model: they are not ranked"
     note_number(args, _among(ratings, asked.users.ratings, asked.ids.num_items), what)
     return ratings
 
@@ -133,13 +159,13 @@ def _exact(asked: Queried, ratings: Ratings, predicted: np.ndarray) -> tuple[dic
     return record, line
 
 
-def _ranked(
-    args: argparse.Namespace, asked: Queried, ratings: Ratings, predictor: Predictor
-) -> tuple[dict[str, Any], str]:
-    """Evaluate how all items are ranked for the users of the ratings: JSON fields and a line."""
-    scale, number = asked.ids.scale, asked.ids.num_items
+def _ranked(args: argparse.Namespace, model: Model, asked: Queried, ratings: Ratings) -> tuple[dict[str, Any], str]:
+    """Evaluate how all items are ranked for the users of the ratings, and by popularity: JSON fields and lines."""
+    scale, number, implicit = asked.ids.scale, asked.ids.num_items, model.record.implicit
     relevant = scale.low + 0.75 * (scale.high - scale.low) if args.relevant is None else args.relevant
-    if relevant > scale.high:
+    if implicit:
+        relevant = -math.inf
+    elif relevant > scale.high:
         raise UserError(f"no rating is of {relevant:g} stars", "--relevant", f"ratings are {scale}")
     known = (ratings.user >= 0) & (ratings.item >= 0)
     found = take(ratings, known)
@@ -148,14 +174,21 @@ def _ranked(
     note_number(
         args, conditioned, "of the ratings are of pairs that the model conditions on: it ranks knowing them rated"
     )
-    users = asked.ids.num_users
-    result = ranking.recommended(predictor, asked.users.ratings, found, users, number, args.top, relevant)
-    if not result.users:
+    to_rank = asked.users.ratings, found, asked.ids.num_users, number, args.top or TOP, relevant
+    result = ranking.recommended(asked.scorer(), *to_rank)
+    if not len(result.users):
+        if implicit:
+            raise UserError("there is no positive to rank", args.ratings[0], "give others than those of training")
         what = f"no rating to rank is of {relevant:g} stars or more"
         raise UserError(what, args.ratings[0], "lower --relevant, or leave --top out")
-    line = (
-        f"precision@{args.top} {result.precision:.4f}, recall@{args.top} {result.recall:.4f}, NDCG@{args.top} "
-        f"{result.ndcg:.4f} of items of at least {relevant:g} stars, for {result.users:,} users, among all that they "
-        "are not known to have rated with stars (measures that are not the thesis')"
+    popular = ranking.recommended(ranking.by_popularity(model.known.ratings, number), *to_rank)
+    kind = "positives" if implicit else "ratings"
+    wanted = kind if implicit else f"items of at least {relevant:g} stars"
+    among = "taken" if implicit else "rated with stars"
+    lines = (
+        f"{result}\n{popular} by popularity, the number of training {kind} of an item\n"
+        f"of {wanted}, for {len(result.users):,} users, among all items that they are not known to have {among} "
+        "(measures that are not the thesis')"
     )
-    return {**result.record(), "relevant_stars": relevant}, line
+    stars = {} if implicit else {"relevant_stars": relevant}
+    return {**result.record(), **stars, "popularity": popular.record()}, lines

@@ -7,13 +7,14 @@ jaxcf recommend pmf --user 196
 import sys
 from collections.abc import Sequence
 
-ABOUT = """Train and use recommenders: bias models, online SVD, PMF, RBMs and their conditional forms.
+ABOUT = """Train and use recommenders: bias models, online SVD, PMF, RBMs and their conditional forms, WMF.
 
   jaxcf split ratings.csv --scheme random --out parts   training, validation and test files
   jaxcf train pmf --ratings parts/train.csv --valid parts/valid.csv --out pmf
   jaxcf eval pmf --ratings parts/test.csv               root mean squared error, in stars
   jaxcf recommend pmf --user 196                        what they have not rated and may like
   jaxcf recommend pmf --rated "50:5,172:4"              for somebody who is new
+  jaxcf train wmf --ratings plays.csv --out wmf         who took what: plays, purchases
 
 Ratings are files of any layout with users, items and stars: MovieLens, the Netflix Prize, CSV, Parquet,
 JSON lines."""
@@ -22,7 +23,7 @@ JSON lines."""
 COMMANDS = {
     "train": ("train a model on ratings", "jaxcf.cli.train:add"),
     "split": ("split ratings into training, validation and test files", "jaxcf.cli.split:add"),
-    "eval": ("errors of predictions of ratings, in stars", "jaxcf.cli.evaluate:add"),
+    "eval": ("errors of predictions, in stars, and measures of rankings", "jaxcf.cli.evaluate:add"),
     "recommend": ("the best items that a user has not rated", "jaxcf.cli.recommend:add_recommend"),
     "similar": ("the items most like an item", "jaxcf.cli.recommend:add_similar"),
     "predict": ("stars for pairs of user and item, one a line", "jaxcf.cli.use:add_predict"),

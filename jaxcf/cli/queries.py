@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jaxcf.contract import KnownUsers, Predictor, UsesRatedItems
+from jaxcf.contract import KnownUsers, Predictor, Scorer, UsesRatedItems
 from jaxcf.data import checks
 from jaxcf.data.file_layout import Reading
 from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, relabel, take, union
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
 
 class Queried(NamedTuple):
-    """Users with their ids, what is known of them, and predictor(exact) -> the predictor for them."""
+    """Users with their ids, what is known of them; predictor(exact), scorer() -> the predictor and scorer for them."""
 
     ids: Catalogue
     users: KnownUsers
     predictor: Callable[[bool], Predictor]
+    scorer: Callable[[], Scorer]
 
 
 def add_files(parser: Parser, users: bool = False) -> None:
@@ -38,9 +39,9 @@ def add_files(parser: Parser, users: bool = False) -> None:
     if users:
         known.add_argument(
             "--known", nargs="+", action="extend", metavar="FILE",
-            help="ratings of users that were not in training (models that use rated items: also pairs without "
-            "ratings): these users, and new ones of --rated, are given parameters of their own, and only they are "
-            "predicted for",
+            help="ratings of users that were not in training (models that use rated items or counts: also pairs "
+            "without ratings): these users, and new ones of --rated, are given parameters of their own, and only they "
+            "are predicted for",
         )  # fmt: skip
         rated = known.add_mutually_exclusive_group()
         rated.add_argument(
@@ -58,9 +59,20 @@ def add_files(parser: Parser, users: bool = False) -> None:
     options.add(parser.add_argument_group("reading"), Reading)
 
 
-def reading_of(args: argparse.Namespace) -> Reading:
-    """Return how the command's files are read."""
-    return Reading(**options.given(args, Reading))
+def reading_of(args: argparse.Namespace, counts: bool = False) -> Reading:
+    """Return how the command's files are read; the counts of a pair are added up by default."""
+    return Reading(**{"duplicates": "sum" if counts else "error", **options.given(args, Reading)})
+
+
+def read(args: argparse.Namespace, model: Model, files: list[str]) -> Table:
+    """Read ratings, or counts, of a model's kind of data, and say what was read."""
+    from jaxcf.data import reading  # here and below: it takes a while, and users of training do without files
+
+    counts = model.record.counts(model.positive)
+    scale = None if model.record.implicit else model.catalogue.scale
+    table = reading.read(files, reading_of(args, counts), scale, counts)
+    note(args, *table.notes)
+    return table
 
 
 def opened(args: argparse.Namespace) -> Model:
@@ -68,10 +80,7 @@ def opened(args: argparse.Namespace) -> Model:
     model = load(args.directory, unfinished=args.unfinished, verify=args.verify)
     if not getattr(args, "new_items", None):
         return model
-    from jaxcf.data import reading  # here and below: it takes a while, and users of training do without files
-
-    table = reading.read(args.new_items, reading_of(args), model.catalogue.scale)
-    note(args, *table.notes)
+    table = read(args, model, args.new_items)
     extended = model.with_new_items(table.ratings, table.catalogue)
     unused = len(table.ratings.user) - (len(extended.known.ratings.user) - len(model.known.ratings.user))
     note_number(args, unused, "ratings of --new-items are by users or of items that cannot use them: left out")
@@ -83,11 +92,13 @@ def queried(model: Model, args: argparse.Namespace) -> Queried:
     files, only = args.only_rated or args.rated, bool(args.only_rated)
     if args.known:
         ids, users = new_users(args, model, args.known, files, only)
-        return Queried(ids, users, functools.partial(model.fold_in, users))
+        scorer = functools.partial(model.scorer_given, users, new=True)
+        return Queried(ids, users, functools.partial(model.fold_in, users), scorer)
     users = model.known
     if files:
         users = users.with_rated(_of_known(args, _pairs(args, model, files, new=False), model.catalogue), only)
-    return Queried(model.catalogue, users, functools.partial(model.predictor_given, users))
+    scorer = functools.partial(model.scorer_given, users)
+    return Queried(model.catalogue, users, functools.partial(model.predictor_given, users), scorer)
 
 
 def new_users(
@@ -99,7 +110,9 @@ def new_users(
     """
     from jaxcf.data import reading
 
-    found = reading.read_either(files, reading_of(args), model.catalogue.scale)
+    counts = model.record.counts(model.positive)
+    scale = None if model.record.implicit else model.catalogue.scale
+    found = reading.read_either(files, reading_of(args, counts), scale, counts)
     note(args, *found.notes)
     tables = [_pairs(args, model, rated, new=True)] if rated else []
     ids = [table.users[model.catalogue.user_index(table.users) < 0] for table in tables]
@@ -111,7 +124,7 @@ def new_users(
     ratings = EMPTY
     warn_unknown(model, files, found, users=False)
     if not isinstance(found, reading.PairTable):
-        ratings = relabel(found.ratings, found.catalogue, catalogue)
+        ratings = relabel(model.taken(found.ratings), found.catalogue, catalogue)
         note_number(args, ratings.item < 0, "ratings of items that were not in training are left out")
         ratings = take(ratings, ratings.item >= 0)
     users = KnownUsers(catalogue.num_users, ratings, rated_only=only)

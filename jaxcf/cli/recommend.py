@@ -26,12 +26,13 @@ def add_recommend(parser: Parser) -> None:
     parser.add_argument("--user", metavar="ID", help="a user of the training ratings")
     parser.add_argument(
         "--users", nargs="+", action="extend", metavar="FILE",
-        help="ratings of new users, to recommend to each (models that use rated items: also pairs without ratings)",
+        help="ratings of new users, to recommend to each (models that use rated items or counts: also pairs without "
+        "ratings)",
     )  # fmt: skip
     parser.add_argument(
         "--rated", nargs="+", action="extend", metavar="ITEMS|FILE",
-        help='somebody new: "item:stars,item,…", stars where they are known; with --users, files of further pairs of '
-        "user and item, for models that use rated items",
+        help='somebody new: "item:stars,item,…", stars (or counts) where they are known; with --users, files of '
+        "further pairs of user and item, for models that use rated items",
     )  # fmt: skip
     _top(parser)
     add_files(parser)
@@ -66,7 +67,7 @@ def run_recommend(args: argparse.Namespace) -> None:
         answers[args.user] = model.recommend(args.user, top=args.top)
     elif args.users:
         ids, users = new_users(args, model, args.users, args.rated)
-        best = model.best(model.fold_in(users), users, range(users.number), args.top)
+        best = model.best(model.scorer_given(users, new=True), users, range(users.number), args.top)
         answers = {str(name): found for name, found in zip(ids.users.tolist(), best, strict=True)}
     elif args.rated:
         ratings, others = parse_rated(",".join(args.rated))
@@ -74,7 +75,8 @@ def run_recommend(args: argparse.Namespace) -> None:
     else:
         raise UserError("no user is named", args.parser.prog, "give --user ID, --rated ITEMS or --users FILE")
     if args.json:
-        listed = {user: _listed(found, "stars", titles) for user, found in answers.items()}
+        measure = "score" if model.record.implicit else "stars"
+        listed = {user: _listed(found, measure, titles) for user, found in answers.items()}
         print_json({"command": "recommend", "model": model.name, "recommended": listed})
         return
     for user, found in answers.items():

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxcf import metrics, training
-from jaxcf.cli.evaluate import summary
+from jaxcf import metrics, ranking, training
+from jaxcf.cli.evaluate import TOP, summary
 from jaxcf.cli.queries import reading_of
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, BySweeps, ClosedForm, RatingModel, UsesRatedItems
 from jaxcf.data import reading, splits, synthetic
@@ -31,6 +31,7 @@ from jaxfit.run_dir.run import Run, Trained
 SETS = ("train", "valid", "test")
 MANY_LEVELS = 20  # of which the cost is said
 NAMES = {"valid": "validation", "test": "test"}
+Results = dict[str, metrics.Evaluation | ranking.Ranking]  # by part of the data
 
 
 def add(parser: Parser) -> None:
@@ -61,7 +62,7 @@ def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
         nargs="+",
         action="extend",
         metavar="FILE",
-        help="training ratings (default: drawn from a planted model)",
+        help="training ratings, or who took what (default: drawn from a planted model)",
     )
     data.add_argument(
         "--valid", nargs="+", action="extend", metavar="FILE",
@@ -103,7 +104,8 @@ def run(args: argparse.Namespace) -> None:
     resumable = isinstance(fitting, BySGD)
     resume = plan.run.resume
     with training_options.folder(args, place, record.name, FILES, resume=resume, resumable=resumable) as out:
-        data, rated, notes = _read(args, plan.seed, carve=not isinstance(fitting, ClosedForm))
+        counts = record.counts(plan.config.get("positive"))
+        data, rated, notes = _read(args, plan.seed, carve=not isinstance(fitting, ClosedForm), counts=counts)
         note(args, *notes, *_cost_of_levels(record, data, plan.config))
         with training_options.stoppable(place, resumable):
             trained = training.train(
@@ -129,11 +131,12 @@ def _cost_of_levels(record: RatingModel, data: Dataset, chosen: Mapping[str, Any
     ]
 
 
-def _read(args: argparse.Namespace, seed: int, carve: bool) -> tuple[Dataset, Pairs, list[str]]:
+def _read(args: argparse.Namespace, seed: int, carve: bool, counts: bool) -> tuple[Dataset, Pairs, list[str]]:
     """Read the data set, further rated pairs to condition on, and notes for the user."""
     known, notes, more = NO_PAIRS, [], getattr(args, "rated", None) or ()
     if args.ratings:
-        files = reading.read_dataset(args.ratings, args.valid or (), args.test or (), more, reading_of(args))
+        how = reading_of(args, counts)
+        files = reading.read_dataset(args.ratings, args.valid or (), args.test or (), more, how, counts)
         data, notes, known = files.dataset, files.notes, files.rated or NO_PAIRS
     elif args.valid or args.test or more or options.given(args, Reading):
         what = "the default data has its own validation and test ratings"
@@ -155,17 +158,22 @@ def _read(args: argparse.Namespace, seed: int, carve: bool) -> tuple[Dataset, Pa
     return data, pairs, notes
 
 
-def _evaluate(model: Model, data: Dataset) -> dict[str, metrics.Evaluation]:
-    """Evaluate the model on validation and test ratings, where there are any."""
-    results = {}
+def _evaluate(model: Model, data: Dataset) -> Results:
+    """Evaluate the model on validation and test ratings, where there are any: predictions, or rankings of positives."""
+    results: Results = {}
+    sizes = data.catalogue.num_users, data.catalogue.num_items
     for name, part in (("valid", data.valid), ("test", data.test)):
-        if part is not None and len(part.user):
+        if part is None or not len(part.user):
+            continue
+        if model.record.implicit:
+            results[name] = ranking.recommended(model.scorer, model.known.ratings, model.taken(part), *sizes, TOP)
+        else:
             predicted = model.predictor(part.user, part.item)
             results[name] = metrics.evaluate(predicted, part.stars, data.catalogue.scale)
     return results
 
 
-def _write_card(trained: Trained[Model], out: Path, place: Path, results: dict[str, metrics.Evaluation]) -> None:
+def _write_card(trained: Trained[Model], out: Path, place: Path, results: Results) -> None:
     """Write the model card into the folder `out` of a model that is used in `place`."""
     model = trained.model
     if not training_options.wants_card(trained, out, model.info):
@@ -177,17 +185,18 @@ def _write_card(trained: Trained[Model], out: Path, place: Path, results: dict[s
         "import jaxcf",
         "",
         f"model = jaxcf.load({str(place)!r})",
-        f"model.predict([{user!r}], [{item!r}])  # stars",
+        f"model.recommend({user!r})" if model.record.implicit else f"model.predict([{user!r}], [{item!r}])  # stars",
     ]
     sizes = {name: np.shape(array) for name, array in named_arrays(model.params).items()}
     scores = {NAMES[name]: result.record() for name, result in results.items()}
     card.write(out, model.record, model.info, sizes, scores, shell, python)
 
 
-def _report(
-    args: argparse.Namespace, trained: Trained[Model], data: Dataset, results: dict[str, metrics.Evaluation]
-) -> None:
+def _report(args: argparse.Namespace, trained: Trained[Model], data: Dataset, results: Results) -> None:
     model = trained.model
+    kind = "positives" if model.record.implicit else "ratings"
+    sizes = {"train": len(model.known.ratings.user)}
+    sizes |= {name: len(model.taken(getattr(data, name)).user) for name in results}
     parameters = sum(int(np.size(array)) for array in jax.tree.leaves(model.params))
     if args.json:
         print_json(
@@ -195,7 +204,7 @@ def _report(
                 "command": "train", "model": args.model, "out": args.out, "stopped": trained.stopped,
                 "users": data.catalogue.num_users, "items": data.catalogue.num_items, "parameters": parameters,
                 "config": model.info["config"], "epochs": model.info.get("epochs"),
-                "ratings": {"train": len(data.train.user), **{n: len(getattr(data, n).user) for n in results}},
+                kind: sizes,
                 "ratings_per_second": trained.events_per_second, "seconds": trained.seconds,
                 **{name: result.record() for name, result in results.items()},
             }
@@ -207,5 +216,6 @@ def _report(
     )
     for name, title in NAMES.items():
         if name in results:
-            print(f"{title} {summary(results[name])}")
+            result = results[name]
+            print(f"{title} {summary(result) if isinstance(result, metrics.Evaluation) else result}")
     training_options.print_end(trained, "ratings")

@@ -9,10 +9,11 @@ import numpy as np
 from safetensors.numpy import save  # killed, its save_file leaves a temporary file of its own
 
 from jaxcf.cli.queries import add_files, note_number, note_unknown, opened, queried, reading_of, warn_unknown
+from jaxcf.contract import PredictsRatings
 from jaxcf.data import reading
 from jaxcf.data.ratings import RatingScale, Units
 from jaxcf.model_files import FILES
-from jaxcf.models import get
+from jaxcf.models import get, require
 from jaxfit.cli import learning_curve
 from jaxfit.cli.command import add_model, note, output, print_json, required
 from jaxfit.cli.parser import Parser
@@ -47,13 +48,14 @@ def add_export(parser: Parser) -> None:
     parser.add_argument(
         "--out", metavar="FILE",
         help="the .safetensors file; its metadata has mean and unit: pmf predicts mean + unit (U·V + b + c) stars, "
-        "bias mean + b + c",
+        "bias mean + b + c; wmf ranks by X·Y",
     )  # fmt: skip
 
 
 def run_predict(args: argparse.Namespace) -> None:
     """Print a line of user, item and stars for each pair, in their order."""
     model, files = opened(args), required(args, "pairs", "name the pairs to predict: --pairs FILE")
+    require(model.record, PredictsRatings, "predict", args.directory)
     table = reading.read_pairs(files, reading_of(args))
     note(args, *table.notes)
     warn_unknown(model, files, table, users=not args.known)
@@ -83,8 +85,11 @@ def run_info(args: argparse.Namespace) -> None:
     require_types(info, {"finished": bool, "data": dict, "config": dict}, Path(args.directory))
     sizes = dict.fromkeys(("users", "items", "training ratings"), int)
     require_types(info["data"], {**sizes, "scale": tuple[float, float, float]}, Path(args.directory))
-    if info.get("validation RMSE") is not None:
-        require_types(info, {"validation RMSE": float, "epochs": int}, Path(args.directory))
+    validation = next(
+        (name for name, value in info.items() if name.startswith("validation ") and value is not None), None
+    )
+    if validation is not None:
+        require_types(info, {validation: float, "epochs": int}, Path(args.directory))
     if args.json:
         print_json({"command": "info", "directory": args.directory, **info, "history": history})
         return
@@ -92,13 +97,15 @@ def run_info(args: argparse.Namespace) -> None:
     print(f"{record.name}: {record.about} ({record.source})")
     if not info["finished"]:
         print(info.get("diverged") or "its training has not finished: go on with it by --resume")
-    print(f"{data['users']:,} users, {data['items']:,} items, {data['training ratings']:,} training ratings")
-    print(f"ratings: {RatingScale(*data['scale'])}")
+    kind = "positives" if record.implicit else "ratings"
+    print(f"{data['users']:,} users, {data['items']:,} items, {data['training ratings']:,} training {kind}")
+    print(f"{'counts' if record.implicit else 'ratings'}: {RatingScale(*data['scale'])}")
     for name in ("config", "recipe"):
         for key, value in (info.get(name) or {}).items():
             print(f"{name} {key}: {value}")
-    if info.get("validation RMSE") is not None:
-        print(f"validation RMSE {info['validation RMSE']:.4f} (not clipped), {info['epochs']} epochs")
+    if validation is not None:
+        clipped = " (not clipped)" if validation == "validation RMSE" else ""
+        print(f"{validation} {info[validation]:.4f}{clipped}, {info['epochs']} epochs")
 
 
 def run_export(args: argparse.Namespace) -> None:

@@ -65,7 +65,12 @@ class DatasetFiles(NamedTuple):
     notes: list[str]  # messages for the user
 
 
-def read(paths: Source | Sequence[Source], reading: Reading | None = None, scale: RatingScale | None = None) -> Table:
+def read(
+    paths: Source | Sequence[Source],
+    reading: Reading | None = None,
+    scale: RatingScale | None = None,
+    counts: bool = False,
+) -> Table:
     """Read ratings from files, in their order.
 
     Args:
@@ -73,6 +78,7 @@ def read(paths: Source | Sequence[Source], reading: Reading | None = None, scale
             file is named like `moviedata.mat:probe_vec`.
         reading: options; by default everything is detected from the files.
         scale: scale of the ratings; by default that of `reading`, or else detected from the files.
+        counts: whether they are counts of implicit data: each is 1 in files of pairs without ratings.
 
     Raises:
         UserError: if a file is missing or cannot be parsed, a value is missing or invalid, a rating is off a given
@@ -80,18 +86,21 @@ def read(paths: Source | Sequence[Source], reading: Reading | None = None, scale
     """
     reading = reading or Reading()
     scale = scale or parse_scale(reading.scale)
-    return _table(_columns(paths, reading, scale=scale), paths, reading, scale)
+    return _table(_columns(paths, reading, scale=scale), paths, reading, scale, counts)
 
 
 def read_either(
-    paths: Source | Sequence[Source], reading: Reading | None = None, scale: RatingScale | None = None
+    paths: Source | Sequence[Source],
+    reading: Reading | None = None,
+    scale: RatingScale | None = None,
+    counts: bool = False,
 ) -> Table | PairTable:
-    """Read ratings as `read` does, or pairs as `read_pairs` does if the files have no ratings."""
+    """Read ratings or counts as `read` does, or pairs as `read_pairs` does if the files have no ratings."""
     reading = reading or Reading()
     scale = scale or parse_scale(reading.scale)
     columns = _columns(paths, reading, scale=scale)
-    if "stars" in columns.table.column_names:
-        return _table(columns, paths, reading, scale)
+    if counts or "stars" in columns.table.column_names:
+        return _table(columns, paths, reading, scale, counts)
     return _pairs(columns, paths)
 
 
@@ -110,6 +119,7 @@ def read_dataset(
     test: Source | Sequence[Source] = (),
     rated: Source | Sequence[Source] = (),
     reading: Reading | None = None,
+    counts: bool = False,
 ) -> DatasetFiles:
     """Read a data set from files, in one catalogue of all their users and items.
 
@@ -121,6 +131,7 @@ def read_dataset(
         rated: files of additional pairs of user and item.
         reading: options. A scale that is not given is detected from training and validation ratings; test
             ratings decide nothing.
+        counts: as in `read`, also for validation and test; no scale is detected for those of the test.
 
     Raises:
         UserError: as `read`; if pairs to split off have no training rating.
@@ -130,17 +141,17 @@ def read_dataset(
     train = _as_list(train)
     if len(train) == 1 and not test and format_of(train[0], reading) == "mat" and parsing.has_probe(train[0]):
         train, test = [f"{train[0]}:train_vec"], [f"{train[0]}:probe_vec"]
-    tables, listed = {"train": read(train, reading, scale)}, {}
+    tables, listed = {"train": read(train, reading, scale, counts)}, {}
     for name, files in (("valid", valid), ("test", test)):
-        if name == "test":  # its ratings must lie on the scale of the others
+        if name == "test" and not counts:  # its ratings must lie on the scale of the others
             scale = scale or scale_of(np.concatenate([table.values for table in tables.values()]))
         if files:
-            table = read_either(files, reading, scale)
+            table = read_either(files, reading, scale, counts)
             if isinstance(table, Table):
                 tables[name] = table
             else:
                 listed[name] = table
-    assert scale is not None
+    scale = scale or scale_of(np.concatenate([table.values for table in tables.values()]))
     known = read_pairs(rated, reading) if rated else None
     ids = [table.catalogue for table in tables.values()] + ([known] if known else [])
     catalogue = Catalogue(union(*(s.users for s in ids)), union(*(s.items for s in ids)), scale)
@@ -149,11 +160,12 @@ def read_dataset(
         ratings["train"], ratings[name] = _split_off(ratings["train"], table.relabelled(catalogue), catalogue, name)
     sources: list[Table | PairTable] = [*tables.values(), *listed.values(), *([known] if known else [])]
     notes = [note for source in sources for note in source.notes] + _overlaps(ratings, catalogue)
-    checks.warn_equal(tables["train"].values, len(ratings["train"].user))
     _warn_apart(ratings, catalogue, known)
     of_train, of_valid = ratings["train"], ratings.get("valid", EMPTY)
-    for name, title in (("valid", "the validation ratings"), ("test", "the test ratings")):
-        checks.warn_other_scale(title, ratings.get(name, EMPTY).stars, of_train.stars)
+    if not counts:
+        checks.warn_equal(tables["train"].values, len(of_train.user))
+        for name, title in (("valid", "the validation ratings"), ("test", "the test ratings")):
+            checks.warn_other_scale(title, ratings.get(name, EMPTY).stars, of_train.stars)
     sha256, note = digest(of_train, of_valid, catalogue), ", ".join(map(str, train))
     data = Dataset(Path(train[0]).name, of_train, of_valid, ratings.get("test"), catalogue, sha256, note)
     return DatasetFiles(data, known.relabelled(catalogue) if known else None, notes)
@@ -221,16 +233,23 @@ def _named(files: list[str]) -> str:
 
 
 def _table(
-    columns: parsing.Columns, paths: Source | Sequence[Source], reading: Reading, scale: RatingScale | None
+    columns: parsing.Columns,
+    paths: Source | Sequence[Source],
+    reading: Reading,
+    scale: RatingScale | None,
+    counts: bool = False,
 ) -> Table:
-    """Convert columns to ratings; if a scale is given, ratings off it are errors."""
+    """Convert columns to ratings, or to counts; if a scale is given, ratings off it are errors."""
     names, file = columns.table.column_names, _as_list(paths)[0]
     if columns.table.num_rows == 0:
         raise parsing.no_rows(file, pairs=False)
-    if "stars" not in names:
+    if "stars" not in names and not counts:
         do = "name the column of the ratings: --columns USER,ITEM,STARS"
         raise UserError("the file holds pairs of user and item without ratings", file, do)
-    stars, values = stars_of(columns, scale, reading.decimal)
+    if "stars" in names:
+        stars, values = stars_of(columns, scale, reading.decimal)
+    else:
+        stars, values = np.ones(columns.table.num_rows, np.float32), np.ones(1)
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
     time = columns.table["time"].to_numpy() if "time" in names else None
     ratings, notes = without_duplicates(Ratings(user, item, stars, time), users, items, columns.locate, reading)
@@ -238,8 +257,9 @@ def _table(
         checks.warn_swapped(ratings, _named([str(path) for path in _as_list(paths)]))
     catalogue = Catalogue(users, items, scale or scale_of(values))
     known = "by --scale" if scale == parse_scale(reading.scale) else "as in training"
+    kind = "counts" if counts else "ratings"
     said = (
-        f"{_said(columns)}; {len(user):,} ratings of {len(items):,} items by {len(users):,} users, "
+        f"{_said(columns)}; {len(user):,} {kind} of {len(items):,} items by {len(users):,} users, "
         f"{catalogue.scale} ({known if scale else 'as found'})"
     )
     return Table(ratings, catalogue, [said, *columns.notes, *notes], values)

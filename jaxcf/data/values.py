@@ -128,11 +128,12 @@ def without_duplicates(
         row = int(np.argmax(repeats))  # the first line that repeats an earlier one
         user, item = users[ratings.user[row]], items[ratings.item[row]]
         what = f"user {user} has already rated item {item}"
-        do = f"remove one of the ratings ({repeated} are repeated), or give --duplicates last, first or mean"
+        do = f"remove one of the ratings ({repeated} are repeated), or give --duplicates last, first, mean or sum"
         raise UserError(what, locate(row), do)
-    if reading.duplicates == "mean":
-        means = np.bincount(pair, ratings.stars) / counts
-        ratings = ratings._replace(stars=means.astype(np.float32)[pair])
+    if reading.duplicates in ("mean", "sum"):
+        total = np.bincount(pair, ratings.stars)
+        stars = total / counts if reading.duplicates == "mean" else total
+        ratings = ratings._replace(stars=stars.astype(np.float32)[pair])
     last = np.zeros_like(first)
     last[pair] = np.arange(len(keys))
     note = f"{repeated} repeated ratings of an item by the same user: --duplicates {reading.duplicates}"

@@ -17,6 +17,8 @@ MODELS = {
     "cpmf": "jaxcf.models.cpmf.model:CPMF",
     "rbm": "jaxcf.models.rbm.model:RBM",
     "crbm": "jaxcf.models.crbm:CRBM",
+    "popularity": "jaxcf.models.popularity:MODEL",
+    "wmf": "jaxcf.models.wmf:MODEL",
 }
 REGISTRY: Registry[RatingModel] = Registry("rating model", MODELS, "language models are for jaxlm")
 names, get, require = REGISTRY.names, REGISTRY.get, REGISTRY.require

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcf.contract import Predictor
+from jaxcf.contract import Predictor, Scorer
 
 PAIRS_AT_ONCE = 1 << 18  # predicted by one call of a compiled program, at most
 INDICES_AT_ONCE = 1 << 22
@@ -40,6 +40,17 @@ def by_pairs(predict: Any, params: Any, config: Any) -> Predictor:
         return np.concatenate([*stars, np.zeros(0, np.float32)])[:number]
 
     return predictor
+
+
+def by_stars(predictor: Predictor, num_items: int) -> Scorer:
+    """Return the scorer that ranks items by the stars that are predicted."""
+    items = np.arange(num_items, dtype=np.int32)
+
+    def scorer(users: np.ndarray) -> NDArray[np.float32]:
+        stars = predictor(np.repeat(users, num_items), np.tile(items, len(users)))
+        return np.asarray(stars).reshape(len(users), num_items)
+
+    return scorer
 
 
 def rows_or_zeros(table: jax.Array, index: jax.Array | np.ndarray) -> jax.Array:

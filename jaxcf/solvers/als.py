@@ -1,15 +1,13 @@
 """PMF's posterior mode by alternating exact solves: given the items, each user's best vector is a ridge regression.
 
 The objective is that of `pmf`, Σ ½ e² and the priors (Eq. 5.16-5.21), under either meaning of the prior. The
-normal equations of a row (a user, or an item) are sums over its ratings. Ratings are laid out row after row and cut
-into tiles of `TILE`, the last of a row filled up with zeros; a chunk of whole rows has a bounded number of tiles, and
-a sweep goes through all chunks in one compiled loop, whose memory does not grow with the ratings.
+normal equations of users, or of items, are laid out by `jaxcf.solvers.tiles`.
 """
 
 import functools
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,15 +16,12 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxcf.contract import Sweeps
-from jaxcf.data.ratings import Ratings, Vectors, by_item, by_user, standardized
-from jaxfit.bucketing import capacity_step
-from jaxfit.devices.platform import at_once
+from jaxcf.data.ratings import Ratings, by_item, by_user, standardized
+from jaxcf.solvers.tiles import Side, make_side, row_sums
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays, per_parameter
 from jaxfit.registry import Cost
 
-TILE = 32  # ratings
-CHUNK_TILES, CHUNK_ROWS = 1024, 256  # at most, on a CPU; on an accelerator, memory decides
 BLOCK = 1 << 20  # ratings whose errors are summed at a time
 # decay of new users and items where the recipe has none, so that their best vectors are determined
 FOLD_IN_DECAY = 1e-2
@@ -34,60 +29,11 @@ FOLD_IN_DECAY = 1e-2
 Config = Any  # `pmf.Config`: num_users, num_items, biases, mean, unit and prior are read
 
 
-class Side(NamedTuple):
-    """The ratings of all users (or items), cut into tiles, in chunks."""
-
-    row: Array  # int32[chunks, rows], the users of a chunk, past the end for padding
-    owner: Array  # int32[chunks, tiles], the place in `row` that a tile belongs to
-    other: Array  # int32[chunks, tiles, TILE], the items rated, past the end for padding
-    stars: Array  # float32[chunks, tiles, TILE], standardized
-
-
 def make_data(ratings: Ratings, config: Config) -> tuple[Side, Side]:
     """Put the ratings on the device, user by user, and item by item."""
     ratings = standardized(ratings, config.units)
-    of_users = make_side(by_user(ratings, config.num_users), config.num_items, config)
-    return of_users, make_side(by_item(ratings, config.num_items), config.num_users, config)
-
-
-def make_side(vectors: Vectors, num_others: int, config: Config) -> Side:
-    """Cut the rows of `standardized` ratings into tiles, and put rows into chunks; rows without ratings are in none."""
-    offsets, other, stars = vectors
-    length = np.diff(offsets)
-    rows = np.flatnonzero(length)
-    tiles = -(-length[rows] // TILE)
-    # a matrix is held for each tile and each row; `capacity_step`, so that data of nearly equal size share a program
-    held = (config.num_features + 2) ** 2
-    most = max(at_once(capacity_step(tiles.sum()), held, CHUNK_TILES), int(tiles.max(initial=1)))
-    most_rows = at_once(capacity_step(len(rows)), held, CHUNK_ROWS)
-    starts = _chunk_starts(tiles, most, most_rows)
-    chunks = len(starts) - 1
-    chunk = np.repeat(np.arange(chunks), np.diff(starts))  # of each row
-    place = np.arange(len(rows)) - starts[chunk]
-    before = np.concatenate([[0], np.cumsum(tiles)])
-    first = before[:-1] - before[starts[chunk]]  # a row's first tile, in its chunk
-    row = np.full((chunks, most_rows), len(length), np.int32)
-    row[chunk, place] = rows
-    owner = np.full((chunks, most), most_rows, np.int32)
-    of_tile = np.arange(before[-1]) - np.repeat(before[starts[chunk]], tiles)
-    owner[np.repeat(chunk, tiles), of_tile] = np.repeat(place, tiles)
-    within = np.arange(len(other)) - np.repeat(offsets[rows], length[rows])
-    at = np.repeat((chunk * most + first) * TILE, length[rows]) + within
-    others = np.full(chunks * most * TILE, num_others, np.int32)
-    values = np.zeros(chunks * most * TILE, np.float32)
-    others[at], values[at] = other, stars
-    shape = (chunks, most, TILE)
-    return Side(*jax.device_put((row, owner, others.reshape(shape), values.reshape(shape))))
-
-
-def _chunk_starts(tiles: np.ndarray, most: int, most_rows: int) -> np.ndarray:
-    """Return the first row of each chunk, with at most `most` tiles and `most_rows` rows in each; then their number."""
-    ends, starts = np.cumsum(tiles), [0]
-    while starts[-1] < len(tiles):
-        used = ends[starts[-1] - 1] if starts[-1] else 0
-        fits = int(np.searchsorted(ends, used + most, side="right"))
-        starts.append(min(fits, starts[-1] + most_rows))
-    return np.array(starts)
+    of_users = make_side(by_user(ratings, config.num_users), config.num_items, config.num_features)
+    return of_users, make_side(by_item(ratings, config.num_items), config.num_users, config.num_features)
 
 
 @functools.partial(jax.jit, static_argnames=("num_rows", "config"))
@@ -111,10 +57,7 @@ def solve(
         target = part.stars
         if config.biases:
             target = target - biases.at[part.other].get(mode="fill", fill_value=0)
-
-        def total(of_tiles: Array) -> Array:
-            return jax.ops.segment_sum(of_tiles, part.owner, part.row.shape[0], indices_are_sorted=True)
-
+        total = functools.partial(row_sums, part=part)
         with jax.named_scope("normal_equations"):
             gram = total(jnp.einsum("tld,tle->tde", vectors, vectors, precision=jax.lax.Precision.HIGHEST))
             right = total(jnp.sum(target[..., None] * vectors, axis=1))
@@ -207,7 +150,7 @@ def fold_in_users(
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new users 0 … number - 1, all else as it was trained."""
     U, _, b, _ = strengths(params, config, decay, FOLD_IN_DECAY)
-    side = make_side(by_user(standardized(ratings, config.units), number), config.num_items, config)
+    side = make_side(by_user(standardized(ratings, config.units), number), config.num_items, config.num_features)
     return solve(side, params.V, params.c, U, b, number, replace(config, mean=0.0, unit=1.0))
 
 
@@ -216,7 +159,7 @@ def fold_in_items(
 ) -> tuple[Array, Array]:
     """Return vectors [number, D] and biases [number] of new items: `fold_in_users` with users and items exchanged."""
     _, V, _, c = strengths(params, config, decay, FOLD_IN_DECAY)
-    side = make_side(by_item(standardized(ratings, config.units), number), config.num_users, config)
+    side = make_side(by_item(standardized(ratings, config.units), number), config.num_users, config.num_features)
     return solve(side, params.U, params.b, V, c, number, replace(config, mean=0.0, unit=1.0))
 
 

@@ -5,6 +5,7 @@ Sweep k is drawn from `fold_in(key, k)`, so that the same key gives the same par
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -12,13 +13,22 @@ import jax.numpy as jnp
 
 from jaxcf.contract import Sweeps
 from jaxfit.errors import UserError
+from jaxfit.recipe import option
+
+
+@dataclass(frozen=True)
+class SweepRecipe:
+    """How a model is fitted that is fitted by sweeps alone."""
+
+    epochs: int = option(help="sweeps at most", unit="sweeps", first=True)
+    patience: int = option(help="sweeps without improvement of validation before the end", unit="sweeps")
 
 
 class SweepsOutcome(NamedTuple):
     """The result of a fit by sweeps."""
 
     params: Any  # after the sweep of lowest validation error, or the mean of later sweeps' (`Sweeps.mean_after`)
-    score: float  # their validation error (mean square, in stars²), infinite where none was finite
+    score: float  # their validation error (`Sweeps.error`), infinite where none was finite
     history: list[dict[str, Any]]  # one dict a sweep, as journaled
 
 
@@ -38,13 +48,14 @@ def fit(
         UserError: the objective is no longer finite.
     """
     params = mean = best = fitting.params
+    name, read = fitting.measure
     score, lowest, waited, history = math.inf, math.inf, 0, []
     for number in range(epochs):
         params = fitting.sweep(params, fitting.data, jax.random.fold_in(key, number))
         averaged = int(max(1, number + 1 - fitting.mean_after))
         mean = params if averaged == 1 else _next_mean(mean, params, jnp.float32(averaged))
         line: dict[str, Any] = {"epoch": number, "objective": fitting.objective(params), "valid": fitting.error(mean)}
-        line["shown"] = {"validation RMSE": math.sqrt(line["valid"])}
+        line["shown"] = {f"validation {name}": read(line["valid"])}
         if not math.isfinite(line["objective"]):
             raise UserError(f"sweep {number + 1} is not finite", "--solver", "give another --decay")
         journal(line)

@@ -76,7 +76,7 @@ def test_ranking_is_the_mean_over_orders_of_ties(k):
             expected.append(brute_force(mine.tolist(), worth.tolist(), k))
     mixed = rng.permutation(len(query))
     result = ranking.rank(np.array(query)[mixed], np.array(scores)[mixed], np.array(gains)[mixed], k)
-    assert result.users == len(expected)
+    assert len(result.users) == len(expected)
     assert result.skipped == 12 - len(expected) > 0
     np.testing.assert_allclose((result.precision, result.recall, result.ndcg), np.mean(expected, axis=0))
 
@@ -89,7 +89,7 @@ def test_equal_scores_rank_like_random_ones():
     assert result.precision == pytest.approx(0.1)
     assert result.recall == pytest.approx(0.1)
     assert ranking.rank(np.zeros(100, int), gains, gains, 10).ndcg == pytest.approx(1)
-    assert ranking.rank([], [], []).users == 0
+    assert len(ranking.rank([], [], []).users) == 0
 
 
 def test_ndcg_equals_scikit_learn():
@@ -117,7 +117,31 @@ def test_rankings_add_up():
 def test_unseen_pairs_exclude_training_ratings():
     train = Ratings(np.array([0, 0, 2], np.int32), np.array([1, 3, 0], np.int32), np.ones(3, np.float32))
     test = Ratings(np.array([0, 2, 2], np.int32), np.array([2, 1, 2], np.int32), np.array([5, 3, 4], np.float32))
-    user, item, gain = ranking.unseen(np.array([2, 0], np.int32), by_user(train, 3), by_user(test, 3), 4, 4)
-    assert list(zip(user.tolist(), item.tolist(), gain.tolist(), strict=True)) == [
-        (2, 1, 0), (2, 2, 1), (2, 3, 0), (0, 0, 0), (0, 2, 1),
-    ]  # fmt: skip
+    ranked, relevant = ranking.unseen(np.array([2, 0], np.int32), by_user(train, 3), by_user(test, 3), 4, 4)
+    np.testing.assert_array_equal(ranked, [[0, 1, 1, 1], [1, 0, 1, 0]])
+    np.testing.assert_array_equal(relevant, [[0, 0, 1, 0], [0, 0, 1, 0]])
+
+
+@pytest.mark.parametrize("k", [1, 3, 8, 20])
+def test_recommendations_are_ranked_as_if_all_items_were_sorted(k):
+    """What is left out below the first k places, whatever scores are equal, changes no measure."""
+    rng = np.random.default_rng(k)
+    users, items = 9, 12
+    pairs = rng.permutation(users * items)[:60]
+    user, item = (part.astype(np.int32) for part in np.divmod(pairs, items))
+    stars = rng.integers(1, 6, 60).astype(np.float32)
+    train, test = Ratings(user[:30], item[:30], stars[:30]), Ratings(user[30:], item[30:], stars[30:])
+    scores = rng.integers(0, 4, (users, items)).astype(np.float32)
+    found = ranking.recommended(lambda users: scores[users], train, test, users, items, k, 3.0)
+    asked = np.unique(test.user)
+    ranked, relevant = ranking.unseen(asked, by_user(train, users), by_user(test, users), items, 3.0)
+    row, column = np.nonzero(ranked)
+    whole = ranking.rank(asked[row], scores[asked[row], column], relevant[row, column], k)
+    for name in ("users", "precisions", "recalls", "ndcgs"):
+        np.testing.assert_allclose(getattr(found, name), getattr(whole, name))
+    assert (found.skipped, found.k) == (whole.skipped, k)
+    lists = [
+        sorted(np.flatnonzero(mine), key=lambda i, u=u: -scores[u, i])[:k]
+        for u, mine in zip(asked, ranked, strict=True)
+    ]
+    assert found.coverage == len({i for one in lists for i in one}) / items

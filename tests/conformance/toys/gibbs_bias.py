@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxcf.contract import BySweeps, FoldsIn, PredictsRatings, RatingModel, Sweeps
 from jaxcf.models import bias
 from jaxcf.models.bias import Params
-from jaxfit.recipe import option
+from jaxcf.solvers.sweeps import SweepRecipe
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,6 @@ class Config:
     mean: float
     unit: float  # of the noise's standard deviation
     precision: float = 4.0  # of the prior, in units of the noise's
-
-
-@dataclass(frozen=True)
-class SweepRecipe:
-    epochs: int = option(help="sweeps at most", unit="sweeps")
-    patience: int = option(help="sweeps without improvement before the end", unit="sweeps")
 
 
 def prepare(key, data, rated, config, recipe):

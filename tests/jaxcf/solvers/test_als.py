@@ -14,7 +14,7 @@ from jaxcf.data import synthetic as planted
 from jaxcf.data.ratings import Ratings
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get, pmf
-from jaxcf.solvers import als, sweeps
+from jaxcf.solvers import als, sweeps, tiles
 from jaxfit import state
 from jaxfit.devices import platform as platforms
 from jaxfit.devices.platform import tracing_for
@@ -49,8 +49,8 @@ def ridge(features, target, strength):
 @pytest.mark.parametrize("biases", [True, False])
 @pytest.mark.parametrize("on", ["cpu", "gpu"])
 def test_solves_equal_ridge_regressions(prior, biases, on, monkeypatch):
-    monkeypatch.setattr(als, "CHUNK_TILES", 6)  # several chunks, and one larger than usual
-    monkeypatch.setattr(als, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(tiles, "CHUNK_TILES", 6)  # several chunks, and one larger than usual
+    monkeypatch.setattr(tiles, "CHUNK_ROWS", 4)
     monkeypatch.setattr(platforms, "HELD", 9 * (D + 2) ** 2)
     config, params = make(prior=prior, biases=biases)
     data = ratings()

@@ -1,0 +1,62 @@
+"""Who took what: ratings as positives of implicit data (plays, purchases), each with a count.
+
+A pair of user and item that is no positive says little: the user may not know the item.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jaxcf.data.ratings import Dataset, Ratings, RatingScale, digest, take
+from jaxfit.errors import UserError
+from jaxfit.recipe import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromRatings:
+    """How ratings become positives: part of the Config of a model of implicit data."""
+
+    positive: float | None = option(
+        None,
+        "only ratings of at least so many stars are positives, each of count 1 (default: each line is one, its value "
+        "the count; without a value 1)",
+        low=-np.inf,
+        first=True,
+    )
+
+
+def positives(ratings: Ratings, least: float | None) -> Ratings:
+    """Return the positives among ratings, with their counts as stars.
+
+    Args:
+        ratings: stars or counts.
+        least: a positive is a rating of at least so many stars, and its count is 1; None: the values are counts, and
+            of 0 there is no positive.
+
+    Raises:
+        UserError: a count is negative.
+    """
+    if least is not None:
+        found = take(ratings, ratings.stars >= least)
+        return found._replace(stars=np.ones_like(found.stars))
+    if np.any(ratings.stars < 0):
+        what = f"{ratings.stars.min():g} is not a count"
+        raise UserError(what, "--positive", "say from which value on ratings are positives: --positive N")
+    return take(ratings, ratings.stars > 0)
+
+
+def of_dataset(data: Dataset, least: float | None) -> Dataset:
+    """Return a data set of `positives`; its scale is the range of the training counts.
+
+    Raises:
+        UserError: as `positives`; no training rating is a positive.
+    """
+    train, valid = positives(data.train, least), positives(data.valid, least)
+    if len(train.user) == 0:
+        what = "no training rating is a positive"
+        raise UserError(what, data.name, "lower --positive" if least is not None else "give counts above 0")
+    test = None if data.test is None else positives(data.test, least)
+    counts = RatingScale(float(train.stars.min()), float(train.stars.max()), 0.0)
+    catalogue = replace(data.catalogue, scale=counts)
+    sha256 = digest(train, valid, catalogue)
+    return data._replace(train=train, valid=valid, test=test, catalogue=catalogue, sha256=sha256)

@@ -1,0 +1,61 @@
+"""Popularity: items are ranked by how many users took them, for every user alike; what any ranking must be better than.
+
+It is the model of implicit data without a preference of any user: Hu, Koren and Volinsky 2008, §6, compare with it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from jaxcf.contract import ClosedForm, FoldsIn, KnownUsers, RanksItems, RatingModel, Scorer
+from jaxcf.data.positives import FromRatings
+from jaxcf.data.ratings import Ratings
+from jaxfit.recipe import option
+
+
+@dataclass(frozen=True)
+class Config(FromRatings):
+    """What the model is."""
+
+    num_items: int = option(help="items", unit="items")
+
+
+class Params(NamedTuple):
+    """positives: [items], how many users took each item."""
+
+    positives: Array
+
+
+def solve(positives: Ratings, config: Config) -> Params:
+    """Count the users who took each item, whatever their counts."""
+    number = np.bincount(positives.item, minlength=config.num_items)
+    return Params(jax.device_put(number.astype(np.float32)))
+
+
+def scorer(params: Params, config: Config, users: KnownUsers) -> Scorer:
+    """Return the scorer of any users."""
+    scores = np.asarray(params.positives)
+    return lambda users: np.broadcast_to(scores, (len(users), config.num_items))
+
+
+def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Scorer:
+    """Return the scorer of new users, which is that of all."""
+    return scorer(params, config, users)
+
+
+def shapes(config: Config) -> Any:
+    """Return the parameters' shapes."""
+    return Params(jax.ShapeDtypeStruct((config.num_items,), jnp.float32))
+
+
+MODEL = RatingModel(
+    name="popularity", about="popularity of items, the same for all users, on implicit data",
+    source="Hu, Koren and Volinsky 2008, §6", config=Config, shapes=shapes,
+    recipes={"thesis": (None, {}), "tuned": (None, {})}, fitting=(ClosedForm(solve),),
+    capabilities=(RanksItems(scorer), FoldsIn(fold_in)),
+)  # fmt: skip

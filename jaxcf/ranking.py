@@ -206,7 +206,7 @@ def _of_block(
     if not np.isfinite(scores).all():
         raise ValueError("scores must be finite")
     rows, num_items = scores.shape
-    scores = np.where(ranked, scores, -np.inf)
+    scores = np.where(ranked, scores, np.float32(-np.inf))
     least = np.partition(scores, num_items - k, axis=1)[:, num_items - k] if k < num_items else np.full(rows, -np.inf)
     first = ranked & (scores >= least[:, None])  # k of them, or more of equal scores
     row, item = np.nonzero(first | relevant)

@@ -110,7 +110,7 @@ def solve(side: Side, others: Array, decay: Array, num_rows: int) -> Array:
             vectors = others.at[part.other].get(mode="fill", fill_value=0)
             extra = part.stars[..., None] * vectors
             own = jnp.einsum("tld,tle->tde", extra, vectors, precision=jax.lax.Precision.HIGHEST)
-            A = shared + row_sums(own, part)
+            A = shared[None] + row_sums(own, part)
             right = row_sums(jnp.sum(extra + vectors, axis=1), part)
         with jax.named_scope("solution"):
             x = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(A), True), right[..., None])[..., 0]

@@ -10,16 +10,18 @@ from safetensors.numpy import load_file
 import jaxcf
 from accuracy import assert_better_than_constants
 from cases import assert_same, every, is_refused, succeeds
+from jaxcf import ranking
 from jaxcf.contract import (
     FoldsIn,
     KnownUsers,
     PredictsExactly,
     PredictsRatings,
+    RanksItems,
     SimilarItems,
     TakesNewItems,
     UsesRatedItems,
 )  # fmt: skip
-from jaxcf.data.ratings import Ratings, RatingScale
+from jaxcf.data.ratings import EMPTY, Ratings, RatingScale
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 
@@ -27,22 +29,44 @@ CASES = [case for case in every() if case.package is jaxcf]
 pytestmark = pytest.mark.parametrize("case", CASES, ids=str, scope="module")  # one case after another
 
 
+def only_of_ratings(case):
+    """Skip a model of implicit data."""
+    if case.record.implicit:
+        pytest.skip("it predicts no ratings")
+
+
 def test_a_loaded_model_is_the_trained_one(case, place, trained, tmp_path):
     folder = trained(case)
     model, data = case.load(folder), place.dataset
     assert model.name == case.record.name
-    assert model.catalogue.scale == data.catalogue.scale
+    assert case.record.implicit or model.catalogue.scale == data.catalogue.scale
     if not case.by_sgd:  # of others `test_training` compares the parameters
         fitted = case.train(place, tmp_path / "again").model
         assert_same(model.params, fitted.params)
-        pairs = data.valid.user, data.valid.item
-        np.testing.assert_array_equal(model.predictor(*pairs), fitted.predictor(*pairs))
+        users = np.unique(data.valid.user)
+        np.testing.assert_array_equal(model.scorer(users), fitted.scorer(users))
     with pytest.raises(UserError, match="is there"):
         case.train(place, folder)
     assert "is there already" in is_refused(jaxcf, *case.argv(place, folder))
 
 
+def test_rankings_are_finite_and_better_than_no_order(case, place, trained):
+    if not case.record.implicit:
+        pytest.skip("what it predicts are ratings")
+    model = case.load(trained(case))
+    known, catalogue = model.known.ratings, model.catalogue
+    sizes = catalogue.num_users, catalogue.num_items
+    found, chance = (
+        ranking.recommended(scorer, EMPTY, known, *sizes, 3).ndcg
+        for scorer in (model.scorer, lambda users: np.zeros((len(users), sizes[1])))
+    )
+    assert model.scorer(np.int32([0, -1])).shape == (2, sizes[1])
+    assert np.isfinite(model.scorer(np.int32([0, -1]))).all()
+    assert found > 1.02 * chance
+
+
 def test_predictions_are_finite_and_better_than_no_model(case, place, trained, tmp_path):
+    only_of_ratings(case)
     model, train = case.load(trained(case)), place.dataset.train
     if case.by_sgd:  # longer: features grow from a small start, until when a model without biases is a constant
         recipe = replace(case.recipe[0], epochs=60, patience=60)
@@ -57,18 +81,19 @@ def test_predictions_are_finite_and_better_than_no_model(case, place, trained, t
 def test_users_are_folded_in_each_by_itself(case, trained):
     if not case.record.capability(FoldsIn):
         pytest.skip("it does not fold users in")
-    model, items = case.load(trained(case)), np.arange(6, dtype=np.int32)
+    model, items, one = case.load(trained(case)), np.arange(6, dtype=np.int32), np.zeros(1, np.int32)
     stars = np.float32([[5, 5, 1, 2, 4, 3], [1, 2, 5, 5, 3, 3]])
     user = np.repeat(np.arange(2, dtype=np.int32), 6)
-    both = model.fold_in(KnownUsers(2, Ratings(user, np.tile(items, 2), stars.ravel())))
+    both = model.scorer_given(KnownUsers(2, Ratings(user, np.tile(items, 2), stars.ravel())), new=True)
     for number, own in enumerate(stars):
-        alone = model.fold_in(KnownUsers(1, Ratings(np.zeros(6, np.int32), items, own)))
-        found = alone(np.zeros(6, np.int32), items + 6)
+        alone = model.scorer_given(KnownUsers(1, Ratings(np.zeros(6, np.int32), items, own)), new=True)
+        found = alone(one)
         assert np.all(np.isfinite(found))
-        np.testing.assert_allclose(both(np.full(6, number, np.int32), items + 6), found, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(both(one + number), found, rtol=1e-4, atol=1e-4)
 
 
 def test_predictions_are_in_the_units_of_the_ratings(case, place, trained, tmp_path):
+    only_of_ratings(case)
     stars, data = case.load(trained(case)), place.dataset
     train, valid = (part._replace(stars=20 * part.stars + 7) for part in (data.train, data.valid))
     catalogue = replace(data.catalogue, scale=RatingScale(27, 107, 20))
@@ -95,16 +120,16 @@ def test_exported_arrays_are_the_parameters(case, trained, tmp_path):
 def test_commands_do_what_the_record_offers_and_refuse_the_rest(case, place, trained):
     out, files = trained(case), place.ratings
     commands = [
-        (PredictsRatings, ["eval", out, "--ratings", files["test"]]),
+        (PredictsRatings | RanksItems, ["eval", out, "--ratings", files["test"]]),
         (PredictsRatings, ["predict", out, "--pairs", files["test"]]),
-        (PredictsRatings, ["recommend", out, "--user", "3"]),
+        (PredictsRatings | RanksItems, ["recommend", out, "--user", "3"]),
         (PredictsExactly, ["eval", out, "--ratings", files["test"], "--exact"]),
         (FoldsIn, ["recommend", out, "--rated", "1:5,2:3"]),
         (FoldsIn, ["eval", out, "--ratings", files["of-new-user"], "--known", files["new-user"]]),
         (FoldsIn, ["recommend", out, "--users", files["new-user"]]),
         (TakesNewItems, ["predict", out, "--pairs", files["new-item"], "--new-items", files["new-item"]]),
         (SimilarItems, ["similar", out, "--item", "3"]),
-        (UsesRatedItems, ["recommend", out, "--rated", "1,2:3"]),
+        (UsesRatedItems | RanksItems, ["recommend", out, "--rated", "1,2:3"]),
         (UsesRatedItems, ["predict", out, "--pairs", files["test"], "--rated", files["test"]]),
     ]
     for kind, argv in commands:
@@ -113,11 +138,15 @@ def test_commands_do_what_the_record_offers_and_refuse_the_rest(case, place, tra
         else:
             assert f"{case.record.name} has none" in is_refused(jaxcf, *argv)
     record = json.loads(succeeds(jaxcf, "eval", out, "--ratings", files["test"], "--json").splitlines()[-1])
+    assert case.record.name in succeeds(jaxcf, "info", out)
+    if case.record.implicit:
+        assert "ndcg@10" in record
+        assert "rmse_clipped" not in record
+        return
     table = np.loadtxt(files["test"], delimiter=",", dtype=str)
     predicted = case.load(out).predict(table[:, 0], table[:, 1])
     error = np.sqrt(np.mean((predicted - table[:, 2].astype(float)) ** 2))
     assert record["rmse_clipped"] == pytest.approx(error, rel=1e-4)
-    assert case.record.name in succeeds(jaxcf, "info", out)
 
 
 def test_bad_options_are_one_line(case, place, tmp_path):

@@ -67,6 +67,10 @@ def answer(data):
     def of(folder, **options):
         if (folder / "catalogue.npz").exists() or not (folder / "vocabulary.txt").exists():
             model = jaxcf.load(folder, **options)
+            if model.record.implicit:
+                return np.append(
+                    model.scorer(np.arange(9)), [len(model.known.ratings.user), len(model.catalogue.users)]
+                )
             users, items = ([f"{kind}{i}" for i in range(9)] for kind in "ui")
             return np.append(model.predict(users, items), len(model.catalogue.users))
         model = jaxlm.load(folder, **options)

@@ -78,7 +78,7 @@ def stopped(command, tmp_path):
     return of
 
 
-NOT_SGD = {"unigram", "gt", "kn", "class-ngram", "cache", "user-bias", "item-bias", "bias"}
+NOT_SGD = {"unigram", "gt", "kn", "class-ngram", "cache", "user-bias", "item-bias", "bias", "popularity", "wmf"}
 SGD = [name for name in NAMES if name not in NOT_SGD]
 QUICK_SGD = [param for param in QUICK if param.values[0] in SGD]
 ALL_SGD = [param for param in ALL if param.values[0] in SGD]

@@ -9,7 +9,7 @@ import pytest
 import jaxcf
 from accuracy import assert_better_than_constants
 from jaxcf import training
-from jaxcf.contract import NO_PAIRS, KnownUsers, SimilarItems
+from jaxcf.contract import NO_PAIRS, KnownUsers, PredictsRatings, SimilarItems
 from jaxcf.data import splits
 from jaxcf.data import synthetic as planted
 from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, RatingScale, digest, take
@@ -44,7 +44,7 @@ def fitted(name, data, directory, run=None, rated=NO_PAIRS, init_scale=None, **c
     return training.train(name, data, directory, recipe=recipe, config=config, rated=rated, run=run or Run()).model
 
 
-@pytest.fixture(scope="module", params=names())
+@pytest.fixture(scope="module", params=[name for name in names() if get(name).capability(PredictsRatings)])
 def trained(request, data, tmp_path_factory):
     directory = tmp_path_factory.mktemp(request.param) / "model"
     # long enough for features to grow from their small start: until then, without biases, a model is a constant

@@ -1,0 +1,148 @@
+"""Weighted matrix factorization against dense algebra on a few users and items, and on data of known groups."""
+
+import itertools
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from jaxcf import ranking
+from jaxcf.contract import KnownUsers
+from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale
+from jaxcf.models import wmf
+from jaxcf.solvers import tiles
+from jaxfit.devices import platform as platforms
+from jaxfit.devices.platform import tracing_for
+from jaxfit.errors import UserError
+
+USERS, ITEMS, D = 9, 7, 3
+CONFIG = wmf.Config(num_users=USERS, num_items=ITEMS, num_features=D, alpha=2.0, decay=0.3, init_scale=0.5)
+FORMS = {"linear": CONFIG, "log": replace(CONFIG, confidence="log", epsilon=0.5)}
+PARAMS = wmf.init(jax.random.key(0), CONFIG)
+
+
+def table():
+    """Counts, [USERS, ITEMS]: the first user took most items, the last user and the last item have none."""
+    rng = np.random.default_rng(0)
+    r = rng.poisson(0.5, (USERS, ITEMS))
+    r[0] = rng.integers(1, 5, ITEMS)
+    r[-1], r[:, -1] = 0, 0
+    return r
+
+
+def positives(r):
+    user, item = (part.astype(np.int32) for part in np.nonzero(r))
+    return Ratings(user, item, r[user, item].astype(np.float32))
+
+
+def confidence(r, form):
+    return 1 + (2.0 * r if form == "linear" else 2.0 * np.log(1 + r / 0.5))
+
+
+def dense(c, p, others):
+    """Eq. 4 for every row, by dense matrices of all pairs."""
+    others = np.asarray(others, np.float64)
+    return np.stack(
+        [
+            np.linalg.solve(others.T @ np.diag(c_u) @ others + 0.3 * np.eye(D), others.T @ np.diag(c_u) @ p_u)
+            for c_u, p_u in zip(c, p, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("on", ["cpu", "gpu"])
+def test_solves_equal_dense_ones(form, on, monkeypatch):
+    monkeypatch.setattr(tiles, "TILE", 4)
+    monkeypatch.setattr(tiles, "CHUNK_TILES", 3)  # several chunks
+    monkeypatch.setattr(tiles, "CHUNK_ROWS", 2)
+    monkeypatch.setattr(platforms, "HELD", 3 * (D + 2) ** 2)
+    r = table()
+    with tracing_for(on):
+        of_users, of_items = wmf.make_data(positives(r), FORMS[form])
+    assert min(of_users.row.shape[0], of_items.row.shape[0]) > 1
+    c, p = confidence(r, form), (r > 0).astype(float)
+    X = wmf.solve(of_users, PARAMS.Y, np.float32(0.3), USERS)
+    np.testing.assert_allclose(X, dense(c, p, PARAMS.Y), rtol=1e-4, atol=1e-5)
+    Y = wmf.solve(of_items, PARAMS.X, np.float32(0.3), ITEMS)
+    np.testing.assert_allclose(Y, dense(c.T, p.T, PARAMS.X), rtol=1e-4, atol=1e-5)
+    assert not X[-1].any()
+    assert not Y[-1].any()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_objective_and_the_specification_are_sums_over_all_pairs(form):
+    r, (X, Y) = table(), (np.asarray(rows, np.float64) for rows in PARAMS)
+    of_pairs = confidence(r, form) * ((r > 0) - X @ Y.T) ** 2
+    of_users = of_pairs.sum(axis=1) + 0.3 * (X**2).sum(axis=1)
+    found = wmf.objective(PARAMS, positives(r), FORMS[form])
+    assert found == pytest.approx(of_users.sum() + 0.3 * (Y**2).sum(), rel=1e-5)
+    losses = [wmf.loss(x, PARAMS.Y, row, FORMS[form]) for x, row in zip(PARAMS.X, r.astype(np.float32), strict=True)]
+    np.testing.assert_allclose(losses, of_users, rtol=1e-5)
+
+
+def test_a_users_solution_is_the_minimum_of_the_specification():
+    r = table()
+    X = wmf.solve(wmf.make_data(positives(r), CONFIG)[0], PARAMS.Y, np.float32(0.3), USERS)
+    of_all = jax.vmap(jax.grad(wmf.loss), (0, None, 0, None))
+    at_start = of_all(PARAMS.X, PARAMS.Y, r.astype(np.float32), CONFIG)
+    assert np.abs(of_all(X, PARAMS.Y, r.astype(np.float32), CONFIG)).max() < 1e-4 * np.abs(at_start).max()
+
+
+def test_the_objective_falls_in_every_half_sweep():
+    r, params = positives(table()), PARAMS
+    (of_users, of_items), decay = wmf.make_data(r, CONFIG), np.float32(0.3)
+    values = [wmf.objective(params, r, CONFIG)]
+    for _ in range(4):
+        params = params._replace(X=wmf.solve(of_users, params.Y, decay, USERS))
+        values.append(wmf.objective(params, r, CONFIG))
+        params = params._replace(Y=wmf.solve(of_items, params.X, decay, ITEMS))
+        values.append(wmf.objective(params, r, CONFIG))
+    assert all(after < before for before, after in itertools.pairwise(values))
+    assert values[-1] < 0.5 * values[0]
+
+
+def test_new_users_are_solved_for():
+    r = table()
+    scores = wmf.fold_in(PARAMS, CONFIG, KnownUsers(2, positives(r[[0, 3]])), {})(np.int32([1, 0, -1]))
+    X = dense(confidence(r[[3, 0]], "linear"), (r[[3, 0]] > 0).astype(float), PARAMS.Y)
+    np.testing.assert_allclose(scores[:2], X @ np.asarray(PARAMS.Y).T, rtol=1e-4, atol=1e-5)
+    assert not scores[2].any()
+
+
+def test_a_prior_is_needed():
+    with pytest.raises(UserError, match="exact solutions need a decay"):
+        wmf.sweep(PARAMS, wmf.make_data(positives(table()), CONFIG), replace(CONFIG, decay=0.0))
+
+
+def test_validation_must_hold_what_is_new_to_its_users():
+    r = positives(table())
+    catalogue = Catalogue(np.arange(USERS), np.arange(ITEMS), RatingScale(1, 5, 0))
+    setup = wmf.prepare(jax.random.key(0), Dataset("", r, r, None, catalogue, "", ""), None, CONFIG, None)
+    with pytest.raises(UserError, match="no validation positive is new to its user"):
+        setup.error(setup.params)
+
+
+def test_users_of_a_group_are_recommended_what_the_group_takes():
+    """Each of three groups takes its own items, all equally popular: held-out ones are found, by taste alone."""
+    rng = np.random.default_rng(1)
+    users, items = 60, 30
+    same = np.arange(users)[:, None] % 3 == np.arange(items) % 3
+    taken = same & (rng.random((users, items)) < 0.6)
+    user, item = (part.astype(np.int32) for part in np.nonzero(taken))
+    held = rng.random(len(user)) < 0.2
+    train, test = (Ratings(user[m], item[m], np.ones(m.sum(), np.float32)) for m in (~held, held))
+    config = replace(CONFIG, num_users=users, num_items=items)
+    params, data = wmf.init(jax.random.key(0), config), wmf.make_data(train, config)
+    for _ in range(5):
+        params = wmf.sweep(params, data, config)
+    scorers = wmf.by_products(*params), lambda users: same[users], ranking.by_popularity(train, items)
+    found, best, popular = (ranking.recommended(one, train, test, users, items, 5).recall for one in scorers)
+    assert found > 0.95 * best > 1.9 * popular
+
+
+def test_the_cost_is_of_all_normal_equations_and_their_solutions():
+    found = wmf.cost(replace(CONFIG, num_users=5, num_items=2), 70)
+    assert 70 * found.operations == pytest.approx(70 * 4 * (9 + 3) + 7 * (9 + 4 * 9))
+    assert (found.read, 70 * found.added) == (6, pytest.approx(7 * 3))

@@ -186,9 +186,8 @@ def _ranked(args: argparse.Namespace, model: Model, asked: Queried, ratings: Rat
     wanted = kind if implicit else f"items of at least {relevant:g} stars"
     among = "taken" if implicit else "rated with stars"
     lines = (
-        f"{result}\n{popular} by popularity, the number of training {kind} of an item\n"
-        f"of {wanted}, for {len(result.users):,} users, among all items that they are not known to have {among} "
-        "(measures that are not the thesis')"
+        f"{result}: {wanted} of {len(result.users):,} users, among all that they are not known to have {among} "
+        f"(measures that are not the thesis')\n{popular}: by popularity, the number of training {kind} of an item"
     )
     stars = {} if implicit else {"relevant_stars": relevant}
     return {**result.record(), **stars, "popularity": popular.record()}, lines

@@ -134,7 +134,7 @@ def test_rankings_are_of_all_items_that_a_user_has_not_rated(files, models, caps
     assert record["ranked_users"] == len(figures)
     assert record["ranking_measures"] == "not the thesis'"
     _, out, _ = run(capsys, *argv)
-    assert "of items of at least 4 stars" in out
+    assert "items of at least 4 stars of" in out
     assert "not the thesis'" in out
 
 

@@ -86,7 +86,7 @@ class Spec:
 class RatingStore(Store):
     """Recommenders; their predictions are stars, not clipped, float32 [ratings of a part].
 
-    Those of a model that a group of users was left out of are of that group's ratings.
+    Those of a model that a group of users was left out of are of that group's ratings. Models of implicit data have none.
     """
 
     registered = registry.REGISTRY
@@ -217,6 +217,8 @@ class RatingStore(Store):
             )  # fmt: skip
         split = self.ratings(spec).data
         parts = {"valid": split.valid} | ({} if split.test is None else {"test": split.test})
+        if trained.model.record.implicit:  # it predicts no ratings
+            parts = {}
         predictions = {part: self._stars(spec, trained.model, ratings) for part, ratings in parts.items()}
         return Outcome(trained.seconds, len(data.train.user), predictions)
 

@@ -1,0 +1,74 @@
+"""Models of implicit data in other packages, each as its users call it: positives in memory in, a scorer out."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.measurement.threads import threads
+from benchmarks.speed.peers import load
+from jaxcf.contract import Scorer
+from jaxcf.data.ratings import Ratings
+from jaxcf.models import wmf
+
+CORES = threads()
+
+
+class Problem(NamedTuple):
+    """What a model is trained on, and its size."""
+
+    positives: Ratings
+    num_users: int
+    num_items: int
+    num_features: int
+    seed: int
+
+
+class Peer(NamedTuple):
+    """A model of another package: the module that it needs, and its training."""
+
+    package: str
+    train: Callable[[Problem], Scorer]
+
+
+def _als(options: dict[str, Any], problem: Problem) -> Scorer:
+    sparse, threadpoolctl = load("scipy.sparse"), load("threadpoolctl")
+    user, item, counts = problem.positives[:3]
+    table = sparse.csr_matrix((counts, (user, item)), shape=(problem.num_users, problem.num_items))
+    with threadpoolctl.threadpool_limits(1, "blas"):  # as it asks for: it has threads of its own
+        als = load("implicit.als").AlternatingLeastSquares
+        model = als(
+            factors=problem.num_features, random_state=problem.seed, num_threads=CORES, use_gpu=False, **options
+        )
+        model.fit(table, show_progress=False)
+    return _of_products(model.user_factors, model.item_factors)
+
+
+def _of_products(users: np.ndarray, items: np.ndarray, biases: np.ndarray | float = 0.0) -> Scorer:
+    return lambda chosen: users[chosen] @ items.T + biases
+
+
+def _as_wmf(problem: Problem) -> Scorer:
+    """Train with what the tuned recipe of `wmf` has; its confidence is 1 + α r, that of `implicit` is α r."""
+    recipe, config = wmf.MODEL.recipe("tuned")
+    chosen = wmf.Config(num_users=1, num_items=1, **config)
+    options = {"regularization": chosen.decay, "alpha": 1 + chosen.alpha, "iterations": recipe.epochs}
+    return _als(options, problem)
+
+
+def _bpr(problem: Problem) -> Scorer:
+    user, item, counts = problem.positives[:3]
+    maps = (OrderedDict(zip(range(n), range(n), strict=True)) for n in (problem.num_users, problem.num_items))
+    triple = (user.astype(np.int64), item.astype(np.int64), counts)
+    data = load("cornac.data").Dataset(problem.num_users, problem.num_items, *maps, triple)
+    model = load("cornac.models").BPR(k=problem.num_features, num_threads=CORES, seed=problem.seed)
+    model.fit(data)
+    return _of_products(model.u_factors, model.i_factors, model.i_biases)
+
+
+PEERS = {
+    "implicit ALS": Peer("implicit.als", _as_wmf),
+    "implicit ALS, its defaults": Peer("implicit.als", lambda problem: _als({}, problem)),
+    "cornac BPR, its defaults": Peer("cornac.models", _bpr),
+}

@@ -86,7 +86,8 @@ class Spec:
 class RatingStore(Store):
     """Recommenders; their predictions are stars, not clipped, float32 [ratings of a part].
 
-    Those of a model that a group of users was left out of are of that group's ratings. Models of implicit data have none.
+    Those of a model that a group of users was left out of are of that group's ratings. Models of implicit data have
+    none.
     """
 
     registered = registry.REGISTRY

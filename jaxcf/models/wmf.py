@@ -47,7 +47,10 @@ class Config(FromRatings):
     epsilon: float = option(
         1.0, "the count from which on log confidence grows slowly", only_with=("confidence", ("log",))
     )
-    decay: float = option(0.1, "strength of the prior, λ, which must be above 0", first=True)
+    decay: float = option(1.0, "strength of the prior, λ, which must be above 0", first=True)
+    prior: Literal["per-row", "per-positive"] = option(
+        "per-row", "apply decay once per user or item (Eq. 3), or once per positive, so that it suits data of any size"
+    )
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
 
 
@@ -86,11 +89,12 @@ def loss(x: Array, Y: Array, counts: Array, config: Config) -> Array:
         config: α, the form of the confidence, and λ.
     """
     c, p = 1 + extra_confidence(counts, config), (counts > 0).astype(x.dtype)
-    return jnp.sum(c * jnp.square(p - Y @ x)) + config.decay * jnp.sum(jnp.square(x))
+    times = jnp.sum(p) if config.prior == "per-positive" else 1.0
+    return jnp.sum(c * jnp.square(p - Y @ x)) + config.decay * times * jnp.sum(jnp.square(x))
 
 
-@functools.partial(jax.jit, static_argnames="num_rows")
-def solve(side: Side, others: Array, decay: Array, num_rows: int) -> Array:
+@functools.partial(jax.jit, static_argnames=("num_rows", "prior"))
+def solve(side: Side, others: Array, decay: Array, num_rows: int, prior: str = "per-row") -> Array:
     """Return the vectors [num_rows, D] that minimise Eq. 3, those of the others given (Eq. 4 and 5).
 
     x_u = (YᵀY + Yᵀ (C_u - I) Y + λ I)⁻¹ Yᵀ C_u p_u, by Cholesky's decomposition. Sums over a user's positives are by
@@ -101,16 +105,21 @@ def solve(side: Side, others: Array, decay: Array, num_rows: int) -> Array:
         others: [others, D].
         decay: λ.
         num_rows: users, or items.
+        prior: as in Config; λ is multiplied by the row's number of positives, or not.
     """
     shared = jnp.einsum("nd,ne->de", others, others, precision=jax.lax.Precision.HIGHEST)
-    shared += decay * jnp.eye(others.shape[1], dtype=others.dtype)
+    identity = jnp.eye(others.shape[1], dtype=others.dtype)
 
     def chunk(rows: Array, part: Side) -> tuple[Array, None]:
         with jax.named_scope("normal_equations"):
             vectors = others.at[part.other].get(mode="fill", fill_value=0)
             extra = part.stars[..., None] * vectors
             own = jnp.einsum("tld,tle->tde", extra, vectors, precision=jax.lax.Precision.HIGHEST)
-            A = shared[None] + row_sums(own, part)
+            times: Array = jnp.ones(part.row.shape, others.dtype)
+            if prior == "per-positive":  # at least 1: also rows of padding have a solution
+                number = row_sums(jnp.sum(part.other < others.shape[0], axis=1, dtype=others.dtype), part)
+                times = jnp.maximum(number, 1)
+            A = shared[None] + row_sums(own, part) + decay * times[:, None, None] * identity[None]
             right = row_sums(jnp.sum(extra + vectors, axis=1), part)
         with jax.named_scope("solution"):
             x = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(A), True), right[..., None])[..., 0]
@@ -135,8 +144,8 @@ def sweep(params: Params, data: tuple[Side, Side], config: Config) -> Params:
     """Make one sweep: all users given the items, then all items given the users. Neither half raises Eq. 3."""
     of_users, of_items = data
     decay = _decay(config)
-    X = solve(of_users, params.Y, decay, config.num_users)
-    return Params(X, solve(of_items, X, decay, config.num_items))
+    X = solve(of_users, params.Y, decay, config.num_users, config.prior)
+    return Params(X, solve(of_items, X, decay, config.num_items, config.prior))
 
 
 def _decay(config: Config) -> Array:
@@ -158,8 +167,11 @@ def objective(params: Params, positives: Ratings, config: Config) -> float:
     X, Y = (np.asarray(rows, np.float64) for rows in params)
     products = np.asarray(_products(*params, positives.user, positives.item), np.float64)
     c = 1 + extra_confidence(np.asarray(positives.stars, np.float64), config)
-    every, own = np.sum((X.T @ X) * (Y.T @ Y)), np.sum(c * (1 - products) ** 2 - products**2)
-    return float(every + own + config.decay * (np.sum(X**2) + np.sum(Y**2)))
+    total = np.sum((X.T @ X) * (Y.T @ Y)) + np.sum(c * (1 - products) ** 2 - products**2)
+    for rows, of in ((X, positives.user), (Y, positives.item)):
+        times = np.bincount(of, minlength=len(rows)) if config.prior == "per-positive" else 1.0
+        total += config.decay * np.sum(times * np.sum(rows**2, axis=1))
+    return float(total)
 
 
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config, recipe: SweepRecipe) -> Sweeps:
@@ -209,7 +221,7 @@ def scorer(params: Params, config: Config, users: KnownUsers) -> Scorer:
 def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[str, float]) -> Scorer:
     """Fold in new users, each at its best vector given the items' (Eq. 4); decay: not read, as Config has it."""
     side = make_side(by_user(_weighted(users.ratings, config), users.number), config.num_items, config.num_features)
-    return by_products(solve(side, params.Y, _decay(config), users.number), params.Y)
+    return by_products(solve(side, params.Y, _decay(config), users.number, config.prior), params.Y)
 
 
 def item_vectors(params: Params, config: Config) -> NDArray[np.float32]:

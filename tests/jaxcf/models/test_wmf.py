@@ -18,7 +18,7 @@ from jaxfit.errors import UserError
 
 USERS, ITEMS, D = 9, 7, 3
 CONFIG = wmf.Config(num_users=USERS, num_items=ITEMS, num_features=D, alpha=2.0, decay=0.3, init_scale=0.5)
-FORMS = {"linear": CONFIG, "log": replace(CONFIG, confidence="log", epsilon=0.5)}
+FORMS = {"linear": CONFIG, "log": replace(CONFIG, confidence="log", epsilon=0.5, prior="per-positive")}
 PARAMS = wmf.init(jax.random.key(0), CONFIG)
 
 
@@ -40,15 +40,19 @@ def confidence(r, form):
     return 1 + (2.0 * r if form == "linear" else 2.0 * np.log(1 + r / 0.5))
 
 
-def dense(c, p, others):
-    """Eq. 4 for every row, by dense matrices of all pairs."""
-    others = np.asarray(others, np.float64)
-    return np.stack(
-        [
-            np.linalg.solve(others.T @ np.diag(c_u) @ others + 0.3 * np.eye(D), others.T @ np.diag(c_u) @ p_u)
-            for c_u, p_u in zip(c, p, strict=True)
-        ]
-    )
+def strength(p, form):
+    """What |x|² of each row is multiplied by; p: the row's preferences."""
+    return 0.3 * (p.sum(axis=1) if FORMS[form].prior == "per-positive" else np.ones(len(p)))
+
+
+def dense(r, others, form):
+    """Eq. 4 for every row, by dense matrices of all pairs; 0 without positives."""
+    others, p = np.asarray(others, np.float64), (r > 0).astype(float)
+    found = np.zeros((len(r), D))
+    for u in np.flatnonzero(p.any(axis=1)):
+        C, prior = np.diag(confidence(r[u], form)), strength(p, form)[u] * np.eye(D)
+        found[u] = np.linalg.solve(others.T @ C @ others + prior, others.T @ C @ p[u])
+    return found
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -62,11 +66,10 @@ def test_solves_equal_dense_ones(form, on, monkeypatch):
     with tracing_for(on):
         of_users, of_items = wmf.make_data(positives(r), FORMS[form])
     assert min(of_users.row.shape[0], of_items.row.shape[0]) > 1
-    c, p = confidence(r, form), (r > 0).astype(float)
-    X = wmf.solve(of_users, PARAMS.Y, np.float32(0.3), USERS)
-    np.testing.assert_allclose(X, dense(c, p, PARAMS.Y), rtol=1e-4, atol=1e-5)
-    Y = wmf.solve(of_items, PARAMS.X, np.float32(0.3), ITEMS)
-    np.testing.assert_allclose(Y, dense(c.T, p.T, PARAMS.X), rtol=1e-4, atol=1e-5)
+    X = wmf.solve(of_users, PARAMS.Y, np.float32(0.3), USERS, FORMS[form].prior)
+    np.testing.assert_allclose(X, dense(r, PARAMS.Y, form), rtol=1e-4, atol=1e-5)
+    Y = wmf.solve(of_items, PARAMS.X, np.float32(0.3), ITEMS, FORMS[form].prior)
+    np.testing.assert_allclose(Y, dense(r.T, PARAMS.X, form), rtol=1e-4, atol=1e-5)
     assert not X[-1].any()
     assert not Y[-1].any()
 
@@ -75,9 +78,10 @@ def test_solves_equal_dense_ones(form, on, monkeypatch):
 def test_the_objective_and_the_specification_are_sums_over_all_pairs(form):
     r, (X, Y) = table(), (np.asarray(rows, np.float64) for rows in PARAMS)
     of_pairs = confidence(r, form) * ((r > 0) - X @ Y.T) ** 2
-    of_users = of_pairs.sum(axis=1) + 0.3 * (X**2).sum(axis=1)
+    of_users = of_pairs.sum(axis=1) + strength(r > 0, form) * (X**2).sum(axis=1)
+    of_items = strength((r > 0).T, form) * (Y**2).sum(axis=1)
     found = wmf.objective(PARAMS, positives(r), FORMS[form])
-    assert found == pytest.approx(of_users.sum() + 0.3 * (Y**2).sum(), rel=1e-5)
+    assert found == pytest.approx(of_users.sum() + of_items.sum(), rel=1e-5)
     losses = [wmf.loss(x, PARAMS.Y, row, FORMS[form]) for x, row in zip(PARAMS.X, r.astype(np.float32), strict=True)]
     np.testing.assert_allclose(losses, of_users, rtol=1e-5)
 
@@ -106,7 +110,7 @@ def test_the_objective_falls_in_every_half_sweep():
 def test_new_users_are_solved_for():
     r = table()
     scores = wmf.fold_in(PARAMS, CONFIG, KnownUsers(2, positives(r[[0, 3]])), {})(np.int32([1, 0, -1]))
-    X = dense(confidence(r[[3, 0]], "linear"), (r[[3, 0]] > 0).astype(float), PARAMS.Y)
+    X = dense(r[[3, 0]], PARAMS.Y, "linear")
     np.testing.assert_allclose(scores[:2], X @ np.asarray(PARAMS.Y).T, rtol=1e-4, atol=1e-5)
     assert not scores[2].any()
 

@@ -190,8 +190,8 @@ def parameters(record: RatingModel, recipe: str, given: Mapping[str, Any]) -> Co
 
 
 def require_used(record: RatingModel, fitting: Fitting, given: Iterable[str]) -> None:
-    """Raise UserError for a given option of training that has no meaning for a fit by sweeps."""
+    """Raise UserError for a given option of SGD that has no meaning for a fit by sweeps."""
     unused = [name for name in given if isinstance(fitting, BySweeps) and name not in fitting.uses]
-    if unused and len(record.fitting) > 1:
+    if unused and any(isinstance(each, BySGD) for each in record.fitting):
         option = f"--{unused[0].replace('_', '-')}"
         raise UserError(f"{option} applies to SGD only", f"--solver {fitting.name}", "leave it out")

@@ -47,11 +47,12 @@ def _add_options(parser: Parser, record: RatingModel) -> None:
     training_options.add(parser, record.config, record.recipes, skip=[*FROM_DATA, *record.fixed])
     if others:
         solvers = [fitting.name for fitting in record.fitting]
-        about = "; ".join(f"{f.name}: {f.about}" for f in others if isinstance(f, BySweeps))
+        about = "; ".join(f"{f.name}: {f.about}" for f in record.fitting if isinstance(f, BySweeps))
+        if isinstance(default, BySGD):
+            about += "; --epochs are then sweeps, and other options of training have no meaning"
         parser.add_argument(
             "--solver", type=options.choice("--solver", solvers), default=default.name, metavar="|".join(solvers),
-            help=f"{about}; --epochs are then sweeps, and other options of training have no meaning "
-            f"(default: {default.name})",
+            help=f"{about} (default: {default.name})",
         )  # fmt: skip
 
 

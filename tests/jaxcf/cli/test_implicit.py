@@ -40,7 +40,7 @@ def models(files, tmp_path_factory):
     for name, argv in {
         "wmf": ["wmf", "--ratings", files / "train.csv", "--positive", "4", *small],
         "popularity": ["popularity", "--ratings", files / "train.csv", "--positive", "4", "--quiet"],
-        "pairs": ["wmf", "--ratings", files / "pairs.csv", *small],
+        "pairs": ["wmf", "--ratings", files / "pairs.csv", *small, "--solver", "cholesky", "--decay", "0.5"],
     }.items():
         assert cli.main(["train", *map(str, argv), "--out", str(folder / name)]) == 0
     return folder

@@ -18,7 +18,7 @@ from jaxfit.errors import UserError
 
 USERS, ITEMS, D = 9, 7, 3
 CONFIG = wmf.Config(num_users=USERS, num_items=ITEMS, num_features=D, alpha=2.0, decay=0.3, init_scale=0.5)
-FORMS = {"linear": CONFIG, "log": replace(CONFIG, confidence="log", epsilon=0.5, prior="per-positive")}
+FORMS = {"linear": CONFIG, "log": replace(CONFIG, confidence="log", epsilon=0.5, exponent=0.5)}
 PARAMS = wmf.init(jax.random.key(0), CONFIG)
 
 
@@ -41,8 +41,8 @@ def confidence(r, form):
 
 
 def strength(p, form):
-    """What |x|² of each row is multiplied by; p: the row's preferences."""
-    return 0.3 * (p.sum(axis=1) if FORMS[form].prior == "per-positive" else np.ones(len(p)))
+    """What |x|² of each row is multiplied by; p: preferences."""
+    return 0.3 * p.sum(axis=1) ** FORMS[form].exponent
 
 
 def dense(r, others, form):
@@ -66,12 +66,16 @@ def test_solves_equal_dense_ones(form, on, monkeypatch):
     with tracing_for(on):
         of_users, of_items = wmf.make_data(positives(r), FORMS[form])
     assert min(of_users.row.shape[0], of_items.row.shape[0]) > 1
-    X = wmf.solve(of_users, PARAMS.Y, np.float32(0.3), USERS, FORMS[form].prior)
+    X = wmf.solve(of_users, *PARAMS, *wmf.strength(FORMS[form]))
     np.testing.assert_allclose(X, dense(r, PARAMS.Y, form), rtol=1e-4, atol=1e-5)
-    Y = wmf.solve(of_items, PARAMS.X, np.float32(0.3), ITEMS, FORMS[form].prior)
+    Y = wmf.solve(of_items, *PARAMS[::-1], *wmf.strength(FORMS[form]))
     np.testing.assert_allclose(Y, dense(r.T, PARAMS.X, form), rtol=1e-4, atol=1e-5)
     assert not X[-1].any()
     assert not Y[-1].any()
+    # D steps of conjugate gradients, from anywhere, are exact
+    monkeypatch.setattr(wmf, "CG_STEPS", D)
+    improved = jax.jit(wmf.improve.__wrapped__)(of_users, *PARAMS, *wmf.strength(FORMS[form]))
+    np.testing.assert_allclose(improved, X, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -88,20 +92,21 @@ def test_the_objective_and_the_specification_are_sums_over_all_pairs(form):
 
 def test_a_users_solution_is_the_minimum_of_the_specification():
     r = table()
-    X = wmf.solve(wmf.make_data(positives(r), CONFIG)[0], PARAMS.Y, np.float32(0.3), USERS)
+    X = wmf.solve(wmf.make_data(positives(r), CONFIG)[0], *PARAMS, *wmf.strength(CONFIG))
     of_all = jax.vmap(jax.grad(wmf.loss), (0, None, 0, None))
     at_start = of_all(PARAMS.X, PARAMS.Y, r.astype(np.float32), CONFIG)
     assert np.abs(of_all(X, PARAMS.Y, r.astype(np.float32), CONFIG)).max() < 1e-4 * np.abs(at_start).max()
 
 
-def test_the_objective_falls_in_every_half_sweep():
+@pytest.mark.parametrize("half", [wmf.solve, wmf.improve])
+def test_the_objective_falls_in_every_half_sweep(half):
     r, params = positives(table()), PARAMS
-    (of_users, of_items), decay = wmf.make_data(r, CONFIG), np.float32(0.3)
+    (of_users, of_items), prior = wmf.make_data(r, CONFIG), wmf.strength(CONFIG)
     values = [wmf.objective(params, r, CONFIG)]
     for _ in range(4):
-        params = params._replace(X=wmf.solve(of_users, params.Y, decay, USERS))
+        params = params._replace(X=half(of_users, *params, *prior))
         values.append(wmf.objective(params, r, CONFIG))
-        params = params._replace(Y=wmf.solve(of_items, params.X, decay, ITEMS))
+        params = params._replace(Y=half(of_items, *params[::-1], *prior))
         values.append(wmf.objective(params, r, CONFIG))
     assert all(after < before for before, after in itertools.pairwise(values))
     assert values[-1] < 0.5 * values[0]
@@ -117,13 +122,13 @@ def test_new_users_are_solved_for():
 
 def test_a_prior_is_needed():
     with pytest.raises(UserError, match="exact solutions need a decay"):
-        wmf.sweep(PARAMS, wmf.make_data(positives(table()), CONFIG), replace(CONFIG, decay=0.0))
+        wmf.sweep(PARAMS, wmf.make_data(positives(table()), CONFIG), replace(CONFIG, decay=0.0), wmf.solve)
 
 
 def test_validation_must_hold_what_is_new_to_its_users():
     r = positives(table())
     catalogue = Catalogue(np.arange(USERS), np.arange(ITEMS), RatingScale(1, 5, 0))
-    setup = wmf.prepare(jax.random.key(0), Dataset("", r, r, None, catalogue, "", ""), None, CONFIG, None)
+    setup = wmf.prepare(wmf.solve, jax.random.key(0), Dataset("", r, r, None, catalogue, "", ""), None, CONFIG, None)
     with pytest.raises(UserError, match="no validation positive is new to its user"):
         setup.error(setup.params)
 
@@ -140,7 +145,7 @@ def test_users_of_a_group_are_recommended_what_the_group_takes():
     config = replace(CONFIG, num_users=users, num_items=items)
     params, data = wmf.init(jax.random.key(0), config), wmf.make_data(train, config)
     for _ in range(5):
-        params = wmf.sweep(params, data, config)
+        params = wmf.sweep(params, data, config, wmf.improve)
     scorers = wmf.by_products(*params), lambda users: same[users], ranking.by_popularity(train, items)
     found, best, popular = (ranking.recommended(one, train, test, users, items, 5).recall for one in scorers)
     assert found > 0.95 * best > 1.9 * popular

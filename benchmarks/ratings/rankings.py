@@ -122,7 +122,7 @@ TABLE = Table(
     "Models of implicit data are trained on the positives of the training ratings, bias models and PMF on all training "
     "ratings. Ranked are, for each user with positives in the test, all items but those of the user's training "
     "positives. Coverage is the share of the items that are among the first ten of any user. Other packages are shown "
-    "where they are installed; `implicit` has as many sweeps as WMF, with its confidence, and the strength of the "
-    "prior that was chosen for it as WMF's was; in another row, its defaults.",
+    "where they are installed; of `implicit`, whose objective is WMF's but for the growth of the prior with the "
+    "positives, one row has settings that were chosen as WMF's were, and the other its defaults.",
     claims,
 )  # fmt: skip

@@ -49,9 +49,15 @@ class Ranking:
         """Return the ranking of both sets of users; `listed` must be of the same items."""
         if self.k != other.k:
             raise ValueError(f"rankings at {self.k} and at {other.k} do not add up")
-        names = ("users", "precisions", "recalls", "ndcgs")
-        joined = (np.concatenate([getattr(self, name), getattr(other, name)]) for name in names)
-        return Ranking(self.k, *joined, self.skipped + other.skipped, self.listed | other.listed)
+        return Ranking(
+            self.k,
+            np.concatenate([self.users, other.users]),
+            np.concatenate([self.precisions, other.precisions]),
+            np.concatenate([self.recalls, other.recalls]),
+            np.concatenate([self.ndcgs, other.ndcgs]),
+            self.skipped + other.skipped,
+            self.listed | other.listed,
+        )
 
     @property
     def precision(self) -> float:

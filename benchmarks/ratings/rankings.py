@@ -91,8 +91,9 @@ def claims(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
 
     def compare(one: str, other: str, claimed: tuple[float, float] = ABOVE) -> list[Comparison]:
         both = [by_name[name] for name in (one, other) if name in by_name]
-        draws: list[list[Any]] = [
-            [row.measure(store, specs, part=part)[JUDGED] for row, specs in zip(both, pair, strict=True)]
+        measures: list[Any] = [row.measure for row in both]
+        draws = [
+            [measured(store, specs, part=part)[JUDGED] for measured, specs in zip(measures, pair, strict=True)]
             for pair in zip(*(row.draws for row in both), strict=True)
         ]
         return [Comparison("", draws, claimed)] if len(both) == 2 else []

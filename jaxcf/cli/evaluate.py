@@ -75,7 +75,7 @@ def run_eval(args: argparse.Namespace) -> None:
     asked = queried(model, args)
     ratings = _of_asked(model, args, relabel(model.taken(table.ratings), table.catalogue, asked.ids), asked)
     record: dict[str, Any] = {"command": "eval", "model": model.name}
-    lines = []
+    lines: list[str] = []
     if args.known:
         record["users_folded_in"] = asked.ids.num_users
     if not model.record.implicit:

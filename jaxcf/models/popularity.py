@@ -50,7 +50,7 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
 
 def shapes(config: Config) -> Any:
     """Return the parameters' shapes."""
-    return Params(jax.ShapeDtypeStruct((config.num_items,), jnp.float32))
+    return Params._make([jax.ShapeDtypeStruct((config.num_items,), jnp.float32)])
 
 
 MODEL = RatingModel(

@@ -70,7 +70,7 @@ def refused(directory, match, manifest=True):
 
 def test_an_unknown_model_is_refused_with_a_list_of_known_ones(finished, tmp_path, capsys):
     other = changed(finished, tmp_path, model="lbl")
-    refused(other, r"no rating model 'lbl' .* user-bias, .* svd, .* rbm, crbm; language models are for jaxlm")
+    refused(other, r"no rating model 'lbl' .* user-bias, .* svd, .* crbm, .* wmf; language models are for jaxlm")
     assert cli.main(["info", str(other)]) == 2
     err = capsys.readouterr().err
     assert "jaxlm" in err

@@ -44,7 +44,8 @@ def train(
     Args:
         model: the name of a registered model, as in `jaxcf train MODEL`.
         ratings: a file (its name, or a path) or several; a pandas DataFrame or another table, whose columns are found
-            by their names; columns by name; or rows of (user, item, stars[, time]). None: drawn from a planted model.
+            by their names; columns by name; or rows of (user, item, stars[, time]). For models of implicit data, counts
+            in place of stars, or pairs alone. None: drawn from a planted model.
         valid: validation ratings, likewise; None: 5 % of the training ratings, where the model needs any.
         rated: further pairs of user and item, without ratings, for models that use rated items.
         out: folder for the model, new or empty, or of the same training with `resume=True`; None: it stays in memory.
@@ -89,7 +90,10 @@ def train(
 
         known, pairs, how = files(ratings, "ratings"), NO_PAIRS, fields_of(options, Reading)
         if known:
-            read = reading.read_dataset(known, files(valid, "valid"), (), files(rated, "rated"), Reading(**how))
+            counts = record.counts(config.get("positive"))
+            read = reading.read_dataset(
+                known, files(valid, "valid"), (), files(rated, "rated"), Reading.of(how, counts), counts
+            )
             data, notes, pairs = read.dataset, read.notes, read.rated or NO_PAIRS
         elif valid is not None or rated is not None or how:
             raise UserError("the default data has its own validation ratings", "valid, rated, …", "give ratings")

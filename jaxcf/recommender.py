@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcf import metrics
+from jaxcf import metrics, ranking
 from jaxcf.contract import (
     FoldsIn,
     KnownUsers,
@@ -34,6 +34,7 @@ from jaxcf.data.ratings import Catalogue, Pairs, Ratings, find, grouped, join, r
 from jaxcf.metrics import Evaluation
 from jaxcf.models import require
 from jaxcf.models.pairwise import PAIRS_AT_ONCE, by_stars
+from jaxcf.ranking import Ranking
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import NotInTraining, UserError
 
@@ -67,7 +68,8 @@ class Model:
 
     def __repr__(self) -> str:
         users, items, ratings = self.catalogue.num_users, self.catalogue.num_items, len(self.known.ratings.user)
-        return f"<{self.name}: {users:,} users, {items:,} items, {ratings:,} ratings>"
+        kind = "positives" if self.record.implicit else "ratings"
+        return f"<{self.name}: {users:,} users, {items:,} items, {ratings:,} {kind}>"
 
     @property
     def name(self) -> str:
@@ -141,11 +143,35 @@ class Model:
 
         Raises:
             UserError: the ratings cannot be read, or are off the model's scale.
+            Unsupported: the model predicts no ratings; `rank` is for those.
         """
+        predictor = self.predictor
+        asked = self._read(ratings)
+        return metrics.evaluate(predictor(asked.user, asked.item), asked.stars, self.catalogue.scale)
+
+    def rank(self, ratings: Table, top: int = 10, relevant: float = -np.inf) -> Ranking:
+        """Say how well the model ranks, for each user, all items that they are not known to have rated or taken.
+
+        Args:
+            ratings: what is to be found, given as to `jaxcf.train`; users and items that were not in training are left
+                out.
+            top: places.
+            relevant: stars from which on an item was worth finding; by default all are.
+
+        Raises:
+            UserError: the ratings cannot be read, or are off the model's scale.
+        """
+        asked = self.taken(self._read(ratings))
+        found = take(asked, (asked.user >= 0) & (asked.item >= 0))
+        sizes = self.catalogue.num_users, self.catalogue.num_items
+        return ranking.recommended(self.scorer, self.known.ratings, found, *sizes, top, relevant)
+
+    def _read(self, ratings: Table) -> Ratings:
+        """Read ratings, or counts, with the indices of the catalogue, -1 for users and items that it lacks."""
+        counts, scale = self.record.counts(self.positive), None if self.record.implicit else self.catalogue.scale
         with as_files(ratings, "ratings") as files:
-            table = reading.read(files, scale=self.catalogue.scale)
-        asked = relabel(table.ratings, table.catalogue, self.catalogue)
-        return metrics.evaluate(self.predictor(asked.user, asked.item), asked.stars, self.catalogue.scale)
+            table = reading.read(files, reading.Reading.of({}, counts), scale, counts)
+        return relabel(table.ratings, table.catalogue, self.catalogue)
 
     def stars(self, predictor: Predictor, user: np.ndarray, item: np.ndarray, clip: bool = True) -> NDArray[np.float32]:
         """Predict stars for indices by a predictor (of this model's users, or of `fold_in`'s), [n]."""

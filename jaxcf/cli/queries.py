@@ -61,7 +61,7 @@ def add_files(parser: Parser, users: bool = False) -> None:
 
 def reading_of(args: argparse.Namespace, counts: bool = False) -> Reading:
     """Return how the command's files are read; the counts of a pair are added up by default."""
-    return Reading(**{"duplicates": "sum" if counts else "error", **options.given(args, Reading)})
+    return Reading.of(options.given(args, Reading), counts)
 
 
 def read(args: argparse.Namespace, model: Model, files: list[str]) -> Table:

@@ -12,10 +12,10 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source, is_pipe, lines_of, open_bytes, refuse_special_file, text_decoder
@@ -64,6 +64,11 @@ class Reading:
     encoding: str = option("utf-8", "encoding of the ratings files")
     decimal: Literal[".", ","] = option(".", "decimal sign of the ratings, as in 3.5 or 3,5")
     skip_bad: int = option(0, "leave up to N lines of each file out that cannot be read, and say so", low=0)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], counts: bool = False) -> "Reading":
+        """Return how files are read, by what is given; the counts of a pair are added up by default."""
+        return cls(**{"duplicates": "sum" if counts else "error", **given})
 
 
 class Layout(NamedTuple):

@@ -87,3 +87,17 @@ def test_options_of_other_ways_of_fitting_are_errors(frame):
         jaxcf.train("pmf", frame, rate={"Q": 0.1})
     with pytest.raises(Unsupported, match="rated=… needs"):
         jaxcf.train("pmf", frame, rated=[("u1", "i1")])
+
+
+def test_models_of_implicit_data_take_pairs_counts_or_ratings():
+    pairs = [row[:2] for row in ROWS]
+    popular = jaxcf.train("popularity", pairs, progress=False)
+    counted = jaxcf.train("popularity", [*pairs, *pairs[:3]], progress=False)
+    assert popular.recommend("u0") == counted.recommend("u0")
+    liked = jaxcf.train("popularity", ROWS, positive=4.0, progress=False)
+    assert repr(liked) == f"<popularity: 8 users, 6 items, {sum(row[2] >= 4 for row in ROWS)} positives>"
+    left_out = [(f"u{item}", f"i{item}") for item in range(6)]
+    assert len(popular.rank(left_out, top=3).users) == 6
+    for ask in (lambda: popular.evaluate(ROWS), lambda: popular.predict(["u1"], ["i2"])):
+        with pytest.raises(Unsupported, match="popularity has none"):
+            ask()

@@ -1,10 +1,8 @@
 """`jaxcf.train`: what the command `jaxcf train` does, in one call, with ratings of files or in memory."""
 
 import sys
-import tempfile
 from contextlib import ExitStack
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,10 +13,10 @@ from jaxcf.data import given, reading, splits, synthetic
 from jaxcf.data.reading import Reading
 from jaxcf.models import REGISTRY, require
 from jaxcf.recommender import Model
-from jaxfit.devices.simulated import simulate_devices
+from jaxfit.call import folder, of_call, warn_stopped
 from jaxfit.errors import UserError
-from jaxfit.plan import choose, fields_of, require_known
-from jaxfit.recipe import Recipe
+from jaxfit.plan import fields_of
+from jaxfit.recipe import Recipe, require_number
 from jaxfit.run_dir.run import Run
 
 
@@ -47,43 +45,44 @@ def train(
             by their names; columns by name; or rows of (user, item, stars[, time]). For models of implicit data, counts
             in place of stars, or pairs alone. None: drawn from a planted model.
         valid: validation ratings, likewise; None: 5 % of the training ratings, where the model needs any.
-        rated: further pairs of user and item, without ratings, for models that use rated items.
+        rated: further pairs of user and item, without ratings, for models that use rated items, such as the pairs of a
+            test, which is what `--condition test` of the command gives.
         out: folder for the model, new or empty, or of the same training with `resume=True`; None: it stays in memory.
         recipe: "tuned" or "thesis".
         solver: the way of fitting, for models that have several.
-        levels: round ratings to so many levels, for RBMs.
+        levels: round ratings to so many levels of their scale, for RBMs.
         seed: of all random draws.
         progress: print notes, and a line an epoch (on a terminal a bar), on standard error.
         **options: those of `jaxcf train MODEL --help-all`, with _ for -: of the model (`num_features`), its recipe
-            (`epochs`, `rate={"*": 0.01}`), how ratings are read (`columns`, `scale`, `duplicates`), how the training
-            is run (`resume`, `devices`, `max_minutes`).
+            (`epochs`, `rate=0.01` or by parameter `rate={"*": 0.01, "b": 0.1}`), how ratings are read (`columns`,
+            `scale`, `duplicates`), and of models trained by SGD how that is done (`resume`, `devices`, `max_minutes`).
+
+    Warns:
+        UserWarning: the training stopped after `max_minutes`; the model is the best one so far.
 
     Raises:
         UserError: there is no such model or option; ratings or options that the model cannot be trained with; of it
             `FolderTaken`, where `out` holds a model already, and `Diverged`, where a loss is not finite.
-        Interrupted: Ctrl-C, once all is saved.
+        Interrupted: Ctrl-C; where there is `out`, all is saved.
     """
     record = REGISTRY.get(model)
     fitting = record.solver(solver)
-    recipes = [type(chosen) for chosen, _ in record.recipes.values() if chosen is not None]
-    run_options = [Run] if any(isinstance(each, BySGD) for each in record.fitting) else []
-    skip = (*FROM_DATA, *record.fixed, "show")
-    require_known(options, [record.config, *recipes[:1], *run_options, Reading], skip)
+    options, plan = of_call(
+        record, recipe, options, classes=[Reading], skip=(*FROM_DATA, *record.fixed),
+        parameters=training.parameters(record, recipe, options),
+        trained=any(isinstance(each, BySGD) for each in record.fitting), seed=seed, out=out, progress=progress,
+    )  # fmt: skip
     training.require_used(record, fitting, [name for cls in (Recipe, Run) for name in fields_of(options, cls)])
-    parameters = training.parameters(record, recipe, options)
-    config, chosen = choose(record.config, record.recipes, recipe, options, parameters)
+    config = dict(plan.config)
     if levels is not None:
         if not record.needs_levels:
             raise UserError(f"{model} has no levels", "levels", "leave it out")
+        require_number(levels, "levels", int, low=2)
         config["num_values"] = levels
-    run = Run(**fields_of(options, Run), show=progress)
-    if run.resume and out is None:
-        raise UserError("there is nothing to resume", "resume=True", "name the folder of the training: out=…")
     if rated is not None:
         require(record, UsesRatedItems, "rated=…")
-    simulate_devices(run.devices)
-    with ExitStack() as stack:
-        directory = Path(out or stack.enter_context(tempfile.TemporaryDirectory()))
+    resumable = isinstance(fitting, BySGD)
+    with folder(out, model, plan.run, resumable=resumable) as directory, ExitStack() as stack:
 
         def files(table: given.Table | None, name: str) -> list[str]:
             return [] if table is None else stack.enter_context(given.as_files(table, name))
@@ -105,6 +104,9 @@ def train(
             notes = [*notes, "5 % of the training ratings are set aside for validation"]
         for note in notes if progress else ():
             print(f"{model}: {note}", file=sys.stderr)
-        return training.train(
-            model, data, directory, recipe=chosen, config=config, rated=pairs, seed=seed, run=run, solver=solver
-        ).model
+        trained = training.train(
+            model, data, directory, recipe=plan.recipe, config=config, rated=pairs, seed=seed, run=plan.run,
+            solver=solver,
+        )  # fmt: skip
+    warn_stopped(trained)
+    return trained.model

@@ -7,7 +7,7 @@ model.recommend(ratings={"242": 5, "302": 3})     # for anybody else
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ from jaxcf.models import require
 from jaxcf.models.pairwise import PAIRS_AT_ONCE, by_stars
 from jaxcf.ranking import Ranking
 from jaxfit.devices.precision import full_precision
-from jaxfit.errors import NotInTraining, UserError
+from jaxfit.errors import NotInTraining, UserError, require_fields
 
 
 class Answer(NamedTuple):
@@ -136,20 +136,24 @@ class Model:
             what = f"no {side} {names[0]!r} was in training{more}"
             raise NotInTraining(what, do="leave out what is unknown, or give known_only=False")
 
-    def evaluate(self, ratings: Table) -> Evaluation:
+    def evaluate(self, ratings: Table, **how: Any) -> Evaluation:
         """Say how well the model predicts ratings, which are given as to `jaxcf.train`.
 
         Ratings of users or items that were not in training are predicted without them.
+
+        Args:
+            ratings: as to `jaxcf.train`.
+            **how: how they are read, fields of `jaxcf.data.reading.Reading`: `columns`, `duplicates`, ….
 
         Raises:
             UserError: the ratings cannot be read, or are off the model's scale.
             Unsupported: the model predicts no ratings; `rank` is for those.
         """
         predictor = self.predictor
-        asked = self._read(ratings)
+        asked = self._read(ratings, how)
         return metrics.evaluate(predictor(asked.user, asked.item), asked.stars, self.catalogue.scale)
 
-    def rank(self, ratings: Table, top: int = 10, relevant: float = -np.inf) -> Ranking:
+    def rank(self, ratings: Table, top: int = 10, relevant: float = -np.inf, **how: Any) -> Ranking:
         """Say how well the model ranks, for each user, all items that they are not known to have rated or taken.
 
         Args:
@@ -157,20 +161,23 @@ class Model:
                 out.
             top: places.
             relevant: stars from which on an item was worth finding; by default all are.
+            **how: as of `evaluate`.
 
         Raises:
             UserError: the ratings cannot be read, or are off the model's scale.
         """
-        asked = self.taken(self._read(ratings))
+        asked = self.taken(self._read(ratings, how))
         found = take(asked, (asked.user >= 0) & (asked.item >= 0))
         sizes = self.catalogue.num_users, self.catalogue.num_items
         return ranking.recommended(self.scorer, self.known.ratings, found, *sizes, top, relevant)
 
-    def _read(self, ratings: Table) -> Ratings:
+    def _read(self, ratings: Table, how: Mapping[str, Any]) -> Ratings:
         """Read ratings, or counts, with the indices of the catalogue, -1 for users and items that it lacks."""
+        known = [each.name for each in fields(reading.Reading)]
+        require_fields(how, known)
         counts, scale = self.record.counts(self.positive), None if self.record.implicit else self.catalogue.scale
         with as_files(ratings, "ratings") as files:
-            table = reading.read(files, reading.Reading.of({}, counts), scale, counts)
+            table = reading.read(files, reading.Reading.of(how, counts), scale, counts)
         return relabel(table.ratings, table.catalogue, self.catalogue)
 
     def stars(self, predictor: Predictor, user: np.ndarray, item: np.ndarray, clip: bool = True) -> NDArray[np.float32]:

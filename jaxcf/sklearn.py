@@ -22,7 +22,13 @@ from jaxfit.recipe import INT32_MAX
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
-    from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, check_random_state
+    from sklearn.utils.validation import (
+        check_array,
+        check_consistent_length,
+        check_is_fitted,
+        check_random_state,
+        column_or_1d,
+    )
 except ImportError:
     raise ImportError(str(missing_package("scikit-learn 1.6", "jaxcf.sklearn", "topics"))) from None
 
@@ -47,6 +53,7 @@ class RatingRegressor(RegressorMixin, BaseEstimator):
 
     Attributes:
         model_: the trained `jaxcf.recommender.Model`.
+        catalogue_, config_, info_, known_, params_: its parts.
         n_features_in_: 2.
     """
 
@@ -79,13 +86,16 @@ class RatingRegressor(RegressorMixin, BaseEstimator):
                 with.
         """
         users, items = self._ids(X)
-        stars = check_array(y, ensure_2d=False, dtype=np.float64)
+        stars = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64), warn=True)
         check_consistent_length(users, stars)
         seed = self.random_state
         if not isinstance(seed, Integral):
             seed = int(check_random_state(seed).randint(INT32_MAX))
         named = {name: getattr(self, name) for name in ("num_features", "num_hidden", "epochs")}
         given = {name: value for name, value in named.items() if value is not None} | dict(self.options or {})
+        own = {"out", "resume", "progress", "seed", "recipe", "solver", "valid"} & given.keys()
+        if own:
+            raise ValueError(f"options has {', '.join(sorted(own))}: it is no further option of the model")
         with value_errors():
             trained = api.train(
                 self.model, {"user": users, "item": items, "stars": stars}, recipe=self.recipe, solver=self.solver,

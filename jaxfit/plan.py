@@ -44,10 +44,10 @@ def choose(
         UserError: there is no recipe of this name; a value is wrong by itself or does not fit the others.
     """
     of_config = fields_of(given, config)
+    if name not in recipes and (recipes or name != "tuned"):
+        raise UserError(f"there is no recipe {name!r}", do=suggestion(str(name), recipes or ["tuned"]))
     if not recipes:
         return of_config, None
-    if name not in recipes:
-        raise UserError(f"there is no recipe {name!r}", do=suggestion(name, recipes))
     recipe, overrides = recipes[name]
     fields = {**overrides, **of_config}
     _require_effect(of_config, fields, config)
@@ -60,14 +60,6 @@ def choose(
             if each in chosen and "*" not in chosen[each]:  # a value for one parameter leaves the others theirs
                 chosen[each] = {**getattr(recipe, each), **chosen[each]}
     return fields, dataclasses.replace(recipe, **chosen)
-
-
-def require_known(given: Collection[str], classes: Collection[type], skip: Collection[str] = ()) -> None:
-    """Raise a UserError for the first given name that is a field of none of the dataclasses, or is to be skipped."""
-    known = [field.name for cls in classes for field in dataclasses.fields(cls) if field.name not in skip]
-    for name in given:
-        if name not in known:
-            raise UserError(f"there is no option {name!r}", do=suggestion(name, dict.fromkeys(known)))
 
 
 def _require_effect(given: Collection[str], fields: Mapping[str, Any], config: type) -> None:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxfit.devices.simulated import simulate_devices
+from jaxfit.call import folder, of_call, warn_stopped
 from jaxfit.errors import NoModel, UserError
-from jaxfit.plan import choose, fields_of, require_known
-from jaxfit.run_dir.run import Run
+from jaxfit.plan import fields_of
+from jaxfit.recipe import require_number
 from jaxlm import models, training
-from jaxlm.contract import BySGD, LanguageModel
+from jaxlm.contract import RENAMED, BySGD, LanguageModel
 from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import Texts
 from jaxlm.data.documents.options import DocumentReading
 from jaxlm.data.files import EOS, Reading
-from jaxlm.data.given import Text, as_files
+from jaxlm.data.given import Text, are_files, as_files, as_words
 from jaxlm.data.vocabulary import Vocabulary
+from jaxlm.initial import fingerprint
 from jaxlm.trained_model import Model
 
 if TYPE_CHECKING:
@@ -68,45 +68,43 @@ def train(
         seed: of all random draws.
         progress: print notes, and a line an epoch (on a terminal a bar), on standard error.
         **options: those of `jaxlm train MODEL --help-all`, with _ for -: of the model (`num_features`), its recipe
-            (`epochs`, `rate={"*": 0.01}`), its structure (`tree`), how texts are read (`lower`), how the training is
-            run (`resume`, `devices`, `max_minutes`).
+            (`epochs`, `rate=0.01` or by parameter `rate={"*": 0.01, "b": 0.1}`), its structure (`tree`), how texts are
+            read (`lower`), and of models trained by SGD how that is done (`resume`, `devices`, `max_minutes`).
+
+    Warns:
+        UserWarning: the training stopped after `max_minutes`; the model is the best one so far.
 
     Raises:
         UserError: there is no such model or option; texts or options that the model cannot be trained with; of it
             `FolderTaken`, where `out` holds a model already, and `Diverged`, where a loss is not finite.
-        Interrupted: Ctrl-C, once all is saved.
+        Interrupted: Ctrl-C; where there is `out`, all is saved.
     """
     record = models.get(model)
-    reading = DocumentReading if record.reads == "documents" else Reading
-    structures = [structure.options for structure in record.structures]
-    recipes = [type(chosen) for chosen, _ in record.recipes.values() if chosen is not None]
-    run_options = [Run] if isinstance(record.fitting, BySGD) else []
-    skip = (*record.fields_from_data, "show")
-    require_known(options, [record.config, *recipes[:1], *structures, *run_options, reading], skip)
-    parameters = record.fitting.parameters if isinstance(record.fitting, BySGD) else ()
-    config, chosen = choose(record.config, record.recipes, recipe, options, parameters)
-    structure = record.choose_structure(config, options)
-    run = Run(**fields_of(options, Run), show=progress)
-    if run.resume and out is None:
-        raise UserError("there is nothing to resume", "resume=True", "name the folder of the training: out=…")
-    simulate_devices(run.devices)
-    with ExitStack() as stack:
-        directory = Path(out or stack.enter_context(tempfile.TemporaryDirectory()))
-        directory.mkdir(parents=True, exist_ok=True)
+    by_engine, reading = isinstance(record.fitting, BySGD), DocumentReading if record.reads == "documents" else Reading
+    options = {RENAMED.get(name, name): value for name, value in options.items()}
+    options, plan = of_call(
+        record, recipe, options, classes=[*(structure.options for structure in record.structures), reading],
+        skip=record.fields_from_data, parameters=record.fitting.parameters if isinstance(record.fitting, BySGD) else (),
+        trained=by_engine, seed=seed, out=out, progress=progress,
+    )  # fmt: skip
+    structure = record.choose_structure(plan.config, options)
+    if initial is not None:
+        fingerprint(Path(initial))  # a folder without a model is an error before the text is read
+    with folder(out, record.name, plan.run, resumable=by_engine) as directory, ExitStack() as stack:
         texts = _read(
-            stack, record, text, valid, directory, reading(**fields_of(options, reading)), vocabulary=vocabulary,
-            size=vocab_size, min_count=min_count, closed=closed_vocabulary, stop_words=stop_words,
+            stack, record, text, valid, directory, fields_of(options, reading), vocabulary=vocabulary, size=vocab_size,
+            min_count=min_count, closed=closed_vocabulary, stop_words=stop_words,
         )  # fmt: skip
         for note in texts.notes if progress else ():
             print(f"{model}: {note}", file=sys.stderr)
         trained = training.train(
-            model, texts.corpus, directory, recipe=chosen, config=config, structure=structure,
-            initial=None if initial is None else Path(initial),
-            seed=seed, run=run,
-        ).model  # fmt: skip
-    if trained is None:
+            model, texts.corpus, directory, recipe=plan.recipe, config=plan.config, structure=structure,
+            initial=None if initial is None else Path(initial), seed=seed, run=plan.run,
+        )  # fmt: skip
+    if trained.model is None:
         raise NoModel("time ran out in the stage before the model's own training", out, "go on by resume=True")
-    return trained
+    warn_stopped(trained)
+    return trained.model
 
 
 def _read(
@@ -115,7 +113,7 @@ def _read(
     text: Text | None,
     valid: Text | None,
     directory: Path,
-    reading: Any,
+    how: Mapping[str, Any],
     *,
     vocabulary: str | PathLike[str] | Sequence[str] | None,
     size: int | None,
@@ -123,15 +121,23 @@ def _read(
     closed: bool,
     stop_words: str | PathLike[str] | Sequence[str] | None,
 ) -> Texts | DocumentFiles:
-    """Read the training and validation texts of a model."""
+    """Read the training and validation texts of a model; how: fields of its `Reading`."""
+    encoding = how.get("encoding", Reading().encoding)
 
     def files(given: Text | None, name: str) -> list[str]:
-        return [] if given is None else stack.enter_context(as_files(given, name))
+        return [] if given is None else stack.enter_context(as_files(given, name, encoding))
 
-    if vocabulary is not None and not isinstance(vocabulary, str | PathLike) and record.reads == "text":
-        vocabulary = [*vocabulary, *([] if EOS in vocabulary else [EOS])]
+    def words_of(given: str | PathLike[str] | Sequence[str] | None, name: str) -> str | None:
+        return None if given is None else stack.enter_context(as_words(given, name))
+
+    for name, number in (("vocab_size", size), ("min_count", min_count)):
+        if number is not None:
+            require_number(number, name, int)
+    chosen = [value for value in (vocabulary, size, closed or None) if value is not None]
+    if len(chosen) > 1 or (min_count is not None and (closed or (record.reads == "text" and chosen))):
+        names = "vocabulary, vocab_size, min_count, closed_vocabulary"
+        raise UserError("only one of these chooses the words", names, "leave the others out")
     validation, carve = files(valid, "valid"), isinstance(record.fitting, BySGD)
-    words, left_out = (files(given, name) for given, name in ((vocabulary, "vocabulary"), (stop_words, "stop_words")))
     if record.reads == "documents":
         from jaxlm.data.documents import reading as documents  # here, as texts do without what it imports
 
@@ -139,21 +145,24 @@ def _read(
             raise UserError("there are no documents", "text", "give files, or a list of documents")
         if closed:
             raise UserError("documents have no unknown words", "closed_vocabulary", "leave it out")
+        given = {} if isinstance(text, str | PathLike) or are_files(text) else {"format": "text"}
         return documents.from_files(
-            files(text, "train"), validation, reading=reading, vocabulary=words[0] if words else None, size=size,
-            min_count=min_count, stop_words=left_out[0] if left_out else None, carve=carve,
+            files(text, "train"), validation, reading=DocumentReading(**{**given, **how}),
+            vocabulary=words_of(vocabulary, "vocabulary"), size=size, min_count=min_count,
+            stop_words=words_of(stop_words, "stop_words"), carve=carve,
         )  # fmt: skip
-    if left_out:
+    if stop_words is not None:
         raise UserError("words are left out of documents alone, not of texts", "stop_words", "leave it out")
     if text is None:
-        if words or size or closed or reading != Reading():
+        if vocabulary is not None or size or closed or how:
             what = "the default text is read in one way only"
             raise UserError(what, "vocabulary, vocab_size, closed_vocabulary, lower, …", "give a text")
         return default_text.default(validation, (), min_count or 2)
-    if sum(map(bool, (words, size, min_count, closed))) > 1:
-        names = "vocabulary, vocab_size, min_count, closed_vocabulary"
-        raise UserError("only one of these chooses the words", names, "leave the others out")
+    if vocabulary and not isinstance(vocabulary, str | PathLike):
+        vocabulary = [*vocabulary, *([] if EOS in vocabulary else [EOS])]
+    listed = words_of(vocabulary, "vocabulary")
     return user_text.from_files(
-        files(text, "train"), validation, reading=reading, vocabulary=Vocabulary.load(words[0]) if words else None,
-        size=size, min_count=min_count, closed=closed, carve=carve, directory=directory,
+        files(text, "train"), validation, reading=Reading(**how),
+        vocabulary=None if listed is None else Vocabulary.load(listed), size=size, min_count=min_count, closed=closed,
+        carve=carve, directory=directory,
     )  # fmt: skip

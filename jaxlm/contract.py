@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from jaxlm.data.documents.collection import DocumentCorpus, Documents
 
 
+RENAMED = {"context_across_lines": "across_lines"}  # options whose name is not that of their field -> the field
+
+
 @dataclass(frozen=True, kw_only=True)
 class BySGD:
     """Fitting by the engine (`jaxfit.fit`), on minibatches of the training text or documents.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxfit.errors import NotInTraining, UserError
-from jaxfit.recipe import named_arrays
+from jaxfit.recipe import named_arrays, require_number
 from jaxfit.registry import Capability
 from jaxlm import models
 from jaxlm.contract import (
@@ -33,6 +33,7 @@ from jaxlm.contract import (
 from jaxlm.data.corpus import reading_of
 from jaxlm.data.documents.options import DocumentReading
 from jaxlm.data.encoding import encode
+from jaxlm.data.files import Reading
 from jaxlm.data.given import Text, as_files
 from jaxlm.data.vocabulary import CLOSED_ADVICE, Vocabulary
 from jaxlm.tasks import documents as tasks_of_documents
@@ -92,12 +93,13 @@ class Model:
         """Return log-probabilities (nats) of every word of the vocabulary after `context`: float [N_w].
 
         Args:
-            context: the last words before the next, on one line; before them the model sees a line end.
+            context: the last words before the next, on one line; before them the model sees a line end. A string is
+                prepared as the training text was, as in lower case; a list of words is taken as it is.
 
         Raises:
             UserError: an unknown word where the vocabulary has no <unk>; a model without a distribution.
         """
-        history = self.encode(context.split() if isinstance(context, str) else context)
+        history = self.encode(self._given_words(context) if isinstance(context, str) else context)
         with self._precision():
             return self.require(PredictsWords, "log_prob").log_prob(self, history)
 
@@ -153,10 +155,25 @@ class Model:
         with self._precision():
             return predicts.standard_error(self, documents.with_words(), seed)
 
-    def features(self, documents: Documents) -> np.ndarray:
-        """Return a vector of each document: float32 [documents, N_h]."""
+    def features(self, documents: Documents | Text) -> np.ndarray:
+        """Return a vector of each document, float32 [documents, N_h]; documents: also as of `jaxlm.train`.
+
+        Raises:
+            UserError: the documents cannot be read.
+            Unsupported: the model has no vectors of documents.
+        """
+        encodes = self.require(EncodesDocuments, "features")
+        read: Any = documents if hasattr(documents, "counts") else self._documents(documents)[0]
         with self._precision():
-            return self.require(EncodesDocuments, "features").encode(self, documents)
+            return encodes.encode(self, read)
+
+    def _documents(self, text: Text) -> tuple[Documents, int]:
+        """Read documents as the training documents were; also return the number of unknown words."""
+        from jaxlm.data.documents import reading  # here, as texts do without sparse tables
+
+        how = reading_of(self.info, DocumentReading)
+        with as_files(text, "text", how.encoding) as files:
+            return reading.encode(files, self.vocabulary, how)
 
     def _precision(self) -> AbstractContextManager[None]:
         """Return the context of full precision for all models but those that do without JAX, such as n-grams."""
@@ -177,15 +194,15 @@ class Model:
             UserError: the text cannot be read; a word is unknown where the vocabulary has no <unk>; the model has no
                 distribution.
         """
-        with as_files(text, "text") as files:
-            if self.record.reads == "documents":
-                from jaxlm.data.documents import reading  # here, as texts do without sparse tables
-
-                of_training = reading_of(self.info, DocumentReading)
-                documents, unknown = reading.encode(files, self.vocabulary, of_training)
-                found = self.document_log_probs(documents, orderings, seed)
-                return tasks_of_documents.evaluate(found, documents.lengths, unknown, orderings)
-            encoded = encode(files, self.vocabulary, reading_of(self.info))
+        if self.record.reads == "documents":
+            documents, unknown = self._documents(text)
+            found = self.document_log_probs(documents, orderings, seed)
+            return tasks_of_documents.evaluate(found, documents.lengths, unknown, orderings)
+        if orderings != 1:
+            raise UserError("orderings are of models of documents", "orderings", "leave them out")
+        how: Reading = reading_of(self.info)
+        with as_files(text, "text", how.encoding) as files:
+            encoded = encode(files, self.vocabulary, how)
         log_probs = self.event_log_probs(encoded.ids)
         return evaluate(log_probs, encoded.unknown, encoded.ids != self.vocabulary.unk)
 
@@ -196,7 +213,22 @@ class Model:
     def sample(
         self, lines: int = 1, *, prefix: str = "", longest: int = 100, temperature: float = 1.0, seed: int = 1
     ) -> list[str]:
-        """Draw sentences; line k of a seed is the same however many are drawn (see `jaxlm.tasks.sample`)."""
+        """Draw sentences; line k of a seed is the same however many are drawn.
+
+        Args:
+            lines: how many.
+            prefix: the first words of each, prepared as the training text was.
+            longest: words after which a line is cut, those of the prefix included.
+            temperature: below 1, probable words become more probable.
+            seed: of all draws.
+
+        Raises:
+            UserError: a number is out of its bounds; an unknown word where the vocabulary has no <unk>.
+            Unsupported: the model has no distribution of words.
+        """
+        self.require(PredictsWords, "sample")
+        require_number(lines, "lines", int)
+        require_number(temperature, "temperature", float, low=0.01)
         words = self._given_words(prefix)
         drawn = (sample.sentence(self, seed, line, longest, words, temperature)[0] for line in range(lines))
         return [" ".join(words) for words in drawn]
@@ -208,6 +240,7 @@ class Model:
             NotInTraining: the word is not in the vocabulary, or has no vector.
             Unsupported: the model has no word vectors.
         """
+        require_number(top, "top", int)
         return neighbours.of_word(self.vectors(vectors), self.vocabulary, " ".join(self._given_words(word)), top)
 
     def _given_words(self, text: str) -> list[str]:
@@ -249,7 +282,9 @@ class Model:
 
     def scores(self, sentences: Sequence[str]) -> list[float]:
         """Compute `score` of many sentences at once."""
-        lines = [self.encode(sentence.split(), end=True) for sentence in sentences]
+        if isinstance(sentences, str):
+            raise UserError("scores are of a list of sentences", "sentences", "use score for one")
+        lines = [self.encode(self._given_words(sentence), end=True) for sentence in sentences]
         if not lines:
             return []
         log_probs = self.event_log_probs(np.concatenate(lines), fresh_lines=True) / np.log(10)

@@ -29,6 +29,7 @@ RATINGS: Mapping[str, Labels] = {
     ),
     "table-5.1.ml-1m.cpu": (("RBM", "100"), ("CRBM2", "100")),
 }  # fmt: skip
+PUBLISHED = ("perplexity", "some", "valid")  # columns of published figures, the first that a row has
 MIXED = "fitted"  # the column of a mixture whose weights are fitted
 NAMES = {"ptb": "Penn Treebank", "ml-1m": "MovieLens 1M", "20news": "20 Newsgroups"}  # of data, in short
 
@@ -40,13 +41,13 @@ def lines(folder: Path, chosen: Mapping[str, Labels], link: str, *, mixed: bool 
         folder: of the records; those that are not there are left out.
         chosen: record -> the labels of its rows.
         link: the folder of the records as seen from the page.
-        mixed: show what a mixture with Kneser-Ney reaches.
+        mixed: show what a mixture with the record's n-gram model reaches.
     """
-    heads = ["model", "data", "test"] + ["mixed with Kneser-Ney"] * mixed + ["published, of its own data", "record"]
+    heads = ["model", "data", "test"] + ["mixture"] * mixed + ["published", "record"]
     found = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     for name, labels in chosen.items():
         path = folder / f"{name}.json"
-        if path.exists():
+        if path.exists():  # records of another folder may be few
             found += _rows(json.loads(path.read_text(encoding="utf-8")), name, labels, link, mixed)
     return found
 
@@ -56,10 +57,8 @@ def _rows(result: dict[str, Any], name: str, labels: Labels, link: str, mixed: b
     measure, digits = maps.BEST[column]
     rows = {tuple(filter(None, row["label"])): row for row in result["rows"]}
     for label in labels:
-        row = rows.get(label)
-        if row is None:
-            continue
-        published = row["thesis"].get(column) or row["thesis"].get("valid")
+        row = rows[label]
+        published = next((row["thesis"][each] for each in PUBLISHED if each in row["thesis"]), None)
         mixture = row["cells"].get(MIXED)
         cells = [
             " ".join(label),

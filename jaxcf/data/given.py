@@ -47,7 +47,7 @@ def as_files(ratings: Table, name: str) -> Iterator[list[str]]:
 
 
 def _is_table(ratings: Any) -> bool:
-    return isinstance(ratings, Mapping | pa.Table) or hasattr(ratings, "__arrow_c_stream__") or hasattr(ratings, "iloc")
+    return isinstance(ratings, Mapping | pa.Table) or hasattr(ratings, "columns")
 
 
 def _table(ratings: Any, name: str) -> pa.Table:
@@ -55,7 +55,7 @@ def _table(ratings: Any, name: str) -> pa.Table:
     try:
         if isinstance(ratings, Mapping):
             return pa.table(dict(ratings))
-        if hasattr(ratings, "iloc"):  # of pandas, whose index holds no ratings
+        if hasattr(ratings, "iloc") and _is_table(ratings):  # of pandas, whose index holds no ratings
             return pa.Table.from_pandas(ratings, preserve_index=False)
         if _is_table(ratings):
             return pa.table(ratings)
@@ -69,6 +69,8 @@ def _table(ratings: Any, name: str) -> pa.Table:
     except pa.ArrowException as error:
         what = f"the values of a column are not of one type: {str(error).splitlines()[0]}"
         raise UserError(what, name, "give ids as text, or all as whole numbers, and stars as numbers") from None
+    except ValueError as error:  # of columns of the same name
+        raise UserError(str(error).splitlines()[0], name, "give each column once, and all of one length") from None
     except TypeError:
         what = f"{type(ratings).__name__} holds no ratings"
         raise UserError(what, name, "give a file, a table, or rows of (user, item, stars)") from None

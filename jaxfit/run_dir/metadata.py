@@ -4,19 +4,18 @@ An *identity* is all that determines a trained model, as `config.json` holds it:
 the same. The environment is recorded, too, but is no part of it.
 """
 
-import itertools
 import json
-import types
 from collections.abc import Collection, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 from jaxfit.errors import FolderTaken, NoModel, UserError
 from jaxfit.recipe import Recipe, require_bounds
 from jaxfit.run_dir import checkpoint, json_text, manifest
 from jaxfit.run_dir.atomic import recover, replacing
 from jaxfit.run_dir.manifest import REPAIR
+from jaxfit.types_of_values import is_of_type
 
 FORMAT = 1
 CONFIG, PARAMETERS = "config.json", "parameters"
@@ -91,29 +90,9 @@ def require_types(
         optional: Whether values may be missing.
     """
     for name, kind in types.items():
-        if not (_is_of_type(values.get(name), kind) or (optional and name not in values)):
+        if not (is_of_type(values.get(name), kind) or (optional and name not in values)):
             what = f"not a model's configuration: {name} is {json.dumps(values.get(name))[:40]}"
             raise UserError(what, directory / CONFIG, REPAIR)
-
-
-def _is_of_type(value: Any, kind: Any) -> bool:
-    """Whether a value that was read from JSON is of a type as `Config`s have them, with lists for tuples."""
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    if get_origin(kind) is tuple:
-        parts = get_args(kind)
-        if not isinstance(value, list) or (parts[-1] is not ... and len(value) != len(parts)):
-            return False
-        return all(map(_is_of_type, value, itertools.repeat(parts[0]) if parts[-1] is ... else parts))
-    if get_origin(kind) in (Union, types.UnionType):
-        return any(_is_of_type(value, part) for part in get_args(kind))
-    if get_origin(kind) in (dict, Mapping):
-        return isinstance(value, dict) and all(_is_of_type(part, get_args(kind)[1]) for part in value.values())
-    if kind is int:
-        return type(value) is int and abs(value) < 1 << 53
-    if kind is float:
-        return type(value) is float or (type(value) is int and abs(value) < 1 << 53)
-    return isinstance(value, kind)
 
 
 def write_info(directory: Path, info: dict[str, Any], files: Collection[str]) -> None:

@@ -19,6 +19,7 @@ from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Trained
 from jaxlm import models, training
 from jaxlm.contract import (
+    RENAMED,
     BySGD,
     Embeds,
     EncodesDocuments,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     Results = dict[str, Evaluation | DocumentEvaluation]
 
 NAMES = {"valid": "validation", "test": "test"}
-RENAMED = {"across_lines": "context-across-lines"}
 
 
 def add(parser: Parser) -> None:
@@ -69,7 +69,8 @@ def _add_options(parser: Parser, model: LanguageModel) -> None:
     for structure in model.structures:
         group = parser.add_argument_group(structure.name)
         options.add(group, structure.options, skip=of_config, switches=True)
-    training_options.add(parser, model.config, model.recipes, skip=model.fields_from_data, rename=RENAMED)
+    renamed = {field: name.replace("_", "-") for name, field in RENAMED.items()}
+    training_options.add(parser, model.config, model.recipes, skip=model.fields_from_data, rename=renamed)
 
 
 def _add_text(parser: Parser, carves: bool) -> None:

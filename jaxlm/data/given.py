@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -14,17 +14,24 @@ from jaxfit.errors import UserError
 Text: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str] | Iterable[str]]
 
 
+def are_files(text: Text) -> bool:
+    """Return whether a list is one of paths."""
+    return isinstance(text, list | tuple) and bool(text) and isinstance(text[0], os.PathLike)
+
+
 @contextmanager
-def as_files(text: Text, name: str) -> Iterator[list[str]]:
+def as_files(text: Text, name: str, encoding: str = "utf-8") -> Iterator[list[str]]:
     """Yield the names of the files that are given, or of a temporary one that holds the lines given.
 
     Args:
         text: a file (a string or a path), paths, or lines, as strings or lists of words. A list of strings is always
             one of lines.
         name: of a temporary file: "train", "valid", ….
+        encoding: in which files are read, and so the temporary one is written.
 
     Raises:
-        UserError: it is none of these, or empty; a line has a line end, a word has white space or is empty.
+        UserError: it is none of these, or empty; a line has a line end, a word has white space or is empty; the
+            encoding is unknown, or lacks a character of the text.
     """
     if isinstance(text, str | os.PathLike):
         if isinstance(text, str) and "\n" in text:
@@ -32,6 +39,8 @@ def as_files(text: Text, name: str) -> Iterator[list[str]]:
         yield [os.fspath(text)]
         return
     try:
+        if isinstance(text, Mapping | Set):
+            raise TypeError
         elements = iter(text)
         first = next(elements)
     except TypeError:
@@ -46,11 +55,40 @@ def as_files(text: Text, name: str) -> Iterator[list[str]]:
     if isinstance(first, str) and os.path.isfile(first):
         what = f"a list of strings is one of lines, and {first!r} is the name of a file"
         raise UserError(what, name, f"give {first!r} alone, or paths: [Path({first!r}), …]")
+    with _written((_line(element, number, name) for number, element in enumerate(elements, 1)), name, encoding) as file:
+        yield [file]
+
+
+@contextmanager
+def as_words(words: str | os.PathLike[str] | Sequence[str], name: str) -> Iterator[str]:
+    """Yield the name of the file of words that is given, or of a temporary one that holds the words given.
+
+    Raises:
+        UserError: it is neither a file nor a list of words, or empty.
+    """
+    if isinstance(words, str | os.PathLike):
+        yield os.fspath(words)
+        return
+    if not isinstance(words, Sequence) or not words:
+        raise UserError(f"{type(words).__name__} is no list of words, or an empty one", name, "give a list, or a file")
+    with _written((_line([word], number, name) for number, word in enumerate(words, 1)), name, "utf-8") as file:
+        yield file
+
+
+@contextmanager
+def _written(lines: Iterable[str], name: str, encoding: str) -> Iterator[str]:
+    """Write lines to a temporary file, and yield its name."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{_line(element, number, name)}\n" for number, element in enumerate(elements, 1))
-        yield [str(path)]
+        try:
+            with path.open("w", encoding=encoding, newline="\n") as file:
+                file.writelines(f"{line}\n" for line in lines)
+        except LookupError:
+            raise UserError(f"unknown encoding {encoding!r}", name, "leave it out, for lines in memory") from None
+        except UnicodeEncodeError as error:
+            what = f"the text has a character that {encoding} lacks: {error.object[error.start : error.end]!r}"
+            raise UserError(what, name, "remove it, or leave out the encoding") from None
+        yield str(path)
 
 
 def _line(element: object, number: int, name: str) -> str:

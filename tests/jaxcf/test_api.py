@@ -101,3 +101,27 @@ def test_models_of_implicit_data_take_pairs_counts_or_ratings():
     for ask in (lambda: popular.evaluate(ROWS), lambda: popular.predict(["u1"], ["i2"])):
         with pytest.raises(Unsupported, match="popularity has none"):
             ask()
+
+
+def test_a_rate_may_be_one_number(frame):
+    one = jaxcf.train("pmf", frame, rate=0.01, decay=0.1, num_features=2, epochs=1, batch_size=8, progress=False)
+    by_name = jaxcf.train(
+        "pmf",
+        frame,
+        rate={"*": 0.01},
+        decay={"*": 0.1},
+        num_features=np.int64(2),
+        epochs=1,
+        batch_size=8,
+        progress=False,
+    )
+    np.testing.assert_array_equal(one.predict(["u1"], ["i2"]), by_name.predict(["u1"], ["i2"]))
+
+
+def test_evaluation_reads_as_it_is_told(frame, model):
+    renamed = frame.rename(columns={"userId": "x", "movieId": "y", "rating": "z"})
+    assert model.evaluate(renamed, columns="x,y,z").rmse == model.evaluate(frame).rmse
+    with pytest.raises(UserError, match="no field 'column'"):
+        model.evaluate(frame, column="x,y,z")
+    with pytest.raises(UserError, match="holds no ratings"):
+        model.evaluate(frame["rating"])

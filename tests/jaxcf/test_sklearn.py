@@ -59,6 +59,7 @@ def test_clone_and_pickle():
         ({"model": "lbl"}, PAIRS, "there is no rating model 'lbl'"),
         ({"epochs": 0}, PAIRS, "give a whole number"),
         ({"model": "bias", "num_features": 3}, PAIRS, "there is no option 'num_features'"),
+        ({"options": {"out": "m"}}, PAIRS, "options has out"),
     ],
 )
 def test_what_cannot_be_trained_is_a_value_error(parameters, X, said):

@@ -51,7 +51,7 @@ def test_resume_finds_the_finished_model_and_a_taken_folder_is_refused(lines, tm
     np.testing.assert_array_equal(first.vectors(), again.vectors())
     with pytest.raises(FolderTaken):
         jaxlm.train("lbl", lines, out=tmp_path / "m", **more)
-    with pytest.raises(UserError, match="nothing to resume"):
+    with pytest.raises(UserError, match="a training in memory cannot be resumed"):
         jaxlm.train("lbl", lines, resume=True, **more)
 
 
@@ -115,3 +115,69 @@ def test_errors_can_be_told_apart(lines, counted, neural):
         jaxlm.train("lbl", lines, vocab_size=5, min_count=2)
     with pytest.raises(UserError, match="there is no option 'resume'"):
         jaxlm.train("kn", lines, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("lbl", {"objective": "foo"}, r"invalid value 'foo' \(objective\)"),
+        ("lbl", {"reduction": "foo"}, "choose from sum, mean"),
+        ("lbl", {"anneal": "no"}, "give True or False"),
+        ("lbl", {"epochs": "3"}, "give a whole number"),
+        ("lbl", {"rate": "fast"}, "give a number"),
+        ("lbl", {"max_minutes": 1.0}, "a training in memory"),
+        ("lbl", {"seed": -1}, "seed"),
+        ("kn", {"recipe": "nonsense"}, "there is no recipe"),
+        ("kn", {"min_count": 0}, "min_count"),
+        ("kn", {"vocabulary": []}, "an empty one"),
+        ("kn", {"stop_words": ["a"]}, "of documents alone"),
+        ("docnade", {"vocabulary": ["a", "b"], "vocab_size": 3}, "only one of these"),
+    ],
+)
+def test_values_are_checked_as_the_command_checks_them(lines, name, options, said):
+    with pytest.raises(UserError, match=said):
+        jaxlm.train(name, lines, progress=False, **options)
+
+
+def test_a_failed_call_leaves_no_folder(tmp_path):
+    with pytest.raises(UserError, match="there is no such file"):
+        jaxlm.train("kn", "no-such-file.txt", out=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_training_out_of_time_warns_and_goes_on(lines, tmp_path):
+    more = {
+        "num_features": 3,
+        "context_size": 2,
+        "epochs": 2,
+        "batch_size": 16,
+        "out": tmp_path / "m",
+        "progress": False,
+    }
+    with pytest.warns(UserWarning, match="stopped after max_minutes"):
+        jaxlm.train("lbl", lines, max_minutes=0.0, **more)
+    assert jaxlm.train("lbl", lines, resume=True, **more).info["finished"]
+
+
+def test_lines_of_another_encoding_are_those_of_the_file(tmp_path):
+    lines = ["été à la mer", "l'été est là"] * 10
+    (tmp_path / "latin").write_bytes("".join(f"{line}\n" for line in lines).encode("latin-1"))
+    of_file = jaxlm.train("kn", tmp_path / "latin", encoding="latin-1", order=2, progress=False)
+    of_lines = jaxlm.train("kn", lines, encoding="latin-1", order=2, progress=False)
+    assert of_lines.vocabulary.words == of_file.vocabulary.words
+    assert of_file.perplexity(lines) == of_file.perplexity(tmp_path / "latin")
+    with pytest.raises(UserError, match="has a character that latin-1 lacks"):
+        of_file.perplexity(["\u0416"])
+
+
+def test_sentences_are_prepared_as_the_training_text_was(lines):
+    model = jaxlm.train("kn", lines, order=2, lower=True, progress=False)
+    assert model.score("The Cat eats") == model.score("the cat eats")
+    np.testing.assert_array_equal(model.log_prob("The Cat"), model.log_prob("the cat"))
+
+
+def test_documents_have_vectors():
+    documents = ["apples pears plums", "12:30 pears plums", "cars trains", "trains cars cars"] * 10
+    model = jaxlm.train("docnade", documents, num_hidden=4, epochs=1, batch_size=4, min_count=1, progress=False)
+    assert "12:30" in model, "texts in memory are never taken for counts"
+    assert model.features(["pears plums", "cars"]).shape == (2, 4)

@@ -1,0 +1,137 @@
+"""What calls from Python that train a model have in common: their options, their folder, and running out of time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from jaxfit.devices import distributed as processes
+from jaxfit.devices.simulated import simulate_devices
+from jaxfit.errors import UserError, suggestion
+from jaxfit.plan import Plan, choose, fields_of
+from jaxfit.recipe import SEED, require_number
+from jaxfit.registry import Record
+from jaxfit.run_dir.lock import locked
+from jaxfit.run_dir.metadata import require_free
+from jaxfit.run_dir.run import Run, Trained
+from jaxfit.types_of_values import is_of_type
+
+
+def of_call(
+    record: Record,
+    recipe: str,
+    options: Mapping[str, Any],
+    *,
+    classes: Collection[type],
+    skip: Collection[str],
+    parameters: Collection[str],
+    trained: bool,
+    seed: int,
+    out: object | None,
+    progress: bool,
+) -> tuple[dict[str, Any], Plan]:
+    """Return the options of a call that trains a model, checked, and what they say of the training.
+
+    Args:
+        record: of the model.
+        recipe: its name.
+        options: by name, as those of the command with _ for -; rates and decays may be single numbers.
+        classes: dataclasses to whose fields options belong, besides Config, recipe and `Run`.
+        skip: fields that are no options.
+        parameters: as for `choose`.
+        trained: whether the model can be trained by the engine, and so stopped and resumed.
+        seed: of all random draws.
+        out: the folder of the model, None where there is none.
+        progress: whether progress is shown.
+
+    Raises:
+        UserError: there is no such option; a value is of another type than its option, or out of its bounds; nothing
+            can be resumed; this is one of several processes.
+    """
+    if processes.several():
+        raise UserError("a call trains in one process", do="use the command on each machine (docs/training.md)")
+    chosen = [type(one) for one, _ in record.recipes.values() if one is not None]
+    known = [record.config, *chosen[:1], *classes, *([Run] if trained else [])]
+    options = {name: _converted(name, value) for name, value in options.items()}
+    _require_options(options, known, (*skip, "show"))
+    require_number(seed, "seed", int, **SEED)
+    config, fitted = choose(record.config, record.recipes, recipe, options, parameters)
+    run = Run(**fields_of(options, Run), show=progress) if trained else Run(show=progress)
+    if out is None and (run.resume or run.max_minutes is not None):
+        name = "resume" if run.resume else "max_minutes"
+        raise UserError("a training in memory cannot be resumed", name, "name a folder: out=…")
+    simulate_devices(run.devices)
+    return options, Plan(config, fitted, seed, run)
+
+
+@contextmanager
+def folder(out: str | PathLike[str] | None, model: str, run: Run, *, resumable: bool) -> Iterator[Path]:
+    """Yield the folder to train in, checked and locked: `out`, or a temporary one where there is none.
+
+    A folder that is made here, and into which nothing was written, is removed.
+
+    Raises:
+        FolderTaken: it holds a model that is not to be resumed.
+        UserError: another training runs there now.
+    """
+    if out is None:
+        with TemporaryDirectory() as temporary:
+            yield Path(temporary)
+        return
+    path = Path(out)
+    made = not path.exists()
+    with locked(path):
+        require_free(path, model, resume=run.resume, resumable=resumable)
+        path.mkdir(parents=True, exist_ok=True)
+        try:
+            yield path
+        finally:
+            if made and not any(path.iterdir()):
+                path.rmdir()
+
+
+def warn_stopped(trained: Trained[Any]) -> None:
+    """Warn of a training that ran out of time."""
+    if trained.stopped != "done":
+        warnings.warn("the training stopped after max_minutes: give resume=True to go on", stacklevel=3)
+
+
+def _converted(name: str, value: Any) -> Any:
+    """Return a value as the command would read it: a rate for all parameters, names of columns."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if name in ("rate", "decay") and isinstance(value, int | float) and not isinstance(value, bool):
+        return {"*": value}
+    if name == "columns" and isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return value
+
+
+def _require_options(given: Mapping[str, Any], classes: Collection[type], skip: Collection[str]) -> None:
+    """Raise a UserError for the first option that no class has as a field, or whose value is not of its type."""
+    hints = {
+        name: kind for cls in reversed(list(classes)) for name, kind in get_type_hints(cls).items() if name not in skip
+    }
+    for name, value in given.items():
+        if name not in hints:
+            raise UserError(f"there is no option {name!r}", do=suggestion(name, hints))
+        if not is_of_type(value, hints[name]):
+            kind = hints[name]
+            choices = next((get_args(part) for part in (kind, *get_args(kind)) if get_origin(part) is Literal), ())
+            wanted = suggestion(str(value), map(str, choices)) if choices else f"give {_shown(kind)}"
+            raise UserError(f"invalid value {value!r}", name, wanted)
+
+
+def _shown(kind: Any) -> str:
+    """Return what a type is called in a message."""
+    for known, shown in {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}.items():
+        if known in (kind, *get_args(kind)):
+            return shown
+    return "numbers by name" if get_origin(kind) in (dict, Mapping) else "several numbers"

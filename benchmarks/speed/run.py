@@ -11,7 +11,7 @@ from benchmarks import registry
 from benchmarks.core import record
 from benchmarks.core.store import Store
 from benchmarks.measurement import compilation, machine
-from benchmarks.speed import hlbl, netflix, page, plain_steps, recommenders, throughput, vectors
+from benchmarks.speed import hlbl, netflix, page, plain_steps, recommenders, sweeps, throughput, vectors
 from benchmarks.speed.throughput import Figures
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError, suggestion
@@ -22,6 +22,7 @@ PEERED: dict[str, Callable[[bool], Figures]] = {
     **{name: partial(plain_steps.measure, name) for name in plain_steps.CASES},
     **{name: partial(recommenders.measure, name) for name in recommenders.CASES},
     **{name: partial(vectors.measure, name) for name in vectors.CASES},
+    **{name: partial(sweeps.measure, name) for name in sweeps.CASES},
 }
 ALONE = {"hlbl": hlbl.measure, "netflix": netflix.measure}
 LONG = ("netflix",)  # many minutes: only when it is named

@@ -32,17 +32,27 @@ class Peer(NamedTuple):
     train: Callable[[Problem], Scorer]
 
 
-def _als(options: dict[str, Any], problem: Problem) -> Scorer:
+def als_fit(options: dict[str, Any], problem: Problem) -> Callable[[], Scorer]:
+    """Return a function that trains implicit's ALS, all but which is prepared."""
     sparse, threadpoolctl = load("scipy.sparse"), load("threadpoolctl")
     user, item, counts = problem.positives[:3]
     table = sparse.csr_matrix((counts, (user, item)), shape=(problem.num_users, problem.num_items))
-    with threadpoolctl.threadpool_limits(1, "blas"):  # as it asks for: it has threads of its own
+    limits = {"limits": 1, "user_api": "blas"}  # as it asks for: it has threads of its own
+    with threadpoolctl.threadpool_limits(**limits):
         als = load("implicit.als").AlternatingLeastSquares
-        model = als(
-            factors=problem.num_features, random_state=problem.seed, num_threads=CORES, use_gpu=False, **options
-        )
-        model.fit(table, show_progress=False)
-    return _of_products(model.user_factors, model.item_factors)
+        sizes = {"factors": problem.num_features, "random_state": problem.seed}
+        model = als(num_threads=CORES, use_gpu=False, **sizes, **options)
+
+    def fit() -> Scorer:
+        with threadpoolctl.threadpool_limits(**limits):
+            model.fit(table, show_progress=False)
+        return _of_products(model.user_factors, model.item_factors)
+
+    return fit
+
+
+def _als(options: dict[str, Any], problem: Problem) -> Scorer:
+    return als_fit(options, problem)()
 
 
 def _of_products(users: np.ndarray, items: np.ndarray, biases: np.ndarray | float = 0.0) -> Scorer:

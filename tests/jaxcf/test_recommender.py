@@ -104,7 +104,7 @@ def test_similar_items_are_nearest_by_cosine(trained, data):
     item = data.catalogue.items[5].item()
     similar = model.record.capability(SimilarItems)
     if similar is None:
-        with pytest.raises(UserError, match=r"needs item vectors; .*bias has none - use svd, .* or crbm"):
+        with pytest.raises(UserError, match=r"needs item vectors; .*bias has none - use svd, .* or wmf"):
             model.similar(item)
         return
     vectors = np.asarray(similar.vectors(model.params, model.config), np.float64)

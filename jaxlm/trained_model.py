@@ -241,7 +241,8 @@ class Model:
             Unsupported: the model has no word vectors.
         """
         require_number(top, "top", int)
-        return neighbours.of_word(self.vectors(vectors), self.vocabulary, " ".join(self._given_words(word)), top)
+        units = neighbours.unit_vectors(self.vectors(vectors))
+        return neighbours.of_word(units, self.vocabulary, " ".join(self._given_words(word)), top)
 
     def _given_words(self, text: str) -> list[str]:
         """Return words written as in the training text: in lower case, numbers as N."""

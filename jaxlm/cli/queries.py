@@ -114,12 +114,12 @@ def run_sample(args: argparse.Namespace) -> None:
 def run_neighbours(args: argparse.Namespace) -> None:
     """Print the nearest words by the cosine of their feature vectors."""
     model = model_command.model_of(args, Embeds)
-    vectors = model.vectors(args.vectors)
+    units = neighbours.unit_vectors(model.vectors(args.vectors))
     result: dict[str, Any] = {}
     reading = model_command.reading(args, model)
     for word in args.words:
         prepared = reading.prepare(word).strip()  # as in the training text: lower case, numbers as N
-        found = neighbours.of_word(vectors, model.vocabulary, prepared, args.top)
+        found = neighbours.of_word(units, model.vocabulary, prepared, args.top)
         result[word] = [each._asdict() for each in found]
     if args.json:
         print_json({"command": "neighbours", "model": args.directory, "vectors": args.vectors, "neighbours": result})

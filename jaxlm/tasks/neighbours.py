@@ -35,13 +35,13 @@ class Neighbour(NamedTuple):
     cosine: float  # of the angle between their vectors
 
 
-def of_word(vectors: ArrayLike, vocabulary: Vocabulary, word: str, top: int) -> list[Neighbour]:
-    """Return the `top` words nearest to a word by the cosine of their vectors, [N_w, N_f].
+def of_word(units: NDArray[np.float64], vocabulary: Vocabulary, word: str, top: int) -> list[Neighbour]:
+    """Return the `top` words nearest to a word by the cosine of their vectors; units: of `unit_vectors`.
 
     Raises:
         NotInTraining: the word is not in the vocabulary, or has no vector.
     """
-    units, found = unit_vectors(vectors), find(vocabulary, word)
+    found = find(vocabulary, word)
     if not units[found].any():
         raise NotInTraining(f"{word!r} has no vector", do="it does not occur in the training text")
     ids, cosines = nearest(units, found, top)

@@ -340,7 +340,7 @@ def test_report_maps_figures_too(place, results, tmp_path: Path) -> None:
     page = maps.write(place.out, TABLES).read_text()
     assert "`python -m benchmarks run figure-5.4 --scale tiny`" in page
     assert "(figure-5.4.planted.tiny.md)" in page
-    lines = maps.results_map(place.out, TABLES)
+    lines = maps.results_map(place.out, TABLES, f"{place.out.parent.name}/{place.out.name}")
     # the test's figure, at validation's choice of the models that have epochs
     rows = [row for row in results["table-5.2"]["rows"] if row["label"][1]]
     best = min(rows, key=lambda row: row["cells"]["valid"]["mean"])

@@ -13,7 +13,7 @@ from benchmarks import __main__, registry
 from benchmarks.workloads import lowering
 from benchmarks.workloads.registry import PRECISIONS, WORKLOADS, Workload
 from benchmarks.workloads.setup import SweepsSetup, set_up
-from jaxcf.solvers import als
+from jaxcf.solvers import tiles
 from jaxfit.devices.platform import platform, tracing_for
 
 SMALL = [name for name, workload in WORKLOADS.items() if workload.small]
@@ -72,8 +72,8 @@ def of_this_machine(platform: str, topology: str, number: int) -> lowering.Devic
 def test_a_sweep_is_lowered_from_part_of_its_ratings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The figures are those of all; the part is large enough, in comparison with tiles and chunks."""
     monkeypatch.setattr(lowering, "described", of_this_machine)
-    monkeypatch.setattr(als, "TILE", 2)
-    monkeypatch.setattr(als, "CHUNK_TILES", 512)
+    monkeypatch.setattr(tiles, "TILE", 2)
+    monkeypatch.setattr(tiles, "CHUNK_TILES", 512)
     whole, sampled = (measured_from(ratings, monkeypatch) for ratings in (100_000, 20_000))
     assert sampled["instructions a step"] == pytest.approx(whole["instructions a step"], rel=0.1)
     workload = WORKLOADS["als-s"]

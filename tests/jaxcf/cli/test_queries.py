@@ -164,7 +164,7 @@ def test_new_items_are_predicted_recommended_and_compared(files, models, tmp_pat
     table = reading.read([files / "new.csv"])
     extended = model.with_new_items(table.ratings, table.catalogue)
     stars = [float(line.split("\t")[2]) for line in out.splitlines()]
-    np.testing.assert_allclose(stars, extended.predict(["u5"] * 3, ["n1", "m1", "n3"]), atol=6e-5)
+    np.testing.assert_allclose(stars, extended.predict(["u5"] * 3, ["n1", "m1", "n3"], known_only=False), atol=6e-5)
     assert stars[1] == pytest.approx(float(model.predict(["u5"], ["m1"])[0]), abs=6e-5)
     _, out, _ = run(capsys, "recommend", models / "pmf", "--rated", "m1:5,n2:1", "--top", "50", *new, "--json")
     found = {answer["item"] for answer in json.loads(out)["recommended"]["new"]}

@@ -7,7 +7,7 @@ model.recommend(ratings={"242": 5, "302": 3})     # for anybody else
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -28,15 +28,14 @@ from jaxcf.contract import (
     TakesNewItems,
     UsesRatedItems,
 )
-from jaxcf.data import reading
-from jaxcf.data.given import Table, as_files
-from jaxcf.data.ratings import Catalogue, Pairs, Ratings, find, grouped, join, relabel, take, union
+from jaxcf.data.given import Table, read
+from jaxcf.data.ratings import Catalogue, Pairs, Ratings, find, grouped, join, require_known, take, union
 from jaxcf.metrics import Evaluation
 from jaxcf.models import require
 from jaxcf.models.pairwise import PAIRS_AT_ONCE, by_stars
 from jaxcf.ranking import Ranking
 from jaxfit.devices.precision import full_precision
-from jaxfit.errors import NotInTraining, UserError, require_fields
+from jaxfit.errors import NotInTraining, UserError
 
 
 class Answer(NamedTuple):
@@ -123,18 +122,9 @@ class Model:
             raise UserError(what, do='give a user and an item for each pair: predict(["196"], ["242"])')
         user, item = self.catalogue.user_index(users), self.catalogue.item_index(items)
         if known_only:
-            self._require_known("user", user, users, (self.known.ratings.user, self.known.rated.user))
-            self._require_known("item", item, items, (self.known.ratings.item, self.known.rated.item))
+            require_known("user", user, users, (self.known.ratings.user, self.known.rated.user))
+            require_known("item", item, items, (self.known.ratings.item, self.known.rated.item))
         return self.stars(self.predictor, user, item, clip)
-
-    def _require_known(self, side: str, index: np.ndarray, ids: ArrayLike, trained: Iterable[np.ndarray]) -> None:
-        """Raise NotInTraining, with how many there are, for ids that are of no training rating or rated pair."""
-        unknown = ~np.isin(index, np.concatenate(list(trained)))
-        if unknown.any():
-            names = list(dict.fromkeys(np.asarray(ids)[unknown].tolist()))
-            more = f", nor were {len(names) - 1:,} others" if len(names) > 1 else ""
-            what = f"no {side} {names[0]!r} was in training{more}"
-            raise NotInTraining(what, do="leave out what is unknown, or give known_only=False")
 
     def evaluate(self, ratings: Table, **how: Any) -> Evaluation:
         """Say how well the model predicts ratings, which are given as to `jaxcf.train`.
@@ -173,12 +163,8 @@ class Model:
 
     def _read(self, ratings: Table, how: Mapping[str, Any]) -> Ratings:
         """Read ratings, or counts, with the indices of the catalogue, -1 for users and items that it lacks."""
-        known = [each.name for each in fields(reading.Reading)]
-        require_fields(how, known)
         counts, scale = self.record.counts(self.positive), None if self.record.implicit else self.catalogue.scale
-        with as_files(ratings, "ratings") as files:
-            table = reading.read(files, reading.Reading.of(how, counts), scale, counts)
-        return relabel(table.ratings, table.catalogue, self.catalogue)
+        return read(ratings, self.catalogue, scale, counts, how)
 
     def stars(self, predictor: Predictor, user: np.ndarray, item: np.ndarray, clip: bool = True) -> NDArray[np.float32]:
         """Predict stars for indices by a predictor (of this model's users, or of `fold_in`'s), [n]."""

@@ -4,13 +4,16 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from jaxcf.data.file_layout import COLUMNS
-from jaxfit.errors import UserError
+from jaxcf.data import reading
+from jaxcf.data.file_layout import COLUMNS, Reading
+from jaxcf.data.ratings import Catalogue, Ratings, RatingScale, relabel
+from jaxfit.errors import UserError, require_fields
 
 # A file by its name or path; several paths; a table (pandas, polars, Arrow); columns by name; rows (user, item, stars).
 Table: TypeAlias = str | os.PathLike[str] | Iterable[Any] | Any
@@ -74,3 +77,23 @@ def _table(ratings: Any, name: str) -> pa.Table:
     except TypeError:
         what = f"{type(ratings).__name__} holds no ratings"
         raise UserError(what, name, "give a file, a table, or rows of (user, item, stars)") from None
+
+
+def read(
+    ratings: Table, catalogue: Catalogue, scale: RatingScale | None, counts: bool, how: Mapping[str, Any]
+) -> Ratings:
+    """Read ratings, or counts, with the indices of a catalogue, -1 for users and items that it lacks.
+
+    Args:
+        ratings: as of `as_files`.
+        catalogue: of the users and items.
+        scale, counts: as of `jaxcf.data.reading.read`.
+        how: fields of `Reading`.
+
+    Raises:
+        UserError: as `as_files` and `jaxcf.data.reading.read`; there is no such field.
+    """
+    require_fields(how, [each.name for each in fields(Reading)])
+    with as_files(ratings, "ratings") as files:
+        table = reading.read(files, Reading.of(how, counts), scale, counts)
+    return relabel(table.ratings, table.catalogue, catalogue)

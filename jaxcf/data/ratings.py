@@ -2,11 +2,14 @@
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from jaxfit.errors import NotInTraining
 
 
 class RatingScale(NamedTuple):
@@ -236,6 +239,24 @@ def find(known: np.ndarray, ids: ArrayLike) -> NDArray[np.int32]:
     position = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     found = (known[position] == wanted) & ~absent
     return np.where(found, position, -1).astype(np.int32)
+
+
+def require_known(side: str, index: np.ndarray, ids: ArrayLike, trained: Iterable[np.ndarray]) -> None:
+    """Raise NotInTraining for ids that are of no training rating or rated pair.
+
+    Args:
+        side: "user" or "item".
+        index: of the ids, -1 for those that are not in the catalogue, [n].
+        ids: [n].
+        trained: the indices of training ratings, and of rated pairs.
+    """
+    unknown = ~np.isin(index, np.concatenate(list(trained)))
+    if unknown.any():
+        names = list(dict.fromkeys(np.asarray(ids)[unknown].tolist()))
+        others = len(names) - 1
+        more = f", nor {'was 1 other' if others == 1 else f'were {others:,} others'}" if others else ""
+        what = f"no {side} {names[0]!r} was in training{more}"
+        raise NotInTraining(what, do="leave out what is unknown, or give known_only=False")
 
 
 def digest(train: Ratings, valid: Ratings, catalogue: Catalogue) -> str:

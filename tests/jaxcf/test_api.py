@@ -42,7 +42,7 @@ def test_ids_of_numbers_stay_numbers():
 def test_predict_says_what_is_unknown(model):
     with pytest.raises(NotInTraining, match=r"no user 'nobody' was in training - "):
         model.predict(["nobody", "u1", "nobody"], ["i2", "i2", "i3"])
-    with pytest.raises(NotInTraining, match=r"no item 'x' was in training, nor were 1 others"):
+    with pytest.raises(NotInTraining, match=r"no item 'x' was in training, nor was 1 other"):
         model.predict(["u1", "u1"], ["x", "y"])
     assert np.isfinite(model.predict(["nobody"], ["x"], known_only=False)).all()
 

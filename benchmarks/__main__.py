@@ -92,10 +92,10 @@ def parser() -> Parser:
 
     both = parsers.add_parser(
         "compare", help="tell changes of speed from noise",
-        description="Compare records of speed: speed.json, suite.json, or a table of times. A difference is one by the "
-        "Mann-Whitney test of all samples, corrected for the number of comparisons (Holm), that is larger by 10 % than "
-        "what the machine's limits, measured in both runs, explain; or by 3 % than what the binding limit explains, "
-        "where both records name it.",
+        description="Compare records of speed: speed.NAME.json, suite.json, or a table of times. A difference is one "
+        "by the Mann-Whitney test of all samples, corrected for the number of comparisons (Holm), that is larger by "
+        "10 % than what the machine's limits, measured in both runs, explain; or by 3 % than what the binding limit "
+        "explains, where both records name it.",
     )  # fmt: skip
     both.set_defaults(run=commands.compare)
     both.add_argument("first", type=Path, metavar="A", help="a record")

@@ -117,7 +117,7 @@ def _once(pairs: Sequence["Pair"]) -> list["Pair"]:
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], Measurement]]:
     """Read a record and its measurements, by their places."""
-    advice = "name a speed.json of this version, or the record of a table of times"
+    advice = "name a record of speed of this version, or the record of a table of times"
     try:
         found = json_text.read(path)
         if "rows" not in found and "version" not in found:
@@ -132,7 +132,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[tuple[str, ...], Measurement
 
 
 def measurements(found: Mapping[str, Any]) -> Iterator[Measurement]:
-    """Yield the speeds of a record: those of `speed.json`, or those of a table's cells that are over rounds."""
+    """Yield the speeds of a record: those of models or workloads, or those of a table's cells that are over rounds."""
     of_table = str([found.get(key) for key in ("data", "scale", "recipe")])
     for row in found.get("rows", ()):
         timed = {column: cell for column, cell in row["cells"].items() if cell.get("over") == "rounds"}

@@ -65,7 +65,7 @@ def render(path: Path, folder: Path, tables: Mapping[str, Table], claims: Path |
     templates.filters |= {"embedded": embedded, "linked": linked, "size": size, "place": markdown.section}
     return templates.get_template("page.html").render(
         chapters=[chapter for chapter in chapters if chapter.sections],
-        speeds=[speeds(place, record.read(place) or {}, anchors) for place in places(folder)],
+        speeds=[speeds(path, result, anchors) for path, result in places(folder)],
         recorded=overview.recorded(sections),
         verdicts=overview.verdicts(sections),
         counts={answer: said.count(answer) for answer in reversed(fidelity.ANSWERS)},

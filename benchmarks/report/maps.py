@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.core import markdown, record
 from benchmarks.core.table import Table
+from benchmarks.speed import page
 from jaxfit.errors import UserError
 from jaxfit.registry import Record
 
@@ -40,7 +41,7 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
                 f"{begin}{found['data']['name']} | {found['scale']} | {found['recipe']} | `{found['command']}` | "
                 f"[{path.stem}]({path.stem}.md){state} |"
             )
-    if (folder / "speed.json").is_file():
+    if (folder / page.PAGE).is_file():
         lines.append("| speed | | training speed | | | | `python -m benchmarks speed --peers` | [speed](speed.md) |")
     path = folder / "README.md"
     record.write_text(path, "\n".join([*lines, ""]))
@@ -79,7 +80,7 @@ def results_map(folder: Path, tables: Mapping[str, Table], link: str) -> list[st
             f"| {known.removeprefix('table-').replace('-', ' ')} | {table.title} | `python -m benchmarks run {known}` "
             f"| {'<br>'.join(results) or 'not recorded yet'} |"
         )
-    speed = f"[speed]({link}/speed.md)" if (folder / "speed.json").is_file() else "not recorded yet"
+    speed = f"[speed]({link}/speed.md)" if (folder / page.PAGE).is_file() else "not recorded yet"
     return [*lines, f"| speed | Training speed | `python -m benchmarks speed --peers` | {speed} |"]
 
 

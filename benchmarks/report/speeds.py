@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.core import record
+from benchmarks.measurement import speed_record
 from benchmarks.report.grid import Anchors, Cell, Grid, Link
 from benchmarks.speed import page
 from benchmarks.workloads import lowering, scorecard
@@ -25,19 +27,31 @@ class Figures(NamedTuple):
 
 
 class Speeds(NamedTuple):
-    """A record of speed."""
+    """What is recorded of the speed of models, or of workloads.
+
+    Attributes:
+        anchor: of the section.
+        paths: of the records.
+        about: what their figures are.
+        summary: a table of all names, where there is one.
+        pictures: of all names, with their titles.
+        figures: of each name.
+    """
 
     anchor: str
-    path: Path
+    paths: list[Path]
     about: str
     summary: Grid | None
     pictures: list[tuple[str, Path]]
     figures: list[Figures]
 
 
-def places(folder: Path) -> list[Path]:
-    """Return the records of speed that a folder has."""
-    return [place for name in RECORDS if (place := folder / f"{name}.json").is_file()] + sorted(folder.glob(LOWERED))
+def places(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield what a folder has recorded of speed: of models, of workloads, of programs for absent devices."""
+    if (models := speed_record.read(folder))["figures"]:
+        yield folder / page.PAGE, models
+    for path in [*folder.glob("suite.json"), *sorted(folder.glob(LOWERED))]:
+        yield path, record.read(path) or {}
 
 
 def speeds(path: Path, result: Mapping[str, Any], anchors: Anchors) -> Speeds:
@@ -45,13 +59,14 @@ def speeds(path: Path, result: Mapping[str, Any], anchors: Anchors) -> Speeds:
     anchor, summary, pictures = anchors.new(path.stem), None, []
     if path.match(LOWERED):
         grid = _grid("All workloads", result["workloads"], anchors.new(anchor, "all"))
-        return Speeds(anchor, path, lowering.described_by(result), grid, [], [])
+        return Speeds(anchor, [path], lowering.described_by(result), grid, [], [])
     if path.stem == "suite":
         summary = _grid("All workloads", scorecard.summary(result), anchors.new(anchor, "all"))
         picture = path.with_name(scorecard.PICTURE)
         pictures = [("Shares of the device's limits", picture)] if picture.is_file() else []
     about = RECORDS[path.stem].replace("`", "")
-    return Speeds(anchor, path, about, summary, pictures, list(_figures(path, anchor, result, anchors)))
+    paths = [speed_record.path(path.parent, name) for name in result["figures"]] if path.name == page.PAGE else [path]
+    return Speeds(anchor, paths, about, summary, pictures, list(_figures(path, anchor, result, anchors)))
 
 
 def _figures(path: Path, anchor: str, result: Mapping[str, Any], anchors: Anchors) -> Iterator[Figures]:

@@ -1,4 +1,4 @@
-"""The record of speeds for people: tables with contenders as rows, as Markdown and for the terminal, and pictures."""
+"""The records of speed for people: tables with contenders as rows, as Markdown and for the terminal, and pictures."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,19 +6,22 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.core import figure, record
+from benchmarks.measurement import speed_record
 
 ABOUT = """\
 Figures with brackets are medians over rounds, and their first and third quartile. In a round, all that is compared is
-measured in turn, so that other load affects all of it alike. The record, speed.json, has all samples;
-`python -m benchmarks compare` compares two records."""
+measured in turn, so that other load affects all of it alike. The records, speed.NAME.json, have all samples;
+`python -m benchmarks compare` compares two of a name."""
 
 
-def write(path: Path, result: Mapping[str, Any]) -> None:
-    """Write a record, its page, and a picture of each curve beside it."""
-    for name, figures in result["figures"].items():
-        for title, curve in figures.get("curves", {}).items():
-            draw(curve, f"{name}: {title}", path.with_name(picture(name, title)))
-    record.write(path, dict(result), markdown(result))
+PAGE = "speed.md"
+
+
+def write(folder: Path, figures: Mapping[str, Any], name: str) -> None:
+    """Write the page of all records in a folder, and a picture of each curve of one name."""
+    for title, curve in figures.get("curves", {}).items():
+        draw(curve, f"{name}: {title}", folder / picture(name, title))
+    record.write_text(folder / PAGE, markdown(speed_record.read(folder)))
 
 
 def markdown(result: Mapping[str, Any]) -> str:

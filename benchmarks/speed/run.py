@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import registry
-from benchmarks.core import record
 from benchmarks.core.store import Store
-from benchmarks.measurement import compilation, machine
+from benchmarks.measurement import compilation, machine, speed_record
 from benchmarks.speed import hlbl, netflix, page, plain_steps, recommenders, sweeps, throughput, vectors
 from benchmarks.speed.throughput import Figures
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError, suggestion
 
-BENCHMARK_VERSION = 4  # of what is measured: raised with every change, as figures of two versions cannot be compared
 # measured against other programs, if asked to; and against bare loops, or each other
 PEERED: dict[str, Callable[[bool], Figures]] = {
     **{name: partial(plain_steps.measure, name) for name in plain_steps.CASES},
@@ -41,28 +39,22 @@ def usual() -> list[str]:
 
 @full_precision()
 def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
-    """Measure, and record in `speed.json`; what the same version recorded of others before stays.
+    """Measure, and record each name in `speed.NAME.json`, and all that is recorded in `speed.md`.
 
     Returns:
-        The benchmark's version, and of each name figures and environment, as `speed.json` has them for all.
+        The benchmark's version, and of each chosen name figures and environment.
     """
     for name in chosen:
         if name not in names():
             raise UserError(f"no speed is measured of {name!r}", do=suggestion(name, names()))
-    path = out / "speed.json"
-    result = record.read(path) or {}
-    if result.get("version") != BENCHMARK_VERSION:
-        if result:
-            print(f"benchmarks: {path} is of another version of the benchmark: started over", file=sys.stderr)
-        result = {"version": BENCHMARK_VERSION, "figures": {}, "environment": {}}
     begun: dict[str, Figures] = {}
     with compilation.cold():
         for name, figures in _measured(chosen, peers):
             begun[name] = merged(begun[name], figures) if name in begun else figures
-            result["figures"][name] = begun[name]
-            result["environment"][name] = machine.environment(peers)
-            page.write(path, result)
+            speed_record.write(out, name, begun[name], machine.environment(peers))
+            page.write(out, begun[name], name)
             print(f"  measured {name}", file=sys.stderr, flush=True)
+    result = speed_record.read(out)
     return {**result, **{part: {name: result[part][name] for name in chosen} for part in ("figures", "environment")}}
 
 

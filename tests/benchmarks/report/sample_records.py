@@ -7,6 +7,7 @@ from PIL import Image
 
 from benchmarks import registry
 from benchmarks.core.statistics import quartiles
+from benchmarks.measurement import speed_record
 from benchmarks.speed import page as speed_page
 
 TABLES = {name: registry.TABLES[name] for name in ("table-4.4", "table-4.5", "figure-5.4")}
@@ -80,7 +81,7 @@ def write(records: Path) -> None:
     rows = {"ours": {"words/s": quartiles([1.0, 2.0, 3.0]), "found": "late"}, UNSAFE: {"words/s": quartiles([1e999])}}
     figures = {"setting": {"words": 7000}, "tables": {"training": rows}, "curves": {"by size": {}}}
     where = WHERE | {"cpu": "a processor", "threads": 2, "memory": 8e9, "os": "Linux", "versions": {"jax": "0.10"}}
-    speeds = {"figures": {"lbl": figures, "nplm": {**figures, "curves": {}}}}
-    speeds["environment"] = dict.fromkeys(speeds["figures"], where)
-    (records / "speed.json").write_text(json.dumps(speeds).replace("Infinity", "null"))
+    for name, one in {"lbl": figures, "nplm": {**figures, "curves": {}}}.items():
+        speed = {"version": speed_record.VERSION, "figures": {name: one}, "environment": {name: where}}
+        (records / f"speed.{name}.json").write_text(json.dumps(speed).replace("Infinity", "null"))
     Image.new("P", (30, 20), 1).save(records / speed_page.picture("lbl", "by size"))

@@ -1,9 +1,9 @@
 """The record of speeds for people."""
 
-import json
 from pathlib import Path
 
 from benchmarks.core.statistics import quartiles
+from benchmarks.measurement import speed_record
 from benchmarks.speed import page
 
 WHERE = {
@@ -11,31 +11,25 @@ WHERE = {
     "device": "cpu: cpu", "python": "3.11", "versions": {"jax": "0.10"},
     "matmul_precision": "highest", "XLA_FLAGS": "--x",
 }  # fmt: skip
-RESULT = {
-    "version": 2,
-    "figures": {
-        "lbl": {
-            "setting": {"words": 10_000, "rates": [0.1, 0.2], "model": "lbl"},
-            "tables": {
-                "training": {
-                    "jaxlm": {"words/s": quartiles([1000.0, 2000.0, 3000.0]), "RMSE": 0.85},
-                    "PyTorch": {
-                        "words/s": {"median": 7.5, "quartiles": [7, None], "samples": [7, 8, None]},
-                        "found": "not reached",
-                    },
-                }
+FIGURES = {
+    "setting": {"words": 10_000, "rates": [0.1, 0.2], "model": "lbl"},
+    "tables": {
+        "training": {
+            "jaxlm": {"words/s": quartiles([1000.0, 2000.0, 3000.0]), "RMSE": 0.85},
+            "PyTorch": {
+                "words/s": {"median": 7.5, "quartiles": [7, None], "samples": [7, 8, None]},
+                "found": "not reached",
             },
-            "curves": {"by size": {"x": "words", "y": "words/s", "log": True, "lines": {"jaxlm": [[1, 2], [10, 3]]}}},
         }
     },
-    "environment": {"lbl": WHERE},
+    "curves": {"by size": {"x": "words", "y": "words/s", "log": True, "lines": {"jaxlm": [[1, 2], [10, 3]]}}},
 }
 
 
 def test_contenders_are_rows_and_samples_are_medians_with_quartiles(tmp_path: Path) -> None:
-    page.write(tmp_path / "speed.json", RESULT)
-    assert json.loads((tmp_path / "speed.json").read_text()) == RESULT
-    lines = (tmp_path / "speed.md").read_text().splitlines()
+    speed_record.write(tmp_path, "lbl", FIGURES, WHERE)
+    page.write(tmp_path, FIGURES, "lbl")
+    lines = (tmp_path / page.PAGE).read_text().splitlines()
     expected = [
         "## lbl",
         "* words: 10,000",

@@ -38,8 +38,8 @@ def als_fit(options: dict[str, Any], problem: Problem) -> Callable[[], Scorer]:
     user, item, counts = problem.positives[:3]
     table = sparse.csr_matrix((counts, (user, item)), shape=(problem.num_users, problem.num_items))
     limits = {"limits": 1, "user_api": "blas"}  # as it asks for: it has threads of its own
+    als = load("implicit.als").AlternatingLeastSquares  # and a BLAS of its own, before threads are limited
     with threadpoolctl.threadpool_limits(**limits):
-        als = load("implicit.als").AlternatingLeastSquares
         sizes = {"factors": problem.num_features, "random_state": problem.seed}
         model = als(num_threads=CORES, use_gpu=False, **sizes, **options)
 
@@ -69,10 +69,21 @@ def _bpr(problem: Problem) -> Scorer:
     return _of_products(model.u_factors, model.i_factors, model.i_biases)
 
 
+def _lenskit(problem: Problem) -> Scorer:
+    data, als, training = load("lenskit.data"), load("lenskit.als"), load("lenskit.training")
+    user, item = problem.positives[:2]
+    table = load("pandas").DataFrame({"user_id": user, "item_id": item})
+    every = {"users": np.arange(problem.num_users), "items": np.arange(problem.num_items)}
+    model = als.ImplicitMFScorer(embedding_size=problem.num_features)
+    model.train(data.from_interactions_df(table, **every), training.TrainingOptions(rng=problem.seed))
+    return _of_products(np.asarray(model.user_embeddings), np.asarray(model.item_embeddings))
+
+
 # Of MovieLens 1M, chosen by the validation ratings that the tuned recipe of `wmf` was chosen by; its confidence is α r.
 CHOSEN = {"alpha": 4.0, "regularization": 60.0}
 PEERS = {
     "implicit ALS": Peer("implicit.als", partial(_als, CHOSEN)),
     "implicit ALS, its defaults": Peer("implicit.als", partial(_als, {})),
     "cornac BPR, its defaults": Peer("cornac.models", _bpr),
+    "LensKit ALS, its defaults": Peer("lenskit.als", _lenskit),
 }

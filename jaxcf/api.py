@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from jaxcf import training
+from jaxcf import card, training
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, ClosedForm, UsesRatedItems
 from jaxcf.data import given, reading, splits, synthetic
 from jaxcf.data.reading import Reading
@@ -108,5 +108,7 @@ def train(
             model, data, directory, recipe=plan.recipe, config=config, rated=pairs, seed=seed, run=plan.run,
             solver=solver,
         )  # fmt: skip
+        if out is not None:
+            card.write(trained, directory, directory)
     warn_stopped(trained)
     return trained.model

@@ -183,6 +183,15 @@ class SimilarItems:
 
 
 @dataclass(frozen=True)
+class HasFactors:
+    """The model's predictions, or scores, for its training users are inner products of factors of users and items."""
+
+    offers: ClassVar[str] = "factors of users and items (export --format numpy)"
+    # (params, config, users) -> [users, D], [items, D], biases and units included
+    factors: Callable[[Any, Any, KnownUsers], tuple[NDArray[np.float32], NDArray[np.float32]]]
+
+
+@dataclass(frozen=True)
 class UsesRatedItems:
     """The model conditions on which items a user rated, even where the ratings are not known (`rated_sets`)."""
 

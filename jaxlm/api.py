@@ -13,7 +13,7 @@ from jaxfit.call import folder, of_call, warn_stopped
 from jaxfit.errors import NoModel, UserError
 from jaxfit.plan import fields_of
 from jaxfit.recipe import require_number
-from jaxlm import models, training
+from jaxlm import card, models, training
 from jaxlm.contract import RENAMED, BySGD, LanguageModel
 from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import Texts
@@ -101,6 +101,8 @@ def train(
             model, texts.corpus, directory, recipe=plan.recipe, config=plan.config, structure=structure,
             initial=None if initial is None else Path(initial), seed=seed, run=plan.run,
         )  # fmt: skip
+        if out is not None:
+            card.write(trained, directory, directory)
     if trained.model is None:
         raise NoModel("time ran out in the stage before the model's own training", out, "go on by resume=True")
     warn_stopped(trained)

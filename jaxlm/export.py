@@ -1,19 +1,22 @@
-"""Models as other programs read them: word2vec (text and binary), safetensors, ARPA.
+"""Models as other programs read them: word2vec (text and binary), safetensors, ARPA, a folder for hubs of models.
 
 A UserError says that a model does not have what a file format needs, or that the file cannot be written.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
+from jaxfit.run_dir import hub as for_hubs
 from jaxfit.run_dir.atomic import replacing
-from jaxlm import models, word_vectors
+from jaxlm import card, models, word_vectors
 from jaxlm.contract import BySGD, Embeds, HasNGrams
+from jaxlm.model_files import FILES
 from jaxlm.ngram import arpa
 from jaxlm.trained_model import Model
 
@@ -63,6 +66,23 @@ def arpa_file(model: Model, path: Path) -> None:
     arpa.write(model.params, model.vocabulary.words, path)
 
 
+def hub(model: Model, directory: Path, out: Path) -> None:
+    """Write a folder that hubs of models accept, and `jaxlm.load` reads: safetensors, JSON, text, a card.
+
+    Args:
+        model: the model.
+        directory: its folder.
+        out: the folder to write, new or empty.
+    """
+    if directory.is_file():
+        raise UserError("a file is no model's folder, which alone has what a hub's card says", directory, "train one")
+
+    def card_of(info: Mapping[str, Any], scores: for_hubs.Scores) -> str:
+        return card.text(model, info, *for_hubs.place_of(out), scores)
+
+    for_hubs.export(directory, out, FILES, model.params, card_of)
+
+
 OF_VECTORS: dict[str, Callable[[Model, Path, str | None], None]] = {
     "word2vec": word2vec,
     "word2vec-binary": word2vec_binary,
@@ -72,3 +92,4 @@ FORMATS: dict[str, Callable[..., None]] = {
     "arpa": arpa_file,
     "safetensors": safetensors,
 }
+HUB = "hub"  # the format that is a folder

@@ -28,7 +28,7 @@ COMMANDS = {
     "similar": ("the items most like an item", "jaxcf.cli.recommend:add_similar"),
     "predict": ("stars for pairs of user and item, one a line", "jaxcf.cli.use:add_predict"),
     "info": ("what a model is and how it was trained", "jaxcf.cli.use:add_info"),
-    "export": ("factors as safetensors, with the ids beside them", "jaxcf.cli.use:add_export"),
+    "export": ("write a model for other programs", "jaxcf.cli.use:add_export"),
 }
 
 

@@ -1,15 +1,13 @@
 """`jaxcf train MODEL`: the ratings, the training, and what came of it."""
 
 import argparse
-import shlex
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxcf import metrics, ranking, training
+from jaxcf import card, metrics, ranking, training
 from jaxcf.cli.evaluate import TOP, summary
 from jaxcf.cli.queries import reading_of
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, BySweeps, ClosedForm, RatingModel, UsesRatedItems
@@ -24,8 +22,7 @@ from jaxfit.cli.command import note, output, print_json
 from jaxfit.cli.parser import Parser
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
-from jaxfit.recipe import Recipe, named_arrays
-from jaxfit.run_dir import card
+from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Run, Trained
 
 SETS = ("train", "valid", "test")
@@ -115,7 +112,7 @@ def run(args: argparse.Namespace) -> None:
             )  # fmt: skip
         if processes.leads():
             results = _evaluate(trained.model, data)
-            _write_card(trained, out, place, results)
+            card.write(trained, out, place, {NAMES[name]: result.record() for name, result in results.items()})
     if processes.leads():
         _report(args, trained, data, results)
 
@@ -172,25 +169,6 @@ def _evaluate(model: Model, data: Dataset) -> Results:
             predicted = model.predictor(part.user, part.item)
             results[name] = metrics.evaluate(predicted, part.stars, data.catalogue.scale)
     return results
-
-
-def _write_card(trained: Trained[Model], out: Path, place: Path, results: Results) -> None:
-    """Write the model card into the folder `out` of a model that is used in `place`."""
-    model = trained.model
-    if not training_options.wants_card(trained, out, model.info):
-        return
-    user, item = str(model.catalogue.users[0]), str(model.catalogue.items[0])
-    path = shlex.quote(str(place))
-    shell = [f"jaxcf eval {path} --ratings test.csv", f"jaxcf recommend {path} --user {shlex.quote(user)}"]
-    python = [
-        "import jaxcf",
-        "",
-        f"model = jaxcf.load({str(place)!r})",
-        f"model.recommend({user!r})" if model.record.implicit else f"model.predict([{user!r}], [{item!r}])  # stars",
-    ]
-    sizes = {name: np.shape(array) for name, array in named_arrays(model.params).items()}
-    scores = {NAMES[name]: result.record() for name, result in results.items()}
-    card.write(out, model.record, model.info, sizes, scores, shell, python)
 
 
 def _report(args: argparse.Namespace, trained: Trained[Model], data: Dataset, results: Results) -> None:

@@ -2,29 +2,23 @@
 
 import argparse
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
-from safetensors.numpy import save  # killed, its save_file leaves a temporary file of its own
-
+from jaxcf import export
 from jaxcf.cli.queries import add_files, note_number, note_unknown, opened, queried, reading_of, warn_unknown
 from jaxcf.contract import PredictsRatings
 from jaxcf.data import reading
-from jaxcf.data.ratings import RatingScale, Units
+from jaxcf.data.ratings import RatingScale
 from jaxcf.model_files import FILES
 from jaxcf.models import get, require
-from jaxfit.cli import learning_curve
+from jaxfit.cli import learning_curve, options
 from jaxfit.cli.command import add_model, note, output, print_json, required
 from jaxfit.cli.parser import Parser
-from jaxfit.errors import UserError
-from jaxfit.recipe import named_arrays
 from jaxfit.run_dir import manifest
-from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import read_info, require_types
 
-SUFFIX = ".safetensors"
+FORMS = (*export.FORMATS, "hub")
 
 
 def add_predict(parser: Parser) -> None:
@@ -46,10 +40,16 @@ def add_export(parser: Parser) -> None:
     """Give the parser of `jaxcf export` its options."""
     add_model(parser, run_export)
     parser.add_argument(
-        "--out", metavar="FILE",
-        help="the .safetensors file; its metadata has mean and unit: pmf predicts mean + unit (U·V + b + c) stars, "
-        "bias mean + b + c; wmf ranks by X·Y",
+        "--format", type=options.choice("--format", FORMS), default=FORMS[0], metavar="|".join(FORMS),
+        help="safetensors: the parameters; its metadata has mean and unit: pmf predicts mean + unit (U·V + b + c) "
+        "stars, bias mean + b + c; wmf ranks by X·Y. numpy: a folder with users.npy and items.npy, float32, whose "
+        "inner products are predictions or scores, biases included, for programs that search by them (faiss). hub: a "
+        "folder that hubs of models accept (huggingface_hub.upload_folder), with a card, from which commands and "
+        f"jaxcf.load read the same model (default: {FORMS[0]})",
     )  # fmt: skip
+    parser.add_argument(
+        "--out", metavar="FILE", help="the .safetensors file, beside which ids go as text, or the new folder"
+    )
 
 
 def run_predict(args: argparse.Namespace) -> None:
@@ -109,22 +109,18 @@ def run_info(args: argparse.Namespace) -> None:
 
 
 def run_export(args: argparse.Namespace) -> None:
-    """Write the parameters as safetensors, and the ids of their rows as text files beside them."""
-    out = output(args)
-    if out.suffix not in ("", SUFFIX):
-        do = f"name a {SUFFIX} file: --out {out.with_suffix(SUFFIX)}"
-        raise UserError(f"the factors are written as safetensors, not as {out.suffix}", out, do)
+    """Write the model for other programs."""
+    out = output(args, folder=args.format != "safetensors")
     model = opened(args)
-    arrays = {name: np.ascontiguousarray(array) for name, array in named_arrays(model.params).items()}
-    units = {name: repr(value) for name, value in vars(model.config).items() if name in Units._fields}
-    files = {out: save(arrays, {"model": model.name, **units})}
-    for name, ids in (("users", model.catalogue.users), ("items", model.catalogue.items)):
-        files[out.with_suffix(f".{name}.txt")] = "".join(f"{i}\n" for i in ids.tolist()).encode()
-    with ExitStack() as all_written:  # before the first takes its place
-        for path, content in files.items():
-            all_written.enter_context(replacing(path)).write_bytes(content)
+    if args.format == "hub":
+        export.hub(model, Path(args.directory), out)
+        note(args, "the folder has the ids of users and items, and who rated or took what")
+    else:
+        arrays = export.FORMATS[args.format](model, out)
     if args.json:
-        shapes = {name: list(array.shape) for name, array in arrays.items()}
-        print_json({"command": "export", "model": model.name, "out": str(out), "arrays": shapes})
+        shapes = {} if args.format == "hub" else {"arrays": {name: list(x.shape) for name, x in arrays.items()}}
+        print_json({"command": "export", "model": model.name, "format": args.format, "out": str(out), **shapes})
+    elif args.format == "hub":
+        print(f"wrote {out} ({sum(path.stat().st_size for path in out.iterdir()):,} bytes)")
     else:
         print(f"{out}: {', '.join(f'{name} {array.shape}' for name, array in arrays.items())}")

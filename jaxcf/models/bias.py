@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxcf.contract import ClosedForm, FoldsIn, KnownUsers, Predictor, PredictsRatings, RatingModel
+from jaxcf.contract import ClosedForm, FoldsIn, HasFactors, KnownUsers, Predictor, PredictsRatings, RatingModel
 from jaxcf.data.ratings import Ratings
 from jaxcf.models.pairwise import by_pairs, rows_or_zeros
 from jaxfit.errors import UserError
@@ -115,6 +115,12 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
     return predictor(params._replace(b=b), config, users)
 
 
+def factors(params: Params, config: Config, users: KnownUsers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """(mean + b, 1) of each user and (1, c) of each item."""
+    own, of_items = config.mean + np.asarray(params.b), np.asarray(params.c)
+    return np.stack([own, np.ones_like(own)], axis=1), np.stack([np.ones_like(of_items), of_items], axis=1)
+
+
 def shapes(config: Config) -> Any:
     """Return the parameters' shapes."""
     return Params._make(jax.ShapeDtypeStruct((n,), jnp.float32) for n in (config.num_users, config.num_items))
@@ -130,7 +136,7 @@ RECIPES: dict[str, tuple[None, dict[str, Any]]] = {
 BIAS = RatingModel(
     name="bias", about="a bias for each user and each item", source="Mnih 2010, §5.4.5", config=Config, shapes=shapes,
     recipes=RECIPES, fitting=(ClosedForm(solve),), fixed={"users": True, "items": True},
-    capabilities=(PredictsRatings(predictor), FoldsIn(fold_in)),
+    capabilities=(PredictsRatings(predictor), FoldsIn(fold_in), HasFactors(factors)),
 )  # fmt: skip
 USER_BIAS = replace(
     BIAS, name="user-bias", about="a bias for each user", fixed={"users": True, "items": False, "decay_items": 0.0}

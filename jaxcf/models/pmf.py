@@ -19,6 +19,7 @@ from jaxcf.contract import (
     BySGD,
     BySweeps,
     FoldsIn,
+    HasFactors,
     KnownUsers,
     Predictor,
     PredictsRatings,
@@ -256,6 +257,13 @@ def shapes(config: Config) -> Params:
     return jax.eval_shape(lambda: init(jax.random.key(0), config))
 
 
+def factors(params: Params, config: Config, users: KnownUsers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """(unit U, mean + unit b, 1) of each user and (V, 1, unit c) of each item, whose products are Eq. 5.20 in stars."""
+    U, V, b, c = map(np.asarray, params)
+    of_users = [config.unit * U, config.mean + config.unit * b[:, None], np.ones((len(U), 1))]
+    return np.concatenate(of_users, axis=1), np.concatenate([V, np.ones((len(V), 1)), config.unit * c[:, None]], axis=1)
+
+
 def cost(config: Config, costs: None = None) -> Cost:
     """Count what a rating takes: the product of two rows, which are read and written with their biases."""
     numbers = 2 * (config.num_features + config.biases)
@@ -313,6 +321,7 @@ PMF = RatingModel(
     shapes=shapes, recipes=RECIPES, fitting=(BY_SGD, BY_ALS),
     capabilities=(
         PredictsRatings(predictor), FoldsIn(fold_in), TakesNewItems(with_new_items), SimilarItems(item_vectors),
+        HasFactors(factors),
     ),
     cost=cost,
 )  # fmt: skip

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
-from jaxcf.contract import ClosedForm, FoldsIn, KnownUsers, RanksItems, RatingModel, Scorer
+from jaxcf.contract import ClosedForm, FoldsIn, HasFactors, KnownUsers, RanksItems, RatingModel, Scorer
 from jaxcf.data.positives import FromRatings
 from jaxcf.data.ratings import Ratings
 from jaxfit.recipe import option
@@ -48,6 +49,11 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
     return scorer(params, config, users)
 
 
+def factors(params: Params, config: Config, users: KnownUsers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """1 for each user, and the number of users who took each item."""
+    return np.ones((users.number, 1), np.float32), np.asarray(params.positives)[:, None]
+
+
 def shapes(config: Config) -> Any:
     """Return the parameters' shapes."""
     return Params._make([jax.ShapeDtypeStruct((config.num_items,), jnp.float32)])
@@ -57,5 +63,5 @@ MODEL = RatingModel(
     name="popularity", about="popularity of items, the same for all users, on implicit data",
     source="Hu, Koren and Volinsky 2008, §6", config=Config, shapes=shapes,
     recipes={"thesis": (None, {}), "tuned": (None, {})}, fitting=(ClosedForm(solve),),
-    capabilities=(RanksItems(scorer), FoldsIn(fold_in)),
+    capabilities=(RanksItems(scorer), FoldsIn(fold_in), HasFactors(factors)),
 )  # fmt: skip

@@ -24,7 +24,17 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxcf import ranking
-from jaxcf.contract import BySweeps, FoldsIn, KnownUsers, RanksItems, RatingModel, Scorer, SimilarItems, Sweeps
+from jaxcf.contract import (
+    BySweeps,
+    FoldsIn,
+    HasFactors,
+    KnownUsers,
+    RanksItems,
+    RatingModel,
+    Scorer,
+    SimilarItems,
+    Sweeps,
+)
 from jaxcf.data.positives import FromRatings
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_item, by_user
 from jaxcf.models.pairwise import rows_or_zeros
@@ -291,6 +301,11 @@ def item_vectors(params: Params, config: Config) -> NDArray[np.float32]:
     return np.asarray(params.Y)
 
 
+def factors(params: Params, config: Config, users: KnownUsers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """X and Y."""
+    return np.asarray(params.X), np.asarray(params.Y)
+
+
 def shapes(config: Config) -> Params:
     """Return the parameters' shapes."""
     return jax.eval_shape(lambda: init(jax.random.key(0), config))
@@ -326,5 +341,5 @@ MODEL = RatingModel(
         BySweeps("cg", "alternating, a few steps of conjugate gradients", functools.partial(prepare, improve)),
         BySweeps("cholesky", "alternating exact solutions", functools.partial(prepare, solve), cost=cost),
     ),
-    capabilities=(RanksItems(scorer), FoldsIn(fold_in), SimilarItems(item_vectors)),
+    capabilities=(RanksItems(scorer), FoldsIn(fold_in), SimilarItems(item_vectors), HasFactors(factors)),
 )  # fmt: skip

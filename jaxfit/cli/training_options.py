@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -181,13 +180,6 @@ def folder(
                     replacement.put(out, place)
             finally:
                 replacement.drop_unsaved(out)
-
-
-def wants_card(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> bool:
-    """Whether a model is to have a new card: once it has been trained, and if a finished one has none."""
-    # nothing need be written for a training that had finished before, perhaps on a read-only disk
-    new = bool(trained.seconds) or (not (out / manifest.CARD).exists() and os.access(out, os.W_OK))
-    return processes.leads() and info.get("finished", True) and new
 
 
 @contextmanager

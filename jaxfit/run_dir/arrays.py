@@ -1,10 +1,11 @@
-"""Reading .npz files of plain arrays, which may be damaged or written by anybody."""
+"""Files of plain arrays, which may be damaged or written by anybody: .npz, and safetensors in their place on hubs."""
 
 import math
 import os
 import struct
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ def read_npz(path: Path, what: str, do: str) -> dict[str, NDArray[Any]]:
     """Return all arrays of an .npz file by name, without unpickling, in no more memory than the file has bytes.
 
     Args:
-        path: the file, as `numpy.savez` writes it: compressed ones are refused.
+        path: the file, as `numpy.savez` writes it: compressed ones are refused. Where there is none, the file of the
+            same name that ends in `.safetensors` is read, as `to_safetensors` writes it.
         what: to say of a file that is damaged or no .npz file.
         do: what the user can do about it.
 
@@ -33,6 +35,9 @@ def read_npz(path: Path, what: str, do: str) -> dict[str, NDArray[Any]]:
         FileNotFoundError: there is no such file.
         UserError: it is damaged, or declares more than it holds.
     """
+    instead = path.with_suffix(".safetensors")
+    if instead.is_file() and not path.exists():
+        return read_safetensors(instead, what, do)
     try:
         if path.exists() and not path.is_file():  # a named pipe would be waited for
             raise ValueError("it is no regular file")
@@ -65,3 +70,34 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     with archive.open(member) as file:
         array = np.lib.format.read_array(file, allow_pickle=False)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def to_safetensors(arrays: Mapping[str, Any]) -> bytes:
+    """Return arrays as a safetensors file, which has no text: of that code points, named in its metadata."""
+    from safetensors.numpy import save  # killed, its save_file leaves a temporary file of its own
+
+    plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    texts = [name for name, array in plain.items() if array.dtype.kind == "U"]
+    for name in texts:
+        array = plain[name]
+        plain[name] = array.view(np.uint32).reshape(*array.shape, array.dtype.itemsize // 4)
+    return save(plain, dict.fromkeys(texts, "text"))
+
+
+def read_safetensors(path: Path, what: str, do: str) -> dict[str, NDArray[Any]]:
+    """Return all arrays of a file that `to_safetensors` wrote; what, do: as of `read_npz`."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "np") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            texts = file.metadata() or {}
+        for name in arrays:
+            if texts.get(name) == "text":
+                points = arrays[name]
+                if points.dtype != np.uint32 or points.ndim == 0 or points.shape[-1] == 0:
+                    raise ValueError(f"{name} is not of code points")
+                arrays[name] = points.view(np.dtype(("U", points.shape[-1])))[..., 0]
+        return arrays
+    except (*_DAMAGED, AttributeError, SafetensorError) as error:
+        raise UserError(f"{what}: {error}", path, do) from error

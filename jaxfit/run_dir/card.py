@@ -1,44 +1,96 @@
-"""A model card: `README.md` of a model's folder, for whoever finds it there.
+"""A model card: `README.md` of a model's folder, for whoever finds it there, with the metadata that hubs read.
 
-It is written for people, who may change it: no program reads it, and the manifest does not list it.
+It is written for people, who may change it: no program here reads it, and the manifest does not list it. The scores
+in it are also in `scores.json`, of which a card for a hub is made.
 """
 
+import json
+import math
+import os
 import platform
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxfit import __version__
+from jaxfit.devices import distributed as processes
 from jaxfit.registry import Record
-from jaxfit.run_dir import manifest
+from jaxfit.run_dir import json_text, manifest
 from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.run import Trained
 
 SHOWN = ("format", "model", "config", "recipe", "finished", "environment")  # not under "Training", but elsewhere
+PROJECT = "jax-mnih"
+Scores = Mapping[str, Mapping[str, Any]]  # set of data, as "test" -> names and values of scores on it
 
 
-def write(
-    directory: Path,
-    record: Record,
-    info: Mapping[str, Any],
-    sizes: Mapping[str, tuple[int, ...]],
-    scores: Mapping[str, Mapping[str, Any]],
-    shell: Iterable[str],
-    python: Iterable[str],
-) -> None:
-    """Write the card of a trained model.
+class About(NamedTuple):
+    """What the package of a model says of it.
+
+    Attributes:
+        shell: Commands that use it.
+        python: A program that loads and uses it.
+        task: Of hubs' names of tasks, the one that fits; None where none does.
+        tags: For hubs, besides the model's name.
+        measures: Name of a score (before any "@") -> hubs' name of the measure, for those that compare models.
+        data: The name of the training data.
+        limits: What it cannot do, and what its folder has of the data.
+    """
+
+    shell: list[str]
+    python: list[str]
+    task: str | None
+    tags: tuple[str, ...]
+    measures: Mapping[str, str]
+    data: str
+    limits: str
+
+
+def wanted(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> bool:
+    """Whether a model is to have a new card: once it has been trained, and if a finished one has none."""
+    # nothing need be written for a training that had finished before, perhaps on a read-only disk
+    new = bool(trained.seconds) or (not (out / manifest.CARD).exists() and os.access(out, os.W_OK))
+    return processes.leads() and info.get("finished", True) and new
+
+
+def write(directory: Path, card: str, scores: Scores) -> None:
+    """Write a card and its scores into a model's folder."""
+    with replacing(directory / manifest.CARD) as aside:
+        aside.write_text(card, encoding="utf-8")
+    with replacing(directory / manifest.SCORES) as aside:
+        json_text.write(aside, scores)
+
+
+def scores_of(directory: Path, info: Mapping[str, Any]) -> Scores:
+    """Return the scores of a model's folder, or, where it has none, the one that its training ended with."""
+    try:
+        found = json_text.read(directory / manifest.SCORES)
+        if all(isinstance(part, dict) for part in found.values()):
+            return found
+    except (OSError, ValueError, AttributeError):  # older ones have no such file, and nothing depends on it
+        pass
+    return recorded(info)
+
+
+def recorded(info: Mapping[str, Any]) -> Scores:
+    """Return the validation score that `config.json` holds, which a model that was counted or solved has not."""
+    found = {name.removeprefix("validation "): info[name] for name in info if name.startswith("validation ")}
+    return {"validation": found} if found else {}
+
+
+def text(record: Record, info: Mapping[str, Any], sizes: Mapping[str, Any], scores: Scores, about: About) -> str:
+    """Return the card of a trained model.
 
     Args:
-        directory: The model's folder.
         record: What the model is.
         info: What `config.json` holds; mappings in it that are not `SHOWN`, as the data, get a section of their own.
         sizes: The shapes of its parameters.
-        scores: Set of data ("test") -> names and values of scores on it.
-        shell: Commands that use it.
-        python: A program that loads and uses it.
+        scores: On validation and test data, as far as they are known.
+        about: What its package says of it.
     """
     sections = {name: value for name, value in info.items() if isinstance(value, Mapping) and name not in SHOWN}
     training = {name: value for name, value in info.items() if name not in (*SHOWN, *sections)}
-    versions = {"jax-mnih": __version__, "python": platform.python_version(), **info.get("environment", {})}
+    versions = {PROJECT: __version__, "python": platform.python_version(), **info.get("environment", {})}
     shapes = {name: " x ".join(f"{n:,}" for n in shape) for name, shape in sizes.items()}
     measures = dict.fromkeys(name for part in scores.values() for name in part)
     tables = {
@@ -50,15 +102,43 @@ def write(
         "Versions": versions,
     }
     offers = "; ".join(capability.offers for capability in record.capabilities)
-    text = [f"# {record.name}: {record.about}", f"Described in {record.source}. It has {offers}."]
-    text += [f"```sh\n{_lines(shell)}```", f"```python\n{_lines(python)}```"]
-    text += [
+    parts = [_front_matter(record, scores, about), f"# {record.name}: {record.about}"]
+    parts += [f"Described in {record.source}. It has {offers}.", f"It needs the Python project {PROJECT}:"]
+    parts += [f"```sh\n{_lines(about.shell)}```", f"```python\n{_lines(about.python)}```"]
+    parts += [f"## Intended use and limits\n\nFor research, teaching, and comparison with other models. {about.limits}"]
+    parts += [
         f"## {title}\n\n{_table(values, scores if title == 'Scores' else [''])}"
         for title, values in tables.items()
         if values
     ]
-    with replacing(directory / manifest.CARD) as aside:
-        aside.write_text("\n\n".join(text) + "\n", encoding="utf-8")
+    parts += [f"## Citation\n\n{record.source}; {PROJECT} {__version__}, whose `CITATION.cff` says how to cite it."]
+    return "\n\n".join(parts) + "\n"
+
+
+def _front_matter(record: Record, scores: Scores, about: About) -> str:
+    """The metadata that hubs read, in YAML, of which JSON is a part; the licence is for the model's author to add."""
+    task = about.task or "other"
+    results = [
+        {
+            "task": {"type": task},
+            "dataset": {"type": about.data, "name": about.data, "split": part},
+            "metrics": [
+                {"type": about.measures[name.partition("@")[0]], "value": value, "name": name}
+                for name, value in values.items()
+                if name.partition("@")[0] in about.measures and isinstance(value, float) and math.isfinite(value)
+            ],
+        }
+        for part, values in scores.items()
+    ]
+    results = [result for result in results if result["metrics"]]
+    metadata = {
+        "library_name": PROJECT,
+        **({"pipeline_tag": about.task} if about.task else {}),
+        "tags": [PROJECT, "jax", *about.tags, record.name],
+        **({"model-index": [{"name": record.name, "results": results}]} if results else {}),
+    }
+    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in metadata.items()]
+    return "\n".join(["---", *lines, "---"])
 
 
 def _lines(lines: Iterable[str]) -> str:

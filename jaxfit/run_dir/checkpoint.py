@@ -19,6 +19,7 @@ from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import named_arrays
 from jaxfit.run_dir import atomic, json_text, manifest
+from jaxfit.run_dir.arrays import read_safetensors
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.manifest import REPAIR, damage
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import orbax.checkpoint as ocp
 
 KEEP = 2
+WEIGHTS = "model.safetensors"  # of a folder for a hub, in place of the parameters' folder beside it
 OVERHEAD = 1 << 18  # bytes in addition to the arrays', an upper bound
 
 
@@ -142,7 +144,7 @@ def arrays(path: Path, like: Any) -> Any:
 
 
 def load_model(path: Path, like: Any) -> Any:
-    """The parameters of a model, written by `write`; the model's folder must have been found whole.
+    """The parameters of a model, written by `write` or, beside `path`, in WEIGHTS; the model's folder must be whole.
 
     Raises:
         UserError: They are of other shapes than `like`, or not finite.
@@ -150,21 +152,32 @@ def load_model(path: Path, like: Any) -> Any:
     import jax
     import numpy as np
 
-    _require_shapes(path, like)
-    found = arrays(path, like)
+    weights = path.with_name(WEIGHTS)
+    if weights.is_file() and not path.is_dir():
+        stored = read_safetensors(weights, "damaged parameters", REPAIR)
+        _require_shapes(path, stored, like)
+        leaves = [stored[name].astype(leaf.dtype, copy=False) for name, leaf in named_arrays(like).items()]
+        found = jax.device_put(jax.tree.unflatten(jax.tree.structure(like), leaves), jax.local_devices()[0])
+    else:
+        _require_shapes(path, _stored(path), like)
+        found = arrays(path, like)
     for name, value in named_arrays(found).items():
         if jax.numpy.issubdtype(value.dtype, jax.numpy.inexact) and not np.isfinite(np.asarray(value)).all():
             raise UserError(f"the model is damaged: its {name} has values that are not finite", path, REPAIR)
     return found
 
 
-def _require_shapes(path: Path, like: Any) -> None:
-    """Raise a UserError where stored arrays have other names or shapes than `like`."""
+def _stored(path: Path) -> dict[str, Any]:
+    """What is stored of each array by name: its shape and type."""
     import orbax.checkpoint as ocp
 
     with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as orbax:
-        stored = named_arrays(orbax.metadata(path.absolute() / "arrays").item_metadata.tree)
-    stored, expected = ({name: tuple(x.shape) for name, x in named.items()} for named in (stored, named_arrays(like)))
+        return named_arrays(orbax.metadata(path.absolute() / "arrays").item_metadata.tree)
+
+
+def _require_shapes(path: Path, named: Mapping[str, Any], like: Any) -> None:
+    """Raise a UserError where stored arrays, by name, have other names or shapes than `like`."""
+    stored, expected = ({name: tuple(x.shape) for name, x in part.items()} for part in (named, named_arrays(like)))
     for name in {**expected, **stored}:
         if stored.get(name) != expected.get(name):
             what = f"the parameter {name} has the shape {stored.get(name)}, by the configuration {expected.get(name)}"

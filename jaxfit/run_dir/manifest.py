@@ -2,8 +2,8 @@
 
 `manifest.json` of a checkpoint or of parameters lists all files below it. That of a model lists the model's files and,
 for `parameters/`, the manifest there, which lists the rest. What a training writes for itself (checkpoints, times, the
-model it started from) and the model card belong to neither. The journal, on which no prediction depends, is listed
-apart: it is checked where it is shown.
+model it started from), the model card and its scores belong to neither. The journal, on which no prediction depends,
+is listed apart: it is checked where it is shown.
 
 Reading all files of a large model takes longer than what it is loaded for. Sizes are always checked; the files
 themselves once: the user's cache folder remembers that a model's files were found whole, by their sizes, times of
@@ -26,7 +26,7 @@ from jaxfit.run_dir import json_text
 FORMAT = 1
 NAME = "manifest.json"
 REPAIR = "give its training command again, with --resume or --overwrite"  # advice on a damaged model
-CARD = "README.md"
+CARD, SCORES = "README.md", "scores.json"
 JOURNAL, TIMES = "journal.jsonl", "timing.jsonl"
 MAX_REMEMBERED = 10_000  # states of models' files that were found whole
 SETTLED_NS = 2_000_000_000  # age of the newest change: until then another one might have the same time

@@ -15,7 +15,10 @@ from typing import Any
 from jaxfit.errors import UserError
 from jaxfit.run_dir import atomic, manifest, metadata
 
-_OWN = {metadata.CONFIG, metadata.PARAMETERS, manifest.NAME, manifest.JOURNAL, manifest.TIMES, manifest.CARD}
+_OWN = {
+    metadata.CONFIG, metadata.PARAMETERS, manifest.NAME, manifest.JOURNAL, manifest.TIMES, manifest.CARD,
+    manifest.SCORES,
+}  # fmt: skip
 _WRITTEN = re.compile(r"checkpoint-\d+|\..+\.(new|old|part)-\w+(\.lock)?")  # the latter by a writer that was killed
 
 

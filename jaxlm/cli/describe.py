@@ -12,8 +12,10 @@ from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.metadata import CONFIG
 from jaxlm.cli import model_command
 from jaxlm.contract import BySGD
-from jaxlm.export import FORMATS, OF_VECTORS
+from jaxlm.export import FORMATS, HUB, OF_VECTORS, hub
 from jaxlm.model_files import load
+
+FORMS = (*FORMATS, HUB)
 
 
 def add_info(parser: Parser) -> None:
@@ -26,9 +28,11 @@ def add_export(parser: Parser) -> None:
     """Give the parser of `jaxlm export` its options."""
     model_command.add(parser, run_export)
     parser.add_argument(
-        "--format", type=options.choice("--format", FORMATS), metavar="|".join(FORMATS), help="of the file"
-    )
-    parser.add_argument("--out", metavar="FILE", help="where to write it")
+        "--format", type=options.choice("--format", FORMS), metavar="|".join(FORMS),
+        help="of the file; hub: a folder that hubs of models accept (huggingface_hub.upload_folder), of safetensors, "
+        "JSON, text and a card, from which commands and jaxlm.load read the same model",
+    )  # fmt: skip
+    parser.add_argument("--out", metavar="FILE", help="where to write it (hub: a new folder)")
     model_command.add_vectors(parser)
 
 
@@ -73,15 +77,21 @@ def run_info(args: argparse.Namespace) -> None:
 
 def run_export(args: argparse.Namespace) -> None:
     """Write the model for other programs."""
-    form, out = required(args, "format", f"choose from {', '.join(FORMATS)}"), output(args)
+    form = required(args, "format", f"choose from {', '.join(FORMS)}")
+    out = output(args, folder=form == HUB)
     chosen = [] if args.vectors is None else [args.vectors]
     if chosen and form not in OF_VECTORS:
         advice = f"leave it out, or choose {' or '.join(OF_VECTORS)}"
         raise UserError(f"a file of the format {form} is not of word vectors", "--vectors", advice)
-    FORMATS[form](model_command.model_of(args), out, *chosen)
+    model = model_command.model_of(args)
+    if form == HUB:
+        hub(model, Path(args.directory), out)
+    else:
+        FORMATS[form](model, out, *chosen)
     if args.json:
         print_json(
             {"command": "export", "model": args.directory, "format": form, "vectors": args.vectors, "out": str(out)}
         )
     else:
-        print(f"wrote {out} ({out.stat().st_size:,} bytes)")
+        size = sum(path.stat().st_size for path in (out.iterdir() if form == HUB else [out]))
+        print(f"wrote {out} ({size:,} bytes)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import shlex
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,18 +14,9 @@ from jaxfit.cli.parser import Parser, Rare
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe
-from jaxfit.run_dir import card
 from jaxfit.run_dir.run import Trained
-from jaxlm import models, training
-from jaxlm.contract import (
-    RENAMED,
-    BySGD,
-    Embeds,
-    EncodesDocuments,
-    LanguageModel,
-    PredictsDocuments,
-    PredictsWords,
-)
+from jaxlm import card, models, training
+from jaxlm.contract import RENAMED, BySGD, LanguageModel, PredictsWords
 from jaxlm.data import default_text, user_text
 from jaxlm.data.corpus import Corpus, Texts
 from jaxlm.data.files import Reading
@@ -131,7 +121,7 @@ def run(args: argparse.Namespace) -> None:
                 initial=initial, seed=plan.seed, run=plan.run,
             )  # fmt: skip
         results = _evaluate(trained, texts)
-        _write_card(trained, out, place, results)
+        card.write(trained, out, place, {NAMES[name]: result.record() for name, result in results.items()})
     if processes.leads():
         _report(args, trained, texts.corpus, results)
 
@@ -204,27 +194,6 @@ def _read(args: argparse.Namespace, model: LanguageModel, out: Path, carve: bool
         vocabulary=Vocabulary.load(args.vocab) if args.vocab else None,
         size=args.vocab_size, min_count=args.min_count, closed=args.closed_vocabulary, carve=carve, directory=out,
     )  # fmt: skip
-
-
-def _write_card(trained: Trained[Model | None], out: Path, place: Path, results: Results) -> None:
-    """Write the model card into the folder `out` of a model that is used in `place`."""
-    model = trained.model
-    if model is None or not training_options.wants_card(trained, out, model.info):
-        return
-    path, word = shlex.quote(str(place)), shlex.quote(model.vocabulary.words[-1])
-    shell, python = [f"jaxlm info {path}"], ["import jaxlm", "", f"model = jaxlm.load({str(place)!r})"]
-    if model.record.capability(PredictsWords):
-        shell += [f"jaxlm eval {path} --text test.txt", f'jaxlm next {path} "the first words"']
-        python += ['model.score("a sentence")  # its log-probability, to base 10']
-    if model.record.capability(PredictsDocuments):
-        shell += [f"jaxlm eval {path} --text test.txt"]
-    if model.record.capability(EncodesDocuments):
-        shell += [f"jaxlm features {path} test.txt --out vectors.npy"]
-    if model.record.capability(Embeds):
-        shell += [f"jaxlm neighbours {path} {word}"]
-        python += ["model.vectors()  # a row for each of model.vocabulary.words"]
-    scores = {NAMES[name]: result.record() for name, result in results.items()}
-    card.write(out, model.record, model.info, model.sizes(), scores, shell, python)
 
 
 def _report(

@@ -109,6 +109,25 @@ def test_safetensors_hold_the_parameters(case, trained, tmp_path):
         assert any(f"{name}/".startswith(f"{group}/") for group in case.fitting.parameters)
 
 
+@of(CASES)
+def test_a_folder_for_a_hub_is_the_same_model(case, place, trained, tmp_path):
+    out = tmp_path / "hub"
+    succeeds(jaxlm, "export", trained(case), "--format", "hub", "--out", out)
+    model, again = case.load(trained(case)), case.load(out)
+    assert {path.suffix for path in out.iterdir()} <= {".safetensors", ".json", ".txt", ".md"}
+    assert (again.config, again.vocabulary.words) == (model.config, model.vocabulary.words)
+    if case in BY_SGD:
+        assert_same(again.params, model.params)
+        for structure in filter(None, [case.record.structure_of(model.info["config"])]):
+            np.testing.assert_array_equal(structure.arrays(again.structure), structure.arrays(model.structure))
+    elif case.record.capability(PredictsWords):
+        np.testing.assert_array_equal(*(each.event_log_probs(place.corpus.valid) for each in (again, model)))
+    else:
+        np.testing.assert_array_equal(*(each.features(place.documents.valid) for each in (again, model)))
+    for path in out.glob("*.*"):
+        assert str(place.folder).encode() not in path.read_bytes()
+
+
 @of(EMBEDDING)
 def test_word_vectors_are_exported_and_have_neighbours(case, trained, tmp_path):
     model, others = case.load(trained(case)), case.record.capability(Embeds).others

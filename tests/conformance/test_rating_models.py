@@ -13,6 +13,7 @@ from cases import assert_same, every, is_refused, succeeds
 from jaxcf import ranking
 from jaxcf.contract import (
     FoldsIn,
+    HasFactors,
     KnownUsers,
     PredictsExactly,
     PredictsRatings,
@@ -115,6 +116,35 @@ def test_exported_arrays_are_the_parameters(case, trained, tmp_path):
     model = case.load(trained(case))
     assert_same(load_file(out), {name: np.asarray(x) for name, x in named_arrays(model.params).items()})
     assert out.with_suffix(".items.txt").read_text().split() == [str(i) for i in model.catalogue.items.tolist()]
+
+
+def test_a_folder_for_a_hub_is_the_same_model(case, place, trained, tmp_path):
+    out, users = tmp_path / "hub", np.arange(4, dtype=np.int32)
+    succeeds(jaxcf, "export", trained(case), "--format", "hub", "--out", out)
+    model, again = case.load(trained(case)), case.load(out)
+    assert {path.suffix for path in out.iterdir()} == {".safetensors", ".json", ".md"}
+    assert_same(again.params, model.params)
+    np.testing.assert_array_equal(again.scorer(users), model.scorer(users))
+    for path in out.iterdir():
+        assert str(place.folder).encode() not in path.read_bytes()
+
+
+def test_inner_products_of_factors_are_the_predictions(case, trained, tmp_path):
+    out = tmp_path / "factors"
+    if not case.record.capability(HasFactors):
+        assert f"; {case.record.name} has" in is_refused(
+            jaxcf, "export", trained(case), "--format", "numpy", "--out", out
+        )
+        return
+    succeeds(jaxcf, "export", trained(case), "--format", "numpy", "--out", out)
+    model = case.load(trained(case))
+    users, items = (np.load(out / f"{name}.npy", mmap_mode="r") for name in ("users", "items"))
+    assert users.dtype == items.dtype == np.float32
+    assert users.flags.c_contiguous
+    assert items.flags.c_contiguous
+    assert (out / "users.txt").read_text().split() == [str(i) for i in model.catalogue.users.tolist()]
+    found = model.scorer(np.arange(len(users), dtype=np.int32))
+    np.testing.assert_allclose(users @ items.T, found, rtol=1e-5, atol=1e-5)
 
 
 def test_commands_do_what_the_record_offers_and_refuse_the_rest(case, place, trained):

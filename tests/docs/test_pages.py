@@ -31,7 +31,7 @@ USED = ("installation", "text", "documents", "tasks", "ratings", "training", "py
 PAGES = ["README.md", *(f"docs/{name}.md" for name in USED)]
 LINES = list(dict.fromkeys(line for page in PAGES for _, code in blocks_of(page, "sh") for line in code.splitlines()))
 DOCS = ROOT / "docs"
-PEERS = ("gensim", "surprise", "kenlm")
+PEERS = ("gensim", "surprise", "kenlm", "faiss")
 COMMANDS = [
     (name, command.strip().removeprefix(name))
     for line in LINES
@@ -108,11 +108,16 @@ def test_programs_of_other_libraries_run(small, capsys, peer):
     if peer == "kenlm":
         assert jaxlm.cli.main.main(["train", "kn", "--train", "train.txt", "--order", "2", "--out", "kn"]) == 0
         assert jaxlm.cli.main.main(["export", "kn", "--format", "arpa", "--out", "lm.arpa"]) == 0
-    for _, code in blocks_of("docs/coming-from.md", "python"):
-        if f"import {peer}" in code or f"from {peer}" in code:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # theirs
-                exec(compile(code.replace('"function"', '"the"'), "docs/coming-from.md", "exec"), {})
+    if peer == "faiss":
+        assert jaxcf.cli.main.main(["train", "bias", "--ratings", "ratings.csv", "--out", "m"]) == 0
+        assert jaxcf.cli.main.main(["export", "m", "--format", "numpy", "--out", "factors"]) == 0
+    capsys.readouterr()
+    for page in PAGES:
+        for _, code in blocks_of(page, "python"):
+            if f"import {peer}" in code or f"from {peer}" in code:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # theirs
+                    exec(compile(code.replace('"function"', '"the"'), page, "exec"), {})
     assert capsys.readouterr().out.strip()
 
 

@@ -23,7 +23,9 @@ from jaxlm.models import REGISTRY as LANGUAGE_MODELS
 NAMES = [*LANGUAGE_MODELS.names(), *RATING_MODELS.names()]
 QUICK = [pytest.param(name, 6, 2, id=f"{name}-quick") for name in SAMPLE]
 ALL = [pytest.param(name, BITS, CUTS, marks=pytest.mark.slow, id=name) for name in NAMES]
-WITHOUT_PART = re.compile(r"README.md|(journal|timing).jsonl|bootstrap/|checkpoint-")  # in a model's numbers
+WITHOUT_PART = re.compile(
+    r"README.md|scores.json|(journal|timing).jsonl|bootstrap/|checkpoint-"
+)  # in a model's numbers
 
 
 def outcome(answer, folder):

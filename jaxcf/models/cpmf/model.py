@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from jaxcf.contract import (
     BySGD,
     FoldsIn,
+    HasFactors,
     KnownUsers,
     Predictor,
     PredictsRatings,
@@ -256,6 +257,11 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
     return pmf.predictor(plain._replace(U=means + Y, b=b), config, users)
 
 
+def factors(params: Params, config: Config, users: KnownUsers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return those of PMF, of users with their rated sets."""
+    return pmf.factors(as_pmf(params, make_rated(*users.rated_sets, config=config)), config, users)
+
+
 def shapes(config: Config) -> Params:
     """Return the parameters' shapes."""
     return jax.eval_shape(lambda: init(jax.random.key(0), config))
@@ -293,7 +299,8 @@ CPMF = RatingModel(
     name="cpmf", about="conditional PMF, which knows what a user rated", source="Mnih 2010, §5.3.2", config=Config,
     shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),),
     capabilities=(
-        PredictsRatings(predictor), FoldsIn(fold_in), SimilarItems(pmf.item_vectors), UsesRatedItems(),
+        PredictsRatings(predictor), FoldsIn(fold_in), SimilarItems(pmf.item_vectors), HasFactors(factors),
+        UsesRatedItems(),
     ),
     cost=cost,
 )  # fmt: skip

@@ -283,7 +283,7 @@ def test_texts_that_are_named_one_by_one_add_up(place, call, tmp_path):
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_model_card_says_what_a_model_is_and_loads_it(place, kind):
     text = (place / kind / "README.md").read_text()
-    assert text.startswith(f"# {kind}: ")
+    assert f"\n# {kind}: " in text
     for part in ("| training events | ", "| jax-mnih | ", f"jaxlm eval {place / kind} --text test.txt"):
         assert part in text
     assert "| perplexity | " in text

@@ -1,0 +1,93 @@
+"""A model's folder as hubs of models take it: a card, JSON, text and safetensors, of which nothing is unpickled.
+
+It is a model's folder with its arrays in other files: `model.safetensors` in place of `parameters/`, and
+`NAME.safetensors` in place of each `NAME.npz`. Loading it gives the same model. What names a file of the machine that
+the model was trained on is cut to the last part of the name.
+"""
+
+import os
+import shlex
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxfit.errors import UserError
+from jaxfit.recipe import named_arrays
+from jaxfit.run_dir import card, json_text, manifest
+from jaxfit.run_dir.arrays import read_npz, to_safetensors
+from jaxfit.run_dir.atomic import replacing
+from jaxfit.run_dir.card import Scores
+from jaxfit.run_dir.checkpoint import WEIGHTS
+from jaxfit.run_dir.manifest import REPAIR
+from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_info
+
+
+def export(
+    directory: Path,
+    out: Path,
+    files: Collection[str],
+    params: Any,
+    card_of: Callable[[Mapping[str, Any], Scores], str],
+) -> None:
+    """Write the folder for a hub.
+
+    Args:
+        directory: The model's folder, which was found whole.
+        out: The folder to write, new or empty.
+        files: Names of the files that the models of the package write in addition to those of the engine.
+        params: The parameters of a model that has `parameters/`.
+        card_of: (what `config.json` is to hold, scores) -> the card.
+
+    Raises:
+        UserError: The training has not finished, or the folder has files.
+    """
+    info = without_places(read_info(directory))
+    if not info.get("finished", True):
+        raise UserError("the model's training has not finished", directory, "go on with it by --resume")
+    require_empty(out)
+    written: list[str] = []
+    with replacing(out) as aside:
+        aside.mkdir()
+        if _has(directory, PARAMETERS) or _has(directory, WEIGHTS):
+            (aside / WEIGHTS).write_bytes(to_safetensors(named_arrays(params)))
+            written.append(WEIGHTS)
+        for name in files:
+            if name.endswith(".npz") and (_has(directory, name) or _has(directory, _safe(name))):
+                (aside / _safe(name)).write_bytes(to_safetensors(read_npz(directory / name, "damaged", REPAIR)))
+                written.append(_safe(name))
+            elif not name.endswith(".npz") and _has(directory, name):
+                (aside / name).write_bytes((directory / name).read_bytes())
+                written.append(name)
+        json_text.write(aside / CONFIG, info)
+        json_text.write(aside / manifest.NAME, manifest.of_model(aside, [CONFIG, *written], []))
+        scores = card.scores_of(directory, info)
+        card.write(aside, card_of(info, scores), scores)
+
+
+def require_empty(out: Path) -> None:
+    """Raise a UserError unless a folder that is to be written is new or empty."""
+    if os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
+        raise UserError("the folder has files" if out.is_dir() else "it is no folder", out, "name a new one: --out")
+
+
+def place_of(out: Path) -> tuple[Path, list[str]]:
+    """Return where a model is used that was brought from a hub, where it has the folder's name; and the command."""
+    name = Path(os.path.abspath(out)).name
+    return Path(name), [f"hf download {shlex.quote(f'OWNER/{name}')} --local-dir {shlex.quote(name)}"]
+
+
+def without_places(value: Any) -> Any:
+    """Return what `config.json` holds with the last part alone of what names a file, as all text with a `/` might."""
+    if isinstance(value, Mapping):
+        return {name: without_places(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_places(part) for part in value]
+    return value.replace("\\", "/").rstrip("/").rpartition("/")[2] if isinstance(value, str) else value
+
+
+def _has(directory: Path, name: str) -> bool:
+    return (directory / name).exists()
+
+
+def _safe(name: str) -> str:
+    return str(Path(name).with_suffix(".safetensors"))

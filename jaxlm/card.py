@@ -1,0 +1,54 @@
+"""What a language model's card says of it (`jaxfit.run_dir.card`)."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxfit.run_dir import card
+from jaxfit.run_dir.run import Trained
+from jaxlm.contract import Embeds, EncodesDocuments, PredictsDocuments, PredictsWords
+from jaxlm.trained_model import Model
+
+MEASURES = dict.fromkeys(("perplexity", "document_perplexity", "document perplexity"), "perplexity")
+
+
+def write(trained: Trained[Model | None], out: Path, place: Path, scores: card.Scores | None = None) -> None:
+    """Write the card of a trained model where it is to have one.
+
+    Args:
+        trained: The model.
+        out: Its folder.
+        place: Where it is used.
+        scores: On validation and test texts; None: what the training has recorded.
+    """
+    model = trained.model
+    if model is not None and card.wanted(trained, out, model.info):
+        scores = card.recorded(model.info) if scores is None else scores
+        card.write(out, text(model, model.info, place, (), scores), scores)
+
+
+def text(model: Model, info: Mapping[str, Any], place: Path, first: Iterable[str], scores: card.Scores) -> str:
+    """Return the card of a model that is used in `place`; first: commands before those that use it."""
+    path, word = shlex.quote(str(place)), shlex.quote(model.vocabulary.words[-1])
+    shell, python = [*first, f"jaxlm info {path}"], ["import jaxlm", "", f"model = jaxlm.load({str(place)!r})"]
+    words, documents = (model.record.capability(kind) for kind in (PredictsWords, PredictsDocuments))
+    if words:
+        shell += [f"jaxlm eval {path} --text test.txt", f'jaxlm next {path} "the first words"']
+        python += ['model.score("a sentence")  # its log-probability, to base 10']
+    if documents:
+        shell += [f"jaxlm eval {path} --text test.txt"]
+    if model.record.capability(EncodesDocuments):
+        shell += [f"jaxlm features {path} test.txt --out vectors.npy"]
+    if model.record.capability(Embeds):
+        shell += [f"jaxlm neighbours {path} {word}"]
+        python += ["model.vectors()  # a row for each of model.vocabulary.words"]
+    limits = (
+        f"It knows the {len(model.vocabulary):,} words of its vocabulary, which are in `vocabulary.txt`, and no "
+        "others, and repeats what its training text says, errors and prejudices included."
+    )
+    task = "text-generation" if words else "feature-extraction"
+    name = info.get("corpus", {}).get("name", "text")
+    tags = ("language-model" if model.record.reads == "text" else "topic-model",)
+    about = card.About(shell, python, task, tags, MEASURES, name, limits)
+    return card.text(model.record, info, model.sizes(), scores, about)

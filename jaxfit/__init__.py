@@ -1,3 +1,3 @@
 """How any model here is trained: loops, optimizers, checkpoints; knows nothing of words or ratings."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"

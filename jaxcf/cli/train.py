@@ -1,8 +1,9 @@
 """`jaxcf train MODEL`: the ratings, the training, and what came of it."""
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -10,9 +11,19 @@ import numpy as np
 from jaxcf import card, metrics, ranking, training
 from jaxcf.cli.evaluate import TOP, summary
 from jaxcf.cli.queries import reading_of
-from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, BySweeps, ClosedForm, RatingModel, UsesRatedItems
+from jaxcf.contract import (
+    FROM_DATA,
+    NO_PAIRS,
+    BySGD,
+    BySweeps,
+    ClosedForm,
+    Fitting,
+    RatingModel,
+    Scorer,
+    UsesRatedItems,
+)
 from jaxcf.data import reading, splits, synthetic
-from jaxcf.data.ratings import Dataset, Pairs, Units
+from jaxcf.data.ratings import Dataset, Pairs, Ratings, Units, take
 from jaxcf.data.reading import Reading
 from jaxcf.model_files import FILES
 from jaxcf.models import REGISTRY
@@ -22,21 +33,24 @@ from jaxfit.cli.command import note, output, print_json
 from jaxfit.cli.parser import Parser
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
+from jaxfit.plan import Plan
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Run, Trained
 
 SETS = ("train", "valid", "test")
 MANY_LEVELS = 20  # of which the cost is said
 NAMES = {"valid": "validation", "test": "test"}
-Results = dict[str, metrics.Evaluation | ranking.Ranking]  # by part of the data
+Result = metrics.Evaluation | ranking.Ranking
+Results = dict[str, Result]  # by part of the data
 
 
 def add(parser: Parser) -> None:
     """Give the parser of `jaxcf train` a parser for each model."""
-    training_options.add_models(parser, REGISTRY, "--ratings FILE…", _add_options)
+    training_options.add_models(parser, REGISTRY, "--ratings FILE… --out DIR", add_options)
 
 
-def _add_options(parser: Parser, record: RatingModel) -> None:
+def add_options(parser: Parser, record: RatingModel) -> None:
+    """Add the options of a model's training."""
     parser.set_defaults(run=run)
     default, *others = record.fitting
     _add_ratings(parser, record, validated=not isinstance(default, ClosedForm))
@@ -89,9 +103,49 @@ def _add_ratings(parser: Parser, record: RatingModel, validated: bool) -> None:
     options.add(parser.add_argument_group("reading"), Reading)
 
 
+class Task(NamedTuple):
+    """What the options say of a training."""
+
+    place: Path
+    record: RatingModel
+    fitting: Fitting
+    plan: Plan
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the engine trains the model."""
+        return isinstance(self.fitting, BySGD)
+
+    @property
+    def validated(self) -> bool:
+        """Whether training needs validation ratings, which are set aside if none are given."""
+        return not isinstance(self.fitting, ClosedForm)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the values of the ratings are counts."""
+        return self.record.counts(self.plan.config.get("positive"))
+
+
+class Done(NamedTuple):
+    """A trained model, its data, and how it did."""
+
+    trained: Trained[Model]
+    data: Dataset
+    results: Results
+
+
 def run(args: argparse.Namespace) -> None:
     """Train a model and print its results."""
     streams.escape()
+    task = check(args)
+    done = train(args, task, lambda: read(args, task))
+    if processes.leads():
+        _report(args, *done)
+
+
+def check(args: argparse.Namespace) -> Task:
+    """Read what the options say; raises UserError where they are wrong, before anything is read."""
     place, record = output(args, folder=True), REGISTRY.get(args.model)
     fitting = record.solver(getattr(args, "solver", None))
     plan = training_options.plan(
@@ -99,22 +153,27 @@ def run(args: argparse.Namespace) -> None:
     )
     given = [name for cls in (Recipe, Run, processes.Join) for name in options.given(args, cls)]
     training.require_used(record, fitting, given)
-    resumable = isinstance(fitting, BySGD)
-    resume = plan.run.resume
-    with training_options.folder(args, place, record.name, FILES, resume=resume, resumable=resumable) as out:
-        counts = record.counts(plan.config.get("positive"))
-        data, rated, notes = _read(args, plan.seed, carve=not isinstance(fitting, ClosedForm), counts=counts)
-        note(args, *notes, *_cost_of_levels(record, data, plan.config))
-        with training_options.stoppable(place, resumable):
+    return Task(place, record, fitting, plan)
+
+
+def train(args: argparse.Namespace, task: Task, data_of: Callable[[], tuple[Dataset, Pairs]]) -> Done:
+    """Train a model in its folder; data_of: reads the data, and further rated pairs to condition on."""
+    place, record, fitting, plan = task
+    with training_options.folder(
+        args, place, record.name, FILES, resume=plan.run.resume, resumable=task.resumable
+    ) as out:
+        data, rated = data_of()
+        note(args, *_cost_of_levels(record, data, plan.config))
+        with training_options.stoppable(place, task.resumable):
             trained = training.train(
                 args.model, data, out, recipe=plan.recipe, config=plan.config, rated=rated, seed=plan.seed,
                 run=plan.run, solver=fitting.name,
             )  # fmt: skip
+        results: Results = {}
         if processes.leads():
             results = _evaluate(trained.model, data)
             card.write(trained, out, place, {NAMES[name]: result.record() for name, result in results.items()})
-    if processes.leads():
-        _report(args, trained, data, results)
+    return Done(trained, data, results)
 
 
 def _cost_of_levels(record: RatingModel, data: Dataset, chosen: Mapping[str, Any]) -> list[str]:
@@ -129,12 +188,12 @@ def _cost_of_levels(record: RatingModel, data: Dataset, chosen: Mapping[str, Any
     ]
 
 
-def _read(args: argparse.Namespace, seed: int, carve: bool, counts: bool) -> tuple[Dataset, Pairs, list[str]]:
-    """Read the data set, further rated pairs to condition on, and notes for the user."""
+def read(args: argparse.Namespace, task: Task) -> tuple[Dataset, Pairs]:
+    """Read the data set, and further rated pairs to condition on; print what was read."""
     known, notes, more = NO_PAIRS, [], getattr(args, "rated", None) or ()
     if args.ratings:
-        how = reading_of(args, counts)
-        files = reading.read_dataset(args.ratings, args.valid or (), args.test or (), more, how, counts)
+        how = reading_of(args, task.counts)
+        files = reading.read_dataset(args.ratings, args.valid or (), args.test or (), more, how, task.counts)
         data, notes, known = files.dataset, files.notes, files.rated or NO_PAIRS
     elif args.valid or args.test or more or options.given(args, Reading):
         what = "the default data has its own validation and test ratings"
@@ -142,33 +201,52 @@ def _read(args: argparse.Namespace, seed: int, carve: bool, counts: bool) -> tup
     else:
         data = synthetic.planted(jax.random.key(0))
         notes = [f"no --ratings: {data.note}"]
-    if carve and len(data.valid.user) == 0:
-        data = splits.carve(jax.random.fold_in(jax.random.key(seed), training.VALID), data)
+    if task.validated and len(data.valid.user) == 0:
+        data = splits.carve(jax.random.fold_in(jax.random.key(task.plan.seed), training.VALID), data)
         notes = [*notes, "no --valid: 5 % of the training ratings are set aside for it"]
+    pairs = conditioned(args, data, known)
+    note(args, *notes)
+    return data, pairs
+
+
+def conditioned(args: argparse.Namespace, data: Dataset, known: Pairs = NO_PAIRS) -> Pairs:
+    """Return the pairs that a model conditions on besides those of training: known ones, those of `--condition`."""
     rated = [known]
     for name in getattr(args, "condition", ["train"]):
         part = getattr(data, name)
         if part is None:
-            raise UserError("there are no test ratings to condition on", "--condition", "give --test FILE")
+            raise UserError(
+                "there are no test ratings to condition on", "--condition", "give --test FILE, or --rated FILE"
+            )
         if name != "train":  # those of training are always conditioned on
+            part = _of_known(part)
             rated.append(Pairs(part.user, part.item))
-    pairs = Pairs(*(np.concatenate(column) for column in zip(*rated, strict=True)))
-    return data, pairs, notes
+    return Pairs(*(np.concatenate(column) for column in zip(*rated, strict=True)))
+
+
+def _of_known(ratings: Ratings) -> Ratings:
+    """Return the ratings of users and items in the catalogue."""
+    return take(ratings, (ratings.user >= 0) & (ratings.item >= 0))
 
 
 def _evaluate(model: Model, data: Dataset) -> Results:
     """Evaluate the model on validation and test ratings, where there are any: predictions, or rankings of positives."""
     results: Results = {}
-    sizes = data.catalogue.num_users, data.catalogue.num_items
     for name, part in (("valid", data.valid), ("test", data.test)):
         if part is None or not len(part.user):
             continue
         if model.record.implicit:
-            results[name] = ranking.recommended(model.scorer, model.known.ratings, model.taken(part), *sizes, TOP)
+            results[name] = ranked(model, part, model.scorer)
         else:
             predicted = model.predictor(part.user, part.item)
             results[name] = metrics.evaluate(predicted, part.stars, data.catalogue.scale)
     return results
+
+
+def ranked(model: Model, positives: Ratings, scorer: Scorer) -> ranking.Ranking:
+    """Evaluate the ranking of those of some ratings that are positives of known users and items."""
+    sizes = model.catalogue.num_users, model.catalogue.num_items
+    return ranking.recommended(scorer, model.known.ratings, model.taken(_of_known(positives)), *sizes, TOP)
 
 
 def _report(args: argparse.Namespace, trained: Trained[Model], data: Dataset, results: Results) -> None:

@@ -24,29 +24,36 @@ from jaxfit.run_dir.run import Run, Trained
 RECIPES = {"thesis": "as in the thesis or paper", "tuned": "chosen by validation"}
 
 
-def add_models(parser: Parser, registry: Registry[Any], data: str, add_options: Callable[[Parser, Any], None]) -> None:
-    """Give the parser of `train` a parser for each model; a model is imported when it is chosen, or for help.
+def add_models(
+    parser: Parser,
+    registry: Registry[Any],
+    needed: str,
+    add_options: Callable[[Parser, Any], None],
+    doing: str = "Train",
+) -> None:
+    """Give the parser of a command that trains a parser for each model, which is imported when it is chosen.
 
     Args:
         parser: of the command.
         registry: of the models.
-        data: the option that names training data, for the usage: "--train FILE…".
+        needed: the options that name data and folder, for the usage: "--train FILE… --out DIR".
         add_options: (parser, record) adds the options of a model.
+        doing: what the command does with a model, for the help.
     """
 
     def add_model(parser: Parser, name: str) -> None:
         record = registry.get(name)
-        parser.description = f"Train {record.about} ({record.source})."
+        parser.description = f"{doing} {record.about} ({record.source})."
         add_options(parser, record)
         add_limits(parser)
 
     def about(name: str) -> str:
         return f"{registry.get(name).about} ({registry.get(name).source})"
 
-    parser.description = f"Train a model. Its options: {parser.prog} MODEL --help"
+    parser.description = f"{doing} a model. Its options: {parser.prog} MODEL --help"
     known: Any = parser.add_subparsers(metavar="MODEL", dest="model", required=True, title="models")
     for name in registry.names():
-        usage = f"{parser.prog} {name} {data} --out DIR [options]"
+        usage = f"{parser.prog} {name} {needed} [options]"
         chosen = known.add_parser(name, help=lambda name=name: about(name), usage=usage)
         chosen.add_options = lambda parser, name=name: add_model(parser, name)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxfit.cli import options, streams, training_options
 from jaxfit.cli.command import note, output, print_json
 from jaxfit.cli.parser import Parser, Rare
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
+from jaxfit.plan import Plan
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Trained
 from jaxlm import card, models, training
@@ -38,10 +40,11 @@ NAMES = {"valid": "validation", "test": "test"}
 
 def add(parser: Parser) -> None:
     """Give the parser of `jaxlm train` a parser for each model."""
-    training_options.add_models(parser, models.REGISTRY, "--train FILE…", _add_options)
+    training_options.add_models(parser, models.REGISTRY, "--train FILE… --out DIR", add_options)
 
 
-def _add_options(parser: Parser, model: LanguageModel) -> None:
+def add_options(parser: Parser, model: LanguageModel) -> None:
+    """Add the options of a model's training."""
     parser.set_defaults(run=run)
     if model.reads == "documents":
         from jaxlm.cli import documents  # here and below, as texts do without what it imports
@@ -97,9 +100,39 @@ def _add_text(parser: Parser, carves: bool) -> None:
     options.add(parser.add_argument_group("reading"), Reading, switches=True)
 
 
+class Task(NamedTuple):
+    """What the options say of a training; structure: the options of the model's structure, None where it has none."""
+
+    place: Path
+    model: LanguageModel
+    plan: Plan
+    structure: Any
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the engine trains the model, with validation text that is set aside if none is given."""
+        return isinstance(self.plan.recipe, Recipe)
+
+
+class Done(NamedTuple):
+    """A trained model, None where time ran out in the stage before; its data, and how it did."""
+
+    trained: Trained[Model | None]
+    data: Corpus | DocumentCorpus
+    results: Results
+
+
 def run(args: argparse.Namespace) -> None:
     """Train a model and print its results."""
     streams.escape()
+    task = check(args)
+    done = train(args, task, lambda directory: read(args, task.model, directory, carve=task.resumable))
+    if processes.leads():
+        _report(args, *done)
+
+
+def check(args: argparse.Namespace) -> Task:
+    """Read what the options say; raises UserError where they are wrong, before anything is read."""
     place, model = output(args, folder=True), models.get(args.model)
     names = model.fitting.parameters if isinstance(model.fitting, BySGD) else ()
     if args.test and model.reads == "text" and model.capability(PredictsWords) is None:
@@ -108,22 +141,25 @@ def run(args: argparse.Namespace) -> None:
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read
     plan = training_options.plan(args, model.config, model.recipes, names)
-    structure = model.choose_structure(plan.config, vars(args))
-    resumable = isinstance(plan.recipe, Recipe)
-    resume = plan.run.resume
-    with training_options.folder(args, place, model.name, FILES, resume=resume, resumable=resumable) as out:
+    return Task(place, model, plan, model.choose_structure(plan.config, vars(args)))
+
+
+def train(args: argparse.Namespace, task: Task, data_of: Callable[[Path], Texts | DocumentFiles]) -> Done:
+    """Train a model in its folder; data_of: reads the data, where ids of a very large text go into that folder."""
+    place, model, plan, structure = task
+    with training_options.folder(
+        args, place, model.name, FILES, resume=plan.run.resume, resumable=task.resumable
+    ) as out:
         out.mkdir(parents=True, exist_ok=True)  # `locked` makes it only on POSIX systems
-        texts = _read(args, model, out, carve=resumable)
-        note(args, *texts.notes)
-        with training_options.stoppable(place, resumable):
+        texts = data_of(out)
+        with training_options.stoppable(place, task.resumable):
             trained = training.train(
                 args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
-                initial=initial, seed=plan.seed, run=plan.run,
+                initial=getattr(args, "init", None), seed=plan.seed, run=plan.run,
             )  # fmt: skip
         results = _evaluate(trained, texts)
         card.write(trained, out, place, {NAMES[name]: result.record() for name, result in results.items()})
-    if processes.leads():
-        _report(args, trained, texts.corpus, results)
+    return Done(trained, texts.corpus, results)
 
 
 def _evaluate(trained: Trained[Model | None], texts: Texts | DocumentFiles) -> Results:
@@ -177,7 +213,21 @@ def _known_score(trained: Trained[Model | None]) -> float | None:
     return fitted.score if known else None
 
 
-def _read(args: argparse.Namespace, model: LanguageModel, out: Path, carve: bool) -> Texts | DocumentFiles:
+def read(args: argparse.Namespace, model: LanguageModel, directory: Path, carve: bool) -> Texts | DocumentFiles:
+    """Read texts or documents, and print what was read.
+
+    Args:
+        args: Of the command.
+        model: The model that is trained.
+        directory: For ids of a very large text.
+        carve: Whether validation text is set aside where none is given.
+    """
+    texts = _read(args, model, directory, carve)
+    note(args, *texts.notes)
+    return texts
+
+
+def _read(args: argparse.Namespace, model: LanguageModel, directory: Path, carve: bool) -> Texts | DocumentFiles:
     if model.reads == "documents":
         from jaxlm.cli import documents
 
@@ -192,7 +242,7 @@ def _read(args: argparse.Namespace, model: LanguageModel, out: Path, carve: bool
         args.train, valid, test,
         reading=Reading(**options.given(args, Reading)),
         vocabulary=Vocabulary.load(args.vocab) if args.vocab else None,
-        size=args.vocab_size, min_count=args.min_count, closed=args.closed_vocabulary, carve=carve, directory=out,
+        size=args.vocab_size, min_count=args.min_count, closed=args.closed_vocabulary, carve=carve, directory=directory,
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ JSON lines."""
 # command -> its line of help, and the function that gives its parser options and what to run
 COMMANDS = {
     "train": ("train a model on ratings", "jaxcf.cli.train:add"),
+    "search": ("try several options of a model, and judge by validation", "jaxcf.cli.search:add"),
     "split": ("split ratings into training, validation and test files", "jaxcf.cli.split:add"),
     "eval": ("errors of predictions, in stars, and measures of rankings", "jaxcf.cli.evaluate:add"),
     "recommend": ("the best items that a user has not rated", "jaxcf.cli.recommend:add_recommend"),

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxcf.contract import Sweeps
-from jaxfit.errors import UserError
+from jaxfit.errors import Diverged
 from jaxfit.recipe import option
 
 
@@ -45,7 +45,7 @@ def fit(
     journal is called after each sweep with its number, the objective after it, and the validation error.
 
     Raises:
-        UserError: the objective is no longer finite.
+        Diverged: the objective is no longer finite.
     """
     params = mean = best = fitting.params
     name, read = fitting.measure
@@ -57,7 +57,7 @@ def fit(
         line: dict[str, Any] = {"epoch": number, "objective": fitting.objective(params), "valid": fitting.error(mean)}
         line["shown"] = {f"validation {name}": read(line["valid"])}
         if not math.isfinite(line["objective"]):
-            raise UserError(f"sweep {number + 1} is not finite", "--solver", "give another --decay")
+            raise Diverged(f"sweep {number + 1} is not finite", "--solver", "give another --decay")
         journal(line)
         history.append(line)
         waited += 1

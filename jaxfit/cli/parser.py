@@ -60,8 +60,10 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose complaints are UserErrors.
 
     add_options: called with the parser when it is chosen, so that what the options need is imported only then.
+    given: the arguments that it was given last.
     """
 
+    given: Sequence[str] = ()
     add_options: Callable[["Parser"], None] | None = None
     shows_rare = False
 
@@ -87,6 +89,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
         """Parse, with all options."""
+        self.given = list(args[0]) if args and args[0] is not None else sys.argv[1:]
         if self.add_options is not None:
             add_options, self.add_options = self.add_options, None
             add_options(self)

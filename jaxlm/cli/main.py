@@ -22,6 +22,7 @@ of word vectors."""
 # command -> its line of help, and the function that gives its parser options and what to run
 COMMANDS = {
     "train": ("train a model on text files", "jaxlm.cli.train:add"),
+    "search": ("try several options of a model, and judge by validation", "jaxlm.cli.search:add"),
     "eval": ("perplexity of a text, also under several models mixed", "jaxlm.cli.evaluate:add_eval"),
     "score": (
         "base-10 log-probability of each line, its end included, or of each word",

@@ -15,7 +15,7 @@ COMMANDS = [
     for command_name in package.cli.main.COMMANDS
     for words in (
         [(command_name, model) for model in package.models.REGISTRY.names()]
-        if command_name == "train"
+        if command_name in ("train", "search", "cross-validate")
         else [(command_name,)]
     )
 ]

@@ -23,6 +23,7 @@ JSON lines."""
 COMMANDS = {
     "train": ("train a model on ratings", "jaxcf.cli.train:add"),
     "search": ("try several options of a model, and judge by validation", "jaxcf.cli.search:add"),
+    "cross-validate": ("train and evaluate a model on each fold of the ratings", "jaxcf.cli.cross_validate:add"),
     "split": ("split ratings into training, validation and test files", "jaxcf.cli.split:add"),
     "eval": ("errors of predictions, in stars, and measures of rankings", "jaxcf.cli.evaluate:add"),
     "recommend": ("the best items that a user has not rated", "jaxcf.cli.recommend:add_recommend"),

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxcf.data.ratings import Dataset, Ratings, digest, take
+from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Ratings, digest, relabel, take
 from jaxfit.errors import UserError
 
 LATEST = 9  # held-out ratings per user in the Netflix Prize
@@ -77,6 +77,17 @@ def kfold(key: jax.Array, ratings: Ratings, folds: int = 5) -> Iterator[tuple[Ra
         raise UserError(what, None, f"give 2 to {total} folds")
     part = groups(key, total, folds)
     return ((take(ratings, part != i), take(ratings, part == i)) for i in range(folds))
+
+
+def of_fold(name: str, train: Ratings, test: Ratings, catalogue: Catalogue) -> Dataset:
+    """Return a data set in which only users and items of the training ratings are known; -1 are others of the test.
+
+    The scale of ratings is that of the catalogue, which has all of them.
+    """
+    users, items = catalogue.users[np.unique(train.user)], catalogue.items[np.unique(train.item)]
+    known = Catalogue(users, items, catalogue.scale)
+    train, test = (relabel(part, catalogue, known) for part in (train, test))
+    return Dataset(name, train, EMPTY, test, known, digest(train, EMPTY, known), name)
 
 
 def thesis(key: jax.Array, ratings: Ratings) -> Split:

@@ -1,0 +1,108 @@
+"""`jaxcf cross-validate`: it equals splits, trainings and evaluations made one by one; finished folds stay."""
+
+import json
+
+import numpy as np
+import pytest
+
+from jaxcf import training
+from jaxcf.cli.main import main
+from jaxfit.process.signals import Signalled
+
+RATINGS = ("--ratings", "all.csv")
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    """Ratings of 30 users and 25 items, some of which have a single one."""
+    draws = np.random.default_rng(0)
+    pairs = np.concatenate([draws.permutation(600)[:300], [623, 649]])
+    rows = [f"u{pair % 25},{pair // 25},{draws.integers(1, 6)}" for pair in pairs.tolist()]
+    (tmp_path / "all.csv").write_text("\n".join(["user,item,stars", *rows, "new,24,3"]) + "\n")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def call(capsys):
+    """Run a command line that must succeed; its last line as JSON."""
+
+    def run(*argv):
+        status = main([*map(str, argv), "--json"])
+        out, err = capsys.readouterr()
+        assert status == 0, err
+        return json.loads(out.splitlines()[-1])
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("model", "folds", "options", "measure"),
+    [
+        ("pmf", 2, ["--batch-size", "50", "--epochs", "2", "--num-features", "3"], "rmse_clipped"),
+        ("bias", 5, [], "rmse_clipped"),
+        ("wmf", 2, ["--positive", "3", "--epochs", "2", "--num-features", "3"], "ndcg@10"),
+    ],
+)
+def test_it_equals_splits_trainings_and_evaluations_by_hand(call, model, folds, options, measure):
+    found = call("cross-validate", model, *RATINGS, *options, "--folds", folds, "--seed", 2)
+    call("split", "all.csv", "--scheme", "kfold", "--folds", folds, "--seed", 2, "--out", "parts")
+    seed = [] if model == "bias" else ["--seed", 2]
+    by_hand = []
+    for number in range(1, folds + 1):
+        out = f"own/{number}"
+        call("train", model, "--ratings", f"parts/train{number}.csv", *options, *seed, "--out", out)
+        by_hand.append(call("eval", out, "--ratings", f"parts/test{number}.csv"))
+        same = {name for name in by_hand[-1] if name in found["folds"][number - 1]} - {"seconds", "ranking_measures"}
+        assert measure in same
+        for name in same:
+            assert found["folds"][number - 1][name] == pytest.approx(by_hand[-1][name], rel=1e-6), (number, name)
+    values = [each[measure] for each in by_hand]
+    assert found["mean"][measure] == pytest.approx(np.mean(values), rel=1e-6)
+    assert found["standard_deviation"][measure] == pytest.approx(np.std(values, ddof=1), rel=1e-4)
+    if model == "wmf":
+        popular = [each["popularity"][measure] for each in by_hand]
+        assert found["mean"][f"popularity_{measure}"] == pytest.approx(np.mean(popular), rel=1e-6)
+
+
+def test_folds_that_are_done_are_not_repeated(call, capsys, monkeypatch, tmp_path):
+    argv = ["cross-validate", "bias", *RATINGS, "--folds", "3"]
+    whole = call(*argv)
+    assert [path.name for path in tmp_path.iterdir()] == ["all.csv"], "nothing is kept"
+    train, trained = training.train, []
+
+    def counted(name, data, directory, **options):
+        trained.append(directory.name)
+        if len(trained) == 2:
+            raise Signalled
+        return train(name, data, directory, **options)
+
+    monkeypatch.setattr(training, "train", counted)
+    assert main([*argv, "--out", "cv"]) == 130
+    assert "stopped by Ctrl-C (cv) - give the same command with --resume" in capsys.readouterr().err
+    assert main([*argv, "--out", "cv"]) == 2
+    assert "folds are there already (cv)" in capsys.readouterr().err
+    resumed = call(*argv, "--out", "cv", "--resume")
+    assert trained == ["fold-1", "fold-2", "fold-2", "fold-3"]
+    for fold, other in zip(whole["folds"], resumed["folds"], strict=True):
+        assert {**fold, "seconds": 0} == {**other, "seconds": 0}
+    assert call("eval", "cv/fold-1", "--ratings", "all.csv")["ratings"] == 303
+    assert main([*argv, "--folds", "4", "--out", "cv", "--resume"]) == 2
+    assert "in folds (3 there, 4 here)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "--ratings is missing"),
+        ([*RATINGS, "--valid", "all.csv"], "there is no option --valid"),
+        ([*RATINGS, "--folds", "1"], "invalid value '1' (--folds)"),
+        ([*RATINGS, "--folds", "1000"], "303 ratings cannot be split into 1000 folds"),
+        ([*RATINGS, "--resume"], "--out is missing"),
+        (["--ratings", "nix.csv"], "there is no such file (nix.csv)"),
+    ],
+)
+def test_mistakes_are_one_line(options, said, capsys):
+    assert main(["cross-validate", "bias", *options, "--quiet"]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -59,7 +60,8 @@ def of_call(
         raise UserError("a call trains in one process", do="use the command on each machine (docs/training.md)")
     chosen = [type(one) for one, _ in record.recipes.values() if one is not None]
     known = [record.config, *chosen[:1], *classes, *([Run] if trained else [])]
-    options = {name: _converted(name, value) for name, value in options.items()}
+    by_parameter = {"rate", "decay"} - {field.name for field in fields(record.config)}
+    options = {name: _converted(name, value, by_parameter) for name, value in options.items()}
     _require_options(options, known, (*skip, "show"))
     require_number(seed, "seed", int, **SEED)
     config, fitted = choose(record.config, record.recipes, recipe, options, parameters)
@@ -103,11 +105,11 @@ def warn_stopped(trained: Trained[Any]) -> None:
         warnings.warn("the training stopped after max_minutes: give resume=True to go on", stacklevel=3)
 
 
-def _converted(name: str, value: Any) -> Any:
+def _converted(name: str, value: Any, by_parameter: Collection[str]) -> Any:
     """Return a value as the command would read it: a rate for all parameters, names of columns."""
     if isinstance(value, np.generic):
         value = value.item()
-    if name in ("rate", "decay") and isinstance(value, int | float) and not isinstance(value, bool):
+    if name in by_parameter and isinstance(value, int | float) and not isinstance(value, bool):
         return {"*": value}
     if name == "columns" and isinstance(value, list | tuple):
         return ",".join(map(str, value))

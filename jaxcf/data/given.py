@@ -1,6 +1,7 @@
 """Ratings that a caller of the library gives: files, a table such as a pandas DataFrame, or rows in memory."""
 
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from jaxfit.errors import UserError, require_fields
 
 # A file by its name or path; several paths; a table (pandas, polars, Arrow); columns by name; rows (user, item, stars).
 Table: TypeAlias = str | os.PathLike[str] | Iterable[Any] | Any
+TEMPORARY = "jaxcf-table-"  # begins the names of folders
 
 
 @contextmanager
@@ -43,10 +45,15 @@ def as_files(ratings: Table, name: str) -> Iterator[list[str]]:
         raise UserError("there are no ratings", name, "give at least one")
     import pyarrow.parquet as pq  # here, as it takes a while, and files do not need it
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
         path = Path(folder) / f"{name}.parquet"
         pq.write_table(table, path)
         yield [str(path)]
+
+
+def shown(note: str) -> str:
+    """Return a note about files with temporary ones called by the names of what they hold."""
+    return re.sub(rf"\S*{TEMPORARY}\w+[/\\](\w+)\.parquet", r"\1", note)
 
 
 def _is_table(ratings: Any) -> bool:

@@ -118,6 +118,17 @@ def test_a_rate_may_be_one_number(frame):
     np.testing.assert_array_equal(one.predict(["u1"], ["i2"]), by_name.predict(["u1"], ["i2"]))
 
 
+def test_a_decay_of_the_model_itself_is_one_number():
+    model = jaxcf.train("wmf", [row[:2] for row in ROWS], decay=7, num_features=2, epochs=1, progress=False)
+    assert model.config.decay == 7
+
+
+def test_notes_call_ratings_in_memory_by_their_name(frame, capsys):
+    jaxcf.train("bias", frame, valid=frame)
+    said = [line for line in capsys.readouterr().err.splitlines() if "columns" in line]
+    assert [line.split(": ")[1] for line in said] == ["ratings", "valid"]
+
+
 def test_evaluation_reads_as_it_is_told(frame, model):
     renamed = frame.rename(columns={"userId": "x", "movieId": "y", "rating": "z"})
     assert model.evaluate(renamed, columns="x,y,z").rmse == model.evaluate(frame).rmse

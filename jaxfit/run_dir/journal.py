@@ -121,10 +121,14 @@ def _clock(seconds: float) -> str:
 
 
 class Bar:
-    """A progress bar on standard error; where that is no terminal, one line an epoch; without `show`, nothing."""
+    """A progress bar on standard error; where that is no terminal, one line an epoch; without `show`, nothing.
+
+    In a notebook it is one line below the cell, which is replaced, so that the last epoch's stays.
+    """
 
     def __init__(self, title: str, unit: str, epochs: int, show: bool):
         self.show, self.title, self.unit, self.epochs = show, title, unit, epochs
+        self.handle: Any = None  # of the line in a notebook
         if not show:
             return
         from rich.console import Console  # here: it takes a thirtieth of a second
@@ -143,14 +147,29 @@ class Bar:
             return
         now = f"{means}  {per_second:,.0f} {self.unit}/s"
         title = f"{self.title} {min(int(done) + 1, self.epochs)}/{self.epochs}"
-        self.progress.update(self.task, completed=done, description=title, now=now)
+        if self.console.is_jupyter:
+            self._replace(f"{title}: {now}")
+        else:
+            self.progress.update(self.task, completed=done, description=title, now=now)
 
     def line(self, text: str, elapsed: float, left: float, at_most: bool) -> None:
         """A line that stays, with the seconds since the beginning and those left, or at most left."""
         if not self.show:
             return
         times = f"{_clock(elapsed)} elapsed, {'at most ' if at_most and left else ''}{_clock(left)} left"
-        self.console.print(f"{self.title}: {text}, {times}", markup=False, soft_wrap=True)
+        if self.console.is_jupyter:
+            self._replace(f"{self.title}: {text}, {times}")
+        else:
+            self.console.print(f"{self.title}: {text}, {times}", markup=False, soft_wrap=True)
+
+    def _replace(self, text: str) -> None:
+        """Show a line in place of the last one, below the cell of a notebook."""
+        from IPython.display import display
+
+        if self.handle is None:
+            self.handle = display({"text/plain": text}, raw=True, display_id=True)
+        else:
+            self.handle.update({"text/plain": text}, raw=True)
 
     def close(self) -> None:
         """Take the bar off the screen."""

@@ -1,4 +1,4 @@
-"""What the documentation's site has besides the pages in `docs/`: README.md, the changelog, and recorded results.
+"""What the documentation's site has besides the pages in `docs/`: README.md, the changelog, results, notebooks.
 
 A hook of MkDocs (`mkdocs.yml`). Links are those of the files as they lie in the repository; here they are made to fit.
 """
@@ -8,10 +8,12 @@ from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from nbconvert import MarkdownExporter
 
 ROOT = Path(__file__).parents[1]
 RESULTS = "benchmarks/results"
 PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md"}  # of the repository -> of the site
+TABLE_STYLE = re.compile(r"<style scoped>.*?</style>\n", re.DOTALL)
 LINK = re.compile(r"(\]\()([^)#\s]+)")
 
 
@@ -25,12 +27,27 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             files.append(File.generated(config, name, content=path.read_text(encoding="utf-8")))
         elif path.suffix in (".png", ".html", ".json"):
             files.append(File.generated(config, name, abs_src_path=str(path)))
+    for notebook in [file for file in files if file.src_uri.endswith(".ipynb")]:
+        files.remove(notebook)
+        _add_notebook(files, config, Path(notebook.abs_src_path or ""), notebook.src_uri.removesuffix(".ipynb"))
     return files
 
 
 def on_page_markdown(markdown: str, page, config: MkDocsConfig, files: Files) -> str:
     """Make the links of pages in `docs/`, which lie beside `benchmarks/` in the repository, those of the site."""
-    return markdown.replace(f"](../{RESULTS}", f"]({RESULTS}").replace("](../CHANGELOG.md", "](changelog.md")
+    markdown = markdown.replace(f"](../{RESULTS}", f"]({RESULTS}").replace("](../CHANGELOG.md", "](changelog.md")
+    return markdown.replace(".ipynb)", ".md)")
+
+
+def _add_notebook(files: Files, config: MkDocsConfig, path: Path, name: str) -> None:
+    """Add a notebook, with the outputs it was committed with, as a page of this name, and its pictures."""
+    made = {"output_files_dir": f"{path.stem}_files"}
+    page, resources = MarkdownExporter().from_filename(str(path), resources=made)
+    page = TABLE_STYLE.sub("", page).replace(' border="1" class="dataframe"', "")  # tables look as all others do
+    page = re.sub(r"\n{4,}", "\n\n", page)  # between outputs, which become one block
+    files.append(File.generated(config, f"{name}.md", content=page))
+    for picture, content in resources["outputs"].items():
+        files.append(File.generated(config, str(Path(name).parent / picture), content=content))
 
 
 def _fitted(path: Path, folder: Path) -> str:

@@ -122,7 +122,11 @@ def test_programs_of_other_libraries_run(small, capsys, peer):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CHANGELOG.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+    "page",
+    [
+        *("README.md", "CHANGELOG.md"),
+        *sorted(str(page.relative_to(ROOT)) for kind in ("*.md", "notebooks/*.ipynb") for page in DOCS.glob(kind)),
+    ],
 )
 def test_links_lead_to_files_and_headings(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", (ROOT / page).read_text(encoding="utf-8")):
@@ -145,4 +149,7 @@ def test_the_site_is_built_without_warnings(tmp_path):
     assert built.returncode == 0, built.stderr
     home = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert "Which model should I train?" in home
-    assert not re.search(r'(src|href)="https?://(?!squidfunk)', home), "nothing is loaded from elsewhere"
+    notebook = (tmp_path / "site" / "notebooks" / "ratings" / "index.html").read_text(encoding="utf-8")
+    assert re.search(r'<img [^>]*src="\.\./ratings_files/[^"]*\.png"', notebook)
+    for page in (home, notebook):
+        assert not re.search(r'(src|href)="https?://(?!squidfunk)', page), "nothing is loaded from elsewhere"

@@ -52,7 +52,7 @@ def train(
         solver: the way of fitting, for models that have several.
         levels: round ratings to so many levels of their scale, for RBMs.
         seed: of all random draws.
-        progress: print notes, and a line an epoch (on a terminal a bar), on standard error.
+        progress: print notes, and a line an epoch (on a terminal a bar, in a notebook one line), on standard error.
         **options: those of `jaxcf train MODEL --help-all`, with _ for -: of the model (`num_features`), its recipe
             (`epochs`, `rate=0.01` or by parameter `rate={"*": 0.01, "b": 0.1}`), how ratings are read (`columns`,
             `scale`, `duplicates`), and of models trained by SGD how that is done (`resume`, `devices`, `max_minutes`).

@@ -66,7 +66,7 @@ def train(
         closed_vocabulary: keep all words, and make no `<unk>`.
         stop_words: words that documents of text are read without, or a file of them.
         seed: of all random draws.
-        progress: print notes, and a line an epoch (on a terminal a bar), on standard error.
+        progress: print notes, and a line an epoch (on a terminal a bar, in a notebook one line), on standard error.
         **options: those of `jaxlm train MODEL --help-all`, with _ for -: of the model (`num_features`), its recipe
             (`epochs`, `rate=0.01` or by parameter `rate={"*": 0.01, "b": 0.1}`), its structure (`tree`), how texts are
             read (`lower`), and of models trained by SGD how that is done (`resume`, `devices`, `max_minutes`).

@@ -2,10 +2,10 @@
 
 import dataclasses
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
-import sys
 
 import jax
 import numpy as np
@@ -44,16 +44,22 @@ KILLS = [
 ]
 
 
+# its processes begin where everything has been imported
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["jaxlm.training", "jaxlm.models.hlbl"])
+
+
 def process(folder, *moment):
-    return subprocess.Popen(
-        [sys.executable, training_process.__file__, folder, *map(str, moment)], text=True,
-        env={**os.environ, "JAX_PLATFORMS": "cpu"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    """Start a training; also the event that its moment has come, which is to be kept as long as the process."""
+    come = PROCESSES.Event()
+    training = PROCESSES.Process(target=training_process.main, args=(folder, come, *moment))
+    training.start()
+    return training, come
 
 
-def ended(training):
-    _, said = training.communicate(timeout=300)
-    assert training.returncode == 0, said
+def ended(training, come):
+    training.join(300)
+    assert training.exitcode == 0
 
 
 def epochs(folder):
@@ -91,18 +97,20 @@ def assert_same_training(one, other):
         assert [k for k in a if a[k].tobytes() != b[k].tobytes()] == []
 
 
-def test_killed_training_matches_uninterrupted_training(tmp_path):
+def test_killed_training_matches_uninterrupted_training(tmp_path, monkeypatch):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    ended(process(whole))
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    ended(*process(whole))
     for moment, count, bootstrap_epochs, model_epochs in KILLS:
-        with process(killed, moment, count) as training:
-            if training.stdout.readline() != "now\n":
-                pytest.fail(f"{moment} {count} did not come: {training.communicate()[1]}")
-            training.send_signal(signal.SIGKILL)
-            assert training.wait() == -signal.SIGKILL
+        training, come = process(killed, moment, count)
+        while not come.wait(0.05):
+            assert training.is_alive(), f"{moment} {count} did not come"
+        training.kill()
+        training.join()
+        assert training.exitcode == -signal.SIGKILL
         was = epochs(killed / "bootstrap") or 0, epochs(killed)
         assert was == (bootstrap_epochs, model_epochs), (moment, count)
-    ended(process(killed))
+    ended(*process(killed))
 
     history = [json.loads(line) for line in (whole / "journal.jsonl").read_text().splitlines()]
     assert len({line["rate"] for line in history}) > 1, "no rate drop to be lost"

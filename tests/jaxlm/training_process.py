@@ -1,15 +1,15 @@
-"""A training in a process of its own that can be killed: `python training_process.py FOLDER [MOMENT COUNT]`.
+"""A training in a process of its own that can be killed.
 
-Trains an hlbl over a learned tree, and so its bootstrap, in `FOLDER`, resuming what is there. At a moment's
-`COUNT`th coming it says "now" and waits to be killed; the delays are put into the program from outside.
+It trains an hlbl over a learned tree, and so its bootstrap, in a folder, resuming what is there. When a moment comes
+for the given time, it says so and waits to be killed; the delays are put into the program from outside.
 """
 
 import os
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,13 +48,20 @@ def corpus() -> Corpus:
     return Corpus("counting", text[:1500], text[1500:], text[:0], vocabulary, "none", "a toy")
 
 
-def main(folder: Path, moment: str | None = None, count: int = 1) -> None:
-    """Train; with a moment in small chunks and with many checkpoints, without one as anybody would."""
+def main(folder: Path, come: Event, moment: str | None = None, count: int = 1) -> None:
+    """Train; with a moment in small chunks and with many checkpoints, without one as anybody would.
+
+    Args:
+        folder: of the model.
+        come: set when the moment comes.
+        moment: a key of MOMENTS.
+        count: which time it comes.
+    """
     run = Run(resume=True)
     if moment:
         fit.CHUNK_SECONDS, fit.time = 1e-9, clock()  # one step a chunk
         run = Run(resume=True, checkpoint_minutes=2.5 / 60)
-        MOMENTS[moment](count)
+        MOMENTS[moment](count, come)
     _keep_last_checkpoints()
     train("hlbl", corpus(), folder, recipe=RECIPE, config=CONFIG, structure=TREE, run=run)
 
@@ -77,15 +84,12 @@ def _keep_last_checkpoints() -> None:
     model_directory.drop_checkpoints = keep
 
 
-def _now() -> None:
-    print("now", flush=True)
-    time.sleep(60)
-
-
-def _in(owner: Any, name: str, of: Callable[..., bool] = lambda *_: True, then: Any = None) -> Callable[[int], None]:
+def _in(
+    owner: Any, name: str, of: Callable[..., bool] = lambda *_: True, then: Any = None
+) -> Callable[[int, Event], None]:
     """Wait within the `count`th call of owner.name whose arguments are such; `then`: what to do there first."""
 
-    def set_up(count: int) -> None:
+    def set_up(count: int, come: Event) -> None:
         real, seen = getattr(owner, name), []
 
         def call(*args: Any, **options: Any) -> Any:
@@ -94,7 +98,8 @@ def _in(owner: Any, name: str, of: Callable[..., bool] = lambda *_: True, then: 
                 if len(seen) == count:
                     if then:
                         then(real, *args, **options)
-                    _now()
+                    come.set()
+                    time.sleep(60)
             return real(*args, **options)
 
         setattr(owner, name, call)
@@ -119,7 +124,7 @@ def _remove_half(remove: Callable[..., None], path: Path) -> None:
     remove(path / "arrays" / "d")
 
 
-MOMENTS: dict[str, Callable[[int], None]] = {
+MOMENTS: dict[str, Callable[[int, Event], None]] = {
     "chunk": _in(fit, "_check_finite"),
     "arrays": _in(ocp.Checkpointer, "save", then=_begin),
     "manifest": _in(Path, "write_text", _is_manifest),
@@ -130,7 +135,3 @@ MOMENTS: dict[str, Callable[[int], None]] = {
     "tree": _in(trees, "log_odds"),
     "config": _in(model_directory, "write_info"),
 }  # fmt: skip
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:3], *map(int, sys.argv[3:4]))

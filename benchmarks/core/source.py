@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("jaxfit", "jaxlm", "jaxcf")  # imports of other packages are recorded by their versions
 
 
-def fingerprint(modules: Iterable[str], root: Path = ROOT) -> str:
+@cache  # a table asks for each model's some ten times
+def fingerprint(modules: tuple[str, ...], root: Path = ROOT) -> str:
     """Hash the code of some modules and of all that they import from the project.
 
     Comments, docstrings, layout and type-checking imports do not count. Neither does the file of a package itself,

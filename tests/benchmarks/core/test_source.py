@@ -42,7 +42,7 @@ def project(tmp_path: Path):
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return fingerprint(["jaxlm.models.a"], root)
+        return fingerprint(("jaxlm.models.a",), root)
 
     return made
 
@@ -75,7 +75,7 @@ def test_code_that_is_imported_changes_it_and_other_code_does_not(project) -> No
 
 def test_a_module_that_is_not_there_is_refused(project) -> None:
     with pytest.raises(ValueError, match=r"jaxlm\.models\.nothing is not a module"):
-        fingerprint(["jaxlm.models.nothing"])
+        fingerprint(("jaxlm.models.nothing",))
 
 
 def test_the_closure_of_a_model_holds_the_engine_and_not_the_other_package() -> None:

@@ -103,7 +103,7 @@ def train(
             data = splits.carve(jax.random.fold_in(jax.random.key(seed), training.VALID), data)
             notes = [*notes, "5 % of the training ratings are set aside for validation"]
         for note in notes if progress else ():
-            print(f"{model}: {given.shown(note)}", file=sys.stderr)
+            print(f"{model}: {given.hide_temporary_paths(note)}", file=sys.stderr)
         trained = training.train(
             model, data, directory, recipe=plan.recipe, config=config, rated=pairs, seed=seed, run=plan.run,
             solver=solver,

@@ -25,7 +25,7 @@ def write(trained: Trained[Model], out: Path, place: Path, scores: card.Scores |
         scores: On validation and test ratings; None: what the training has recorded.
     """
     model = trained.model
-    if card.wanted(trained, out, model.info):
+    if card.needs_card(trained, out, model.info):
         scores = card.recorded(model.info) if scores is None else scores
         card.write(out, text(model, model.info, place, (), scores), scores)
 

@@ -74,7 +74,7 @@ def hub(model: Model, directory: Path, out: Path) -> None:
     """
 
     def card_of(info: Mapping[str, Any], scores: for_hubs.Scores) -> str:
-        return card.text(model, info, *for_hubs.place_of(out), scores)
+        return card.text(model, info, *for_hubs.download(out), scores)
 
     for_hubs.export(directory, out, FILES, model.params, card_of)
 

@@ -23,7 +23,7 @@ EXAMPLE = "write --try num_features=10,20 or, with --trials N, --try rate=0.01..
 Setting = dict[str, str]
 
 
-class Tried(NamedTuple):
+class SearchOption(NamedTuple):
     """An option and what is tried of it: values, or numbers from `low` to `high`.
 
     Attributes:
@@ -40,7 +40,7 @@ class Tried(NamedTuple):
     whole: bool = False
 
 
-def parse(text: str) -> Tried:
+def parse(text: str) -> SearchOption:
     """Read "num_features=10,20,50", "rate=0.01..0.1", or "drops=none;0.5,0.1", of values that have commas themselves.
 
     Raises:
@@ -48,20 +48,20 @@ def parse(text: str) -> Tried:
     """
     option, _, given = text.partition("=")
     if not option or not given:
-        raise UserError(f"{text!r} names no {'values' if option else 'option'}", "--try", EXAMPLE)
+        raise UserError(f"{text!r} has no {'values' if option else 'option'}", "--try", EXAMPLE)
     found = RANGE.fullmatch(given)
     if found is None:
         values = [part.strip() for part in given.split(";" if ";" in given else ",")]
         if "" in values:
             raise UserError(f"a value of {text!r} is empty", "--try", EXAMPLE)
-        return Tried(option, tuple(dict.fromkeys(values)))
+        return SearchOption(option, tuple(dict.fromkeys(values)))
     low, high = float(found[1]), float(found[2])
     if not -math.inf < low < high < math.inf:
         raise UserError(f"the range {given} is empty", f"--try {option}", "write the lower end first")
-    return Tried(option, low=low, high=high)
+    return SearchOption(option, low=low, high=high)
 
 
-def grid(tried: Sequence[Tried]) -> list[Setting]:
+def grid(tried: Sequence[SearchOption]) -> list[Setting]:
     """Return all settings, those that differ in the last option beside each other.
 
     Raises:
@@ -69,31 +69,41 @@ def grid(tried: Sequence[Tried]) -> list[Setting]:
     """
     for each in tried:
         if not each.values:
-            what = f"settings are drawn from a range, {each.low:g}..{each.high:g}"
-            raise UserError(what, f"--try {each.option}", "say how many: --trials N")
+            what = f"a range, {each.low:g}..{each.high:g}, needs a number of trials"
+            raise UserError(what, f"--try {each.option}", "add --trials N")
     return [
         dict(zip((each.option for each in tried), values, strict=True))
         for values in itertools.product(*(each.values for each in tried))
     ]
 
 
-def draw(tried: Sequence[Tried], number: int, seed: int) -> list[Setting]:
+def draw(tried: Sequence[SearchOption], number: int, seed: int) -> list[Setting]:
     """Draw different settings at random; those of a larger number begin with those of a smaller one.
 
     Raises:
         UserError: There are not so many settings.
     """
+    there = math.prod(map(number_of_values, tried))
+    if there < number:
+        what = f"there are only {there:.0f} different settings"
+        raise UserError(what, "--trials", f"give at most {there:.0f}, or leave it out to try all values of lists")
     draws = np.random.Generator(np.random.Philox(key=seed))
     names, found = [each.option for each in tried], dict[tuple[str, ...], None]()
     for _ in range(PATIENCE * number):
         found[tuple(value_at(each, u) for each, u in zip(tried, draws.random(len(tried)), strict=True))] = None
         if len(found) == number:
             return [dict(zip(names, values, strict=True)) for values in found]
-    what = f"there are only {len(found)} different settings"
-    raise UserError(what, "--trials", f"give at most {len(found)}, or leave it out to try all values of lists")
+    raise UserError(f"only {len(found)} different settings were drawn", "--trials", f"give at most {len(found)}")
 
 
-def value_at(tried: Tried, u: float) -> str:
+def number_of_values(tried: SearchOption) -> float:
+    """Return how many values can be drawn of an option; infinite for a range of numbers that need not be whole."""
+    if tried.values:
+        return len(tried.values)
+    return math.floor(tried.high) - math.floor(tried.low) + 1 if tried.whole else math.inf
+
+
+def value_at(tried: SearchOption, u: float) -> str:
     """Return the value that a uniform draw 0 <= u < 1 selects.
 
     Every value of a list is as probable. A number is uniform over its range, or its logarithm is, where both ends are

@@ -23,7 +23,7 @@ def write(trained: Trained[Model | None], out: Path, place: Path, scores: card.S
         scores: On validation and test texts; None: what the training has recorded.
     """
     model = trained.model
-    if model is not None and card.wanted(trained, out, model.info):
+    if model is not None and card.needs_card(trained, out, model.info):
         scores = card.recorded(model.info) if scores is None else scores
         card.write(out, text(model, model.info, place, (), scores), scores)
 

@@ -75,10 +75,10 @@ def hub(model: Model, directory: Path, out: Path) -> None:
         out: the folder to write, new or empty.
     """
     if directory.is_file():
-        raise UserError("a file is no model's folder, which alone has what a hub's card says", directory, "train one")
+        raise UserError("the hub format needs a model's folder, not a file", directory, "give one that train wrote")
 
     def card_of(info: Mapping[str, Any], scores: for_hubs.Scores) -> str:
-        return card.text(model, info, *for_hubs.place_of(out), scores)
+        return card.text(model, info, *for_hubs.download(out), scores)
 
     for_hubs.export(directory, out, FILES, model.params, card_of)
 

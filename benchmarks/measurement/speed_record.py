@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.core import record
+from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
 
+PARTS = ("figures", "environment")
 VERSION = 4  # of what is measured: raised with every change, as figures of two versions cannot be compared
 
 
@@ -18,10 +20,12 @@ def read(folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"version": VERSION, "figures": {}, "environment": {}}
     for each in sorted(folder.glob("speed.*.json")):
         one = record.read(each) or {}
+        if not {*PARTS} <= one.keys():
+            raise UserError("not a record of speed", each, "remove it, or choose another --out")
         if one.get("version") != VERSION:
             print(f"benchmarks: {each} is of another version of the benchmark: left out", file=sys.stderr)
             continue
-        for part in ("figures", "environment"):
+        for part in PARTS:
             found[part] |= one[part]
     return found
 

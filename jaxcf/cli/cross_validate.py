@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
     """Train and evaluate on each fold, and print the results."""
     streams.escape()
     required(args, "ratings", "name the ratings: --ratings FILE")
-    if args.go_on:
+    if args.resuming:
         output(args, folder=True)
     record = REGISTRY.get(args.model)
     resumable = isinstance(record.solver(getattr(args, "solver", None)), BySGD)
@@ -68,13 +68,20 @@ def run(args: argparse.Namespace) -> None:
         trainings = [several.training(args, folder, resumable) for folder in folders]
         tasks = [train.check(each) for each in trainings]
         known, path, measures = several.identity(args), Path(kept) / FILE, _measures(record)
-        types = {"fold": int, "seconds": float, **dict.fromkeys(measures.values(), float | None)}
-        with several.begun(args, path, known, types, folders) as done:
-            if len(done) < args.folds:
-                for fold in _folds(args, [each["fold"] for each in done], trainings, tasks):
-                    done.append(fold)
-                    several.save(path, known, done)
-    _report(args, measures, sorted(done, key=lambda fold: fold["fold"]))
+        types = {
+            "fold": int,
+            "ended": str,
+            "max_minutes": float | None,
+            "seconds": float,
+            **dict.fromkeys(measures.values(), float | None),
+        }
+        with several.open_results(args, path, known, types, folders) as done:
+            results = [each for each in done if several.is_over(each, args)]
+            if len(results) < args.folds:
+                for fold in _folds(args, [each["fold"] for each in results], trainings, tasks):
+                    results.append(fold)
+                    several.save(path, known, results)
+    _report(args, measures, sorted(results, key=lambda fold: fold["fold"]))
 
 
 def _measures(record: RatingModel) -> dict[str, str]:
@@ -91,7 +98,7 @@ def _folds(
     table = reading.read(args.ratings, reading_of(args, tasks[0].counts), counts=tasks[0].counts)
     note(args, *table.notes)
     parts = splits.kfold(jax.random.key(args.seed), table.ratings, args.folds)
-    for number, (task, of_train, part) in enumerate(zip(tasks, trainings, parts, strict=True), 1):
+    for number, (task, training_args, part) in enumerate(zip(tasks, trainings, parts, strict=True), 1):
         if number in done:
             continue
         title, began = f"fold {number} of {args.folds}", time.perf_counter()
@@ -99,11 +106,12 @@ def _folds(
         note(args, f"{title}: {len(data.train.user):,} ratings of training, {len(part[1].user):,} of the test")
         if task.validated:
             data = splits.carve(jax.random.fold_in(jax.random.key(args.seed), training.VALID), data)
-        trained, _, results = train.train(of_train, task, functools.partial(_with_pairs, args, data))
+        trained, _, results = train.train(training_args, task, functools.partial(_with_pairs, args, data))
         if trained.stopped != "done":
-            note(args, f"{title}: stopped after --max-minutes, and evaluated as it was")
+            note(args, f"{title}: stopped by --max-minutes, and evaluated before its training had finished")
         result = results["test"]
-        fold = {"fold": number, **result.record(), "seconds": time.perf_counter() - began}
+        ended = {"ended": trained.stopped, "max_minutes": several.minutes(args)}
+        fold = {"fold": number, **result.record(), **ended, "seconds": time.perf_counter() - began}
         if isinstance(result, ranking.Ranking) and data.test is not None:
             popular = ranking.by_popularity(trained.model.known.ratings, data.catalogue.num_items)
             fold[f"popularity_ndcg@{TOP}"] = train.ranked(trained.model, data.test, popular).ndcg
@@ -127,7 +135,8 @@ def _report(args: argparse.Namespace, measures: Mapping[str, str], folds: Sequen
     rows = [["fold", *measures, "seconds"]]
     for number, fold in enumerate(folds):
         shown = [f"{values[name][number]:.4f}" for name in measures.values()]
-        rows.append([str(fold["fold"]), *shown, f"{fold['seconds']:.1f}"])
+        stopped = "" if fold["ended"] == "done" else f" ({fold['ended']})"
+        rows.append([str(fold["fold"]), *shown, f"{fold['seconds']:.1f}{stopped}"])
     rows.append(["mean", *(f"{each:.4f}" for each in mean.values()), ""])
     rows.append(["± sd", *(f"{each:.4f}" for each in deviation.values()), ""])
     print(several.table(rows))

@@ -10,6 +10,7 @@ from jaxcf.cli import train
 from jaxcf.cli.evaluate import TOP
 from jaxcf.contract import FROM_DATA, BySGD, ClosedForm, RatingModel
 from jaxcf.data.positives import FromRatings
+from jaxcf.data.ratings import Dataset, Pairs
 from jaxcf.models import REGISTRY
 from jaxfit.cli import search, training_options
 from jaxfit.cli.parser import Parser
@@ -29,8 +30,8 @@ def add(parser: Parser) -> None:
 def _add_options(parser: Parser, record: RatingModel) -> None:
     train.add_options(parser, record)
     recipes = [type(recipe) for recipe, _ in record.recipes.values() if recipe is not None]
-    apart = {*FROM_DATA, *record.fixed, *POSITIVES} - {"num_values"}  # which --levels sets
-    search.add(parser, [record.config, *recipes[:1]], apart, "--ratings train.csv --valid valid.csv")
+    excluded = {*FROM_DATA, *record.fixed, *POSITIVES} - {"num_values"}  # which --levels sets
+    search.add(parser, [record.config, *recipes[:1]], excluded, "--ratings train.csv --valid valid.csv")
     parser.set_defaults(run=run)
 
 
@@ -39,16 +40,23 @@ def run(args: argparse.Namespace) -> None:
     record = REGISTRY.get(args.model)
     fitting = record.solver(getattr(args, "solver", None))
     if args.ratings and not args.valid and isinstance(fitting, ClosedForm):
-        raise UserError(f"{record.name} sets no validation ratings aside", "--valid is missing", "give --valid FILE")
+        raise UserError(
+            f"{record.name} does not hold out validation ratings", "--valid is missing", "give --valid FILE"
+        )
     tasks: list[train.Task] = []
-    read = functools.cache(lambda: train.read(args, tasks[0]))  # the data of all are the same
 
-    def prepare(of_train: argparse.Namespace) -> search.Train:
-        task = train.check(of_train)
+    @functools.cache
+    def read() -> tuple[Dataset, Pairs]:
+        """Read the data, which all trials share; the test part of the default data plays no role."""
+        data, rated = train.read(args, tasks[0])
+        return data._replace(test=None), rated
+
+    def prepare(training_args: argparse.Namespace) -> search.Train:
+        task = train.check(training_args)
         tasks.append(task)
 
         def run_training() -> tuple[float, str]:
-            done = train.train(of_train, task, read)
+            done = train.train(training_args, task, read)
             valid = done.results.get("valid")
             return math.nan if valid is None else _score(valid), done.trained.stopped
 

@@ -51,7 +51,7 @@ def as_files(ratings: Table, name: str) -> Iterator[list[str]]:
         yield [str(path)]
 
 
-def shown(note: str) -> str:
+def hide_temporary_paths(note: str) -> str:
     """Return a note about files with temporary ones called by the names of what they hold."""
     return re.sub(rf"\S*{TEMPORARY}\w+[/\\](\w+)\.parquet", r"\1", note)
 

@@ -17,13 +17,14 @@ from jaxfit.cli.parser import Parser, Rare
 from jaxfit.cli.streams import escape
 from jaxfit.errors import Diverged, FolderTaken, UserError, suggestion
 from jaxfit.recipe import number_of
-from jaxfit.search import Setting, Tried
+from jaxfit.search import SearchOption, Setting
 
 FILE = "trials.json"
-ENDED = "done"
+ENDED, BEGUN = "done", "begun"
 # what the file has of each trial; a score that is not finite is null
 TYPES: dict[str, Any] = {
-    "trial": int, "settings": dict, "score": float | None, "ended": str, "seconds": float, "train": str
+    "trial": int, "settings": dict, "score": float | None, "ended": str, "max_minutes": float | None, "seconds": float,
+    "train": str,
 }  # fmt: skip
 
 # Trains a model, and returns its validation score and how the training ended, "done" or "max-minutes".
@@ -46,13 +47,13 @@ class Trial(NamedTuple):
     words: list[str]
 
 
-def add(parser: Parser, classes: Collection[type], apart: Collection[str], data: str) -> None:
+def add(parser: Parser, classes: Collection[type], excluded: Collection[str], data: str) -> None:
     """Make a parser that has the options of `train` one of `search`, and say how it works.
 
     Args:
         parser: Of one model.
         classes: Dataclasses whose fields can be tried, where they are options.
-        apart: Fields that cannot.
+        excluded: Fields that cannot.
         data: Options that name training and validation data, for an example.
     """
     several.leave_out(parser)
@@ -60,7 +61,7 @@ def add(parser: Parser, classes: Collection[type], apart: Collection[str], data:
         field.name: number_of(get_type_hints(cls)[field.name])
         for cls in classes
         for field in dataclasses.fields(cls)
-        if field.name not in apart
+        if field.name not in excluded
     }
     # option -> the kind of its numbers, None for others
     tryable = {
@@ -126,30 +127,40 @@ def run(
     trainings = [prepare(trial.args) for trial in trials]
     known, path = several.identity(args, "tried", "trials"), place / FILE
     folders = [Path(trial.args.out) for trial in trials]
-    with several.begun(args, path, known, TYPES, folders) as done:
+    with several.open_results(args, path, known, TYPES, folders) as done:
         _require_begun_by(done, trials, place)
-        if len(done) < len(trials):
+        results = {each["trial"]: each for each in done if several.is_over(each, args)}
+
+        def save(*more: Mapping[str, Any]) -> None:
+            ordered = search.best_first([*results.values(), *more], measure.higher_is_better)
+            several.save(path, known, ordered, measure=f"validation {measure.name}")
+
+        if len(results) < len(trials):
             read()
         for trial, train in zip(trials, trainings, strict=True):
-            if all(each["trial"] != trial.number for each in done):
-                done.append(_ended(args, trial, len(trials), train, shlex.join([*plain, *trial.words]), measure))
-                ordered = search.best_first(done, measure.higher_is_better)
-                several.save(path, known, ordered, measure=f"validation {measure.name}")
-    _report(args, measure, done)
+            if trial.number not in results:
+                begun = _begun(args, trial, shlex.join([*plain, *trial.words]))
+                save(begun)  # or its folder could be gone on with by other settings
+                results[trial.number] = {**begun, **_outcome(args, trial, len(trials), train, measure)}
+                save()
+    _report(args, measure, [*results.values()])
 
 
-def _tried(args: argparse.Namespace) -> list[Tried]:
+def _tried(args: argparse.Namespace) -> list[SearchOption]:
     """Read what is to be tried, with the names of options as they are given without it."""
     parser: Parser = args.parser
     known = {name: parser._option_string_actions[name].dest for name in args.tryable}
-    tried: list[Tried] = []
+    tried: list[SearchOption] = []
     if not args.tried:
         raise UserError("--try is missing", parser.prog, search.EXAMPLE)
     for each in map(search.parse, args.tried):
         option = f"--{each.option.replace('_', '-')}"
         if option not in known:
             if option in parser.options():
-                what, do = f"{option} is not of the model or its training", "leave it out, or give it for all trials"
+                what, do = (
+                    f"{option} is no option of the model or its training",
+                    "give it for all trials, without --try",
+                )
             elif not known:
                 what, do = f"{args.model} has no option to try", f"see {parser.prog} --help-all"
             else:
@@ -179,7 +190,7 @@ def _words(parser: Parser, option: str, value: str) -> list[str]:
     return [name for name in names if name != f"--{option}"][:1]
 
 
-def _trials(args: argparse.Namespace, place: Path, tried: Sequence[Tried], resumable: bool) -> list[Trial]:
+def _trials(args: argparse.Namespace, place: Path, tried: Sequence[SearchOption], resumable: bool) -> list[Trial]:
     """Return the trainings of a grid, or of settings drawn at random."""
     settings = search.draw(tried, args.trials, args.seed) if args.trials else search.grid(tried)
     trials = []
@@ -189,13 +200,13 @@ def _trials(args: argparse.Namespace, place: Path, tried: Sequence[Tried], resum
         names = {args.parser._option_string_actions[f"--{option}"].dest for option in setting}
         values = {name: read[name] for name in names if name in read}
         folder = place / str(number)
-        of_train = several.training(args, folder, resumable, **values)
-        trials.append(Trial(number, setting, of_train, [*words, "--out", str(folder)]))
+        training_args = several.training(args, folder, resumable, **values)
+        trials.append(Trial(number, setting, training_args, [*words, "--out", str(folder)]))
     return trials
 
 
 def _require_begun_by(done: Sequence[Mapping[str, Any]], trials: Sequence[Trial], place: Path) -> None:
-    """Raise a UserError unless trials that have ended are those of this command."""
+    """Raise a UserError unless trials that were begun are those of this command."""
     settings = {trial.number: _recorded(trial.setting) for trial in trials}
     for each in done:
         if settings.get(each["trial"], each["settings"]) != each["settings"]:
@@ -207,28 +218,32 @@ def _recorded(setting: Setting) -> dict[str, Any]:
     return {option: search.as_number(value) for option, value in setting.items()}
 
 
-def _ended(
-    args: argparse.Namespace, trial: Trial, number: int, train: Train, command: str, measure: Measure
-) -> dict[str, Any]:
+def _begun(args: argparse.Namespace, trial: Trial, command: str) -> dict[str, Any]:
+    """Return what the file has of a trial before it is trained."""
+    return {
+        "trial": trial.number, "settings": _recorded(trial.setting), "score": None, "ended": BEGUN,
+        "max_minutes": several.minutes(args), "seconds": 0.0, "folder": trial.args.out, "train": command,
+    }  # fmt: skip
+
+
+def _outcome(args: argparse.Namespace, trial: Trial, total: int, train: Train, measure: Measure) -> dict[str, Any]:
     """Run a training, and return what came of it."""
-    title = f"trial {trial.number} of {number}"
+    title = f"trial {trial.number} of {total}"
     note(args, f"{title}: {', '.join(f'{option} {value}' for option, value in trial.setting.items())}")
     began, why = time.perf_counter(), {}
     try:
         score, ended = train()
-        note(args, f"{title}: validation {measure.name} {_shown(score, ended)}")
+        note(args, f"{title}: validation {measure.name} {_format_score(score, ended)}")
     except FolderTaken:
         raise
-    except UserError as error:  # options that do not go together, or with the data; a loss that is not finite
+    except UserError as error:  # incompatible options; a loss that is not finite
         score, ended, why = math.inf, "diverged" if isinstance(error, Diverged) else "failed", {"error": error.what}
         note(args, f"{title}: {ended}: {error.what if ended == 'diverged' else error}")
-    return {
-        "trial": trial.number, "settings": _recorded(trial.setting), "score": score if math.isfinite(score) else None,
-        "ended": ended, **why, "seconds": time.perf_counter() - began, "folder": trial.args.out, "train": command,
-    }  # fmt: skip
+    known = score if math.isfinite(score) else None
+    return {"score": known, "ended": ended, **why, "seconds": time.perf_counter() - began}
 
 
-def _shown(score: float | None, ended: str) -> str:
+def _format_score(score: float | None, ended: str) -> str:
     """Return a score for people, and how its training ended if not as trainings do."""
     if score is None or not math.isfinite(score):
         return "infinite" if ended == ENDED else ended
@@ -250,8 +265,13 @@ def _report(args: argparse.Namespace, measure: Measure, done: Sequence[Mapping[s
         rows = [["trial", *names, f"validation {measure.name}", "seconds"]]
         for each in ordered:
             values = [str(each["settings"][name]) for name in names]
-            rows.append([str(each["trial"]), *values, _shown(each["score"], each["ended"]), f"{each['seconds']:.1f}"])
+            rows.append(
+                [str(each["trial"]), *values, _format_score(each["score"], each["ended"]), f"{each['seconds']:.1f}"]
+            )
         print(several.table(rows))
+        for each in ordered:
+            if each["ended"] == "failed":
+                print(f"trial {each['trial']} failed: {each['error']}")
         if best is not None:
             print(f"best: {best['folder']}, made by\n{best['train']}")
     if best is None:

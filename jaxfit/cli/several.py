@@ -6,6 +6,7 @@ in a JSON file in `--out`, from which `--resume` goes on.
 
 import argparse
 import dataclasses
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from jaxfit.devices import distributed as processes
 from jaxfit.errors import FolderTaken, UserError
 from jaxfit.files.limits import Limits
 from jaxfit.recipe import SEED
-from jaxfit.run_dir import json_text
+from jaxfit.run_dir import json_text, manifest
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.metadata import CONFIG
@@ -26,15 +27,16 @@ from jaxfit.run_dir.run import Run
 from jaxfit.types_of_values import is_of_type
 
 # options of `train` that are not of such a command, or that it has as options of its own
-_OTHERS = ("test", "out", "overwrite", "resume", "json", "quiet")
+_NOT_SHARED = ("test", "out", "overwrite", "resume", "json", "quiet")
+FILES = "files"  # in the options of the file
 # what makes no difference to the results, or is no option
-_APART = {"parser", "run", "own", "tryable", "out", "overwrite", "go_on", "json", "quiet"}
+_NOT_IDENTITY = {"parser", "run", "own", "tryable", "out", "overwrite", "resuming", "json", "quiet"}
 
 
 def leave_out(parser: Parser, *names: str) -> None:
     """Remove options of `train`: those that no command of several trainings has, and others by their names."""
     joining = (field.name.replace("_", "-") for field in dataclasses.fields(processes.Join))
-    unwanted = {f"--{name}" for name in (*names, *_OTHERS, *joining)}
+    unwanted = {f"--{name}" for name in (*names, *_NOT_SHARED, *joining)}
     for action in [action for action in parser._actions if unwanted & set(action.option_strings)]:
         parser._actions.remove(action)
         for group in parser._action_groups:
@@ -49,7 +51,10 @@ def add_own(group: Any, out: str, seeded: bool) -> None:
     """Add the options that such a command has in place of others; seeded: whether `train` has no seed."""
     group.add_argument("--out", metavar="DIR", help=out)
     group.add_argument(
-        "--resume", action="store_true", dest="go_on", help="go on with what is in --out; what is done is not repeated"
+        "--resume",
+        action="store_true",
+        dest="resuming",
+        help="go on with what is in --out; what is done is not repeated",
     )
     if seeded:
         group.add_argument("--seed", type=options.number("--seed", **SEED), default=1, metavar="N",
@@ -75,18 +80,50 @@ def training(args: argparse.Namespace, place: Path, resumable: bool, **changed: 
         **changed: Options that are of this training alone.
     """
     again = {"resume": True} if resumable else {"overwrite": (place / CONFIG).exists()}
-    return argparse.Namespace(**{**vars(args), **(again if args.go_on else {}), "out": str(place), **changed})
+    return argparse.Namespace(**{**vars(args), **(again if args.resuming else {}), "out": str(place), **changed})
 
 
-def identity(args: argparse.Namespace, *apart: str) -> dict[str, Any]:
-    """Return the options that determine the results, as the file holds them; apart: names of others that do not."""
-    left = {*_APART, *apart, *(field.name for cls in (Run, Limits) for field in dataclasses.fields(cls))}
-    found = {name: value for name, value in vars(args).items() if name not in left and value is not None}
-    return json_text.plain(found)
+def identity(args: argparse.Namespace, *excluded: str) -> dict[str, Any]:
+    """Return what determines the results, as the file holds it: options, and the sha256 of the files that they name.
+
+    Args:
+        args: Of the command.
+        *excluded: Names of options that make no difference to the trainings that have ended.
+    """
+    limits = (field.name for cls in (Run, Limits) for field in dataclasses.fields(cls))
+    unused = {*_NOT_IDENTITY, *excluded, *limits}
+    found = {name: value for name, value in vars(args).items() if name not in unused and value is not None}
+    texts = [text for value in found.values() for text in (value if isinstance(value, list) else [value])]
+    named = {text: _content(Path(text)) for text in texts if isinstance(text, str)}
+    files = {text: digest for text, digest in named.items() if digest is not None}
+    return json_text.plain({**found, **({FILES: files} if files else {})})
+
+
+def _content(path: Path) -> str | None:
+    """Return the sha256 of a file, or of the manifest of a model's folder; None of what is neither."""
+    try:
+        content = path / manifest.NAME if path.is_dir() else path
+        if not content.is_file():
+            return None
+        with open(content, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError):  # what cannot be read is reported where it is read
+        return None
+
+
+def minutes(args: argparse.Namespace) -> float | None:
+    """Return the time that each training may take, as the file holds it of each."""
+    return getattr(args, "max_minutes", None)
+
+
+def is_over(entry: Mapping[str, Any], args: argparse.Namespace) -> bool:
+    """Whether a training need not be gone on with: it ended by itself, or by the same `--max-minutes`."""
+    stopped_alike = entry["ended"] == "max-minutes" and entry["max_minutes"] == minutes(args)
+    return entry["ended"] in ("done", "diverged") or stopped_alike
 
 
 @contextmanager
-def begun(
+def open_results(
     args: argparse.Namespace, path: Path, known: Mapping[str, Any], types: Mapping[str, Any], folders: Sequence[Path]
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield what came of the trainings that ended in an earlier run; after a signal within, say how to go on.
@@ -104,7 +141,7 @@ def begun(
     """
     with locked(path.parent, "working there"):
         there = path.exists()
-        done = _earlier(path, known, types, folders, args.go_on)
+        done = _earlier(path, known, types, folders, args.resuming)
         if not there:
             save(path, known, [])  # so that it can be resumed, however this ends
         try:
@@ -123,7 +160,7 @@ def _earlier(
     if not path.exists():
         for folder in (path.parent / CONFIG, *folders):
             if folder.exists():
-                raise FolderTaken("there is something else already", folder, "choose another --out")
+                raise FolderTaken("it exists already", folder, "choose another --out")
         return []
     if not resume:
         what, do = f"{path.stem} are there already", "add --resume to go on with them, or choose another --out"
@@ -140,13 +177,20 @@ def _earlier(
     if not whole or not isinstance(stored.get("options"), dict):
         raise UserError("it is damaged", path, "choose another --out")
     if stored["options"] != known:
-        what = f"{path.stem} with other options are there{json_text.difference(stored['options'], known)}"
+        before, now = ({**each, FILES: None} for each in (stored["options"], known))
+        if before == now:
+            then = stored["options"].get(FILES, {})
+            changed = [name for name, digest in known.get(FILES, {}).items() if then.get(name) != digest]
+            raise UserError(
+                f"{path.stem} there were begun with another {changed[0]}", path.parent, "choose another --out"
+            )
+        what = f"{path.stem} there were begun with other options{json_text.difference(stored['options'], known)}"
         raise UserError(what, path.parent, "choose another --out")
     return done
 
 
 def save(path: Path, known: Mapping[str, Any], done: Iterable[Mapping[str, Any]], **more: Any) -> None:
-    """Write the file, which is always whole; known: as for `begun`; more: what else it says."""
+    """Write the file, which is always whole; known: as for `open_results`; more: what else it says."""
     with replacing(path) as aside:
         json_text.write(aside, {"options": known, **more, path.stem: list(done)})
 

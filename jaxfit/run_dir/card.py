@@ -46,7 +46,7 @@ class About(NamedTuple):
     limits: str
 
 
-def wanted(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> bool:
+def needs_card(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> bool:
     """Whether a model is to have a new card: once it has been trained, and if a finished one has none."""
     # nothing need be written for a training that had finished before, perhaps on a read-only disk
     new = bool(trained.seconds) or (not (out / manifest.CARD).exists() and os.access(out, os.W_OK))
@@ -73,7 +73,7 @@ def scores_of(directory: Path, info: Mapping[str, Any]) -> Scores:
 
 
 def recorded(info: Mapping[str, Any]) -> Scores:
-    """Return the validation score that `config.json` holds, which a model that was counted or solved has not."""
+    """Return the validation score that `config.json` holds, absent for models without a validation score."""
     found = {name.removeprefix("validation "): info[name] for name in info if name.startswith("validation ")}
     return {"validation": found} if found else {}
 
@@ -121,7 +121,7 @@ def _front_matter(record: Record, scores: Scores, about: About) -> str:
     results = [
         {
             "task": {"type": task},
-            "dataset": {"type": about.data, "name": about.data, "split": part},
+            "dataset": {"type": "other", "name": about.data, "split": part},
             "metrics": [
                 {"type": about.measures[name.partition("@")[0]], "value": value, "name": name}
                 for name, value in values.items()

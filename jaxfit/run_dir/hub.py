@@ -1,8 +1,8 @@
-"""A model's folder as hubs of models take it: a card, JSON, text and safetensors, of which nothing is unpickled.
+"""A model's folder in the format that model hubs accept: a card, JSON, text and safetensors; it contains no pickles.
 
 It is a model's folder with its arrays in other files: `model.safetensors` in place of `parameters/`, and
-`NAME.safetensors` in place of each `NAME.npz`. Loading it gives the same model. What names a file of the machine that
-the model was trained on is cut to the last part of the name.
+`NAME.safetensors` in place of each `NAME.npz`. Loading it gives the same model. Paths of the machine
+that the model was trained on are reduced to file names.
 """
 
 import os
@@ -41,7 +41,7 @@ def export(
     Raises:
         UserError: The training has not finished, or the folder has files.
     """
-    info = without_places(read_info(directory))
+    info = without_directories(read_info(directory))
     if not info.get("finished", True):
         raise UserError("the model's training has not finished", directory, "go on with it by --resume")
     require_empty(out)
@@ -52,9 +52,11 @@ def export(
             (aside / WEIGHTS).write_bytes(to_safetensors(named_arrays(params)))
             written.append(WEIGHTS)
         for name in files:
-            if name.endswith(".npz") and (_has(directory, name) or _has(directory, _safe(name))):
-                (aside / _safe(name)).write_bytes(to_safetensors(read_npz(directory / name, "damaged", REPAIR)))
-                written.append(_safe(name))
+            if name.endswith(".npz") and (_has(directory, name) or _has(directory, _safetensors_name(name))):
+                (aside / _safetensors_name(name)).write_bytes(
+                    to_safetensors(read_npz(directory / name, "damaged", REPAIR))
+                )
+                written.append(_safetensors_name(name))
             elif not name.endswith(".npz") and _has(directory, name):
                 (aside / name).write_bytes((directory / name).read_bytes())
                 written.append(name)
@@ -67,21 +69,28 @@ def export(
 def require_empty(out: Path) -> None:
     """Raise a UserError unless a folder that is to be written is new or empty."""
     if os.path.lexists(out) and not (out.is_dir() and not any(out.iterdir())):
-        raise UserError("the folder has files" if out.is_dir() else "it is no folder", out, "name a new one: --out")
+        raise UserError("the folder has files" if out.is_dir() else "it is not a folder", out, "name a new one: --out")
 
 
-def place_of(out: Path) -> tuple[Path, list[str]]:
+def download(out: Path) -> tuple[Path, list[str]]:
     """Return where a model is used that was brought from a hub, where it has the folder's name; and the command."""
     name = Path(os.path.abspath(out)).name
     return Path(name), [f"hf download {shlex.quote(f'OWNER/{name}')} --local-dir {shlex.quote(name)}"]
 
 
-def without_places(value: Any) -> Any:
-    """Return what `config.json` holds with the last part alone of what names a file, as all text with a `/` might."""
+def without_directories(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `config.json` holds with paths reduced to file names; the configuration and recipe have none."""
+    found = {name: value if name in ("config", "recipe") else _file_names(value) for name, value in info.items()}
+    if "environment" in found:
+        found["environment"] = {name: value for name, value in found["environment"].items() if name != "XLA_FLAGS"}
+    return found
+
+
+def _file_names(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: without_places(part) for name, part in value.items()}
+        return {name: _file_names(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [without_places(part) for part in value]
+        return [_file_names(part) for part in value]
     return value.replace("\\", "/").rstrip("/").rpartition("/")[2] if isinstance(value, str) else value
 
 
@@ -89,5 +98,5 @@ def _has(directory: Path, name: str) -> bool:
     return (directory / name).exists()
 
 
-def _safe(name: str) -> str:
+def _safetensors_name(name: str) -> str:
     return str(Path(name).with_suffix(".safetensors"))

@@ -1,9 +1,12 @@
 """`jaxlm search MODEL`: trainings with different options, judged by perplexity on validation text."""
 
+from __future__ import annotations
+
 import argparse
 import functools
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxfit.cli import search, training_options
 from jaxfit.cli.parser import Parser
@@ -12,6 +15,10 @@ from jaxfit.errors import UserError
 from jaxlm import models
 from jaxlm.cli import train
 from jaxlm.contract import BySGD, LanguageModel, PredictsDocuments, PredictsWords
+from jaxlm.data.corpus import Texts
+
+if TYPE_CHECKING:
+    from jaxlm.data.documents.reading import DocumentFiles
 
 
 def add(parser: Parser) -> None:
@@ -32,18 +39,25 @@ def run(args: argparse.Namespace) -> None:
     """Search, and print the trials."""
     model = models.get(args.model)
     if not (model.capability(PredictsWords) or model.capability(PredictsDocuments)):
-        what, do = f"a {model.name} has no perplexity by which trainings can be compared", "train it, and compare tasks"
+        what, do = f"{model.name} has no perplexity to compare trials by", "train it, and compare tasks"
         raise UserError(what, args.parser.prog, f"{do}: jaxlm analogies, similarity")
     resumable = isinstance(model.fitting, BySGD)
     if args.train and not args.valid and not resumable:
-        raise UserError(f"a {model.name} sets no validation text aside", "--valid is missing", "give --valid FILE")
-    texts = functools.cache(lambda: train.read(args, model, Path(args.out), carve=resumable))
+        raise UserError(f"{model.name} does not hold out validation text", "--valid is missing", "give --valid FILE")
 
-    def prepare(of_train: argparse.Namespace) -> search.Train:
-        task = train.check(of_train)
+    @functools.cache
+    def texts() -> Texts | DocumentFiles:
+        """Read the data, which all trials share; the test part of the default text plays no role."""
+        found = train.read(args, model, Path(args.out), carve=resumable)
+        if not isinstance(found, Texts):
+            return found
+        return found._replace(corpus=found.corpus._replace(test=found.corpus.test[:0]))
+
+    def prepare(training_args: argparse.Namespace) -> search.Train:
+        task = train.check(training_args)
 
         def run_training() -> tuple[float, str]:
-            done = train.train(of_train, task, lambda directory: texts())
+            done = train.train(training_args, task, lambda directory: texts())
             valid = done.results.get("valid")
             return math.inf if valid is None else valid.perplexity, done.trained.stopped
 

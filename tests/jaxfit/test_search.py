@@ -7,18 +7,18 @@ import pytest
 from scipy.stats import kstest
 
 from jaxfit.errors import UserError
-from jaxfit.search import Tried, as_number, best_first, draw, grid, parse, value_at
+from jaxfit.search import SearchOption, as_number, best_first, draw, grid, parse, value_at
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("order=3", Tried("order", ("3",))),
-        ("order=3, 4,3", Tried("order", ("3", "4"))),
-        ("rate=0.01,b=0.1;0.02", Tried("rate", ("0.01,b=0.1", "0.02"))),
-        ("rate=1e-3..1.", Tried("rate", low=1e-3, high=1.0)),
-        ("offset=-2..-1", Tried("offset", low=-2.0, high=-1.0)),
-        ("tree=../tree.npz", Tried("tree", ("../tree.npz",))),
+        ("order=3", SearchOption("order", ("3",))),
+        ("order=3, 4,3", SearchOption("order", ("3", "4"))),
+        ("rate=0.01,b=0.1;0.02", SearchOption("rate", ("0.01,b=0.1", "0.02"))),
+        ("rate=1e-3..1.", SearchOption("rate", low=1e-3, high=1.0)),
+        ("offset=-2..-1", SearchOption("offset", low=-2.0, high=-1.0)),
+        ("tree=../tree.npz", SearchOption("tree", ("../tree.npz",))),
     ],
 )
 def test_what_is_tried(text, expected):
@@ -32,14 +32,18 @@ def test_what_cannot_be_tried(text):
 
 
 def test_a_grid_has_all_combinations():
-    found = grid([Tried("a", ("1", "2")), Tried("b", ("x", "y", "z"))])
+    found = grid([SearchOption("a", ("1", "2")), SearchOption("b", ("x", "y", "z"))])
     assert [setting["a"] + setting["b"] for setting in found] == ["1x", "1y", "1z", "2x", "2y", "2z"]
     with pytest.raises(UserError, match="--trials N"):
-        grid([Tried("a", low=0.0, high=1.0)])
+        grid([SearchOption("a", low=0.0, high=1.0)])
 
 
 def test_draws_are_of_the_seed_and_begin_alike():
-    tried = [Tried("a", ("1", "2", "3")), Tried("b", low=0.1, high=10.0), Tried("c", low=1, high=500, whole=True)]
+    tried = [
+        SearchOption("a", ("1", "2", "3")),
+        SearchOption("b", low=0.1, high=10.0),
+        SearchOption("c", low=1, high=500, whole=True),
+    ]
     found = draw(tried, 20, seed=4)
     assert found == draw(tried, 20, seed=4)
     assert found[:7] == draw(tried, 7, seed=4)
@@ -48,7 +52,7 @@ def test_draws_are_of_the_seed_and_begin_alike():
 
 
 def test_all_settings_of_lists_are_drawn_and_no_more():
-    tried = [Tried("a", ("1", "2")), Tried("n", low=1, high=3, whole=True)]
+    tried = [SearchOption("a", ("1", "2")), SearchOption("n", low=1, high=3, whole=True)]
     every = {(setting["a"], setting["n"]) for setting in draw(tried, 6, seed=1)}
     assert every == {(a, n) for a in "12" for n in "123"}
     with pytest.raises(UserError, match="only 6 different"):
@@ -67,14 +71,16 @@ def test_all_settings_of_lists_are_drawn_and_no_more():
 )
 def test_numbers_are_uniform_or_their_logarithms_are(low, high, cdf):
     draws = np.random.default_rng(0).random(2000)
-    values = np.array([float(value_at(Tried("x", low=low, high=high), u)) for u in draws])
+    values = np.array([float(value_at(SearchOption("x", low=low, high=high), u)) for u in draws])
     assert low <= values.min() < values.max() <= high
     assert kstest(values, cdf).pvalue > 1e-3
 
 
 @pytest.mark.parametrize(("low", "high"), [(1, 6), (-3, 3), (2, 40)])
 def test_whole_numbers_stay_whole_and_all_occur(low, high):
-    values = [value_at(Tried("n", low=low, high=high, whole=True), u) for u in np.linspace(0, 1, 4000, endpoint=False)]
+    values = [
+        value_at(SearchOption("n", low=low, high=high, whole=True), u) for u in np.linspace(0, 1, 4000, endpoint=False)
+    ]
     assert sorted({int(value) for value in values}) == list(range(low, high + 1))
     share = values.count(str(low)) / len(values)
     expected = math.log((low + 1) / low) / math.log((high + 1) / low) if low == 2 else 1 / (high - low + 1)

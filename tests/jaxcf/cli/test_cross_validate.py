@@ -1,7 +1,5 @@
 """`jaxcf cross-validate`: it equals splits, trainings and evaluations made one by one; finished folds stay."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -22,19 +20,6 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture
-def call(capsys):
-    """Run a command line that must succeed; its last line as JSON."""
-
-    def run(*argv):
-        status = main([*map(str, argv), "--json"])
-        out, err = capsys.readouterr()
-        assert status == 0, err
-        return json.loads(out.splitlines()[-1])
-
-    return run
-
-
 @pytest.mark.parametrize(
     ("model", "folds", "options", "measure"),
     [
@@ -44,14 +29,14 @@ def call(capsys):
     ],
 )
 def test_it_equals_splits_trainings_and_evaluations_by_hand(call, model, folds, options, measure):
-    found = call("cross-validate", model, *RATINGS, *options, "--folds", folds, "--seed", 2)
+    found, _ = call("cross-validate", model, *RATINGS, *options, "--folds", folds, "--seed", 2)
     call("split", "all.csv", "--scheme", "kfold", "--folds", folds, "--seed", 2, "--out", "parts")
     seed = [] if model == "bias" else ["--seed", 2]
     by_hand = []
     for number in range(1, folds + 1):
         out = f"own/{number}"
         call("train", model, "--ratings", f"parts/train{number}.csv", *options, *seed, "--out", out)
-        by_hand.append(call("eval", out, "--ratings", f"parts/test{number}.csv"))
+        by_hand.append(call("eval", out, "--ratings", f"parts/test{number}.csv")[0])
         same = {name for name in by_hand[-1] if name in found["folds"][number - 1]} - {"seconds", "ranking_measures"}
         assert measure in same
         for name in same:
@@ -66,7 +51,7 @@ def test_it_equals_splits_trainings_and_evaluations_by_hand(call, model, folds, 
 
 def test_folds_that_are_done_are_not_repeated(call, capsys, monkeypatch, tmp_path):
     argv = ["cross-validate", "bias", *RATINGS, "--folds", "3"]
-    whole = call(*argv)
+    whole, _ = call(*argv)
     assert [path.name for path in tmp_path.iterdir()] == ["all.csv"], "nothing is kept"
     train, trained = training.train, []
 
@@ -81,13 +66,36 @@ def test_folds_that_are_done_are_not_repeated(call, capsys, monkeypatch, tmp_pat
     assert "stopped by Ctrl-C (cv) - give the same command with --resume" in capsys.readouterr().err
     assert main([*argv, "--out", "cv"]) == 2
     assert "folds are there already (cv)" in capsys.readouterr().err
-    resumed = call(*argv, "--out", "cv", "--resume")
+    resumed, _ = call(*argv, "--out", "cv", "--resume")
     assert trained == ["fold-1", "fold-2", "fold-2", "fold-3"]
     for fold, other in zip(whole["folds"], resumed["folds"], strict=True):
         assert {**fold, "seconds": 0} == {**other, "seconds": 0}
-    assert call("eval", "cv/fold-1", "--ratings", "all.csv")["ratings"] == 303
+    assert call("eval", "cv/fold-1", "--ratings", "all.csv")[0]["ratings"] == 303
     assert main([*argv, "--folds", "4", "--out", "cv", "--resume"]) == 2
     assert "in folds (3 there, 4 here)" in capsys.readouterr().err
+    with open("all.csv", "a") as file:
+        file.write("u1,24,3\n")
+    assert main([*argv, "--out", "cv", "--resume"]) == 2
+    assert "folds there were begun with another all.csv (cv)" in capsys.readouterr().err
+
+
+def test_a_fold_that_was_stopped_says_so_and_is_gone_on_with_given_more_time(call, capsys, monkeypatch):
+    argv = ["cross-validate", "pmf", *RATINGS, "--folds", "2", "--batch-size", "50", "--epochs", "1", "--out", "cv"]
+    train, trained = training.train, []
+
+    def counted(name, data, directory, **options):
+        trained.append(directory.name)
+        found = train(name, data, directory, **options)
+        return found._replace(stopped="max-minutes") if len(trained) == 1 else found
+
+    monkeypatch.setattr(training, "train", counted)
+    assert main([*argv, "--max-minutes", "1"]) == 0
+    assert "(max-minutes)" in capsys.readouterr().out
+    call(*argv, "--max-minutes", "1", "--resume")
+    assert trained == ["fold-1", "fold-2"]
+    folds = call(*argv, "--max-minutes", "2", "--resume")[0]["folds"]
+    assert trained[2:] == ["fold-1"]
+    assert [fold["ended"] for fold in folds] == ["done", "done"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from jaxcf import training
 from jaxcf.cli.main import main
+from jaxfit.errors import UserError
 from jaxfit.process.signals import Signalled
 
 DATA = ("--ratings", "train.csv", "--valid", "valid.csv")
@@ -26,19 +27,6 @@ def files(tmp_path, monkeypatch):
         rows = [f"{pair // 20},{pair % 20},{stars[pair // 20, pair % 20]}" for pair in part.tolist()]
         (tmp_path / f"{name}.csv").write_text("\n".join(["user,item,rating", *rows]) + "\n")
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def call(capsys):
-    """Run a command line that must succeed; the last line of its output, as JSON, and its standard error."""
-
-    def run(*argv):
-        status = main([*map(str, argv), "--json"])
-        out, err = capsys.readouterr()
-        assert status == 0, err
-        return json.loads(out.splitlines()[-1]), err
-
-    return run
 
 
 def test_the_best_of_a_grid_is_that_of_separate_trainings(call):
@@ -90,6 +78,45 @@ def test_what_was_done_is_not_repeated(call, capsys, monkeypatch):
         assert main([*argv, *changed, "--trials", "3", "--out", "s", "--resume"]) == 2
         assert "choose another --out" in capsys.readouterr().err
     assert len(trained) == 4
+    with open("train.csv", "a") as file:
+        file.write("39,19,3\n")
+    assert main([*argv, "--trials", "3", "--out", "s", "--resume"]) == 2
+    assert "trials there were begun with another train.csv (s) - choose another --out" in capsys.readouterr().err
+
+
+def test_a_trial_that_was_begun_is_not_gone_on_with_by_other_settings(capsys, monkeypatch):
+    argv = ["search", "pmf", *DATA, *SMALL, "--out", "s"]
+
+    def stopped(name, data, directory, **options):
+        (directory / "journal.jsonl").write_text("")
+        raise Signalled
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "train", stopped)
+        assert main([*argv, "--try", "rate=0.01,0.2"]) == 130
+    assert main([*argv, "--try", "rate=0.05,0.2", "--resume"]) == 2
+    assert "trial 1 there has other options, {'rate': 0.01} (s)" in capsys.readouterr().err
+
+
+def test_trials_that_failed_or_had_less_time_are_gone_on_with(call, monkeypatch):
+    argv = ["search", "pmf", *DATA, *SMALL, "--try", "rate=0.01,0.05,0.1", "--out", "s"]
+    train, trained = training.train, []
+
+    def counted(name, data, directory, **options):
+        trained.append(directory.name)
+        if len(trained) == 1:
+            raise UserError("the disk is full")
+        found = train(name, data, directory, **options)
+        return found._replace(stopped="max-minutes") if len(trained) == 2 else found
+
+    monkeypatch.setattr(training, "train", counted)
+    first, _ = call(*argv, "--max-minutes", 1)
+    assert {trial["trial"]: trial["ended"] for trial in first["trials"]} == {1: "failed", 2: "max-minutes", 3: "done"}
+    call(*argv, "--max-minutes", 1, "--resume")
+    assert trained[3:] == ["1"], "the same time is up for trial 2"
+    last, _ = call(*argv, "--max-minutes", 2, "--resume")
+    assert trained[4:] == ["2"]
+    assert {trial["ended"] for trial in last["trials"]} == {"done"}
 
 
 def test_trials_that_diverge_are_the_worst(call, capsys):
@@ -124,12 +151,12 @@ def test_models_that_the_engine_does_not_train(call):
     [
         (["--try", "num_featurs=2"], "no option --num-featurs to try (--try) - did you mean --num-features?"),
         (["--try", "num_features=2,x"], "invalid value 'x' (--num-features) - give a whole number"),
-        (["--try", "num_features="], "names no values"),
-        (["--try", "rate=0.1..1"], "say how many: --trials N"),
+        (["--try", "num_features="], "has no values"),
+        (["--try", "rate=0.1..1"], "needs a number of trials (--try rate) - add --trials N"),
         (["--try", "num_features=1.5..3", "--trials", "2"], "invalid value '1.5' (--num-features)"),
         (["--try", "rate=0.1", "--rate", "0.2"], "it is given for all trials, and tried (--rate)"),
         (["--try", "rate=0.1", "--try", "rate=0.2"], "it is tried twice (--rate)"),
-        (["--try", "scale=1,2"], "--scale is not of the model or its training"),
+        (["--try", "scale=1,2"], "--scale is no option of the model or its training"),
         (["--try", "anneal=1"], "unknown value '1' (--anneal) - write yes or no"),
         (["--try", "rate=0.1,q=1"], "no parameter is called 'q'"),
         (["--try", "rate=0.1", "--trials", "2"], "there are only 1 different settings"),
@@ -151,11 +178,11 @@ def test_what_is_there_stays(capsys, tmp_path):
     (tmp_path / "s" / "1").mkdir(parents=True)
     argv = ["search", "bias", *DATA, "--try", "decay_users=1,2", "--out", "s"]
     assert main(argv) == 2
-    assert "there is something else already (s/1)" in capsys.readouterr().err
+    assert "it exists already (s/1)" in capsys.readouterr().err
     (tmp_path / "s" / "1").rmdir()
     for text in ("{", "[]", '{"options": {}, "trials": [1]}', '{"options": 1, "trials": []}'):
         (tmp_path / "s" / "trials.json").write_text(text)
         assert main([*argv, "--resume"]) == 2
         assert "it is damaged (s/trials.json)" in capsys.readouterr().err
     assert main(["search", "bias", "--ratings", "train.csv", "--try", "decay_users=1,2", "--out", "t"]) == 2
-    assert "bias sets no validation ratings aside (--valid is missing)" in capsys.readouterr().err
+    assert "bias does not hold out validation ratings (--valid is missing)" in capsys.readouterr().err

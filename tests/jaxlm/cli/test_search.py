@@ -62,11 +62,14 @@ def test_a_table_names_the_best_and_its_command(call):
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["kn", "--train", "train.txt", "--try", "order=2"], "kn sets no validation text aside (--valid is missing)"),
-        (["kn", *DATA, "--try", "vocab_size=20"], "--vocab-size is not of the model or its training"),
+        (
+            ["kn", "--train", "train.txt", "--try", "order=2"],
+            "kn does not hold out validation text (--valid is missing)",
+        ),
+        (["kn", *DATA, "--try", "vocab_size=20"], "--vocab-size is no option of the model or its training"),
         (["kn", *DATA, "--try", "ordr=2"], "did you mean --order?"),
         (["unigram", *DATA, "--try", "order=2"], "unigram has no option to try"),
-        (["skipgram", *DATA, "--try", "rate=0.1"], "a skipgram has no perplexity by which trainings can be compared"),
+        (["skipgram", *DATA, "--try", "rate=0.1"], "skipgram has no perplexity to compare trials by"),
         (["lbl", *DATA, "--try", "tree=random"], "no effect|has no tree"),
     ],
 )

@@ -39,7 +39,7 @@ from jaxcf.data.positives import FromRatings
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_item, by_user
 from jaxcf.models.pairwise import rows_or_zeros
 from jaxcf.solvers.sweeps import SweepRecipe
-from jaxcf.solvers.tiles import CACHED_TILES, CHUNK_TILES, Side, make_side, row_sums
+from jaxcf.solvers.tiles import Side, make_side, row_sums
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 from jaxfit.registry import Cost
@@ -195,14 +195,14 @@ def _priors(part: Side, others: Array, decay: Array, exponent: Array) -> Array:
     return decay * jnp.maximum(number, 1) ** exponent
 
 
-def make_data(positives: Ratings, config: Config, chunk_tiles: int = CHUNK_TILES) -> tuple[Side, Side]:
-    """Put the positives on the device, user by user, and item by item; chunk_tiles: as of `make_side`."""
+def make_data(positives: Ratings, config: Config, cached: bool = False) -> tuple[Side, Side]:
+    """Put the positives on the device, user by user, and item by item; cached: as for `make_side`."""
     weighted, (users, items, D) = (
         _weighted(positives, config),
         (config.num_users, config.num_items, config.num_features),
     )
-    of_users = make_side(by_user(weighted, users), items, D, chunk_tiles)
-    return of_users, make_side(by_item(weighted, items), users, D, chunk_tiles)
+    of_users = make_side(by_user(weighted, users), items, D, cached)
+    return of_users, make_side(by_item(weighted, items), users, D, cached)
 
 
 def _weighted(positives: Ratings, config: Config) -> Ratings:
@@ -262,7 +262,7 @@ def prepare(half: Half, key: Array, data: Dataset, rated: Pairs, config: Config,
 
     return Sweeps(
         init(key, config),
-        make_data(train, config, CACHED_TILES if half is improve else CHUNK_TILES),
+        make_data(train, config, cached=half is improve),
         sweep=lambda params, data, key: sweep(params, data, config, half),
         objective=lambda params: objective(params, train, config) / len(train.user),
         error=error,

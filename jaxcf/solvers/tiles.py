@@ -17,7 +17,7 @@ from jaxfit.devices.platform import at_once
 
 TILE = 32  # ratings
 CHUNK_TILES, CHUNK_ROWS = 1024, 256  # at most, on a CPU; on an accelerator, memory decides
-CACHED_TILES = 256  # of solvers that read the vectors of a chunk several times, on a CPU: they stay in its cache
+CACHED_TILES = 256  # whose vectors stay in the cache of a CPU
 
 
 class Side(NamedTuple):
@@ -29,14 +29,14 @@ class Side(NamedTuple):
     stars: Array  # float32[chunks, tiles, TILE], or what else there is of a rating, as its confidence
 
 
-def make_side(vectors: Vectors, num_others: int, num_features: int, chunk_tiles: int = CHUNK_TILES) -> Side:
+def make_side(vectors: Vectors, num_others: int, num_features: int, cached: bool = False) -> Side:
     """Cut the rows of ratings into tiles, and put rows into chunks; rows without ratings are in none.
 
     Args:
         vectors: the ratings of each row.
         num_others: items, where rows are users.
         num_features: with the length of a row's vector, the number of elements of its normal equations is known.
-        chunk_tiles: tiles of a chunk at most, on a CPU.
+        cached: whether the solver reads the vectors of a chunk several times.
     """
     offsets, other, stars = vectors
     length = np.diff(offsets)
@@ -44,7 +44,8 @@ def make_side(vectors: Vectors, num_others: int, num_features: int, chunk_tiles:
     tiles = -(-length[rows] // TILE)
     # a matrix is held for each tile and each row; `capacity_step`, so that data of nearly equal size share a program
     held = (num_features + 2) ** 2
-    most = max(at_once(capacity_step(tiles.sum()), held, chunk_tiles), int(tiles.max(initial=1)))
+    usual = CACHED_TILES if cached else CHUNK_TILES
+    most = max(at_once(capacity_step(tiles.sum()), held, usual), int(tiles.max(initial=1)))
     most_rows = at_once(capacity_step(len(rows)), held, CHUNK_ROWS)
     starts = _chunk_starts(tiles, most, most_rows)
     chunks = len(starts) - 1

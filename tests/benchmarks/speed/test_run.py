@@ -92,6 +92,7 @@ def test_other_figures_stay_but_those_of_another_version_are_left_out(monkeypatc
     general = {"setting": {}, "tables": {}}
     monkeypatch.setattr(speed, "stores", list)
     monkeypatch.setattr(throughput, "measure", lambda names: dict.fromkeys(names, general))
+    monkeypatch.setattr(speed, "PEERED", {})
     path = tmp_path / "speed.lbl.json"
     path.write_text('{"figures": {"lbl": {"cores": 2}}, "environment": {"lbl": {}}}')
     assert speed.run(["svd"], peers=False, out=tmp_path)["figures"].keys() == {"svd"}

@@ -54,11 +54,11 @@ def needs_card(trained: Trained[Any], out: Path, info: Mapping[str, Any]) -> boo
 
 
 def write(directory: Path, card: str, scores: Scores) -> None:
-    """Write a card and its scores into a model's folder."""
-    with replacing(directory / manifest.CARD) as aside:
-        aside.write_text(card, encoding="utf-8")
+    """Write a card and its scores into a model's folder; the card last, as a folder that has one is complete."""
     with replacing(directory / manifest.SCORES) as aside:
         json_text.write(aside, scores)
+    with replacing(directory / manifest.CARD) as aside:
+        aside.write_text(card, encoding="utf-8")
 
 
 def scores_of(directory: Path, info: Mapping[str, Any]) -> Scores:

@@ -18,7 +18,7 @@ import jaxcf
 import jaxlm
 from jaxcf.cli.main import main as jaxcf_main
 from jaxfit.recipe import named_arrays
-from jaxfit.run_dir import atomic
+from jaxfit.run_dir import atomic, json_text, manifest
 from jaxlm.cli.main import main as jaxlm_main
 from small_models import SMALL, write_text
 
@@ -151,6 +151,23 @@ def test_a_disk_that_is_full_at_each_write(model, cases, folder, tmp_path, capsy
     for write in range(1, number, max(1, number // cases)):
         capsys.readouterr()
         fail_and_go_on(model, write, folder, tmp_path / f"m{write}", capsys, monkeypatch)
+
+
+def test_a_disk_that_is_full_when_the_scores_of_a_card_are_written(folder, tmp_path, capsys, monkeypatch):
+    out, write = tmp_path / "m", json_text.write
+    argv = ["train", *training("pmf", folder), "--out", str(out)]
+
+    def full(path, value):
+        if manifest.SCORES in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        write(path, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(json_text, "write", full)
+        assert jaxcf_main(argv) == 2
+    assert_one_line(capsys.readouterr().err, "jaxcf")
+    assert jaxcf_main([*argv, "--resume"]) == 0
+    assert names(out) == names(folder / "pmf")
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,15 @@ class Kept:
         """Return what was measured of a seed of a row; None where that is not kept."""
         return self._rows.get(key)
 
+    def find_elsewhere(self, table: Table, key: Key) -> Measurement | None:
+        """Return what another table of the same data, scale and recipe measured of the same models in its columns."""
+        columns, ending = {column.name for column in table.columns}, self.path.name.removeprefix(table.name)
+        for path in sorted(self.path.parent.glob(f"*{ending}")):
+            for (_, identities), found in Kept(self.path.parents[1] / path.name)._rows.items():
+                if identities == key[1] and all(measured.keys() == columns for measured in found.parts.values()):
+                    return found
+        return None
+
     def add(self, key: Key, found: Measurement) -> None:
         """Keep what was measured of a seed of a row, in place of what was before, and write the file."""
         self._rows[key] = found
@@ -113,10 +122,16 @@ def recall(row: Row, kept: Kept) -> Row:
 
 
 def keep(table: Table, row: Row, store: Store, kept: Kept, missing: bool) -> None:
-    """Measure the seeds of a row, or those that are missing, each of which is kept as it ends."""
+    """Measure the seeds of a row, each of which is kept as it ends.
+
+    missing: only those that neither this table has kept nor another one.
+    """
     for specs in row.draws:
         key, start = identity(row, specs, store), time.perf_counter()
         if missing and kept.find(key) is not None:
+            continue
+        if missing and (there := kept.find_elsewhere(table, key)) is not None:
+            kept.add(key, there)
             continue
         measure: Callable[..., Measured] = row.measure
         parts: dict[str, Any] = {part: measure(store, specs, part=part) for part in store.parts}

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,9 +80,9 @@ def test_rows_of_other_machines_are_judged_like_rows_of_this_one(
     made = Table(LanguageStore, "table-0", "0", "", ("model",), columns, lambda *_: rows, claims=claims, kept=True)
     corpus = scales.text("planted", SCALE)
 
-    def run(folder: str, only: str | None = None, missing: bool = False) -> dict:
+    def run(folder: str, only: str | None = None, missing: bool = False, table: Table = made) -> dict:
         store = LanguageStore(corpus, SCALE, "tuned", tmp_path / folder)
-        return run_table(made, store, tmp_path / f"{folder}-results", only=only, missing=missing)
+        return run_table(table, store, tmp_path / f"{folder}-results", only=only, missing=missing)
 
     whole, environment, fingerprint = run("whole"), record.environment(), source.fingerprint
     with monkeypatch.context() as elsewhere:
@@ -113,6 +114,17 @@ def test_rows_of_other_machines_are_judged_like_rows_of_this_one(
     again = run("parts")
     assert environment_of(again) == 3 * [environment["device"]]
     assert again["verdicts"] is not None
+    # another table of the same models, by other names, trains nothing
+    shutil.rmtree(tmp_path / "parts")
+    capsys.readouterr()
+    renamed = [replace(row, label=(f"order {n}",)) for n, row in enumerate(rows, 1)]
+    other = run("parts", missing=True, table=replace(made, name="table-1", rows=lambda *_: renamed))
+    assert "trained" not in capsys.readouterr().err
+    for one, row in zip(other["rows"], again["rows"], strict=True):
+        assert one["cells"]["perplexity"]["mean"] == pytest.approx(row["cells"]["perplexity"]["mean"], rel=1e-6)
+    wider = replace(made, name="table-2", columns=(*columns, Column("minutes", "")))
+    run("parts", "KN1", missing=True, table=wider)
+    assert "trained" in capsys.readouterr().err, "a column is missing there"
 
 
 def environment_of(result: dict) -> list[str]:

@@ -165,16 +165,20 @@ def improve(side: Side, rows: Array, others: Array, decay: Array, exponent: Arra
             """Σ over a row's positives of a weight times the vector: [tiles, TILE] -> [rows, D]."""
             return row_sums(jnp.einsum("tl,tld->td", weights, vectors, precision=jax.lax.Precision.HIGHEST), part)
 
-        def product(x: Array) -> Array:
+        def weighted(x: Array) -> Array:
+            """(c - 1) x·y of each positive: [rows, D] -> [tiles, TILE]."""
             of_tiles = x.at[part.owner].get(mode="fill", fill_value=0)
-            dots = jnp.einsum("tld,td->tl", vectors, of_tiles, precision=jax.lax.Precision.HIGHEST)
-            return jnp.dot(x, shared, precision=jax.lax.Precision.HIGHEST) + prior * x + sums(part.stars * dots)
+            return part.stars * jnp.einsum("tld,td->tl", vectors, of_tiles, precision=jax.lax.Precision.HIGHEST)
+
+        def of_all(x: Array) -> Array:
+            """(YᵀY + λ n^ν I) x, [rows, D]: what all pairs have of the product of a row's matrix and its x."""
+            return jnp.dot(x, shared, precision=jax.lax.Precision.HIGHEST) + prior * x
 
         x = rows.at[part.row].get(mode="fill", fill_value=0)
-        rest = sums(1 + part.stars) - product(x)
+        rest = sums(1 + part.stars - weighted(x)) - of_all(x)
         direction, square = rest, jnp.sum(rest**2, axis=1)
         for _ in range(CG_STEPS):
-            moved = product(direction)
+            moved = of_all(direction) + sums(weighted(direction))
             step = square / jnp.maximum(jnp.sum(direction * moved, axis=1), TINY)
             x, rest = x + step[:, None] * direction, rest - step[:, None] * moved
             before, square = square, jnp.sum(rest**2, axis=1)

@@ -17,7 +17,8 @@ from jaxfit.devices.platform import at_once
 
 TILE = 32  # ratings
 CHUNK_TILES, CHUNK_ROWS = 1024, 256  # at most, on a CPU; on an accelerator, memory decides
-CACHED_TILES = 256  # whose vectors stay in the cache of a CPU
+CACHED_BYTES = 3 << 19  # of vectors that stay in the cache of a CPU while a solver reads them several times
+SPARE_ROWS = 1.25  # capacity of a chunk, as a multiple of the rows that its tiles have on average
 
 
 class Side(NamedTuple):
@@ -44,9 +45,10 @@ def make_side(vectors: Vectors, num_others: int, num_features: int, cached: bool
     tiles = -(-length[rows] // TILE)
     # a matrix is held for each tile and each row; `capacity_step`, so that data of nearly equal size share a program
     held = (num_features + 2) ** 2
-    usual = CACHED_TILES if cached else CHUNK_TILES
-    most = max(at_once(capacity_step(tiles.sum()), held, usual), int(tiles.max(initial=1)))
-    most_rows = at_once(capacity_step(len(rows)), held, CHUNK_ROWS)
+    usual = min(CHUNK_TILES, CACHED_BYTES // (4 * TILE * num_features)) if cached else CHUNK_TILES
+    most = max(at_once(capacity_step(tiles.sum()), held, max(1, usual)), int(tiles.max(initial=1)))
+    needed = int(SPARE_ROWS * most * len(rows) / max(1, tiles.sum())) + 1
+    most_rows = min(needed, at_once(capacity_step(len(rows)), held, CHUNK_ROWS))
     starts = _chunk_starts(tiles, most, most_rows)
     chunks = len(starts) - 1
     chunk = np.repeat(np.arange(chunks), np.diff(starts))  # of each row

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from benchmarks.core import record
-from benchmarks.measurement.threads import threads
+from jaxfit.devices.platform import cores
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
 PEERS = ("torch", "libmf", "cornac", "scikit-surprise", "cmfrec")
@@ -29,7 +29,7 @@ def environment(peers: bool) -> dict[str, Any]:
         "cpu": _cpu(),
         **({"driver": _driver()} if accelerator else {}),
         "memory": _memory(),
-        "threads": threads(),
+        "threads": cores(),
         "versions": versions,
         "os": platform.platform(),
         "date": record.today(),

@@ -13,9 +13,9 @@ from benchmarks.core.timing import interleaved, step_rate, windowed
 from benchmarks.language.scales import speed_text
 from benchmarks.language.store import trainer
 from benchmarks.measurement import limits
-from benchmarks.measurement.threads import threads
 from benchmarks.speed.peers import missing
 from benchmarks.speed.throughput import Figures, share
+from jaxfit.devices.platform import cores
 from jaxfit.draws import permutation
 from jaxfit.recipe import Recipe
 from jaxlm import models as registry
@@ -118,7 +118,7 @@ def measure(name: str, peers: bool = False, num_words: int = 10_000) -> Figures:
         if peers and out is None:
             import torch
 
-            torch.set_num_threads(threads())
+            torch.set_num_threads(cores())
             for kind in ("eager", "compiled"):
                 theirs = f"{THEIRS} {kind}, {optimizer}"
                 rows[theirs] = ours

@@ -11,13 +11,13 @@ from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import interleaved
 from benchmarks.measurement import limits, machine
 from benchmarks.measurement.limits import LIMITS
-from benchmarks.measurement.threads import threads
 from benchmarks.speed import own, search, time_to_error
 from benchmarks.speed.own import NAME
 from benchmarks.speed.peers import missing
 from benchmarks.speed.peers.factorizers import PEERS
 from benchmarks.speed.programs import Program
 from benchmarks.speed.time_to_error import MARGIN, ROUNDS, Contender, Problem
+from jaxfit.devices.platform import cores
 from jaxfit.devices.precision import full_precision
 
 
@@ -78,7 +78,7 @@ def measure(
     contenders = {name: time_to_error.searched(program, starts[name], problem) for name, program in programs.items()}
     timed = time_to_error.rounds(contenders, model, data, shipped=bool(case.peers))
     setting: dict[str, Any] = {
-        "ratings": problem.about, "cores": threads(), "threads": "all cores, in every program that has threads",
+        "ratings": problem.about, "cores": cores(), "threads": "all cores, in every program that has threads",
         "matrix precision of jaxcf": machine.environment(peers)["matmul_precision"], "budget": BUDGET, "times": TIMES,
         **({"as shipped": SHIPPED} if case.peers else {}), **{f"left out: {name}": why for name, why in out.items()},
     }  # fmt: skip

@@ -15,9 +15,9 @@ from benchmarks.language.scales import speed_text
 from benchmarks.language.store import trainer
 from benchmarks.language.tasks import gensim_vectors
 from benchmarks.measurement import limits
-from benchmarks.measurement.threads import threads
 from benchmarks.speed.peers import missing
 from benchmarks.speed.throughput import Figures
+from jaxfit.devices.platform import cores
 from jaxlm import models as registry
 from jaxlm.data.corpus import Corpus
 
@@ -38,7 +38,7 @@ def their_epochs(name: str, corpus: Corpus, path: Path, words: int) -> Callable[
     """Return a function that does the same by gensim."""
     _, options = registry.get(name).recipes["tuned"]
     config = registry.get(name).configure(len(corpus.vocabulary), None, options)
-    train = gensim_vectors.epochs(gensim_vectors.prepare(name, path, config, 1, threads()), path, 1, words)
+    train = gensim_vectors.epochs(gensim_vectors.prepare(name, path, config, 1, cores()), path, 1, words)
 
     def rate() -> float:
         begin = perf_counter()
@@ -65,7 +65,7 @@ def measure(name: str, peers: bool = False, events: int = EVENTS, num_words: int
         table[THEIRS] = {"words/s": quartiles(rates[THEIRS]), f"{OURS} / this": quartiles(ratio)}
     return {
         "setting": {
-            "text of whole epochs": corpus.note, f"threads of {THEIRS}": threads(),
+            "text of whole epochs": corpus.note, f"threads of {THEIRS}": cores(),
             **({"left out": f"{THEIRS}: {out}"} if out else {}),
         },
         "tables": {TITLE: table, LIMITS: limits.table(rates)},

@@ -13,7 +13,7 @@ the performance of iALS on item recommendation benchmarks".
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -39,7 +39,7 @@ from jaxcf.data.positives import FromRatings
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_item, by_user
 from jaxcf.models.pairwise import rows_or_zeros
 from jaxcf.solvers.sweeps import SweepRecipe
-from jaxcf.solvers.tiles import Side, make_side, row_sums
+from jaxcf.solvers.tiles import Side, make_side, make_sides, row_sums, solve_in_parts
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 from jaxfit.registry import Cost
@@ -48,7 +48,8 @@ VALIDATED = 10  # places of the ranking that validation is by
 CG_STEPS = 3  # for each user and item in a sweep
 TINY = 1e-30  # in place of what is zero at the solution
 
-Half = Callable[[Side, Array, Array, Array, Array], Array]  # side, rows, others, λ, its exponent -> rows
+Data = tuple[Sequence[Side], Sequence[Side]]  # the positives of all users, and those of all items, in parts
+Half = Callable[[Sequence[Side], Array, Array, Array, Array], Array]  # parts, rows, others, λ, its exponent -> rows
 
 
 @dataclass(frozen=True)
@@ -109,23 +110,27 @@ def loss(x: Array, Y: Array, counts: Array, config: Config) -> Array:
     return jnp.sum(c * jnp.square(p - Y @ x)) + prior * jnp.sum(jnp.square(x))
 
 
-@jax.jit
-def solve(side: Side, rows: Array, others: Array, decay: Array, exponent: Array) -> Array:
+def solve(sides: Sequence[Side], rows: Array, others: Array, decay: Array, exponent: Array) -> Array:
     """Return the vectors [rows, D] that minimise Eq. 3, those of the others given (Eq. 4 and 5).
 
     x_u = (YᵀY + Yᵀ (C_u - I) Y + λ I)⁻¹ Yᵀ C_u p_u, by Cholesky's decomposition. Sums over a user's positives are by
     tiles, whose padding is of zero vectors.
 
     Args:
-        side: the positives of the rows, with c - 1 in place of stars.
+        sides: the positives of the rows in parts, with c - 1 in place of stars.
         rows: vectors of the rows before; only their shape is read.
         others: [others, D].
         decay: λ.
         exponent: of the number of a row's positives, by which λ is multiplied.
     """
+    return solve_in_parts(_solutions, sides, rows, others, decay, exponent)
+
+
+@jax.jit
+def _solutions(side: Side, rows: Array, others: Array, decay: Array, exponent: Array) -> Array:
     shared, identity = _gram(others), jnp.eye(others.shape[1], dtype=others.dtype)
 
-    def chunk(found: Array, part: Side) -> tuple[Array, None]:
+    def chunk(part: Side) -> Array:
         with jax.named_scope("normal_equations"):
             vectors = others.at[part.other].get(mode="fill", fill_value=0)
             extra = part.stars[..., None] * vectors
@@ -134,14 +139,12 @@ def solve(side: Side, rows: Array, others: Array, decay: Array, exponent: Array)
             A = shared[None] + row_sums(own, part) + prior * identity[None]
             right = row_sums(jnp.sum(extra + vectors, axis=1), part)
         with jax.named_scope("solution"):
-            x = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(A), True), right[..., None])[..., 0]
-        return found.at[part.row].set(x, mode="drop"), None
+            return jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(A), True), right[..., None])[..., 0]
 
-    return jax.lax.scan(chunk, jnp.zeros_like(rows), side)[0]
+    return jax.lax.map(chunk, side)
 
 
-@jax.jit
-def improve(side: Side, rows: Array, others: Array, decay: Array, exponent: Array) -> Array:
+def improve(sides: Sequence[Side], rows: Array, others: Array, decay: Array, exponent: Array) -> Array:
     """Return vectors [rows, D] nearer to those of `solve`, after CG_STEPS of conjugate gradients from the given ones.
 
     The matrix of a row's equations is only multiplied with vectors, at D operations for each positive in place of D².
@@ -149,15 +152,20 @@ def improve(side: Side, rows: Array, others: Array, decay: Array, exponent: Arra
     implicit feedback collaborative filtering".
 
     Args:
-        side: as for `solve`, as are all others but `rows`.
+        sides: as for `solve`, as are all others but `rows`.
         rows: the vectors to begin with.
         others: [others, D].
         decay: λ.
         exponent: of the number of a row's positives.
     """
+    return solve_in_parts(_improvements, sides, rows, others, decay, exponent)
+
+
+@jax.jit
+def _improvements(side: Side, rows: Array, others: Array, decay: Array, exponent: Array) -> Array:
     shared = _gram(others)
 
-    def chunk(found: Array, part: Side) -> tuple[Array, None]:
+    def chunk(part: Side) -> Array:
         vectors = others.at[part.other].get(mode="fill", fill_value=0)
         prior = _priors(part, others, decay, exponent)[:, None]
 
@@ -183,9 +191,9 @@ def improve(side: Side, rows: Array, others: Array, decay: Array, exponent: Arra
             x, rest = x + step[:, None] * direction, rest - step[:, None] * moved
             before, square = square, jnp.sum(rest**2, axis=1)
             direction = rest + (square / jnp.maximum(before, TINY))[:, None] * direction
-        return found.at[part.row].set(x, mode="drop"), None
+        return x
 
-    return jax.lax.scan(chunk, jnp.zeros_like(rows), side)[0]
+    return jax.lax.map(chunk, side)
 
 
 def _gram(others: Array) -> Array:
@@ -199,14 +207,13 @@ def _priors(part: Side, others: Array, decay: Array, exponent: Array) -> Array:
     return decay * jnp.maximum(number, 1) ** exponent
 
 
-def make_data(positives: Ratings, config: Config, cached: bool = False) -> tuple[Side, Side]:
-    """Put the positives on the device, user by user, and item by item; cached: as for `make_side`."""
-    weighted, (users, items, D) = (
-        _weighted(positives, config),
-        (config.num_users, config.num_items, config.num_features),
-    )
-    of_users = make_side(by_user(weighted, users), items, D, cached)
-    return of_users, make_side(by_item(weighted, items), users, D, cached)
+def make_data(positives: Ratings, config: Config, half: Half) -> Data:
+    """Put the positives on the device, user by user, and item by item, as `half` takes them."""
+    weighted, D = _weighted(positives, config), config.num_features
+    of_users, of_items = by_user(weighted, config.num_users), by_item(weighted, config.num_items)
+    if half is improve:
+        return make_sides(of_users, config.num_items, D), make_sides(of_items, config.num_users, D)
+    return [make_side(of_users, config.num_items, D)], [make_side(of_items, config.num_users, D)]
 
 
 def _weighted(positives: Ratings, config: Config) -> Ratings:
@@ -214,7 +221,7 @@ def _weighted(positives: Ratings, config: Config) -> Ratings:
     return positives._replace(stars=np.asarray(extra_confidence(positives.stars, config), np.float32))
 
 
-def sweep(params: Params, data: tuple[Side, Side], config: Config, half: Half) -> Params:
+def sweep(params: Params, data: Data, config: Config, half: Half) -> Params:
     """Make one sweep: all users given the items, then all items given the users. Neither half raises Eq. 3.
 
     half: `solve` or `improve`.
@@ -266,7 +273,7 @@ def prepare(half: Half, key: Array, data: Dataset, rated: Pairs, config: Config,
 
     return Sweeps(
         init(key, config),
-        make_data(train, config, cached=half is improve),
+        make_data(train, config, half),
         sweep=lambda params, data, key: sweep(params, data, config, half),
         objective=lambda params: objective(params, train, config) / len(train.user),
         error=error,
@@ -300,7 +307,7 @@ def fold_in(params: Params, config: Config, users: KnownUsers, decay: Mapping[st
     """Fold in new users, each at its best vector given the items' (Eq. 4); decay: not read, as Config has it."""
     side = make_side(by_user(_weighted(users.ratings, config), users.number), config.num_items, config.num_features)
     start = jnp.zeros((users.number, config.num_features))
-    return by_products(solve(side, start, params.Y, *strength(config)), params.Y)
+    return by_products(solve([side], start, params.Y, *strength(config)), params.Y)
 
 
 def item_vectors(params: Params, config: Config) -> NDArray[np.float32]:

@@ -5,15 +5,19 @@ into tiles of `TILE`, the last of a row filled up with zeros; a chunk of whole r
 a solver goes through all chunks in one compiled loop.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from jaxcf.data.ratings import Vectors
 from jaxfit.bucketing import capacity_step
-from jaxfit.devices.platform import at_once
+from jaxfit.devices.platform import at_once, cores, platform
+from jaxfit.devices.precision import full_precision
 
 TILE = 32  # ratings
 CHUNK_TILES, CHUNK_ROWS = 1024, 256  # at most, on a CPU; on an accelerator, memory decides
@@ -30,15 +34,73 @@ class Side(NamedTuple):
     stars: Array  # float32[chunks, tiles, TILE], or what else there is of a rating, as its confidence
 
 
-def make_side(vectors: Vectors, num_others: int, num_features: int, cached: bool = False) -> Side:
-    """Cut the rows of ratings into tiles, and put rows into chunks; rows without ratings are in none.
+def make_side(vectors: Vectors, num_others: int, num_features: int) -> Side:
+    """Cut the rows of ratings into tiles, and put rows into chunks, on the device; rows without ratings are in none.
 
     Args:
         vectors: the ratings of each row.
         num_others: items, where rows are users.
         num_features: with the length of a row's vector, the number of elements of its normal equations is known.
-        cached: whether the solver reads the vectors of a chunk several times.
     """
+    return Side(*jax.device_put(_lay_out(vectors, num_others, num_features, False)))
+
+
+def make_sides(vectors: Vectors, num_others: int, num_features: int) -> list[Side]:
+    """Do as `make_side`, for a solver that reads the vectors of a chunk several times.
+
+    On a CPU, chunks are as large as its cache, and divided into a part for each core; elsewhere there is one part.
+    Parts are of equal shape, the last one filled up with chunks of padding. What is solved for a row does not depend on
+    their number.
+    """
+    arrays = _lay_out(vectors, num_others, num_features, True)
+    chunks = len(arrays[0])
+    number = min(cores(), max(1, chunks)) if platform() == "cpu" else 1
+    size = -(-chunks // number)
+
+    def part(array: np.ndarray, i: int) -> np.ndarray:
+        found = array[i * size : (i + 1) * size]
+        padding = 0 if array.dtype == np.float32 else np.iinfo(np.int32).max
+        return np.pad(found, [(0, size - len(found))] + [(0, 0)] * (array.ndim - 1), constant_values=padding)
+
+    return [Side(*jax.device_put([part(array, i) for array in arrays])) for i in range(number)]
+
+
+def solve_in_parts(solution: Callable[..., Array], sides: Sequence[Side], rows: Array, *arguments: Any) -> Array:
+    """Return the rows [rows, D] that a compiled function finds, part by part; 0 where a row is in no chunk.
+
+    Each part is solved for in a thread of its own: XLA's programs for a CPU use one core for the small products of a
+    chunk, however many there are.
+
+    Args:
+        solution: (part, rows, *arguments) -> [chunks, rows of a chunk, D]. With several parts it must not call LAPACK,
+            as `cholesky` does: batches of it wait for the threads of one pool, and two of them for each other.
+        sides: from `make_sides`.
+        rows: the rows before.
+        arguments: the same for every part.
+    """
+
+    @full_precision()  # which holds in the thread that enters it
+    def solve(part: Side) -> Array:
+        return jax.block_until_ready(solution(part, rows, *arguments))
+
+    if len(sides) == 1:
+        found = [solution(sides[0], rows, *arguments)]
+    else:
+        with ThreadPoolExecutor(len(sides)) as threads:
+            found = list(threads.map(solve, sides))
+    return _place([side.row for side in sides], found, rows)
+
+
+@jax.jit
+def _place(numbers: list[Array], found: list[Array], rows: Array) -> Array:
+    placed = jnp.zeros_like(rows)
+    for number, each in zip(numbers, found, strict=True):
+        placed = placed.at[number].set(each, mode="drop")
+    return placed
+
+
+def _lay_out(vectors: Vectors, num_others: int, num_features: int, cached: bool) -> tuple[np.ndarray, ...]:
+    """Return the fields of a `Side` of all chunks."""
     offsets, other, stars = vectors
     length = np.diff(offsets)
     rows = np.flatnonzero(length)
@@ -66,7 +128,7 @@ def make_side(vectors: Vectors, num_others: int, num_features: int, cached: bool
     values = np.zeros(chunks * most * TILE, np.float32)
     others[at], values[at] = other, stars
     shape = (chunks, most, TILE)
-    return Side(*jax.device_put((row, owner, others.reshape(shape), values.reshape(shape))))
+    return row, owner, others.reshape(shape), values.reshape(shape)
 
 
 def _chunk_starts(tiles: np.ndarray, most: int, most_rows: int) -> np.ndarray:

@@ -21,8 +21,8 @@ from benchmarks.language.scales import SCALES, LanguageScale
 from benchmarks.language.store import Spec
 from benchmarks.language.tasks import gensim_vectors
 from benchmarks.language.tasks.store import NOVELS, PLANTED, Novels, TaskScale, TaskStore
-from benchmarks.measurement.threads import threads
 from benchmarks.speed.peers import load, missing
+from jaxfit.devices.platform import cores
 from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Run
 from jaxlm import model_files, word_vectors
@@ -118,7 +118,7 @@ class VectorStore(TaskStore):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "lines.txt"
             words = gensim_vectors.write_lines(self.corpus, path)
-            made = gensim_vectors.prepare(spec.model, path, self._config(spec), spec.seed, threads())
+            made = gensim_vectors.prepare(spec.model, path, self._config(spec), spec.seed, cores())
             started = time.perf_counter()
             gensim_vectors.epochs(made, path, epochs, words)()
             seconds = time.perf_counter() - started

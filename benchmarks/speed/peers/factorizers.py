@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measurement.threads import threads
 from benchmarks.speed.peers import load
 from benchmarks.speed.programs import Fit, Predict, Program, Start
 from benchmarks.speed.search import FEATURES, Range
 from jaxcf.data.ratings import Dataset
+from jaxfit.devices.platform import cores
 
-CORES = threads()
+CORES = cores()
 
 
 def _dots(P: np.ndarray, Q: np.ndarray, user: np.ndarray, item: np.ndarray) -> np.ndarray:

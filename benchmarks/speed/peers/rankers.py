@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.measurement.threads import threads
 from benchmarks.speed.peers import load
 from jaxcf.contract import Scorer
 from jaxcf.data.ratings import Ratings
+from jaxfit.devices.platform import cores
 
-CORES = threads()
+CORES = cores()
 
 
 class Problem(NamedTuple):

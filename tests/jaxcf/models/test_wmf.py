@@ -62,10 +62,13 @@ def test_solves_equal_dense_ones(form, on, monkeypatch):
     monkeypatch.setattr(tiles, "CHUNK_TILES", 3)  # several chunks
     monkeypatch.setattr(tiles, "CHUNK_ROWS", 2)
     monkeypatch.setattr(platforms, "HELD", 3 * (D + 2) ** 2)
+    monkeypatch.setattr(tiles, "cores", lambda: 3)
     r = table()
     with tracing_for(on):
-        of_users, of_items = wmf.make_data(positives(r), FORMS[form])
-    assert min(of_users.row.shape[0], of_items.row.shape[0]) > 1
+        of_users, of_items = wmf.make_data(positives(r), FORMS[form], wmf.solve)
+        in_parts, _ = wmf.make_data(positives(r), FORMS[form], wmf.improve)
+    assert min(len(part.row) for part in (*of_users, *of_items)) > 1
+    assert len(in_parts) == (3 if on == "cpu" else 1)
     X = wmf.solve(of_users, *PARAMS, *wmf.strength(FORMS[form]))
     np.testing.assert_allclose(X, dense(r, PARAMS.Y, form), rtol=1e-4, atol=1e-5)
     Y = wmf.solve(of_items, *PARAMS[::-1], *wmf.strength(FORMS[form]))
@@ -74,7 +77,8 @@ def test_solves_equal_dense_ones(form, on, monkeypatch):
     assert not Y[-1].any()
     # D steps of conjugate gradients, from anywhere, are exact
     monkeypatch.setattr(wmf, "CG_STEPS", D)
-    improved = jax.jit(wmf.improve.__wrapped__)(of_users, *PARAMS, *wmf.strength(FORMS[form]))
+    monkeypatch.setattr(wmf, "_improvements", jax.jit(wmf._improvements.__wrapped__))
+    improved = wmf.improve(in_parts, *PARAMS, *wmf.strength(FORMS[form]))
     np.testing.assert_allclose(improved, X, rtol=1e-3, atol=1e-4)
 
 
@@ -92,7 +96,7 @@ def test_the_objective_and_the_specification_are_sums_over_all_pairs(form):
 
 def test_a_users_solution_is_the_minimum_of_the_specification():
     r = table()
-    X = wmf.solve(wmf.make_data(positives(r), CONFIG)[0], *PARAMS, *wmf.strength(CONFIG))
+    X = wmf.solve(wmf.make_data(positives(r), CONFIG, wmf.solve)[0], *PARAMS, *wmf.strength(CONFIG))
     of_all = jax.vmap(jax.grad(wmf.loss), (0, None, 0, None))
     at_start = of_all(PARAMS.X, PARAMS.Y, r.astype(np.float32), CONFIG)
     assert np.abs(of_all(X, PARAMS.Y, r.astype(np.float32), CONFIG)).max() < 1e-4 * np.abs(at_start).max()
@@ -101,7 +105,7 @@ def test_a_users_solution_is_the_minimum_of_the_specification():
 @pytest.mark.parametrize("half", [wmf.solve, wmf.improve])
 def test_the_objective_falls_in_every_half_sweep(half):
     r, params = positives(table()), PARAMS
-    (of_users, of_items), prior = wmf.make_data(r, CONFIG), wmf.strength(CONFIG)
+    (of_users, of_items), prior = wmf.make_data(r, CONFIG, half), wmf.strength(CONFIG)
     values = [wmf.objective(params, r, CONFIG)]
     for _ in range(4):
         params = params._replace(X=half(of_users, *params, *prior))
@@ -110,6 +114,18 @@ def test_the_objective_falls_in_every_half_sweep(half):
         values.append(wmf.objective(params, r, CONFIG))
     assert all(after < before for before, after in itertools.pairwise(values))
     assert values[-1] < 0.5 * values[0]
+
+
+def test_the_number_of_cores_changes_nothing(monkeypatch):
+    monkeypatch.setattr(tiles, "CHUNK_TILES", 2)
+    found = []
+    for number in (1, 2, 3):
+        monkeypatch.setattr(tiles, "cores", lambda number=number: number)
+        of_users, _ = wmf.make_data(positives(table()), CONFIG, wmf.improve)
+        assert len(of_users) == number
+        found.append(np.asarray(wmf.improve(of_users, *PARAMS, *wmf.strength(CONFIG))))
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
 
 
 def test_new_users_are_solved_for():
@@ -122,7 +138,7 @@ def test_new_users_are_solved_for():
 
 def test_a_prior_is_needed():
     with pytest.raises(UserError, match="exact solutions need a decay"):
-        wmf.sweep(PARAMS, wmf.make_data(positives(table()), CONFIG), replace(CONFIG, decay=0.0), wmf.solve)
+        wmf.sweep(PARAMS, wmf.make_data(positives(table()), CONFIG, wmf.solve), replace(CONFIG, decay=0.0), wmf.solve)
 
 
 def test_validation_must_hold_what_is_new_to_its_users():
@@ -143,7 +159,7 @@ def test_users_of_a_group_are_recommended_what_the_group_takes():
     held = rng.random(len(user)) < 0.2
     train, test = (Ratings(user[m], item[m], np.ones(m.sum(), np.float32)) for m in (~held, held))
     config = replace(CONFIG, num_users=users, num_items=items)
-    params, data = wmf.init(jax.random.key(0), config), wmf.make_data(train, config)
+    params, data = wmf.init(jax.random.key(0), config), wmf.make_data(train, config, wmf.improve)
     for _ in range(5):
         params = wmf.sweep(params, data, config, wmf.improve)
     scorers = wmf.by_products(*params), lambda users: same[users], ranking.by_popularity(train, items)

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from benchmarks.core import record
-from jaxfit.devices.platform import cores
+from jaxfit.devices.cores import cores
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
 PEERS = ("torch", "libmf", "cornac", "scikit-surprise", "cmfrec")

@@ -15,7 +15,7 @@ from benchmarks.language.store import trainer
 from benchmarks.measurement import limits
 from benchmarks.speed.peers import missing
 from benchmarks.speed.throughput import Figures, share
-from jaxfit.devices.platform import cores
+from jaxfit.devices.cores import cores
 from jaxfit.draws import permutation
 from jaxfit.recipe import Recipe
 from jaxlm import models as registry

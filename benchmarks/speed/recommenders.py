@@ -17,7 +17,7 @@ from benchmarks.speed.peers import missing
 from benchmarks.speed.peers.factorizers import PEERS
 from benchmarks.speed.programs import Program
 from benchmarks.speed.time_to_error import MARGIN, ROUNDS, Contender, Problem
-from jaxfit.devices.platform import cores
+from jaxfit.devices.cores import cores
 from jaxfit.devices.precision import full_precision
 
 

@@ -18,7 +18,7 @@ from jaxcf import models
 from jaxcf.contract import NO_PAIRS, BySweeps
 from jaxcf.data.positives import of_dataset
 from jaxcf.data.ratings import Dataset, Units
-from jaxfit.devices.platform import cores
+from jaxfit.devices.cores import cores
 from jaxfit.devices.precision import full_precision
 
 CASES = ("wmf",)

@@ -17,7 +17,7 @@ from benchmarks.language.tasks import gensim_vectors
 from benchmarks.measurement import limits
 from benchmarks.speed.peers import missing
 from benchmarks.speed.throughput import Figures
-from jaxfit.devices.platform import cores
+from jaxfit.devices.cores import cores
 from jaxlm import models as registry
 from jaxlm.data.corpus import Corpus
 

@@ -16,7 +16,8 @@ from jax import Array
 
 from jaxcf.data.ratings import Vectors
 from jaxfit.bucketing import capacity_step
-from jaxfit.devices.platform import at_once, cores, platform
+from jaxfit.devices.cores import cores
+from jaxfit.devices.platform import at_once, platform
 from jaxfit.devices.precision import full_precision
 
 TILE = 32  # ratings

@@ -1,6 +1,5 @@
 """The platform that a program is traced for: where a CPU's caches or an accelerator's units decide its shape."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,11 +13,6 @@ _OTHER: ContextVar[str | None] = ContextVar("platform", default=None)
 def platform() -> str:
     """Return "cpu", "gpu" or "tpu": of JAX's default device, but within `tracing_for` of the one named there."""
     return _OTHER.get() or jax.default_backend()
-
-
-def cores() -> int:
-    """Return how many cores this process may use; on a CPU, XLA takes a thread for each."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def at_once(number: int, width: int, cached: int) -> int:

@@ -22,7 +22,7 @@ from benchmarks.language.store import Spec
 from benchmarks.language.tasks import gensim_vectors
 from benchmarks.language.tasks.store import NOVELS, PLANTED, Novels, TaskScale, TaskStore
 from benchmarks.speed.peers import load, missing
-from jaxfit.devices.platform import cores
+from jaxfit.devices.cores import cores
 from jaxfit.errors import UserError
 from jaxfit.run_dir.run import Run
 from jaxlm import model_files, word_vectors

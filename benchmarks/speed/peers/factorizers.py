@@ -13,7 +13,7 @@ from benchmarks.speed.peers import load
 from benchmarks.speed.programs import Fit, Predict, Program, Start
 from benchmarks.speed.search import FEATURES, Range
 from jaxcf.data.ratings import Dataset
-from jaxfit.devices.platform import cores
+from jaxfit.devices.cores import cores
 
 CORES = cores()
 

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.speed.peers import load
 from jaxcf.contract import Scorer
 from jaxcf.data.ratings import Ratings
-from jaxfit.devices.platform import cores
+from jaxfit.devices.cores import cores
 
 CORES = cores()
 

@@ -35,6 +35,15 @@ def perplexity(nats: float) -> float:
         return float(np.exp(nats))
 
 
+@jax.named_scope("prediction")
+def combined(C: jax.Array, vectors: jax.Array) -> jax.Array:
+    """Combine the vectors of contexts, [..., c, N_f], linearly: r̂ = Σ_i C_i r_{w_i}, [..., N_f].
+
+    C: [c, N_f, N_f], the context matrices (Mnih 2010, Eq. 3.16, 4.1), or [c, N_f], diagonal ones (Eq. 4.7).
+    """
+    return jnp.einsum("ij,...ij->...j" if C.ndim == 2 else "ijk,...ik->...j", C, vectors)
+
+
 class Batch(NamedTuple):
     """Examples: context int32[..., c], oldest word first, and word int32[...], the one that follows.
 

@@ -17,7 +17,7 @@ from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import rows_of
-from jaxlm.context_model import TARGETS_HELP, Batch, Targets, context_program, predicts_from_context, texts
+from jaxlm.context_model import TARGETS_HELP, Batch, Targets, combined, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.data.next_words import expected
 from jaxlm.objectives import output
@@ -87,7 +87,7 @@ def predicted_vector(params: Params, context: Array, topics: Array | None = None
 
 
 def _combined(params: Any, vectors: Array, topics: Array | None) -> Array:
-    r_hat = jnp.einsum("ij,...ij->...j" if params.C.ndim == 2 else "ijk,...ik->...j", params.C, vectors)
+    r_hat = combined(params.C, vectors)
     return r_hat if topics is None else r_hat + topics @ params.T
 
 

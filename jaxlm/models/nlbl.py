@@ -20,7 +20,7 @@ from jaxfit.program import Mean, Metrics, Program
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import rows_of
-from jaxlm.context_model import Batch, context_program, predicts_from_context, texts
+from jaxlm.context_model import Batch, combined, context_program, predicts_from_context, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel
 from jaxlm.models import lbl
 from jaxlm.objectives import output
@@ -93,7 +93,7 @@ def predicted_vector(params: Params, vectors: Array, key: Array | None, config: 
     h = dropout(jax.nn.sigmoid(params.A @ x + params.a), key_h, config.hidden_dropout)
     r_hat = params.B @ h + params.e
     if config.linear:
-        r_hat = r_hat + jnp.einsum("ijk,ik->j", params.C, x.reshape(vectors.shape))  # Mnih 2010, Eq. 3.16
+        r_hat = r_hat + combined(params.C, x.reshape(vectors.shape))  # Mnih 2010, Eq. 3.16
     return dropout(r_hat, key_r, config.dropout)
 
 

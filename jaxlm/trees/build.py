@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxfit.errors import UserError
-from jaxlm.trees.clustering import log_odds, segment_sum, spread
+from jaxlm.trees.clustering import STEPS, log_odds, segment_sum, spread
 from jaxlm.trees.paths import Tree, levels, renumbered
 
 Ints = NDArray[np.integer]
@@ -33,7 +33,14 @@ def random_tree(key: jax.Array, num_words: int) -> Tree:
     return grow(np.asarray(jax.random.permutation(key, num_words)), first_half)
 
 
-def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon: float = 0.0) -> Tree:
+def cluster(
+    key: jax.Array,
+    features: NDArray[np.floating],
+    rule: Rule,
+    epsilon: float = 0.0,
+    em_steps: int = STEPS,
+    shared_variance: bool = False,
+) -> Tree:
     """Build a tree by recursive clustering with mixtures of two Gaussians (Mnih 2010, §4.4, §4.6.4).
 
     Each set of words, beginning with all words, is split by the responsibilities p, 1 - p of a mixture fitted to it
@@ -46,6 +53,7 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
             with the higher responsibility, or to both sides if |p - 1/2| < epsilon. "noisy-adaptive" does likewise,
             but outside that band puts a word to the left with probability p.
         epsilon: half the width of the band of p in which words are put on both sides.
+        em_steps, shared_variance: `steps` and `shared` of `clustering.log_odds`.
 
     Where the thesis is silent: a split that leaves a side empty or with the whole set is replaced by the balanced
     one, so that the recursion ends; so are all splits below depth 100, so that chains of outliers do not make it
@@ -68,7 +76,7 @@ def cluster(key: jax.Array, features: NDArray[np.floating], rule: Rule, epsilon:
     def split(level: int, words: Ints, sizes: Ints, leaves: int) -> Sides:
         level_key = jax.random.fold_in(key, level)
         partition = _within(sizes, _bits(jax.random.fold_in(level_key, 0), len(words)))
-        odds = log_odds(unit, words, sizes, partition)
+        odds = log_odds(unit, words, sizes, partition, em_steps, shared_variance)
         middle = spread((sizes + 1) // 2, sizes)
         balanced = _within(sizes, -odds) < middle
         if rule == "balanced" or level >= MAX_UNBALANCED_DEPTH:
@@ -129,6 +137,8 @@ def build(
     epsilon: float = 0.0,
     copies: int = 1,
     replicate: bool = False,
+    em_steps: int = STEPS,
+    shared_variance: bool = False,
 ) -> Tree:
     """Build a tree of the given kind, overcomplete if there are several copies (Table 4.3: T1-T7; Table 4.6).
 
@@ -138,7 +148,7 @@ def build(
         num_words: N_w.
         features: [N_w, D], for the rules that cluster.
         counts: [N_w], for "huffman", whose copies are all equal.
-        epsilon: as in `cluster`.
+        epsilon, em_steps, shared_variance: as in `cluster`.
         copies: number of trees that are joined.
         replicate: use copy 0 for all copies (Table 4.6, "S1 x 4").
 
@@ -159,7 +169,7 @@ def build(
             return huffman(counts)
         if features is None:
             raise ValueError(f"a tree of kind {kind} needs word features")
-        return cluster(copy_key, features, kind, epsilon)
+        return cluster(copy_key, features, kind, epsilon, em_steps, shared_variance)
 
     if replicate or kind == "huffman":
         trees = [one(jax.random.fold_in(key, 0))] * copies

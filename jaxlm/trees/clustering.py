@@ -41,8 +41,10 @@ def average_features(sums: NDArray[np.floating], counts: Ints) -> Floats:
     return np.where(seen > 0, sums / np.maximum(seen, 1), overall)
 
 
-def log_odds(features: NDArray[np.floating], words: Ints, sizes: Ints, order: Ints) -> Floats:
-    """Return log(p_1 / p_2) of each member of each set, where p_k is component k's responsibility after 10 EM steps.
+def log_odds(
+    features: NDArray[np.floating], words: Ints, sizes: Ints, order: Ints, steps: int = STEPS, shared: bool = False
+) -> Floats:
+    """Return log(p_1 / p_2) of each member of each set, where p_k is component k's responsibility after EM.
 
     Log-odds are returned since responsibilities round to 0 and 1 with 100 features.
 
@@ -52,6 +54,8 @@ def log_odds(features: NDArray[np.floating], words: Ints, sizes: Ints, order: In
         sizes: [S], the sizes of the sets.
         order: [M], a random permutation of each set, as ranks from 0: the initial mean of component 1 is that of the
             first half, of component 2 that of the rest.
+        steps: of EM.
+        shared: whether the components have one variance, so that the boundary between them is linear.
 
     Source: Mnih 2010, §4.4. Where the thesis is silent: the initial variances are the set's own, the initial mixing
     weights are one half, and no variance falls below a hundredth of the set's own.
@@ -63,17 +67,17 @@ def log_odds(features: NDArray[np.floating], words: Ints, sizes: Ints, order: In
         begin = ends[first] - sizes[first]
         last = max(first + 1, int(np.searchsorted(ends, begin + BLOCK, side="right")))
         rows = slice(begin, ends[last - 1])
-        result[rows] = _fit(features[words[rows]].astype(np.float64), sizes[first:last], order[rows])
+        result[rows] = _fit(features[words[rows]].astype(np.float64), sizes[first:last], order[rows], steps, shared)
         first = last
     return result
 
 
-def _fit(x: Floats, sizes: Ints, order: Ints) -> Floats:
+def _fit(x: Floats, sizes: Ints, order: Ints, steps: int, shared: bool) -> Floats:
     x -= spread(segment_sum(x, sizes) / sizes[:, None], sizes)
     square = np.einsum("md,md->m", x, x)
     mixture = initial(x, square, sizes, order)
-    for _ in range(STEPS):
-        mixture = maximisation(x, square, sizes, expectation(x, square, sizes, mixture))
+    for _ in range(steps):
+        mixture = maximisation(x, square, sizes, expectation(x, square, sizes, mixture), shared)
     return expectation(x, square, sizes, mixture)
 
 
@@ -99,8 +103,10 @@ def expectation(x: Floats, square: Floats, sizes: Ints, mixture: Mixture) -> Flo
     return along + spread(constant[:, 0] - constant[:, 1], sizes) + spread(curvature, sizes) * square
 
 
-def maximisation(x: Floats, square: Floats, sizes: Ints, odds: Floats) -> Mixture:
+def maximisation(x: Floats, square: Floats, sizes: Ints, odds: Floats, shared: bool = False) -> Mixture:
     """Return the mixture that maximises the expected log-likelihood, given responsibilities as log-odds [M].
+
+    shared: of the mixtures whose components have one variance.
 
     Each set of x must have mean zero: the sum of component 2 is then minus that of component 1, and variances are
     E|x|² - |μ|² without cancellation. A component without members keeps a tiny positive weight.
@@ -112,6 +118,8 @@ def maximisation(x: Floats, square: Floats, sizes: Ints, odds: Floats) -> Mixtur
     mean = np.stack([total, -total], axis=1) / number[:, :, None]
     about_zero = segment_sum(p * square[:, None], sizes)
     variance = (about_zero / number - np.sum(mean**2, axis=2)) / x.shape[1]
+    if shared:
+        variance[:] = (np.sum(number * variance, axis=1) / np.sum(number, axis=1))[:, None]
     whole = about_zero.sum(axis=1, keepdims=True) / (sizes[:, None] * x.shape[1])
     floor = np.maximum(RELATIVE_FLOOR * whole, ABSOLUTE_FLOOR)
     return Mixture(number / sizes[:, None], mean, np.maximum(variance, floor))

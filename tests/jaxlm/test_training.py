@@ -1,8 +1,10 @@
 """Training through the Python API: its results in files, its stages, its precision, its hashing."""
 
+import dataclasses
 import hashlib
 import json
 
+import jax
 import numpy as np
 import pytest
 
@@ -14,7 +16,9 @@ from jaxlm.cli.main import main
 from jaxlm.data import corpus as corpora
 from jaxlm.data import user_text
 from jaxlm.models.hlbl.tree import TreeOptions
+from jaxlm.train_by_sgd import STRUCTURE
 from jaxlm.training import train
+from jaxlm.trees.build import build
 from small_models import SMALL
 
 RECIPE = Recipe(optimizer="sgd", batch_size=100, epochs=1, rate={"*": 0.01}, decay={"*": 0.0})
@@ -51,6 +55,51 @@ def test_time_that_runs_out_in_the_first_stage_leaves_no_model(place, corpus, tm
     assert not {"valid", "test"} & set(result)
     assert main([*command, "--resume"]) == 0
     assert jaxlm.load(tmp_path / "cli").structure is not None
+
+
+def test_a_second_bootstrap_is_a_tree_built_from_the_model_over_the_first(corpus, tmp_path):
+    recipe = dataclasses.replace(RECIPE, rate={"*": 0.5}, epochs=3)  # so that features change, and with them the tree
+
+    def fitted(name, options):
+        return train("hlbl", corpus, tmp_path / name, recipe=recipe, config=CONFIG, structure=options).model
+
+    once = fitted("once", TreeOptions("adaptive"))
+    twice = fitted("twice", TreeOptions("adaptive", bootstraps=2))
+    again = fitted("again", TreeOptions("adaptive", bootstrap=str(tmp_path / "once")))
+    assert twice.structure.children.tobytes() == again.structure.children.tobytes()
+    assert twice.structure.children.tobytes() != once.structure.children.tobytes()
+    np.testing.assert_array_equal(twice.params.Q, again.params.Q)
+
+
+def test_a_tree_may_be_built_from_the_word_vectors_of_any_model(corpus, tmp_path):
+    def fitted(name, **options):
+        structure = TreeOptions("balanced", **options)
+        return train("hlbl", corpus, tmp_path / name, recipe=RECIPE, config=CONFIG, structure=structure).model
+
+    lbl = train("lbl", corpus, tmp_path / "lbl", recipe=RECIPE, config=CONFIG).model
+    train("unigram", corpus, tmp_path / "unigram")
+    found = fitted("of-lbl", bootstrap=str(tmp_path / "lbl"), cluster="vectors")
+    key = jax.random.fold_in(jax.random.key(1), STRUCTURE)
+    expected = build("balanced", key, num_words=len(corpus.vocabulary), features=np.asarray(lbl.params.R))
+    assert leaves(found.structure) == leaves(expected)
+    with pytest.raises(UserError, match="only an hlbl predicts vectors for its tree .* add --cluster vectors"):
+        fitted("other", bootstrap=str(tmp_path / "lbl"))
+    with pytest.raises(UserError, match="unigram has no word vectors"):
+        fitted("other", bootstrap=str(tmp_path / "unigram"), cluster="vectors")
+    with pytest.raises(UserError, match="leave out --bootstraps"):
+        fitted("other", bootstrap=str(tmp_path / "lbl"), bootstraps=2)
+
+
+def leaves(tree):
+    """The words of a tree from left to right: the same for all orders of its nodes in memory."""
+    found, stack = [], [0]
+    while stack:
+        node = stack.pop()
+        if node < 0:
+            found.append(~node)
+        else:
+            stack += tree.children[node].tolist()[::-1]
+    return found
 
 
 def test_json_files_hold_no_infinity(corpus, tmp_path):

@@ -43,9 +43,7 @@ def forward(weights: Sequence[Weights], batch: Batch, mask: Array | None, num_ho
     R, C, Q, b = weights
     with jax.named_scope("prediction"):
         read = R.scale * R.value.at[batch.context].get(mode="clip")
-        r_hat = C.value[0][None] * read[0]
-        for j in range(1, len(read)):  # a plain sum is not vectorised
-            r_hat += C.value[j][None] * read[j]
+        r_hat = _predicted(C.value, read)
     if mask is not None:
         r_hat *= mask
     # the decisions at all hot nodes, of which those on an example's paths are picked
@@ -73,12 +71,14 @@ def gradient(
     rows = weighted_rows(Q.value, cold, batch.cold)
     by_r_hat = by_r_hat.at[batch.cold.owner].add(rows, indices_are_sorted=True, mode="drop")
     by_r_hat *= Q.scale if mask is None else Q.scale * mask
-    by_C = _sums(read * by_r_hat[None])
+    diagonal = C.value.ndim == 2
+    by_C = _sums(read * by_r_hat[None]) if diagonal else jnp.einsum("bj,ibk->ijk", by_r_hat, read)
 
-    done = zero_after(by_r_hat[0, 0] + by_C[0, 0])  # all that is read of tables has been read
+    done = zero_after(by_r_hat[0, 0] + by_C.ravel()[0])  # all that is read of tables has been read
     hot += done
     cold += done
-    of_contexts = C.value[:, None] * (by_r_hat + done)[None]
+    by_r_hat += done
+    of_contexts = C.value[:, None] * by_r_hat[None] if diagonal else jnp.einsum("ijk,bj->ibk", C.value, by_r_hat)
     of_R: tuple[Part, ...] = (Rows(batch.context.reshape(-1), of_contexts.reshape(-1, r_hat.shape[1])),)
     of_Q: tuple[Part, ...] = (
         Outer(batch.cold.node.reshape(-1), cold.reshape(-1), jnp.repeat(batch.cold.owner, TILE), r_hat),
@@ -86,6 +86,16 @@ def gradient(
     )
     of_b = tuple(Rows(t.node.reshape(-1), g.reshape(-1)) for t, g in ((batch.hot, hot), (batch.cold, cold)))
     return weight @ loss, (of_R, by_C, of_Q, of_b)
+
+
+def _predicted(C: Array, read: Array) -> Array:
+    """Compute r̂ of each example, [B, N_f]; read: [c, B, N_f] (Eq. 4.7; of matrices that are not diagonal, Eq. 4.1)."""
+    if C.ndim == 3:
+        return jnp.einsum("ijk,ibk->bj", C, read)
+    r_hat = C[0][None] * read[0]
+    for j in range(1, len(read)):  # a plain sum is not vectorised
+        r_hat += C[j][None] * read[j]
+    return r_hat
 
 
 def _flat(hot: Tiles, num_hot: int) -> Array:

@@ -20,7 +20,7 @@ from jaxfit.program import Mean, Metric, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, Weights, require_whole, rows_of
-from jaxlm.context_model import perplexity, predicts_from_context
+from jaxlm.context_model import combined, perplexity, predicts_from_context
 from jaxlm.contract import BySGD, Embeds, HasTree, LanguageModel
 from jaxlm.data.contexts import pad
 from jaxlm.models.hlbl import gradient as hlbl_gradient
@@ -39,6 +39,7 @@ class Config:
     num_nodes: int = option(help="internal nodes of the tree", unit="nodes")
     num_features: int = option(100, "feature vector dimensionality", "features", first=True)
     context_size: int = option(5, "context words that predict the next", "words", first=True)
+    diagonal: bool = option(True, "diagonal context matrices: N_f weights a position, not N_f²")
     dropout: float = option(0.0, "share of the predicted vector that is dropped", below=1)
     init_scale: float = option(0.01, "standard deviation of initial weights")
     across_lines: bool = option(True, "contexts run on across line ends")
@@ -50,7 +51,10 @@ class Config:
 
 
 class Params(NamedTuple):
-    """R: [N_w, N_f] context word vectors; C: [c, N_f] context weights; Q: [nodes, N_f]; b: [nodes]."""
+    """R: [N_w, N_f] context word vectors; C: [c, N_f], or [c, N_f, N_f]; Q: [nodes, N_f]; b: [nodes].
+
+    C is the diagonals of the context matrices, or whole matrices where they are not diagonal.
+    """
 
     R: Array
     C: Array
@@ -62,16 +66,17 @@ def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
     """Return parameters before training (§4.6.1): small Gaussians, and biases that give the base rates.
 
     node_biases: [nodes], of `jaxlm.trees.paths.node_biases`.
-    Differs: C is small Gaussians around 1/c, where §4.6.1 draws all weights around 0: Eq. 4.7 would then begin
-    with a product of two near-zero factors, whose gradients are near zero as well.
+    Differs: C_i is small Gaussians around the identity over c, where §4.6.1 draws all weights around 0: Eq. 4.7 would
+    then begin with a product of two near-zero factors, whose gradients are near zero as well.
     """
     D, c = config.num_features, config.context_size
     kR, kC, kQ = jax.random.split(key, 3)
     scale = config.init_scale
+    shape, identity = ((c, D), jnp.ones(D)) if config.diagonal else ((c, D, D), jnp.eye(D))
     return Params(
         R=scale * jax.random.normal(kR, (config.num_words, D)),
-        # around 1/c, so that at first r̂ is the average of the context's vectors
-        C=1 / c + scale * jax.random.normal(kC, (c, D)),
+        # so that at first r̂ is the average of the context's vectors
+        C=(1 / c * identity)[None] + scale * jax.random.normal(kC, shape),
         Q=scale * jax.random.normal(kQ, (config.num_nodes, D)),
         b=jnp.asarray(node_biases, jnp.float32),
     )
@@ -85,7 +90,7 @@ def loss(params: Params, example: tuple[Array, Array, Array], key: Array | None,
     """
     require_whole(params)
     context, nodes, signs = example
-    r_hat = jnp.sum(params.C * params.R[context], axis=0)  # Eq. 4.7
+    r_hat = combined(params.C, params.R[context])
     r_hat = dropout(r_hat, key, config.dropout)
     decision = jax.nn.log_sigmoid(signs * (params.Q[nodes] @ r_hat + params.b[nodes]))  # Eq. 4.5
     log_code = jnp.sum(jnp.where(signs == 0, 0.0, decision), axis=1)  # Eq. 4.4
@@ -98,7 +103,7 @@ def batch_loss(
     """Sum over the minibatch of weight * `loss`, in nats, from the rows that `touched` names."""
     read = rows_of(params)
     c, B = batch.context.shape
-    r_hat = jnp.sum(read.C[:, None] * read.R.reshape(c, B, -1), axis=0)
+    r_hat = combined(read.C, read.R.reshape(c, B, -1).transpose(1, 0, 2))
     if keys is not None and config.dropout:
         r_hat = jax.vmap(lambda r, key: dropout(r, key, config.dropout))(r_hat, keys)
     tiles = jax.tree.map(lambda *x: jnp.concatenate(x), batch.hot, batch.cold)
@@ -136,7 +141,7 @@ def touched(batch: Batch, config: Config) -> Params:
 
 def log_prob(params: Params, context: Array, children: Array, num_words: int) -> Array:
     """Compute log P(w | context) for every word: float[N_w], nats (Eq. 4.4-4.6)."""
-    r_hat = jnp.sum(params.C * params.R[context], axis=0)
+    r_hat = combined(params.C, params.R[context])
     return log_prob_of_logits(params.Q @ r_hat + params.b, children, num_words)
 
 
@@ -168,9 +173,12 @@ def program(config: Config) -> Program:
 def cost(config: Config, costs: np.ndarray) -> Cost:
     """Count what a word takes: the products of its decisions' vectors and of C, and the rows that are not hot."""
     (hot, cold), D, c = TILE * costs[:, :2].mean(axis=0, dtype=np.float64), config.num_features, config.context_size
-    numbers = D * (cold + c)
-    formula = "6 D (decisions + c) operations; 8 D (decisions below the hot nodes + c) bytes: rows of Q, R"
-    return Cost(PRODUCT * D * (hot + cold + c), numbers, numbers, f"{formula}; decisions in tiles of {TILE}")
+    numbers, of_C = D * (cold + c), c if config.diagonal else c * D
+    formula = (
+        f"6 D (decisions + c{'' if config.diagonal else ' D'}) operations; 8 D (decisions below the hot nodes + c) "
+        f"bytes: rows of Q, R; decisions in tiles of {TILE}"
+    )
+    return Cost(PRODUCT * D * (hot + cold + of_C), numbers, numbers, formula)
 
 
 # Differs: the thesis states rates and drop (§4.6.1), not the batch, or how small its L2 penalty of all parameters is.

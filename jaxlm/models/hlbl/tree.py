@@ -1,9 +1,9 @@
 """The tree over words of a hierarchical model: its options, how it is built, its file (Mnih 2010, §4.4)."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -13,16 +13,20 @@ from jax import Array
 from jaxfit.errors import UserError, suggestion
 from jaxfit.recipe import option, require_bounds
 from jaxfit.run_dir.metadata import read_info
+from jaxlm.context_model import combined
+from jaxlm.contract import Embeds
 from jaxlm.data.contexts import Text, gather_contexts
 from jaxlm.data.corpus import Corpus
 from jaxlm.initial import fingerprint
 from jaxlm.model_files import load
 from jaxlm.trees import build as trees
+from jaxlm.trees import clustering
 from jaxlm.trees.clustering import average_features
 from jaxlm.trees.order import by_visits
 from jaxlm.trees.paths import Tree
 from jaxlm.trees.structure import of_trees, read
 
+Clustered = Literal["predicted", "vectors"]
 RULES = get_args(trees.Kind)
 LEARNED = get_args(trees.Rule)  # from word features
 BLOCK = 1000  # examples at a time
@@ -42,10 +46,18 @@ class TreeOptions:
     replicate: bool = option(False, "make the copies alike (Table 4.6)")
     bootstrap: str | None = option(
         None,
-        "an hlbl, trained on this text, whose word features the tree is built from (default: one over a "
+        "a model, trained on this text, whose word features the tree is built from (default: an hlbl over a "
         "random tree is trained first)",
         metavar="DIR",
     )
+    bootstraps: int = option(
+        1, "so many models are trained one after another, each over a tree built from the last one", "models", high=10
+    )
+    cluster: Clustered = option(
+        "predicted", "cluster average predicted vectors, or the word vectors of any model with --bootstrap"
+    )
+    em_steps: int = option(clustering.STEPS, "EM steps of each mixture of two Gaussians", "steps", high=10_000)
+    shared_variance: bool = option(False, "the two Gaussians share one variance: boundaries are linear")
 
 
 def num_hot(num_nodes: int, num_words: int) -> int:
@@ -62,11 +74,15 @@ def check(options: TreeOptions) -> None:
     require_bounds(options)
     if options.tree in RULES:
         if options.bootstrap is not None:  # before the text, which may be long
+            if options.bootstraps > 1:
+                raise UserError("the model to build from is given", "--bootstraps", "leave out --bootstraps")
             read_info(Path(options.bootstrap))
         return
-    for name in ("epsilon", "copies", "replicate", "bootstrap"):
-        if getattr(options, name) != getattr(TreeOptions(), name):
-            raise UserError(f"--{name} is for building a tree", f"--tree {options.tree}", "leave one out")
+    default = TreeOptions(options.tree)
+    for name in (f.name for f in fields(TreeOptions)):
+        if getattr(options, name) != getattr(default, name):
+            what = f"--{name.replace('_', '-')} is for building a tree"
+            raise UserError(what, f"--tree {options.tree}", "leave one out")
     if not Path(options.tree).exists():
         what = f"there is no rule for trees or file {options.tree!r}"
         raise UserError(what, "--tree", suggestion(options.tree, RULES))
@@ -82,8 +98,10 @@ def origin(options: TreeOptions) -> dict[str, Any]:
 
 
 def first_stage(options: TreeOptions) -> TreeOptions | None:
-    """Return the tree of the model whose word features this tree is built from: a random one (§4.4)."""
-    return TreeOptions("random") if options.tree in LEARNED and options.bootstrap is None else None
+    """Return the tree of the model whose word features this tree is built from: a random one at first (§4.4)."""
+    if options.tree not in LEARNED or options.bootstrap is not None:
+        return None
+    return TreeOptions("random") if options.bootstraps == 1 else replace(options, bootstraps=options.bootstraps - 1)
 
 
 def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) -> Tree:
@@ -93,10 +111,11 @@ def build(corpus: Corpus, options: TreeOptions, counts: np.ndarray, key: Array) 
         tree = read(options.tree, num_words)
     else:
         learned = options.bootstrap is not None and options.tree in LEARNED
-        features = word_features(corpus, counts, Path(str(options.bootstrap))) if learned else None
+        features = word_features(corpus, counts, Path(str(options.bootstrap)), options.cluster) if learned else None
         tree = trees.build(
             options.tree, key, num_words=num_words, features=features, counts=counts,  # type: ignore[arg-type]
-            epsilon=options.epsilon, copies=options.copies, replicate=options.replicate,
+            epsilon=options.epsilon, copies=options.copies, replicate=options.replicate, em_steps=options.em_steps,
+            shared_variance=options.shared_variance,
         )  # fmt: skip
     return by_visits(tree, counts, num_hot(len(tree.children), num_words))
 
@@ -110,11 +129,21 @@ def stand_in(options: TreeOptions, num_words: int, counts: np.ndarray) -> Tree:
     return by_visits(tree, counts, num_hot(len(tree.children), num_words))
 
 
-def word_features(corpus: Corpus, counts: np.ndarray, bootstrap: Path) -> np.ndarray:
-    """Average predicted feature vectors [N_w, N_f] under a trained model (§4.4), over the training text."""
+def word_features(corpus: Corpus, counts: np.ndarray, bootstrap: Path, cluster: Clustered) -> np.ndarray:
+    """Return what words are clustered by, [N_w, N_f]: of a trained hlbl, or word vectors of any model (§4.4).
+
+    "predicted": the average predicted feature vector before each word of the training text.
+    """
     model = load(bootstrap)
-    if TREE not in model.record.structures or model.vocabulary.words != corpus.vocabulary.words:
-        raise UserError("not an hlbl over this vocabulary", bootstrap, "give the folder of one trained on this text")
+    if model.vocabulary.words != corpus.vocabulary.words:
+        raise UserError("not a model over this vocabulary", bootstrap, "give the folder of one trained on this text")
+    if cluster == "vectors":
+        vectors = model.record.capability(Embeds)
+        if vectors is None:
+            raise UserError(f"a model of kind {model.record.name} has no word vectors", bootstrap, "choose another")
+        return np.asarray(vectors.vectors(model.params))
+    if TREE not in model.record.structures:
+        raise UserError("only an hlbl predicts vectors for its tree", bootstrap, "add --cluster vectors")
     assert model.texts is not None
     text = model.texts(corpus.train).text
     return average_features(np.asarray(predicted_sums(model.params.R, model.params.C, text, model.config)), counts)
@@ -128,7 +157,7 @@ def predicted_sums(R: Array, C: Array, text: Text, config: Any) -> Array:
     def step(i: Array, sums: Array) -> Array:
         index = i * BLOCK + jnp.arange(BLOCK, dtype=jnp.int32)
         context, word = gather_contexts(text, jnp.minimum(index, size - 1), config.context_size, config.across_lines)
-        r_hat = jnp.sum(C[None] * R[context], axis=1)
+        r_hat = combined(C, R[context])
         return sums.at[jnp.where(index < size, word, config.num_words)].add(r_hat, mode="drop")
 
     zeros = jnp.zeros((config.num_words, config.num_features))

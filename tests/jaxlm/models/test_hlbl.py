@@ -50,6 +50,11 @@ TREES = {
     "chain": np.array([[~i, i + 1] for i in range(V - 2)] + [[~(V - 2), ~(V - 1)]], np.int32),
 }
 ALL_TREES = pytest.mark.parametrize("children", TREES.values(), ids=TREES.keys())
+ALL_TREES_AND_MATRICES = pytest.mark.parametrize(
+    ("children", "diagonal"),
+    [(children, True) for children in TREES.values()] + [(TREES["several codes"], False)],
+    ids=[*TREES, "several codes, full matrices"],
+)
 
 
 def codes_of(children):
@@ -68,17 +73,17 @@ def codes_of(children):
     return [codes[w] for w in range(len(codes))]
 
 
-def make_params(children, seed=0):
-    config = hlbl.Config(V, len(children), num_features=D, context_size=C)
+def make_params(children, seed=0, diagonal=True):
+    config = hlbl.Config(V, len(children), num_features=D, context_size=C, diagonal=diagonal)
     shapes = jax.eval_shape(lambda key: hlbl.init(key, config, np.zeros(len(children))), jax.random.key(seed))
     rng = np.random.default_rng(seed)
     return config, jax.tree.map(lambda x: rng.normal(size=x.shape), shapes)
 
 
 def brute_force(params, context, children):
-    """P(w | context) by walking every code of every word (Eq. 4.4-4.7) in NumPy."""
+    """P(w | context) by walking every code of every word (Eq. 4.1, 4.4-4.7) in NumPy."""
     R, C_, Q, b = (np.asarray(p, np.float64) for p in params)
-    r_hat = sum(c * R[w] for c, w in zip(C_, context, strict=True))
+    r_hat = sum((c * R[w] if c.ndim == 1 else c @ R[w]) for c, w in zip(C_, context, strict=True))
     return [
         sum(np.prod([1 / (1 + np.exp(-sign * (Q[q] @ r_hat + b[q]))) for q, sign in code]) for code in word)
         for word in codes_of(children)
@@ -94,9 +99,9 @@ def float64():
 log_prob = jax.jit(hlbl.log_prob, static_argnums=3)
 
 
-@ALL_TREES
-def test_log_prob_is_a_walk_from_the_root(children, float64):
-    _, params = make_params(children)
+@ALL_TREES_AND_MATRICES
+def test_log_prob_is_a_walk_from_the_root(children, diagonal, float64):
+    _, params = make_params(children, diagonal=diagonal)
     for context in ([0, 1, 2], [8, 8, 3]):
         p = np.exp(log_prob(params, np.array(context), children, V))
         np.testing.assert_allclose(p, brute_force(params, context, children), rtol=1e-12)
@@ -122,10 +127,10 @@ def make_batch(config, children, index, padding=0, seed=3):
 INDEX = np.array([4, 29, 4, 0, 39, 17])
 
 
-@ALL_TREES
+@ALL_TREES_AND_MATRICES
 @pytest.mark.parametrize("padding", [0, 57])
-def test_score_is_that_of_the_whole_distribution(children, padding, num_hot, float64):
-    config, params = make_params(children)
+def test_score_is_that_of_the_whole_distribution(children, diagonal, padding, num_hot, float64):
+    config, params = make_params(children, diagonal=diagonal)
     batch, padded, text = make_batch(config, children, INDEX, padding)
     scores = np.asarray(jax.jit(hlbl.score, static_argnums=2)(params, batch, config))
     for i, score in zip(INDEX, scores, strict=True):
@@ -160,10 +165,10 @@ def specification(params, contexts, nodes, signs, weight, keys, config):
     return weight @ each(contexts, nodes, signs, keys)
 
 
-@ALL_TREES
+@ALL_TREES_AND_MATRICES
 @pytest.mark.parametrize(("dropout", "padding"), [(0.4, 31), (0.0, 31)])
-def test_minibatch_is_the_sum_of_examples(children, dropout, padding, num_hot, float64):
-    config, params = make_params(children)
+def test_minibatch_is_the_sum_of_examples(children, diagonal, dropout, padding, num_hot, float64):
+    config, params = make_params(children, diagonal=diagonal)
     config = replace(config, dropout=dropout)
     batch, padded, text = make_batch(config, children, INDEX, padding)
     weight = np.array([1.0, 0.5, 2.0, 1.0, 0.0, 1.0])

@@ -51,6 +51,8 @@ def test_sums_of_predicted_vectors_compile_once_for_texts_of_about_the_same_leng
     [
         (TreeOptions("adaptive", epsilon=0.4), TreeOptions("random")),
         (TreeOptions("adaptive", bootstrap="elsewhere"), None),
+        (TreeOptions("adaptive", copies=2, bootstraps=3), TreeOptions("adaptive", copies=2, bootstraps=2)),
+        (TreeOptions("adaptive", cluster="vectors"), TreeOptions("random")),
         (TreeOptions("random", copies=2), None),
         (TreeOptions("huffman"), None),
         (TreeOptions("tree.npz"), None),
@@ -63,8 +65,8 @@ def test_only_a_learned_tree_without_a_model_needs_one_trained_first(options, fi
 def test_options_of_a_built_tree_are_refused_for_a_tree_file(tmp_path):
     tree_file.save(trees.build("random", jax.random.key(0), num_words=5), tmp_path / "tree.npz")
     hlbl_tree.check(TreeOptions(str(tmp_path / "tree.npz")))
-    for more in ({"epsilon": 0.1}, {"copies": 2}, {"replicate": True}, {"bootstrap": "x"}):
-        with pytest.raises(UserError, match=f"--{next(iter(more))} is for building a tree"):
+    for more in ({"epsilon": 0.1}, {"copies": 2}, {"replicate": True}, {"bootstrap": "x"}, {"em_steps": 20}):
+        with pytest.raises(UserError, match=f"--{next(iter(more)).replace('_', '-')} is for building a tree"):
             hlbl_tree.check(TreeOptions(str(tmp_path / "tree.npz"), **more))
     with pytest.raises(UserError, match=r"no rule for trees or file 'adaptiv'.* did you mean adaptive"):
         hlbl_tree.check(TreeOptions("adaptiv"))

@@ -4,6 +4,7 @@ import itertools
 
 import jax
 import numpy as np
+import pytest
 from scipy.stats import multivariate_normal
 
 from jaxlm.trees import clustering
@@ -32,7 +33,7 @@ def textbook_densities(x, weight, mean, variance):
     )
 
 
-def textbook_step(x, weight, mean, variance):
+def textbook_step(x, weight, mean, variance, shared):
     """Return the mixture after one EM step, with the same floor on variances."""
     p = textbook_densities(x, weight, mean, variance)
     p /= p.sum(axis=1, keepdims=True)
@@ -40,10 +41,13 @@ def textbook_step(x, weight, mean, variance):
     mean = (p.T @ x) / number[:, None]
     distance = np.sum((x[:, None] - mean[None]) ** 2, axis=2)
     variance = np.sum(p * distance, axis=0) / (number * x.shape[1])
+    if shared:
+        variance = np.full(2, np.sum(p * distance) / x.size)
     return number / len(x), mean, np.maximum(variance, clustering.RELATIVE_FLOOR * np.mean(x**2))
 
 
-def test_em_equals_textbook_em_on_each_set():
+@pytest.mark.parametrize("shared", [False, True])
+def test_em_equals_textbook_em_on_each_set(shared):
     x, sizes, order = sets_and_members(0, [5, 40, 9, 23], 3)
     square = np.sum(x**2, axis=1)
     ours = clustering.initial(x, square, sizes, order)
@@ -61,8 +65,10 @@ def test_em_equals_textbook_em_on_each_set():
         for (a, b), mixture in zip(bounds, expected, strict=True):
             dense = textbook_densities(x[a:b], *mixture)
             np.testing.assert_allclose(odds[a:b], np.log(dense[:, 0] / dense[:, 1]), rtol=1e-8, atol=1e-8)
-        ours = clustering.maximisation(x, square, sizes, odds)
-        expected = [textbook_step(x[a:b], *mixture) for (a, b), mixture in zip(bounds, expected, strict=True)]
+        ours = clustering.maximisation(x, square, sizes, odds, shared)
+        expected = [textbook_step(x[a:b], *mixture, shared) for (a, b), mixture in zip(bounds, expected, strict=True)]
+    steps = clustering.log_odds(x, np.arange(len(x)), sizes, order, steps=4, shared=shared)
+    np.testing.assert_allclose(steps, clustering.expectation(x, square, sizes, ours), rtol=1e-9, atol=1e-9)
 
 
 def test_em_never_decreases_the_likelihood():

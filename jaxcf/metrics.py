@@ -29,6 +29,9 @@ class Evaluation:
     absolute_clipped: float = 0.0
     count: int = 0
 
+    def __repr__(self) -> str:
+        return f"<Evaluation: RMSE {self.rmse:.4f}, MAE {self.mae:.4f} ({self.count:,} ratings)>"
+
     def __add__(self, other: Evaluation) -> Evaluation:
         return Evaluation(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 

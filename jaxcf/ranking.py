@@ -45,6 +45,9 @@ class Ranking:
     skipped: int = 0
     listed: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
 
+    def __repr__(self) -> str:
+        return f"<Ranking: {self} ({len(self.users):,} users)>"
+
     def __add__(self, other: Ranking) -> Ranking:
         """Return the ranking of both sets of users; `listed` must be of the same items."""
         if self.k != other.k:
@@ -88,7 +91,7 @@ class Ranking:
             **({f"coverage@{self.k}": self.coverage} if len(self.listed) else {}),
             "ranked_users": len(self.users),
             "users_without_relevant_items": self.skipped,
-            "ranking_measures": "not the thesis'",
+            "ranking_measures": "not in the thesis",
         }
 
     def __str__(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcf import metrics, ranking
+from jaxcf import metrics, new_items, new_users, ranking
 from jaxcf.contract import (
     FoldsIn,
     KnownUsers,
@@ -25,17 +25,16 @@ from jaxcf.contract import (
     RatingModel,
     Scorer,
     SimilarItems,
-    TakesNewItems,
-    UsesRatedItems,
 )
 from jaxcf.data.given import Table, read
-from jaxcf.data.ratings import Catalogue, Pairs, Ratings, find, grouped, join, require_known, take, union
+from jaxcf.data.ratings import Catalogue, Ratings, grouped, require_known, take
 from jaxcf.metrics import Evaluation
 from jaxcf.models import require
 from jaxcf.models.pairwise import PAIRS_AT_ONCE, by_stars
 from jaxcf.ranking import Ranking
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import NotInTraining, UserError
+from jaxfit.recipe import require_number
 
 
 class Answer(NamedTuple):
@@ -74,6 +73,14 @@ class Model:
     def name(self) -> str:
         """The model's name: "pmf", "rbm", …."""
         return self.record.name
+
+    def has_user(self, user: Any) -> bool:
+        """Whether a user of this id was in training."""
+        return _occurs(self.catalogue.user_index([user])[0], self.known.ratings.user, self.known.rated.user)
+
+    def has_item(self, item: Any) -> bool:
+        """Whether an item of this id was in training."""
+        return _occurs(self.catalogue.item_index([item])[0], self.known.ratings.item, self.known.rated.item)
 
     @cached_property
     def predictor(self) -> Predictor:
@@ -184,7 +191,7 @@ class Model:
         require(self.record, PredictsRatings, "predicting ratings")
         if exact:
             return self._predictor(PredictsExactly, "--exact", users)
-        return self._predictor(FoldsIn, "folding users in", users, self._decay)
+        return self._predictor(FoldsIn, "folding users in", users, self.decay)
 
     def predictor_given(self, users: KnownUsers, exact: bool = False) -> Predictor:
         """Return the predictor for the users of the catalogue when this is what is known of them.
@@ -216,7 +223,7 @@ class Model:
             predictor = self.fold_in(users) if new else self.predictor_given(users)
             return by_stars(predictor, self.catalogue.num_items)
         if new:
-            return self._predictor(FoldsIn, "folding users in", users, self._decay)
+            return self._predictor(FoldsIn, "folding users in", users, self.decay)
         ranks = require(self.record, RanksItems, "ranking items")
         return full_precision()(ranks.scorer(self.params, self.config, users))
 
@@ -225,65 +232,17 @@ class Model:
         return full_precision()(require(self.record, kind, task).predictor(self.params, self.config, *given))
 
     @property
-    def _decay(self) -> Mapping[str, float]:
+    def decay(self) -> Mapping[str, float]:
+        """The decay of each parameter in training, by name."""
         return (self.info.get("recipe") or {}).get("decay", {})
 
-    @full_precision()
     def with_new_items(self, ratings: Ratings, catalogue: Catalogue) -> "Model":
-        """Return a model that also has items that were not in training, from what users of training rated them.
-
-        Each is at its best vector given the users' (a ridge regression); nothing is trained.
-
-        Args:
-            ratings: of the new items; those by other users, and of items that were in training, are not read.
-            catalogue: the ids of the users and items of `ratings`.
-
-        Raises:
-            UserError: no ratings are left, or the model takes no new items.
-        """
-        extend = require(self.record, TakesNewItems, "--new-items").extend
-        old, known = self.catalogue, self.known.ratings
-        trained = np.append(np.bincount(known.item, minlength=old.num_items) > 0, False)  # at -1: unknown
-        user = old.user_index(catalogue.users)
-        new = take(ratings, (user[ratings.user] >= 0) & ~trained[old.item_index(catalogue.items)[ratings.item]])
-        if len(new.user) == 0:
-            what = "no rating is of an item that was not in training by a user that was"
-            raise UserError(what, do="give such ratings")
-        ids = union(old.items, catalogue.items[np.unique(new.item)])
-        place = find(ids, old.items)
-        new = new._replace(user=user[new.user], item=find(ids, catalogue.items)[new.item], time=None)
-        params, config = extend(self.params, self.config, place, new, len(ids), self._decay)
-        rated = self.known.rated._replace(item=place[self.known.rated.item])
-        everything = join(known._replace(item=place[known.item]), new)
-        users = KnownUsers(old.num_users, everything, rated)
-        return Model(self.record, Catalogue(old.users, ids, old.scale), self.info, params, config, users)
+        """Return a model that also has items that were not in training; see `jaxcf.new_items.extended`."""
+        return new_items.extended(self, ratings, catalogue)
 
     def new_user(self, ratings: Mapping[Any, float], rated: Iterable[Any] = ()) -> KnownUsers:
-        """Return what is known of one new user.
-
-        Args:
-            ratings: item id -> stars, or counts.
-            rated: ids of items with unknown ratings; of counts, each is 1.
-
-        Raises:
-            UserError: an item was not in training, stars are off the scale, or items without stars are of no use.
-        """
-        if self.record.counts(self.positive):
-            ratings, rated = {**ratings, **dict.fromkeys(rated, 1.0)}, ()
-        ids, stars = list(ratings), np.array(list(ratings.values()), np.float64)
-        others = list(rated)
-        if others:
-            require(self.record, UsesRatedItems, "an item without stars")
-        index = self.catalogue.item_index([*ids, *others]) if ids or others else np.zeros(0, np.int32)
-        unknown = [item for item, place in zip([*ids, *others], index, strict=True) if place < 0]
-        if unknown:
-            raise NotInTraining(f"no item {unknown[0]!r} was in training", do="leave it out")
-        off = stars[~self.catalogue.scale.contains(stars)]
-        if len(off) and not self.record.implicit:
-            raise UserError(f"{off[0]:g} stars are not on the scale", do=f"ratings are {self.catalogue.scale}")
-        user, n = np.zeros(len(index), np.int32), len(ids)
-        known = self.taken(Ratings(user[:n], index[:n], stars.astype(np.float32)))
-        return KnownUsers(1, known, Pairs(user[n:], index[n:]))
+        """Return what is known of one new user, by the ids of items; see `jaxcf.new_users.known`."""
+        return new_users.known(self, ratings, rated)
 
     def recommend(
         self, user: Any = None, *, ratings: Mapping[Any, float] | None = None, rated: Iterable[Any] = (), top: int = 10
@@ -327,6 +286,14 @@ class Model:
                 values = row[places] if self.record.implicit else self.catalogue.scale.clip(row[places])
                 yield self._answers(places, values)
 
+    def vectors(self) -> NDArray[np.float32]:
+        """Return the vectors of all items of the catalogue: [items, D].
+
+        Raises:
+            Unsupported: the model has none.
+        """
+        return require(self.record, SimilarItems, "vectors").vectors(self.params, self.config)
+
     @full_precision()
     def similar(self, item: Any, top: int = 10) -> list[Answer]:
         """Return the items whose vectors are nearest by cosine.
@@ -338,7 +305,7 @@ class Model:
         Raises:
             UserError: the item is unknown, or the model has no item vectors.
         """
-        vectors = require(self.record, SimilarItems, "similar").vectors(self.params, self.config)
+        vectors = self.vectors()
         (index,) = self.catalogue.item_index([item])
         if index < 0:
             raise NotInTraining(f"no item {item!r} was in training", do="name another")
@@ -352,9 +319,12 @@ class Model:
         return list(map(Answer, self.catalogue.items[places].tolist(), values.tolist()))
 
 
+def _occurs(index: int, *places: NDArray[np.int32]) -> bool:
+    return index >= 0 and any(bool((indices == index).any()) for indices in places)
+
+
 def _highest(scores: np.ndarray, top: int) -> np.ndarray:
     """Return where the highest finite scores are, at most `top`, equal ones in their order."""
-    if top < 1:
-        raise UserError(f"{top} items were asked for", do="ask for at least 1")
+    require_number(top, "top", int)
     order = np.argsort(-scores, kind="stable")[:top]
     return order[np.isfinite(scores[order])]

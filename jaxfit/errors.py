@@ -71,6 +71,18 @@ def missing_package(name: str, where: object, extra: str = "benchmarks") -> User
 
 
 @contextmanager
+def named(path: object, name: str) -> Iterator[None]:
+    """Let errors about a temporary file speak of what it holds."""
+    try:
+        yield
+    except UserError as error:
+        parts = error.what, error.where, error.do
+        error.what, error.where, error.do = (part and part.replace(str(path), name) for part in parts)  # type: ignore[assignment]
+        error.args = (str(error),)
+        raise
+
+
+@contextmanager
 def value_errors() -> Iterator[None]:
     """Raise UserErrors as ValueErrors, which users of scikit-learn expect."""
     try:
@@ -84,7 +96,7 @@ def suggestion(given: str, known: Iterable[str]) -> str:
     import difflib  # here: Ctrl-C ends in one line once the package is imported
 
     known = list(known)
-    close = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(given, known, n=1, cutoff=0.65)
     return f"did you mean {close[0]}?" if close else f"choose from {', '.join(known)}"
 
 

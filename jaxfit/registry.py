@@ -105,6 +105,9 @@ class Registry(Generic[AnyRecord]):
         Raises:
             UserError: no model has this name; the message lists those there are, and names `where`.
         """
+        if not isinstance(name, str):
+            what = f"{type(name).__name__} is not the name of a {self.what}"
+            raise UserError(what, where, f"give one of {', '.join(self.models)} first")
         if name not in self.models:
             advice = f"choose from {', '.join(self.models)}; {self.advice}"
             raise UserError(f"there is no {self.what} {name!r}", where, advice)

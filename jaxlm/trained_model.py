@@ -113,7 +113,7 @@ class Model:
         """
         predicts = self.require(PredictsWords, "event_log_probs")
         with self._precision():
-            return predicts.event_log_probs(self, np.asarray(ids, np.int32), fresh_lines)
+            return predicts.event_log_probs(self, self._checked(ids), fresh_lines)
 
     def log_normalizers(self, ids: np.ndarray) -> np.ndarray | None:
         """Return log Z (nats) before each event of a text: float64 [events]; None where training normalises.
@@ -124,7 +124,17 @@ class Model:
         if predicts.log_normalizers is None:
             return None
         with self._precision():
-            return predicts.log_normalizers(self, np.asarray(ids, np.int32))
+            return predicts.log_normalizers(self, self._checked(ids))
+
+    def _checked(self, ids: np.ndarray) -> np.ndarray:
+        """Return the ids of a text as int32; raises UserError where one is not of the vocabulary."""
+        given = np.asarray(ids)
+        if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
+            raise UserError("ids are not a list of whole numbers", "ids", "use encode for words")
+        if given.size and not 0 <= given.min() <= given.max() < len(self.vocabulary):
+            what = f"ids are from {given.min()} to {given.max()}, and the vocabulary has {len(self.vocabulary):,} words"
+            raise UserError(what, "ids", "use encode for words")
+        return given.astype(np.int32)
 
     def document_log_probs(self, documents: Documents, orderings: int = 1, seed: int = 1) -> np.ndarray:
         """Return log p(v) of each document, float64 [documents], nats; 0 for a document without words.
@@ -246,6 +256,8 @@ class Model:
 
     def _given_words(self, text: str) -> list[str]:
         """Return words written as in the training text: in lower case, numbers as N."""
+        if not isinstance(text, str):
+            raise UserError(f"{type(text).__name__} is not a text", do="give a string")
         return reading_of(self.info).prepare(text).split()
 
     def vectors(self, name: str | None = None) -> np.ndarray:

@@ -12,7 +12,7 @@ from benchmarks.core import record
 from jaxfit.devices.cores import cores
 
 PACKAGES = ("jax", "jaxlib", "numpy", "scipy")
-PEERS = ("torch", "libmf", "cornac", "scikit-surprise", "cmfrec")
+PEERS = ("torch", "libmf", "cornac", "scikit-surprise", "cmfrec", "implicit", "lenskit", "gensim")
 CPU, DRIVER = Path("/proc/cpuinfo"), Path("/proc/driver/nvidia/version")
 
 

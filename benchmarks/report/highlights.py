@@ -29,6 +29,7 @@ RATINGS: Mapping[str, Labels] = {
     ),
     "table-5.1.ml-1m.cpu": (("RBM", "100"), ("CRBM2", "100")),
 }  # fmt: skip
+RANKING = "ranking.ml-1m.cpu"
 PUBLISHED = ("perplexity", "some", "valid")  # columns of published figures, the first that a row has
 MIXED = "fitted"  # the column of a mixture whose weights are fitted
 NAMES = {"ptb": "Penn Treebank", "ml-1m": "MovieLens 1M", "20news": "20 Newsgroups"}  # of data, in short
@@ -50,6 +51,13 @@ def lines(folder: Path, chosen: Mapping[str, Labels], link: str, *, mixed: bool 
         if path.exists():  # records of another folder may be few
             found += _rows(json.loads(path.read_text(encoding="utf-8")), name, labels, link, mixed)
     return found
+
+
+def table(folder: Path, name: str) -> list[str]:
+    """Return the whole table of a record, in Markdown; nothing if it is not there."""
+    path = folder / f"{name}.md"
+    page = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [line for line in page if line.startswith("|")]
 
 
 def _rows(result: dict[str, Any], name: str, labels: Labels, link: str, mixed: bool) -> Iterable[str]:

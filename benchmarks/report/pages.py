@@ -34,6 +34,7 @@ def written(folder: Path, judged: list[Judged]) -> Mapping[str, Mapping[str, Ite
         "docs/choosing.md": {
             "text": highlights.lines(folder, highlights.TEXT, FROM_DOCS, mixed=True),
             "ratings": highlights.lines(folder, highlights.RATINGS, FROM_DOCS),
+            "ranking": highlights.table(folder, highlights.RANKING),
         },
         "docs/fidelity.md": {"verdicts": fidelity.lines(judged, FROM_DOCS)},
     }

@@ -48,7 +48,7 @@ def add(parser: Parser) -> None:
     parser.add_argument(
         "--top", type=options.number("--top"), metavar="K",
         help="also rank all items that a user is not known to have rated with stars: NDCG, precision, recall and "
-        "coverage of the first K, beside those of popularity (not the thesis'; models of implicit data: default "
+        "coverage of the first K, beside those of popularity (not in the thesis; models of implicit data: default "
         f"{TOP})",
     )  # fmt: skip
     parser.add_argument(
@@ -187,7 +187,7 @@ def _ranked(args: argparse.Namespace, model: Model, asked: Queried, ratings: Rat
     among = "taken" if implicit else "rated with stars"
     lines = (
         f"{result}: {wanted} of {len(result.users):,} users, among all that they are not known to have {among} "
-        f"(measures that are not the thesis')\n{popular}: by popularity, the number of training {kind} of an item"
+        f"(measures that are not in the thesis)\n{popular}: by popularity, the number of training {kind} of an item"
     )
     stars = {} if implicit else {"relevant_stars": relevant}
     return {**result.record(), **stars, "popularity": popular.record()}, lines

@@ -14,7 +14,7 @@ import pyarrow as pa
 from jaxcf.data import reading
 from jaxcf.data.file_layout import COLUMNS, Reading
 from jaxcf.data.ratings import Catalogue, Ratings, RatingScale, relabel
-from jaxfit.errors import UserError, require_fields
+from jaxfit.errors import UserError, named, require_fields
 
 # A file by its name or path; several paths; a table (pandas, polars, Arrow); columns by name; rows (user, item, stars).
 Table: TypeAlias = str | os.PathLike[str] | Iterable[Any] | Any
@@ -48,7 +48,8 @@ def as_files(ratings: Table, name: str) -> Iterator[list[str]]:
     with tempfile.TemporaryDirectory(prefix=TEMPORARY) as folder:
         path = Path(folder) / f"{name}.parquet"
         pq.write_table(table, path)
-        yield [str(path)]
+        with named(path, name):
+            yield [str(path)]
 
 
 def hide_temporary_paths(note: str) -> str:

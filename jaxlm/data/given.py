@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from jaxfit.errors import UserError
+from jaxfit.errors import UserError, named
 
-# A file by its name or path, several paths, or lines: strings, or lists of words.
+# A file by its name or path, several paths, or lines: strings, or lists of words; also as a column of a data frame.
 Text: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str] | Iterable[str]]
 
 
@@ -24,8 +24,8 @@ def as_files(text: Text, name: str, encoding: str = "utf-8") -> Iterator[list[st
     """Yield the names of the files that are given, or of a temporary one that holds the lines given.
 
     Args:
-        text: a file (a string or a path), paths, or lines, as strings or lists of words. A list of strings is always
-            one of lines.
+        text: a file (a string or a path), paths, or lines, as strings or lists of words, also as the only column of a
+            data frame. A list of strings is always one of lines.
         name: of a temporary file: "train", "valid", ….
         encoding: in which files are read, and so the temporary one is written.
 
@@ -36,21 +36,24 @@ def as_files(text: Text, name: str, encoding: str = "utf-8") -> Iterator[list[st
     if isinstance(text, str | os.PathLike):
         if isinstance(text, str) and "\n" in text:
             raise UserError("a text in memory is given as its lines, not as one string", name, "text.splitlines()")
+        if isinstance(text, str) and " " in text and not os.path.exists(text):
+            raise UserError(f"there is no file {text!r}", name, "for a text in memory give a list of its lines")
         yield [os.fspath(text)]
         return
+    lines = _column(text, name)
     try:
-        if isinstance(text, Mapping | Set):
+        if isinstance(lines, Mapping | Set):
             raise TypeError
-        elements = iter(text)
+        elements = iter(lines)
         first = next(elements)
     except TypeError:
         do = "give the name of a file, or a list of lines"
-        raise UserError(f"{type(text).__name__} is neither a file nor lines", name, do) from None
+        raise UserError(f"{type(lines).__name__} is neither a file nor lines", name, do) from None
     except StopIteration:
         raise UserError("the text is empty", name, "give at least one line, or a file") from None
     elements = chain([first], elements)
     if isinstance(first, os.PathLike):
-        yield [os.fspath(file) for file in elements]  # type: ignore[arg-type]
+        yield [os.fspath(file) for file in elements]
         return
     if isinstance(first, str) and os.path.isfile(first):
         what = f"a list of strings is one of lines, and {first!r} is the name of a file"
@@ -88,7 +91,19 @@ def _written(lines: Iterable[str], name: str, encoding: str) -> Iterator[str]:
         except UnicodeEncodeError as error:
             what = f"the text has a character that {encoding} lacks: {error.object[error.start : error.end]!r}"
             raise UserError(what, name, "remove it, or leave out the encoding") from None
-        yield str(path)
+        with named(path, name):
+            yield str(path)
+
+
+def _column(text: Any, name: str) -> Any:
+    """Return the only column of a data frame, which as such would give the names of its columns; else the text."""
+    columns = getattr(text, "columns", None)
+    if columns is None:
+        return text
+    if len(columns) != 1:
+        listed = ", ".join(map(repr, columns)) or "none"
+        raise UserError(f"a data frame with the columns {listed} is no text", name, "give one: frame[column]")
+    return text[columns[0]]
 
 
 def _line(element: object, number: int, name: str) -> str:

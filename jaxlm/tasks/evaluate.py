@@ -34,6 +34,9 @@ class Evaluation:
     known: Evaluation | None = None
     log_normalizer: tuple[float, float] | None = None
 
+    def __repr__(self) -> str:
+        return f"<Evaluation: {self.show()}>"
+
     @property
     def perplexity(self) -> float:
         """exp(-1/N Σ log P(w_n | w_{1:n-1})) (Mnih 2010, §3.4.2); infinite where an event has no probability."""

@@ -78,6 +78,12 @@ def test_what_holds_no_ratings_is_one_line(ratings, said):
         jaxcf.train("bias", ratings, progress=False)
 
 
+def test_errors_name_ratings_in_memory_not_a_temporary_file(frame):
+    with pytest.raises(UserError, match=r"\(ratings.*row 2") as error:
+        jaxcf.train("bias", [("a", "b", 3.0), ("a", "c", float("nan"))], progress=False)
+    assert "/" not in str(error.value)
+
+
 def test_options_of_other_ways_of_fitting_are_errors(frame):
     with pytest.raises(UserError, match="there is no option 'epochs'"):
         jaxcf.train("bias", frame, epochs=3)

@@ -109,7 +109,7 @@ def test_rankings_add_up():
     parts = [ranking.rank(query[m], scores[m], gains[m], 5) for m in (half, ~half)]
     whole = ranking.rank(query, scores, gains, 5).record()
     assert (parts[0] + parts[1]).record() == pytest.approx(whole)
-    assert whole["ranking_measures"] == "not the thesis'"
+    assert whole["ranking_measures"] == "not in the thesis"
     with pytest.raises(ValueError, match="do not add up"):
         _ = parts[0] + ranking.Ranking(10)
 

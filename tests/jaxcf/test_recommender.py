@@ -89,6 +89,17 @@ def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
         model.recommend(ratings={some[0]: 9})
     with pytest.raises(UserError, match="no user 'nobody'"):
         model.recommend("nobody")
+    with pytest.raises(UserError, match="not stars by item"):
+        model.recommend(ratings=some)
+    with pytest.raises(UserError, match="rated is not a list"):
+        model.recommend(ratings={some[0]: 5}, rated=str(some[1]))
+    with pytest.raises(UserError, match="top"):
+        model.recommend(ratings={some[0]: 5}, top="3")
+    user = data.catalogue.users[data.train.user[0]]
+    assert model.has_user(user)
+    assert model.has_item(some[0])
+    assert not model.has_user("nobody")
+    assert not model.has_item("nothing")
 
 
 @pytest.mark.parametrize(

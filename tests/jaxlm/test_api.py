@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import jaxlm
@@ -97,6 +98,17 @@ def test_documents_are_given_likewise():
     assert model.perplexity(documents[:4]) == found.perplexity
 
 
+def test_a_text_may_be_the_only_column_of_a_data_frame(lines, counted):
+    frame = pd.DataFrame({"text": lines, "number": range(len(lines))})
+    model = jaxlm.train("kn", frame[["text"]], order=2, progress=False)
+    assert model.perplexity(frame[["text"]]) == model.perplexity(lines)
+    assert len(model.vocabulary) == len(jaxlm.train("kn", lines, order=2, progress=False).vocabulary)
+    with pytest.raises(UserError, match="a data frame with the columns 'text', 'number' is no text"):
+        jaxlm.train("kn", frame)
+    with pytest.raises(UserError, match="a data frame"):
+        counted.perplexity(frame)
+
+
 def test_a_vocabulary_may_be_a_list(lines):
     model = jaxlm.train("unigram", lines, vocabulary=["cat", "dog", "the"], progress=False)
     assert {"cat", "dog", "the", "<eos>", "<unk>"} == set(model.vocabulary.words)
@@ -115,6 +127,24 @@ def test_errors_can_be_told_apart(lines, counted, neural):
         jaxlm.train("lbl", lines, vocab_size=5, min_count=2)
     with pytest.raises(UserError, match="there is no option 'resume'"):
         jaxlm.train("kn", lines, resume=True)
+    with pytest.raises(UserError, match="list is not the name of a language model"):
+        jaxlm.train(lines, "kn")
+    with pytest.raises(UserError, match="list is not a text"):
+        neural.neighbours(["cat"])
+    with pytest.raises(UserError, match="list is not a text"):
+        neural.score(["the cat"])
+    with pytest.raises(UserError, match="for a text in memory give a list of its lines"):
+        counted.perplexity("the cat sat")
+    with pytest.raises(UserError, match=r"\(train, line 1\)") as error:
+        jaxlm.train("docnade", ["0 cat:x", "dog"], format="counts", progress=False)
+    assert "/" not in str(error.value)
+
+
+@pytest.mark.parametrize("ids", [[1, 99], [-1, 2], [0.5], ["cat"], [[1, 2]]])
+def test_ids_that_are_not_of_the_vocabulary_are_refused(counted, neural, ids):
+    for model in (counted, neural):
+        with pytest.raises(UserError, match="use encode for words"):
+            model.event_log_probs(ids)
 
 
 @pytest.mark.parametrize(

@@ -132,10 +132,10 @@ def test_rankings_are_of_all_items_that_a_user_has_not_rated(files, models, caps
     found = [record[f"{name}@3"] for name in ("precision", "recall", "ndcg")]
     np.testing.assert_allclose(found, np.mean(figures, axis=0), rtol=1e-6)
     assert record["ranked_users"] == len(figures)
-    assert record["ranking_measures"] == "not the thesis'"
+    assert record["ranking_measures"] == "not in the thesis"
     _, out, _ = run(capsys, *argv)
     assert "items of at least 4 stars of" in out
-    assert "not the thesis'" in out
+    assert "not in the thesis" in out
 
 
 def test_eval_reports_what_a_ranking_omits_and_conditions_on(files, models, tmp_path, capsys):

@@ -1,0 +1,47 @@
+"""Items that were not in training: a trained model with them, from what users of training rated them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jaxcf.contract import KnownUsers, TakesNewItems
+from jaxcf.data.ratings import Catalogue, Ratings, find, join, take, union
+from jaxcf.models import require
+from jaxfit.devices.precision import full_precision
+from jaxfit.errors import UserError
+
+if TYPE_CHECKING:
+    from jaxcf.recommender import Model
+
+
+@full_precision()
+def extended(model: Model, ratings: Ratings, catalogue: Catalogue) -> Model:
+    """Return a model with new items, each at its best vector given the users' (a ridge regression); nothing is trained.
+
+    Args:
+        model: a trained one.
+        ratings: of the new items; those by other users, and of items that were in training, are not read.
+        catalogue: the ids of the users and items of `ratings`.
+
+    Raises:
+        UserError: no ratings are left, or the model takes no new items.
+    """
+    extend = require(model.record, TakesNewItems, "--new-items").extend
+    old, known = model.catalogue, model.known.ratings
+    trained = np.append(np.bincount(known.item, minlength=old.num_items) > 0, False)  # at -1: unknown
+    user = old.user_index(catalogue.users)
+    new = take(ratings, (user[ratings.user] >= 0) & ~trained[old.item_index(catalogue.items)[ratings.item]])
+    if len(new.user) == 0:
+        what = "no rating is of an item that was not in training by a user that was"
+        raise UserError(what, do="give such ratings")
+    ids = union(old.items, catalogue.items[np.unique(new.item)])
+    place = find(ids, old.items)
+    new = new._replace(user=user[new.user], item=find(ids, catalogue.items)[new.item], time=None)
+    params, config = extend(model.params, model.config, place, new, len(ids), model.decay)
+    rated = model.known.rated._replace(item=place[model.known.rated.item])
+    everything = join(known._replace(item=place[known.item]), new)
+    users = KnownUsers(old.num_users, everything, rated)
+    return replace(model, catalogue=Catalogue(old.users, ids, old.scale), params=params, config=config, known=users)

@@ -1,0 +1,51 @@
+"""Users that were not in training: what a trained model is told of one, by the ids of items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxcf.contract import KnownUsers, UsesRatedItems
+from jaxcf.data.ratings import Pairs, Ratings
+from jaxfit.errors import NotInTraining, Unsupported, UserError
+
+if TYPE_CHECKING:
+    from jaxcf.recommender import Model
+
+
+def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ()) -> KnownUsers:
+    """Return what is known of one new user.
+
+    Args:
+        model: a trained one.
+        ratings: item id -> stars, or counts.
+        rated: ids of items with unknown ratings; of counts, each is 1.
+
+    Raises:
+        UserError: ratings are not by item, or stars are off the scale.
+        NotInTraining: an item was not in training.
+        Unsupported: the model does not use items without stars.
+    """
+    if not isinstance(ratings, Mapping):
+        raise UserError("ratings of a user are not stars by item", "ratings", 'give them so: {"242": 5, "302": 3}')
+    if isinstance(rated, str):
+        raise UserError("rated is not a list of items", "rated", f"give one: [{rated!r}]")
+    if model.record.counts(model.positive):
+        ratings, rated = {**ratings, **dict.fromkeys(rated, 1.0)}, ()
+    ids, stars = list(ratings), np.array(list(ratings.values()), np.float64)
+    others = list(rated)
+    if others and model.record.capability(UsesRatedItems) is None:
+        what = f"{model.name} does not use items without stars"
+        raise Unsupported(what, "--rated", f"give their stars ({others[0]}:5), or leave them out")
+    index = model.catalogue.item_index([*ids, *others]) if ids or others else np.zeros(0, np.int32)
+    unknown = [item for item, place in zip([*ids, *others], index, strict=True) if place < 0]
+    if unknown:
+        raise NotInTraining(f"no item {unknown[0]!r} was in training", do="leave it out")
+    off = stars[~model.catalogue.scale.contains(stars)]
+    if len(off) and not model.record.implicit:
+        raise UserError(f"{off[0]:g} stars are not on the scale", do=f"ratings are {model.catalogue.scale}")
+    user, n = np.zeros(len(index), np.int32), len(ids)
+    taken = model.taken(Ratings(user[:n], index[:n], stars.astype(np.float32)))
+    return KnownUsers(1, taken, Pairs(user[n:], index[n:]))

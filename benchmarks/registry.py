@@ -3,7 +3,7 @@
 from benchmarks.core.store import Store
 from benchmarks.documents import orderings, retrieval, words
 from benchmarks.documents import tables as documents
-from benchmarks.language import docnade, docnade_vectors, factored, slides
+from benchmarks.language import docnade, docnade_vectors, factored, slides, tree_ablations
 from benchmarks.language import tables as language
 from benchmarks.language.analysis import tables as analysis
 from benchmarks.language.store import LanguageStore
@@ -16,7 +16,8 @@ from jaxfit.registry import Record
 STORES: tuple[type[Store], ...] = (LanguageStore, RatingStore)
 TASKS = {table.name: table for table in (rescoring.TABLE, completion.TABLE, embeddings.TABLE)}
 TABLES = {
-    **factored.TABLES, **language.TABLES, **analysis.TABLES, **slides.TABLES, **TASKS,
+    **factored.TABLES, **language.TABLES, tree_ablations.TABLE.name: tree_ablations.TABLE,
+    **analysis.TABLES, **slides.TABLES, **TASKS,
     **documents.TABLES, **words.TABLES, **docnade.TABLES, **docnade_vectors.TABLES,
     **{table.name: table for table in (orderings.TABLE, retrieval.TABLE)}, **ratings.TABLES,
     rankings.TABLE.name: rankings.TABLE,

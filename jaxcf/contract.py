@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcf.data.positives import positives
-from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings, Units
+from jaxcf.data.ratings import Catalogue, Dataset, Pairs, Ratings, RatingScale, Units
 from jaxfit.errors import UserError, require_fields
 from jaxfit.recipe import require_bounds
 from jaxfit.registry import Cost, Record
@@ -237,6 +237,11 @@ class RatingModel(Record):
     def taken(self, ratings: Ratings, positive: float | None) -> Ratings:
         """Return ratings as the model takes them: of implicit data the positives, as `positive` of its Config says."""
         return positives(ratings, positive) if self.implicit else ratings
+
+    def units(self, stars: NDArray[np.float32], scale: RatingScale, chosen: Mapping[str, Any]) -> Units:
+        """Return the units of training ratings, [N]; chosen: fields of Config, of which `subtract_mean` counts."""
+        found = Units.of(stars, scale)
+        return found if chosen.get("subtract_mean", True) else found._replace(mean=0.0)
 
     def configure(self, catalogue: Catalogue, units: Units, chosen: Mapping[str, Any]) -> Any:
         """Return the Config of `chosen` fields, those that make it this model, and those that the data decide.

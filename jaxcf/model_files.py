@@ -86,7 +86,7 @@ def _check_sizes(record: RatingModel, config: Any, catalogue: Catalogue, known: 
                 raise UserError(what, directory / KNOWN, REPAIR)
     if not ((scale.low <= ratings.stars) & (ratings.stars <= scale.high)).all():  # false for NaN
         raise UserError(f"known ratings are not {scale}", directory / KNOWN, REPAIR)
-    for name, value in Units.of(ratings.stars, scale)._asdict().items():
+    for name, value in record.units(ratings.stars, scale, vars(config))._asdict().items():
         if not abs(value - getattr(config, name, value)) <= 1e-6 * (scale.high - scale.low):
             what = f"the {name} of the known ratings is {value:g}, by the configuration {getattr(config, name):g}"
             raise UserError(what, directory / KNOWN, REPAIR)

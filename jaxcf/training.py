@@ -80,7 +80,8 @@ def train(
     if record.implicit:
         data = of_dataset(data, (config or {}).get("positive"))
     _check_data(record, data, "num_values" in (config or {}), validated=not isinstance(fitting, ClosedForm))
-    full = record.configure(data.catalogue, Units.of(data.train.stars, data.catalogue.scale), config or {})
+    units = record.units(data.train.stars, data.catalogue.scale, config or {})
+    full = record.configure(data.catalogue, units, config or {})
     require_number(seed, "--seed", int, **SEED)
     optimizer = recipe.optimizer if isinstance(recipe, Recipe) else None
     memory.require(record.shapes(full), optimizer, "--num-features, --num-hidden, …")

@@ -44,6 +44,8 @@ class Spec:
     tree: TreeSpec | None = None  # for models that have one
     tree_of: "Spec | None" = None  # with the tree of this model …
     part: int | None = None  # … or with four replicas of one of its four subtrees
+    features: "Spec | None" = None  # the model that the tree is built from; None: over a random tree, of the usual size
+    tree_options: tuple[tuple[str, Any], ...] = ()  # of how it is built: what differs from their defaults
     initial: "Spec | None" = None  # begun from the parameters of this model
     left_out: tuple[int, int] | None = None  # (i, n): trained without the i-th of n parts of the text
     # what differs from the scale's own: ("batch_size", 25), or of rates and decays ("rate", (("W", 0.0),))
@@ -52,8 +54,9 @@ class Spec:
 
     def with_seed(self, seed: int) -> "Spec":
         """Return the same model of another seed, made from other models of that seed; what is counted has none."""
-        tree_of, initial = (other and other.with_seed(seed) for other in (self.tree_of, self.initial))
-        return self if self.counted else replace(self, seed=seed, tree_of=tree_of, initial=initial)
+        names = "tree_of", "features", "initial"
+        others = {name: other.with_seed(seed) for name in names if (other := getattr(self, name)) is not None}
+        return self if self.counted else replace(self, seed=seed, **others)
 
     @property
     def counted(self) -> bool:
@@ -72,6 +75,8 @@ class Spec:
             kind, epsilon, copies = self.tree
             name += f"-{kind}{epsilon or ''}{f'-x{copies}' if copies > 1 else ''}"
             name += "" if self.part is None else f"-part{self.part + 1}-x4"
+            name += "".join(f"-{key.partition('_')[0]}{value}" for key, value in self.tree_options)
+            name += "" if self.features is None else f"-of-{self.features.model}"
         name += "".join(f"-{key.removeprefix('num_').partition('_')[0]}{value}" for key, value in self.config)
         changed = [pair for key, value in self.recipe if isinstance(value, tuple) for pair in value]
         name += "".join(f"-{parameter}{value:g}" for parameter, value in changed)
@@ -79,10 +84,10 @@ class Spec:
         return f"{name}{without}{self.products and f'-{self.products}'}{seed}"
 
     def bootstrap(self) -> "Spec | None":
-        """Return the random-tree model of the same seed from whose features its tree is built; None: needs none."""
+        """Return the model of the same seed from whose features its tree is built; None: needs none."""
         if self.tree is None or self.tree_of is not None or self.tree[0] == "random":
             return None
-        return Spec(self.model, seed=self.seed, tree=RANDOM)
+        return self.features or Spec(self.model, seed=self.seed, tree=RANDOM)
 
 
 class LanguageStore(Store):
@@ -153,6 +158,7 @@ class LanguageStore(Store):
             return known | {"tree": {"of": self.identifier(spec.tree_of), "part": spec.part}}
         if spec.tree is not None:
             known["tree"] = dict(zip(("kind", "epsilon", "copies"), spec.tree, strict=True))
+            known["tree"] |= dict(spec.tree_options)
             if (below := spec.bootstrap()) is not None:
                 known["tree"]["bootstrap"] = self.identifier(below)
         return known
@@ -279,7 +285,7 @@ def _options(spec: Spec, **more: Any) -> Any:
         return None
     tree = {} if spec.tree is None else dict(zip(("tree", "epsilon", "copies"), spec.tree, strict=True))
     tree = {name: value for name, value in tree.items() if name in {f.name for f in fields(structures[0].options)}}
-    return structures[0].options(**tree, **more)
+    return structures[0].options(**tree, **dict(spec.tree_options), **more)
 
 
 def trainer(model: str, corpus: Corpus, recipe: Recipe, config: Mapping[str, Any], structure: Any = None) -> Trainer:

@@ -50,6 +50,7 @@ class Config:
     biases: bool = option(True, "a bias for each user and each item")
     mean: float = option(0.0, "what every prediction starts from", "stars", low=-np.inf)
     unit: float = option(1.0, "what a number of the parameters' units is", "stars")
+    subtract_mean: bool = option(True, "predictions start from the mean of the training ratings, not from 0")
     prior: Literal["per-rating", "per-row"] = option("per-rating", "apply decay once per rating, or once per row")
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
 
@@ -115,7 +116,8 @@ def loss(params: Params, rating: Batch, config: Config) -> Array:
 
     It is -log P(R_ij) of Eq. 5.20 up to a constant, in units of 1/σ²; its gradient gives the thesis' update,
     U_i <- U_i + η e V_j. Differs: ratings are standardized first: without their mean the priors of biases, which are
-    around 0, need not reach it; and rates and priors hold for any scale. On 1 to 5 stars the unit is a star.
+    around 0, need not reach it; and rates and priors hold for any scale. On 1 to 5 stars the unit is a star. Without
+    `subtract_mean` predictions start from 0, as there.
     """
     require_whole(params)
     i, j, stars = rating

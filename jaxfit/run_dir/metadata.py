@@ -6,7 +6,7 @@ the same. The environment is recorded, too, but is no part of it.
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
@@ -53,20 +53,22 @@ def read_info(directory: Path) -> dict[str, Any]:
 def read_config(kind: type, info: dict[str, Any], directory: Path) -> Any:
     """Return the Config, a dataclass, of a model that `config.json` describes; JSON's lists are its tuples.
 
+    A field that is not there has its default: it was added later, and the default is what models were before.
+
     Raises:
-        UserError: The configuration is missing, lacks a field or has another one, or a value is not of its type, or out
-            of bounds.
+        UserError: The configuration is missing, lacks a field without a default or has another one, or a value is not
+            of its type, or out of bounds.
     """
     stored: Any = info.get("config")
     every, wrong = get_type_hints(kind), ["it is missing"]
     hints = {field.name: every[field.name] for field in fields(kind)}
     if isinstance(stored, dict):
-        wrong = [f"{name} is missing" for name in hints if name not in stored]
+        wrong = [f"{f.name} is missing" for f in fields(kind) if f.name not in stored and f.default is MISSING]
         wrong += [f"{name!r} is unknown" for name in stored if name not in hints]
     if wrong:
         what = f"the configuration is not that of {info['model']}: {wrong[0]}"
         raise UserError(what, directory / CONFIG, REPAIR)
-    require_types(stored, hints, directory)
+    require_types(stored, {name: hints[name] for name in stored}, directory)
     values: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in stored.items()}
     config = kind(**{name: float(x) if hints[name] is float else x for name, x in values.items()})
     try:

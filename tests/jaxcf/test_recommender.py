@@ -209,6 +209,20 @@ def test_a_second_training_compiles_no_step_again(kind, data, tmp_path):
     assert loop.make_run.cache_info().hits > made.hits
 
 
+def test_svd_without_the_mean_predicts_products_alone(data, tmp_path):
+    recipe, config = recipe_of("svd", epochs=30, rate={"*": 0.02})
+    config |= {"subtract_mean": False, "init_scale": 0.3}
+    model = training.train("svd", data, tmp_path / "m", recipe=recipe, config=config, run=Run()).model
+    U, V = np.asarray(model.params.U), np.asarray(model.params.V)
+    user, item = data.test.user, data.test.item
+    np.testing.assert_allclose(model.predictor(user, item), np.sum(U[user] * V[item], axis=1), rtol=1e-5)
+    assert model.config.mean == 0
+    users, items = data.catalogue.users[user], data.catalogue.items[item]
+    np.testing.assert_array_equal(jaxcf.load(tmp_path / "m").predict(users, items), model.predict(users, items))
+    error = model.predict(users, items) - data.test.stars
+    assert np.sqrt(np.mean(error**2)) < 0.95 * np.std(data.test.stars)
+
+
 def test_unusable_data_are_refused(data, tmp_path):
     with pytest.raises(UserError, match="no validation ratings"):
         fitted("pmf", data._replace(valid=EMPTY), tmp_path / "a")

@@ -113,12 +113,15 @@ def test_a_configuration_of_other_fields_is_refused(copy, name):
     assert "'depth'" in message
 
 
-def test_a_missing_field_is_named(copy):
+def test_a_missing_field_has_its_default_or_is_named(copy):
     folder = copy("lbl")
     config = json.loads((folder / "config.json").read_text())["config"]
-    del config["dropout"]
+    assert not config.pop("diagonal")
     change_config(folder, config=config)
-    assert "the configuration is not that of lbl: dropout is missing" in refusal(folder)
+    assert not jaxlm.load(folder).config.diagonal
+    del config["num_words"]
+    change_config(folder, config=config)
+    assert "the configuration is not that of lbl: num_words is missing" in refusal(folder)
 
 
 @pytest.mark.parametrize(

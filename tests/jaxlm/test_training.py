@@ -82,7 +82,7 @@ def test_a_tree_may_be_built_from_the_word_vectors_of_any_model(corpus, tmp_path
     key = jax.random.fold_in(jax.random.key(1), STRUCTURE)
     expected = build("balanced", key, num_words=len(corpus.vocabulary), features=np.asarray(lbl.params.R))
     assert leaves(found.structure) == leaves(expected)
-    with pytest.raises(UserError, match="only an hlbl predicts vectors for its tree .* add --cluster vectors"):
+    with pytest.raises(UserError, match=r"only an hlbl predicts vectors for its tree .* add --cluster vectors"):
         fitted("other", bootstrap=str(tmp_path / "lbl"))
     with pytest.raises(UserError, match="unigram has no word vectors"):
         fitted("other", bootstrap=str(tmp_path / "unigram"), cluster="vectors")

@@ -14,11 +14,12 @@ from scipy.special import softmax
 from benchmarks.core import kept, run
 from benchmarks.core.table import Row
 from benchmarks.core.verdict import Scores, judge, verdicts
-from benchmarks.language import claims, docnade, factored, scales, slides, tables
+from benchmarks.language import claims, docnade, factored, scales, slides, tables, tree_ablations
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import TREES
 
 TABLES = {**factored.TABLES, **tables.TABLES, **slides.TABLES, **docnade.TABLES}
+TABLES[tree_ablations.TABLE.name] = tree_ablations.TABLE
 TINY = scales.SCALES["tiny"]
 FALLS = "perplexity falls from each tree to the next, T1 to T7"
 OTHERS = ("table-4.3", "table-4.5", "precision-text")  # of trees, of speed, and without claims

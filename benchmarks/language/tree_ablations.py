@@ -14,7 +14,7 @@ from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import PERPLEXITY
 
 BASE = Spec("hlbl", tree=("adaptive", 0.0, 1))
-LBL_EPOCHS = 5  # of the LBL whose vectors are clustered
+LBL_EPOCHS = 3  # of the LBL whose vectors are clustered
 PREDICTED, VECTORS, OF_LBL, AGAIN, SHARED, EM30, EM100, WIDE, FULL = (
     "average predicted vectors", "context word vectors", "LBL word vectors", "a second bootstrap", "one variance",
     "30 steps of EM", "100 steps of EM", "features ×2", "full context matrices",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -28,22 +29,30 @@ Make = Callable[[RatingStore, Spec], Scorer]
 def rows(scale: RecommenderScale, seeds: int | None) -> list[Row]:
     """Return the rows: models of implicit data and of ratings, and those of other packages that are installed."""
     size, splits = scale.features[USUAL], range(1, 1 + (seeds or scale.seeds))
-    models: dict[str, tuple[Make, Spec, int]] = {
-        "popularity": (_trained, POPULARITY, 0),
-        "user and item bias": (_trained, Spec("bias"), 0),
-        "PMF": (_trained, Spec("pmf", size), size),
-        "WMF": (_trained, replace(POPULARITY, model="wmf", size=size), size),
+    models: dict[str, tuple[Make, Spec, int, str]] = {
+        "popularity": (_trained, POPULARITY, 0, ""),
+        "user and item bias": (_trained, Spec("bias"), 0, ""),
+        "PMF": (_trained, Spec("pmf", size), size, ""),
+        "WMF": (_trained, replace(POPULARITY, model="wmf", size=size), size, ""),
     }
     # the spec of a peer has the split and the seed
     models |= {
-        name: (partial(_peer, name, size), POPULARITY, size)
+        name: (partial(_peer, name, size), POPULARITY, size, _version(peer.package))
         for name, peer in PEERS.items() if missing(peer.package) is None
     }  # fmt: skip
     return [
-        Row((name, str(features or "")), tuple((replace(spec, split=k, seed=k),) for k in splits), {},
+        Row((name, str(features or ""), version), tuple((replace(spec, split=k, seed=k),) for k in splits), {},
             partial(measure, make))
-        for name, (make, spec, features) in models.items()
+        for name, (make, spec, features, version) in models.items()
     ]  # fmt: skip
+
+
+def _version(module: str) -> str:
+    """Return the version of the package of a module, where it has one."""
+    try:
+        return metadata.version(module.partition(".")[0])
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _trained(store: RatingStore, spec: Spec) -> Scorer:
@@ -112,7 +121,7 @@ def claims(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
 
 
 TABLE = Table(
-    RatingStore, "ranking", "", "How well models rank what a user likes", ("model", "features"),
+    RatingStore, "ranking", "", "How well models rank what a user likes", ("model", "features", "version"),
     (
         Column("ndcg@10", "NDCG@10", 4), Column("recall@10", "recall@10", 4), Column("recall@50", "recall@50", 4),
         Column("coverage@10", "coverage@10", 3),

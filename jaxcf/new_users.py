@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxcf.contract import KnownUsers, UsesRatedItems
 from jaxcf.data.ratings import Pairs, Ratings
+from jaxcf.models import require
 from jaxfit.errors import NotInTraining, Unsupported, UserError
 
 if TYPE_CHECKING:
@@ -30,15 +31,20 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
     """
     if not isinstance(ratings, Mapping):
         raise UserError("ratings of a user are not stars by item", "ratings", 'give them so: {"242": 5, "302": 3}')
-    if isinstance(rated, str):
+    if isinstance(rated, str) or not isinstance(rated, Iterable):
         raise UserError("rated is not a list of items", "rated", f"give one: [{rated!r}]")
     if model.record.counts(model.positive):
         ratings, rated = {**ratings, **dict.fromkeys(rated, 1.0)}, ()
-    ids, stars = list(ratings), np.array(list(ratings.values()), np.float64)
+    try:
+        ids, stars = list(ratings), np.array(list(ratings.values()), np.float64)
+    except (TypeError, ValueError):
+        raise UserError("the stars of an item are not a number", "ratings", "give numbers") from None
     others = list(rated)
-    if others and model.record.capability(UsesRatedItems) is None:
-        what = f"{model.name} does not use items without stars"
-        raise Unsupported(what, "--rated", f"give their stars ({others[0]}:5), or leave them out")
+    if others and model.record.implicit:
+        what = f"this {model.name} takes items by their stars, at least {model.positive:g}"
+        raise Unsupported(what, "--rated", f"give them: {others[0]}:{model.positive:g}")
+    if others:
+        require(model.record, UsesRatedItems, "an item without stars")
     index = model.catalogue.item_index([*ids, *others]) if ids or others else np.zeros(0, np.int32)
     unknown = [item for item, place in zip([*ids, *others], index, strict=True) if place < 0]
     if unknown:

@@ -79,7 +79,7 @@ class Model:
         return _occurs(self.catalogue.user_index([user])[0], self.known.ratings.user, self.known.rated.user)
 
     def has_item(self, item: Any) -> bool:
-        """Whether an item of this id was in training."""
+        """Whether an item of this id was in training, or was added by `with_new_items`."""
         return _occurs(self.catalogue.item_index([item])[0], self.known.ratings.item, self.known.rated.item)
 
     @cached_property
@@ -259,7 +259,7 @@ class Model:
             UserError: the user was not in training; as `new_user`.
         """
         if ratings is not None or user is None:
-            new = self.new_user(ratings or {}, rated)
+            new = self.new_user({} if ratings is None else ratings, rated)
             return next(self.best(self.scorer_given(new, new=True), new, [0], top))
         (index,) = self.catalogue.user_index([user])
         if index < 0:

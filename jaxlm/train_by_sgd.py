@@ -73,20 +73,28 @@ class _Training:
     known: dict[str, Any]
     initial: Path | None
 
-    def stages(self, directory: Path, structure: Structure, options: Any, run: Run) -> Trained[Model | None]:
-        """Train the model that the structure is built from, if any; build the structure; train the model over it."""
+    def stages(
+        self, directory: Path, structure: Structure, options: Any, run: Run, total: int | None = None
+    ) -> Trained[Model | None]:
+        """Train the model that the structure is built from, if any; build the structure; train the model over it.
+
+        total: stages of the whole training, of which these are the first.
+        """
         began, seconds = time.monotonic(), {}
         structure.check(options)
         first = structure.first_stage(options)
         if first is not None:
             self.require_epochs(directory / metadata.FIRST_STAGE, structure)
-            self.say(run, f"stage 1 of 3, the model that its {structure.name} is built from")
-            done = self.stages(directory / metadata.FIRST_STAGE, structure, first, run)
+            number = _rounds(structure, options)
+            total = total or 2 * number + 1
+            if number == 1:
+                self.say(run, f"stage 1 of {total}, the model that its {structure.name} is built from")
+            done = self.stages(directory / metadata.FIRST_STAGE, structure, first, run, total)
             seconds[metadata.FIRST_STAGE] = sum(done.seconds.values())
             if done.stopped != "done":
                 return Trained(None, None, seconds, done.stopped)
             options = replace(options, bootstrap=str(directory / metadata.FIRST_STAGE))
-            self.say(run, f"stage 2 of 3, the {structure.name}")
+            self.say(run, f"stage {2 * number} of {total}, the {structure.name}")
         origin = structure.origin(options)
         known = self.known | origin
         if origin:  # before a minute goes into a structure that cannot be used
@@ -98,7 +106,7 @@ class _Training:
         if origin:
             seconds[structure.name] = time.perf_counter() - built
         if first is not None:
-            self.say(run, f"stage 3 of 3, the model over its {structure.name}")
+            self.say(run, f"stage {2 * number + 1} of {total}, the model over its {structure.name}")
         if run.max_minutes is not None:
             run = replace(run, max_minutes=max(0.0, run.max_minutes - (time.monotonic() - began) / 60))
         trained = self.fit(directory, made, known | {structure.name: structure.sha256(made)}, run)
@@ -162,6 +170,12 @@ class _Training:
             from rich.console import Console
 
             Console(stderr=True, highlight=False).print(f"{self.record.name}: {text}", markup=False)
+
+
+def _rounds(structure: Structure, options: Any) -> int:
+    """Return how many models are trained before that over the structure of these options."""
+    first = structure.first_stage(options)
+    return 0 if first is None else 1 + _rounds(structure, first)
 
 
 def laid_out(texts: Callable[[Any], Any], ids: Any, name: str) -> Any:

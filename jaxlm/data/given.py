@@ -97,13 +97,14 @@ def _written(lines: Iterable[str], name: str, encoding: str) -> Iterator[str]:
 
 def _column(text: Any, name: str) -> Any:
     """Return the only column of a data frame, which as such would give the names of its columns; else the text."""
-    columns = getattr(text, "columns", None)
+    columns = getattr(text, "column_names", None) or getattr(text, "columns", None)  # of Arrow; of pandas, polars
     if columns is None:
         return text
     if len(columns) != 1:
         listed = ", ".join(map(repr, columns)) or "none"
         raise UserError(f"a data frame with the columns {listed} is no text", name, "give one: frame[column]")
-    return text[columns[0]]
+    column = text[columns[0]]
+    return column.to_pylist() if hasattr(column, "to_pylist") else column  # of Arrow, whose values are no strings
 
 
 def _line(element: object, number: int, name: str) -> str:

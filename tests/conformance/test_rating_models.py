@@ -166,8 +166,7 @@ def test_commands_do_what_the_record_offers_and_refuse_the_rest(case, place, tra
         if case.record.capability(kind):
             assert succeeds(jaxcf, *argv).strip()
         else:
-            said = is_refused(jaxcf, *argv)
-            assert f"{case.record.name} has none" in said or f"{case.record.name} does not use" in said
+            assert f"{case.record.name} has none" in is_refused(jaxcf, *argv)
     record = json.loads(succeeds(jaxcf, "eval", out, "--ratings", files["test"], "--json").splitlines()[-1])
     assert case.record.name in succeeds(jaxcf, "info", out)
     if case.record.implicit:

@@ -91,6 +91,8 @@ def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
         model.recommend("nobody")
     with pytest.raises(UserError, match="not stars by item"):
         model.recommend(ratings=some)
+    with pytest.raises(UserError, match="not a number"):
+        model.recommend(ratings={some[0]: "good"})
     with pytest.raises(UserError, match="rated is not a list"):
         model.recommend(ratings={some[0]: 5}, rated=str(some[1]))
     with pytest.raises(UserError, match="top"):

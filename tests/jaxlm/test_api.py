@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import jaxlm
@@ -107,6 +108,7 @@ def test_a_text_may_be_the_only_column_of_a_data_frame(lines, counted):
         jaxlm.train("kn", frame)
     with pytest.raises(UserError, match="a data frame"):
         counted.perplexity(frame)
+    assert model.perplexity(pa.table({"text": lines})) == model.perplexity(lines)
 
 
 def test_a_vocabulary_may_be_a_list(lines):

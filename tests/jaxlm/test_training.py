@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import re
 
 import jax
 import numpy as np
@@ -57,14 +58,17 @@ def test_time_that_runs_out_in_the_first_stage_leaves_no_model(place, corpus, tm
     assert jaxlm.load(tmp_path / "cli").structure is not None
 
 
-def test_a_second_bootstrap_is_a_tree_built_from_the_model_over_the_first(corpus, tmp_path):
+def test_a_second_bootstrap_is_a_tree_built_from_the_model_over_the_first(corpus, tmp_path, capsys):
     recipe = dataclasses.replace(RECIPE, rate={"*": 0.5}, epochs=3)  # so that features change, and with them the tree
 
     def fitted(name, options):
-        return train("hlbl", corpus, tmp_path / name, recipe=recipe, config=CONFIG, structure=options).model
+        how = {"recipe": recipe, "config": CONFIG, "structure": options, "run": Run(show=True)}
+        return train("hlbl", corpus, tmp_path / name, **how).model
 
     once = fitted("once", TreeOptions("adaptive"))
+    assert re.findall(r"stage (.*), the", capsys.readouterr().err) == ["1 of 3", "2 of 3", "3 of 3"]
     twice = fitted("twice", TreeOptions("adaptive", bootstraps=2))
+    assert re.findall(r"stage (.*), the", capsys.readouterr().err) == [f"{i} of 5" for i in range(1, 6)]
     again = fitted("again", TreeOptions("adaptive", bootstrap=str(tmp_path / "once")))
     assert twice.structure.children.tobytes() == again.structure.children.tobytes()
     assert twice.structure.children.tobytes() != once.structure.children.tobytes()
@@ -78,16 +82,35 @@ def test_a_tree_may_be_built_from_the_word_vectors_of_any_model(corpus, tmp_path
 
     lbl = train("lbl", corpus, tmp_path / "lbl", recipe=RECIPE, config=CONFIG).model
     train("unigram", corpus, tmp_path / "unigram")
-    found = fitted("of-lbl", bootstrap=str(tmp_path / "lbl"), cluster="vectors")
-    key = jax.random.fold_in(jax.random.key(1), STRUCTURE)
-    expected = build("balanced", key, num_words=len(corpus.vocabulary), features=np.asarray(lbl.params.R))
-    assert leaves(found.structure) == leaves(expected)
+    of_lbl = {"bootstrap": str(tmp_path / "lbl"), "cluster": "vectors"}
+    key, of_words = jax.random.fold_in(jax.random.key(1), STRUCTURE), {"features": np.asarray(lbl.params.R)}
+    of_words["num_words"] = len(corpus.vocabulary)
+    orders = []
+    for i, how in enumerate(({}, {"em_steps": 1}, {"shared_variance": True})):
+        orders.append(leaves(fitted(f"of-lbl-{i}", **of_lbl, **how).structure))
+        assert orders[-1] == leaves(build("balanced", key, **of_words, **how))
+    assert orders[0] != orders[1]
+    assert orders[0] != orders[2]
     with pytest.raises(UserError, match=r"only an hlbl predicts vectors for its tree .* add --cluster vectors"):
         fitted("other", bootstrap=str(tmp_path / "lbl"))
     with pytest.raises(UserError, match="unigram has no word vectors"):
         fitted("other", bootstrap=str(tmp_path / "unigram"), cluster="vectors")
     with pytest.raises(UserError, match="leave out --bootstraps"):
         fitted("other", bootstrap=str(tmp_path / "lbl"), bootstraps=2)
+
+
+def test_full_context_matrices_are_trained_and_loaded(corpus, tmp_path):
+    recipe = dataclasses.replace(RECIPE, optimizer="adam", rate={"*": 0.05}, epochs=3)
+    config = {**CONFIG, "diagonal": False}
+    trained = train("hlbl", corpus, tmp_path / "m", recipe=recipe, config=config, structure=TreeOptions("random"))
+    losses = [line["train"] for line in trained.fitted.history]
+    assert losses[-1] < losses[0]
+    C = np.asarray(trained.model.params.C)
+    assert C.shape == (2, 4, 4)
+    assert np.abs(C * (1 - np.eye(4))).max() > 0.1
+    np.testing.assert_array_equal(
+        jaxlm.load(tmp_path / "m").event_log_probs(corpus.valid), trained.model.event_log_probs(corpus.valid)
+    )
 
 
 def leaves(tree):

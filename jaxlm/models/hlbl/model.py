@@ -72,11 +72,11 @@ def init(key: Array, config: Config, node_biases: np.ndarray) -> Params:
     D, c = config.num_features, config.context_size
     kR, kC, kQ = jax.random.split(key, 3)
     scale = config.init_scale
-    shape, identity = ((c, D), jnp.ones(D)) if config.diagonal else ((c, D, D), jnp.eye(D))
+    shape, identity, spread = ((c, D), jnp.ones(D), 1.0) if config.diagonal else ((c, D, D), jnp.eye(D), D**-0.5)
     return Params(
         R=scale * jax.random.normal(kR, (config.num_words, D)),
-        # so that at first r̂ is the average of the context's vectors
-        C=(1 / c * identity)[None] + scale * jax.random.normal(kC, shape),
+        # so that at first r̂ is about the average of the context's vectors
+        C=(1 / c * identity)[None] + scale * spread * jax.random.normal(kC, shape),
         Q=scale * jax.random.normal(kQ, (config.num_nodes, D)),
         b=jnp.asarray(node_biases, jnp.float32),
     )

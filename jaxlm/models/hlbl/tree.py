@@ -1,5 +1,6 @@
 """The tree over words of a hierarchical model: its options, how it is built, its file (Mnih 2010, §4.4)."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from jaxlm.trees.structure import of_trees, read
 Clustered = Literal["predicted", "vectors"]
 RULES = get_args(trees.Kind)
 LEARNED = get_args(trees.Rule)  # from word features
+FOR_LEARNED = ("bootstrap", "bootstraps", "cluster", "em_steps", "shared_variance")  # options
 BLOCK = 1000  # examples at a time
 # Random trees of so many copies have the mean code length that Table 4.3 reports for learned trees of (ε, copies).
 STAND_INS = {(0.25, 1): 2, (0.4, 1): 2, (0.4, 2): 5, (0.4, 4): 10}
@@ -51,7 +53,7 @@ class TreeOptions:
         metavar="DIR",
     )
     bootstraps: int = option(
-        1, "so many models are trained one after another, each over a tree built from the last one", "models", high=10
+        1, "rounds, in each of which a model is trained, and a tree is built from its word features", "rounds", high=10
     )
     cluster: Clustered = option(
         "predicted", "cluster average predicted vectors, or the word vectors of any model with --bootstrap"
@@ -73,20 +75,26 @@ def check(options: TreeOptions) -> None:
     """Raise a UserError for a tree that is neither a rule nor a file, and for options that only a rule takes."""
     require_bounds(options)
     if options.tree in RULES:
+        if options.tree not in LEARNED:
+            _refuse(options, FOR_LEARNED, "is for trees that are learned from word features")
         if options.bootstrap is not None:  # before the text, which may be long
             if options.bootstraps > 1:
                 raise UserError("the model to build from is given", "--bootstraps", "leave out --bootstraps")
             read_info(Path(options.bootstrap))
         return
-    default = TreeOptions(options.tree)
-    for name in (f.name for f in fields(TreeOptions)):
-        if getattr(options, name) != getattr(default, name):
-            what = f"--{name.replace('_', '-')} is for building a tree"
-            raise UserError(what, f"--tree {options.tree}", "leave one out")
+    _refuse(options, [f.name for f in fields(TreeOptions)], "is for building a tree")
     if not Path(options.tree).exists():
         what = f"there is no rule for trees or file {options.tree!r}"
         raise UserError(what, "--tree", suggestion(options.tree, RULES))
     read(options.tree)  # before the text, which may be long
+
+
+def _refuse(options: TreeOptions, names: Iterable[str], why: str) -> None:
+    """Raise a UserError for the first of these options that is not at its default."""
+    default = TreeOptions(options.tree)
+    for name in names:
+        if getattr(options, name) != getattr(default, name):
+            raise UserError(f"--{name.replace('_', '-')} {why}", f"--tree {options.tree}", "leave one out")
 
 
 def origin(options: TreeOptions) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def test_what_needs_stars_is_refused_in_one_line(files, models, capsys):
         (["predict", wmf, "--pairs", test], "predict needs predictions of ratings; wmf has none"),
         (["eval", wmf, "--ratings", test, "--exact"], "--exact needs exact predictions"),
         (["eval", wmf, "--ratings", test, "--top", "2", "--relevant", "4"], "wmf ranks positives"),
-        (["recommend", wmf, "--rated", "i1"], "wmf does not use items without stars"),
+        (["recommend", wmf, "--rated", "i1"], "this wmf takes items by their stars"),
         (["recommend", models / "popularity", "--rated", "i99:5"], "no item 'i99' was in training"),
     ):
         status, _, err = run(capsys, *argv)

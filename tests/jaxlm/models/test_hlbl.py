@@ -10,6 +10,7 @@ import pytest
 from scipy.special import log_softmax
 
 from jaxfit.tables import Head, Weights, add
+from jaxlm.context_model import combined
 from jaxlm.models.hlbl import model as hlbl
 from jaxlm.trees.order import by_visits, visits
 from jaxlm.trees.paths import Tree, base_rates, node_biases
@@ -94,6 +95,15 @@ def brute_force(params, context, children):
 def float64():
     with jax.enable_x64(True):
         yield
+
+
+@pytest.mark.parametrize("diagonal", [True, False])
+def test_the_first_predicted_vector_is_about_the_average_of_the_context(diagonal):
+    config = hlbl.Config(V, V - 1, num_features=400, context_size=C, diagonal=diagonal)
+    params = hlbl.init(jax.random.key(1), config, np.zeros(V - 1))
+    vectors = jax.random.normal(jax.random.key(2), (C, 400))
+    found, average = combined(params.C, vectors), vectors.mean(axis=0)
+    assert jnp.linalg.norm(found - average) < 0.1 * jnp.linalg.norm(average)
 
 
 log_prob = jax.jit(hlbl.log_prob, static_argnums=3)

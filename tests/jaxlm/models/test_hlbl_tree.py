@@ -17,15 +17,16 @@ from jaxlm.trees.paths import statistics
 V, C, D = 9, 3, 5
 
 
-def make_params(seed=0):
-    config = hlbl.Config(V, V - 1, num_features=D, context_size=C)
+def make_params(seed=0, diagonal=True):
+    config = hlbl.Config(V, V - 1, num_features=D, context_size=C, diagonal=diagonal)
     params = hlbl.init(jax.random.key(seed), config, np.zeros(V - 1))
     rng = np.random.default_rng(seed)
     return config, jax.tree.map(lambda x: jnp.asarray(rng.normal(size=x.shape), jnp.float32), params)
 
 
-def test_sums_of_predicted_vectors_equal_a_loop():
-    config, params = make_params()
+@pytest.mark.parametrize("diagonal", [True, False])
+def test_sums_of_predicted_vectors_equal_a_loop(diagonal):
+    config, params = make_params(diagonal=diagonal)
     ids = np.random.default_rng(3).integers(0, V - 1, 2500).astype(np.int32)
     text = pad(ids, C, 0)
     sums = predicted_sums(params.R, params.C, text, config)
@@ -33,7 +34,7 @@ def test_sums_of_predicted_vectors_equal_a_loop():
     expected = np.zeros((V, D))
     R, C_ = np.asarray(params.R), np.asarray(params.C)
     for i, word in enumerate(ids):
-        expected[word] += np.sum(C_ * R[padded[i : i + C]], axis=0)
+        expected[word] += sum(c * r if diagonal else c @ r for c, r in zip(C_, R[padded[i : i + C]], strict=True))
     np.testing.assert_allclose(sums, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -68,6 +69,9 @@ def test_options_of_a_built_tree_are_refused_for_a_tree_file(tmp_path):
     for more in ({"epsilon": 0.1}, {"copies": 2}, {"replicate": True}, {"bootstrap": "x"}, {"em_steps": 20}):
         with pytest.raises(UserError, match=f"--{next(iter(more)).replace('_', '-')} is for building a tree"):
             hlbl_tree.check(TreeOptions(str(tmp_path / "tree.npz"), **more))
+    for more in ({"bootstrap": "x"}, {"bootstraps": 2}, {"cluster": "vectors"}, {"shared_variance": True}):
+        with pytest.raises(UserError, match=f"--{next(iter(more)).replace('_', '-')} is for trees that are learned"):
+            hlbl_tree.check(TreeOptions("random", **more))
     with pytest.raises(UserError, match=r"no rule for trees or file 'adaptiv'.* did you mean adaptive"):
         hlbl_tree.check(TreeOptions("adaptiv"))
 

@@ -69,7 +69,7 @@ def test_epsilon_zero_gives_one_code_and_larger_epsilon_more():
 )
 def test_words_within_the_band_of_epsilon_go_to_both_sides(monkeypatch, epsilon, both):
     p = np.array([0.001, 0.11, 0.5, 0.74, 0.89, 0.98, 0.999])
-    monkeypatch.setattr(trees, "log_odds", lambda unit, words, sizes, order: np.log(p[words] / (1 - p[words])))
+    monkeypatch.setattr(trees, "log_odds", lambda unit, words, sizes, order, *_: np.log(p[words] / (1 - p[words])))
     tree = trees.cluster(KEY, np.eye(7), "adaptive", epsilon)
     left, right = (below(tree, child) for child in tree.children[0])
     assert left & right == both
@@ -80,7 +80,7 @@ def test_words_within_the_band_of_epsilon_go_to_both_sides(monkeypatch, epsilon,
 def test_noisy_adaptive_draws_sides_by_responsibilities(monkeypatch):
     """With log-odds of log 3, a word goes left with p = 3/4; z-test over splits of 64 words."""
     num_words = 64
-    monkeypatch.setattr(trees, "log_odds", lambda unit, words, sizes, order: np.full(len(words), np.log(3)))
+    monkeypatch.setattr(trees, "log_odds", lambda unit, words, sizes, order, *_: np.full(len(words), np.log(3)))
     features = np.eye(num_words)
     on_left = [
         len(below(tree, tree.children[0, 0]))

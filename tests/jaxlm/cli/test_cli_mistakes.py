@@ -73,7 +73,7 @@ TRAIN_MISTAKES = {
     "closed vocabulary of a size": ("kn --train {ok} --closed-vocabulary --vocab-size 9", "not allowed with"),
     "no tree in the file": ("hlbl --train {ok} --valid {ok} --tree {ok}", "not a tree file"),
     "tree options for a tree file": ("hlbl --train {ok} --tree {ok} --copies 2", "--copies"),
-    "bootstrap of another model": ("hlbl --train {ok} --valid {ok} --bootstrap {place}/kn", "only an hlbl predicts vectors"),
+    "bootstrap of another model": ("hlbl --train {ok} --valid {ok} --bootstrap {place}/kn", "only an hlbl predicts"),
     "unknown parameter": ("lbl --train {ok} --rate Z=1", "no parameter is called 'Z' (--rate)"),
     "rate that is none": ("lbl --train {ok} --rate fast", "'fast' is not a number (--rate)"),
     "unknown optimizer": ("lbl --train {ok} --optimizer sdg", "did you mean sgd?"),

@@ -117,7 +117,7 @@ def test_number_of_codes_is_bounded_for_features_without_structure():
 
 def test_chains_of_outliers_have_bounded_depth(monkeypatch):
     monkeypatch.setattr(trees, "MAX_UNBALANCED_DEPTH", 5)
-    one_outlier = lambda unit, words, sizes, order: np.where(order == 0, 1.0, -1.0)  # noqa: E731
+    one_outlier = lambda unit, words, sizes, order, *_: np.where(order == 0, 1.0, -1.0)  # noqa: E731
     monkeypatch.setattr(trees, "log_odds", one_outlier)
     # after 5 splits, 56 words are left for a balanced tree
     assert depths(trees.cluster(KEY, FEATURES, "adaptive")).max() == 5 + 6

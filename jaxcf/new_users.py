@@ -1,4 +1,4 @@
-"""Users that were not in training: what a trained model is told of one, by the ids of items."""
+"""Users that were not in training: the ratings that are known of one, by the ids of items, as a model takes them."""
 
 from __future__ import annotations
 

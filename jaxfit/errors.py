@@ -72,7 +72,7 @@ def missing_package(name: str, where: object, extra: str = "benchmarks") -> User
 
 @contextmanager
 def named(path: object, name: str) -> Iterator[None]:
-    """Let errors about a temporary file speak of what it holds."""
+    """Replace the path of a temporary file in errors by the name of what it holds."""
     try:
         yield
     except UserError as error:

@@ -50,9 +50,7 @@ class Config:
     biases: bool = option(True, "a bias for each user and each item")
     mean: float = option(0.0, "what every prediction starts from", "stars", low=-np.inf)
     unit: float = option(1.0, "what a number of the parameters' units is", "stars")
-    subtract_mean: bool = option(
-        True, "predictions start from the mean of the training ratings, not from 0, which is also that of unknown pairs"
-    )
+    subtract_mean: bool = option(True, "start predictions from the mean of the training ratings; otherwise from 0")
     prior: Literal["per-rating", "per-row"] = option("per-rating", "apply decay once per rating, or once per row")
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
 

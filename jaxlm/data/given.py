@@ -96,7 +96,7 @@ def _written(lines: Iterable[str], name: str, encoding: str) -> Iterator[str]:
 
 
 def _column(text: Any, name: str) -> Any:
-    """Return the only column of a data frame, which as such would give the names of its columns; else the text."""
+    """Return the only column of a data frame, over which a loop would give its column names; or else the text."""
     columns = getattr(text, "column_names", None) or getattr(text, "columns", None)  # of Arrow; of pandas, polars
     if columns is None:
         return text

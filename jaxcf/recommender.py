@@ -305,7 +305,7 @@ class Model:
         Raises:
             UserError: the item is unknown, or the model has no item vectors.
         """
-        vectors = self.vectors()
+        vectors = require(self.record, SimilarItems, "similar").vectors(self.params, self.config)
         (index,) = self.catalogue.item_index([item])
         if index < 0:
             raise NotInTraining(f"no item {item!r} was in training", do="name another")

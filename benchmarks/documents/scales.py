@@ -6,6 +6,7 @@ from pathlib import Path
 
 from benchmarks.data import document_sets, sets
 from benchmarks.language.scales import LanguageScale
+from jaxfit.errors import UserError
 from jaxlm.data.documents.collection import DocumentCorpus
 
 PLANTED, NEWSGROUPS = "planted", "20news"
@@ -46,3 +47,13 @@ def documents(name: str, scale: DocumentScale, data_dir: Path | None = None) -> 
     if name == PLANTED:
         return document_sets.planted(scale.sizes)
     return sets.load(name, data_dir)
+
+
+def speed_documents() -> DocumentCorpus:
+    """Load the documents on which speed is measured: 20 Newsgroups where it is, otherwise planted ones."""
+    try:
+        return sets.load(NEWSGROUPS, None)
+    except UserError as error:
+        found = document_sets.planted(SCALES["smoke"].sizes)
+        why = f"as there is no 20 Newsgroups ({error.what}; set {sets.VARIABLE})"
+        return found._replace(note=f"{found.note}, {why}")

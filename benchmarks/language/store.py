@@ -20,6 +20,7 @@ from jaxlm import models as registry
 from jaxlm.contract import ByCounting, BySGD, HasTree, LanguageModel, structure_argument
 from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
+from jaxlm.data.documents.collection import DocumentCorpus
 from jaxlm.tasks import mixture
 from jaxlm.training import train
 from jaxlm.trees import build as trees
@@ -288,15 +289,22 @@ def _options(spec: Spec, **more: Any) -> Any:
     return structures[0].options(**tree, **dict(spec.tree_options), **more)
 
 
-def trainer(model: str, corpus: Corpus, recipe: Recipe, config: Mapping[str, Any], structure: Any = None) -> Trainer:
+def trainer(
+    model: str,
+    corpus: Corpus | DocumentCorpus,
+    recipe: Recipe,
+    config: Mapping[str, Any],
+    structure: Any = None,
+    seed: int = 0,
+) -> Trainer:
     """Return a model's training at its first step, outside of any folder; structure: of models that have one."""
     record, more = registry.get(model), structure_argument(structure)
     assert isinstance(record.fitting, BySGD)
-    read = record.of_text(corpus)
+    read, key = record.of_text(corpus), jax.random.key(seed)
     full = record.configure(len(read.vocabulary), structure, config, read.word_counts())
-    params = record.fitting.init(jax.random.key(0), full, read.word_counts(), *more)
+    params = record.fitting.init(key, full, read.word_counts(), *more)
     data = record.fitting.texts(full, read.vocabulary.eos, *more)(read.train)
-    return Trainer(record.fitting.program(full), params, data, recipe, jax.random.key(0), None)
+    return Trainer(record.fitting.program(full), params, data, recipe, key, None)
 
 
 def subtrees(tree: Tree) -> list[Tree]:

@@ -47,6 +47,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--strict-data", action="store_true", help="a skipped test of real data is a failure")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests on real data last in their file, as they are compiled otherwise: what is compiled is dropped once."""
+    files = {path: number for number, path in enumerate(dict.fromkeys(item.path for item in items))}
+    items.sort(key=lambda item: (files[item.path], "data_dir" in getattr(item, "fixturenames", ())))
+
+
 def pytest_collection_finish() -> None:
     """Collect garbage seldom: looking through all of JAX's modules each time takes a tenth of the suite's time."""
     gc.freeze()

@@ -61,7 +61,7 @@ class Store(ABC):
     scales: ClassVar[Mapping[str, Any]]
     data_sets: ClassVar[tuple[str, ...]]  # names, the built-in ones first
     thesis_data: ClassVar[str]  # what the thesis' figures are of
-    unit: ClassVar[str]  # of speeds
+    unit: ClassVar[str]  # of the data
     resampled: ClassVar[str]  # what the bootstrap is over: nearly independent units of the test
     substitutes: ClassVar[str] = ""  # in which way the models of a dry run differ from the trained ones
     sources: ClassVar[tuple[str, ...]]  # modules that determine a result in addition to the model's own
@@ -117,6 +117,10 @@ class Store(ABC):
     @abstractmethod
     def example(model: str, scale: Any) -> Any:
         """Return the spec of a model of this name in the size that is usual at a scale."""
+
+    def event(self, model: str) -> str:
+        """Return what the events of a model's training are, whose number a second is its speed: by default the unit."""
+        return self.unit
 
     @abstractmethod
     def describe(self, specs: Iterable[Any] = ()) -> dict[str, Any]:

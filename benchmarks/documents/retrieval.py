@@ -23,24 +23,17 @@ from jaxlm.tasks.retrieval import RECALLS, retrieve
 
 BASELINE = "TF-IDF, SVD"
 JUDGED = 0.02  # recall at which the verdicts are
-SIZES = (128, 512)  # features
 
 
 def _column(recall: float) -> str:
     return f"recall {100 * recall:g} %"
 
 
-def _sizes(scale: DocumentScale) -> dict[str, int]:
-    """Return the numbers of features, and how rows name them."""
-    if scale.num_features >= 50:
-        return {str(size): size for size in SIZES}
-    return {str(times * scale.num_features): times * scale.num_features for times in (1, 2)}
-
-
 def rows(scale: DocumentScale, seeds: int | None) -> list[Row]:
     """Return the rows: a baseline without a model of documents, and the models of Table 1."""
     made = []
-    for label, size in _sizes(scale).items():
+    for size in scale.retrieved:
+        label = str(size)
         made.append(Row((BASELINE, label), ((),), {}, partial(_baseline, size)))
         for name, spec, _ in PUBLISHED:
             sized = replace(spec, config=(*spec.config, (models.vector_size(spec.model), size)))

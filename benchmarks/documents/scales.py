@@ -18,6 +18,7 @@ class DocumentScale(LanguageScale):
 
     orderings: int = 256  # of each test document
     sizes: tuple[int, int, int] = (200, 50, 50)  # planted documents
+    retrieved: tuple[int, ...] = (128, 512)  # features of the vectors by which documents are retrieved
 
 
 def _sized(features: int) -> tuple[int, int, int, int]:
@@ -30,11 +31,11 @@ SCALES: Mapping[str, DocumentScale] = {
     for scale in (
         DocumentScale(
             "tiny", "planted documents, for the tests: seconds", PLANTED, _sized(4), seeds=1, orderings=2, epochs=2,
-            window=0.01, tuned={"docnade": _QUICK, "deepdocnade": _QUICK, "replicated-softmax": _QUICK},
+            retrieved=(4,), window=0.01, tuned={"docnade": _QUICK, "deepdocnade": _QUICK, "replicated-softmax": _QUICK},
         ),
         DocumentScale(
             "smoke", "2,000 planted documents: minutes on two cores", PLANTED, _sized(10), orderings=16,
-            sizes=(2000, 500, 500),
+            sizes=(2000, 500, 500), retrieved=(10, 20),
         ),
         DocumentScale("cpu", "20 Newsgroups: hours on two cores", NEWSGROUPS, _sized(50), orderings=32),
         DocumentScale("full", "20 Newsgroups, as published", NEWSGROUPS, _sized(50)),

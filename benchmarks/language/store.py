@@ -123,6 +123,11 @@ class LanguageStore(Store):
         """Return a model in the size that is usual at a scale, over a random tree where it has a tree."""
         return Spec(model, tree=RANDOM if registry.get(model).capability(HasTree) else None)
 
+    def event(self, model: str) -> str:
+        """Return what the events of a model's training are: words, or documents."""
+        fitting = registry.get(model).fitting
+        return fitting.unit if isinstance(fitting, BySGD) else self.unit
+
     def describe(self, specs: Iterable[Spec] = ()) -> dict[str, Any]:
         """Describe the data as a record does."""
         corpus = self.corpus

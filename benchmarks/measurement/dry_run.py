@@ -58,7 +58,6 @@ class DryRun:
         return {
             "models": len(stepwise),
             "found": len(stepwise) - len(missing),
-            "unit": store.unit,
             "substitutes": store.substitutes,
             "shapes": rows,
             "hours": sum(row["hours"] for row in rows),
@@ -75,7 +74,8 @@ def _measure(spec: Any, store: Store) -> dict[str, Any]:
     return {
         "model": store.title(spec),
         "seconds_per_step": epoch / trainer.steps,
-        f"{store.unit}_per_second": trainer.events / epoch,
+        "events": store.event(spec.model),
+        "events_per_second": trainer.events / epoch,
         "padding_ratio": timer.padding(),
         "minutes_per_epoch": whole / 60,
         "epochs": trainer.recipe.epochs,
@@ -86,9 +86,8 @@ def _measure(spec: Any, store: Store) -> dict[str, Any]:
 
 def shown(name: str, projected: dict[str, Any]) -> RichTable:
     """Show the projection for people."""
-    unit = projected["unit"]
     table = RichTable(
-        "model", "models", f"{unit}/s", "padding", "min/epoch", "epochs at most", "hours", "memory so far, GB",
+        "model", "models", "speed", "padding", "min/epoch", "epochs at most", "hours", "memory so far, GB",
         title=f"{name}: {projected['models']} models, {projected['found']} of them trained already or counted above; "
         f"at most {projected['hours']:.2f} hours and {projected['memory_gb']:.1f} GB",
         title_justify="left",
@@ -96,7 +95,7 @@ def shown(name: str, projected: dict[str, Any]) -> RichTable:
     )  # fmt: skip
     for row in projected["shapes"]:
         table.add_row(
-            row["model"], str(row["models"]), f"{row[f'{unit}_per_second']:,.0f}",
+            row["model"], str(row["models"]), f"{row['events_per_second']:,.0f} {row['events']}/s",
             f"{row['padding_ratio']:.2f}", f"{row['minutes_per_epoch']:.2f}",
             str(row["epochs"]), f"{row['hours']:.2f}", f"{row['memory_gb']:.2f}",
         )  # fmt: skip

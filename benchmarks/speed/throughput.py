@@ -113,7 +113,7 @@ def _starts(trainers: Mapping[str, Trainer]) -> tuple[dict[str, dict[str, dict[s
 
 def _training(rates: Mapping[str, list[float]], name: str, trainer: Trainer, store: Store) -> dict[str, Any]:
     """Give a model's rates, and their shares of the limits that were measured in the same rounds."""
-    row: dict[str, Any] = {f"{store.unit}/s": quartiles(rates[name])}
+    row: dict[str, Any] = {f"{store.event(name)}/s": quartiles(rates[name])}
     takes = limits.cost(store.registered.get(name), trainer)
     if takes is None:
         return row

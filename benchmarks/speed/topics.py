@@ -59,7 +59,7 @@ def our_training(name: str, corpus: DocumentCorpus, size: int) -> Train:
     def train(passes: int, seed: int) -> Trained:
         given = dataclasses.replace(recipe, epochs=passes)
         begin = perf_counter()
-        training = trainer(name, corpus, given, options, made, seed)  # type: ignore[arg-type]
+        training = trainer(name, corpus, given, options, made, seed)
         prepared = perf_counter() - begin
         seconds = prepared + sum(pass_seconds(training, number)[0] for number in range(passes))
         training.state, params = state.between_epochs(training.state)

@@ -69,9 +69,10 @@ def _killed(case, place, part):
     return steps[-1]
 
 
-pytestmark = pytest.mark.parametrize("case", CASES, ids=str, scope="module")  # one case after another
+one_after_another = pytest.mark.parametrize("case", CASES, ids=str, scope="module")
 
 
+@one_after_another
 def test_resume_within_an_epoch_matches_the_uninterrupted_run(case, resumed):
     it = resumed(case)
     assert it.at == 2
@@ -79,6 +80,7 @@ def test_resume_within_an_epoch_matches_the_uninterrupted_run(case, resumed):
     assert journal(it.part) == journal(it.whole)
 
 
+@one_after_another
 def test_equal_programs_share_what_is_compiled_once_for_all_chunks_and_epochs(case, resumed):
     it = resumed(case)
     assert it.made == 0  # by the resumed training, beside the killed one's
@@ -86,6 +88,7 @@ def test_equal_programs_share_what_is_compiled_once_for_all_chunks_and_epochs(ca
     assert it.compiled["sums"] <= 1
 
 
+@one_after_another
 def test_training_improves_on_the_start(case, place, trained, tmp_path):
     lines = journal(trained(case))
     metrics = [shown.partition(" ")[2] for shown in lines[0]["shown"]]
@@ -105,6 +108,7 @@ def test_training_improves_on_the_start(case, place, trained, tmp_path):
     assert lines[-1]["train"] < lines[0]["train"]
 
 
+@one_after_another
 def test_eight_devices_equal_one(case, place, trained):
     out = place.folder / f"{case}-devices"
     try:
@@ -118,19 +122,7 @@ def test_eight_devices_equal_one(case, place, trained):
         assert a["valid"] == pytest.approx(b["valid"], rel=1e-4)
 
 
-def test_programs_of_an_accelerator_equal_those_of_a_cpu(case, place, trained, monkeypatch):
-    """With so little memory that whatever is taken in blocks is."""
-    monkeypatch.setattr(platform, "HELD", 64)
-    monkeypatch.setattr(loop, "LAUNCHED", 2)
-    out = place.folder / f"{case}-accelerator"
-    with platform.tracing_for("gpu"):
-        elsewhere = case.train(place, out).model
-    here = case.load(trained(case))
-    assert_same(here.params, elsewhere.params, rtol=1e-3, atol=1e-4)
-    for a, b in zip(journal(trained(case)), journal(out), strict=True):
-        assert a["valid"] == pytest.approx(b["valid"], rel=1e-4)
-
-
+@one_after_another
 def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_checkpoint(case, place, tmp_path):
     recipe = dataclasses.replace(case.recipe[0], rate={"*": 1e38}, decay={})
     # a structure may train models of its own first
@@ -143,6 +135,7 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_checkpoint(case, 
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(case.package.load(stopped, unfinished=True).params))
 
 
+@one_after_another
 def test_bad_options_are_one_line(case, place, tmp_path):
     argv = case.argv(place, tmp_path / "out")
     for option, value in {
@@ -152,3 +145,26 @@ def test_bad_options_are_one_line(case, place, tmp_path):
         assert option in is_refused(case.package, *argv, option, value)
     assert "--batch-size" in is_refused(case.package, *argv, "--batch-size", BATCH + 1, "--devices", 8)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def accelerator(request, trained):
+    """The rest of the tests as on a GPU, once all models are trained: a change of platform forgets what was traced."""
+    for item in request.session.items:
+        if item.function is test_programs_of_an_accelerator_equal_those_of_a_cpu:
+            trained(item.callspec.params["case"])
+    with platform.tracing_for("gpu"):
+        yield
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_programs_of_an_accelerator_equal_those_of_a_cpu(case, place, trained, accelerator, monkeypatch):
+    """With so little memory that whatever is taken in blocks is."""
+    monkeypatch.setattr(platform, "HELD", 64)
+    monkeypatch.setattr(loop, "LAUNCHED", 2)
+    out = place.folder / f"{case}-accelerator"
+    elsewhere = case.train(place, out).model
+    here = case.load(trained(case))
+    assert_same(here.params, elsewhere.params, rtol=1e-3, atol=1e-4)
+    for a, b in zip(journal(trained(case)), journal(out), strict=True):
+        assert a["valid"] == pytest.approx(b["valid"], rel=1e-4)

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxfit.devices.platform import block, platform
-from jaxfit.draws import permutation
+from jaxfit.draws import permutation, power_of_two
 
 LAYOUT = 4  # version of `plan` and of draws: a training can be resumed only by the same one
 RUNS = 64  # of minibatches of one bucket, about so many in an epoch of several buckets
@@ -193,7 +193,8 @@ def plan(bucketed: Buckets | None, order: np.ndarray, batch_size: int, shards: i
     short = [run for run in runs if len(run[0]) % batch_size]
     runs = [run for run in runs if len(run[0]) % batch_size == 0]
     if len(runs) > 1:
-        runs = [runs[i] for i in np.asarray(permutation(jax.random.fold_in(key, 1), len(runs)))]
+        drawn = permutation(jax.random.fold_in(key, 1), np.int32(len(runs)), power_of_two(len(runs)))
+        runs = [runs[i] for i in np.asarray(drawn)[: len(runs)]]
     stretches, at = [], 0
     for examples, needed in runs + short:
         end = at + -(-len(examples) // batch_size)

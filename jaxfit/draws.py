@@ -29,13 +29,19 @@ def mix(x: jax.Array, key: jax.Array) -> jax.Array:
     return x ^ (x >> 16)
 
 
-@partial(jax.jit, static_argnums=1)
-def permutation(key: jax.Array, n: int) -> jax.Array:
-    """A pseudo-random order of n examples: int32[n], every index once.
+def power_of_two(n: int) -> int:
+    """The smallest of 4, 8, 16, … that is at least n."""
+    return 1 << max(2, (n - 1).bit_length())
 
-    The same key gives the same order on every device and platform (integer arithmetic only).
+
+@partial(jax.jit, static_argnums=2)
+def permutation(key: jax.Array, n: jax.typing.ArrayLike, most: int) -> jax.Array:
+    """A pseudo-random order of n examples: the first n of int32[most], every index once.
+
+    It is compiled for each `most`, whatever n is: n <= most <= `power_of_two(n)`. The same key and n give the same
+    order for any `most`, on every device and platform (integer arithmetic only).
     """
-    bits = max(2, (n - 1).bit_length())
+    n, bits = jnp.asarray(n, jnp.uint32), power_of_two(most).bit_length() - 1
     low = bits // 2
     low_mask, high_mask = jnp.uint32((1 << low) - 1), jnp.uint32((1 << (bits - low)) - 1)
     round_keys = jax.random.bits(key, (ROUNDS,), jnp.uint32)
@@ -55,9 +61,9 @@ def permutation(key: jax.Array, n: int) -> jax.Array:
         return lax.while_loop(lambda x: jnp.any(x >= n), walk, start)
 
     # a loop runs until its last index is done: sooner in a small block, which also fits into a CPU's cache
-    size = BLOCK if platform() == "cpu" else n
-    blocks = lax.map(block, jnp.arange(0, n, size, dtype=jnp.uint32))
-    return blocks.ravel()[:n].astype(jnp.int32)
+    size = BLOCK if platform() == "cpu" else most
+    blocks = lax.map(block, jnp.arange(0, most, size, dtype=jnp.uint32))
+    return blocks.ravel()[:most].astype(jnp.int32)
 
 
 def uniform(key: jax.Array, number: jax.Array) -> jax.Array:

@@ -17,7 +17,7 @@ from jaxfit import loop, state, tables
 from jaxfit.bucketing import Capacity, EpochPlan, buckets, capacity, capacity_step, plan
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform
-from jaxfit.draws import permutation
+from jaxfit.draws import permutation, power_of_two
 from jaxfit.errors import UserError
 from jaxfit.program import Program
 from jaxfit.recipe import INT32_MAX, Recipe, named_arrays, per_parameter, transform
@@ -215,12 +215,14 @@ class Trainer:
 
     def _draw(self, epoch: int) -> tuple[jax.Array, jax.Array]:
         """Draw the key of an epoch and the order of its whole groups, without waiting for them."""
-        return _epoch_order(self.order_key, np.uint32(epoch), self.size // self.group_size)
+        groups = self.size // self.group_size
+        most = min(capacity_step(groups), power_of_two(groups))
+        return _epoch_order(self.order_key, np.uint32(epoch), np.int32(groups), most)
 
     def _plan(self, key: jax.Array, drawn: jax.Array) -> EpochPlan:
         """Lay out the minibatches of an epoch."""
         whole, rest = divmod(self.size, self.group_size)
-        order = np.asarray(drawn)
+        order = np.asarray(drawn)[:whole]
         if rest:
             order = np.append(order, np.int32(whole))
         batch, shards = self.recipe.batch_size // self.group_size, sharding.shards(self.mesh)
@@ -258,11 +260,11 @@ def _keys(key: jax.Array) -> tuple[jax.Array, jax.Array]:
     return order, step
 
 
-@partial(jax.jit, static_argnums=2)
-def _epoch_order(key: jax.Array, epoch: jax.Array, number: int) -> tuple[jax.Array, jax.Array]:
+@partial(jax.jit, static_argnums=3)
+def _epoch_order(key: jax.Array, epoch: jax.Array, number: jax.Array, most: int) -> tuple[jax.Array, jax.Array]:
     """Return the key of an epoch, and the order of so many groups in it; one program, as each costs start-up time."""
     key = jax.random.fold_in(key, epoch)
-    return key, permutation(key, number)
+    return key, permutation(key, number, most)
 
 
 def group_size(program: Program, size: int, batch_size: int) -> int:

@@ -189,7 +189,8 @@ class RatingStore(Store):
     @cached_property
     def _rank(self) -> np.ndarray:
         """Training ratings in random order: shares are beginnings of it, so that larger ones contain smaller."""
-        return np.asarray(permutation(jax.random.key(0), len(self.data.train.user)))
+        number = len(self.data.train.user)
+        return np.asarray(permutation(jax.random.key(0), number, number))
 
     def training_data(self, spec: Spec) -> tuple[Dataset, Pairs]:
         """Return what a model is trained on, and the further pairs that it conditions on."""

@@ -78,7 +78,7 @@ Minibatches = tuple[Callable[[int], tuple[np.ndarray, np.ndarray]], int, int]
 
 def _of_contexts(ids: np.ndarray, batch_size: int, config: Any) -> Minibatches:
     """Shuffle a text's contexts, int[B, c], and the words after them, int[B]."""
-    size, order = config.context_size, np.asarray(permutation(jax.random.key(1), len(ids)))
+    size, order = config.context_size, np.asarray(permutation(jax.random.key(1), len(ids), len(ids)))
     padded = np.asarray(contexts.pad(ids, size, 0).padded)
 
     def minibatch(i: int) -> tuple[np.ndarray, np.ndarray]:

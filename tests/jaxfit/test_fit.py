@@ -50,7 +50,7 @@ def in_numpy(rate, reduction, decay, penalised):
     n, B = len(data.y), RECIPE.batch_size
     for epoch in range(RECIPE.epochs):
         order_key = jax.random.split(jax.random.key(2))[0]
-        visits = np.asarray(order.permutation(jax.random.fold_in(order_key, epoch), n))
+        visits = np.asarray(order.permutation(jax.random.fold_in(order_key, epoch), n, n))
         for first in range(0, n, B):
             batch = visits[first : first + B]
             gT, ga = np.zeros_like(T), np.zeros_like(a)
@@ -143,7 +143,7 @@ def test_any_division_of_an_epoch_gives_the_same_bits_and_compiles_once():
     program = dataclasses.replace(program, loss=lambda *args: traces.append(1) or toy.loss(*args))
     update = transform("adam")
     run = loop.make_run(program, update, 16, 0, True)
-    visits = np.pad(order.permutation(key, 101), (0, 11))
+    visits = np.pad(order.permutation(key, 101, 101), (0, 11))
     like = toy.Params(np.float32(0.01), np.float32(0.01))
     rates = state.Rates(like, like, np.bool_(True), np.float32(21))
 

@@ -71,7 +71,8 @@ def make_data(ratings: Ratings, rated: Lists, config: Config) -> Data:
 
     Blocks are cut from that order: in the order of files, which is often that of time, they would be less alike.
     """
-    order = np.asarray(permutation(jax.random.key(0), len(ratings.user)))
+    number = len(ratings.user)
+    order = np.asarray(permutation(jax.random.key(0), number, number))
     known = by_user(take(standardized(ratings, config.units), order), config.num_users)
     return Data(user_batches.on_device(*known), None, rated)
 

@@ -251,7 +251,7 @@ def test_training_visits_users_one_after_another(prior):
     recipe = replace(SGD, batch_size=4, rate=RATES._asdict(), decay=DECAYS._asdict())
     key = jax.random.key(7)
     fitted = fit.fit(cpmf.program(config), params, data, data, recipe=recipe, key=key)
-    order = permutation(jax.random.fold_in(jax.random.split(key)[0], 0), USERS)
+    order = permutation(jax.random.fold_in(jax.random.split(key)[0], 0), USERS, USERS)
 
     weights = stored(params)
     visit = jax.jit(functools.partial(visit_user, config=config))

@@ -5,6 +5,7 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxlm.data.documents import ordered
 from jaxlm.data.documents.collection import Documents, counted
@@ -52,11 +53,21 @@ def test_a_minibatch_holds_its_documents_and_padding():
     assert found.length.tolist() == [4, 3]
 
 
-def test_running_sums_are_sums_over_the_words_before_in_the_document():
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [3, 1, 40, 7, 2],
+        [ordered.SPAN, 2 * ordered.SPAN, 1, 3 * ordered.SPAN + 2, ordered.SPAN - 3],  # ends of spans and documents meet
+        [1, 2],
+    ],
+)
+@pytest.mark.parametrize("descending", [False, True])
+def test_running_sums_are_sums_over_the_words_before_in_the_document(lengths, descending):
     rng = np.random.default_rng(0)
-    owner = np.repeat(np.arange(5), [3, 1, 40, 7, 2]).astype(np.int32)
+    owner = np.repeat(np.arange(len(lengths)), lengths).astype(np.int32)
+    owner = owner[::-1] if descending else owner
     rows = rng.normal(size=(len(owner), 6)).astype(np.float32)
-    rows[:4] = 1e6  # what other documents sum to costs no digits
+    rows[owner == owner[0]] = 1e6  # what other documents sum to costs no digits
     expected = [rows[np.arange(len(owner)) < i][owner[:i] == owner[i]].sum(axis=0) for i in range(len(owner))]
     found = jax.jit(ordered.running_sums)(rows, owner)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

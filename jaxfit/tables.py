@@ -11,10 +11,11 @@ things would still touch every row, and both are avoided:
   Adam, whose averages of a row stay as they are while no example reads it.
 
 A row that a minibatch reads several times gets the sum of its gradients. SGD simply adds them all. An optimizer with
-memory must see the sum once: gradients are summed in a scratch table of zeros; each id writes its position in the
-list to a second one, and the positions that survive name every row once, unsorted. Those rows are updated in blocks
-(on a CPU they fit into its cache), and the scratch table is cleared where it was used. Row ids past the end of the
-table are padding: they read the last row and write nothing.
+memory must see the sum once: each id writes its place in the list of ids to a table, and the places that survive name
+every row once, unsorted. The rows are numbered in that order, and the gradients of each are summed in that row of a
+scratch table of zeros, whose first rows stay in a CPU's cache. The rows are updated in blocks, which fit into it, too,
+and the scratch table is cleared where it was used. Row ids past the end of the table are padding: they read the last
+row and write nothing.
 
 The gradient of a table is a sum of parts, none of which is as large as the table. Automatic differentiation of
 gathered rows gives one row of gradient for each row that was read. A model that reads very many rows (the nodes of a
@@ -153,10 +154,10 @@ def require_whole(params: Any) -> None:
 
 
 class Scratch(NamedTuple):
-    """Working memory of an update by rows: grad, zeros like the table; slot, int32[rows] of any value."""
+    """Working memory of an update by rows: grad, zeros like the table; place, int32[rows] of any value."""
 
     grad: jax.Array
-    slot: jax.Array
+    place: jax.Array
 
 
 class Weights(NamedTuple):
@@ -241,15 +242,16 @@ def update_rows(
 
     ids = row_ids(parts)
     size = at_once(len(ids), HELD_ROWS * math.prod(value.shape[1:]), BLOCK)
-    rows, count, slot = _distinct(ids, scratch.slot, size)
-    grad = add(scratch.grad, parts, jnp.ones((), value.dtype))
+    distinct = _distinct(ids, scratch.place, size)
+    grad = add(scratch.grad, _renumbered(parts, distinct.number), jnp.ones((), value.dtype))
 
     def is_table(leaf: jax.Array) -> bool:
         return leaf.shape == value.shape
 
     def block(i: jax.Array | int, tables: tuple[jax.Array, Any, jax.Array]) -> tuple[jax.Array, Any, jax.Array]:
         value, memory, grad = tables
-        ids = lax.dynamic_slice(rows, (i * size,), (size,))
+        ids = lax.dynamic_slice(distinct.rows, (i * size,), (size,))
+        numbers = i * size + jnp.arange(size, dtype=jnp.int32)
 
         def read(table: jax.Array) -> jax.Array:
             return table.at[ids].get(mode="clip")
@@ -258,29 +260,56 @@ def update_rows(
             return table.at[ids].set(new, mode="drop")
 
         before = jax.tree.map(lambda m, now: read(now) if is_table(m) else m, weights.memory, memory)
-        u, after = transform.update(read(grad), before)
+        u, after = transform.update(grad.at[numbers].get(mode="clip"), before)
         value = write(value, read(value) - (rate / scale) * jnp.asarray(u))
         done = zero_after(value.ravel()[0])
         memory = jax.tree.map(
             lambda m, now, r: write(now, r + done) if is_table(m) else r, weights.memory, memory, after
         )
-        return value, memory, write(grad, jnp.broadcast_to(done, (size, *grad.shape[1:])))
+        return value, memory, grad.at[numbers].set(done, mode="drop")
 
     start = (value, weights.memory, grad)
-    if len(rows) == size:  # one block needs no loop, whose trip count a device would have to read first
+    if len(distinct.rows) == size:  # one block needs no loop, whose trip count a device would have to read first
         value, memory, grad = block(0, start)
     else:
-        value, memory, grad = lax.fori_loop(0, (count + size - 1) // size, block, start)
-    return Weights(value, scale, memory, Scratch(grad, slot))
+        value, memory, grad = lax.fori_loop(0, (distinct.total + size - 1) // size, block, start)
+    return Weights(value, scale, memory, Scratch(grad, distinct.place))
 
 
-def _distinct(ids: jax.Array, slot: jax.Array, size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return every row of `ids` once, padded to whole blocks of `size`; the number of rows; the new `slot`."""
-    place = jnp.arange(ids.shape[0], dtype=jnp.int32)
-    slot = slot.at[ids].set(place, mode="drop")
-    chosen = (slot.at[ids].get(mode="clip") == place) & (ids < slot.shape[0])
-    position = jnp.cumsum(chosen.astype(jnp.int32)) - 1
+class _Distinct(NamedTuple):
+    """Every row of a list of ids once.
+
+    Attributes:
+        rows: int32, padded with the number of rows of the table to whole blocks.
+        total: how many there are.
+        number: int32[k], which of `rows` each id of the list is; for padding, the number of rows of the table.
+        place: of `Scratch`.
+    """
+
+    rows: jax.Array
+    total: jax.Array
+    number: jax.Array
+    place: jax.Array
+
+
+def _distinct(ids: jax.Array, place: jax.Array, size: int) -> _Distinct:
+    """Find the distinct rows among ids, for blocks of `size` rows; place: of `Scratch`."""
+    here, end = jnp.arange(ids.shape[0], dtype=jnp.int32), place.shape[0]
+    place = place.at[ids].set(here, mode="drop")
+    last = place.at[ids].get(mode="clip")
+    chosen = (last == here) & (ids < end)
+    number = jnp.cumsum(chosen.astype(jnp.int32)) - 1
     length = -(-ids.shape[0] // size) * size
-    rows = jnp.full(length, slot.shape[0], jnp.int32)
-    rows = rows.at[jnp.where(chosen, position, length)].set(ids, mode="drop")
-    return rows, position[-1] + 1, slot
+    rows = jnp.full(length, end, jnp.int32).at[jnp.where(chosen, number, length)].set(ids, mode="drop")
+    return _Distinct(rows, number[-1] + 1, jnp.where(ids < end, number[last], end), place)
+
+
+def _renumbered(parts: tuple[Part, ...], number: jax.Array) -> tuple[Part, ...]:
+    """Return the parts with other rows: number, int32[k], one for each of `row_ids`."""
+    found: list[Part] = []
+    first = 0
+    for part in parts:
+        last = first + (part.grad.shape[0] if isinstance(part, Head) else part.ids.shape[0])
+        of_part, first = number[first:last], last
+        found.append(Rows(of_part, part.grad) if isinstance(part, Head) else part._replace(ids=of_part))
+    return tuple(found)

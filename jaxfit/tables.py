@@ -12,10 +12,10 @@ things would still touch every row, and both are avoided:
 
 A row that a minibatch reads several times gets the sum of its gradients. SGD simply adds them all. An optimizer with
 memory must see the sum once: each id writes its place in the list of ids to a table, and the places that survive name
-every row once, unsorted. The rows are numbered in that order, and the gradients of each are summed in that row of a
-scratch table of zeros, whose first rows stay in a CPU's cache. The rows are updated in blocks, which fit into it, too,
-and the scratch table is cleared where it was used. Row ids past the end of the table are padding: they read the last
-row and write nothing.
+every row once, unsorted. The rows are numbered in that order; the gradients of the row of number i are summed in row i
+of a scratch table of zeros, whose first rows stay in a CPU's cache. The rows are updated in blocks, which fit into it,
+too, and the scratch table is cleared where it was used. Row ids past the end of the table are padding: they read the
+last row and write nothing.
 
 The gradient of a table is a sum of parts, none of which is as large as the table. Automatic differentiation of
 gathered rows gives one row of gradient for each row that was read. A model that reads very many rows (the nodes of a

@@ -47,7 +47,10 @@ Train = Callable[[int, int], Trained]  # of passes and seed
 
 
 def our_training(name: str, corpus: DocumentCorpus, size: int) -> Train:
-    """Return a function that trains our model by its recipe for so many passes; all programs are compiled before."""
+    """Return a function that trains our model by its recipe for so many passes.
+
+    Its seconds leave out compilation. They include the preparation of documents, which the peers' leave out.
+    """
     record = registry.get(name)
     recipe, options = record.recipes["tuned"]
     options = {**options, registry.vector_size(name): size}

@@ -54,7 +54,8 @@ def rows(scale: RecommenderScale, seeds: int | None) -> list[Row]:
     return found
 
 
-def candidates(spec: Spec) -> list[Spec]:
-    """Return a model with its recipe, and with each of those that a random split tries besides."""
+def candidates(spec: Spec) -> tuple[Spec, ...]:
+    """Return a model with its recipe, with each of those that a random split tries besides, and the choice refitted."""
     setting, values = SPLIT[spec.model]
-    return [spec, *(replace(spec, changes=((setting, value),)) for value in values)]
+    tried = spec, *(replace(spec, changes=((setting, value),)) for value in values)
+    return *tried, replace(spec, refit=tried)

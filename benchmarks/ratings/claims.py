@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.core.table import Row
 from benchmarks.core.verdict import ABOVE, BELOW, NOT_CLAIMED, Claim, Comparison, Scores
-from benchmarks.ratings.measures import chosen
+from benchmarks.ratings.measures import of_choice
 from benchmarks.ratings.store import RatingStore, Spec
 
 # stars, of differences: very small; slight; similar up to this, considerable or substantial above it; large or much
@@ -239,7 +239,7 @@ def of_splits(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]
     """The random splits: what holds of the thesis' order of models whatever the split."""
     models = RatingModels(store, rows, part)
     one = {
-        row.label[0]: replace(row, draws=tuple((chosen(store, specs),) for specs in row.draws)) for row in rows
+        row.label[0]: replace(row, draws=tuple((of_choice(store, specs, part),) for specs in row.draws)) for row in rows
     }  # fmt: skip
 
     def order(section: str, better: str, worse: str) -> Claim:

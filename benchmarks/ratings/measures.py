@@ -38,14 +38,19 @@ def rounded(names: tuple[str, str, str], store: RatingStore, specs: tuple[Spec, 
     return dict(zip(names, (first, second, (first, second)), strict=True))
 
 
-def chosen(store: RatingStore, specs: tuple[Spec, ...]) -> Spec:
-    """Return the model that validation chooses of some that differ in their recipe."""
-    return min(specs, key=lambda spec: store.errors((spec,), "valid").value)
+def of_choice(store: RatingStore, specs: tuple[Spec, ...], part: str) -> Spec:
+    """Return the model that is measured of `choices.candidates`: on the test the one that is refitted."""
+    *tried, refitted = specs
+    return refitted if part == "test" else store.chosen(tried)
 
 
-def errors_of_chosen(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
-    """Measure the `errors` of the model that validation chooses."""
-    return errors(store, (chosen(store, specs),))
+def errors_of_choice(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
+    """Measure RMSE of the model that validation chooses, and on the test also refitted."""
+    tried, refitted = (of_choice(store, specs, part) for part in ("valid", "test"))
+    return {
+        "valid": store.errors((tried,), "valid"), "before": store.errors((tried,), "test"),
+        "test": store.errors((refitted,), "test"),
+    }  # fmt: skip
 
 
 def in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[Spec, ...]) -> Measured:

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from benchmarks.core.changes import changed
-from benchmarks.core.store import Outcome, Store, size_field
+from benchmarks.core.store import Outcome, Store, size_field, validation
 from benchmarks.core.verdict import Scores
 from benchmarks.data import sets
 from benchmarks.data.rating_sets import RatingSet
@@ -20,7 +20,7 @@ from benchmarks.ratings.scales import SCALES, RecommenderScale, rating_set, spee
 from jaxcf import models as registry
 from jaxcf.contract import FROM_DATA, NO_PAIRS, BySGD, KnownUsers, RatingModel, TrainingSetup, UsesRatedItems
 from jaxcf.data import splits
-from jaxcf.data.ratings import EMPTY, Dataset, Pairs, Ratings, Units, digest, take
+from jaxcf.data.ratings import EMPTY, Dataset, Pairs, Ratings, Units, digest, join, take
 from jaxcf.recommender import Model
 from jaxcf.training import train
 from jaxfit.draws import permutation
@@ -65,6 +65,8 @@ class Spec:
     # fields of its recipe and Config that differ from the recipe's: ("decay.W", 4.0) is decay["W"]
     changes: tuple[tuple[str, float], ...] = ()
     stopping: bool = True  # early, by validation; False: by some training ratings, the error on which hardly ever rises
+    # models that differ in their recipe: what validation chooses of them is trained again, on validation ratings, too
+    refit: tuple["Spec", ...] = ()
     products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
     def with_seed(self, seed: int) -> "Spec":
@@ -79,6 +81,7 @@ class Spec:
             name += f"-{millions}of99" + (f"-rated{added}of{sets}" if added else "")
         name += "" if self.group is None else f"-without{self.group + 1}"
         name += f"-split{self.split}" if self.split else ""
+        name += "-refit" if self.refit else ""
         name += self.products and f"-{self.products}"
         return f"{name}-seed{self.seed}" if self.size else name
 
@@ -166,6 +169,7 @@ class RatingStore(Store):
             "group": spec.group,
             "config": config,
         }
+        known |= {"refit": [self.identity(one) for one in spec.refit]} if spec.refit else {}
         if recipe is None:
             return known
         known |= {"seed": spec.seed, "recipe": asdict(recipe)}
@@ -201,17 +205,38 @@ class RatingStore(Store):
             rest = (self._rank >= first) & (self._rank < last)
             rated = Pairs(data.train.user[rest], data.train.item[rest])
             data = _with(data, take(data.train, self._rank < first), data.valid)
-        if not spec.stopping:
+        if spec.refit:
+            data = _with(data, join(data.train, data.valid), data.valid)
+        if spec.refit or not spec.stopping:
             data = _with(data, data.train, take(data.train, np.arange(len(data.valid.user))))
         if spec.group is not None:
             train, valid = (take(p, self.groups[p.user] != spec.group) for p in (data.train, data.valid))
             data = _with(data, train, valid)
         return data, rated
 
+    def below(self, spec: Spec) -> tuple[Spec, ...]:
+        """Return the models of which validation chooses one."""
+        return spec.refit
+
+    def chosen(self, specs: Sequence[Spec]) -> Spec:
+        """Return the model that validation chooses of some that differ in their recipe."""
+        return min(specs, key=lambda spec: self.errors((spec,), "valid").value)
+
+    def _recipe_of_choice(self, spec: Spec) -> tuple[Recipe | None, dict[str, Any]]:
+        """Return the recipe of the model that validation chose, for its best number of epochs, and its configuration.
+
+        Where rates fall to 0, these are all epochs.
+        """
+        recipe, config = self._recipe(spec)
+        if recipe is None or recipe.anneal:
+            return recipe, config
+        (errors,) = validation(self.get(spec).info["history"]).values()
+        return replace(recipe, epochs=1 + int(np.argmin(errors))), config
+
     def fit(self, spec: Spec, directory: Path) -> Outcome:
         """Train a model, or go on with its training where a run was interrupted."""
         data, rated = self.training_data(spec)
-        recipe, config = self._recipe(spec)
+        recipe, config = self._recipe_of_choice(self.chosen(spec.refit)) if spec.refit else self._recipe(spec)
         with rounding.accelerated(spec.products):
             trained = train(
                 spec.model, data, directory, rated=rated, recipe=recipe, config=config, seed=spec.seed,

@@ -150,9 +150,14 @@ def test_validation_chooses_the_recipe_of_a_split(tmp_path, worse, changes):
     """Other recipes are worse than the tuned one on one part, and better on the other."""
     store = Planted(tmp_path, lambda spec, part: 0.6 if bool(spec.changes) == (part == worse) else 0.5)
     (row,) = (row for row in TABLES["random-splits"].rows(SCALE, 1) if row.label[0] == "PMF")
-    spec = measures.chosen(store, row.draws[0])
+    *tried, refitted = row.draws[0]
+    spec = measures.of_choice(store, row.draws[0], "valid")
     assert bool(spec.changes) == changes
-    assert row.measure(store, row.draws[0])["test"].value == store.errors((spec,), "test").value
+    assert measures.of_choice(store, row.draws[0], "test") == refitted
+    assert refitted.refit == tuple(tried)
+    measured = row.measure(store, row.draws[0])
+    for column, model, part in (("valid", spec, "valid"), ("before", spec, "test"), ("test", refitted, "test")):
+        assert measured[column].value == store.errors((model,), part).value
 
 
 def test_a_model_that_is_better_on_validation_alone_is_not_better(tmp_path):

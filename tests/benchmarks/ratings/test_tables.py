@@ -3,16 +3,20 @@
 import json
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import jaxcf
 from benchmarks import __main__
 from benchmarks.core.store import DONE
 from benchmarks.data import rating_sets
 from benchmarks.ratings import scales
 from benchmarks.ratings.store import RatingStore, Share, Spec
+from jaxcf.data.ratings import digest, join, take
 
 SCALE = scales.SCALES["tiny"]
 
@@ -73,6 +77,33 @@ def test_a_closed_form_that_was_interrupted_is_solved_again(tmp_path: Path) -> N
     assert np.array_equal(again.get(spec).predictions("test"), stars)
 
 
+def test_what_validation_chose_is_trained_again_on_its_ratings(tmp_path: Path) -> None:
+    store = RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
+    tried = Spec("pmf", 2, changes=(("rate.*", 1e-6),)), Spec("pmf", 2, changes=(("init_scale", 0.02),))
+    spec = Spec("pmf", 2, refit=tried)
+    assert store.chosen(tried) == tried[1]  # the other has hardly been trained
+    data, recipe, config = store.data, *store._recipe(tried[1])
+    train, few = join(data.train, data.valid), take(data.train, np.arange(len(data.valid.user)))
+    again = data._replace(train=train, valid=few, sha256=digest(train, few, data.catalogue))
+    expected = jaxcf.training.train("pmf", again, tmp_path / "again", recipe=recipe, config=config, seed=1).model
+    test = data.test
+    stars = expected.stars(expected.predictor, test.user, test.item, clip=False)
+    assert np.array_equal(store.get(spec).predictions("test"), stars)
+    assert not np.array_equal(store.get(tried[1]).predictions("test"), stars)
+    others = store.identity(spec), store.identity(Spec("pmf", 2, refit=tried[::-1])), store.identity(Spec("pmf", 2))
+    assert len({str(identity) for identity in others}) == 3
+    assert store.get(spec).info["made_from"] == [store.directory(one).name for one in tried]
+
+
+def test_without_a_falling_rate_a_refit_ends_with_the_best_epoch(tmp_path: Path, monkeypatch) -> None:
+    store, spec = RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path), Spec("svd", 2)
+    history = [{"shown": {"RMSE": rmse, "validation RMSE": rmse}} for rmse in (1.0, 0.9, 0.95)]
+    monkeypatch.setattr(store, "get", lambda spec: SimpleNamespace(info={"history": history}))
+    recipe, config = store._recipe(spec)
+    assert not recipe.anneal
+    assert store._recipe_of_choice(spec) == (replace(recipe, epochs=2), config)
+
+
 def test_dry_run_projects_and_trains_nothing(tmp_path: Path, place_in) -> None:
     place = place_in(tmp_path)
     names = ("table-5.2", "table-5.1", "table-5.3", "random-splits")
@@ -85,8 +116,8 @@ def test_dry_run_projects_and_trains_nothing(tmp_path: Path, place_in) -> None:
     }
     assert counted["table-5.1"] == [("rbm3", 2), ("rbm5", 2)]  # also the plain ones
     assert counted["table-5.3"] == []  # what one table trains, the next finds
-    assert counted["random-splits"] == [("rbm3", 6)]  # of other splits and recipes: the same shape, trained anew
-    assert [(table["models"], table["found"]) for table in results.values()] == [(4, 0), (2, 2), (6, 0)]
+    assert counted["random-splits"] == [("rbm3", 8)]  # of other splits and recipes: the same shape, trained anew
+    assert [(table["models"], table["found"]) for table in results.values()] == [(4, 0), (2, 2), (8, 0)]
     hours = sum(table["hours"] for table in results.values())
     assert f"all 3: at most {hours:.2f} hours" in out.splitlines()
     projected = results["table-5.1"]

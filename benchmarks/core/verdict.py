@@ -11,7 +11,6 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
 
 SEEDS = 3  # at least, for a verdict
 RESAMPLES = 1000
@@ -89,6 +88,8 @@ class Estimate(NamedTuple):
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return the confidence interval of this level."""
+        from scipy.stats import t as student  # here, as it takes a while
+
         half = self.error * float(student.ppf((1 + level) / 2, self.freedom))
         return self.value - half, self.value + half
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import mannwhitneyu, rankdata
 
 from benchmarks.core.statistics import holm
 from benchmarks.measurement.limits import LIMITS
@@ -254,6 +253,8 @@ def _p(a: np.ndarray, b: np.ndarray) -> float:
     both = np.concatenate([a, b])
     if np.all(both == both[0]):
         return 1.0
+    from scipy.stats import mannwhitneyu, rankdata  # here, as it takes a while
+
     ranks = rankdata(both)  # in place of the samples: some may be infinite
     if len(both) > EXACT:
         return float(mannwhitneyu(ranks[: len(a)], ranks[len(a) :], method="asymptotic").pvalue)

@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from scipy.optimize import brentq
 
 from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import interleaved, step_rate, windowed
@@ -83,6 +82,8 @@ def tree_of_mean_depth(depth: float, counts: np.ndarray) -> Tree:
     def excess(share: float) -> float:
         entropy = -(share * np.log2(share) + (1 - share) * np.log2(1 - share))
         return np.log2(n) / entropy - depth
+
+    from scipy.optimize import brentq  # here, as it takes a while
 
     share = brentq(excess, 1e-3, 0.5)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 RESAMPLES = 2000
 BLOCK = 1 << 20  # drawn units at a time
@@ -18,6 +17,8 @@ def of_share(successes: int, trials: int) -> Interval:
     """Return Wilson's interval of a probability, from independent trials; of none, it is undefined."""
     if trials == 0:
         return UNDEFINED
+    from scipy.stats import binomtest  # here, as it takes a while, and most commands do without it
+
     found = binomtest(successes, trials).proportion_ci(method="wilson")
     return float(found.low), float(found.high)
 

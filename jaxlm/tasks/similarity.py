@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source
@@ -73,6 +72,8 @@ def spearman(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
         x: [..., P].
         y: [..., P].
     """
+    from scipy.stats import rankdata  # here, as it takes a while, and most commands do without it
+
     first, second = (rankdata(values, axis=-1) for values in (x, y))
     first, second = (ranks - ranks.mean(axis=-1, keepdims=True) for ranks in (first, second))
     scale = np.sqrt((first**2).sum(axis=-1) * (second**2).sum(axis=-1))

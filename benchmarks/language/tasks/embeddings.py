@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from benchmarks.core.store import Outcome
 from benchmarks.core.table import Column, Measured, Row, Table, seeded
@@ -156,6 +155,8 @@ class VectorStore(TaskStore):
         ours, people, known = similarity.compared(vectors, self.corpus.vocabulary, pairs, READING.prepare)
         if len(ours) < similarity.FEWEST or np.ptp(ours) == 0 or np.ptp(people) == 0:
             return Scores(np.array([np.nan]), np.ones(1), np.positive)
+        from scipy.stats import rankdata  # here, as it takes a while
+
         x, y = (_standardised(rankdata(values)) for values in (ours, people))
         r = np.mean(x * y)
         influence = r + x * y - r / 2 * (x**2 + y**2)

@@ -33,12 +33,14 @@ TRIED: dict[str, tuple[Spec, dict[str, tuple[float, ...]]]] = {
     ),
     "User and movie bias": (Spec("bias"), {"decay_users": (3.0, 8.0), "decay_items": (2.0, 5.0)}),
 }  # fmt: skip
-# model -> a setting, and the values that each random split tries besides the recipe's
-SPLIT: dict[str, tuple[str, tuple[float, ...]]] = {
-    "rbm": ("decay.W", (4.0, 16.0)), "crbm": ("decay.W", (4.0, 16.0)), "svd": ("rate.*", (5e-3, 2e-2)),
-    "svd-bias": ("rate.*", (5e-3, 2e-2)), "pmf": ("decay.*", (0.03, 0.07)), "cpmf": ("rate.*", (0.02, 0.08)),
-    "bias": ("decay_users", (2.5, 10.0)), "user-bias": ("decay_users", (2.5, 10.0)),
-    "item-bias": ("decay_items", (1.5, 6.0)),
+# what each random split tries: the thesis' sizes of models that have more than one, or a setting besides the recipe's
+SIZES: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("PMF", "Conditional PMF", "Conditional PMF, training pairs"), (50, 100, 200)),
+    **dict.fromkeys(("RBM", "CRBM2"), (100, 200)),
+}
+SETTINGS: dict[str, tuple[str, tuple[float, ...]]] = {
+    "svd": ("rate.*", (5e-3, 2e-2)), "svd-bias": ("rate.*", (5e-3, 2e-2)), "bias": ("decay_users", (2.5, 10.0)),
+    "user-bias": ("decay_users", (2.5, 10.0)), "item-bias": ("decay_items", (1.5, 6.0)),
 }  # fmt: skip
 
 
@@ -54,8 +56,7 @@ def rows(scale: RecommenderScale, seeds: int | None) -> list[Row]:
     return found
 
 
-def candidates(spec: Spec) -> tuple[Spec, ...]:
-    """Return a model with its recipe, with each of those that a random split tries besides, and the choice refitted."""
-    setting, values = SPLIT[spec.model]
-    tried = spec, *(replace(spec, changes=((setting, value),)) for value in values)
-    return *tried, replace(spec, refit=tried)
+def with_settings(spec: Spec) -> list[Spec]:
+    """Return a model with its recipe, and with each of those that a random split tries besides."""
+    setting, values = SETTINGS[spec.model]
+    return [spec, *(replace(spec, changes=((setting, value),)) for value in values)]

@@ -39,7 +39,7 @@ def rounded(names: tuple[str, str, str], store: RatingStore, specs: tuple[Spec, 
 
 
 def of_choice(store: RatingStore, specs: tuple[Spec, ...], part: str) -> Spec:
-    """Return the model that is measured of `choices.candidates`: on the test the one that is refitted."""
+    """Return the model that is measured of those that a split tries and, last, the refitted one: that on the test."""
     *tried, refitted = specs
     return refitted if part == "test" else store.chosen(tried)
 

@@ -65,7 +65,7 @@ class Spec:
     # fields of its recipe and Config that differ from the recipe's: ("decay.W", 4.0) is decay["W"]
     changes: tuple[tuple[str, float], ...] = ()
     stopping: bool = True  # early, by validation; False: by some training ratings, the error on which hardly ever rises
-    # models that differ in their recipe: what validation chooses of them is trained again, on validation ratings, too
+    # models of other sizes or recipes: what validation chooses of them is trained again, on validation ratings, too
     refit: tuple["Spec", ...] = ()
     products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
@@ -75,7 +75,8 @@ class Spec:
 
     def label(self) -> str:
         """Return a short name for people, part of the folder's name."""
-        name = f"{self.model}{self.size or ''}" + ("-all-pairs" if self.rated == "all" else "")
+        size = "" if self.refit else self.size or ""
+        name = f"{self.model}{size}" + ("-all-pairs" if self.rated == "all" else "")
         if self.trained_on is not None:
             millions, added, sets = self.trained_on
             name += f"-{millions}of99" + (f"-rated{added}of{sets}" if added else "")
@@ -169,7 +170,8 @@ class RatingStore(Store):
             "group": spec.group,
             "config": config,
         }
-        known |= {"refit": [self.identity(one) for one in spec.refit]} if spec.refit else {}
+        if spec.refit:  # which has the recipe and the configuration of one of them
+            return known | {"config": {}, "seed": spec.seed, "refit": [self.identity(one) for one in spec.refit]}
         if recipe is None:
             return known
         known |= {"seed": spec.seed, "recipe": asdict(recipe)}
@@ -219,7 +221,7 @@ class RatingStore(Store):
         return spec.refit
 
     def chosen(self, specs: Sequence[Spec]) -> Spec:
-        """Return the model that validation chooses of some that differ in their recipe."""
+        """Return the model that validation chooses of some."""
         return min(specs, key=lambda spec: self.errors((spec,), "valid").value)
 
     def _recipe_of_choice(self, spec: Spec) -> tuple[Recipe | None, dict[str, Any]]:

@@ -81,23 +81,25 @@ def _table_5_2(scale: RecommenderScale, seeds: int | None) -> list[Row]:
 
 
 def _random_splits(scale: RecommenderScale, seeds: int | None) -> list[Row]:
-    """Models of one size over several splits, whatever the thesis' size: 50 features, 100 hidden units, or none.
+    """Models over several splits, of 50 or more features, 100 or more hidden units, or none.
 
-    The recipe is chosen in each split, of the tuned one and others, by validation ratings of its training part.
+    In each split a model's size, or a setting of its recipe, is chosen by validation ratings of its training part.
     """
-    units = 100 if 100 in scale.hidden else 50
-    models = {
-        **{title: Spec(name) for title, (name, _) in BIASES.items()},
-        **{name: _sized(scale, name, 50) for name in PMFS},
-        "Conditional PMF, training pairs": replace(_sized(scale, "Conditional PMF", 50), rated="train"),
-        "RBM": _sized(scale, "RBM", units),
-        "CRBM2": _sized(scale, "CRBM2", units),
-    }
-    splits = range(1, 1 + (seeds or scale.splits))
+    tried = {title: choices.with_settings(Spec(name)) for title, (name, _) in BIASES.items()}
+    tried |= {m: choices.with_settings(_sized(scale, m, 50)) for m in ("Online SVD", "Online SVD w. biases")}
+    for model, sizes in choices.SIZES.items():
+        kind, _, pairs = model.partition(", ")
+        there = [size for size in sizes if size in _sizes(scale, kind)]
+        found = dict.fromkeys(_sized(scale, kind, size) for size in there)  # of a small scale, some are the same
+        tried[model] = [replace(spec, rated="train") if pairs else spec for spec in found]
     rows = []
-    for model, spec in models.items():
-        draws = tuple(choices.candidates(replace(spec, split=k, seed=k)) for k in splits)
-        rows.append(Row((model, str(spec.size or "")), draws, {}, errors_of_choice))
+    for model, specs in tried.items():
+        draws = []
+        for split in range(1, 1 + (seeds or scale.splits)):
+            here = tuple(replace(spec, split=split, seed=split) for spec in specs)
+            draws.append((*here, replace(here[0], refit=here)))
+        shown = " or ".join(dict.fromkeys(str(spec.size or "") for spec in specs))
+        rows.append(Row((model, shown), tuple(draws), {}, errors_of_choice))
     return rows
 
 
@@ -264,11 +266,10 @@ TABLES = {
             (TEST, BEFORE, VALID), _random_splits,
             "Not of the thesis: as others report MovieLens. The data are split anew for every seed. MovieLens 100K has "
             "its folds u1 to u5; of moviedata only validation is drawn anew; all else is split at random, 85.5/4.5/10. "
-            "In each split, validation, which is part of its training ratings, chooses among the tuned recipe and two "
-            "others (`benchmarks/ratings/choices.py`); the record has the validation of all three. The test is of what "
-            "it chooses, trained again on training and validation ratings, 90 %, for as many epochs; beside it is what "
-            "was trained on 85.5 %. Where the tuned "
-            "recipe is from, and which tests may have seen it, is in docs/fidelity.md. "
+            "In each split, validation, which is part of its training ratings, chooses a size, or for biases and SVD "
+            "among the tuned recipe and two others (`benchmarks/ratings/choices.py`); the record has the validation of "
+            "all. The test is of what it chooses, trained again on training and validation ratings; beside it is the "
+            "test before that. Where the tuned recipe is from, and which tests may have seen it: see docs/fidelity.md. "
             f"CRBM2 and Conditional PMF condition on all pairs of user and movie. {_RBMS} {_PMFS} {_SCORES}",
             claims.of_splits,
         ),

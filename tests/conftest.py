@@ -35,7 +35,7 @@ from jaxfit import fit  # noqa: E402
 signal.signal(signal.SIGINT, signal.default_int_handler)
 fit.SAVING_SHARE = math.inf  # all best epochs are saved, also those of trainings that take less than a second
 
-MOST_BYTES = 3 << 29  # of a worker, at the end of a test
+MOST_BYTES = 4 << 30  # of a worker, at the end of a test
 
 jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -76,7 +76,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _drop_compiled() -> None:
-    """Drop compiled programs, and give their memory back to the system: else a worker grows to several GB."""
+    """Drop compiled programs, and give their memory back to the system; what is traced again costs seconds."""
     jax.clear_caches()
     gc.collect()
     with contextlib.suppress(AttributeError, OSError, TypeError):  # not the GNU C library

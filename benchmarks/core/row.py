@@ -84,6 +84,7 @@ def describe(model: TrainedModel, store: Store, here: dict[str, Any]) -> dict[st
         "dirty": trained["dirty"],
         **({"date": info["date"]} if "date" in info else {}),  # of a model trained before dates were kept: none
         **{key: info["identity"][key] for key in IDENTITY if key in info["identity"]},
+        **info.get("found", {}),  # which models that were trained before it was kept have not
         **validation(info["history"]),
         **info["timing"],
         "seconds": info["seconds"],

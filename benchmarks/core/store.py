@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,11 +29,15 @@ VALIDATION = "validation_"  # before the name of what was measured, in a record
 
 
 class Outcome(NamedTuple):
-    """What training a model gave: seconds by what they went into, examples of an epoch, predictions by part."""
+    """What training a model gave: seconds by what they went into, examples of an epoch, predictions by part.
+
+    found: what a record says of the model besides its identity, as training it has decided that.
+    """
 
     seconds: Mapping[str, float]
     examples: int  # words or ratings
     predictions: Mapping[str, np.ndarray]
+    found: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass
@@ -201,6 +206,7 @@ class Store(ABC):
         info = {
             "label": label,
             "identity": self.identity(spec),
+            "found": dict(fitted.found),
             "source": self.source(spec),
             "made_from": [self.directory(other).name for other in self.below(spec)],
             "seconds": {**fitted.seconds, "all": seconds},

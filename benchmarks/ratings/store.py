@@ -171,7 +171,8 @@ class RatingStore(Store):
             "config": config,
         }
         if spec.refit:  # which has the recipe and the configuration of one of them
-            return known | {"config": {}, "seed": spec.seed, "refit": [self.identity(one) for one in spec.refit]}
+            del known["config"]
+            return known | {"seed": spec.seed, "refit": [self.identity(one) for one in spec.refit]}
         if recipe is None:
             return known
         known |= {"seed": spec.seed, "recipe": asdict(recipe)}
@@ -249,7 +250,8 @@ class RatingStore(Store):
         if trained.model.record.implicit:  # it predicts no ratings
             parts = {}
         predictions = {part: self._stars(spec, trained.model, ratings) for part, ratings in parts.items()}
-        return Outcome(trained.seconds, len(data.train.user), predictions)
+        found = {"config": config, **({} if recipe is None else {"recipe": asdict(recipe)})} if spec.refit else {}
+        return Outcome(trained.seconds, len(data.train.user), predictions, found)
 
     def _stars(self, spec: Spec, model: Model, ratings: Ratings) -> np.ndarray:
         """Predictions of ratings; for users left out, from which movies these rated in all of training alone."""

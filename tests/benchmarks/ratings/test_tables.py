@@ -3,7 +3,7 @@
 import json
 import signal
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +12,7 @@ import pytest
 
 import jaxcf
 from benchmarks import __main__
+from benchmarks.core.row import describe
 from benchmarks.core.store import DONE
 from benchmarks.data import rating_sets
 from benchmarks.ratings import scales
@@ -92,7 +93,11 @@ def test_what_validation_chose_is_trained_again_on_its_ratings(tmp_path: Path) -
     assert not np.array_equal(store.get(tried[1]).predictions("test"), stars)
     others = store.identity(spec), store.identity(Spec("pmf", 2, refit=tried[::-1])), store.identity(Spec("pmf", 2))
     assert len({str(identity) for identity in others}) == 3
-    assert store.get(spec).info["made_from"] == [store.directory(one).name for one in tried]
+    info = store.get(spec).info
+    assert info["made_from"] == [store.directory(one).name for one in tried]
+    described = describe(store.get(spec), store, {})
+    chosen = json.loads(json.dumps({"config": config, "recipe": asdict(recipe)}))
+    assert {name: described[name] for name in chosen} == chosen
 
 
 def test_without_a_falling_rate_a_refit_ends_with_the_best_epoch(tmp_path: Path, monkeypatch) -> None:

@@ -97,7 +97,8 @@ def _chosen(args: argparse.Namespace) -> list[Table]:
         if args.missing and not known[name].kept:
             what = f"nothing is kept of {name} beside its record"
             raise UserError(what, "--missing", f"leave it out, or choose {', '.join(registry.kept())}")
-    rows = {name: known[name].rows(known[name].store.scales[args.scale], args.seeds) for name in names}
+    scales = {name: known[name].store.adjusted(known[name].store.scales[args.scale], args.recipe) for name in names}
+    rows = {name: known[name].rows(scales[name], args.seeds) for name in names}
     chosen = [known[name] for name in names if table.named(rows[name], args.rows)]
     if not chosen:
         begins = ", ".join(dict.fromkeys(row.label[0] for found in rows.values() for row in found))

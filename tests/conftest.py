@@ -76,7 +76,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _drop_compiled() -> None:
-    """Drop compiled programs, and give their memory back to the system; what is traced again costs seconds."""
+    """Drop compiled programs, and give their memory back to the system: otherwise a worker grows to many GB.
+
+    Not often, as tracing again costs seconds.
+    """
     jax.clear_caches()
     gc.collect()
     with contextlib.suppress(AttributeError, OSError, TypeError):  # not the GNU C library

@@ -84,8 +84,8 @@ def describe(model: TrainedModel, store: Store, here: dict[str, Any]) -> dict[st
         "dirty": trained["dirty"],
         **({"date": info["date"]} if "date" in info else {}),  # of a model trained before dates were kept: none
         **{key: info["identity"][key] for key in IDENTITY if key in info["identity"]},
-        **info.get("found", {}),  # which models that were trained before it was kept have not
-        **validation(info["history"]),
+        **info.get("decided", {}),  # absent in models trained before this was kept
+        **({} if "refit" in info["identity"] else validation(info["history"])),  # a refit has no validation
         **info["timing"],
         "seconds": info["seconds"],
         "warnings": info["warnings"],

@@ -31,13 +31,13 @@ VALIDATION = "validation_"  # before the name of what was measured, in a record
 class Outcome(NamedTuple):
     """What training a model gave: seconds by what they went into, examples of an epoch, predictions by part.
 
-    found: what a record says of the model besides its identity, as training it has decided that.
+    decided: what training decided, such as the recipe that validation chose; a record has it beside the identity.
     """
 
     seconds: Mapping[str, float]
     examples: int  # words or ratings
     predictions: Mapping[str, np.ndarray]
-    found: Mapping[str, Any] = MappingProxyType({})
+    decided: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass
@@ -159,6 +159,11 @@ class Store(ABC):
         """Return whether it is trained step by step; other trainings start afresh when they were interrupted."""
         return self.by_engine(self.registered.get(spec.model))
 
+    @staticmethod
+    def adjusted(scale: Any, recipe: str) -> Any:
+        """Return a scale as it is with this recipe."""
+        return scale
+
     def title(self, spec: Any) -> str:
         """Return the model's label without its seed."""
         return spec.label().removesuffix(f"-seed{spec.seed}")
@@ -206,7 +211,7 @@ class Store(ABC):
         info = {
             "label": label,
             "identity": self.identity(spec),
-            "found": dict(fitted.found),
+            "decided": dict(fitted.decided),
             "source": self.source(spec),
             "made_from": [self.directory(other).name for other in self.below(spec)],
             "seconds": {**fitted.seconds, "all": seconds},

@@ -33,11 +33,10 @@ TRIED: dict[str, tuple[Spec, dict[str, tuple[float, ...]]]] = {
     ),
     "User and movie bias": (Spec("bias"), {"decay_users": (3.0, 8.0), "decay_items": (2.0, 5.0)}),
 }  # fmt: skip
-# what each random split tries: the thesis' sizes of models that have more than one, or a setting besides the recipe's
+# what each random split tries: sizes, of models that priors keep from overfitting; of others, a setting
 SIZES: dict[str, tuple[int, ...]] = {
-    **dict.fromkeys(("PMF", "Conditional PMF", "Conditional PMF, training pairs"), (50, 100, 200)),
-    **dict.fromkeys(("RBM", "CRBM2"), (100, 200)),
-}
+    "PMF": (50, 100, 200), "Conditional PMF": (50, 100, 200), "RBM": (100, 200), "CRBM2": (100, 200),
+}  # fmt: skip
 SETTINGS: dict[str, tuple[str, tuple[float, ...]]] = {
     "svd": ("rate.*", (5e-3, 2e-2)), "svd-bias": ("rate.*", (5e-3, 2e-2)), "bias": ("decay_users", (2.5, 10.0)),
     "user-bias": ("decay_users", (2.5, 10.0)), "item-bias": ("decay_items", (1.5, 6.0)),

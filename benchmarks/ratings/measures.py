@@ -39,13 +39,16 @@ def rounded(names: tuple[str, str, str], store: RatingStore, specs: tuple[Spec, 
 
 
 def of_choice(store: RatingStore, specs: tuple[Spec, ...], part: str) -> Spec:
-    """Return the model that is measured of those that a split tries and, last, the refitted one: that on the test."""
+    """Return which of a split's models is measured on a part.
+
+    On the test it is the refitted one, given last; on validation the one that it chooses of the others.
+    """
     *tried, refitted = specs
     return refitted if part == "test" else store.chosen(tried)
 
 
 def errors_of_choice(store: RatingStore, specs: tuple[Spec, ...]) -> Measured:
-    """Measure RMSE of the model that validation chooses, and on the test also refitted."""
+    """Measure the chosen model's RMSE on validation and on the test, and on the test after refitting."""
     tried, refitted = (of_choice(store, specs, part) for part in ("valid", "test"))
     return {
         "valid": store.errors((tried,), "valid"), "before": store.errors((tried,), "test"),

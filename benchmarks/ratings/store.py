@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from benchmarks.core.changes import changed
-from benchmarks.core.store import Outcome, Store, size_field, validation
+from benchmarks.core.store import Outcome, Store, size_field
 from benchmarks.core.verdict import Scores
 from benchmarks.data import sets
 from benchmarks.data.rating_sets import RatingSet
@@ -65,7 +65,8 @@ class Spec:
     # fields of its recipe and Config that differ from the recipe's: ("decay.W", 4.0) is decay["W"]
     changes: tuple[tuple[str, float], ...] = ()
     stopping: bool = True  # early, by validation; False: by some training ratings, the error on which hardly ever rises
-    # models of other sizes or recipes: what validation chooses of them is trained again, on validation ratings, too
+    # if given, this is the one of these models that validation chooses, trained again on training and validation
+    # ratings: size and changes are of that one; model, split, seed, rated and products are the same in all
     refit: tuple["Spec", ...] = ()
     products: str = ""  # of matrices: "float32" or "bfloat16" in the programs of an accelerator; "": as usual
 
@@ -106,11 +107,15 @@ class RatingStore(Store):
     speed_data = staticmethod(speed_ratings)
 
     def __init__(self, ratings: RatingSet, scale: RecommenderScale, recipe: str, work: Path, show: bool = False):
-        scale = scale if recipe == "thesis" else replace(scale, largest=None)
-        super().__init__(ratings.data, scale, recipe, work, show)
+        super().__init__(ratings.data, self.adjusted(scale, recipe), recipe, work, show)
         self.held_out, self.name, self.num_valid = ratings.held_out, self.data.name, len(self.data.valid.user)
         self.parts = ("valid",) if self.data.test is None else ("valid", "test")
         self._splits = {0: ratings}
+
+    @staticmethod
+    def adjusted(scale: RecommenderScale, recipe: str) -> RecommenderScale:
+        """Return a scale with all sizes, unless the recipe is the thesis'."""
+        return scale if recipe == "thesis" else replace(scale, largest=None)
 
     @staticmethod
     def by_engine(model: RatingModel) -> bool:
@@ -168,15 +173,15 @@ class RatingStore(Store):
             "data": {"name": self.name, "sha256": data.sha256},
             "part": spec.trained_on,
             "group": spec.group,
-            "config": config,
         }
-        if spec.refit:  # which has the recipe and the configuration of one of them
-            del known["config"]
-            return known | {"seed": spec.seed, "refit": [self.identity(one) for one in spec.refit]}
-        if recipe is None:
-            return known
-        known |= {"seed": spec.seed, "recipe": asdict(recipe)}
-        known |= {} if spec.stopping else {"stopping": False}
+        if spec.refit:  # recipe and configuration are decided in training
+            known |= {"seed": spec.seed, "refit": [self.identity(one) for one in spec.refit]}
+        else:
+            known["config"] = config
+            if recipe is None:
+                return known
+            known |= {"seed": spec.seed, "recipe": asdict(recipe)}
+            known |= {} if spec.stopping else {"stopping": False}
         known |= rounding.identity(spec.products)
         if registry.get(spec.model).capability(UsesRatedItems) is not None:
             pairs = hashlib.sha256(np.stack(held_out).astype("<i4").tobytes()).hexdigest()
@@ -208,10 +213,9 @@ class RatingStore(Store):
             rest = (self._rank >= first) & (self._rank < last)
             rated = Pairs(data.train.user[rest], data.train.item[rest])
             data = _with(data, take(data.train, self._rank < first), data.valid)
-        if spec.refit:
-            data = _with(data, join(data.train, data.valid), data.valid)
         if spec.refit or not spec.stopping:
-            data = _with(data, data.train, take(data.train, np.arange(len(data.valid.user))))
+            train = join(data.train, data.valid) if spec.refit else data.train
+            data = _with(data, train, take(train, np.arange(len(data.valid.user))))
         if spec.group is not None:
             train, valid = (take(p, self.groups[p.user] != spec.group) for p in (data.train, data.valid))
             data = _with(data, train, valid)
@@ -226,15 +230,15 @@ class RatingStore(Store):
         return min(specs, key=lambda spec: self.errors((spec,), "valid").value)
 
     def _recipe_of_choice(self, spec: Spec) -> tuple[Recipe | None, dict[str, Any]]:
-        """Return the recipe of the model that validation chose, for its best number of epochs, and its configuration.
+        """Return the recipe of the model that validation chose, and its configuration.
 
-        Where rates fall to 0, these are all epochs.
+        The number of epochs is that which was best on validation; where the rate falls to 0, it is the recipe's.
         """
         recipe, config = self._recipe(spec)
         if recipe is None or recipe.anneal:
             return recipe, config
-        (errors,) = validation(self.get(spec).info["history"]).values()
-        return replace(recipe, epochs=1 + int(np.argmin(errors))), config
+        scores = [line["valid"] for line in self.get(spec).info["history"]]
+        return replace(recipe, epochs=1 + int(np.argmin(scores))), config
 
     def fit(self, spec: Spec, directory: Path) -> Outcome:
         """Train a model, or go on with its training where a run was interrupted."""
@@ -250,8 +254,8 @@ class RatingStore(Store):
         if trained.model.record.implicit:  # it predicts no ratings
             parts = {}
         predictions = {part: self._stars(spec, trained.model, ratings) for part, ratings in parts.items()}
-        found = {"config": config, **({} if recipe is None else {"recipe": asdict(recipe)})} if spec.refit else {}
-        return Outcome(trained.seconds, len(data.train.user), predictions, found)
+        decided = {"config": config, **({} if recipe is None else {"recipe": asdict(recipe)})} if spec.refit else {}
+        return Outcome(trained.seconds, len(data.train.user), predictions, decided)
 
     def _stars(self, spec: Spec, model: Model, ratings: Ratings) -> np.ndarray:
         """Predictions of ratings; for users left out, from which movies these rated in all of training alone."""

@@ -80,8 +80,8 @@ def test_a_closed_form_that_was_interrupted_is_solved_again(tmp_path: Path) -> N
 
 def test_what_validation_chose_is_trained_again_on_its_ratings(tmp_path: Path) -> None:
     store = RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
-    tried = Spec("pmf", 2, changes=(("rate.*", 1e-6),)), Spec("pmf", 2, changes=(("init_scale", 0.02),))
-    spec = Spec("pmf", 2, refit=tried)
+    tried = Spec("pmf", 3, changes=(("rate.*", 1e-6),)), Spec("pmf", 2)
+    spec = Spec("pmf", 3, refit=tried)
     assert store.chosen(tried) == tried[1]  # the other has hardly been trained
     data, recipe, config = store.data, *store._recipe(tried[1])
     train, few = join(data.train, data.valid), take(data.train, np.arange(len(data.valid.user)))
@@ -91,18 +91,31 @@ def test_what_validation_chose_is_trained_again_on_its_ratings(tmp_path: Path) -
     stars = expected.stars(expected.predictor, test.user, test.item, clip=False)
     assert np.array_equal(store.get(spec).predictions("test"), stars)
     assert not np.array_equal(store.get(tried[1]).predictions("test"), stars)
-    others = store.identity(spec), store.identity(Spec("pmf", 2, refit=tried[::-1])), store.identity(Spec("pmf", 2))
+    others = store.identity(spec), store.identity(Spec("pmf", 3, refit=tried[::-1])), store.identity(Spec("pmf", 3))
     assert len({str(identity) for identity in others}) == 3
     info = store.get(spec).info
     assert info["made_from"] == [store.directory(one).name for one in tried]
     described = describe(store.get(spec), store, {})
     chosen = json.loads(json.dumps({"config": config, "recipe": asdict(recipe)}))
     assert {name: described[name] for name in chosen} == chosen
+    assert config["num_features"] == 2
+    assert not any(name.startswith("validation") for name in described), "it was trained on those ratings"
+    pairs = Spec("cpmf", 2, rated="all", refit=(Spec("cpmf", 2, rated="all"),))
+    assert store.identity(pairs)["rated"] == store.identity(pairs.refit[0])["rated"] != "train"
+
+
+def test_a_closed_form_is_refitted_with_the_settings_that_validation_chose(tmp_path: Path) -> None:
+    store = RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
+    tried = Spec("bias", changes=(("decay_users", 1e6), ("decay_items", 1e6))), Spec("bias")
+    spec = Spec("bias", refit=tried)
+    assert store.chosen(tried) == tried[1]
+    assert store.get(spec).info["decided"] == {"config": store.identity(tried[1])["config"]}
+    assert not np.array_equal(store.get(spec).predictions("test"), store.get(tried[1]).predictions("test"))
 
 
 def test_without_a_falling_rate_a_refit_ends_with_the_best_epoch(tmp_path: Path, monkeypatch) -> None:
     store, spec = RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path), Spec("svd", 2)
-    history = [{"shown": {"RMSE": rmse, "validation RMSE": rmse}} for rmse in (1.0, 0.9, 0.95)]
+    history = [{"valid": score} for score in (1.0, 0.9, 0.95)]
     monkeypatch.setattr(store, "get", lambda spec: SimpleNamespace(info={"history": history}))
     recipe, config = store._recipe(spec)
     assert not recipe.anneal

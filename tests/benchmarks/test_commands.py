@@ -1,5 +1,6 @@
 """The commands beside making tables: lists, pages, projections and traces of models, mistakes."""
 
+import argparse
 import importlib.util
 import json
 import re
@@ -13,6 +14,7 @@ from benchmarks.language import scales
 from benchmarks.language.tables import TABLES
 from benchmarks.measurement import dry_run, limits
 from benchmarks.profiling import breakdown
+from jaxfit.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 
@@ -163,3 +165,15 @@ def test_all_tables_are_made_but_those_whose_data_are_missing(place, tmp_path: P
     _, err = place.run("run", "all", "--rows", "KN4", "--scale", "smoke", *where, status=2)  # there is no other
     assert err.startswith("benchmarks: the data set msr-sentence-completion is not here")
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("recipe", "there"), [("tuned", True), ("thesis", False)])
+def test_rows_are_those_that_a_table_has_with_the_recipe(recipe, there) -> None:
+    """With the thesis' recipe, the scale `cpu` leaves out the largest sizes, whose training takes long."""
+    none = dict.fromkeys(("data", "seeds", "dry_run", "missing"))
+    args = argparse.Namespace(names=["table-5.2"], rows="PMF 200", scale="cpu", recipe=recipe, **none)
+    if there:
+        assert commands._chosen(args) == [registry.TABLES["table-5.2"]]
+        return
+    with pytest.raises(UserError, match="no row is named 'PMF 200'"):
+        commands._chosen(args)

@@ -104,6 +104,20 @@ def test_what_validation_chose_is_trained_again_on_its_ratings(tmp_path: Path) -
     assert store.identity(pairs)["rated"] == store.identity(pairs.refit[0])["rated"] != "train"
 
 
+def test_a_refit_sees_all_but_the_test(tmp_path: Path) -> None:
+    store = RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
+    tried = (Spec("pmf", 2, split=1),)
+    data, _ = store.training_data(replace(tried[0], refit=tried))
+    split = store.ratings(tried[0]).data
+    train, valid, test = (
+        set(zip(part.user, part.item, strict=True)) for part in (split.train, split.valid, split.test)
+    )
+    seen = set(zip(data.train.user, data.train.item, strict=True))
+    assert seen == train | valid
+    assert not seen & test
+    assert set(zip(data.valid.user, data.valid.item, strict=True)) < train
+
+
 def test_a_closed_form_is_refitted_with_the_settings_that_validation_chose(tmp_path: Path) -> None:
     store = RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
     tried = Spec("bias", changes=(("decay_users", 1e6), ("decay_items", 1e6))), Spec("bias")

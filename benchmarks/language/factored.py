@@ -20,7 +20,7 @@ ABOVE_LBL = 0.15  # share of the LBL's perplexity by which an FRBM trained by co
 CD, LIKELIHOOD, OF_LBL = "FRBM by contrastive divergence", "FRBM by contrastive divergence, then likelihood", "LBL"
 # A step by likelihood takes ten times that of contrastive divergence, of which the draws are little.
 BY_LIKELIHOOD = (("objective", "likelihood"), ("targets", "words"), ("num_draws", 16))
-GOES_ON = (("epochs", 2), ("rate", (("*", 2e-3),)))
+GOES_ON = (("epochs", 1), ("rate", (("*", 2e-3),)))
 
 
 def _frbm(scale: LanguageScale) -> Spec:

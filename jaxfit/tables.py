@@ -13,9 +13,8 @@ things would still touch every row, and both are avoided:
 A row that a minibatch reads several times gets the sum of its gradients. SGD simply adds them all. An optimizer with
 memory must see the sum once: each id writes its place in the list of ids to a table, and the places that survive name
 every row once, unsorted. The rows are numbered in that order; the gradients of the row of number i are summed in row i
-of a scratch table of zeros, whose first rows stay in a CPU's cache. The rows are updated in blocks, which fit into it,
-too, and the scratch table is cleared where it was used. Row ids past the end of the table are padding: they read the
-last row and write nothing.
+of an array of zeros, whose first rows stay in a CPU's cache. The rows are updated in blocks, which fit into it, too.
+Row ids past the end of the table are padding: they read the last row and write nothing.
 
 The gradient of a table is a sum of parts, none of which is as large as the table. Automatic differentiation of
 gathered rows gives one row of gradient for each row that was read. A model that reads very many rows (the nodes of a
@@ -153,13 +152,6 @@ def require_whole(params: Any) -> None:
         raise TypeError("the loss of one example reads whole tables: call it with params, not gathered rows")
 
 
-class Scratch(NamedTuple):
-    """Working memory of an update by rows: grad, zeros like the table; place, int32[rows] of any value."""
-
-    grad: jax.Array
-    place: jax.Array
-
-
 class Weights(NamedTuple):
     """One parameter in training: its weights are `scale * value`.
 
@@ -167,13 +159,13 @@ class Weights(NamedTuple):
         value: [rows, …], v above.
         scale: float32 scalar, s above; 1 for a parameter updated as a whole.
         memory: the state of its `Transform`.
-        scratch: for an optimizer with memory and an update by rows, otherwise None.
+        place: int32[rows] of any value, working memory of an update by rows; None for an optimizer without memory.
     """
 
     value: jax.Array
     scale: jax.Array
     memory: Any
-    scratch: Scratch | None
+    place: jax.Array | None
 
 
 def _has_memory(transform: Transform) -> bool:
@@ -184,10 +176,8 @@ def _has_memory(transform: Transform) -> bool:
 def create(value: jax.Array, transform: Transform, by_rows: bool) -> Weights:
     """Return the training state of an initial parameter, which is copied, as the state is donated."""
     value = jnp.array(value, value.dtype)  # strongly typed, so that the second chunk does not compile again
-    scratch = None
-    if by_rows and _has_memory(transform):
-        scratch = Scratch(jnp.zeros_like(value), jnp.zeros(value.shape[0], jnp.int32))
-    return Weights(value, jnp.ones((), value.dtype), transform.init(value), scratch)
+    place = jnp.zeros(value.shape[0], jnp.int32) if by_rows and _has_memory(transform) else None
+    return Weights(value, jnp.ones((), value.dtype), transform.init(value), place)
 
 
 def whole(weights: Weights) -> jax.Array:
@@ -234,24 +224,24 @@ def update_rows(
 
     With a decay of None, the gradient includes it, and the scale remains 1.
     """
-    value, scratch = weights.value, weights.scratch
+    value = weights.value
     scale = weights.scale if decay is None else weights.scale * (1 - rate * decay)
-    if scratch is None:
+    if weights.place is None:
         factor = -rate if decay is None else -rate / scale
         return weights._replace(value=add(value, parts, factor), scale=scale)
 
     ids = row_ids(parts)
     size = at_once(len(ids), HELD_ROWS * math.prod(value.shape[1:]), BLOCK)
-    distinct = _distinct(ids, scratch.place, size)
-    grad = add(scratch.grad, _renumbered(parts, distinct.number), jnp.ones((), value.dtype))
+    distinct = _distinct(ids, weights.place, size)
+    sums = jnp.zeros((len(distinct.rows), *value.shape[1:]), value.dtype)
+    sums = add(sums, _renumbered(parts, distinct.number), jnp.ones((), value.dtype))
 
     def is_table(leaf: jax.Array) -> bool:
         return leaf.shape == value.shape
 
-    def block(i: jax.Array | int, tables: tuple[jax.Array, Any, jax.Array]) -> tuple[jax.Array, Any, jax.Array]:
-        value, memory, grad = tables
-        ids = lax.dynamic_slice(distinct.rows, (i * size,), (size,))
-        numbers = i * size + jnp.arange(size, dtype=jnp.int32)
+    def block(i: jax.Array | int, tables: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
+        value, memory = tables
+        ids, grad = (lax.dynamic_slice_in_dim(array, i * size, size) for array in (distinct.rows, sums))
 
         def read(table: jax.Array) -> jax.Array:
             return table.at[ids].get(mode="clip")
@@ -260,20 +250,20 @@ def update_rows(
             return table.at[ids].set(new, mode="drop")
 
         before = jax.tree.map(lambda m, now: read(now) if is_table(m) else m, weights.memory, memory)
-        u, after = transform.update(grad.at[numbers].get(mode="clip"), before)
-        value = write(value, read(value) - (rate / scale) * jnp.asarray(u))
-        done = zero_after(value.ravel()[0])
+        u, after = transform.update(grad, before)
+        rows = read(value) - (rate / scale) * jnp.asarray(u)
+        value, done = write(value, rows), zero_after(rows.ravel()[0])
         memory = jax.tree.map(
             lambda m, now, r: write(now, r + done) if is_table(m) else r, weights.memory, memory, after
         )
-        return value, memory, grad.at[numbers].set(done, mode="drop")
+        return value, memory
 
-    start = (value, weights.memory, grad)
+    start = (value, weights.memory)
     if len(distinct.rows) == size:  # one block needs no loop, whose trip count a device would have to read first
-        value, memory, grad = block(0, start)
+        value, memory = block(0, start)
     else:
-        value, memory, grad = lax.fori_loop(0, (distinct.total + size - 1) // size, block, start)
-    return Weights(value, scale, memory, Scratch(grad, distinct.place))
+        value, memory = lax.fori_loop(0, (distinct.total + size - 1) // size, block, start)
+    return Weights(value, scale, memory, distinct.place)
 
 
 class _Distinct(NamedTuple):
@@ -282,8 +272,8 @@ class _Distinct(NamedTuple):
     Attributes:
         rows: int32, padded with the number of rows of the table to whole blocks.
         total: how many there are.
-        number: int32[k], which of `rows` each id of the list is; for padding, the number of rows of the table.
-        place: of `Scratch`.
+        number: int32[k], which of `rows` each id of the list is; for padding, their number.
+        place: of `Weights`.
     """
 
     rows: jax.Array
@@ -293,15 +283,15 @@ class _Distinct(NamedTuple):
 
 
 def _distinct(ids: jax.Array, place: jax.Array, size: int) -> _Distinct:
-    """Find the distinct rows among ids, for blocks of `size` rows; place: of `Scratch`."""
+    """Find the distinct rows among ids, for blocks of `size` rows; place: of `Weights`."""
     here, end = jnp.arange(ids.shape[0], dtype=jnp.int32), place.shape[0]
     place = place.at[ids].set(here, mode="drop")
     last = place.at[ids].get(mode="clip")
     chosen = (last == here) & (ids < end)
     number = jnp.cumsum(chosen.astype(jnp.int32)) - 1
-    length = -(-ids.shape[0] // size) * size
+    length = -(-min(ids.shape[0], end) // size) * size
     rows = jnp.full(length, end, jnp.int32).at[jnp.where(chosen, number, length)].set(ids, mode="drop")
-    return _Distinct(rows, number[-1] + 1, jnp.where(ids < end, number[last], end), place)
+    return _Distinct(rows, number[-1] + 1, jnp.where(ids < end, number[last], length), place)
 
 
 def _renumbered(parts: tuple[Part, ...], number: jax.Array) -> tuple[Part, ...]:

@@ -134,7 +134,6 @@ def test_lazy_adam_only_decays_untouched_rows():
     want[[0, 2]] -= 0.1  # Adam's first step is the sign of the gradient
     np.testing.assert_allclose(rows.whole(after), want, rtol=1e-5)
     np.testing.assert_allclose(np.asarray(after.memory.mu)[2], 0.2, rtol=1e-6)  # the sum of both gradients, once
-    assert not np.any(after.scratch.grad)
 
 
 def test_any_division_of_an_epoch_gives_the_same_bits_and_compiles_once():

@@ -1,4 +1,4 @@
-"""Updates of tables in place: nothing is left in scratch memory, and no table is copied in a step."""
+"""Updates of tables in place: no table is copied in a step, and all platforms update alike."""
 
 import re
 
@@ -21,7 +21,6 @@ def test_a_row_that_is_not_finite_does_not_change_the_memory_of_others(optimizer
     grad = jnp.ones((3, 2)).at[0].set(bad)  # of row 0, on whose first entry the other updates depend
     step = jax.jit(lambda w: tables.update_rows(w, (tables.Rows(ids, grad),), 0.1, 0.0, update))
     after = step(table)
-    np.testing.assert_array_equal(after.scratch.grad, 0)
     alone = tables.update_rows(table, (tables.Rows(ids[1:], grad[1:]),), 0.1, 0.0, update)
     for x, y in zip(jax.tree.leaves(after), jax.tree.leaves(alone), strict=True):
         if x.shape == (6, 2):
@@ -91,8 +90,6 @@ def test_updates_in_an_accelerator_s_blocks_equal_those_of_a_cpu(monkeypatch, op
     with tracing_for("gpu"):
         found = jax.jit(step)(table)
     for x, y in zip(
-        jax.tree.leaves(found._replace(scratch=None)), jax.tree.leaves(want._replace(scratch=None)), strict=True
+        jax.tree.leaves(found._replace(place=None)), jax.tree.leaves(want._replace(place=None)), strict=True
     ):
         np.testing.assert_allclose(x, y, rtol=2e-5, atol=1e-6)
-    if found.scratch is not None:
-        np.testing.assert_array_equal(found.scratch.grad, 0)

@@ -16,8 +16,8 @@ def platform() -> str:
 
 
 def at_once(number: int, width: int, cached: int) -> int:
-    """Return how many of `number` rows to process at a time: on a CPU `cached`, which its cache holds; else `block`."""
-    return cached if platform() == "cpu" else block(number, width)
+    """Return how many of `number` rows to process at a time: on a CPU what its cache holds, `cached`; else `block`."""
+    return max(1, min(number, cached)) if platform() == "cpu" else block(number, width)
 
 
 def block(number: int, width: int) -> int:

@@ -15,6 +15,7 @@ from jax import Array
 from jaxfit.program import Metric
 from jaxfit.recipe import option
 from jaxlm.objectives import noise
+from jaxlm.objectives.logistic import softplus
 from jaxlm.objectives.noise import Noise
 from jaxlm.objectives.tree import Codes
 
@@ -118,9 +119,9 @@ def batch_nats(rows: Array, x: Array, word: Array, aid: Any, config: Any) -> Arr
     if config.objective == "tree":
         C = rows.reshape(*aid.nodes.shape, -1)
         signs = aid.signs[:, :, None, :].astype(x.dtype)
-        found = jax.nn.softplus(-signs * jnp.einsum("bmjd,bmld->bmjl", x, C))
+        found = softplus(-signs * jnp.einsum("bmjd,bmld->bmjl", x, C))
         return jnp.sum(jnp.where(signs == 0, 0, found), axis=3)
     of_words, of_noise = split(rows, word)
     share = config.num_noise / config.block_noise
-    against = jnp.sum(jax.nn.softplus(jnp.einsum("bmjd,bsd->bmjs", x, of_noise)), axis=3)
-    return jax.nn.softplus(-jnp.sum(x * of_words[:, :, None], axis=3)) + share * against
+    against = jnp.sum(softplus(jnp.einsum("bmjd,bsd->bmjs", x, of_noise)), axis=3)
+    return softplus(-jnp.sum(x * of_words[:, :, None], axis=3)) + share * against

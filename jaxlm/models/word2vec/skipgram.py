@@ -15,6 +15,7 @@ from jaxlm.contract import Embeds, LanguageModel
 from jaxlm.models.word2vec import blocks, model, outputs
 from jaxlm.models.word2vec.blocks import Blocks
 from jaxlm.models.word2vec.model import Config, Params
+from jaxlm.objectives.logistic import softplus
 from jaxlm.objectives.word_tree import WORD_TREE
 
 
@@ -43,8 +44,8 @@ def per_block(read: Params, batch: Blocks, config: Config) -> Array:
         return jnp.sum(jnp.where(inside, nats, 0), axis=(1, 2))
     # a word's scores of noise are the same in all windows that hold it
     of_words, of_noise = outputs.split(read.C, word)
-    nats = jax.nn.softplus(-jnp.einsum("bmd,bjd->bmj", of_words, W))
-    against = jnp.sum(jax.nn.softplus(jnp.einsum("bjd,bsd->bjs", W, of_noise)), axis=2)
+    nats = softplus(-jnp.einsum("bmd,bjd->bmj", of_words, W))
+    against = jnp.sum(softplus(jnp.einsum("bjd,bsd->bjs", W, of_noise)), axis=2)
     share = config.num_noise / config.block_noise
     return jnp.sum(jnp.where(held, nats, 0), axis=(1, 2)) + share * jnp.sum(jnp.sum(held, axis=1) * against, axis=1)
 

@@ -96,7 +96,7 @@ class Recipe:
     last ones where the program says so (`Program.result`), for which there are no drops and no patience.
     """
 
-    optimizer: Literal["sgd", "adagrad", "adam"] = option(help="update rule")
+    optimizer: Literal["sgd", "adagrad", "rowwise-adagrad", "adam"] = option(help="update rule")
     batch_size: int = option(help="minibatch", unit="examples")
     epochs: int = option(help="passes over the data at most", unit="epochs", first=True)
     rate: Mapping[str, float] = option(help="learning rate: 0.01, or 0.01,b=0.1 per parameter", first=True)
@@ -129,11 +129,31 @@ def transform(optimizer: str) -> Transform:
     """The direction of a recipe's optimizer; rates and decay are applied by the engine."""
     if optimizer == "sgd":
         return Transform(lambda array: (), lambda gradient, memory: (gradient, memory))
+    if optimizer == "rowwise-adagrad":
+        return Transform(_row_sums, _rowwise_adagrad)
     import optax  # here: options are read without JAX, and it takes a tenth of a second
 
     if optimizer == "adagrad":
         return Transform(*optax.scale_by_rss(initial_accumulator_value=0.0, eps=1e-10))
     return Transform(*optax.scale_by_adam(b1=0.9, b2=0.999))
+
+
+def _row_sums(array: Any) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.zeros(array.shape[:1], array.dtype)
+
+
+def _rowwise_adagrad(gradient: Any, memory: Any) -> tuple[Any, Any]:
+    """AdaGrad with one sum for each row of a table: of the means of its gradients' squares (Lerer et al. 2019, §3.1).
+
+    The memory is a number for each row, where AdaGrad has a table as large as the parameter.
+    """
+    import jax.numpy as jnp
+
+    memory = memory + jnp.mean(gradient * gradient, axis=tuple(range(1, gradient.ndim)))
+    scale = jnp.where(memory > 0, (memory + 1e-10) ** -0.5, 0)
+    return gradient * scale.reshape(-1, *[1] * (gradient.ndim - 1)), memory
 
 
 def named_arrays(params: Any) -> dict[str, Any]:

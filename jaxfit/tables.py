@@ -237,7 +237,7 @@ def update_rows(
     sums = add(sums, _renumbered(parts, distinct.number), jnp.ones((), value.dtype))
 
     def is_table(leaf: jax.Array) -> bool:
-        return leaf.shape == value.shape
+        return leaf.shape[:1] == value.shape[:1]
 
     def block(i: jax.Array | int, tables: tuple[jax.Array, Any]) -> tuple[jax.Array, Any]:
         value, memory = tables

@@ -11,7 +11,8 @@ import jax
 
 from jaxfit.errors import UserError
 
-MOMENTS = {None: 0, "sgd": 0, "adagrad": 1, "adam": 2}  # arrays of an optimizer's state, as large as the parameters
+# arrays of an optimizer's state that are as large as the parameters
+MOMENTS = {None: 0, "sgd": 0, "adagrad": 1, "rowwise-adagrad": 0, "adam": 2}
 COPIES = 3  # of the parameters: those trained, the best so far, and one while they are saved
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")

@@ -10,4 +10,5 @@ def softplus(x: Array) -> Array:
     `jax.nn.softplus` takes log1p, at twice the cost of log, and a second exponential for the gradient. The absolute
     error here is at most float32's epsilon, and the gradient is as exact.
     """
-    return jnp.maximum(x, 0) + jnp.log(1 + jnp.exp(-jnp.abs(x)))
+    positive = x > 0
+    return jnp.where(positive, x, 0) + jnp.log(1 + jnp.exp(jnp.where(positive, -x, x)))

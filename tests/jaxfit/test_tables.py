@@ -14,7 +14,7 @@ from jaxfit.recipe import transform
 
 
 @pytest.mark.parametrize("bad", [jnp.nan, jnp.inf, -jnp.inf])
-@pytest.mark.parametrize("optimizer", ["adam", "adagrad"])
+@pytest.mark.parametrize("optimizer", ["adam", "adagrad", "rowwise-adagrad"])
 def test_a_row_that_is_not_finite_does_not_change_the_memory_of_others(optimizer, bad):
     update, ids = transform(optimizer), jnp.array([0, 3, 5])
     table = tables.create(jnp.ones((6, 2)), update, by_rows=True)
@@ -22,9 +22,25 @@ def test_a_row_that_is_not_finite_does_not_change_the_memory_of_others(optimizer
     step = jax.jit(lambda w: tables.update_rows(w, (tables.Rows(ids, grad),), 0.1, 0.0, update))
     after = step(table)
     alone = tables.update_rows(table, (tables.Rows(ids[1:], grad[1:]),), 0.1, 0.0, update)
-    for x, y in zip(jax.tree.leaves(after), jax.tree.leaves(alone), strict=True):
-        if x.shape == (6, 2):
+    for x, y in zip(jax.tree.leaves(after.memory), jax.tree.leaves(alone.memory), strict=True):
+        if x.shape[:1] == (6,):
             np.testing.assert_allclose(x[1:], y[1:], rtol=1e-6)
+    np.testing.assert_allclose(after.value[1:], alone.value[1:], rtol=1e-6)
+
+
+def test_rowwise_adagrad_divides_a_row_by_the_root_of_its_sum_of_mean_squares():
+    update, rng = transform("rowwise-adagrad"), np.random.default_rng(0)
+    want, sums = rng.normal(size=(5, 3)), np.zeros(5)
+    table = tables.create(jnp.array(want, jnp.float32), update, by_rows=True)
+    for ids in ([1, 3, 1, 5], [4, 1, 1, 0]):  # row 1 more than once, and padding
+        grad = rng.normal(size=(4, 3))
+        table = tables.update_rows(table, (tables.Rows(jnp.array(ids), grad),), 0.1, 0.0, update)
+        total = np.zeros((6, 3))
+        np.add.at(total, ids, grad)
+        sums += np.mean(total[:5] ** 2, axis=1)
+        want -= 0.1 * total[:5] / np.sqrt(np.maximum(sums, 1e-10))[:, None]
+    np.testing.assert_allclose(table.value, want, rtol=1e-5)
+    np.testing.assert_allclose(table.memory, sums, rtol=1e-5)
 
 
 def test_parts_of_a_gradient_are_summed():
@@ -53,7 +69,7 @@ def test_zero_after_is_zero_for_any_argument():
         assert jax.jit(tables.zero_after)(jnp.float32(x)) == 0
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "rowwise-adagrad", "adam"])
 def test_a_step_copies_no_table(optimizer):
     update = transform(optimizer)
     table = tables.create(jnp.ones((5003, 7)), update, by_rows=True)
@@ -72,7 +88,7 @@ def test_a_step_copies_no_table(optimizer):
 
 
 @pytest.mark.parametrize("held", [1 << 28, 5 * 7 * 3, 5 * 7 * 64])
-@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "rowwise-adagrad", "adam"])
 def test_updates_in_an_accelerator_s_blocks_equal_those_of_a_cpu(monkeypatch, optimizer, held):
     """In one block, without a loop; in many of a few rows each; in some of which the last are padding."""
     monkeypatch.setattr(platforms, "HELD", held)

@@ -8,7 +8,7 @@ from jaxfit.devices import memory
 from jaxfit.errors import UserError
 
 SHAPES = {"R": jax.ShapeDtypeStruct((1000, 250), jnp.float32)}  # 1 MB
-NEEDED = {None: 3, "sgd": 3, "adagrad": 4, "adam": 5}  # MB in all
+NEEDED = {None: 3, "sgd": 3, "rowwise-adagrad": 3, "adagrad": 4, "adam": 5}  # MB in all
 
 
 @pytest.mark.parametrize("optimizer", NEEDED)

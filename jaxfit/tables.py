@@ -159,13 +159,13 @@ class Weights(NamedTuple):
         value: [rows, …], v above.
         scale: float32 scalar, s above; 1 for a parameter updated as a whole.
         memory: the state of its `Transform`.
-        place: int32[rows] of any value, working memory of an update by rows; None for an optimizer without memory.
+        scratch: int32[rows] of any value, working memory of an update by rows; None for an optimizer without memory.
     """
 
     value: jax.Array
     scale: jax.Array
     memory: Any
-    place: jax.Array | None
+    scratch: jax.Array | None
 
 
 def _has_memory(transform: Transform) -> bool:
@@ -176,8 +176,8 @@ def _has_memory(transform: Transform) -> bool:
 def create(value: jax.Array, transform: Transform, by_rows: bool) -> Weights:
     """Return the training state of an initial parameter, which is copied, as the state is donated."""
     value = jnp.array(value, value.dtype)  # strongly typed, so that the second chunk does not compile again
-    place = jnp.zeros(value.shape[0], jnp.int32) if by_rows and _has_memory(transform) else None
-    return Weights(value, jnp.ones((), value.dtype), transform.init(value), place)
+    scratch = jnp.zeros(value.shape[0], jnp.int32) if by_rows and _has_memory(transform) else None
+    return Weights(value, jnp.ones((), value.dtype), transform.init(value), scratch)
 
 
 def whole(weights: Weights) -> jax.Array:
@@ -226,13 +226,13 @@ def update_rows(
     """
     value = weights.value
     scale = weights.scale if decay is None else weights.scale * (1 - rate * decay)
-    if weights.place is None:
+    if weights.scratch is None:
         factor = -rate if decay is None else -rate / scale
         return weights._replace(value=add(value, parts, factor), scale=scale)
 
     ids = row_ids(parts)
     size = at_once(len(ids), HELD_ROWS * math.prod(value.shape[1:]), BLOCK)
-    distinct = _distinct(ids, weights.place, size)
+    distinct = _distinct(ids, weights.scratch, size)
     sums = jnp.zeros((len(distinct.rows), *value.shape[1:]), value.dtype)
     sums = add(sums, _renumbered(parts, distinct.number), jnp.ones((), value.dtype))
 
@@ -273,7 +273,7 @@ class _Distinct(NamedTuple):
         rows: int32, padded with the number of rows of the table to whole blocks.
         total: how many there are.
         number: int32[k], which of `rows` each id of the list is; for padding, their number.
-        place: of `Weights`.
+        place: what `Weights.scratch` is after it.
     """
 
     rows: jax.Array
@@ -283,7 +283,7 @@ class _Distinct(NamedTuple):
 
 
 def _distinct(ids: jax.Array, place: jax.Array, size: int) -> _Distinct:
-    """Find the distinct rows among ids, for blocks of `size` rows; place: of `Weights`."""
+    """Find the distinct rows among ids, for blocks of `size` rows; place: of `Weights.scratch`."""
     here, end = jnp.arange(ids.shape[0], dtype=jnp.int32), place.shape[0]
     place = place.at[ids].set(here, mode="drop")
     last = place.at[ids].get(mode="clip")

@@ -240,12 +240,12 @@ class Trainer:
 
     def arrays(self) -> dict[str, Any]:
         """All arrays that a checkpoint holds; working memory is left out, as its values do not matter."""
-        return {"state": _with_places(self.one_copy(), itertools.repeat(None)), "best": self.best}
+        return {"state": _with_scratch(self.one_copy(), itertools.repeat(None)), "best": self.best}
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Set state and best parameters to the arrays of a checkpoint."""
-        places = iter([w.place for w in tables.flatten(self.state.weights)[0]])
-        self.state = self._placed(_with_places(arrays["state"], places))
+        scratch = iter([w.scratch for w in tables.flatten(self.state.weights)[0]])
+        self.state = self._placed(_with_scratch(arrays["state"], scratch))
         self.best = arrays["best"]
 
     def _placed(self, whole: State) -> State:
@@ -273,6 +273,6 @@ def group_size(program: Program, size: int, batch_size: int) -> int:
     return max(number for number in range(1, max(1, most) + 1) if batch_size % number == 0)
 
 
-def _with_places(whole: State, places: Any) -> State:
+def _with_scratch(whole: State, scratch: Any) -> State:
     weights, tree = tables.flatten(whole.weights)
-    return whole._replace(weights=tree.unflatten([w._replace(place=next(places)) for w in weights]))
+    return whole._replace(weights=tree.unflatten([w._replace(scratch=next(scratch)) for w in weights]))

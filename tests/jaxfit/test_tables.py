@@ -106,6 +106,6 @@ def test_updates_in_an_accelerator_s_blocks_equal_those_of_a_cpu(monkeypatch, op
     with tracing_for("gpu"):
         found = jax.jit(step)(table)
     for x, y in zip(
-        jax.tree.leaves(found._replace(place=None)), jax.tree.leaves(want._replace(place=None)), strict=True
+        jax.tree.leaves(found._replace(scratch=None)), jax.tree.leaves(want._replace(scratch=None)), strict=True
     ):
         np.testing.assert_allclose(x, y, rtol=2e-5, atol=1e-6)

@@ -96,7 +96,9 @@ class Recipe:
     last ones where the program says so (`Program.result`), for which there are no drops and no patience.
     """
 
-    optimizer: Literal["sgd", "adagrad", "rowwise-adagrad", "adam"] = option(help="update rule")
+    optimizer: Literal["sgd", "adagrad", "rowwise-adagrad", "adam"] = option(
+        help="update rule; rowwise-adagrad has one sum of squares for each row of a table"
+    )
     batch_size: int = option(help="minibatch", unit="examples")
     epochs: int = option(help="passes over the data at most", unit="epochs", first=True)
     rate: Mapping[str, float] = option(help="learning rate: 0.01, or 0.01,b=0.1 per parameter", first=True)
@@ -145,15 +147,17 @@ def _row_sums(array: Any) -> Any:
 
 
 def _rowwise_adagrad(gradient: Any, memory: Any) -> tuple[Any, Any]:
-    """AdaGrad with one sum for each row of a table: of the means of its gradients' squares (Lerer et al. 2019, §3.1).
+    """AdaGrad with one number for each row, the sum of the means of its gradients' squares.
 
-    The memory is a number for each row, where AdaGrad has a table as large as the parameter.
+    A row is what the first axis counts; of a vector or a scalar this is AdaGrad. Source: Lerer et al. 2019,
+    "PyTorch-BigGraph". Differs: 1e-10 is added under the root, as by optax, not to the root.
     """
     import jax.numpy as jnp
 
-    memory = memory + jnp.mean(gradient * gradient, axis=tuple(range(1, gradient.ndim)))
+    within = tuple(range(1, gradient.ndim))
+    memory = memory + jnp.mean(gradient * gradient, axis=within)
     scale = jnp.where(memory > 0, (memory + 1e-10) ** -0.5, 0)
-    return gradient * scale.reshape(-1, *[1] * (gradient.ndim - 1)), memory
+    return gradient * jnp.expand_dims(scale, within), memory
 
 
 def named_arrays(params: Any) -> dict[str, Any]:

@@ -231,7 +231,7 @@ def update_rows(
         return weights._replace(value=add(value, parts, factor), scale=scale)
 
     ids = row_ids(parts)
-    size = at_once(len(ids), HELD_ROWS * math.prod(value.shape[1:]), BLOCK)
+    size = at_once(min(len(ids), len(value)), HELD_ROWS * math.prod(value.shape[1:]), BLOCK)
     distinct = _distinct(ids, weights.scratch, size)
     sums = jnp.zeros((len(distinct.rows), *value.shape[1:]), value.dtype)
     sums = add(sums, _renumbered(parts, distinct.number), jnp.ones((), value.dtype))
@@ -252,7 +252,8 @@ def update_rows(
         before = jax.tree.map(lambda m, now: read(now) if is_table(m) else m, weights.memory, memory)
         u, after = transform.update(grad, before)
         rows = read(value) - (rate / scale) * jnp.asarray(u)
-        value, done = write(value, rows), zero_after(rows.ravel()[0])
+        done = zero_after(rows.ravel()[0])  # not of the table after it is written, which takes a third longer
+        value = write(value, rows)
         memory = jax.tree.map(
             lambda m, now, r: write(now, r + done) if is_table(m) else r, weights.memory, memory, after
         )
@@ -272,8 +273,8 @@ class _Distinct(NamedTuple):
     Attributes:
         rows: int32, padded with the number of rows of the table to whole blocks.
         total: how many there are.
-        number: int32[k], which of `rows` each id of the list is; for padding, their number.
-        place: what `Weights.scratch` is after it.
+        number: int32[k], which of `rows` each id of the list is; for padding, the length of `rows`.
+        place: the new `Weights.scratch`.
     """
 
     rows: jax.Array
@@ -283,7 +284,7 @@ class _Distinct(NamedTuple):
 
 
 def _distinct(ids: jax.Array, place: jax.Array, size: int) -> _Distinct:
-    """Find the distinct rows among ids, for blocks of `size` rows; place: of `Weights.scratch`."""
+    """Find the distinct rows among ids, for blocks of `size` rows; place: `Weights.scratch`."""
     here, end = jnp.arange(ids.shape[0], dtype=jnp.int32), place.shape[0]
     place = place.at[ids].set(here, mode="drop")
     last = place.at[ids].get(mode="clip")

@@ -109,7 +109,7 @@ def _lay_out(vectors: Vectors, num_others: int, num_features: int, cached: bool)
     # a matrix is held for each tile and each row; `capacity_step`, so that data of nearly equal size share a program
     held = (num_features + 2) ** 2
     usual = min(CHUNK_TILES, CACHED_BYTES // (4 * TILE * num_features)) if cached else CHUNK_TILES
-    most = max(at_once(capacity_step(tiles.sum()), held, max(1, usual)), int(tiles.max(initial=1)))
+    most = max(at_once(capacity_step(tiles.sum()), held, usual), int(tiles.max(initial=1)))
     needed = int(SPARE_ROWS * most * len(rows) / max(1, tiles.sum())) + 1
     most_rows = min(needed, at_once(capacity_step(len(rows)), held, CHUNK_ROWS))
     starts = _chunk_starts(tiles, most, most_rows)

@@ -16,7 +16,7 @@ def platform() -> str:
 
 
 def at_once(number: int, width: int, cached: int) -> int:
-    """Return how many of `number` rows to process at a time: on a CPU what its cache holds, `cached`; else `block`."""
+    """Return how many of `number` rows to process at a time: on a CPU at most `cached`, by its cache; else `block`."""
     return max(1, min(number, cached)) if platform() == "cpu" else block(number, width)
 
 

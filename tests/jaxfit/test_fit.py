@@ -108,7 +108,7 @@ def test_metrics_and_scores_are_means_over_events_without_penalties():
     assert doubled.events == 2 * plain.events
 
 
-@pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
+@pytest.mark.parametrize("optimizer", ["adagrad", "rowwise-adagrad", "adam"])
 def test_row_updates_equal_dense_ones_if_every_step_touches_the_rows(optimizer):
     # one batch = all examples: every row that has examples is touched at every step
     options = {"optimizer": optimizer, "batch_size": 128, "epochs": 5, "rate": {"*": 0.05}}

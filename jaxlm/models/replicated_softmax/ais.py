@@ -82,7 +82,7 @@ def log_partition(
     number = int(np.searchsorted(ladder, longest, side="right"))
     rung = np.searchsorted(ladder, lengths, side="right") - 1
     keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(chains))
-    together = min(chains, at_once(chains, params.W.shape[0], CACHED))
+    together = at_once(chains, params.W.shape[0], CACHED)
     parts = []
     for begin in range(0, chains, together):
         own = np.minimum(np.arange(begin, begin + together), chains - 1)

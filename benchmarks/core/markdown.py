@@ -8,6 +8,8 @@ import numpy as np
 from benchmarks.core import record
 from benchmarks.core.verdict import SEEDS
 
+MOST_WRITTEN = 8  # comparisons of a claim that are all written out
+
 
 def header(result: dict[str, Any]) -> list[str]:
     """Return the titles of all columns, the thesis' figures beside ours."""
@@ -164,12 +166,21 @@ def verdict_line(verdict: dict[str, Any]) -> str:
 
 
 def _figures(judged: dict[str, Any], percent: bool) -> str:
-    """Write the figures of a claim's comparisons, shares in %, and of each, where they differ, whether it holds."""
-    differ = len({found["holds"] for found in judged["comparisons"]}) > 1
-    return "; ".join(
+    """Write the figures of a claim's comparisons, shares in %, and of each, where they differ, whether it holds.
+
+    Of many comparisons only those that do not hold, and how many do, if some do not.
+    """
+    comparisons = judged["comparisons"]
+    differ = len({found["holds"] for found in comparisons}) > 1
+    written = comparisons
+    if len(comparisons) > MOST_WRITTEN:
+        written = [found for found in comparisons if found["holds"] != "yes"] or comparisons
+    figures = [
         f"{found['label']} {shown(found, percent)}{' (' + found['holds'] + ')' if differ else ''}".strip()
-        for found in judged["comparisons"]
-    )
+        for found in written
+    ]
+    rest = len(comparisons) - len(written)
+    return "; ".join([*figures, f"{rest} of {len(comparisons)} comparisons hold"] if rest else figures)
 
 
 def shown(found: dict[str, Any], percent: bool = False) -> str:

@@ -80,7 +80,8 @@ class Spec:
             name += "" if self.features is None else f"-of-{self.features.model}"
         name += "".join(f"-{key.removeprefix('num_').partition('_')[0]}{value}" for key, value in self.config)
         changed = [pair for key, value in self.recipe if isinstance(value, tuple) for pair in value]
-        name += "".join(f"-{parameter}{value:g}" for parameter, value in changed)
+        for parameter, value in changed:  # a folder's name has no "*" of all parameters, nor "/" of their paths
+            name += f"-{'all' if parameter == '*' else parameter.replace('/', '.')}{value:g}"
         seed = "" if self.counted else f"-seed{self.seed}"
         return f"{name}{without}{self.products and f'-{self.products}'}{seed}"
 

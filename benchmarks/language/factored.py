@@ -113,8 +113,7 @@ def objective_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> li
               [models.pair(LIKELIHOOD, CD)]),
         claim(f"by contrastive divergence it is at most {percent(ABOVE_LBL)} above the LBL of the same context",
               [models.pair(CD, OF_LBL, claimed=(-np.inf, ABOVE_LBL), quantity=relative)]),
-        claim("after that epoch it is not above the LBL of the same context",
-              [models.pair(LIKELIHOOD, OF_LBL, quantity=relative)]),
+        claim("after that epoch it is not above the LBL of the same context", [models.pair(LIKELIHOOD, OF_LBL)]),
     ]  # fmt: skip
 
 

@@ -32,3 +32,21 @@ def test_margins_name_the_units_that_the_stores_scores_are_of() -> None:
         "VectorStore": "questions with the same first pair, and pairs with the same first word",
     }  # fmt: skip
     assert "paired bootstrap over documents, and spread" in markdown.margins("documents")
+
+
+def test_of_many_comparisons_those_that_do_not_hold_are_written():
+    def line(*holds: str) -> str:
+        comparisons = [
+            {"label": f"pair {i}", "value": 1.0, "interval": [0.5, 1.5], "holds": held} for i, held in enumerate(holds)
+        ]
+        test = {"seeds": 3, "answer": "no", "comparisons": comparisons}
+        return markdown.verdict_line(
+            {"answer": "no", "claim": "all hold", "section": "4.1", "test": test, "validation": None}
+        )
+
+    some = line(*["yes"] * 7, "no", "unresolved")
+    assert some.endswith(
+        "Test: pair 7 1.00 [0.50, 1.50] (no); pair 8 1.00 [0.50, 1.50] (unresolved); 7 of 9 comparisons hold."
+    )
+    assert line(*["yes"] * 9).count("pair") == 9
+    assert line(*["yes"] * 7, "no").count("pair") == 8

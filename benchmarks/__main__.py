@@ -117,6 +117,9 @@ def parser() -> Parser:
     lower.add_argument("--topology", default="v5e:2x2", help="which chips, and their grid (default: v5e:2x2)")
     lower.add_argument("--chips", type=_positive, default=1, metavar="N", help="how many of them (default: 1)")
     lower.add_argument(
+        "--row-shards", type=_positive, default=1, metavar="N", help="split tables over so many of them (default: 1)"
+    )
+    lower.add_argument(
         "--dtype", choices=list(suite.PRECISIONS),
         help="how factors of matrix products are rounded (default: each workload's own)",
     )  # fmt: skip

@@ -246,8 +246,10 @@ def doctor(args: argparse.Namespace) -> None:
 def lower(args: argparse.Namespace) -> None:
     """`lower`: compile workloads for devices that are not here."""
     _check_workloads(args.names)
-    rows = lowering.measure(args.names or list(WORKLOADS), args.platform, args.topology, args.chips, args.dtype)
-    lowering.save(args.out, rows, {key: getattr(args, key) for key in ("platform", "topology", "chips")})
+    names = args.names or list(WORKLOADS)
+    rows = lowering.measure(names, args.platform, args.topology, args.chips, args.dtype, args.row_shards)
+    compiled_for = {key: getattr(args, key) for key in ("platform", "topology", "chips")}
+    lowering.save(args.out, rows, compiled_for | ({lowering.SPLIT: args.row_shards} if args.row_shards > 1 else {}))
     if args.json:
         command.print_json(rows)
         return

@@ -120,7 +120,7 @@ def fit(
         (program, recipe.optimizer, recipe.batch_size, recipe.reduction, mesh), (params, data, valid)
     )
     trainer = Trainer(program, params, data, recipe, key, mesh)
-    validation = Validation(program, valid, mesh)
+    validation = Validation(program, valid, mesh, trainer.layout)
     log = journal.Journal(directory) if directory else None
     if directory:
         directory.mkdir(parents=True, exist_ok=True)
@@ -238,7 +238,7 @@ def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None)
     line["shown"][f"validation {program.metric.name}"] = shown
     trainer.progress = after_epoch(progress, score, recipe, program.result)
     if is_best(trainer.progress):
-        trainer.best = sharding.one_copy(params)
+        trainer.best = trainer.whole(params)
         if not all(_finite(array) for array in jax.tree.leaves(trainer.best)):  # validation need not see every row
             _stop(f"some parameters are not finite after step {int(trainer.state.step) - 1}", directory)
     return line

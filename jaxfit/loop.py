@@ -7,16 +7,17 @@ chunks gives the same bits. The order of examples is a function of (seed, epoch)
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
 
 from jaxfit import tables
-from jaxfit.devices import sharding
+from jaxfit.devices import sharding, split_tables
 from jaxfit.devices.platform import platform
+from jaxfit.devices.split_tables import Layout
 from jaxfit.program import Carried, Program
 from jaxfit.recipe import Transform
 from jaxfit.state import Rates, State, Sum, add_metrics, rescaled, streams
@@ -28,14 +29,23 @@ LAUNCHED = 16  # steps in a loop that a GPU starts as a whole
 
 
 def differentiate(
-    program: Program, weights: Any, batch: Any, weight: Array, keys: Array, decay: Any, carry: Any = None
-) -> tuple[Array, Any, Any, Any]:
-    """Differentiate whole parameters and gathered rows: loss, Metrics, gradients and new carry."""
+    program: Program, weights: Any, batch: Any, weight: Array, keys: Array, decay: Any, carry: Any = None,
+    layout: Layout | None = None,
+) -> tuple[Array, Any, Any, Any]:  # fmt: skip
+    """Differentiate whole parameters and gathered rows: loss, Metrics, gradients and new carry.
+
+    The gradient of a table that is split is a `Routed`.
+    """
     leaves, tree = tables.flatten(weights)
     config, sparse, penalty = program.config, program.sparse, program.decay.penalty
     ids = [None] * len(leaves) if sparse is None else tree.flatten_up_to(sparse.touched(batch, config))
     read = tables.read if program.decay.when == "when-touched" else tables.gather
-    rows = tree.unflatten([w.value if k is None else read(w, k) for w, k in zip(leaves, ids, strict=True)])
+    ways = _routes(ids, layout)
+    values = [
+        w.value if k is None else read(w, k) if way is None else w.scale * split_tables.fetch(w.value, way)
+        for w, k, way in zip(leaves, ids, ways, strict=True)
+    ]
+    rows = tree.unflatten(values)
     seen = batch if program.sequential is None else Carried(batch, carry)
 
     def penalized(params: Any) -> tuple[Array, tuple[Any, ...]]:
@@ -50,8 +60,29 @@ def differentiate(
     params = rows if sparse is None else Gathered(rows)
     grads, (loss, metrics, *after) = jax.grad(penalized, has_aux=True)(params)
     grads = tree.flatten_up_to(grads if sparse is None else grads.rows)
-    parts = [g if k is None else (Rows(k, g),) for k, g in zip(ids, grads, strict=True)]
+    parts = [
+        g if k is None else (Rows(k, g),) if way is None else Routed(way, g)
+        for k, way, g in zip(ids, ways, grads, strict=True)
+    ]
     return loss, metrics, tree.unflatten(parts), after[0] if after else None
+
+
+class Routed(NamedTuple):
+    """The gradient of a table that is split: of the rows that this device has read, [k, …], and where they are."""
+
+    way: split_tables.Route
+    grad: Array
+
+
+def _routes(ids: list[Any], layout: Layout | None) -> list[split_tables.Route | None]:
+    """For each parameter the route of the rows that are read, if it is split; made once for the same ids."""
+    if layout is None:
+        return [None] * len(ids)
+    made: dict[tuple[int, int], split_tables.Route] = {}
+    for k, rows in zip(ids, layout.rows, strict=True):
+        if rows is not None and (id(k), rows) not in made:
+            made[id(k), rows] = split_tables.route(k, rows)
+    return [None if rows is None else made[id(k), rows] for k, rows in zip(ids, layout.rows, strict=True)]
 
 
 def visit_examples(
@@ -111,9 +142,11 @@ def updated(
     of_rate, of_decay = jax.tree.leaves(rates.rate), jax.tree.leaves(rates.decay)
     for w, g, rate, strength in zip(leaves, tree.flatten_up_to(grads), of_rate, of_decay, strict=True):
         decay = every * strength
-        if isinstance(g, tuple):
+        rows_decay = None if program.decay.when == "when-touched" else decay  # the gradient of rows includes it
+        if isinstance(g, Routed):
+            new.append(split_tables.update(w, g.way, g.grad, factor * rate, rows_decay, transform))
+        elif isinstance(g, tuple):
             parts = sharding.gather_parts(g, mesh)
-            rows_decay = None if program.decay.when == "when-touched" else decay  # the gradient includes it
             new.append(tables.update_rows(w, parts, factor * rate, rows_decay, transform))
         else:
             g = sharding.total(g, mesh)
@@ -148,6 +181,7 @@ def make_run(
     mean: bool,
     mesh: Mesh | None = None,
     group_size: int = 1,
+    layout: Layout | None = None,
 ) -> Callable[..., State]:
     """Compile `run(state, data, order, rates, key, size, begin, end)`: the steps begin <= i < end of one epoch.
 
@@ -159,6 +193,7 @@ def make_run(
         mean: whether a step follows the gradient of the minibatch's mean, or of its sum.
         mesh: devices; None for one.
         group_size: the number of neighbouring examples that are visited at once.
+        layout: which tables are split over the mesh; None where none is.
 
     Returns:
         The loop, which donates the state. Its `order` is int32 of at least batch_size / group_size * steps: group g
@@ -204,11 +239,11 @@ def make_run(
             shared = jax.random.fold_in(step_key, batch_size)  # differs from every example's
             batch = program.at_step(batch, shared, fraction, config)
         carry = None
-        if program.sparse is not None and program.sparse.gradient is not None:
+        if program.sparse is not None and program.sparse.gradient is not None and layout is None:
             loss, metrics, grads = program.sparse.gradient(state.weights, batch, weight, keys, config)
         else:
             loss, metrics, grads, carry = differentiate(
-                program, state.weights, batch, weight, keys, rates.decay, state.carry
+                program, state.weights, batch, weight, keys, rates.decay, state.carry, layout
             )
         weights = updated(program, state.weights, grads, rates, factor, every, transform, mesh)
         loss, metrics = sharding.total((loss, dict(metrics)), mesh)
@@ -240,7 +275,8 @@ def make_run(
 
         return lax.fori_loop(begin // RESCALE_STEPS, (end + RESCALE_STEPS - 1) // RESCALE_STEPS, stretch, state)
 
-    of_state = State._make([*[sharding.WHOLE] * 4, sharding.SHARDED])
+    of_weights = sharding.WHOLE if layout is None else layout.specs(transform)
+    of_state = State._make([of_weights, *[sharding.WHOLE] * 3, sharding.SHARDED])
     return jax.jit(sharding.everywhere(run, mesh, (of_state, *[sharding.WHOLE] * 7), of_state), donate_argnums=0)
 
 
@@ -272,13 +308,21 @@ def make_scores(
 
 @lru_cache(maxsize=32)
 def make_sums(
-    program: Program, batch_size: int, capacity: int | tuple[int, ...], mesh: Mesh | None
+    program: Program, batch_size: int, capacity: int | tuple[int, ...], mesh: Mesh | None, layout: Layout | None = None
 ) -> Callable[[Any, Any, Any], Sum]:
     """Compile `sums(params, data, size) -> Sum` of [batch_size]: the summed scores of `size` examples.
 
     Each place in a minibatch (each stream of a sequential program) has a sum of its own, and sums are compensated, so
-    that nothing is lost by rounding. Minibatches are split over the devices.
+    that nothing is lost by rounding. Minibatches are split over the devices. Where tables are split, too, `params` are
+    as in training, and the compiler divides the work.
     """
+    if layout is not None:
+        assert mesh is not None
+        of_whole = make_sums(program, batch_size, capacity, None)
+        everywhere = NamedSharding(mesh, sharding.WHOLE)
+        return jax.jit(
+            lambda params, data, size: of_whole(layout.in_order(params, mesh), data, size), out_shardings=everywhere
+        )
     local = batch_size // sharding.shards(mesh)
 
     def sums(params: Any, data: Any, size: Array) -> Sum:

@@ -59,23 +59,10 @@ class Rates(NamedTuple):
     total: Any
 
 
-def start(
-    params: Any,
-    program: Program,
-    transform: Transform,
-    data: Any,
-    lists: int | None = None,
-    batch_size: int = 1,
-) -> State:
-    """Return the state before the first step.
+def by_rows(params: Any, program: Program, data: Any, lists: int | None = None) -> tuple[bool, ...]:
+    """Return of each parameter whether it is a table that is updated by rows, as the program's `touched` says.
 
-    Args:
-        params: initial parameters.
-        program: its `touched` says which tables are updated by rows.
-        transform: the optimizer.
-        data: training data.
-        lists: the number of ragged lists of an example; None where `costs` has no columns.
-        batch_size: the number of streams of a sequential program.
+    lists: the number of ragged lists of an example; None where `costs` has no columns.
     """
     leaves, tree = tables.flatten(params)
     ids: list[Any] = [None] * len(leaves)
@@ -91,11 +78,12 @@ def start(
             return tree.flatten_up_to(sparse.touched(batch, program.config))
 
         ids = jax.eval_shape(touched)
-    return _start(params, program, transform, tuple(k is not None for k in ids), batch_size)
+    return tuple(k is not None for k in ids)
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3, 4))
-def _start(params: Any, program: Program, transform: Transform, by_rows: tuple[bool, ...], batch_size: int) -> State:
+def start(params: Any, program: Program, transform: Transform, by_rows: tuple[bool, ...], batch_size: int = 1) -> State:
+    """Return the state before the first step; batch_size: the number of streams of a sequential program."""
     leaves, tree = tables.flatten(params)
     weights = [tables.create(x, transform, rows) for x, rows in zip(leaves, by_rows, strict=True)]
     carry = None if program.sequential is None else streams(program, batch_size)

@@ -17,6 +17,7 @@ from jaxfit import loop, state, tables
 from jaxfit.bucketing import Capacity, EpochPlan, buckets, capacity, capacity_step, plan
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform
+from jaxfit.devices.split_tables import Layout
 from jaxfit.draws import permutation, power_of_two
 from jaxfit.errors import UserError
 from jaxfit.program import Program
@@ -32,6 +33,14 @@ SCORED_ENTRIES = 1 << 19  # maximum ragged entries on a device in batches above 
 def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
     """Raise UserError where a recipe or devices do not fit a model."""
     shards = sharding.shards(mesh)
+    if mesh is not None and mesh.shape[sharding.ROWS] > 1:
+        what = ""
+        if program.sparse is None:
+            what = "every step of this model reads all of its parameters: no table can be split"
+        elif program.sparse.preconditioned:
+            what = "the steps of this model are not along the gradient of its rows: no table can be split"
+        if what:
+            raise UserError(what, "--row-shards", "leave it out")
     if recipe.batch_size % shards:
         what = f"{recipe.batch_size} examples do not divide among the devices"
         raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
@@ -94,15 +103,15 @@ def scored_at_once(program: Program, data: Any, most: int, shards: int = 1) -> t
 class Validation:
     """The mean score of parameters on a data set, computed on all devices."""
 
-    def __init__(self, program: Program, data: Any, mesh: Mesh | None):
+    def __init__(self, program: Program, data: Any, mesh: Mesh | None, layout: Layout | None = None):
         self.size = program.size(data)
         number = program.sequential.streams if program.sequential else 0
         batch_size, entries = scored_at_once(program, data, number, sharding.shards(mesh))
-        self.run = loop.make_sums(program, batch_size, entries, mesh)
+        self.run = loop.make_sums(program, batch_size, entries, mesh, layout)
         self.data, self.events = sharding.replicate(data, mesh), program.num_events(data)
 
     def mean(self, params: Any) -> float:
-        """The mean score of an event under parameters that are on all devices."""
+        """The mean score of an event under parameters that are on all devices, or split as in training."""
         total = sharding.one_copy(self.run(params, self.data, np.int32(self.size)))
         return float(np.sum(np.asarray(total, np.float64)) / self.events)
 
@@ -129,7 +138,9 @@ class Trainer:
         self.progress = Progress()
         self._take(data)
         lists = None if self.costs is None or self.costs.ndim == 1 else self.costs.shape[1]
-        self.state = self._placed(state.start(params, program, self.transform, data, lists, recipe.batch_size))
+        by_rows = state.by_rows(params, program, data, lists)
+        self.layout = layout(params, by_rows, mesh)
+        self.state = self._placed(state.start(params, program, self.transform, by_rows, recipe.batch_size))
         self.best = params
         self.compile_seconds = 0.0
         self.planner, self.ahead = ThreadPoolExecutor(1), dict[int, Future[EpochPlan]]()
@@ -190,7 +201,7 @@ class Trainer:
         recipe = self.recipe
         return loop.make_run(
             self.program, self.transform, recipe.batch_size, entries, recipe.reduction == "mean", self.mesh,
-            self.group_size,
+            self.group_size, self.layout,
         )  # fmt: skip
 
     def fixed(self, visits: np.ndarray) -> tuple[Any, ...]:
@@ -234,24 +245,40 @@ class Trainer:
         return ", ".join(metric.show(means[metric.name]) for metric in self.program.loss_metrics)
 
     def one_copy(self) -> State:
-        """The state on this process' first device, including the carry of all streams."""
-        carry = sharding.whole(self.state.carry, self.mesh)
-        return sharding.one_copy(self.state._replace(carry=carry))
+        """The state on this process' first device, including the carry of all streams, and its split tables whole.
+
+        Working memory is left out, as its values do not matter.
+        """
+        carry, weights = sharding.whole(self.state.carry, self.mesh), self.state.weights
+        rest = sharding.one_copy(self.state._replace(carry=carry, weights=None))
+        if self.layout is not None:
+            return rest._replace(weights=self.layout.whole_weights(weights))
+        return rest._replace(weights=_with_scratch(sharding.one_copy(weights), itertools.repeat(None)))
+
+    def whole(self, params: Any) -> Any:
+        """The parameters on this process' first device, those of split tables in the host's memory."""
+        return sharding.one_copy(params) if self.layout is None else self.layout.whole_params(params)
 
     def arrays(self) -> dict[str, Any]:
-        """All arrays that a checkpoint holds; working memory is left out, as its values do not matter."""
-        return {"state": _with_scratch(self.one_copy(), itertools.repeat(None)), "best": self.best}
+        """All arrays that a checkpoint holds."""
+        return {"state": self.one_copy(), "best": self.best}
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Set state and best parameters to the arrays of a checkpoint."""
         scratch = iter([w.scratch for w in tables.flatten(self.state.weights)[0]])
-        self.state = self._placed(_with_scratch(arrays["state"], scratch))
+        stored = arrays["state"]
+        self.state = self._placed(stored._replace(weights=_with_scratch(stored.weights, scratch)))
         self.best = arrays["best"]
 
     def _placed(self, whole: State) -> State:
-        """Put the state on the devices: the carry is split over them, all else replicated."""
+        """Put the state on the devices: the carry and some tables are split over them, all else replicated."""
         carry = sharding.split(whole.carry, self.mesh)
-        return sharding.replicate(whole._replace(carry=None), self.mesh)._replace(carry=carry)
+        if self.layout is None:
+            return sharding.replicate(whole._replace(carry=None), self.mesh)._replace(carry=carry)
+        assert self.mesh is not None
+        weights = self.layout.place(whole.weights, self.mesh)
+        rest = sharding.replicate(whole._replace(carry=None, weights=None), self.mesh)
+        return rest._replace(carry=carry, weights=weights)
 
 
 @jax.jit
@@ -273,6 +300,17 @@ def group_size(program: Program, size: int, batch_size: int) -> int:
     return max(number for number in range(1, max(1, most) + 1) if batch_size % number == 0)
 
 
-def _with_scratch(whole: State, scratch: Any) -> State:
-    weights, tree = tables.flatten(whole.weights)
-    return whole._replace(weights=tree.unflatten([w._replace(scratch=next(scratch)) for w in weights]))
+def layout(params: Any, by_rows: tuple[bool, ...], mesh: Mesh | None) -> Layout | None:
+    """Return which parameters are split over the devices that share the rows of tables; None where none is.
+
+    by_rows: of `state.by_rows`.
+    """
+    if mesh is None or mesh.shape[sharding.ROWS] == 1:
+        return None
+    leaves, tree = tables.flatten(params)
+    return Layout(tree, tuple(len(x) if rows else None for x, rows in zip(leaves, by_rows, strict=True)))
+
+
+def _with_scratch(whole: Any, scratch: Any) -> Any:
+    weights, tree = tables.flatten(whole)
+    return tree.unflatten([w._replace(scratch=next(scratch)) for w in weights])

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from jaxfit.devices import split_tables
+
 ITEM = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "f32": 4, "s32": 4, "u32": 4, "f64": 8,
         "s64": 8, "u64": 8}  # fmt: skip
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
@@ -138,11 +140,14 @@ class Module:
         return sum(int(found[1]) * times for one, times in self.walk(self.step) if (found := _CYCLES.search(one.rest)))
 
     def collectives(self) -> Counter[str]:
-        """Sum the bytes of the results of collectives of a step, by kind."""
+        """Sum the bytes of the results of collectives of a step, by kind.
+
+        Not counted is what happens only where one device reads too many rows of another (`split_tables.FALLBACK`).
+        """
         total: Counter[str] = Counter()
         for one, times in self.walk(self.step):
             kind = one.kind.removesuffix("-start")
-            if kind in COLLECTIVES:
+            if kind in COLLECTIVES and split_tables.FALLBACK not in one.op_name:
                 total[kind] += size(one.shape).plain * times
         return total
 

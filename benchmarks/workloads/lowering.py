@@ -30,11 +30,12 @@ from jaxfit.devices.platform import tracing_for
 from jaxfit.errors import UserError
 from jaxfit.recipe import transform
 from jaxfit.state import Rates
-from jaxfit.trainer import group_size
+from jaxfit.trainer import check, group_size, layout
 
 SAMPLE = 1_000_000  # words or ratings from which the capacities of minibatches follow
 OF_SWEEPS = 10_000_000  # ratings of sweeps, which lay them out in larger pieces
 SECONDS = ("lowering, s", "compilation, s")
+SPLIT = "row shards"
 
 
 # bytes of memory of a chip, by the name of its kind
@@ -52,11 +53,12 @@ class Devices(NamedTuple):
         return SingleDeviceSharding(self.each[0]) if self.mesh is None else NamedSharding(self.mesh, sharding.WHOLE)
 
 
-def described(platform: str, topology: str, number: int) -> Devices:
+def described(platform: str, topology: str, number: int, row_shards: int = 1) -> Devices:
     """Return so many devices of a topology, such as "v5e:2x2" of the platform tpu.
 
     Raises:
-        UserError: the platform's compiler is not installed, or there is no such topology, or it has fewer devices.
+        UserError: the platform's compiler is not installed, or there is no such topology, or it has fewer devices, or
+            they do not divide into groups of `row_shards`, which share the rows of tables.
     """
     from jax.experimental import topologies
 
@@ -68,14 +70,14 @@ def described(platform: str, topology: str, number: int) -> Devices:
         raise UserError(what, do="for a TPU, pip install libtpu, and name a topology such as v5e:2x2") from None
     if number > len(found):
         raise UserError(f"{topology} has {len(found)} devices", "--chips", f"give at most {len(found)}")
-    return Devices(tuple(found[:number]), Mesh(np.array(found[:number]), (sharding.AXIS,)) if number > 1 else None)
+    return Devices(tuple(found[:number]), sharding.over(found[:number], row_shards))
 
 
 def measure(
-    names: Sequence[str], platform: str, topology: str, number: int, precision: str | None = None
+    names: Sequence[str], platform: str, topology: str, number: int, precision: str | None = None, row_shards: int = 1
 ) -> dict[str, dict[str, Any]]:
     """Compile workloads for some devices, in a precision, or each in its own; by workload, what its program takes."""
-    devices, rows = described(platform, topology, number), {}
+    devices, rows = described(platform, topology, number, row_shards), {}
     kind = devices.each[0].device_kind
     with tracing_for(platform):
         for name in names:
@@ -109,7 +111,7 @@ def save(folder: Path, rows: Mapping[str, Mapping[str, Any]], compiled_for: Mapp
     Args:
         folder: of the record, `lower.PLATFORM.TOPOLOGY.CHIPS.json`.
         rows: of `measure`.
-        compiled_for: platform, topology and chips.
+        compiled_for: platform, topology, chips and, if tables are split, the number of chips that share them.
     """
     words = [re.sub(r"\W", "-", str(each)) for each in compiled_for.values()]
     path = folder / f"lower.{'.'.join(words)}.json"
@@ -127,7 +129,10 @@ def save(folder: Path, rows: Mapping[str, Mapping[str, Any]], compiled_for: Mapp
 def described_by(result: Mapping[str, Any]) -> str:
     """Return what a record's programs are compiled for, and by what."""
     by = ", ".join(f"{name} {version}" for name, version in result["compiled by"].items() if version)
-    return "Compiled for {platform}, topology {topology}, chips {chips}, by {by}.".format(**result, by=by)
+    split = f", tables split over {result[SPLIT]}" if SPLIT in result else ""
+    return "Compiled for {platform}, topology {topology}, chips {chips}{split}, by {by}.".format(
+        **result, by=by, split=split
+    )
 
 
 def _rounded(value: Any) -> Any:
@@ -194,14 +199,18 @@ def _products(module: Module) -> float:
 
 def lowered(workload: Workload, devices: Devices, setup: Setup | SweepsSetup) -> Any:
     """Lower the loop of training steps of a workload, or a sweep, for these devices, from shapes alone."""
-    run, given = sweeps.program(setup) if isinstance(setup, SweepsSetup) else _loop(workload, devices, setup)
-    return run.lower(*(_placed(each, devices.whole()) for each in given))
+    if isinstance(setup, SweepsSetup):
+        run, given = sweeps.program(setup)
+        return run.lower(*_placed(given, devices.whole()))
+    run, given = _loop(workload, devices, setup)
+    return run.lower(*given)
 
 
 def _loop(workload: Workload, devices: Devices, setup: Setup) -> tuple[Any, tuple[Any, ...]]:
-    """Return the loop of training steps, and what, or the like of what, it is called with."""
+    """Return the loop of training steps, and shapes and places of what it is called with."""
     program, recipe = setup.program, workload.recipe()
     params = jax.eval_shape(setup.init, jax.random.key(0))
+    check(program, recipe, devices.mesh)
     shards, batch = sharding.shards(devices.mesh), recipe.batch_size
     size = program.size(setup.data)
     costs = None if program.ragged is None else program.ragged.costs(setup.data)
@@ -212,14 +221,20 @@ def _loop(workload: Workload, devices: Devices, setup: Setup) -> tuple[Any, tupl
     capacity = max(stretches, key=lambda stretch: stretch.end - stretch.begin).capacity
     direction = transform(recipe.optimizer)
     lists = None if costs is None or costs.ndim == 1 else costs.shape[1]
-    before = jax.eval_shape(lambda x: state.start(x, program, direction, setup.data, lists, batch), params)
+    by_rows = state.by_rows(params, program, setup.data, lists)
+    before = jax.eval_shape(lambda x: state.start(x, program, direction, by_rows, batch), params)
     scalar = jax.ShapeDtypeStruct((), np.float32)
     like = jax.tree.map(lambda _: scalar, params)
     rates = Rates(like, like, jax.ShapeDtypeStruct((), np.bool_), scalar)
     key, count = jax.eval_shape(lambda: jax.random.key(0)), jax.ShapeDtypeStruct((), np.int32)
     visits = jax.ShapeDtypeStruct((len(order),), np.int32)
-    run: Any = loop.make_run(program, direction, batch, capacity, True, devices.mesh, group)
-    return run, (before, setup.data, visits, rates, key, count, count, count)
+    split = layout(params, by_rows, devices.mesh)
+    run: Any = loop.make_run(program, direction, batch, capacity, True, devices.mesh, group, split)
+    rest = _placed((setup.data, visits, rates, key, count, count, count), devices.whole())
+    start = _placed(before, devices.whole())
+    if split is not None and devices.mesh is not None:
+        start = start._replace(weights=split.shapes(before.weights, devices.mesh))
+    return run, (start, *rest)
 
 
 def _placed(tree: Any, where: Any) -> Any:

@@ -146,7 +146,7 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: Collec
     processes.join(processes.Join(**options.given(args, processes.Join)), args.parser.prog.split()[0])
     from jaxfit.devices import sharding as mesh  # here: the help is shown without JAX
 
-    shards = mesh.shards(mesh.make(run.devices))
+    shards = mesh.shards(mesh.make(run.devices, run.row_shards))
     if recipe.batch_size % shards:
         what = f"{recipe.batch_size} examples do not divide among {shards} devices"
         raise UserError(what, "--batch-size", f"make it a multiple of {shards}")

@@ -1,12 +1,13 @@
 """Devices: one training step, on one device or on many, of one process or of several.
 
-A minibatch is split into one shard for each device; parameters are replicated. Each device differentiates its shard;
-gradients of whole parameters are summed over devices, gradients of rows are gathered with their row ids, and every
-device makes the same update. This is `jax.jit` over `jax.shard_map` with explicit collectives, and the same for a mesh
-over the devices of several processes (`jaxfit.devices.distributed`).
+A minibatch is split into one shard for each device; parameters are replicated, but for tables that are split by rows
+(`jaxfit.devices.split_tables`). Each device differentiates its shard; gradients of whole parameters are summed over
+devices, gradients of rows are gathered with their row ids, and every device makes the same update. This is `jax.jit`
+over `jax.shard_map` with explicit collectives, and the same for a mesh over the devices of several processes
+(`jaxfit.devices.distributed`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -17,15 +18,16 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxfit.errors import UserError
 from jaxfit.tables import Head, Part, Rows
 
-AXIS = "devices"
+DATA, ROWS = AXES = ("data", "rows")  # of a mesh; minibatches are split over both, tables over the second
 WHOLE = PartitionSpec()  # the same on all devices
-SHARDED = PartitionSpec(AXIS)  # the first axis split over devices
+SHARDED = PartitionSpec(AXES)  # the first axis split over devices
 
 
-def make(num_devices: int) -> Mesh | None:
+def make(num_devices: int, row_shards: int = 1) -> Mesh | None:
     """Return a mesh over the first `num_devices` devices of each process; None for a single device.
 
-    Raises UserError if a process has fewer devices.
+    row_shards: the number of devices over which tables are split by rows. Raises UserError if a process has fewer
+    devices, or as `over`.
     """
     devices = [jax.local_devices(process_index=k) for k in range(jax.process_count())]
     fewest = min(map(len, devices))
@@ -33,7 +35,18 @@ def make(num_devices: int) -> Mesh | None:
         advice = "on a CPU, set XLA_FLAGS=--xla_force_host_platform_device_count=N to simulate more"
         raise UserError(f"{num_devices} devices asked for, {fewest} found", "--devices", advice)
     chosen = [device for own in devices for device in own[:num_devices]]
-    return Mesh(np.array(chosen), (AXIS,)) if len(chosen) > 1 else None
+    return over(chosen, row_shards)
+
+
+def over(devices: Sequence[Any], row_shards: int = 1) -> Mesh | None:
+    """Return the mesh over these devices, in groups of neighbours that share the rows of tables; None for one.
+
+    Raises UserError if they do not divide into groups of `row_shards`.
+    """
+    if len(devices) % row_shards:
+        what = f"{len(devices)} devices in all do not divide into groups of {row_shards}"
+        raise UserError(what, "--row-shards", "give a divisor of the number of devices")
+    return Mesh(np.array(devices).reshape(-1, row_shards), AXES) if len(devices) > 1 else None
 
 
 def shards(mesh: Mesh | None) -> int:
@@ -107,19 +120,19 @@ def everywhere(
 
 def shard(mesh: Mesh | None) -> jax.Array | int:
     """The number of this device's shard."""
-    return 0 if mesh is None else lax.axis_index(AXIS)
+    return 0 if mesh is None else lax.axis_index(AXES)
 
 
 @jax.named_scope("all_reduce")
 def total(tree: Any, mesh: Mesh | None) -> Any:
     """The sum over all devices."""
-    return tree if mesh is None else lax.psum(tree, AXIS)
+    return tree if mesh is None else lax.psum(tree, AXES)
 
 
 @jax.named_scope("all_gather")
 def collect(tree: Any, mesh: Mesh | None) -> Any:
     """Concatenate the shards of arrays on every device."""
-    return tree if mesh is None else jax.tree.map(lambda x: lax.all_gather(x, AXIS, tiled=True), tree)
+    return tree if mesh is None else jax.tree.map(lambda x: lax.all_gather(x, AXES, tiled=True), tree)
 
 
 def gather_parts(parts: tuple[Part, ...], mesh: Mesh | None) -> tuple[Part, ...]:

@@ -17,6 +17,9 @@ class Run:
 
     resume: bool = option(False, "go on with the training in --out", first=True)
     devices: int = option(1, "devices to train on, of each process", "devices")
+    row_shards: int = option(
+        1, "split the rows of large tables over groups of so many devices, in place of a copy on each", "devices"
+    )
     max_minutes: float | None = option(None, "stop after this time, resumable", "minutes")
     checkpoint_minutes: float = option(5.0, "save within an epoch after this time", "minutes")
     show: bool = option(False, "show progress on standard error")

@@ -64,7 +64,7 @@ def train(
         UserError: Another training is in the folder, or this one and `run.resume` is not set, or another process is
             training there now.
     """
-    where, fixed = mesh.make(run.devices), schedule(program, recipe)
+    where, fixed = mesh.make(run.devices, run.row_shards), schedule(program, recipe)
     check(program, recipe, where)
     with locked(directory):
         info = {

@@ -123,6 +123,20 @@ def test_eight_devices_equal_one(case, place, trained):
 
 
 @one_after_another
+def test_tables_split_over_devices_equal_whole_ones(case, place, trained):
+    out = place.folder / f"{case}-split"
+    try:
+        split = case.train(place, out, devices=8, row_shards=4).model
+    except UserError as error:
+        assert "--row-shards" in str(error) or "--devices" in str(error)  # noqa: PT017
+        pytest.skip(str(error))
+    one = case.load(trained(case))
+    assert_same(one.params, jax.tree.map(np.asarray, split.params), rtol=1e-3, atol=1e-4)
+    for a, b in zip(journal(trained(case)), journal(out), strict=True):
+        assert a["valid"] == pytest.approx(b["valid"], rel=1e-4)
+
+
+@one_after_another
 def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_checkpoint(case, place, tmp_path):
     recipe = dataclasses.replace(case.recipe[0], rate={"*": 1e38}, decay={})
     # a structure may train models of its own first

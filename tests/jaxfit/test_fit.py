@@ -147,7 +147,7 @@ def test_any_division_of_an_epoch_gives_the_same_bits_and_compiles_once():
     rates = state.Rates(like, like, np.bool_(True), np.float32(21))
 
     def through(cuts):
-        now = state.start(toy.init(jax.random.key(0)), program, update, data)
+        now = state.start(params := toy.init(jax.random.key(0)), program, update, state.by_rows(params, program, data))
         for begin, end in itertools.pairwise(cuts):
             now = run(now, data, visits, rates, key, np.int32(101), np.int32(begin), np.int32(end))
         return jax.tree.map(np.asarray, now)

@@ -177,7 +177,7 @@ def program(config: Config, rows: Callable[[Batch, Config], Any] = touched) -> P
         training_metrics=(Metric("reconstruction RMSE", np.sqrt),),
         events=vectors.num_events,
         at_step=scheduled_steps,
-        sparse=Sparse(rows, None if per_rating else gradient),
+        sparse=Sparse(rows, None if per_rating else gradient, preconditioned=bool(config.smooth)),
         ragged=Ragged(vectors.costs),
         decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
     )

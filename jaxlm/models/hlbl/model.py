@@ -107,7 +107,8 @@ def batch_loss(
     if keys is not None and config.dropout:
         r_hat = jax.vmap(lambda r, key: dropout(r, key, config.dropout))(r_hat, keys)
     tiles = jax.tree.map(lambda *x: jnp.concatenate(x), batch.hot, batch.cold)
-    logit = jnp.sum(read.Q * r_hat[jnp.repeat(tiles.owner, TILE)], axis=1) + read.b
+    number = tiles.node.size
+    logit = jnp.sum(read.Q[:number] * r_hat[jnp.repeat(tiles.owner, TILE)], axis=1) + read.b
     decision = jax.nn.log_sigmoid(tiles.sign * logit.reshape(-1, TILE))
     of_tile = jnp.sum(jnp.where(tiles.sign == 0, 0.0, decision), axis=1)
     owner = jnp.arange(B) if batch.owner is None else batch.owner
@@ -134,9 +135,13 @@ def segment_logsumexp(x: Array, segment: Array, num_segments: int) -> Array:
 
 
 def touched(batch: Batch, config: Config) -> Params:
-    """Return the rows of R, Q and b that a minibatch reads; C is dense."""
+    """Return the rows of R, Q and b that a minibatch updates; C is dense.
+
+    These are the rows that it reads and, of Q, last, those of all hot nodes, whose gradient is a block.
+    """
     nodes = jnp.concatenate([batch.hot.node.reshape(-1), batch.cold.node.reshape(-1)])
-    return Params(R=batch.context.reshape(-1), C=None, Q=nodes, b=nodes)  # type: ignore[arg-type]
+    of_Q = jnp.concatenate([nodes, jnp.arange(config.num_hot, dtype=nodes.dtype)])
+    return Params(R=batch.context.reshape(-1), C=None, Q=of_Q, b=nodes)  # type: ignore[arg-type]
 
 
 def log_prob(params: Params, context: Array, children: Array, num_words: int) -> Array:

@@ -65,7 +65,7 @@ def test_the_memory_of_data_grows_with_their_number_but_that_of_a_tree_does_not(
     assert grown == pytest.approx(4 * events, rel=0.15), "a word of the text is four bytes"
 
 
-def of_this_machine(platform: str, topology: str, number: int) -> lowering.Devices:
+def of_this_machine(platform: str, topology: str, number: int, row_shards: int = 1) -> lowering.Devices:
     return lowering.Devices((jax.local_devices()[0],), None)
 
 

@@ -62,11 +62,11 @@ def test_losses_work_in_a_users_own_loop(make):
         return total, mean.total
 
     (value, error), grads = jax.jit(jax.value_and_grad(loss, has_aux=True))(params, index, weight, keys)
-    mesh, split = sharding.make(8), P(sharding.AXIS)
+    mesh, split = sharding.make(8), P(sharding.AXES)
 
     def of_shard(params, *args):
         grads, error = jax.grad(loss, has_aux=True)(params, *args)  # JAX sums those of replicated parameters
-        return grads, jax.lax.psum(error, sharding.AXIS)
+        return grads, jax.lax.psum(error, sharding.AXES)
 
     spread = jax.shard_map(of_shard, mesh=mesh, in_specs=(P(), split, split, split), out_specs=P())
     other, other_error = jax.jit(spread)(params, index, weight, keys)

@@ -140,10 +140,10 @@ def test_losses_work_under_other_transformations(make):
     value, grads = jax.jit(jax.value_and_grad(loss))(params, index, weight, keys)
 
     # data-parallel over 8 devices
-    mesh, split = sharding.make(8), P(sharding.AXIS)
+    mesh, split = sharding.make(8), P(sharding.AXES)
 
     def of_shard(*args):
-        return jax.lax.psum(loss(*args), sharding.AXIS)
+        return jax.lax.psum(loss(*args), sharding.AXES)
 
     everywhere = jax.shard_map(of_shard, mesh=mesh, in_specs=(P(), split, split, split), out_specs=P())
     shared, shared_grads = jax.jit(jax.value_and_grad(everywhere))(params, index, weight, keys)

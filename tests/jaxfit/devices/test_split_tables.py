@@ -1,0 +1,161 @@
+"""Tables that are split by rows over devices: exchange, updates and training equal those of whole tables."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import toy
+from jaxfit import tables
+from jaxfit.devices import sharding, split_tables
+from jaxfit.errors import UserError
+from jaxfit.fit import fit
+from jaxfit.recipe import Recipe, transform
+from jaxfit.trainer import Trainer
+
+DEVICES, ROWS, D, K = 8, 83, 3, 24
+LAYOUT = split_tables.Layout(jax.tree.structure(0), (ROWS,))
+MESHES = [8, 4, 2]  # devices that share the rows of a table, of 8
+IDS = {
+    "few of each device": lambda rng: rng.permutation(ROWS)[:K],
+    "repeated": lambda rng: rng.integers(0, 9, K),
+    "all of one device": lambda rng: DEVICES * rng.integers(0, ROWS // DEVICES, K),
+    "some padding": lambda rng: np.where(rng.random(K) < 0.5, ROWS + rng.integers(0, 2, K), rng.integers(0, ROWS, K)),
+    "padding alone": lambda rng: np.full(K, ROWS),
+}
+
+
+def drawn(kind, seed=0):
+    """A table, and of each device the ids that it reads and gradients of them."""
+    rng = np.random.default_rng(seed)
+    ids = np.concatenate([IDS[kind](rng) for _ in range(DEVICES)]).astype(np.int32)
+    return rng.normal(size=(ROWS, D)).astype(np.float32), ids, rng.normal(size=(len(ids), D)).astype(np.float32)
+
+
+def on_devices(mesh, function, arguments, results):
+    return jax.jit(jax.shard_map(function, mesh=mesh, in_specs=arguments, out_specs=results, check_vma=False))
+
+
+@pytest.mark.parametrize("row_shards", MESHES)
+@pytest.mark.parametrize("rows", [1, 8, 63, 64, 65, 83])
+def test_a_split_table_is_a_part_on_each_device_and_whole_again(rows, row_shards):
+    mesh, table = sharding.make(DEVICES, row_shards), np.arange(2.0 * rows).reshape(rows, 2)
+    split = split_tables.split(table, mesh)
+    length = split_tables.part_length(rows, row_shards)
+    assert rows / row_shards <= length < rows / row_shards + row_shards
+    assert {piece.data.shape for piece in split.addressable_shards} == {(length, 2)}
+    np.testing.assert_array_equal(split_tables.whole(split, rows), table)
+    in_order = jax.jit(lambda x: split_tables.Layout(jax.tree.structure(0), (rows,)).in_order(x, mesh))(split)
+    np.testing.assert_array_equal(in_order, table)
+
+
+@pytest.mark.parametrize("row_shards", MESHES)
+@pytest.mark.parametrize("kind", IDS)
+def test_rows_fetched_are_those_of_the_whole_table(kind, row_shards):
+    mesh, (table, ids, _) = sharding.make(DEVICES, row_shards), drawn(kind)
+
+    def fetched(part, ids):
+        way = split_tables.route(ids, ROWS)
+        return split_tables.fetch(part, way), way.fits[None]
+
+    run = on_devices(mesh, fetched, (split_tables.SPLIT, sharding.SHARDED), (sharding.SHARDED, sharding.SHARDED))
+    found, fits = run(split_tables.split(table, mesh), ids)
+    np.testing.assert_array_equal(found, table[np.minimum(ids, ROWS - 1)])
+    most = split_tables.capacity(K, row_shards)
+    asked = [np.bincount(np.unique(np.minimum(own, ROWS - 1)) % row_shards).max() for own in ids.reshape(DEVICES, -1)]
+    assert np.all(np.asarray(fits) == (max(asked) <= most))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "rowwise-adagrad"])
+@pytest.mark.parametrize("row_shards", MESHES)
+@pytest.mark.parametrize("kind", IDS)
+def test_updates_are_those_of_the_whole_table(kind, row_shards, optimizer):
+    mesh, direction = sharding.make(DEVICES, row_shards), transform(optimizer)
+    table, *steps = [drawn(kind)[0], *(drawn(kind, seed)[1:] for seed in (1, 2))]
+    rate, decay = jnp.float32(0.1), jnp.float32(0.5)
+    whole = tables.create(jnp.asarray(table), direction, by_rows=True)
+    split = LAYOUT.place(whole, mesh)
+    specs = LAYOUT.specs(direction)
+
+    def step(weights, ids, grad):
+        return split_tables.update(weights, split_tables.route(ids, ROWS), grad, rate, decay, direction)
+
+    run = on_devices(mesh, step, (specs, sharding.SHARDED, sharding.SHARDED), specs)
+    for ids, grad in steps:
+        whole = tables.update_rows(whole, (tables.Rows(ids, grad),), rate, decay, direction)
+        split = run(split, ids, grad)
+    found = LAYOUT.whole_weights(split)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(whole._replace(scratch=None)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_what_a_device_sends_does_not_grow_with_the_number_of_devices():
+    """The bytes that a step exchanges where no device asks another one for too much."""
+
+    def exchanged(devices):
+        mesh = sharding.over(jax.devices()[:devices], devices)
+
+        def step(part, ids):
+            way = split_tables.route(ids, ROWS)
+            return split_tables.fetch(part, way)
+
+        run = on_devices(mesh, step, (split_tables.SPLIT, sharding.SHARDED), sharding.SHARDED)
+        ids = jax.ShapeDtypeStruct((devices * K,), jnp.int32, sharding=NamedSharding(mesh, sharding.SHARDED))
+        text = run.lower(split_tables.split(np.zeros((ROWS, D), np.float32), mesh), ids).as_text()
+        shapes = re.findall(r"all_to_all.*?-> tensor<([\dx]+)x[fi]32>", text, flags=re.DOTALL)
+        return sum(int(np.prod([int(size) for size in shape.split("x")])) for shape in shapes)
+
+    assert {exchanged(devices) for devices in (2, 4, 8)} == {(1 + D) * split_tables.SLACK * K}  # ids and rows
+
+
+def train(folder, devices, row_shards, epochs, **more):
+    recipe = Recipe(optimizer="adam", batch_size=16, epochs=epochs, rate={"*": 0.01}, decay={"*": 0.01}, patience=4)
+    params, data, valid = toy.init(jax.random.key(0)), toy.data(jax.random.key(1)), toy.data(jax.random.key(3))
+    program = toy.program(True, noise=0.1)
+    return fit(
+        program, params, data, valid, recipe=recipe, key=jax.random.key(2), directory=folder,
+        mesh=sharding.make(devices, row_shards), **more,
+    )  # fmt: skip
+
+
+def test_training_goes_on_with_tables_split_otherwise(tmp_path):
+    expected = train(None, 1, 1, epochs=4)
+    train(tmp_path, 8, 8, epochs=2)
+    train(tmp_path, 4, 2, epochs=3, resume=True)
+    found = train(tmp_path, 1, 1, epochs=4, resume=True)
+    assert found.epochs == 4
+    for a, b in zip(found.params, expected.params, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    assert found.score == pytest.approx(expected.score, rel=1e-5)
+
+
+def test_each_device_holds_its_part_of_tables_and_of_their_memory():
+    recipe = Recipe(optimizer="adam", batch_size=16, epochs=1, rate={"*": 0.01}, decay={"*": 0.0})
+    params, data = toy.init(jax.random.key(0)), toy.data(jax.random.key(1))
+    trainer = Trainer(toy.program(True), params, data, recipe, jax.random.key(2), sharding.make(8, 4))
+    trainer.epoch_run()(0, 3)
+    table, dense = trainer.state.weights
+    part = split_tables.part_length(toy.NUM_ROWS, 4)
+    for leaf in jax.tree.leaves((table.value, table.memory, table.scratch)):
+        if leaf.ndim:
+            assert leaf.addressable_shards[0].data.shape[0] == part
+            assert leaf.sharding.spec == P("rows")
+    assert dense.value.sharding.is_fully_replicated
+
+
+@pytest.mark.parametrize(("devices", "row_shards"), [(8, 3), (1, 2), (8, 16)])
+def test_groups_that_do_not_divide_the_devices_are_refused(devices, row_shards):
+    with pytest.raises(UserError, match="do not divide into groups") as error:
+        sharding.make(devices, row_shards)
+    assert "--row-shards" in str(error.value)
+
+
+def test_a_model_without_tables_that_are_read_by_rows_is_refused():
+    recipe = Recipe(optimizer="sgd", batch_size=16, epochs=1, rate={"*": 0.01}, decay={"*": 0.0})
+    params, data = toy.init(jax.random.key(0)), toy.data(jax.random.key(1))
+    with pytest.raises(UserError, match="no table can be split"):
+        fit(toy.program(False), params, data, data, recipe=recipe, key=jax.random.key(2), mesh=sharding.make(8, 8))

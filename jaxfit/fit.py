@@ -175,7 +175,7 @@ def fit(
                 if stop := processes.highest(received()):
                     save()
                     raise Interrupted(stop)
-                if end < trainer.steps and is_due():
+                if end < trainer.steps and processes.agreed(is_due()):
                     save()
                 if out_of_time():
                     break
@@ -201,7 +201,8 @@ def fit(
                 )
             progress, stop = trainer.progress, processes.highest(received())
             extensible = progress.done and schedule(program, recipe) is None  # by more epochs, from a checkpoint
-            if stop or is_due() or extensible or ((progress.done or is_best(progress)) and is_cheap()):
+            worth = is_due() or extensible or ((progress.done or is_best(progress)) and is_cheap())
+            if processes.agreed(bool(stop or worth)):  # all devices' parts are put together
                 save()
             if stop:
                 raise Interrupted(stop)

@@ -95,7 +95,8 @@ def test_temporal_weights_move_by_their_rule():
     keys = jax.random.split(jax.random.key(0), 6)
     moved = jax.grad(lambda p: tfrbm.batch_loss(p, Carried(batch, carry), weight, keys, cfg)[0])(params).A
     a = tfrbm.shifted_input(params, batch.context, carry)
-    sample, _ = frbm.chain(params, a, frbm.of_words(params, batch.word), batch.word, keys, cfg)
+    start, all_kept = frbm.of_words(params, batch.word), jnp.ones((1, 1))
+    sample, _ = frbm.chain(params, a, start, all_kept, batch.word, keys, cfg)
     sample = sample[:, 0]
     assert np.any(sample != batch.word)
     p, p_hat = (tfrbm.posterior(params, a, word) for word in (batch.word, sample))

@@ -119,14 +119,25 @@ class Module:
         ]  # fmt: skip
         return max(bodies, key=lambda name: len(self.computations[name])) if bodies else self.entry
 
-    def walk(self, name: str, times: int = 1) -> Iterator[tuple[Instruction, int]]:
-        """Yield the instructions of a computation and of those that it runs, and how often each runs."""
+    def walk(self, name: str, times: int = 1, without: str | None = None) -> Iterator[tuple[Instruction, int]]:
+        """Yield the instructions of a computation and of those that it runs, and how often each runs.
+
+        without: the scope of loops, and of branches of a conditional, that are left out.
+        """
         for one in self.computations.get(name, ()):
             yield one, times
+            if one.kind == "while" and without is not None and without in one.op_name:
+                continue
             if one.kind in ("while", "call", "conditional", "async-start"):
                 often = times * (self.trips(one) if one.kind == "while" else 1)
                 for called in one.called:
-                    yield from self.walk(called, often)
+                    if one.kind == "conditional" and without is not None and self._names(called, without):
+                        continue
+                    yield from self.walk(called, often, without)
+
+    def _names(self, name: str, scope: str) -> bool:
+        """Return whether an instruction of a computation names a scope: the compiler drops the names of some."""
+        return any(scope in one.op_name for one in self.computations.get(name, ()))
 
     def trips(self, loop: Instruction) -> int:
         """Return how often a loop runs: the largest constant of its condition; 1 where it has none."""
@@ -145,9 +156,9 @@ class Module:
         Not counted is what happens only where one device reads too many rows of another (`split_tables.FALLBACK`).
         """
         total: Counter[str] = Counter()
-        for one, times in self.walk(self.step):
+        for one, times in self.walk(self.step, without=split_tables.FALLBACK):
             kind = one.kind.removesuffix("-start")
-            if kind in COLLECTIVES and split_tables.FALLBACK not in one.op_name:
+            if kind in COLLECTIVES:
                 total[kind] += size(one.shape).plain * times
         return total
 

@@ -68,3 +68,11 @@ def test_batched_losses_take_plain_batches():
     error = stars + names["config"].mean - predicted  # the data have the mean subtracted
     np.testing.assert_allclose(names["loss"], np.mean(error**2) / 2, rtol=1e-5)
     assert all(g.shape == w.shape for g, w in zip(names["grads"], whole, strict=True))
+
+
+def test_a_step_on_all_devices_equals_one_on_a_single_device():
+    """The program of docs/coming-from-pmap.md, which compares them."""
+    ((_, code),) = blocks_of("docs/coming-from-pmap.md", "python")
+    names = run(code)
+    assert names["mesh"].size == 8
+    assert any(np.any(grad) for grad in jax.tree.leaves(names["many"]))

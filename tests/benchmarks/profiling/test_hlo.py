@@ -88,3 +88,31 @@ def test_instructions_say_what_they_take_run_and_come_from() -> None:
 def test_dimensions_and_numbers_of_elements() -> None:
     assert (dimensions("f32[130,7]{1,0:T(8,128)}"), dimensions("s32[]"), dimensions("token")) == ([130, 7], [], [])
     assert (elements("f32[130,7]{1,0}"), elements("pred[]"), elements("(s32[3], f32[2,2])")) == (910, 1, 7)
+
+
+FALLING_BACK = """\
+%asked (p: f32[8]) -> f32[8] {
+  ROOT %t = f32[8]{0} all-to-all(%p), metadata={op_name="body/all_to_all"}
+}
+
+%asked_of_all (p: f32[8]) -> f32[8] {
+  %q = f32[64]{0} all-reduce(%p)
+  ROOT %k = f32[8]{0} slice(%q), metadata={op_name="body/rows_to_all_devices/slice"}
+}
+
+%to_all (t: f32[64]) -> f32[64] {
+  ROOT %s = f32[64]{0} all-reduce(%t)
+}
+
+ENTRY %main (a: f32[8]) -> f32[8] {
+  %c = f32[8]{0} conditional(%p, %a, %a), branch_computations={%asked_of_all, %asked}
+  %w = f32[64]{0} while(%c), condition=%n, body=%to_all, metadata={op_name="body/rows_to_all_devices/while"}
+  ROOT %r = f32[8]{0} all-reduce(%c)
+}
+"""
+
+
+def test_collectives_are_those_of_a_step_whose_exchange_of_rows_does_not_fall_back() -> None:
+    module = Module(FALLING_BACK)
+    assert module.collectives() == {"all-to-all": 32, "all-reduce": 32}
+    assert module.operations()["all-reduce"] == 3

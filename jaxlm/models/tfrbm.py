@@ -203,10 +203,10 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     ),
     "tuned": (
         Recipe(
-            optimizer="adam", batch_size=1000, epochs=6, rate={"*": 3e-3}, decay={"*": 0.0, "R": 0.4, "W": 0.05},
+            optimizer="adam", batch_size=1000, epochs=10, rate={"*": 3e-3}, decay={"*": 0.0, "R": 0.2, "W": 0.02},
             anneal=True,
         ),
-        {"num_draws": 4},
+        {"num_draws": 4, "dropout": 0.2},
     ),
 }  # fmt: skip
 

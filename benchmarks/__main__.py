@@ -117,7 +117,11 @@ def parser() -> Parser:
     lower.add_argument("--topology", default="v5e:2x2", help="which chips, and their grid (default: v5e:2x2)")
     lower.add_argument("--chips", type=_positive, default=1, metavar="N", help="how many of them (default: 1)")
     lower.add_argument(
-        "--row-shards", type=_positive, default=1, metavar="N", help="split tables over so many of them (default: 1)"
+        "--row-shards",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="how many of them share the rows of tables (default: 1)",
     )
     lower.add_argument(
         "--dtype", choices=list(suite.PRECISIONS),

@@ -115,7 +115,8 @@ def fit(
     """
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
     known |= {"epochs laid out": LAYOUT, **(identity or {})}
-    processes.require_same({**known, "number of devices": sharding.shards(mesh)})
+    shards = {"number of devices": sharding.shards(mesh), "number of row shards": sharding.row_shards(mesh)}
+    processes.require_same({**known, **shards})
     compiled.bound_programs(
         (program, recipe.optimizer, recipe.batch_size, recipe.reduction, mesh), (params, data, valid)
     )
@@ -202,7 +203,7 @@ def fit(
             progress, stop = trainer.progress, processes.highest(received())
             extensible = progress.done and schedule(program, recipe) is None  # by more epochs, from a checkpoint
             worth = is_due() or extensible or ((progress.done or is_best(progress)) and is_cheap())
-            if processes.agreed(bool(stop or worth)):  # all devices' parts are put together
+            if processes.agreed(bool(stop or worth)):  # it gathers what is split
                 save()
             if stop:
                 raise Interrupted(stop)
@@ -290,6 +291,6 @@ def _resume(trainer: Trainer, directory: Path, identity: dict[str, Any], resume:
     before = stored["identity"]
     fixed = schedule(trainer.program, trainer.recipe)
     checkpoint.require_same(before, metadata.with_epochs_of(before, identity, progress.epoch, fixed, directory), found)
-    trainer.restore(checkpoint.arrays(found, trainer.arrays()))
+    trainer.restore(checkpoint.arrays(found, trainer.like()))
     trainer.progress = go_on(progress, trainer.recipe)
     checkpoint.drop_after(found)

@@ -313,8 +313,8 @@ def make_sums(
     """Compile `sums(params, data, size) -> Sum` of [batch_size]: the summed scores of `size` examples.
 
     Each place in a minibatch (each stream of a sequential program) has a sum of its own, and sums are compensated, so
-    that nothing is lost by rounding. Minibatches are split over the devices. Where tables are split, too, `params` are
-    as in training, and the compiler divides the work.
+    that nothing is lost by rounding. Minibatches are split over the devices. Where tables are split in their place,
+    `params` are as in training: every device scores whole minibatches, and the compiler fetches the rows.
     """
     if layout is not None:
         assert mesh is not None

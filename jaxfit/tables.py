@@ -263,7 +263,9 @@ def update_rows(
     if len(distinct.rows) == size:  # one block needs no loop, whose trip count a device would have to read first
         value, memory = block(0, start)
     else:
-        value, memory = lax.fori_loop(0, (distinct.total + size - 1) // size, block, start)
+        # one at least: what an optimizer counts are steps, also those that read no row of this part of a table
+        blocks = (jnp.maximum(distinct.total, 1) + size - 1) // size
+        value, memory = lax.fori_loop(0, blocks, block, start)
     return Weights(value, scale, memory, distinct.place)
 
 

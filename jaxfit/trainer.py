@@ -27,16 +27,17 @@ from jaxfit.stopping import Progress
 
 MAX_PADDED_BATCH = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
 SCORED, SCORED_MOST = 1000, 16_384  # examples that are scored at a time: on a CPU, and at most elsewhere
+NOTHING_TO_SPLIT = "every step of this model reads all of its parameters: no table can be split"
 SCORED_ENTRIES = 1 << 19  # maximum ragged entries on a device in batches above SCORED
 
 
 def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
     """Raise UserError where a recipe or devices do not fit a model."""
     shards = sharding.shards(mesh)
-    if mesh is not None and mesh.shape[sharding.ROWS] > 1:
+    if sharding.row_shards(mesh) > 1:
         what = ""
         if program.sparse is None:
-            what = "every step of this model reads all of its parameters: no table can be split"
+            what = NOTHING_TO_SPLIT
         elif program.sparse.preconditioned:
             what = "the steps of this model are not along the gradient of its rows: no table can be split"
         if what:
@@ -106,7 +107,8 @@ class Validation:
     def __init__(self, program: Program, data: Any, mesh: Mesh | None, layout: Layout | None = None):
         self.size = program.size(data)
         number = program.sequential.streams if program.sequential else 0
-        batch_size, entries = scored_at_once(program, data, number, sharding.shards(mesh))
+        # where tables are split, every device scores the whole minibatch
+        batch_size, entries = scored_at_once(program, data, number, sharding.shards(mesh) if layout is None else 1)
         self.run = loop.make_sums(program, batch_size, entries, mesh, layout)
         self.data, self.events = sharding.replicate(data, mesh), program.num_events(data)
 
@@ -140,10 +142,23 @@ class Trainer:
         lists = None if self.costs is None or self.costs.ndim == 1 else self.costs.shape[1]
         by_rows = state.by_rows(params, program, data, lists)
         self.layout = layout(params, by_rows, mesh)
-        self.state = self._placed(state.start(params, program, self.transform, by_rows, recipe.batch_size))
+        self.state = self._start(params, by_rows)
         self.best = params
         self.compile_seconds = 0.0
         self.planner, self.ahead = ThreadPoolExecutor(1), dict[int, Future[EpochPlan]]()
+
+    def _start(self, params: Any, by_rows: tuple[bool, ...]) -> State:
+        """The state before the first step, on the devices."""
+        start = partial(
+            state.start, program=self.program, transform=self.transform, by_rows=by_rows,
+            batch_size=self.recipe.batch_size,
+        )  # fmt: skip
+        if self.layout is None:
+            return self._placed(start(params))
+        assert self.mesh is not None
+        begun = start(self.layout.one_row(params))
+        weights = self.layout.start(params, begun.weights, self.transform, self.mesh)
+        return self._placed_beside(begun, weights)
 
     def _take(self, data: Any) -> None:
         """Train on these data from now on: the original ones, or those drawn for an epoch."""
@@ -252,7 +267,7 @@ class Trainer:
         carry, weights = sharding.whole(self.state.carry, self.mesh), self.state.weights
         rest = sharding.one_copy(self.state._replace(carry=carry, weights=None))
         if self.layout is not None:
-            return rest._replace(weights=self.layout.whole_weights(weights))
+            return rest._replace(weights=self.layout.whole_weights(weights, self.transform))
         return rest._replace(weights=_with_scratch(sharding.one_copy(weights), itertools.repeat(None)))
 
     def whole(self, params: Any) -> Any:
@@ -263,6 +278,13 @@ class Trainer:
         """All arrays that a checkpoint holds."""
         return {"state": self.one_copy(), "best": self.best}
 
+    def like(self) -> dict[str, Any]:
+        """Arrays of the shapes and types of `arrays`."""
+        if self.layout is None:
+            return self.arrays()
+        weights = self.layout.like_whole(self.state.weights, self.transform)
+        return {"state": self.state._replace(weights=weights), "best": self.layout.like_params(self.best)}
+
     def restore(self, arrays: dict[str, Any]) -> None:
         """Set state and best parameters to the arrays of a checkpoint."""
         scratch = iter([w.scratch for w in tables.flatten(self.state.weights)[0]])
@@ -272,11 +294,14 @@ class Trainer:
 
     def _placed(self, whole: State) -> State:
         """Put the state on the devices: the carry and some tables are split over them, all else replicated."""
-        carry = sharding.split(whole.carry, self.mesh)
         if self.layout is None:
-            return sharding.replicate(whole._replace(carry=None), self.mesh)._replace(carry=carry)
+            return self._placed_beside(whole, sharding.replicate(whole.weights, self.mesh))
         assert self.mesh is not None
-        weights = self.layout.place(whole.weights, self.mesh)
+        return self._placed_beside(whole, self.layout.place(whole.weights, self.transform, self.mesh))
+
+    def _placed_beside(self, whole: State, weights: Any) -> State:
+        """Put what else belongs to a state beside its weights, which are on the devices."""
+        carry = sharding.split(whole.carry, self.mesh)
         rest = sharding.replicate(whole._replace(carry=None, weights=None), self.mesh)
         return rest._replace(carry=carry, weights=weights)
 
@@ -303,10 +328,12 @@ def group_size(program: Program, size: int, batch_size: int) -> int:
 def layout(params: Any, by_rows: tuple[bool, ...], mesh: Mesh | None) -> Layout | None:
     """Return which parameters are split over the devices that share the rows of tables; None where none is.
 
-    by_rows: of `state.by_rows`.
+    by_rows: of `state.by_rows`. Raises UserError if tables are to be split and the model reads none by rows.
     """
-    if mesh is None or mesh.shape[sharding.ROWS] == 1:
+    if sharding.row_shards(mesh) == 1:
         return None
+    if not any(by_rows):
+        raise UserError(NOTHING_TO_SPLIT, "--row-shards", "leave it out")
     leaves, tree = tables.flatten(params)
     return Layout(tree, tuple(len(x) if rows else None for x, rows in zip(leaves, by_rows, strict=True)))
 

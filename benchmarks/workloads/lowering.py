@@ -233,7 +233,7 @@ def _loop(workload: Workload, devices: Devices, setup: Setup) -> tuple[Any, tupl
     rest = _placed((setup.data, visits, rates, key, count, count, count), devices.whole())
     start = _placed(before, devices.whole())
     if split is not None and devices.mesh is not None:
-        start = start._replace(weights=split.shapes(before.weights, devices.mesh))
+        start = start._replace(weights=split.shapes(before.weights, direction, devices.mesh))
     return run, (start, *rest)
 
 

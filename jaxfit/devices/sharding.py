@@ -26,8 +26,12 @@ SHARDED = PartitionSpec(AXES)  # the first axis split over devices
 def make(num_devices: int, row_shards: int = 1) -> Mesh | None:
     """Return a mesh over the first `num_devices` devices of each process; None for a single device.
 
-    row_shards: the number of devices over which tables are split by rows. Raises UserError if a process has fewer
-    devices, or as `over`.
+    Args:
+        num_devices: of each process.
+        row_shards: the number of devices over which tables are split by rows.
+
+    Raises:
+        UserError: a process has fewer devices, or all of them do not divide into groups of `row_shards`.
     """
     devices = [jax.local_devices(process_index=k) for k in range(jax.process_count())]
     fewest = min(map(len, devices))
@@ -41,10 +45,11 @@ def make(num_devices: int, row_shards: int = 1) -> Mesh | None:
 def over(devices: Sequence[Any], row_shards: int = 1) -> Mesh | None:
     """Return the mesh over these devices, in groups of neighbours that share the rows of tables; None for one.
 
-    Raises UserError if they do not divide into groups of `row_shards`.
+    Raises:
+        UserError: they do not divide into groups of `row_shards`.
     """
     if len(devices) % row_shards:
-        what = f"{len(devices)} devices in all do not divide into groups of {row_shards}"
+        what = f"the number of all devices, {len(devices)}, is no multiple of {row_shards}"
         raise UserError(what, "--row-shards", "give a divisor of the number of devices")
     return Mesh(np.array(devices).reshape(-1, row_shards), AXES) if len(devices) > 1 else None
 
@@ -52,6 +57,11 @@ def over(devices: Sequence[Any], row_shards: int = 1) -> Mesh | None:
 def shards(mesh: Mesh | None) -> int:
     """The number of shards of a minibatch."""
     return 1 if mesh is None else mesh.size
+
+
+def row_shards(mesh: Mesh | None) -> int:
+    """The number of devices over which the rows of a table are split."""
+    return 1 if mesh is None else mesh.shape[ROWS]
 
 
 def replicate(tree: Any, mesh: Mesh | None) -> Any:

@@ -133,12 +133,18 @@ def state(path: Path) -> dict[str, Any]:
 
 
 def arrays(path: Path, like: Any) -> Any:
-    """The arrays of a checkpoint, of the shapes and types of `like` (arrays or jax.ShapeDtypeStruct)."""
+    """The arrays of a checkpoint, of the shapes and types of `like` (arrays or jax.ShapeDtypeStruct).
+
+    Where `like` has a NumPy array, it is one; the others are on this process' first device.
+    """
     import jax
+    import numpy as np
     import orbax.checkpoint as ocp
 
     device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
-    abstract = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device), like)
+    abstract = jax.tree.map(
+        lambda x: x if isinstance(x, np.ndarray) else jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device), like
+    )
     with ocp.StandardCheckpointer(multiprocessing_options=_alone()) as orbax:
         return orbax.restore(path.absolute() / "arrays", abstract)
 

@@ -13,7 +13,7 @@ AnyModel = TypeVar("AnyModel")
 
 @dataclass(frozen=True)
 class Run:
-    """How a training is run: the number of devices changes its result within rounding, the rest not at all."""
+    """How a training is run: devices, and how tables are split, change its result within rounding, the rest not."""
 
     resume: bool = option(False, "go on with the training in --out", first=True)
     devices: int = option(1, "devices to train on, of each process", "devices")

@@ -35,7 +35,7 @@ from jaxlm.objectives import free_energy
 from jaxlm.objectives.dropout import dropout
 from jaxlm.objectives.word_samples import draw
 
-OF_DROPOUT = 1 << 30  # what an example's key is folded with for dropout: no chain has so many steps
+DROPOUT_STREAM = 1 << 30  # what an example's key is folded with for dropout: no chain has so many steps
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,6 @@ class Config:
         if self.objective == "likelihood" and self.targets == "contexts":
             # the free energy of a mean of words is not the mean of theirs
             raise UserError("the likelihood is of words", "--targets contexts", "leave it out")
-        if self.objective == "likelihood" and self.dropout:
-            what = "by likelihood all examples share what words give the hidden units"
-            raise UserError(what, "--dropout", "add --dropout 0, or train by --objective cd")
 
 
 class Params(NamedTuple):
@@ -90,7 +87,7 @@ class Visible(NamedTuple):
     bias: Array
 
     def keep(self, kept: Array) -> "Visible":
-        """Multiply the features by what dropout leaves of them; 1 without dropout."""
+        """Multiply the features by a dropout mask, [..., N_f] or 1."""
         return Visible(self.features * kept, self.bias)
 
 
@@ -128,8 +125,8 @@ def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:
     which are alternatives at the last step, F(w) is the mean. Dropout of the next word's features, the rows of W_n
     (0 in the recipe `thesis`), is ours.
     """
-    if config.dropout:
-        kept = kept_features(key, config)
+    if drops(config):
+        kept = dropout_mask(key, config)
         params = params._replace(W=params.W.at[-1].multiply(kept[:, None]))
     a = hidden_input(params, example.context)
     R, W_n, b_v, fixed_a = lax.stop_gradient((params.R, params.W[-1], params.b_v, a))
@@ -168,7 +165,7 @@ def batch_loss(params: Params, batch: Batch, weight: Array, keys: Array, config:
 
 def energy_loss(params: Any, a: Array, batch: Batch, weight: Array, keys: Array, config: Any) -> tuple[Array, Metrics]:
     """Compute `batch_loss` from the hidden units' inputs by the contexts, a [B, N_h]."""
-    kept = jax.vmap(lambda key: kept_features(key, config))(keys) if config.dropout else jnp.ones((1, 1))
+    kept = jax.vmap(lambda key: dropout_mask(key, config))(keys) if drops(config) else jnp.ones((1, 1))
     known = of_data(params, batch).keep(kept)
     fixed, fixed_a = lax.stop_gradient((params, a))
     if config.objective == "likelihood":
@@ -199,9 +196,14 @@ def of_data(params: Any, batch: Batch) -> Visible:
     return Visible(*(expected(table, batch.following, len(batch.word)) for table in (params.R, params.b_v)))
 
 
-def kept_features(key: Array, config: Any) -> Array:
-    """Draw what dropout multiplies the next word's features by, in one example: [N_f]."""
-    return dropout(jnp.ones(config.num_features), jax.random.fold_in(key, OF_DROPOUT), config.dropout)
+def drops(config: Any) -> bool:
+    """Whether there is dropout. By likelihood there is none: all examples share what words give the hidden units."""
+    return bool(config.dropout) and config.objective != "likelihood"
+
+
+def dropout_mask(key: Array, config: Any) -> Array:
+    """Draw the dropout mask of one example, scaled by 1 / (1 - rate): [N_f]."""
+    return dropout(jnp.ones(config.num_features), jax.random.fold_in(key, DROPOUT_STREAM), config.dropout)
 
 
 def of_words(params: Any, word: Array) -> Visible:
@@ -229,7 +231,7 @@ def chain(
         params: taken as constants.
         a: inputs of the hidden units by the contexts, [B, N_h].
         start: the data's v_n.
-        kept: what dropout multiplies the features of words by, [B, N_f], or [1, 1].
+        kept: the dropout masks of the features of words, [B, N_f], or ones [1, 1].
         word: the data's words, int32[B].
         keys: key[B].
         config: of the model.

@@ -17,8 +17,9 @@ from jaxcf.models import get
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.config import expected_stars
 from jaxcf.models.rbm.prediction import predict
-from jaxfit import fit, trainer
+from jaxfit import fit, state, trainer
 from jaxfit.bucketing import buckets, plan
+from jaxfit.devices import sharding
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir.training import Run
@@ -58,6 +59,19 @@ def test_many_devices_equal_one(data, tmp_path):
     assert np.abs(one.W).max() > 0.02
     for a, b in zip(one, many, strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-5)
+
+
+def test_validation_with_split_tables_reads_every_rating(data):
+    """More of them than the least capacity of a device's part of a minibatch."""
+    config = rbm.Config(data.catalogue.num_items, num_values=data.catalogue.scale.levels, num_hidden=3)
+    program, params, users, valid = get("rbm").fitting[0].prepare(jax.random.key(0), data, NO_PAIRS, config)
+    recipe = dataclasses.replace(get("rbm").recipes["thesis"][0], batch_size=16)
+    mesh = sharding.make(8, row_shards=4)
+    split = trainer.Trainer(program, params, users, recipe, jax.random.key(1), mesh)
+    found = trainer.Validation(program, valid, mesh, split.layout)
+    _, as_in_training = state.between_epochs(split.state)
+    expected = trainer.Validation(program, valid, None).mean(params)
+    assert found.mean(as_in_training) == pytest.approx(expected, rel=1e-5)
 
 
 def between(laid):

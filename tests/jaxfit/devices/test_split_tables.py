@@ -65,7 +65,7 @@ def test_rows_fetched_are_those_of_the_whole_table(kind, row_shards):
     run = on_devices(mesh, fetched, (split_tables.SPLIT, sharding.SHARDED), (sharding.SHARDED, sharding.SHARDED))
     found, fits = run(split_tables.split(table, mesh), ids)
     np.testing.assert_array_equal(found, table[np.minimum(ids, ROWS - 1)])
-    most = split_tables.capacity(K, row_shards)
+    most = split_tables.capacity(K, ROWS, row_shards)
     asked = [np.bincount(np.unique(np.minimum(own, ROWS - 1)) % row_shards).max() for own in ids.reshape(DEVICES, -1)]
     assert np.all(np.asarray(fits) == (max(asked) <= most))
 
@@ -78,7 +78,7 @@ def test_updates_are_those_of_the_whole_table(kind, row_shards, optimizer):
     table, *steps = [drawn(kind)[0], *(drawn(kind, seed)[1:] for seed in (1, 2))]
     rate, decay = jnp.float32(0.1), jnp.float32(0.5)
     whole = tables.create(jnp.asarray(table), direction, by_rows=True)
-    split = LAYOUT.place(whole, mesh)
+    split = LAYOUT.place(whole, direction, mesh)
     specs = LAYOUT.specs(direction)
 
     def step(weights, ids, grad):
@@ -88,28 +88,60 @@ def test_updates_are_those_of_the_whole_table(kind, row_shards, optimizer):
     for ids, grad in steps:
         whole = tables.update_rows(whole, (tables.Rows(ids, grad),), rate, decay, direction)
         split = run(split, ids, grad)
-    found = LAYOUT.whole_weights(split)
+    assert_whole(LAYOUT.whole_weights(split, direction), split, whole)
+
+
+def assert_whole(found, split, whole):
+    """Joined parts are those of the whole table; what is not split, such as counts, is the same on all devices."""
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(whole._replace(scratch=None)), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    for leaf in jax.tree.leaves(split):
+        if leaf.sharding.is_fully_replicated:
+            for piece in leaf.addressable_shards:
+                np.testing.assert_array_equal(piece.data, leaf.addressable_data(0))
+
+
+def test_a_device_none_of_whose_rows_are_read_counts_the_step():
+    """In parts and lists of ids that are updated in several blocks."""
+    rows, number, mesh, direction = 20_000, 2048, sharding.make(DEVICES, DEVICES), transform("adam")
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(rows, 2)).astype(np.float32)
+    layout = split_tables.Layout(jax.tree.structure(0), (rows,))
+    whole = tables.create(jnp.asarray(table), direction, by_rows=True)
+    split, specs = layout.place(whole, direction, mesh), layout.specs(direction)
+    rate, decay = jnp.float32(0.1), jnp.float32(0.5)
+
+    def step(weights, ids, grad):
+        return split_tables.update(weights, split_tables.route(ids, rows), grad, rate, decay, direction)
+
+    run = on_devices(mesh, step, (specs, sharding.SHARDED, sharding.SHARDED), specs)
+    for ids in (rng.integers(0, rows, DEVICES * number), DEVICES * rng.integers(0, rows // DEVICES, DEVICES * number)):
+        grad = rng.normal(size=(len(ids), 2)).astype(np.float32)
+        whole = tables.update_rows(whole, (tables.Rows(jnp.asarray(ids), grad),), rate, decay, direction)
+        split = run(split, ids.astype(np.int32), grad)
+    assert_whole(layout.whole_weights(split, direction), split, whole)
 
 
 def test_what_a_device_sends_does_not_grow_with_the_number_of_devices():
-    """The bytes that a step exchanges where no device asks another one for too much."""
+    """The numbers that a step exchanges where all share a table and none asks another one for too much."""
 
     def exchanged(devices):
         mesh = sharding.over(jax.devices()[:devices], devices)
 
-        def step(part, ids):
+        def step(weights, ids):
             way = split_tables.route(ids, ROWS)
-            return split_tables.fetch(part, way)
+            rows = split_tables.fetch(weights.value, way)
+            return split_tables.update(weights, way, rows, jnp.float32(0.1), None, transform("sgd"))
 
-        run = on_devices(mesh, step, (split_tables.SPLIT, sharding.SHARDED), sharding.SHARDED)
-        ids = jax.ShapeDtypeStruct((devices * K,), jnp.int32, sharding=NamedSharding(mesh, sharding.SHARDED))
-        text = run.lower(split_tables.split(np.zeros((ROWS, D), np.float32), mesh), ids).as_text()
+        specs, sgd = LAYOUT.specs(transform("sgd")), transform("sgd")
+        weights = LAYOUT.place(tables.create(jnp.zeros((ROWS, D)), sgd, by_rows=True), sgd, mesh)
+        run = on_devices(mesh, step, (specs, sharding.SHARDED), specs)
+        ids = jax.ShapeDtypeStruct((devices * 8,), jnp.int32, sharding=NamedSharding(mesh, sharding.SHARDED))
+        text = run.lower(weights, ids).as_text()
         shapes = re.findall(r"all_to_all.*?-> tensor<([\dx]+)x[fi]32>", text, flags=re.DOTALL)
         return sum(int(np.prod([int(size) for size in shape.split("x")])) for shape in shapes)
 
-    assert {exchanged(devices) for devices in (2, 4, 8)} == {(1 + D) * split_tables.SLACK * K}  # ids and rows
+    assert {exchanged(devices) for devices in (2, 4, 8)} == {2 * (1 + D) * split_tables.SLACK * 8}  # ids, rows and back
 
 
 def train(folder, devices, row_shards, epochs, **more):
@@ -149,7 +181,7 @@ def test_each_device_holds_its_part_of_tables_and_of_their_memory():
 
 @pytest.mark.parametrize(("devices", "row_shards"), [(8, 3), (1, 2), (8, 16)])
 def test_groups_that_do_not_divide_the_devices_are_refused(devices, row_shards):
-    with pytest.raises(UserError, match="do not divide into groups") as error:
+    with pytest.raises(UserError, match="is no multiple of") as error:
         sharding.make(devices, row_shards)
     assert "--row-shards" in str(error.value)
 

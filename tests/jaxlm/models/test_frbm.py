@@ -156,8 +156,6 @@ def test_mean_field_has_the_expectation_of_cd_for_word_biases_and_less_variance(
 @pytest.mark.parametrize("objective", ["cd", "mean-field", "likelihood"])
 @pytest.mark.parametrize(("steps", "draws", "dropout"), [(1, 1, 0.0), (2, 1, 0.4), (2, 3, 0.0), (2, 3, 0.4)])
 def test_batch_equals_the_specification(objective, steps, draws, dropout, float64):
-    if objective == "likelihood":
-        dropout = 0.0
     cfg = config(objective=objective, cd_steps=steps, num_draws=draws, dropout=dropout)
     params, batch = random_params(cfg, seed=5), random_batch(6)
     weight, keys = jnp.array([1.0, 0.5, 2, 0, 1, 1]), jax.random.split(jax.random.key(7), 6)
@@ -239,18 +237,16 @@ def test_training_cases_begin_the_chain_from_the_distribution():
     np.testing.assert_array_equal(batch.word, words[index])
 
 
-def test_the_likelihood_is_of_words_and_without_dropout():
+def test_the_likelihood_is_of_words():
     with pytest.raises(UserError, match="likelihood is of words"):
         config(objective="likelihood", targets="contexts")
-    with pytest.raises(UserError, match="--dropout"):
-        config(objective="likelihood", dropout=0.1)
 
 
 def test_dropout_leaves_features_out_of_the_next_word_alone():
     """What is dropped has no gradient, the rest is as of a model without it; contexts keep all their features."""
     cfg, params, batch = config(dropout=0.5), random_params(config()), random_batch(1)
     keys = jax.random.split(jax.random.key(4), 1)
-    kept = frbm.kept_features(keys[0], cfg)
+    kept = frbm.dropout_mask(keys[0], cfg)
     assert set(np.asarray(kept)) == {0.0, 2.0}
     grads = jax.grad(lambda p: frbm.batch_loss(p, batch, jnp.ones(1), keys, cfg)[0])(params)
     assert not np.any(grads.W[-1][kept == 0])

@@ -115,8 +115,7 @@ def fit(
     """
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
     known |= {"epochs laid out": LAYOUT, **(identity or {})}
-    shards = {"number of devices": sharding.shards(mesh), "number of row shards": sharding.row_shards(mesh)}
-    processes.require_same({**known, **shards})
+    processes.require_same({**known, **sharding.described(mesh)})
     compiled.bound_programs(
         (program, recipe.optimizer, recipe.batch_size, recipe.reduction, mesh), (params, data, valid)
     )

@@ -64,6 +64,11 @@ def row_shards(mesh: Mesh | None) -> int:
     return 1 if mesh is None else mesh.shape[ROWS]
 
 
+def described(mesh: Mesh | None) -> dict[str, int]:
+    """What must be the same on all processes."""
+    return {"number of devices": shards(mesh), "number of row shards": row_shards(mesh)}
+
+
 def replicate(tree: Any, mesh: Mesh | None) -> Any:
     """Put arrays on every device; all processes give equal ones."""
     if mesh is None:

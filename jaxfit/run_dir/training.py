@@ -74,7 +74,8 @@ def train(
             "finished": False,
             "environment": environment(),
         }
-        processes.require_same({**identity, "recipe": asdict(recipe)})  # before anything is written
+        # before anything is written
+        processes.require_same({**identity, "recipe": asdict(recipe), **mesh.described(where)})
         earlier = folder.earlier(directory, {**identity, "recipe": asdict(recipe)}, files, run.resume, fixed)
         found = earlier.info
         if earlier.warning is not None:

@@ -40,10 +40,10 @@ def differentiate(
     config, sparse, penalty = program.config, program.sparse, program.decay.penalty
     ids = [None] * len(leaves) if sparse is None else tree.flatten_up_to(sparse.touched(batch, config))
     read = tables.read if program.decay.when == "when-touched" else tables.gather
-    ways = _routes(ids, layout)
+    routes = _routes(ids, layout)
     values = [
-        w.value if k is None else read(w, k) if way is None else w.scale * split_tables.fetch(w.value, way)
-        for w, k, way in zip(leaves, ids, ways, strict=True)
+        w.value if k is None else read(w, k) if route is None else w.scale * split_tables.fetch(w.value, route)
+        for w, k, route in zip(leaves, ids, routes, strict=True)
     ]
     rows = tree.unflatten(values)
     seen = batch if program.sequential is None else Carried(batch, carry)
@@ -61,8 +61,8 @@ def differentiate(
     grads, (loss, metrics, *after) = jax.grad(penalized, has_aux=True)(params)
     grads = tree.flatten_up_to(grads if sparse is None else grads.rows)
     parts = [
-        g if k is None else (Rows(k, g),) if way is None else Routed(way, g)
-        for k, way, g in zip(ids, ways, grads, strict=True)
+        g if k is None else (Rows(k, g),) if route is None else Routed(route, g)
+        for k, route, g in zip(ids, routes, grads, strict=True)
     ]
     return loss, metrics, tree.unflatten(parts), after[0] if after else None
 
@@ -70,7 +70,7 @@ def differentiate(
 class Routed(NamedTuple):
     """The gradient of a table that is split: of the rows that this device has read, [k, …], and where they are."""
 
-    way: split_tables.Route
+    route: split_tables.Route
     grad: Array
 
 
@@ -144,7 +144,7 @@ def updated(
         decay = every * strength
         rows_decay = None if program.decay.when == "when-touched" else decay  # the gradient of rows includes it
         if isinstance(g, Routed):
-            new.append(split_tables.update(w, g.way, g.grad, factor * rate, rows_decay, transform))
+            new.append(split_tables.update(w, g.route, g.grad, factor * rate, rows_decay, transform))
         elif isinstance(g, tuple):
             parts = sharding.gather_parts(g, mesh)
             new.append(tables.update_rows(w, parts, factor * rate, rows_decay, transform))

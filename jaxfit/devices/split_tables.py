@@ -274,44 +274,44 @@ def capacity(number: int, rows: int, shards: int) -> int:
     return min(math.ceil(SLACK * number / shards), number, part_length(rows, shards))
 
 
-def fetch(part: Array, way: Route) -> Array:
+def fetch(part: Array, found: Route) -> Array:
     """Read the rows of a route's ids, [k, …], from the parts of a table: this device's is `part`, [L, …]."""
-    n, length, k = lax.axis_size(ROWS), part.shape[0], len(way.place)
+    n, length, k = lax.axis_size(ROWS), part.shape[0], len(found.place)
 
     def exchanged() -> Array:
-        answers = _exchanged(part.at[_exchanged(way.asked)].get(mode="clip"))
-        device = jnp.minimum(way.place // length, n - 1)
-        slot = jnp.arange(k, dtype=jnp.int32) - way.begin[device]
+        answers = _exchanged(part.at[_exchanged(found.asked)].get(mode="clip"))
+        device = jnp.minimum(found.place // length, n - 1)
+        slot = jnp.arange(k, dtype=jnp.int32) - found.begin[device]
         return answers.at[device, slot].get(mode="clip")
 
     @jax.named_scope(FALLBACK)
     def asked_of_all() -> Array:
-        local = lax.all_gather(way.place, ROWS) - lax.axis_index(ROWS) * length
+        local = lax.all_gather(found.place, ROWS) - lax.axis_index(ROWS) * length
         here = ((local >= 0) & (local < length)).reshape(n, k, *[1] * (part.ndim - 1))
         answers = jnp.where(here, part.at[local].get(mode="clip"), 0)
         return lax.psum_scatter(answers, ROWS, scatter_dimension=0)
 
-    distinct = exchanged() if _always_fits(way, length) else lax.cond(way.fits, exchanged, asked_of_all)
-    return distinct[way.number]
+    distinct = exchanged() if _always_fits(found, length) else lax.cond(found.fits, exchanged, asked_of_all)
+    return distinct[found.number]
 
 
 def update(
-    weights: Weights, way: Route, grad: Array, rate: Array, decay: Array | None, transform: Transform
+    weights: Weights, found: Route, grad: Array, rate: Array, decay: Array | None, transform: Transform
 ) -> Weights:
     """Make `tables.update_rows` on one device's part of a table; grad: [k, …], of the rows of the route's ids."""
-    length, k = weights.value.shape[0], len(way.place)
-    number = jnp.where(way.real, way.number, k)
+    length, k = weights.value.shape[0], len(found.place)
+    number = jnp.where(found.real, found.number, k)
     sums = jnp.zeros_like(grad).at[number].add(grad, mode="drop")
     used = jnp.zeros(k, bool).at[number].set(True, mode="drop")  # not what only padding has read
 
     def exchanged() -> Rows:
-        slots = jnp.minimum(way.slots, k - 1)
-        ids, grads = _exchanged(jnp.where(used[slots], way.asked, length)), _exchanged(sums[slots])
+        slots = jnp.minimum(found.slots, k - 1)
+        ids, grads = _exchanged(jnp.where(used[slots], found.asked, length)), _exchanged(sums[slots])
         return Rows(ids.reshape(-1), grads.reshape(-1, *grads.shape[2:]))
 
     @jax.named_scope(FALLBACK)
     def sent_to_all() -> Rows:
-        place = jnp.where(used, way.place, lax.axis_size(ROWS) * length)
+        place = jnp.where(used, found.place, lax.axis_size(ROWS) * length)
         local = lax.all_gather(place, ROWS, tiled=True) - lax.axis_index(ROWS) * length
         ids = jnp.where((local >= 0) & (local < length), local, length)
         return Rows(ids, lax.all_gather(sums, ROWS, tiled=True))
@@ -320,17 +320,17 @@ def update(
         rows = jax.tree.map(lambda x: lax.all_gather(x, DATA, tiled=True), rows)
         return tables.update_rows(weights, (rows,), rate, decay, transform)
 
-    if _always_fits(way, length):
+    if _always_fits(found, length):
         return updated(exchanged(), weights)
     # loops of one step or of none, in which a table is updated in place; a branch would copy it
-    fits = way.fits.astype(jnp.int32)
+    fits = found.fits.astype(jnp.int32)
     weights = lax.fori_loop(0, fits, lambda _, w: updated(exchanged(), w), weights)
     with jax.named_scope(FALLBACK):
         return lax.fori_loop(0, 1 - fits, lambda _, w: updated(sent_to_all(), w), weights)
 
 
-def _always_fits(way: Route, length: int) -> bool:
-    return way.asked.shape[1] >= min(len(way.place), length)
+def _always_fits(found: Route, length: int) -> bool:
+    return found.asked.shape[1] >= min(len(found.place), length)
 
 
 def _exchanged(of_each: Array) -> Array:

@@ -59,8 +59,8 @@ def test_rows_fetched_are_those_of_the_whole_table(kind, row_shards):
     mesh, (table, ids, _) = sharding.make(DEVICES, row_shards), drawn(kind)
 
     def fetched(part, ids):
-        way = split_tables.route(ids, ROWS)
-        return split_tables.fetch(part, way), way.fits[None]
+        found = split_tables.route(ids, ROWS)
+        return split_tables.fetch(part, found), found.fits[None]
 
     run = on_devices(mesh, fetched, (split_tables.SPLIT, sharding.SHARDED), (sharding.SHARDED, sharding.SHARDED))
     found, fits = run(split_tables.split(table, mesh), ids)
@@ -129,9 +129,9 @@ def test_what_a_device_sends_does_not_grow_with_the_number_of_devices():
         mesh = sharding.over(jax.devices()[:devices], devices)
 
         def step(weights, ids):
-            way = split_tables.route(ids, ROWS)
-            rows = split_tables.fetch(weights.value, way)
-            return split_tables.update(weights, way, rows, jnp.float32(0.1), None, transform("sgd"))
+            found = split_tables.route(ids, ROWS)
+            rows = split_tables.fetch(weights.value, found)
+            return split_tables.update(weights, found, rows, jnp.float32(0.1), None, transform("sgd"))
 
         specs, sgd = LAYOUT.specs(transform("sgd")), transform("sgd")
         weights = LAYOUT.place(tables.create(jnp.zeros((ROWS, D)), sgd, by_rows=True), sgd, mesh)

@@ -53,7 +53,8 @@ def loop(params, data, config, decays):
 def one_step(config, params, data, recipe):
     """The parameters after one step over all the data as one minibatch."""
     program, device = pmf.program(config), pmf.make_data(data, config)
-    began = state.start(params, program, transform(recipe.optimizer), device)
+    by_rows = state.by_rows(params, program, device)
+    began = state.start(params, program, transform(recipe.optimizer), by_rows)
     run = make_run(program, transform(recipe.optimizer), recipe.batch_size, 0, mean=False)
     rates = state.Rates(
         rate=pmf.Params(*(np.float32(recipe.rate[name]) for name in pmf.Params._fields)),

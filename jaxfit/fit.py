@@ -24,11 +24,11 @@ from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import Diverged, Interrupted, UserError
-from jaxfit.loop import make_scores
 from jaxfit.process import compiled, signals
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, journal, metadata
+from jaxfit.scoring import make_scores
 from jaxfit.stopping import Progress, after_epoch, go_on, is_best
 from jaxfit.trainer import Trainer, Validation, schedule, scored_at_once
 

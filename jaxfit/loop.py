@@ -1,4 +1,4 @@
-"""The compiled loops: an epoch's steps of training, and the scoring of a data set.
+"""The compiled loop of training: the steps of an epoch.
 
 An epoch is one compiled `fori_loop` with traced bounds, called in chunks: it compiles once, and any division into
 chunks gives the same bits. The order of examples is a function of (seed, epoch), the keys of a step are a function of
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh
 
 from jaxfit import tables
 from jaxfit.devices import sharding, split_tables
@@ -20,7 +20,7 @@ from jaxfit.devices.platform import platform
 from jaxfit.devices.split_tables import Layout
 from jaxfit.program import Carried, Program
 from jaxfit.recipe import Transform
-from jaxfit.state import Rates, State, Sum, add_metrics, rescaled, streams
+from jaxfit.state import Rates, State, add_metrics, rescaled, streams
 from jaxfit.tables import Gathered, Rows
 
 RESCALE_STEPS = 4096  # after so many steps, scales are applied before they could underflow:
@@ -278,94 +278,3 @@ def make_run(
     of_weights = sharding.WHOLE if layout is None else layout.specs(transform)
     of_state = State._make([of_weights, *[sharding.WHOLE] * 3, sharding.SHARDED])
     return jax.jit(sharding.everywhere(run, mesh, (of_state, *[sharding.WHOLE] * 7), of_state), donate_argnums=0)
-
-
-@lru_cache(maxsize=32)
-def make_scores(
-    program: Program, most: int, batch_size: int, capacity: int | tuple[int, ...]
-) -> Callable[[Any, Any, Any], Array]:
-    """Compile `scores(params, data, size) -> float32[>= most]`: the scores of `size <= most` examples, in order.
-
-    The examples of a sequential program are scored as `batch_size` streams, each after its burn-in.
-    """
-
-    def scores(params: Any, data: Any, size: Array) -> Array:
-        def step(i: Array, carried: tuple[Array, Any]) -> tuple[Array, Any]:
-            out, carry = carried
-            index, real = _scored(program, i, jnp.arange(batch_size, dtype=jnp.int32), batch_size, size)
-            values, carry = _score(program, params, data, index, size, capacity, carry)
-            if program.sequential is not None:
-                index = jnp.where(real, index, jnp.iinfo(jnp.int32).max)
-                return out.at[index].set(values, mode="drop"), carry
-            return lax.dynamic_update_slice(out, values, (i * batch_size,)), carry
-
-        out = jnp.zeros((-(-most // batch_size) * batch_size,), jnp.float32)
-        carry = None if program.sequential is None else streams(program, batch_size)
-        return lax.fori_loop(_first(program), -(-size // batch_size), step, (out, carry))[0]
-
-    return jax.jit(scores)
-
-
-@lru_cache(maxsize=32)
-def make_sums(
-    program: Program, batch_size: int, capacity: int | tuple[int, ...], mesh: Mesh | None, layout: Layout | None = None
-) -> Callable[[Any, Any, Any], Sum]:
-    """Compile `sums(params, data, size) -> Sum` of [batch_size]: the summed scores of `size` examples.
-
-    Each place in a minibatch (each stream of a sequential program) has a sum of its own, and sums are compensated, so
-    that nothing is lost by rounding. Minibatches are split over the devices. Where tables are split in their place,
-    `params` are as in training: every device scores whole minibatches, and the compiler fetches the rows.
-    """
-    if layout is not None:
-        assert mesh is not None
-        of_whole = make_sums(program, batch_size, capacity, None)
-        everywhere = NamedSharding(mesh, sharding.WHOLE)
-        return jax.jit(
-            lambda params, data, size: of_whole(layout.in_order(params, mesh), data, size), out_shardings=everywhere
-        )
-    local = batch_size // sharding.shards(mesh)
-
-    def sums(params: Any, data: Any, size: Array) -> Sum:
-        place = sharding.shard(mesh) * local + jnp.arange(local, dtype=jnp.int32)
-
-        def step(i: Array, carried: tuple[Sum, Any]) -> tuple[Sum, Any]:
-            total, carry = carried
-            index, real = _scored(program, i, place, batch_size, size)
-            values, carry = _score(program, params, data, index, size, capacity, carry)
-            return total.add(jnp.where(real, values, 0.0)), carry
-
-        zero = Sum(jnp.zeros(local, jnp.float32), jnp.zeros(local, jnp.float32))
-        carry = None if program.sequential is None else streams(program, local)
-        total, _ = lax.fori_loop(_first(program), -(-size // batch_size), step, (zero, carry))
-        return sharding.collect(total, mesh)
-
-    return jax.jit(sharding.everywhere(sums, mesh))
-
-
-def _first(program: Program) -> int:
-    """The first step of scoring: streams begin with examples before their own, which are not counted."""
-    return 0 if program.sequential is None else -program.sequential.burn_in
-
-
-def _scored(program: Program, i: Array, place: Array, batch_size: int, size: Array) -> tuple[Array, Array]:
-    """The examples that step i scores at these places of a minibatch, and which of them count."""
-    if program.sequential is None:
-        index = i * batch_size + place
-        return index, index < size
-    index = place * -(-size // batch_size) + i
-    return index, (index < size) & (i >= 0)
-
-
-def _score(
-    program: Program, params: Any, data: Any, index: Array, size: Array, capacity: Any, carry: Any
-) -> tuple[Array, Any]:
-    """Score examples, their indices clipped to the data; before its first example a stream keeps its initial carry."""
-    batch = program.batch(data, jnp.clip(index, 0, size - 1), capacity, program.config)
-    if program.sequential is None:
-        return program.score(params, batch, program.config), None
-    values, after = program.score(params, Carried(batch, carry), program.config)
-
-    def kept(after: Array, start: Array) -> Array:
-        return jnp.where((index < 0).reshape(-1, *[1] * (after.ndim - 1)), start, after)
-
-    return values, jax.tree.map(kept, after, streams(program, len(index)))

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxfit import loop, state, tables
+from jaxfit import loop, scoring, state, tables
 from jaxfit.bucketing import Capacity, EpochPlan, buckets, capacity, capacity_step, plan
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform
@@ -109,7 +109,7 @@ class Validation:
         number = program.sequential.streams if program.sequential else 0
         # where tables are split, every device scores the whole minibatch
         batch_size, entries = scored_at_once(program, data, number, sharding.shards(mesh) if layout is None else 1)
-        self.run = loop.make_sums(program, batch_size, entries, mesh, layout)
+        self.run = scoring.make_sums(program, batch_size, entries, mesh, layout)
         self.data, self.events = sharding.replicate(data, mesh), program.num_events(data)
 
     def mean(self, params: Any) -> float:

@@ -101,6 +101,28 @@ def assert_whole(found, split, whole):
                 np.testing.assert_array_equal(piece.data, leaf.addressable_data(0))
 
 
+def test_padding_moves_no_row():
+    """Not the last one either, which padding reads, although its averages are not zero."""
+    mesh, direction = sharding.make(DEVICES, DEVICES), transform("adam")
+    weights = LAYOUT.place(tables.create(jnp.ones((ROWS, D)), direction, by_rows=True), direction, mesh)
+    specs = LAYOUT.specs(direction)
+
+    def step(weights, ids):
+        found = split_tables.route(ids, ROWS)
+        grad = split_tables.fetch(weights.value, found)
+        return split_tables.update(weights, found, grad, jnp.float32(0.1), None, direction)
+
+    run = on_devices(mesh, step, (specs, sharding.SHARDED), specs)
+    for last in (ROWS - 1, ROWS):
+        before, weights = weights, run(weights, np.full(DEVICES * K, last, np.int32))
+        moved = np.flatnonzero(np.any(whole_of(weights) != whole_of(before), axis=1))
+        assert moved.tolist() == ([last] if last < ROWS else [])
+
+
+def whole_of(weights):
+    return split_tables.whole(weights.value, ROWS)
+
+
 def test_a_device_none_of_whose_rows_are_read_counts_the_step():
     """In parts and lists of ids that are updated in several blocks."""
     rows, number, mesh, direction = 20_000, 2048, sharding.make(DEVICES, DEVICES), transform("adam")

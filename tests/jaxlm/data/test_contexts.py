@@ -8,7 +8,7 @@ import pytest
 from jaxfit import fit
 from jaxfit.bucketing import capacity_step
 from jaxfit.errors import UserError
-from jaxfit.loop import make_scores
+from jaxfit.scoring import make_scores
 from jaxlm.data.contexts import gather_contexts, leave_out, pad
 from jaxlm.models import lbl
 

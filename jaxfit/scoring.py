@@ -1,0 +1,106 @@
+"""The compiled loops that score a data set: each example, or their sums for validation."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+from jax.sharding import Mesh, NamedSharding
+
+from jaxfit.devices import sharding
+from jaxfit.devices.split_tables import Layout
+from jaxfit.program import Carried, Program
+from jaxfit.state import Sum, streams
+
+
+@lru_cache(maxsize=32)
+def make_scores(
+    program: Program, most: int, batch_size: int, capacity: int | tuple[int, ...]
+) -> Callable[[Any, Any, Any], Array]:
+    """Compile `scores(params, data, size) -> float32[>= most]`: the scores of `size <= most` examples, in order.
+
+    The examples of a sequential program are scored as `batch_size` streams, each after its burn-in.
+    """
+
+    def scores(params: Any, data: Any, size: Array) -> Array:
+        def step(i: Array, carried: tuple[Array, Any]) -> tuple[Array, Any]:
+            out, carry = carried
+            index, real = _scored(program, i, jnp.arange(batch_size, dtype=jnp.int32), batch_size, size)
+            values, carry = _score(program, params, data, index, size, capacity, carry)
+            if program.sequential is not None:
+                index = jnp.where(real, index, jnp.iinfo(jnp.int32).max)
+                return out.at[index].set(values, mode="drop"), carry
+            return lax.dynamic_update_slice(out, values, (i * batch_size,)), carry
+
+        out = jnp.zeros((-(-most // batch_size) * batch_size,), jnp.float32)
+        carry = None if program.sequential is None else streams(program, batch_size)
+        return lax.fori_loop(_first(program), -(-size // batch_size), step, (out, carry))[0]
+
+    return jax.jit(scores)
+
+
+@lru_cache(maxsize=32)
+def make_sums(
+    program: Program, batch_size: int, capacity: int | tuple[int, ...], mesh: Mesh | None, layout: Layout | None = None
+) -> Callable[[Any, Any, Any], Sum]:
+    """Compile `sums(params, data, size) -> Sum` of [batch_size]: the summed scores of `size` examples.
+
+    Each place in a minibatch (each stream of a sequential program) has a sum of its own, and sums are compensated, so
+    that nothing is lost by rounding. Minibatches are split over the devices. Where tables are split in their place,
+    `params` are as in training: every device scores whole minibatches, and the compiler fetches the rows.
+    """
+    if layout is not None:
+        assert mesh is not None
+        of_whole = make_sums(program, batch_size, capacity, None)
+        everywhere = NamedSharding(mesh, sharding.WHOLE)
+        return jax.jit(
+            lambda params, data, size: of_whole(layout.in_order(params, mesh), data, size), out_shardings=everywhere
+        )
+    local = batch_size // sharding.shards(mesh)
+
+    def sums(params: Any, data: Any, size: Array) -> Sum:
+        place = sharding.shard(mesh) * local + jnp.arange(local, dtype=jnp.int32)
+
+        def step(i: Array, carried: tuple[Sum, Any]) -> tuple[Sum, Any]:
+            total, carry = carried
+            index, real = _scored(program, i, place, batch_size, size)
+            values, carry = _score(program, params, data, index, size, capacity, carry)
+            return total.add(jnp.where(real, values, 0.0)), carry
+
+        zero = Sum(jnp.zeros(local, jnp.float32), jnp.zeros(local, jnp.float32))
+        carry = None if program.sequential is None else streams(program, local)
+        total, _ = lax.fori_loop(_first(program), -(-size // batch_size), step, (zero, carry))
+        return sharding.collect(total, mesh)
+
+    return jax.jit(sharding.everywhere(sums, mesh))
+
+
+def _first(program: Program) -> int:
+    """The first step of scoring: streams begin with examples before their own, which are not counted."""
+    return 0 if program.sequential is None else -program.sequential.burn_in
+
+
+def _scored(program: Program, i: Array, place: Array, batch_size: int, size: Array) -> tuple[Array, Array]:
+    """The examples that step i scores at these places of a minibatch, and which of them count."""
+    if program.sequential is None:
+        index = i * batch_size + place
+        return index, index < size
+    index = place * -(-size // batch_size) + i
+    return index, (index < size) & (i >= 0)
+
+
+def _score(
+    program: Program, params: Any, data: Any, index: Array, size: Array, capacity: Any, carry: Any
+) -> tuple[Array, Any]:
+    """Score examples, their indices clipped to the data; before its first example a stream keeps its initial carry."""
+    batch = program.batch(data, jnp.clip(index, 0, size - 1), capacity, program.config)
+    if program.sequential is None:
+        return program.score(params, batch, program.config), None
+    values, after = program.score(params, Carried(batch, carry), program.config)
+
+    def kept(after: Array, start: Array) -> Array:
+        return jnp.where((index < 0).reshape(-1, *[1] * (after.ndim - 1)), start, after)
+
+    return values, jax.tree.map(kept, after, streams(program, len(index)))

@@ -142,7 +142,7 @@ TABLES = {
             LanguageStore, "frbm-objectives", "", "The FRBM by contrastive divergence and by likelihood",
             ("model",), MIXTURES, objective_rows,
             f"{HIDDEN_UNITS} The context has two words. Mixtures are with the back-off KN6. The FRBM with dropout is "
-            "that of Table 3.1; without it, there are half of the epochs and twice the decay or more. Training by "
+            "that of Table 3.1; without it, there are 8 epochs, and twice the decay or more. Training by "
             "likelihood begins from the parameters of the FRBM without dropout of the same seed, and is an epoch "
             "long; its rate was chosen by validation. Its gradient is an unbiased estimate of the likelihood's, "
             "from 16 words drawn from the model in each context, where that of contrastive divergence is biased.",

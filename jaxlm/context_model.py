@@ -75,7 +75,7 @@ def gather(data: Text | Cases | output.Data, index: jax.Array, capacity: int, co
     """Return the examples `index`, int32 [B], of a text."""
     if isinstance(data, output.Data):
         plain = gather(data.text, index, 0, config)
-        return plain._replace(aid=output.begun(data, plain.word, index, capacity, config))
+        return plain._replace(aid=output.begun(data, plain.word, index, capacity))
     if isinstance(data, Cases):
         plain = gather(data.text, index, 0, config)
         return plain._replace(following=next_words.gather(data.next_words, index, capacity))

@@ -3,28 +3,55 @@
 P(w) = P(c(w)) P(w | c(w)), with P(c) ∝ exp(z·q_c + a_c) over the classes, and P(w | c) ∝ exp(z·v_w + b_w) over the
 words of one class. A class is a range of ids, which are in the order of decreasing frequency.
 
+A word is scored with the words of its class alone, by matrix products: the examples of a minibatch are put into the
+order of their classes, and of each class that occurs the examples and the words are cut into tiles. How many there are
+is known from the minibatch only: a loop takes some at a time. The gradient is computed with the value, and no score is
+stored.
+
 Source: Goodman 2001; Mikolov, Kombrink, Burget, Černocký and Khudanpur 2011, §3.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from numpy.typing import NDArray
 
-from jaxfit.bucketing import spread
+from jaxfit.devices.platform import platform
+from jaxlm.objectives.softmax import logit, varying_alike
+
+EXAMPLES, WORDS = 16, 64  # of a tile; on a CPU half or twice as many of either are slower
+AT_A_TIME, ELSEWHERE = 8, 256  # tiles, on a CPU and on other devices
+Carry = TypeVar("Carry")
 
 
-class Members(NamedTuple):
-    """The words of the classes of a minibatch's next words, laid flat: int32 [n].
+class Tiles(NamedTuple):
+    """Tiles of examples, in the order of their classes, by words of their class.
 
-    owner: which next word (B: padding); word: a word of its class.
+    Attributes:
+        example: where in that order the tile begins, int32 [n].
+        own_example: which of its examples are of its class, bool [n, EXAMPLES].
+        word: its first word, int32 [n].
+        own_word: which of its words are of its class, bool [n, WORDS].
     """
 
-    owner: Array
+    example: Array
+    own_example: Array
     word: Array
+    own_word: Array
+
+    def of_examples(self, x: Array) -> Array:
+        """Return the part of each tile: [B, …], in the order of classes -> [n, EXAMPLES, …]."""
+        return _windows(x, self.example, self.own_example.shape[1])
+
+    def of_words(self, x: Array) -> Array:
+        """Return the part of each tile: [N_w, …] -> [n, WORDS, …]."""
+        return _windows(x, self.word, self.own_word.shape[1])
 
 
 def cut(counts: NDArray[np.int64], number: int, by_frequency: bool) -> tuple[int, ...]:
@@ -46,33 +73,24 @@ def of_words(ends: tuple[int, ...], words: NDArray[np.integer]) -> NDArray[np.in
     return np.searchsorted(np.array(ends), words, side="right").astype(np.int32)
 
 
-def sizes(ends: tuple[int, ...]) -> NDArray[np.int32]:
-    """Return the number of words of each class."""
-    return np.diff(ends, prepend=0).astype(np.int32)
+def sum_nll(
+    V: Array, b: Array, Q: Array, a: Array, z: Array, word: Array, weight: Array, ends: tuple[int, ...]
+) -> Array:
+    """Σ_i weight_i -log P(word_i), in nats; weight: [B], the rest as in `nll`."""
+    within = _sum_log_normalizer(*varying_alike(V, b, z, weight), word, ends)
+    return within - weight @ (logit(V, b, z, word) + _log_prob_of_class(Q, a, z, word, ends))
 
 
-def members(ends: tuple[int, ...], word: Array, capacity: int) -> Members:
-    """Gather the words of the classes of next words, int32 [B], into `capacity` entries."""
-    start = jnp.asarray(np.array([0, *ends], np.int32))
-    owner, found, real = spread(start, _class_of(ends, word), max(1, capacity))
-    return Members(jnp.where(real, owner, len(word)), found)
+def nll(V: Array, b: Array, Q: Array, a: Array, z: Array, word: Array, ends: tuple[int, ...]) -> Array:
+    """Compute -log P of next words, int32 [B], in nats: [B]. Not made for differentiation: see `sum_nll`.
 
-
-def nll(V: Array, b: Array, Q: Array, a: Array, z: Array, word: Array, found: Members, ends: tuple[int, ...]) -> Array:
-    """Compute -log P of next words, int32 [B], in nats: [B].
-
-    V: [N_w, D]; b: [N_w]; Q: [C, D]; a: [C]; z: [B, D]; found: of `members`.
+    V: [N_w, D]; b: [N_w]; Q: [C, D]; a: [C]; z: [B, D].
     """
-    B = len(z)
-    owner = jnp.minimum(found.owner, B - 1)
-    with jax.named_scope("classes"):
-        of_class = jax.nn.log_softmax(z @ Q.T + a[None], axis=1)
-        chosen = jnp.take_along_axis(of_class, _class_of(ends, word)[:, None], axis=1)[:, 0]
-    scores = jnp.sum(V[found.word] * z[owner], axis=1) + b[found.word]
-    top = jax.lax.stop_gradient(jax.ops.segment_max(scores, found.owner, B + 1, indices_are_sorted=True))
-    powers = jnp.exp(scores - top[found.owner])
-    log_sum = jnp.log(jax.ops.segment_sum(powers, found.owner, B + 1, indices_are_sorted=True)) + top
-    return log_sum[:B] - (jnp.sum(V[word] * z, axis=1) + b[word]) - chosen
+    order = _order(ends, word)
+    V_in, b_in, z_in = varying_alike(V, b, z[order])
+    log_Z = _log_normalizer(V_in, b_in, z_in, word, ends)
+    within = jnp.zeros_like(log_Z).at[order].set(log_Z) - logit(V, b, z, word)
+    return within - _log_prob_of_class(Q, a, z, word, ends)
 
 
 def log_prob(V: Array, b: Array, Q: Array, a: Array, z: Array, ends: tuple[int, ...]) -> Array:
@@ -87,3 +105,117 @@ def log_prob(V: Array, b: Array, Q: Array, a: Array, z: Array, ends: tuple[int, 
 
 def _class_of(ends: tuple[int, ...], word: Array) -> Array:
     return jnp.searchsorted(jnp.asarray(np.array(ends, np.int32)), word, side="right").astype(jnp.int32)
+
+
+def _order(ends: tuple[int, ...], word: Array) -> Array:
+    """Return the examples in the order of the classes of their next words: int32 [B]."""
+    return jnp.argsort(_class_of(ends, word), stable=True)
+
+
+@jax.named_scope("classes")
+def _log_prob_of_class(Q: Array, a: Array, z: Array, word: Array, ends: tuple[int, ...]) -> Array:
+    of_class = jax.nn.log_softmax(z @ Q.T + a[None], axis=1)
+    return jnp.take_along_axis(of_class, _class_of(ends, word)[:, None], axis=1)[:, 0]
+
+
+def _over_tiles(ends: tuple[int, ...], word: Array, step: Callable[[Tiles, Carry], Carry], begin: Carry) -> Carry:
+    """Fold `step` over all tiles of a minibatch, some at a time."""
+    at_a_time = AT_A_TIME if platform() == "cpu" else ELSEWHERE
+    num_examples, num_words = min(EXAMPLES, len(word)), min(WORDS, ends[-1])
+    # runs of words, each of one class
+    start = [np.arange(first, end, num_words, dtype=np.int32) for first, end in pairwise((0, *ends))]
+    of_run = jnp.asarray(np.repeat(np.arange(len(ends), dtype=np.int32), [len(runs) for runs in start]))
+    run_start, class_end = jnp.asarray(np.concatenate(start)), jnp.asarray(np.array(ends, np.int32))
+    in_class = jnp.zeros(len(ends), jnp.int32).at[_class_of(ends, word)].add(1)
+    last = jnp.cumsum(in_class)  # of a class' examples, in order
+    of_class = -(-in_class // num_examples)
+    until = jnp.cumsum(of_class[of_run])  # tiles
+
+    def some(i: Array, carry: Carry) -> Carry:
+        number = i * at_a_time + jnp.arange(at_a_time, dtype=jnp.int32)
+        run = jnp.minimum(jnp.searchsorted(until, number, side="right"), len(until) - 1)
+        k = of_run[run]
+        place = number - (until[run] - of_class[k])
+        first_example = (last - in_class)[k] + place * num_examples
+        first_word = run_start[run]
+        # at the end of the examples, or of the words, a tile begins earlier, and some of it is not its own
+        example = jnp.minimum(first_example, len(word) - num_examples)
+        first_of_tile = jnp.minimum(first_word, ends[-1] - num_words)
+        examples = example[:, None] + jnp.arange(num_examples)[None]
+        words = first_of_tile[:, None] + jnp.arange(num_words)[None]
+        own_example = (examples >= first_example[:, None]) & (examples < last[k][:, None])
+        own_word = (words >= first_word[:, None]) & (words < class_end[k][:, None])
+        return step(Tiles(example, own_example & (number < until[-1])[:, None], first_of_tile, own_word), carry)
+
+    return lax.fori_loop(0, -(-until[-1] // at_a_time), some, begin)
+
+
+def _windows(x: Array, start: Array, size: int) -> Array:
+    """Return the rows start[i] … start[i] + size - 1 of x, for each i: [n, size, …]."""
+    return jax.vmap(lambda first: lax.dynamic_slice_in_dim(x, first, size))(start)
+
+
+def _add_windows(x: Array, start: Array, windows: Array) -> Array:
+    """Add windows, [n, size, …], to the rows of x from start[i] on."""
+    dims = lax.ScatterDimensionNumbers(tuple(range(1, windows.ndim)), (), (0,))
+    return lax.scatter_add(x, start[:, None], windows, dims)
+
+
+def _scores(V: Array, b: Array, z: Array, tiles: Tiles) -> Array:
+    """Score a tile's words by its examples: [n, EXAMPLES, WORDS], -inf for words of other classes."""
+    scores = jnp.einsum("ned,nwd->new", tiles.of_examples(z), tiles.of_words(V)) + tiles.of_words(b)[:, None]
+    return jnp.where(tiles.own_word[:, None], scores, -jnp.inf)
+
+
+@jax.named_scope("classes")
+def _log_normalizer(V: Array, b: Array, z: Array, word: Array, ends: tuple[int, ...]) -> Array:
+    """Compute log Σ_j exp(z·v_j + b_j) over the words of the class, [B], in the order of classes; z: [B, D] so, too."""
+
+    def step(tiles: Tiles, carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        top, total = carry  # the largest score so far, and the sum of exponentials relative to it
+        scores = _scores(V, b, z, tiles)
+        place = tiles.example[:, None] + jnp.arange(scores.shape[1])[None]
+        place = jnp.where(tiles.own_example, place, len(z))
+        new = top.at[place].max(jnp.max(scores, axis=2), mode="drop")
+        powers = jnp.sum(jnp.exp(scores - tiles.of_examples(new)[:, :, None]), axis=2)
+        return new, (total * jnp.exp(top - new)).at[place].add(powers, mode="drop")
+
+    lowest = jnp.full(len(z), jnp.finfo(z.dtype).min, z.dtype)
+    top, total = _over_tiles(ends, word, step, tuple(varying_alike(lowest, jnp.zeros_like(lowest), z)[:2]))
+    return top + jnp.log(total)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(5,))
+def _sum_log_normalizer(V: Array, b: Array, z: Array, weight: Array, word: Array, ends: tuple[int, ...]) -> Array:
+    """Σ_i weight_i log Σ_j exp(z_i·v_j + b_j), over the words j of the class of word_i."""
+    order = _order(ends, word)
+    return weight[order] @ _log_normalizer(V, b, z[order], word, ends)
+
+
+@jax.named_scope("classes")
+def _forward(
+    V: Array, b: Array, z: Array, weight: Array, word: Array, ends: tuple[int, ...]
+) -> tuple[Array, tuple[Array, ...]]:
+    order = _order(ends, word)
+    in_order, of_example = z[order], weight[order]
+    log_Z = _log_normalizer(V, b, in_order, word, ends)
+
+    def step(tiles: Tiles, carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        dV, db, dz = carry
+        p = jnp.exp(_scores(V, b, in_order, tiles) - tiles.of_examples(log_Z)[:, :, None])
+        p = jnp.where(tiles.own_example[:, :, None], p * tiles.of_examples(of_example)[:, :, None], 0.0)
+        dV = _add_windows(dV, tiles.word, jnp.einsum("new,ned->nwd", p, tiles.of_examples(in_order)))
+        db = _add_windows(db, tiles.word, jnp.sum(p, axis=1))
+        return dV, db, _add_windows(dz, tiles.example, jnp.einsum("new,nwd->ned", p, tiles.of_words(V)))
+
+    zeros = (jnp.zeros_like(x) for x in (V, b, z))
+    dV, db, dz = _over_tiles(ends, word, step, tuple(varying_alike(*zeros, in_order)[:3]))
+    unordered = [jnp.zeros_like(x).at[order].set(x) for x in (dz, log_Z)]
+    return of_example @ log_Z, (dV, db, *unordered)
+
+
+def _backward(ends: tuple[int, ...], gradient: tuple[Array, ...], g: Array) -> tuple[Array | None, ...]:
+    return (*(g * part for part in gradient), None)
+
+
+_sum_log_normalizer.defvjp(_forward, _backward)

@@ -100,8 +100,8 @@ class Head(NamedTuple):
 class Data(NamedTuple):
     """A text, with what its objective needs.
 
-    noise: for those that draw it; costs: int32 [N], of each example the words of its next words' classes, or the
-    decisions on their paths; codes: of all words in a tree.
+    noise: for those that draw it; codes: of all words in a tree; costs: int32 [N], of each example the decisions on its
+    next words' paths.
     """
 
     text: Any
@@ -177,7 +177,7 @@ def batch_loss(
     if config.objective == "tree":
         total = weight @ tree.nll(_vectors(V, head), b, z, aid)
     elif config.objective == "classes":
-        total = weight @ classes.nll(V, b, *_of_classes(head), z, word, aid, config.class_ends)
+        total = classes.sum_nll(V, b, *_of_classes(head), z, word, weight, config.class_ends)
     else:
         total = softmax.sum_log_normalizer(V, b, z, weight) - weight @ softmax.logit(V, b, z, word)
     return total, {"perplexity": Mean(total, jnp.sum(weight))}
@@ -189,7 +189,7 @@ def nats(V: Array, b: Array, head: Head | None, z: Array, word: Array, aid: Any,
         Q, b = (table.at[aid.node].get(mode="clip") for table in (_vectors(V, head), b))
         return tree.nll(Q, b, z, aid)
     if config.objective == "classes":
-        return classes.nll(V, b, *_of_classes(head), z, word, aid, config.class_ends)
+        return classes.nll(V, b, *_of_classes(head), z, word, config.class_ends)
     return softmax.nll(V, b, z, word)
 
 
@@ -229,9 +229,6 @@ def data(text: Any, words: NDArray[np.int32], config: Any, codes: tree.Codes | N
     if codes is not None:
         lengths = np.diff(np.asarray(codes.start))[np.maximum(words, 0)]
         return Data(text, costs=lengths.reshape(len(words), -1).sum(axis=1, dtype=np.int32), codes=codes)
-    if config.objective == "classes":
-        of_words = classes.sizes(config.class_ends)[classes.of_words(config.class_ends, np.maximum(words, 0))]
-        return Data(text, costs=of_words.reshape(len(words), -1).sum(axis=1, dtype=np.int32))
     if sampled.is_sampled(config):
         return Data(text, noise=unigram(np.bincount(words[words >= 0], minlength=config.num_words), config.noise_power))
     return text
@@ -247,20 +244,15 @@ def costs(data: Data) -> NDArray[np.int32]:
     return np.asarray(data.costs)
 
 
-def begun(data: Data, word: Array, number: Array, capacity: int, config: Any) -> Any:
+def begun(data: Data, word: Array, number: Array, capacity: int) -> Any:
     """Return what a minibatch's loss needs besides its next words.
 
     Args:
         data: of `data`.
         word: next words, int32 [...], -1 for padding.
         number: a number of each of them, by which its noise is drawn, int32 [...].
-        capacity: words of the classes of all next words, or decisions on their paths; 0: as if all were of the
-            largest class, or of the longest path.
-        config: of the model.
+        capacity: decisions on the paths of all next words; 0: as if all had the longest path.
     """
-    if config.objective == "classes":
-        most = word.size * int(classes.sizes(config.class_ends).max())
-        return classes.members(config.class_ends, jnp.maximum(word, 0).reshape(-1), capacity or most)
     if data.codes is not None:
         return tree.decisions(data.codes, jnp.maximum(word, 0).reshape(-1), capacity)
     assert data.noise is not None
@@ -301,13 +293,13 @@ class Work(NamedTuple):
 
 
 def work(config: Any, costs: Any) -> Work:
-    """Count the output's products and rows; costs: of `Ragged`, int [N], where words are in classes or a tree."""
+    """Count the output's products and rows; costs: of `Ragged`, int [N], where words are in a tree."""
     if config.objective == "tree":
         decisions = float(np.log2(config.num_words) if costs is None else np.mean(costs))
         return Work(decisions, decisions, "decisions")
     if config.objective == "classes":
-        C, sizes = len(config.class_ends), classes.sizes(config.class_ends)
-        return Work(C + (sizes.max() if costs is None else np.mean(costs)), 0, "C + words of the class")
+        C = len(config.class_ends)  # of equal frequency or size: a word's has N_w / C words on average
+        return Work(C + config.num_words / C, 0, "C + words of the class")
     if sampled.is_sampled(config):
         return Work(1 + config.num_noise, 1 if config.shared_noise else 1 + config.num_noise, "1 + K")
     return Work(config.num_words, 0, "N_w")
@@ -322,8 +314,6 @@ def adapted(plain: Program, touched: Callable[..., Any]) -> Program:
     if config.objective == "tree":
         ragged = Ragged(costs) if plain.sequential is None else None
         return replace(plain, ragged=ragged, sparse=Sparse(touched))
-    if config.objective == "classes" and plain.sequential is None:
-        return replace(plain, ragged=Ragged(costs))
     if sampled.is_sampled(config):
         metrics = (sampled.METRICS[config.objective],)
         return replace(plain, training_metrics=metrics, at_step=drawn, sparse=Sparse(touched))

@@ -44,7 +44,7 @@ def log_normalizer(R: Array, b: Array, r_hat: Array) -> Array:
     `sum_log_normalizer`.
     """
     if in_chunks(R.shape[0]):
-        return _log_normalizer_in_chunks(*_varying_alike(R, b, r_hat))
+        return _log_normalizer_in_chunks(*varying_alike(R, b, r_hat))
     blocks = in_blocks(r_hat, block_rows(r_hat.shape[0], R.shape[0]))
     out = lax.map(lambda x: jax.nn.logsumexp(x @ R.T + b[None], axis=1), blocks)
     return out.reshape(-1)[: r_hat.shape[0]]
@@ -55,7 +55,7 @@ def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array) -> Array
 
     Its gradient costs two matrix products more and stores nothing of size B x N_w.
     """
-    return _sum_log_normalizer(*_varying_alike(R, b, r_hat, weight))
+    return _sum_log_normalizer(*varying_alike(R, b, r_hat, weight))
 
 
 def nll(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
@@ -106,7 +106,7 @@ def _log_normalizer_in_chunks(R: Array, b: Array, r_hat: Array) -> Array:
         ones = jnp.ones((len(R_b), 1), R_b.dtype)
         return new, total * jnp.exp(top - new) + (jnp.exp(logits - new[:, None]) @ ones)[:, 0]
 
-    lowest, zeros, _ = _varying_alike(jnp.full_like(r_hat[:, 0], -jnp.inf), jnp.zeros_like(r_hat[:, 0]), R)
+    lowest, zeros, _ = varying_alike(jnp.full_like(r_hat[:, 0], -jnp.inf), jnp.zeros_like(r_hat[:, 0]), R)
     top, total = _over_chunks(R, b, r_hat, step, (lowest, zeros))
     return top + jnp.log(total)
 
@@ -125,7 +125,7 @@ def _forward_in_chunks(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple
         db = lax.dynamic_update_slice_in_dim(db, dR_b[:, -1], start, 0)
         return dR, db, dr_hat + p @ R_b[:, :-1]
 
-    *zeros, _ = _varying_alike(jnp.zeros_like(R), jnp.zeros_like(b), jnp.zeros_like(r_hat), R)
+    *zeros, _ = varying_alike(jnp.zeros_like(R), jnp.zeros_like(b), jnp.zeros_like(r_hat), R)
     dR, db, dr_hat = _over_chunks(R, b, r_hat, step, tuple(zeros))
     return weight @ log_Z, (dR, db, dr_hat * weight[:, None], log_Z)
 
@@ -135,7 +135,7 @@ def _sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array) -> Arra
     return weight @ log_normalizer(R, b, r_hat)
 
 
-def _varying_alike(*arrays: Array) -> list[Array]:
+def varying_alike(*arrays: Array) -> list[Array]:
     """Return the arrays, so that all vary over the axes of a user's `shard_map` over which any of them does.
 
     What is differentiated by hand, and what a loop carries, must agree in that; JAX adds up the gradients of
@@ -179,7 +179,7 @@ def _forward(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple[Array, tu
         dR_b = dR_b + e.T @ (x_1 * (w[:, None] / Z))
         return dR_b, (sums[:, :D] * (w[:, None] / Z), (top + jnp.log(Z))[:, 0])
 
-    zeros, _ = _varying_alike(jnp.zeros_like(R_b), R_b)
+    zeros, _ = varying_alike(jnp.zeros_like(R_b), R_b)
     dR_b, (dr_hat, log_Z) = lax.scan(block, zeros, (in_blocks(r_hat, rows), in_blocks(weight, rows)))
     log_Z = log_Z.reshape(-1)[:B]
     return weight @ log_Z, (dR_b[:, :D], dR_b[:, D], dr_hat.reshape(-1, D)[:B], log_Z)
@@ -204,7 +204,7 @@ def _forward_apart(R: Array, b: Array, r_hat: Array, weight: Array, rows: int) -
             dR = dR.at[part].add(p[:, part].T @ x)
         return (dR, db + jnp.sum(p, axis=0)), (p @ R, (top + jnp.log(Z))[:, 0])
 
-    dR, db, _, _ = _varying_alike(jnp.zeros_like(R), jnp.zeros_like(b), R, b)
+    dR, db, _, _ = varying_alike(jnp.zeros_like(R), jnp.zeros_like(b), R, b)
     zeros = (dR, db)
     (dR, db), (dr_hat, log_Z) = lax.scan(of_block, zeros, (in_blocks(r_hat, rows), in_blocks(weight, rows)))
     log_Z = log_Z.reshape(-1)[:B]

@@ -71,7 +71,7 @@ def gather(data: Grouped | output.Data, index: Array, capacity: int, config: Any
     context, word = gather_contexts(text, place, config.context_size, config.across_lines)
     word = jnp.where(real, word, -1)
     earlier = jnp.where(real, place - start[jnp.take(index, owner, mode="clip")], 0)
-    aid = output.begun(data, word, place, 0, config) if isinstance(data, output.Data) else None
+    aid = output.begun(data, word, place, 0) if isinstance(data, output.Data) else None
     return Batch(context, word, owner, earlier, start[index + 1] - start[index], aid)
 
 

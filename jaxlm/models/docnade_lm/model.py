@@ -15,9 +15,9 @@ Source: Lauly, Zheng, Allauzen and Larochelle 2017, §4 (Eq. 19-21), §7.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -51,9 +51,6 @@ class Config(nplm.Config):
 
     num_features: int = option(100, "feature vector dimensionality", "features")
     group_lines: int = option(5, "consecutive lines that make a document", "lines", first=True)
-    _: KW_ONLY
-    # so that padding, which is of some class, costs what words do
-    classes_by: Literal["size"] = option("size", "classes are of about equal size", only_with=output.BY_CLASSES)
 
 
 class Params(NamedTuple):

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -60,9 +60,6 @@ class Config(output.Options, TopicOptions):
     feature_dropout: float = option(0.0, "share of the features that is dropped in training", below=1)
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
     across_lines: bool = option(True, "the state runs on across line ends")
-    _: KW_ONLY
-    # examples that are visited in their order cost alike
-    classes_by: Literal["size"] = option("size", "classes are of about equal size", only_with=output.BY_CLASSES)
 
     def __post_init__(self) -> None:
         super().__post_init__()

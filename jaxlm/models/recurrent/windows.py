@@ -55,7 +55,7 @@ def gather(data: Windows | output.Data, index: Array, capacity: int, config: Any
     if isinstance(data, output.Data):
         plain = gather(data.text, index, 0, config)
         number = index[:, None] * config.window + jnp.arange(config.window, dtype=jnp.int32)[None]
-        return plain._replace(aid=output.begun(data, plain.word, number, 0, config))
+        return plain._replace(aid=output.begun(data, plain.word, number, 0))
     return jax.tree.map(lambda x: x[index], data)
 
 

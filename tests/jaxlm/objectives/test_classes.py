@@ -50,23 +50,41 @@ def test_one_class_is_the_softmax():
     np.testing.assert_allclose(classes.log_prob(V, b, Q, a, z[0], (N_W,)), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("spare", [0, 5])
-def test_nats_of_a_minibatch_and_their_gradients_are_those_of_each_word(spare):
-    ends = (1, 4, 11)
+@pytest.mark.parametrize("ends", [(1, 4, 11), (11,), tuple(range(1, 12))], ids=["three", "one", "each"])
+@pytest.mark.parametrize("tile", [(16, 64), (2, 3), (3, 2), (1, 1)])
+@pytest.mark.parametrize("at_a_time", [1, 4])
+def test_nats_of_a_minibatch_and_their_gradients_are_those_of_each_word(monkeypatch, ends, tile, at_a_time):
+    monkeypatch.setattr(classes, "EXAMPLES", tile[0])
+    monkeypatch.setattr(classes, "WORDS", tile[1])
+    monkeypatch.setattr(classes, "AT_A_TIME", at_a_time)
     V, b, Q, a, z = drawn(ends)
-    word = jnp.array([0, 1, 10, 3, 4, 0, 9, 2, 5])
-    capacity = int(classes.sizes(ends)[classes.of_words(ends, np.asarray(word))].sum()) + spare
+    word = jnp.array([0, 1, 10, 3, 4, 0, 9, 2, 4])
+    weight = jnp.sin(jnp.arange(B))
 
-    def flat(V, b, Q, a, z):
-        found = classes.members(ends, word, capacity)
-        return jnp.sum(jnp.sin(jnp.arange(B)) * classes.nll(V, b, Q, a, z, word, found, ends))
+    def together(V, b, Q, a, z, weight):
+        return classes.sum_nll(V, b, Q, a, z, word, weight, ends)
 
-    def each(V, b, Q, a, z):
-        one = jax.vmap(lambda z, w: -classes.log_prob(V, b, Q, a, z, ends)[w])
-        return jnp.sum(jnp.sin(jnp.arange(B)) * one(z, word))
+    def each(V, b, Q, a, z, weight):
+        return weight @ jax.vmap(lambda z, w: -classes.log_prob(V, b, Q, a, z, ends)[w])(z, word)
 
-    ours, theirs = (jax.jit(jax.value_and_grad(f, range(5)))(V, b, Q, a, z) for f in (flat, each))
+    args = V, b, Q, a, z, weight
+    ours, theirs = (jax.jit(jax.value_and_grad(f, range(6)))(*args) for f in (together, each))
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-10, atol=1e-12), ours, theirs)
+    of_each = jax.grad(each, 5)(*args)  # the sum is linear in the weights
+    np.testing.assert_allclose(classes.nll(V, b, Q, a, z, word, ends), of_each, rtol=1e-10)
+    np.testing.assert_allclose(together(*args), theirs[0], rtol=1e-10)
+
+
+def test_scores_that_are_far_apart_do_not_overflow():
+    ends = (3, 11)
+    V, b, Q, a, z = drawn(ends)
+    word = jnp.array([0, 1, 2, 3, 4, 5, 6, 10, 10])
+    for shift in (-1e4, 1e4):  # added to all scores of one class
+        shifted = b.at[:3].add(shift)
+        loss, grads = jax.value_and_grad(classes.sum_nll, (0, 1))(V, shifted, Q, a, z, word, jnp.ones(B), ends)
+        expected, of_those = jax.value_and_grad(classes.sum_nll, (0, 1))(V, b, Q, a, z, word, jnp.ones(B), ends)
+        np.testing.assert_allclose(loss, expected, rtol=1e-9)
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-7, atol=1e-9), grads, of_those)
 
 
 def test_classes_are_of_about_equal_frequency_or_size():

@@ -98,7 +98,8 @@ def draw(curve: Mapping[str, Any], title: str, path: Path) -> None:
     with figure.panels(path, title, figsize=(7, 4.5)) as ax:
         for number, (contender, points) in enumerate(curve["lines"].items()):
             ax.plot(*zip(*points, strict=True), figure.STYLES[number % len(figure.STYLES)], label=contender)
-        ax.set(xlabel=curve["x"], ylabel=curve["y"], xscale="log" if curve.get("log") else "linear")
+        scales = {f"{axis}scale": "log" for axis, key in (("x", "log"), ("y", "log y")) if curve.get(key)}
+        ax.set(xlabel=curve["x"], ylabel=curve["y"], **scales)
         ax.legend()
 
 

@@ -10,7 +10,18 @@ from typing import Any
 from benchmarks import registry
 from benchmarks.core.store import Store
 from benchmarks.measurement import compilation, machine, speed_record
-from benchmarks.speed import hlbl, netflix, page, plain_steps, recommenders, sweeps, throughput, topics, vectors
+from benchmarks.speed import (
+    hlbl,
+    netflix,
+    outputs,
+    page,
+    plain_steps,
+    recommenders,
+    sweeps,
+    throughput,
+    topics,
+    vectors,
+)
 from benchmarks.speed.throughput import Figures
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError, suggestion
@@ -23,7 +34,7 @@ PEERED: dict[str, Callable[[bool], Figures]] = {
     **{name: partial(sweeps.measure, name) for name in sweeps.CASES},
     **{name: partial(topics.measure, name) for name in topics.CASES},
 }
-ALONE = {"hlbl": hlbl.measure, "netflix": netflix.measure}
+ALONE = {"hlbl": hlbl.measure, "outputs": outputs.measure, "netflix": netflix.measure}
 LONG = ("netflix",)  # many minutes: only when it is named
 SCALE = "cpu"  # of the models
 

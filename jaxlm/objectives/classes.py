@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from jaxfit.devices.platform import platform
 from jaxlm.objectives.softmax import logit, varying_alike
 
-EXAMPLES, WORDS = 16, 64  # of a tile; on a CPU half or twice as many of either are slower
-AT_A_TIME, ELSEWHERE = 8, 256  # tiles, on a CPU and on other devices
+EXAMPLES, WORDS = 16, 64  # of a tile
+ON_CPU, ELSEWHERE = 8, 256  # tiles at a time
 Carry = TypeVar("Carry")
 
 
@@ -45,11 +45,11 @@ class Tiles(NamedTuple):
     word: Array
     own_word: Array
 
-    def of_examples(self, x: Array) -> Array:
+    def take_examples(self, x: Array) -> Array:
         """Return the part of each tile: [B, …], in the order of classes -> [n, EXAMPLES, …]."""
         return _windows(x, self.example, self.own_example.shape[1])
 
-    def of_words(self, x: Array) -> Array:
+    def take_words(self, x: Array) -> Array:
         """Return the part of each tile: [N_w, …] -> [n, WORDS, …]."""
         return _windows(x, self.word, self.own_word.shape[1])
 
@@ -77,7 +77,7 @@ def sum_nll(
     V: Array, b: Array, Q: Array, a: Array, z: Array, word: Array, weight: Array, ends: tuple[int, ...]
 ) -> Array:
     """Σ_i weight_i -log P(word_i), in nats; weight: [B], the rest as in `nll`."""
-    within = _sum_log_normalizer(*varying_alike(V, b, z, weight), word, ends)
+    within = _sum_log_normalizer(*_alike(V, b, z, weight, word=word), word, ends)
     return within - weight @ (logit(V, b, z, word) + _log_prob_of_class(Q, a, z, word, ends))
 
 
@@ -87,8 +87,8 @@ def nll(V: Array, b: Array, Q: Array, a: Array, z: Array, word: Array, ends: tup
     V: [N_w, D]; b: [N_w]; Q: [C, D]; a: [C]; z: [B, D].
     """
     order = _order(ends, word)
-    V_in, b_in, z_in = varying_alike(V, b, z[order])
-    log_Z = _log_normalizer(V_in, b_in, z_in, word, ends)
+    V_alike, b_alike, z_in_order = _alike(V, b, z[order], word=word)
+    log_Z = _log_normalizer(V_alike, b_alike, z_in_order, word, ends)
     within = jnp.zeros_like(log_Z).at[order].set(log_Z) - logit(V, b, z, word)
     return within - _log_prob_of_class(Q, a, z, word, ends)
 
@@ -107,6 +107,12 @@ def _class_of(ends: tuple[int, ...], word: Array) -> Array:
     return jnp.searchsorted(jnp.asarray(np.array(ends, np.int32)), word, side="right").astype(jnp.int32)
 
 
+def _alike(*arrays: Array, word: Array) -> list[Array]:
+    """Return arrays of one type of numbers, at least float32, that vary over the same axes as they and `word` do."""
+    dtype = jnp.result_type(jnp.float32, *arrays)
+    return varying_alike(*(x.astype(dtype) for x in arrays), word)[:-1]
+
+
 def _order(ends: tuple[int, ...], word: Array) -> Array:
     """Return the examples in the order of the classes of their next words: int32 [B]."""
     return jnp.argsort(_class_of(ends, word), stable=True)
@@ -119,23 +125,27 @@ def _log_prob_of_class(Q: Array, a: Array, z: Array, word: Array, ends: tuple[in
 
 
 def _over_tiles(ends: tuple[int, ...], word: Array, step: Callable[[Tiles, Carry], Carry], begin: Carry) -> Carry:
-    """Fold `step` over all tiles of a minibatch, some at a time."""
-    at_a_time = AT_A_TIME if platform() == "cpu" else ELSEWHERE
+    """Fold `step` over all tiles of a minibatch, some at a time.
+
+    The trip count is traced: the most tiles that there could be are many times those that there are.
+    """
+    at_a_time = ON_CPU if platform() == "cpu" else ELSEWHERE
     num_examples, num_words = min(EXAMPLES, len(word)), min(WORDS, ends[-1])
     # runs of words, each of one class
     start = [np.arange(first, end, num_words, dtype=np.int32) for first, end in pairwise((0, *ends))]
     of_run = jnp.asarray(np.repeat(np.arange(len(ends), dtype=np.int32), [len(runs) for runs in start]))
     run_start, class_end = jnp.asarray(np.concatenate(start)), jnp.asarray(np.array(ends, np.int32))
     in_class = jnp.zeros(len(ends), jnp.int32).at[_class_of(ends, word)].add(1)
-    last = jnp.cumsum(in_class)  # of a class' examples, in order
-    of_class = -(-in_class // num_examples)
-    until = jnp.cumsum(of_class[of_run])  # tiles
+    last = jnp.cumsum(in_class)  # where the examples of a class end
+    deep = -(-in_class // num_examples)  # tiles, of each run of a class
+    until = jnp.cumsum(deep[of_run])
 
     def some(i: Array, carry: Carry) -> Carry:
         number = i * at_a_time + jnp.arange(at_a_time, dtype=jnp.int32)
         run = jnp.minimum(jnp.searchsorted(until, number, side="right"), len(until) - 1)
         k = of_run[run]
-        place = number - (until[run] - of_class[k])
+        place = number - (until[run] - deep[k])
+        # past the last tile there are no examples left
         first_example = (last - in_class)[k] + place * num_examples
         first_word = run_start[run]
         # at the end of the examples, or of the words, a tile begins earlier, and some of it is not its own
@@ -145,7 +155,7 @@ def _over_tiles(ends: tuple[int, ...], word: Array, step: Callable[[Tiles, Carry
         words = first_of_tile[:, None] + jnp.arange(num_words)[None]
         own_example = (examples >= first_example[:, None]) & (examples < last[k][:, None])
         own_word = (words >= first_word[:, None]) & (words < class_end[k][:, None])
-        return step(Tiles(example, own_example & (number < until[-1])[:, None], first_of_tile, own_word), carry)
+        return step(Tiles(example, own_example, first_of_tile, own_word), carry)
 
     return lax.fori_loop(0, -(-until[-1] // at_a_time), some, begin)
 
@@ -163,13 +173,13 @@ def _add_windows(x: Array, start: Array, windows: Array) -> Array:
 
 def _scores(V: Array, b: Array, z: Array, tiles: Tiles) -> Array:
     """Score a tile's words by its examples: [n, EXAMPLES, WORDS], -inf for words of other classes."""
-    scores = jnp.einsum("ned,nwd->new", tiles.of_examples(z), tiles.of_words(V)) + tiles.of_words(b)[:, None]
+    scores = jnp.einsum("ned,nwd->new", tiles.take_examples(z), tiles.take_words(V)) + tiles.take_words(b)[:, None]
     return jnp.where(tiles.own_word[:, None], scores, -jnp.inf)
 
 
 @jax.named_scope("classes")
 def _log_normalizer(V: Array, b: Array, z: Array, word: Array, ends: tuple[int, ...]) -> Array:
-    """Compute log Σ_j exp(z·v_j + b_j) over the words of the class, [B], in the order of classes; z: [B, D] so, too."""
+    """Compute log Σ_j exp(z·v_j + b_j) over the words of the class, [B]; it and z, [B, D], in the order of classes."""
 
     def step(tiles: Tiles, carry: tuple[Array, ...]) -> tuple[Array, ...]:
         top, total = carry  # the largest score so far, and the sum of exponentials relative to it
@@ -177,7 +187,7 @@ def _log_normalizer(V: Array, b: Array, z: Array, word: Array, ends: tuple[int, 
         place = tiles.example[:, None] + jnp.arange(scores.shape[1])[None]
         place = jnp.where(tiles.own_example, place, len(z))
         new = top.at[place].max(jnp.max(scores, axis=2), mode="drop")
-        powers = jnp.sum(jnp.exp(scores - tiles.of_examples(new)[:, :, None]), axis=2)
+        powers = jnp.sum(jnp.exp(scores - tiles.take_examples(new)[:, :, None]), axis=2)
         return new, (total * jnp.exp(top - new)).at[place].add(powers, mode="drop")
 
     lowest = jnp.full(len(z), jnp.finfo(z.dtype).min, z.dtype)
@@ -197,21 +207,21 @@ def _forward(
     V: Array, b: Array, z: Array, weight: Array, word: Array, ends: tuple[int, ...]
 ) -> tuple[Array, tuple[Array, ...]]:
     order = _order(ends, word)
-    in_order, of_example = z[order], weight[order]
+    in_order, weight_in_order = z[order], weight[order]
     log_Z = _log_normalizer(V, b, in_order, word, ends)
 
     def step(tiles: Tiles, carry: tuple[Array, ...]) -> tuple[Array, ...]:
         dV, db, dz = carry
-        p = jnp.exp(_scores(V, b, in_order, tiles) - tiles.of_examples(log_Z)[:, :, None])
-        p = jnp.where(tiles.own_example[:, :, None], p * tiles.of_examples(of_example)[:, :, None], 0.0)
-        dV = _add_windows(dV, tiles.word, jnp.einsum("new,ned->nwd", p, tiles.of_examples(in_order)))
+        p = jnp.exp(_scores(V, b, in_order, tiles) - tiles.take_examples(log_Z)[:, :, None])
+        p = jnp.where(tiles.own_example[:, :, None], p * tiles.take_examples(weight_in_order)[:, :, None], 0)
+        dV = _add_windows(dV, tiles.word, jnp.einsum("new,ned->nwd", p, tiles.take_examples(in_order)))
         db = _add_windows(db, tiles.word, jnp.sum(p, axis=1))
-        return dV, db, _add_windows(dz, tiles.example, jnp.einsum("new,nwd->ned", p, tiles.of_words(V)))
+        return dV, db, _add_windows(dz, tiles.example, jnp.einsum("new,nwd->ned", p, tiles.take_words(V)))
 
     zeros = (jnp.zeros_like(x) for x in (V, b, z))
     dV, db, dz = _over_tiles(ends, word, step, tuple(varying_alike(*zeros, in_order)[:3]))
     unordered = [jnp.zeros_like(x).at[order].set(x) for x in (dz, log_Z)]
-    return of_example @ log_Z, (dV, db, *unordered)
+    return weight_in_order @ log_Z, (dV, db, *unordered)
 
 
 def _backward(ends: tuple[int, ...], gradient: tuple[Array, ...], g: Array) -> tuple[Array | None, ...]:

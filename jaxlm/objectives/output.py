@@ -298,8 +298,8 @@ def work(config: Any, costs: Any) -> Work:
         decisions = float(np.log2(config.num_words) if costs is None else np.mean(costs))
         return Work(decisions, decisions, "decisions")
     if config.objective == "classes":
-        C = len(config.class_ends)  # of equal frequency or size: a word's has N_w / C words on average
-        return Work(C + config.num_words / C, 0, "C + words of the class")
+        number = config.num_classes or config.num_words**0.5  # of about equal frequency, or size
+        return Work(len(config.class_ends) + config.num_words / number, 0, "C + words of the class")
     if sampled.is_sampled(config):
         return Work(1 + config.num_noise, 1 if config.shared_noise else 1 + config.num_noise, "1 + K")
     return Work(config.num_words, 0, "N_w")

@@ -232,7 +232,7 @@ def claims(store: VectorStore, rows: Sequence[Row], part: str) -> list[Claim]:
     return [
         target(f"{what} is at most {margin:g}{unit} below that of {whose}", pairs(other, columns, margin))
         for other, whose in (
-            (THEIRS, "gensim's"), (BY_ELEMENT, "vectors by AdaGrad"), (SHORTER, "those in blocks of 16 words")
+            (THEIRS, "gensim's"), (BY_ELEMENT, "vectors by AdaGrad"), (SHORTER, "vectors in blocks of 16 words")
         )
         for what, columns, margin, unit in (
             ("the share of analogies that our vectors answer right", ["analogies"], MARGINS["analogies"],

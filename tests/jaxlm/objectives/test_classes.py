@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
 
 from jaxlm.objectives import classes
 
@@ -56,7 +58,7 @@ def test_one_class_is_the_softmax():
 def test_nats_of_a_minibatch_and_their_gradients_are_those_of_each_word(monkeypatch, ends, tile, at_a_time):
     monkeypatch.setattr(classes, "EXAMPLES", tile[0])
     monkeypatch.setattr(classes, "WORDS", tile[1])
-    monkeypatch.setattr(classes, "AT_A_TIME", at_a_time)
+    monkeypatch.setattr(classes, "ON_CPU", at_a_time)
     V, b, Q, a, z = drawn(ends)
     word = jnp.array([0, 1, 10, 3, 4, 0, 9, 2, 4])
     weight = jnp.sin(jnp.arange(B))
@@ -73,6 +75,53 @@ def test_nats_of_a_minibatch_and_their_gradients_are_those_of_each_word(monkeypa
     of_each = jax.grad(each, 5)(*args)  # the sum is linear in the weights
     np.testing.assert_allclose(classes.nll(V, b, Q, a, z, word, ends), of_each, rtol=1e-10)
     np.testing.assert_allclose(together(*args), theirs[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("varies", ["z", "word", "weight"])
+def test_it_works_under_a_shard_map_of_ones_own(varies):
+    ends = (1, 4, 11)
+    V, b, Q, a, z = drawn(ends)
+    given = {"z": z[:8], "word": jnp.array([0, 1, 10, 3, 4, 0, 9, 2]), "weight": jnp.ones(8)}
+    mesh = Mesh(np.array(jax.devices()[:2]), ("devices",))
+
+    def parts(V, z, word, weight):  # what does not vary is as long as a part
+        total = classes.sum_nll(V, b, Q, a, z, word, weight, ends) + classes.nll(V, b, Q, a, z, word, ends).sum()
+        return jax.lax.psum(total, "devices")
+
+    specs = [P(), *(P("devices") if name == varies else P() for name in given)]
+    args = [x if name == varies else x[:4] for name, x in given.items()]
+    split = jax.jit(jax.shard_map(parts, mesh=mesh, in_specs=tuple(specs), out_specs=P()))
+    found = split(V, *args)
+
+    def halves(V):
+        of_half = [
+            x.reshape(2, 4, *x.shape[1:]) if name == varies else jnp.stack([x[:4]] * 2) for name, x in given.items()
+        ]
+        return sum(
+            classes.sum_nll(V, b, Q, a, *(x[i] for x in of_half), ends)
+            + classes.nll(V, b, Q, a, of_half[0][i], of_half[1][i], ends).sum()
+            for i in range(2)
+        )
+
+    np.testing.assert_allclose(found, halves(V), rtol=1e-10)
+
+
+def test_numbers_of_several_types_are_added_up_in_the_widest():
+    ends = (1, 4, 11)
+    V, b, Q, a, z = (x.astype(jnp.float32) for x in drawn(ends))
+    word, coarse = jnp.array([0, 1, 10, 3, 4, 0, 9, 2, 4]), V.astype(jnp.bfloat16)
+
+    def total(V):
+        return classes.sum_nll(V, b, Q, a, z, word, jnp.ones(B, jnp.int32), ends)
+
+    loss, gradient = jax.value_and_grad(total)(coarse)
+    expected, of_wide = jax.value_and_grad(total)(coarse.astype(jnp.float32))
+    assert loss.dtype == jnp.float32
+    assert gradient.dtype == jnp.bfloat16
+    np.testing.assert_allclose(
+        loss, expected, rtol=1e-2
+    )  # bfloat16 has 8 bits: the scores of next words alone are in it
+    np.testing.assert_allclose(gradient.astype(jnp.float32), of_wide, rtol=0.05, atol=0.02)
 
 
 def test_scores_that_are_far_apart_do_not_overflow():

@@ -132,8 +132,8 @@ def fitting(program: Callable[[Any], Program]) -> BySGD:
 
 # Differs: row-wise AdaGrad, where the authors' program has SGD with a falling rate. A minibatch adds up the gradients
 # of a frequent word's many windows, as of a node near the root of a tree; by SGD that diverges for a small vocabulary.
-# The table `embeddings` compares it with AdaGrad, whose steps take half as long again, and with blocks of 32 words, which
-# share as many noise words: steps take less time, and the vectors are worse.
+# The table `embeddings` compares it with AdaGrad, whose steps take half as long again, and with blocks of 32 words,
+# which share as many noise words: steps take less time, and the vectors are worse.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "tuned": (
         Recipe(

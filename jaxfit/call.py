@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import numpy as np
 
 from jaxfit.devices import distributed as processes
+from jaxfit.devices.cores import use_threads
 from jaxfit.devices.simulated import simulate_devices
 from jaxfit.errors import UserError, suggestion
 from jaxfit.plan import Plan, choose, fields_of
@@ -70,6 +71,8 @@ def of_call(
         name = "resume" if run.resume else "max_minutes"
         raise UserError("a training in memory cannot be resumed", name, "name a folder: out=…")
     simulate_devices(run.devices)
+    if run.threads:  # not by the model: it would hold for all that the process does with JAX
+        use_threads(run.threads)
     return options, Plan(config, fitted, seed, run)
 
 

@@ -11,6 +11,7 @@ import jax
 
 from benchmarks.measurement import machine
 from jaxfit.devices import memory
+from jaxfit.run_dir.provenance import VARIABLES
 
 FINE, LOOK, BAD = "fine", "look", "bad"
 
@@ -95,7 +96,7 @@ def _settings() -> Iterator[tuple[str, str, str]]:
         LOOK if config.jax_enable_x64 else FINE,
         ("on: slower, and no figure of ours is of it" if config.jax_enable_x64 else "off"),
     )
-    for name in ("XLA_FLAGS", "JAX_PLATFORMS", "LIBTPU_INIT_ARGS", "XLA_PYTHON_CLIENT_PREALLOCATE"):
+    for name in (*VARIABLES, "JAX_PLATFORMS", "LIBTPU_INIT_ARGS", "XLA_PYTHON_CLIENT_PREALLOCATE"):
         if os.environ.get(name):
             yield name, LOOK, os.environ[name]
     on = config.jax_enable_compilation_cache and config.jax_compilation_cache_dir

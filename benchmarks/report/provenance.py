@@ -8,6 +8,7 @@ from benchmarks.core import markdown, record
 from benchmarks.core.row import IDENTITY
 from benchmarks.core.store import VALIDATION
 from benchmarks.report.grid import Cell, Grid
+from jaxfit.run_dir.provenance import VARIABLES
 
 UNKNOWN = "not recorded"
 DIGITS = {"validation_rmse": 4}  # after the point, where they are not 1
@@ -114,11 +115,12 @@ def _commit(where: dict[str, Any]) -> str:
 
 
 def _place(where: dict[str, Any]) -> str:
-    precision, flags = where["matmul_precision"] or "default", where["XLA_FLAGS"]
+    precision = where["matmul_precision"] or "default"
+    told = "".join(f", {name} {where[name]}" for name in VARIABLES if where.get(name))
     return (
         f"Python {where['python']}, JAX {where['jax']}, jaxlib {where['jaxlib']}, {where['devices']} × "
         f"{where['device']} ({where['cores']} cores), matrix precision {precision}"
-        f"{f', XLA_FLAGS {flags}' if flags else ''}"
+        f"{told}"
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.core import figure, record
 from benchmarks.measurement import speed_record
+from jaxfit.run_dir.provenance import VARIABLES
 
 ABOUT = """\
 Figures with brackets are medians over rounds, and their first and third quartile. In a round, all that is compared is
@@ -59,12 +60,13 @@ def place(where: Mapping[str, Any]) -> str:
     """Say in a sentence where, and by which programs, figures were measured."""
     memory = "" if where["memory"] is None else f", {where['memory'] / 1e9:.0f} GB"
     versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
-    precision, flags = where["matmul_precision"] or "default", where["XLA_FLAGS"]
+    precision = where["matmul_precision"] or "default"
+    told = "".join(f", {name} {where[name]}" for name in VARIABLES if where.get(name))
     date = f"On {where['date']}, at" if "date" in where else "At"  # older records have no date
     return (
         f"{date} commit {where['commit']}{' with changes' if where['dirty'] else ''}, on {where['cpu']}, "
         f"{where['threads']} threads{memory}, {where['os']}; device {where['device']}; Python {where['python']}, "
-        f"{versions}; matrix precision {precision}{f', XLA_FLAGS {flags}' if flags else ''}."
+        f"{versions}; matrix precision {precision}{told}."
     )
 
 

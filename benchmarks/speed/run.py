@@ -23,6 +23,7 @@ from benchmarks.speed import (
     vectors,
 )
 from benchmarks.speed.throughput import Figures
+from jaxfit.devices.cores import chosen_threads, use_threads
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import UserError, suggestion
 
@@ -59,6 +60,8 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
     for name in chosen:
         if name not in names():
             raise UserError(f"no speed is measured of {name!r}", do=suggestion(name, names()))
+    if all(map(_on_one_thread, chosen)) and not chosen_threads():
+        use_threads(1)  # as the commands do; measured beside others, they have the threads that those need
     begun: dict[str, Figures] = {}
     with compilation.cold():
         for name, figures in _measured(chosen, peers):
@@ -68,6 +71,12 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
             print(f"  measured {name}", file=sys.stderr, flush=True)
     result = speed_record.read(out)
     return {**result, **{part: {name: result[part][name] for name in chosen} for part in ("figures", "environment")}}
+
+
+def _on_one_thread(name: str) -> bool:
+    """Return whether the commands train a model on one thread of a CPU."""
+    store = registry.engine_models().get(name)
+    return store is not None and store.registered.get(name).one_thread
 
 
 def _measured(chosen: list[str], peers: bool) -> Iterator[tuple[str, Figures]]:

@@ -149,8 +149,9 @@ def check(args: argparse.Namespace) -> Task:
     place, record = output(args, folder=True), REGISTRY.get(args.model)
     fitting = record.solver(getattr(args, "solver", None))
     plan = training_options.plan(
-        args, record.config, record.recipes, training.parameters(record, args.recipe, vars(args))
-    )
+        args, record.config, record.recipes, training.parameters(record, args.recipe, vars(args)),
+        record.one_thread and isinstance(fitting, BySGD),
+    )  # fmt: skip
     given = [name for cls in (Recipe, Run, processes.Join) for name in options.given(args, cls)]
     training.require_used(record, fitting, given)
     return Task(place, record, fitting, plan)

@@ -325,7 +325,7 @@ PMF = RatingModel(
         PredictsRatings(predictor), FoldsIn(fold_in), TakesNewItems(with_new_items), SimilarItems(item_vectors),
         HasFactors(factors),
     ),
-    cost=cost,
+    cost=cost, one_thread=True,
 )  # fmt: skip
 SVD_BIAS = replace(
     PMF, name="svd-bias", about="online SVD with biases", source="Mnih 2010, §5.4.5", recipes=SVD_RECIPES,

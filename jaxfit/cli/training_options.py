@@ -11,6 +11,7 @@ from jaxfit.cli import options
 from jaxfit.cli.command import Stopped, note
 from jaxfit.cli.parser import Parser, Rare, add_limits
 from jaxfit.devices import distributed as processes
+from jaxfit.devices.cores import chosen_threads, use_threads
 from jaxfit.devices.simulated import simulate_devices
 from jaxfit.errors import Interrupted, UserError
 from jaxfit.plan import Plan, Recipes, choose
@@ -130,8 +131,17 @@ def _values(config: type, recipes: Recipes) -> dict[str, dict[str, Any]]:
     return values
 
 
-def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: Collection[str] = ()) -> Plan:
-    """Read the options, and meet the other processes where there are any; names: the model's parameters.
+def plan(
+    args: argparse.Namespace, config: type, recipes: Recipes, names: Collection[str] = (), one_thread: bool = False
+) -> Plan:
+    """Read the options, and meet the other processes where there are any.
+
+    Args:
+        args: Of the command.
+        config: The model's Config.
+        recipes: As in `jaxfit.registry.Record`.
+        names: The model's parameters.
+        one_thread: Whether its steps take less time on one thread of a CPU.
 
     Raises:
         UserError: An option's value is wrong by itself or does not fit the others.
@@ -143,6 +153,8 @@ def plan(args: argparse.Namespace, config: type, recipes: Recipes, names: Collec
         return Plan(fields, recipe, args.seed)
     run = Run(**options.given(args, Run))
     simulate_devices(run.devices)
+    if run.threads or (one_thread and run.devices == 1 and not chosen_threads()):
+        use_threads(run.threads or 1)
     processes.join(processes.Join(**options.given(args, processes.Join)), args.parser.prog.split()[0])
     from jaxfit.devices import sharding as mesh  # here: the help is shown without JAX
 

@@ -7,6 +7,10 @@ from typing import Any
 
 import jax
 
+from jaxfit.devices.cores import NPROC
+
+VARIABLES = ("XLA_FLAGS", NPROC)  # of the environment, which XLA reads
+
 
 def environment() -> dict[str, Any]:
     """What besides the program and its input a figure depends on, for records."""
@@ -19,5 +23,5 @@ def environment() -> dict[str, Any]:
         "devices": jax.device_count(),
         "cores": os.cpu_count(),
         "matmul_precision": jax.config.jax_default_matmul_precision,  # type: ignore[attr-defined]
-        "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
+        **{name: os.environ.get(name, "") for name in VARIABLES},
     }

@@ -20,6 +20,10 @@ class Run:
     row_shards: int = option(
         1, "split the rows of large tables over groups of so many devices, in place of a copy on each", "devices"
     )
+    threads: int = option(
+        0, "threads of a CPU; 0: one, if the model's steps are too small to be shared, else one for each core",
+        "threads", low=0,
+    )  # fmt: skip
     max_minutes: float | None = option(None, "stop after this time, resumable", "minutes")
     checkpoint_minutes: float = option(5.0, "save within an epoch after this time", "minutes")
     show: bool = option(False, "show progress on standard error")

@@ -303,5 +303,5 @@ CPMF = RatingModel(
         PredictsRatings(predictor), FoldsIn(fold_in), SimilarItems(pmf.item_vectors), HasFactors(factors),
         UsesRatedItems(),
     ),
-    cost=cost,
+    cost=cost, one_thread=True,
 )  # fmt: skip

@@ -82,4 +82,5 @@ MODEL = LanguageModel(
     structures=(WORD_TREE,),
     capabilities=(Embeds(lambda params: params.W, ("C",)),),
     cost=cost,
+    one_thread=True,
 )

@@ -61,7 +61,7 @@ def test_table_4_4_records_all_it_says(place, made) -> None:
     assert result["models"][bootstrap]["label"] == "hlbl-random-seed1"
     assert bootstrap == f"{balanced['tree']['bootstrap']}-{balanced['source']}"
     assert len(result["data"]["sha256"]) == 64
-    keys = "commit dirty python jax jaxlib device devices cores matmul_precision XLA_FLAGS"
+    keys = "commit dirty python jax jaxlib device devices cores matmul_precision XLA_FLAGS NPROC"
     for row in result["rows"]:
         assert set(row["environment"]) == set(keys.split())
         assert row["environment"]["matmul_precision"] == "highest"

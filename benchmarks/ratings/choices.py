@@ -33,13 +33,14 @@ TRIED: dict[str, tuple[Spec, dict[str, tuple[float, ...]]]] = {
     ),
     "User and movie bias": (Spec("bias"), {"decay_users": (3.0, 8.0), "decay_items": (2.0, 5.0)}),
 }  # fmt: skip
-# what each random split tries: sizes, of models that priors keep from overfitting; of others, a setting
+# what each random split tries: sizes, of models that priors keep from overfitting; of others, and of conditional PMF
+# besides, a setting
 SIZES: dict[str, tuple[int, ...]] = {
     "PMF": (50, 100, 200), "Conditional PMF": (50, 100, 200), "RBM": (100, 200), "CRBM2": (100, 200),
 }  # fmt: skip
 SETTINGS: dict[str, tuple[str, tuple[float, ...]]] = {
     "svd": ("rate.*", (5e-3, 2e-2)), "svd-bias": ("rate.*", (5e-3, 2e-2)), "bias": ("decay_users", (2.5, 10.0)),
-    "user-bias": ("decay_users", (2.5, 10.0)), "item-bias": ("decay_items", (1.5, 6.0)),
+    "user-bias": ("decay_users", (2.5, 10.0)), "item-bias": ("decay_items", (1.5, 6.0)), "cpmf": ("decay.W", (1e-3,)),
 }  # fmt: skip
 
 
@@ -56,6 +57,6 @@ def rows(scale: RecommenderScale, seeds: int | None) -> list[Row]:
 
 
 def with_settings(spec: Spec) -> list[Spec]:
-    """Return a model with its recipe, and with each of those that a random split tries besides."""
-    setting, values = SETTINGS[spec.model]
+    """Return a model with its recipe, and with each setting that a random split tries besides."""
+    setting, values = SETTINGS.get(spec.model, ("", ()))
     return [spec, *(replace(spec, changes=((setting, value),)) for value in values)]

@@ -86,12 +86,16 @@ def describe(model: TrainedModel, store: Store, here: dict[str, Any]) -> dict[st
         **{key: info["identity"][key] for key in IDENTITY if key in info["identity"]},
         **info.get("decided", {}),  # absent in models trained before this was kept
         **({} if "refit" in info["identity"] else validation(info["history"])),  # a refit has no validation
-        **info["timing"],
-        "seconds": info["seconds"],
+        **_to_four_digits(info["timing"]),
+        "seconds": _to_four_digits(info["seconds"]),
         "warnings": info["warnings"],
         # a model may be older than the row it serves
         "environment": {key: value for key, value in trained.items() if key not in here or here[key] != value},
     }
+
+
+def _to_four_digits(values: dict[str, float]) -> dict[str, float]:
+    return {name: float(f"{value:.4g}") for name, value in values.items()}
 
 
 def digest(spec: Any, store: Store) -> str:

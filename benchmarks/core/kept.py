@@ -7,6 +7,7 @@ The rows of such a table, and its verdicts, are made from what is kept.
 
 import base64
 import time
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,6 +25,7 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
 
 FOLDER = "measurements"  # beside the records
+COMPRESSED = "zlib:"  # begins the text of numbers that are
 FINISH: Mapping[str, Callable[[Any], Any]] = {"exp": np.exp, "sqrt": np.sqrt, "same": np.positive}
 Key = tuple[
     tuple[str, ...], tuple[str, ...]
@@ -173,8 +175,8 @@ def _coded(parts: Parts, code: Callable[[Any], Any]) -> dict[str, dict[str, Any]
 def _encode(value: Any, counts: dict[str, int]) -> Any:
     """Return a measured figure in types of JSON.
 
-    Scores are float32, in base64, as text of digits is twice as long; their counts are a place in `counts`, to which
-    new ones are added.
+    Scores are float32, compressed and in base64, as text of digits is twice as long; their counts are a place in
+    `counts`, to which new ones are added.
     """
     if isinstance(value, tuple):
         return [_encode(scores, counts) for scores in value]
@@ -194,8 +196,12 @@ def _decode(value: Any, counts: Sequence[np.ndarray]) -> Any:
 
 
 def _text(array: np.ndarray) -> str:
-    return base64.b64encode(array.astype("<f4").tobytes()).decode("ascii")
+    packed = zlib.compress(array.astype("<f4").tobytes(), 9)
+    return COMPRESSED + base64.b64encode(packed).decode("ascii")
 
 
 def _array(text: str) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), "<f4").astype(np.float64)
+    data = base64.b64decode(text.removeprefix(COMPRESSED))
+    if text.startswith(COMPRESSED):  # not those that were kept before
+        data = zlib.decompress(data)
+    return np.frombuffer(data, "<f4").astype(np.float64)

@@ -130,7 +130,7 @@ def objective_claims(store: LanguageStore, rows: Sequence[Row], part: str) -> li
               [models.pair(name, OF_LBL, claimed=(-np.inf, ABOVE_LBL), quantity=relative) for name in (CD, WITHOUT)]),
         claim("the recipe with dropout is better than the one without", [models.pair(CD, WITHOUT)]),
         claim("with dropout it is not above the LBL of the same context", [models.pair(CD, OF_LBL)]),
-        *(claim(f"after training {how}, an epoch by likelihood, which has none, improves it",
+        *(claim(f"after training {how}, an epoch by likelihood without dropout improves it",
                 [models.pair(f"{name}, {THEN}", name)]) for how, name in trained),
         *(claim(f"after training {how} and that epoch it is not above the LBL of the same context",
                 [models.pair(f"{name}, {THEN}", OF_LBL)]) for how, name in trained),

@@ -116,11 +116,11 @@ def _commit(where: dict[str, Any]) -> str:
 
 def _place(where: dict[str, Any]) -> str:
     precision = where["matmul_precision"] or "default"
-    told = "".join(f", {name} {where[name]}" for name in VARIABLES if where.get(name))
+    variables = "".join(f", {name} {where[name]}" for name in VARIABLES if where.get(name))
     return (
         f"Python {where['python']}, JAX {where['jax']}, jaxlib {where['jaxlib']}, {where['devices']} × "
         f"{where['device']} ({where['cores']} cores), matrix precision {precision}"
-        f"{told}"
+        f"{variables}"
     )
 
 

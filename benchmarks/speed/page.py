@@ -61,12 +61,12 @@ def place(where: Mapping[str, Any]) -> str:
     memory = "" if where["memory"] is None else f", {where['memory'] / 1e9:.0f} GB"
     versions = ", ".join(f"{package} {version}" for package, version in where["versions"].items())
     precision = where["matmul_precision"] or "default"
-    told = "".join(f", {name} {where[name]}" for name in VARIABLES if where.get(name))
+    variables = "".join(f", {name} {where[name]}" for name in VARIABLES if where.get(name))
     date = f"On {where['date']}, at" if "date" in where else "At"  # older records have no date
     return (
         f"{date} commit {where['commit']}{' with changes' if where['dirty'] else ''}, on {where['cpu']}, "
         f"{where['threads']} threads{memory}, {where['os']}; device {where['device']}; Python {where['python']}, "
-        f"{versions}; matrix precision {precision}{told}."
+        f"{versions}; matrix precision {precision}{variables}."
     )
 
 

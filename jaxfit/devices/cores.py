@@ -6,7 +6,7 @@ NPROC = "NPROC"  # the variable from which XLA reads the number of its threads o
 
 
 def cores() -> int:
-    """Return how many cores this process may use; on a CPU, XLA takes a thread for each, if not told otherwise."""
+    """Return how many cores this process may use; on a CPU, XLA takes a thread for each by default."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -24,5 +24,5 @@ def use_threads(number: int) -> None:
 
 
 def chosen_threads() -> str:
-    """Return how many threads XLA was told to take; "" where it was not told."""
+    """Return how many threads XLA is to take, by the environment; "" for its default."""
     return os.environ.get(NPROC, "")

@@ -13,7 +13,7 @@ from benchmarks.data.corpora import READING
 from benchmarks.language.scales import SCALES, LanguageScale
 from benchmarks.language.store import Spec
 from benchmarks.language.tables import PERPLEXITY, kn
-from benchmarks.language.tasks.store import NOVELS, PLANTED, Novels, TaskScale, TaskStore
+from benchmarks.language.tasks.store import NOVELS, PLANTED, Novels, SentenceStore, TaskScale
 from jaxlm.tasks import completion
 
 CHANCE, TARGET = 20.0, 54.0  # % of right answers
@@ -46,7 +46,7 @@ TASK_SCALES = {
 }  # fmt: skip
 
 
-class CompletionStore(TaskStore):
+class CompletionStore(SentenceStore):
     """Language models of novels, and questions."""
 
     task_name = "msr-sentence-completion"

@@ -13,7 +13,7 @@ from benchmarks.data import task_sets
 from benchmarks.language.scales import SCALES, LanguageScale
 from benchmarks.language.store import Spec
 from benchmarks.language.tables import kn
-from benchmarks.language.tasks.store import PLANTED, Novels, TaskScale, TaskStore
+from benchmarks.language.tasks.store import PLANTED, Novels, SentenceStore, TaskScale
 from jaxlm.tasks import rescoring
 from jaxlm.tasks.rescoring import Features
 
@@ -48,7 +48,7 @@ TASK_SCALES = {
 }  # fmt: skip
 
 
-class RescoringStore(TaskStore):
+class RescoringStore(SentenceStore):
     """Language models of conversation in novels, and n-best lists."""
 
     task_name = "nbest-switchboard"

@@ -1,5 +1,6 @@
 """Language models that tasks judge: the text that they are trained on, and what they say of sentences."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -57,13 +58,11 @@ class TaskStore(LanguageStore):
     def __init__(self, data: Given, scale: TaskScale, recipe: str, work: Path, show: bool = False):
         super().__init__(data.corpus, scale, recipe, work, show)
         self.task = data.task
-        self._scored: dict[Spec, NDArray[np.float64]] = {}
-        self._encoded: tuple[NDArray[np.int32], NDArray[np.int64]] | None = None
 
     @staticmethod
+    @abstractmethod
     def planted(corpus: Corpus) -> Any:
         """Make a task of a planted text, in place of the published one."""
-        raise NotImplementedError
 
     @classmethod
     def load(cls, name: str, scale: TaskScale, data_dir: Path | None) -> Given:  # type: ignore[override]
@@ -91,9 +90,18 @@ class TaskStore(LanguageStore):
         known = super().identity(spec)
         return known if novels is None else known | {"text": {**asdict(novels), **self.reading}}
 
+
+class SentenceStore(TaskStore):
+    """Language models that score the sentences of a task."""
+
+    def __init__(self, data: Given, scale: TaskScale, recipe: str, work: Path, show: bool = False):
+        super().__init__(data, scale, recipe, work, show)
+        self._scored: dict[Spec, NDArray[np.float64]] = {}
+        self._encoded: tuple[NDArray[np.int32], NDArray[np.int64]] | None = None
+
+    @abstractmethod
     def sentences(self) -> list[list[str]]:
         """Return the sentences of the task that models score, as words: each once."""
-        raise NotImplementedError
 
     def event_log_probs(self, spec: Spec) -> NDArray[np.float64]:
         """Return log P of each word and line end of the task's sentences, every line beginning afresh: [events].

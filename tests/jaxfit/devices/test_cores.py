@@ -34,16 +34,16 @@ def test_xla_takes_so_many_threads_unless_jax_has_begun(when, number, found):
     made = subprocess.run(
         [sys.executable, "-c", COUNT, when, str(number)], capture_output=True, text=True, check=True, env=environment
     )
-    threads, told = made.stdout.split()
+    threads, variable = made.stdout.split()
     if found is None:
-        assert told == "None"
+        assert variable == "None"
         assert int(threads) != number or cores.cores() == number
     else:
-        assert (int(threads), told) == (found, str(found))
+        assert (int(threads), variable) == (found, str(found))
 
 
 @pytest.mark.parametrize(
-    ("model", "options", "variable", "told"),
+    ("model", "options", "variable", "expected"),
     [
         ("pmf", [], "", [1]),
         ("pmf", ["--threads", "3"], "", [3]),
@@ -54,10 +54,10 @@ def test_xla_takes_so_many_threads_unless_jax_has_begun(when, number, found):
         ("rbm", ["--threads", "1"], "2", [1]),
     ],
 )
-def test_commands_take_one_thread_for_models_of_small_steps(monkeypatch, tmp_path, model, options, variable, told):
+def test_commands_take_one_thread_for_models_of_small_steps(monkeypatch, tmp_path, model, options, variable, expected):
     calls = []
     monkeypatch.setenv(cores.NPROC, variable)
     monkeypatch.setattr(training_options, "use_threads", calls.append)
     missing = ["--ratings", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
     assert main(["train", model, *missing, *options]) == 2
-    assert calls == told
+    assert calls == expected

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array, lax
 
 from jaxfit.devices.platform import block, platform
-from jaxfit.draws import permutation, power_of_two
+from jaxfit.draws import permutation
 
 LAYOUT = 4  # version of `plan` and of draws: a training can be resumed only by the same one
 RUNS = 64  # of minibatches of one bucket, about so many in an epoch of several buckets
@@ -38,11 +38,12 @@ class EpochPlan(NamedTuple):
     """An epoch's order.
 
     Attributes:
-        visits: int32[steps * batch_size], the examples in order; or groups of examples, batch_size counting groups.
+        visits: int32[steps * batch_size], the examples in order; None where the order of each stretch is drawn when
+            its steps are taken.
         stretches: what the epoch is cut into.
     """
 
-    visits: np.ndarray
+    visits: np.ndarray | None
     stretches: list[Stretch]
 
 
@@ -154,28 +155,25 @@ def _fits(costs: np.ndarray, all_costs: np.ndarray, batch_size: int, most: float
     return bool(np.all(capacities <= most * np.maximum(mean, LEAST)))
 
 
-def plan(bucketed: Buckets | None, order: np.ndarray, batch_size: int, shards: int, key: jax.Array) -> EpochPlan:
+def plan(bucketed: Buckets, order: np.ndarray, batch_size: int, shards: int, key: jax.Array) -> EpochPlan:
     """Divide an epoch's examples into minibatches, and choose the capacity of each.
 
     Examples that do not fill a bucket's last minibatch move to the next bucket. The epoch's last minibatch may be
     short; it is filled up with the smallest example, at weight 0.
 
     Args:
-        bucketed: by the same batch_size and shards; None for examples of one size.
+        bucketed: by the same batch_size and shards.
         order: int32[N], the examples in the order of this epoch.
         batch_size: examples of a minibatch.
         shards: devices that share a minibatch.
         key: of the epoch; draws the order of runs.
     """
     steps = -(-len(order) // batch_size)
-    filler = 0 if bucketed is None else bucketed.filler
 
     def filled(examples: np.ndarray) -> np.ndarray:
         missing = -len(examples) % batch_size
-        return np.concatenate([examples, np.full(missing, filler, np.int32)]) if missing else examples
+        return np.concatenate([examples, np.full(missing, bucketed.filler, np.int32)]) if missing else examples
 
-    if bucketed is None:
-        return EpochPlan(filled(order), [Stretch(0, steps, 0)])
     if bucketed.of is None:
         visits = filled(order)
         needed = _capacity(bucketed.costs, visits, batch_size // shards, bucketed.usual[0])
@@ -193,7 +191,7 @@ def plan(bucketed: Buckets | None, order: np.ndarray, batch_size: int, shards: i
     short = [run for run in runs if len(run[0]) % batch_size]
     runs = [run for run in runs if len(run[0]) % batch_size == 0]
     if len(runs) > 1:
-        drawn = permutation(jax.random.fold_in(key, 1), np.int32(len(runs)), power_of_two(len(runs)))
+        drawn = permutation(jax.random.fold_in(key, 1), np.int32(len(runs)), capacity_step(len(runs)))
         runs = [runs[i] for i in np.asarray(drawn)[: len(runs)]]
     stretches, at = [], 0
     for examples, needed in runs + short:

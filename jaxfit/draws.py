@@ -29,21 +29,17 @@ def mix(x: jax.Array, key: jax.Array) -> jax.Array:
     return x ^ (x >> 16)
 
 
-def power_of_two(n: int) -> int:
-    """The smallest of 4, 8, 16, … that is at least n."""
-    return 1 << max(2, (n - 1).bit_length())
-
-
 @partial(jax.jit, static_argnums=2)
-def permutation(key: jax.Array, n: jax.typing.ArrayLike, most: int) -> jax.Array:
-    """A pseudo-random order of n examples: the first n of int32[most], every index once.
+def permutation(key: jax.Array, n: jax.typing.ArrayLike, number: int, first: jax.typing.ArrayLike = 0) -> jax.Array:
+    """Draw places of a pseudo-random order of n examples, which has every index once: int32[number], from `first` on.
 
-    It is compiled for each `most`, whatever n is: n <= most <= `power_of_two(n)`. The same key and n give the same
-    order for any `most`, on every device and platform (integer arithmetic only).
+    It is compiled for each `number`, whatever n is; places past the end repeat the last one. The same key and n give
+    the same order on every device and platform (integer arithmetic only).
     """
-    n, bits = jnp.asarray(n, jnp.uint32), power_of_two(most).bit_length() - 1
+    n, first = jnp.asarray(n, jnp.uint32), jnp.asarray(first, jnp.uint32)
+    bits = jnp.maximum(2, 32 - lax.clz(n - 1))
     low = bits // 2
-    low_mask, high_mask = jnp.uint32((1 << low) - 1), jnp.uint32((1 << (bits - low)) - 1)
+    low_mask, high_mask = (jnp.uint32(1) << low) - 1, (jnp.uint32(1) << (bits - low)) - 1
     round_keys = jax.random.bits(key, (ROUNDS,), jnp.uint32)
 
     def feistel(x: jax.Array) -> jax.Array:
@@ -56,14 +52,14 @@ def permutation(key: jax.Array, n: jax.typing.ArrayLike, most: int) -> jax.Array
     def walk(x: jax.Array) -> jax.Array:
         return jnp.where(x >= n, feistel(x), x)
 
-    def block(first: jax.Array) -> jax.Array:
-        start = feistel(jnp.minimum(first + jnp.arange(size, dtype=jnp.uint32), n - 1))
-        return lax.while_loop(lambda x: jnp.any(x >= n), walk, start)
+    def block(start: jax.Array) -> jax.Array:
+        places = jnp.minimum(first + start + jnp.arange(size, dtype=jnp.uint32), n - 1)
+        return lax.while_loop(lambda x: jnp.any(x >= n), walk, feistel(places))
 
     # a loop runs until its last index is done: sooner in a small block, which also fits into a CPU's cache
-    size = BLOCK if platform() == "cpu" else most
-    blocks = lax.map(block, jnp.arange(0, most, size, dtype=jnp.uint32))
-    return blocks.ravel()[:most].astype(jnp.int32)
+    size = BLOCK if platform() == "cpu" else number
+    blocks = lax.map(block, jnp.arange(0, number, size, dtype=jnp.uint32))
+    return blocks.ravel()[:number].astype(jnp.int32)
 
 
 def uniform(key: jax.Array, number: jax.Array) -> jax.Array:

@@ -67,6 +67,19 @@ def differentiate(
     return loss, metrics, tree.unflatten(parts), after[0] if after else None
 
 
+class Order(NamedTuple):
+    """The order in which some steps of an epoch visit the examples, batch_size / group_size places for each step.
+
+    Attributes:
+        visits: int32[...], of each place its example; or group g, which holds the examples from g * group_size on. A
+            group that is not whole comes last. A sequential program's are not read.
+        first: int32, the step that the first place belongs to.
+    """
+
+    visits: Any
+    first: Any
+
+
 class Routed(NamedTuple):
     """The gradient of a table that is split: of the rows that this device has read, [k, …], and where they are."""
 
@@ -196,14 +209,13 @@ def make_run(
         layout: which tables are split over the mesh; None where none is.
 
     Returns:
-        The loop, which donates the state. Its `order` is int32 of at least batch_size / group_size * steps: group g
-        holds the examples from g * group_size on, and a group that is not whole comes last. A sequential program's
-        order is not read. `size` is the number of examples, int32.
+        The loop, which donates the state. Its `order` is an `Order` that has the steps from `begin` to `end`; `size` is
+        the number of examples, int32.
     """
     local, groups = batch_size // sharding.shards(mesh), batch_size // group_size
     sequential, config = program.sequential is not None, program.config
 
-    def examples(i: Array, order: Array, size: Array) -> tuple[Array, Array, Array, Array]:
+    def examples(i: Array, order: Order, size: Array) -> tuple[Array, Array, Array, Array]:
         """Of a step: this shard's examples, their places in the minibatch, their weights; the minibatch's examples."""
         first = i * batch_size + sharding.shard(mesh) * local
         place = first + jnp.arange(local, dtype=jnp.int32)
@@ -213,7 +225,7 @@ def make_run(
             index = in_batch * length + i
             used = jnp.minimum(batch_size, -(-(size - i) // length))  # streams that still have a window
             return jnp.minimum(index, size - 1), in_batch, (index < size).astype(jnp.float32), used
-        visited = lax.dynamic_slice(order, (i * groups,), (groups,))
+        visited = lax.dynamic_slice(order.visits, ((i - order.first) * groups,), (groups,))
         if group_size > 1:
             visited = visited[:, None] * group_size + jnp.arange(group_size, dtype=jnp.int32)[None]
             visited = visited.reshape(-1)
@@ -222,7 +234,7 @@ def make_run(
         used = jnp.minimum(batch_size, size - i * batch_size)
         return visited, in_batch, (place < size).astype(jnp.float32), used
 
-    def step(i: Array, state: State, data: Any, order: Array, rates: Rates, key: Array, size: Array) -> State:
+    def step(i: Array, state: State, data: Any, order: Order, rates: Rates, key: Array, size: Array) -> State:
         index, in_batch, weight, used = examples(i, order, size)
         step_key = jax.random.fold_in(key, state.step)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(step_key, in_batch)
@@ -258,7 +270,7 @@ def make_run(
         )
 
     def run(
-        state: State, data: Any, order: Array, rates: Rates, key: Array, size: Array, begin: Array, end: Array
+        state: State, data: Any, order: Order, rates: Rates, key: Array, size: Array, begin: Array, end: Array
     ) -> State:
         if sequential:
             reset = (begin == 0) & (end > 0)

@@ -4,8 +4,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -14,11 +13,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxfit import loop, scoring, state, tables
-from jaxfit.bucketing import Capacity, EpochPlan, buckets, capacity, capacity_step, plan
+from jaxfit.bucketing import Capacity, EpochPlan, Stretch, buckets, capacity, capacity_step
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform
 from jaxfit.devices.split_tables import Layout
-from jaxfit.draws import permutation, power_of_two
+from jaxfit.epochs import Epochs
 from jaxfit.errors import UserError
 from jaxfit.program import Program
 from jaxfit.recipe import INT32_MAX, Recipe, named_arrays, per_parameter, transform
@@ -137,7 +136,7 @@ class Trainer:
         names = named_arrays(params)
         self.rate = per_parameter(names, recipe.rate, "--rate")
         self.decay = per_parameter(names, recipe.decay, "--decay")
-        self.progress = Progress()
+        self.progress, self.planner = Progress(), ThreadPoolExecutor(1)
         self._take(data)
         lists = None if self.costs is None or self.costs.ndim == 1 else self.costs.shape[1]
         by_rows = state.by_rows(params, program, data, lists)
@@ -145,7 +144,6 @@ class Trainer:
         self.state = self._start(params, by_rows)
         self.best = params
         self.compile_seconds = 0.0
-        self.planner, self.ahead = ThreadPoolExecutor(1), dict[int, Future[EpochPlan]]()
 
     def _start(self, params: Any, by_rows: tuple[bool, ...]) -> State:
         """The state before the first step, on the devices."""
@@ -164,12 +162,11 @@ class Trainer:
         """Train on these data from now on: the original ones, or those drawn for an epoch."""
         program, batch_size, shards = self.program, self.recipe.batch_size, sharding.shards(self.mesh)
         self.size, self.events = program.size(data), program.num_events(data)
-        self.steps = -(-self.size // batch_size)
-        self.group_size = group_size(program, self.size, batch_size)
         self.costs = program.ragged.costs(data) if program.ragged else None
-        self.bucketed = None
-        if self.costs is not None and program.visits is None:  # visits need no capacity
-            self.bucketed = buckets(self.costs, batch_size, shards)
+        # visits need no capacity
+        bucketed = None if self.costs is None or program.visits else buckets(self.costs, batch_size, shards)
+        self.epochs = Epochs(program, self.size, batch_size, bucketed, self.order_key, self.mesh, self.planner)
+        self.steps = self.epochs.steps
         self.data = sharding.replicate(data, self.mesh)
 
     def rates(self) -> Rates:
@@ -195,64 +192,47 @@ class Trainer:
             key = jax.random.fold_in(jax.random.fold_in(self.order_key, self.progress.epoch), 2)
             self._take(self.program.redraw(self.original, key, self.program.config))
         epoch = self.plan_epoch()
-        fixed = self.fixed(epoch.visits)
         runs = {entries: self.compiled_run(entries) for _, _, entries in epoch.stretches}
+        order, fixed = self.epochs.orders(self.progress.epoch, epoch), self.fixed()
+
+        def take(stretch: Stretch, begin: int, end: int) -> None:
+            given = order(stretch), *fixed, np.int32(begin), np.int32(end)
+            self.state = runs[stretch.capacity](self.state, self.data, *given)
 
         def run(begin: int, end: int) -> None:
-            for first, last, entries in epoch.stretches:
-                bounds = np.int32(max(begin, first)), np.int32(min(end, last))
-                # run(0, 0) takes no step, and compiles every program
-                if bounds[0] < bounds[1] or begin == end:
-                    self.state = runs[entries](self.state, self.data, *fixed, *bounds)
+            for stretch in epoch.stretches:
+                first, last = max(begin, stretch.begin), min(end, stretch.end)
+                if first < last:
+                    take(stretch, first, last)
             jax.block_until_ready(self.state.step)
 
         before = time.perf_counter()
-        run(0, 0)
+        for entries in runs:  # compile every program, without taking a step
+            take(next(stretch for stretch in epoch.stretches if stretch.capacity == entries), 0, 0)
+        jax.block_until_ready(self.state.step)
         self.compile_seconds += time.perf_counter() - before
         return run
 
     def compiled_run(self, entries: Capacity) -> Callable[..., State]:
-        """Return the loop of steps of minibatches of this capacity: run(state, data, *fixed, begin, end)."""
+        """Return the loop of steps of minibatches of this capacity: run(state, data, order, *fixed, begin, end)."""
         recipe = self.recipe
         return loop.make_run(
             self.program, self.transform, recipe.batch_size, entries, recipe.reduction == "mean", self.mesh,
-            self.group_size, self.layout,
+            self.epochs.group_size, self.layout,
         )  # fmt: skip
 
-    def fixed(self, visits: np.ndarray) -> tuple[Any, ...]:
-        """Put what all steps of an epoch read on the devices: order, rates, key, number of examples."""
-        # padded, so that one program serves data sets of nearly the same size
-        padded = np.zeros(capacity_step(self.steps) * (self.recipe.batch_size // self.group_size), np.int32)
-        padded[: len(visits)] = visits
-        return sharding.replicate((padded, self.rates(), self.step_key, np.int32(self.size)), self.mesh)
+    def fixed(self) -> tuple[Any, ...]:
+        """Put what all steps of an epoch read on the devices: rates, key, number of examples."""
+        return sharding.replicate((self.rates(), self.step_key, np.int32(self.size)), self.mesh)
 
     def plan_epoch(self) -> EpochPlan:
-        """Draw the current epoch's order, of groups of `group_size` examples each."""
-        ahead = self.ahead.get(self.progress.epoch)
-        return self._plan(*self._draw(self.progress.epoch)) if ahead is None else ahead.result()
+        """Cut the current epoch into stretches."""
+        return self.epochs.plan(self.progress.epoch)
 
     def plan_ahead(self) -> None:
-        """Plan the next epoch in a background thread, while an accelerator trains."""
-        epoch = self.progress.epoch + 1
-        self.ahead = {number: plan for number, plan in self.ahead.items() if number == epoch}
-        if platform() == "cpu" or self.program.redraw or epoch >= self.recipe.epochs or epoch in self.ahead:
-            return
-        self.ahead[epoch] = self.planner.submit(copy_context().run, partial(self._plan, *self._draw(epoch)))
-
-    def _draw(self, epoch: int) -> tuple[jax.Array, jax.Array]:
-        """Draw the key of an epoch and the order of its whole groups, without waiting for them."""
-        groups = self.size // self.group_size
-        most = min(capacity_step(groups), power_of_two(groups))
-        return _epoch_order(self.order_key, np.uint32(epoch), np.int32(groups), most)
-
-    def _plan(self, key: jax.Array, drawn: jax.Array) -> EpochPlan:
-        """Lay out the minibatches of an epoch."""
-        whole, rest = divmod(self.size, self.group_size)
-        order = np.asarray(drawn)[:whole]
-        if rest:
-            order = np.append(order, np.int32(whole))
-        batch, shards = self.recipe.batch_size // self.group_size, sharding.shards(self.mesh)
-        return plan(self.bucketed, order, batch, shards, key)
+        """Lay out the next epoch in a background thread, while an accelerator trains."""
+        if not self.program.redraw and self.progress.epoch + 1 < self.recipe.epochs:
+            self.epochs.plan_ahead(self.progress.epoch + 1)
 
     def read_means(self) -> str:
         """The training metrics of the epoch so far, for the progress bar."""
@@ -310,19 +290,6 @@ class Trainer:
 def _keys(key: jax.Array) -> tuple[jax.Array, jax.Array]:
     order, step = jax.random.split(key)
     return order, step
-
-
-@partial(jax.jit, static_argnums=3)
-def _epoch_order(key: jax.Array, epoch: jax.Array, number: jax.Array, most: int) -> tuple[jax.Array, jax.Array]:
-    """Return the key of an epoch, and the order of so many groups in it; one program, as each costs start-up time."""
-    key = jax.random.fold_in(key, epoch)
-    return key, permutation(key, number, most)
-
-
-def group_size(program: Program, size: int, batch_size: int) -> int:
-    """The number of examples visited at once: a minibatch holds at least two whole groups."""
-    most = min(program.group_size, size, batch_size // 2)
-    return max(number for number in range(1, max(1, most) + 1) if batch_size % number == 0)
 
 
 def layout(params: Any, by_rows: tuple[bool, ...], mesh: Mesh | None) -> Layout | None:

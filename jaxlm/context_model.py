@@ -19,7 +19,7 @@ from jaxfit import fit
 from jaxfit.program import Metric, Program, Ragged
 from jaxlm.contract import PredictsWords, structure_argument
 from jaxlm.data import next_words
-from jaxlm.data.contexts import Text, gather_contexts, pad
+from jaxlm.data.contexts import Text, gather_contexts, text_of
 from jaxlm.data.next_words import Following, NextWords
 from jaxlm.objectives import output
 from jaxlm.topics import Topics, mixtures
@@ -118,14 +118,14 @@ def _by_contexts(config: Any) -> bool:
 def texts(
     config: Any, eos: int, over: Tree | Topics | None = None
 ) -> Callable[[np.ndarray], Text | Cases | output.Data]:
-    """Return a function from ids, int32 [events], to a text with a context of line ends before it.
+    """Return a function from ids, int32 [events], to a text on the device.
 
     over: the model's structure, where it has one.
     """
 
     def text(ids: np.ndarray) -> Text:
         found = mixtures(over, ids, eos, config, config.across_lines) if isinstance(over, Topics) else None
-        return pad(ids, config.context_size, eos, found)
+        return text_of(ids, eos, found)
 
     if isinstance(config, output.Options) and config.objective != "softmax":
         codes = output.codes(over if isinstance(over, Tree) else None)
@@ -152,7 +152,7 @@ def examples(ids: np.ndarray, context_size: int, eos: int, across_lines: bool = 
     Returns:
         Contexts, int32 [N, c], oldest word first, and the words that follow them, int32 [N].
     """
-    return gather_contexts(pad(ids, context_size, eos), jnp.arange(len(ids)), context_size, across_lines)
+    return gather_contexts(text_of(ids, eos), jnp.arange(len(ids)), context_size, across_lines)
 
 
 def predicts_from_context(

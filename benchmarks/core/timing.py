@@ -163,5 +163,7 @@ def trace(trainer: Trainer, folder: Path) -> Traced:
 def program(trainer: Trainer, entries: Capacity) -> str:
     """Return the text of the compiled loop of steps whose minibatches have this capacity, as `Trainer` runs it."""
     run: Any = trainer.compiled_run(entries)
-    given = trainer.state, trainer.data, *trainer.fixed(np.zeros(0, np.int32)), np.int32(0), np.int32(0)
+    epoch = trainer.plan_epoch()
+    order = trainer.epochs.orders(trainer.progress.epoch, epoch)(epoch.stretches[0])
+    given = trainer.state, trainer.data, order, *trainer.fixed(), np.int32(0), np.int32(0)
     return run.lower(*given).compile().as_text()

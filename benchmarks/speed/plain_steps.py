@@ -20,7 +20,6 @@ from jaxfit.draws import permutation
 from jaxfit.recipe import Recipe
 from jaxlm import models as registry
 from jaxlm.contract import BySGD
-from jaxlm.data import contexts
 from jaxlm.data.corpus import Corpus
 
 STEPS, EVENTS = 8, 100_000
@@ -79,7 +78,7 @@ Minibatches = tuple[Callable[[int], tuple[np.ndarray, np.ndarray]], int, int]
 def _of_contexts(ids: np.ndarray, batch_size: int, config: Any) -> Minibatches:
     """Shuffle a text's contexts, int[B, c], and the words after them, int[B]."""
     size, order = config.context_size, np.asarray(permutation(jax.random.key(1), len(ids), len(ids)))
-    padded = np.asarray(contexts.pad(ids, size, 0).padded)
+    padded = np.pad(ids, (size, 0))
 
     def minibatch(i: int) -> tuple[np.ndarray, np.ndarray]:
         index = order[i * batch_size : (i + 1) * batch_size, None]

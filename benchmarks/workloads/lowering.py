@@ -24,13 +24,14 @@ from benchmarks.workloads import sweeps
 from benchmarks.workloads.registry import PRECISIONS, VERSION, WORKLOADS, Workload
 from benchmarks.workloads.setup import Setup, SweepsSetup, set_up
 from jaxfit import loop, state
-from jaxfit.bucketing import buckets, plan
+from jaxfit.bucketing import Capacity, buckets, plan
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import tracing_for
+from jaxfit.epochs import group_size
 from jaxfit.errors import UserError
 from jaxfit.recipe import transform
 from jaxfit.state import Rates
-from jaxfit.trainer import check, group_size, layout
+from jaxfit.trainer import check, layout
 
 SAMPLE = 1_000_000  # words or ratings from which the capacities of minibatches follow
 OF_SWEEPS = 10_000_000  # ratings of sweeps, which lay them out in larger pieces
@@ -216,9 +217,11 @@ def _loop(workload: Workload, devices: Devices, setup: Setup) -> tuple[Any, tupl
     costs = None if program.ragged is None else program.ragged.costs(setup.data)
     bucketed = None if costs is None else buckets(costs, batch, shards)
     group = group_size(program, size, batch)
-    order = np.random.default_rng(0).permutation(-(-size // group)).astype(np.int32)
-    stretches = plan(bucketed, order, batch // group, shards, jax.random.key(0)).stretches
-    capacity = max(stretches, key=lambda stretch: stretch.end - stretch.begin).capacity
+    capacity: Capacity = 0
+    if bucketed is not None:
+        order = np.random.default_rng(0).permutation(size).astype(np.int32)
+        stretches = plan(bucketed, order, batch, shards, jax.random.key(0)).stretches
+        capacity = max(stretches, key=lambda stretch: stretch.end - stretch.begin).capacity
     direction = transform(recipe.optimizer)
     lists = None if costs is None or costs.ndim == 1 else costs.shape[1]
     by_rows = state.by_rows(params, program, setup.data, lists)
@@ -227,7 +230,7 @@ def _loop(workload: Workload, devices: Devices, setup: Setup) -> tuple[Any, tupl
     like = jax.tree.map(lambda _: scalar, params)
     rates = Rates(like, like, jax.ShapeDtypeStruct((), np.bool_), scalar)
     key, count = jax.eval_shape(lambda: jax.random.key(0)), jax.ShapeDtypeStruct((), np.int32)
-    visits = jax.ShapeDtypeStruct((len(order),), np.int32)
+    visits = loop.Order(jax.ShapeDtypeStruct((-(-size // group),), np.int32), count)
     split = layout(params, by_rows, devices.mesh)
     run: Any = loop.make_run(program, direction, batch, capacity, True, devices.mesh, group, split)
     rest = _placed((setup.data, visits, rates, key, count, count, count), devices.whole())

@@ -11,28 +11,30 @@ from jaxfit.errors import UserError
 
 
 class Text(NamedTuple):
-    """Events of a text, preceded by the context of its first word, for models with c context words.
+    """Events of a text, for models that predict each from the words before it.
 
-    padded: int32 [c + capacity]: `<eos>` c times, the events, then `<eos>` up to one of a few capacities, so that
-        texts of similar length share a compiled program.
+    words: int32 [capacity], the events, then `<eos>` up to one of a few capacities, so that texts of similar length
+        share a compiled program; of a memory-mapped text the events alone.
     events: int32 scalar, the number of events; an array, since a static number would compile for each length.
     eos: int32 scalar, the id of the line end.
     topics: float32 [capacity, K], of models that have them: the mixture of topics before each event.
     """
 
-    padded: jax.Array
+    words: jax.Array
     events: jax.Array | np.int32
     eos: jax.Array | np.int32
     topics: jax.Array | None = None
 
 
-def pad(ids: np.ndarray, context_size: int, eos: int, topics: np.ndarray | None = None) -> Text:
-    """Precede a text, ids [events], by a context of line ends; topics: [events, K]."""
-    padded = np.full(context_size + capacity_step(len(ids)), eos, np.int32)
-    padded[context_size : context_size + len(ids)] = ids
-    if topics is not None:
-        topics = np.pad(topics, ((0, capacity_step(len(ids)) - len(ids)), (0, 0)))
-    return Text(jax.device_put(padded), np.int32(len(ids)), np.int32(eos), jax.device_put(topics))
+def text_of(ids: np.ndarray, eos: int, topics: np.ndarray | None = None) -> Text:
+    """Put a text, ids [events], on the device; topics: [events, K].
+
+    On a CPU a memory-mapped text stays in its file, of which steps read what they need.
+    """
+    missing = 0 if isinstance(ids, np.memmap) else capacity_step(len(ids)) - len(ids)
+    words = np.pad(ids, (0, missing), constant_values=eos) if missing else ids
+    topics = None if topics is None else np.pad(topics, ((0, missing), (0, 0)))
+    return Text(jax.device_put(words), np.int32(len(ids)), np.int32(eos), jax.device_put(topics))
 
 
 @jax.named_scope("context")
@@ -42,17 +44,18 @@ def gather_contexts(
     """Gather contexts w_1..w_c, int32 [B, c], oldest word first, and the words that follow them, int32 [B].
 
     Args:
-        text: the events, preceded by a context of line ends.
+        text: the events; before the first one, contexts have line ends.
         index: int32 [B], positions of events in the text.
         context_size: c.
         across_lines: whether contexts continue across line ends, as in the thesis; otherwise every context word
             from before the current line is `<eos>`.
     """
-    contexts = text.padded[index[:, None] + jnp.arange(context_size)[None, :]]
+    place = index[:, None] + jnp.arange(-context_size, 0)[None, :]
+    contexts = jnp.where(place < 0, text.eos, text.words[jnp.maximum(place, 0)])
     if not across_lines:
         ended = jax.lax.cummax((contexts == text.eos).astype(jnp.int8), axis=1, reverse=True)
         contexts = jnp.where(ended == 1, text.eos, contexts)
-    return contexts, text.padded[index + context_size]
+    return contexts, text.words[index]
 
 
 def leave_out(ids: np.ndarray, eos: int, fold: int, folds: int) -> np.ndarray:

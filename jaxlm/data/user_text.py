@@ -9,7 +9,7 @@ import numpy as np
 from jaxfit.errors import UserError
 from jaxlm.data.corpus import Corpus, Texts, content_sha256, coverage_note
 from jaxlm.data.encoding import Encoded, build, encode
-from jaxlm.data.files import Reading
+from jaxlm.data.files import CHUNK, Reading
 from jaxlm.data.vocabulary import UNK, Vocabulary
 
 LARGE = 1 << 26  # events; the ids of a longer training text are stored in a file, not in memory
@@ -101,8 +101,13 @@ def split_validation(ids: np.ndarray, eos: int, part: int = 20) -> tuple[np.ndar
     Raises:
         UserError: the text has a single line.
     """
-    ends = np.flatnonzero(ids == eos) + 1
-    if len(ends) < 2:
+    firsts = range(0, len(ids), CHUNK)
+    counts = [int(np.count_nonzero(ids[first : first + CHUNK] == eos)) for first in firsts]
+    lines = sum(counts)
+    if lines < 2:
         raise UserError("the training text has too few lines to take validation from", do="give --valid FILE")
-    cut = ends[len(ends) - max(1, len(ends) // part) - 1]
+    left = lines - max(1, lines // part)  # for training
+    which = int(np.searchsorted(np.cumsum(counts), left))
+    ends = np.flatnonzero(ids[firsts[which] :][:CHUNK] == eos)
+    cut = firsts[which] + int(ends[left - sum(counts[:which]) - 1]) + 1
     return ids[:cut], ids[cut:]

@@ -24,7 +24,7 @@ from jaxfit.registry import PRODUCT, Cost
 from jaxlm import context_model
 from jaxlm.context_model import PERPLEXITY, Batch, num_examples, texts
 from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
-from jaxlm.data.contexts import Text, gather_contexts, pad
+from jaxlm.data.contexts import Text, gather_contexts, text_of
 from jaxlm.models import frbm
 
 if TYPE_CHECKING:
@@ -164,12 +164,12 @@ def _predicted(params: Params, before: Array, batch: Batch, last: Array) -> Arra
 def event_log_probs(model: Model, ids: np.ndarray, fresh_lines: bool) -> np.ndarray:
     """Score a text in one online pass: float64 [events], nats."""
     config, eos = model.config, model.vocabulary.eos
-    text, found, p = pad(ids, config.context_size, eos), [], start(config)
+    text, found, p = text_of(ids, eos), [], start(config)
     across = config.across_lines and not fresh_lines
     for begin in range(0, len(ids), EVENTS):
         index = jnp.minimum(jnp.arange(begin, begin + EVENTS), max(0, len(ids) - 1))
-        batch = Batch(*gather_contexts(text, index, config.context_size, across))
-        first = (text.padded[index + config.context_size - 1] == eos) & (not across)
+        context, word = gather_contexts(text, index, config.context_size, across)
+        batch, first = Batch(context, word), (context[:, -1] == eos) & (not across)
         p, nats = _scored(model.params, p, batch, first)
         found.append(np.asarray(nats))
     return -np.concatenate([*found, np.zeros(0)])[: len(ids)].astype(np.float64)
@@ -179,7 +179,7 @@ def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
     """Compute log P of every word after a history, int32[n], of one line: [N_w], nats."""
     config, eos = model.config, model.vocabulary.eos
     ids = np.append(history, eos).astype(np.int32)  # the last word is not read
-    text = pad(ids, config.context_size, eos)
+    text = text_of(ids, eos)
     index = jnp.minimum(jnp.arange(capacity_step(len(ids))), len(history))  # compiled for few lengths
     batch = Batch(*gather_contexts(text, index, config.context_size, False))
     return np.asarray(_predicted(model.params, start(config), batch, jnp.int32(len(history))))

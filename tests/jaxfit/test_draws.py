@@ -4,22 +4,24 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfit.draws import permutation, power_of_two
+from jaxfit.draws import permutation
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 5, 127, 128, 129, 1025, 5000])
-def test_an_order_has_every_index_once_and_is_the_same_whatever_it_is_padded_to(n):
+def test_an_order_has_every_index_once_and_its_parts_are_those_of_the_whole(n):
     key = jax.random.key(n)
-    exact = np.asarray(permutation(key, n, n))
-    np.testing.assert_array_equal(np.sort(exact), np.arange(n))
-    padded = np.asarray(permutation(key, np.int32(n), power_of_two(n)))
-    np.testing.assert_array_equal(padded[:n], exact)
+    whole = np.asarray(permutation(key, n, n))
+    np.testing.assert_array_equal(np.sort(whole), np.arange(n))
+    for first in {0, n // 3, n - 1}:
+        part = np.asarray(permutation(key, np.int32(n), 130, np.int32(first)))
+        expected = np.pad(whole[first : first + 130], (0, max(0, first + 130 - n)), mode="edge")
+        np.testing.assert_array_equal(part, expected)
 
 
-def test_orders_of_nearly_as_many_examples_share_what_is_compiled():
+def test_parts_of_one_length_share_what_is_compiled():
     key = jax.random.key(0)
-    permutation(key, np.int32(900), 1024)
+    permutation(key, np.int32(900), 64, np.int32(0))
     before = permutation._cache_size()
-    for n in (901, 950, 1024):
-        permutation(key, np.int32(n), 1024)
+    for n in (901, 950, 5000):
+        permutation(key, np.int32(n), 64, np.int32(n // 2))
     assert permutation._cache_size() == before

@@ -13,7 +13,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxfit.bucketing import capacity_step, spread
-from jaxlm.data.contexts import Text, gather_contexts, pad
+from jaxlm.data.contexts import Text, gather_contexts, text_of
 from jaxlm.objectives import output
 from jaxlm.trees.paths import Tree
 
@@ -58,7 +58,7 @@ def texts(config: Any, eos: int, over: Tree | None = None) -> Callable[[np.ndarr
         ends = np.flatnonzero(ids == eos)[config.group_lines - 1 :: config.group_lines] + 1
         start = np.unique([0, *ends, len(ids)]).astype(np.int32)
         padded = np.pad(start, (0, capacity_step(len(start)) - len(start)), mode="edge")
-        text = Grouped(pad(ids, config.context_size, eos), jax.device_put(padded), np.int32(len(start) - 1))
+        text = Grouped(text_of(ids, eos), jax.device_put(padded), np.int32(len(start) - 1))
         return output.data(text, ids, config, codes())
 
     return grouped

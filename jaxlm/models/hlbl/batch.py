@@ -5,7 +5,6 @@ The nodes of a code are split in two: its way through the most visited nodes of 
 last one filled up with decisions of sign 0. A minibatch is a list of tiles, of static length.
 """
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from jaxfit.bucketing import capacity_step, spread
 from jaxfit.devices.platform import platform
-from jaxlm.data.contexts import Text, gather_contexts, pad
+from jaxlm.data.contexts import Text, gather_contexts, text_of
 from jaxlm.trees.paths import Paths, Tree, paths
 
 TILE = 4
@@ -36,20 +35,16 @@ class Table(NamedTuple):
     code: Array | None
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Data:
+class Data(NamedTuple):
     """A text and the paths of all words, on the device.
 
     word_codes: int32[N_w + 1], as in `Paths`.
-    context_size: of line ends before the text (static).
     """
 
     text: Text
     word_codes: Array
     hot: Table
     cold: Table
-    context_size: int = field(metadata={"static": True})
 
 
 class Tiles(NamedTuple):
@@ -81,8 +76,8 @@ def make_data(ids: np.ndarray, tree: Tree, config: Any, eos: int) -> Data:
     every = paths(tree)
     is_hot = every.nodes < config.num_hot
     hot, cold = tabulate(every, is_hot), tabulate(every, ~is_hot)
-    text = pad(ids, config.context_size, eos)
-    return Data(text, jax.device_put(every.word_codes), hot, cold, config.context_size)
+    text = text_of(ids, eos)
+    return Data(text, jax.device_put(every.word_codes), hot, cold)
 
 
 def num_examples(data: Data) -> int:
@@ -113,7 +108,7 @@ def costs(data: Data) -> NDArray[np.int32]:
     """int[N, 3]: hot tiles, cold tiles and codes of each example of the text."""
     offsets = (data.hot.start, data.cold.start, data.word_codes)
     per_word = np.stack([np.diff(np.asarray(x)) for x in offsets], axis=1)
-    words = np.asarray(data.text.padded)[data.context_size :][: int(data.text.events)]
+    words = np.asarray(data.text.words)[: int(data.text.events)]
     return per_word.astype(np.int32)[words]
 
 
@@ -121,7 +116,7 @@ def gather(data: Data, index: Array, capacity: tuple[int, int, int], config: Any
     """Gather the examples `index` int32[B] of the text; capacity: numbers of hot tiles, cold tiles and codes."""
     B = index.shape[0]
     hot_tiles, cold_tiles, slots = capacity
-    context, word = gather_contexts(data.text, index, data.context_size, config.across_lines)
+    context, word = gather_contexts(data.text, index, config.context_size, config.across_lines)
     owner, first_slot = None, jnp.arange(B, dtype=jnp.int32)
     if data.hot.code is not None:
         owner, _, _ = spread(data.word_codes, word, slots)

@@ -7,7 +7,7 @@ tree over the words serves, with one leaf per word or several.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, Weights, require_whole, rows_of
 from jaxlm.context_model import combined, perplexity, predicts_from_context
 from jaxlm.contract import BySGD, Embeds, HasTree, LanguageModel
-from jaxlm.data.contexts import pad
+from jaxlm.data.contexts import text_of
 from jaxlm.models.hlbl import gradient as hlbl_gradient
 from jaxlm.models.hlbl import tree as hlbl_tree
 from jaxlm.models.hlbl.batch import TILE, Batch, Data, costs, gather, make_data, num_examples
@@ -164,7 +164,7 @@ def texts_over(tree: Tree, config: Config, eos: int) -> Callable[[np.ndarray], D
     def tables() -> Data:
         return make_data(np.zeros(0, np.int32), tree, config, eos)
 
-    return lambda ids: replace(tables(), text=pad(ids, config.context_size, eos))
+    return lambda ids: tables()._replace(text=text_of(ids, eos))
 
 
 def program(config: Config) -> Program:

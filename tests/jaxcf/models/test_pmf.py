@@ -10,7 +10,7 @@ import pytest
 from jaxcf.data.ratings import Ratings
 from jaxcf.models import pairwise, pmf
 from jaxfit import fit, state
-from jaxfit.loop import make_run
+from jaxfit.loop import Order, make_run
 from jaxfit.recipe import Recipe, transform
 
 USERS, ITEMS, D = 7, 5, 3
@@ -62,7 +62,7 @@ def one_step(config, params, data, recipe):
         anneal=np.bool_(False),
         total=np.float32(1),
     )
-    order = np.arange(recipe.batch_size, dtype=np.int32) % len(data.user)
+    order = Order(np.arange(recipe.batch_size, dtype=np.int32) % len(data.user), np.int32(0))
     size, bounds = np.int32(len(data.user)), (np.int32(0), np.int32(1))
     ended = run(began, device, order, rates, jax.random.key(0), size, *bounds)
     return state.current(ended), float(ended.metrics["RMSE"].total) / 2

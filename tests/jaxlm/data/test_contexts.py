@@ -9,7 +9,7 @@ from jaxfit import fit
 from jaxfit.bucketing import capacity_step
 from jaxfit.errors import UserError
 from jaxfit.scoring import make_scores
-from jaxlm.data.contexts import gather_contexts, leave_out, pad
+from jaxlm.data.contexts import gather_contexts, leave_out, text_of
 from jaxlm.models import lbl
 
 
@@ -18,7 +18,7 @@ def test_contexts_equal_a_loop(across):
     rng = np.random.default_rng(0)
     eos, c = 2, 4
     ids = rng.integers(0, 5, 300).astype(np.int32)
-    text = pad(ids, c, eos)
+    text = text_of(ids, eos)
     index = rng.permutation(300)[:64].astype(np.int32)
     contexts, words = gather_contexts(text, jnp.asarray(index), c, across)
     for i, context, word in zip(index, np.asarray(contexts), np.asarray(words), strict=True):
@@ -35,11 +35,11 @@ def test_contexts_equal_a_loop(across):
 def test_texts_of_similar_length_share_a_compiled_program():
     config = lbl.Config(num_words=4, num_features=2, context_size=2)
     program, params = lbl.program(config), lbl.init(jax.random.key(0), config, np.ones(4))
-    fit.scores(program, params, pad(np.zeros(10, np.int32), 2, 0))
+    fit.scores(program, params, text_of(np.zeros(10, np.int32), 0))
     capacity = capacity_step(10)
     scores = make_scores(program, capacity, min(1000, capacity), 0)
     for events in (5, 11, 100):
-        assert fit.scores(program, params, pad(np.zeros(events, np.int32), 2, 0)).shape == (events,)
+        assert fit.scores(program, params, text_of(np.zeros(events, np.int32), 0)).shape == (events,)
     assert scores._cache_size() == 1
 
 

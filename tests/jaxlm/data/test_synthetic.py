@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxlm.data import synthetic
-from jaxlm.data.contexts import gather_contexts, pad
+from jaxlm.data.contexts import gather_contexts, text_of
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def test_planted_text_is_drawn_from_the_model(drawn):
     """Surprisal minus entropy is a martingale, its sum about normal with mean 0: |z| > 4 has p = 1/16,000."""
     corpus, model = drawn
     c, eos = model.C.shape[0], corpus.vocabulary.eos
-    text = pad(corpus.test, c, eos)
+    text = text_of(corpus.test, eos)
     contexts, words = gather_contexts(text, jnp.arange(len(corpus.test)), c)
     log_p = np.asarray(jax.vmap(lambda w: synthetic.log_prob(model, w))(contexts), np.float64)
     p = np.exp(log_p)

@@ -131,7 +131,7 @@ def make_batch(config, children, index, padding=0, seed=3):
     program = hlbl.program(config)
     capacity = tuple(int(n) + padding for n in np.asarray(program.ragged.costs(data))[index].sum(axis=0))
     gather = jax.jit(program.batch, static_argnums=(2, 3))
-    return gather(data, index.astype(np.int32), capacity, config), np.asarray(data.text.padded), text
+    return gather(data, index.astype(np.int32), capacity, config), np.pad(text, (C, 0)), text
 
 
 INDEX = np.array([4, 29, 4, 0, 39, 17])

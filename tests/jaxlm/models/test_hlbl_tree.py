@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxfit.errors import UserError
-from jaxlm.data.contexts import pad
+from jaxlm.data.contexts import text_of
 from jaxlm.models.hlbl import model as hlbl
 from jaxlm.models.hlbl import tree as hlbl_tree
 from jaxlm.models.hlbl.tree import TreeOptions, predicted_sums
@@ -28,9 +28,9 @@ def make_params(seed=0, diagonal=True):
 def test_sums_of_predicted_vectors_equal_a_loop(diagonal):
     config, params = make_params(diagonal=diagonal)
     ids = np.random.default_rng(3).integers(0, V - 1, 2500).astype(np.int32)
-    text = pad(ids, C, 0)
+    text = text_of(ids, 0)
     sums = predicted_sums(params.R, params.C, text, config)
-    padded = np.asarray(text.padded)
+    padded = np.pad(ids, (C, 0))
     expected = np.zeros((V, D))
     R, C_ = np.asarray(params.R), np.asarray(params.C)
     for i, word in enumerate(ids):
@@ -43,7 +43,7 @@ def test_sums_of_predicted_vectors_compile_once_for_texts_of_about_the_same_leng
     compiled = predicted_sums._cache_size()
     for seed, events in enumerate((2450, 2470, 2499)):
         ids = np.random.default_rng(seed).integers(0, V, events).astype(np.int32)
-        predicted_sums(params.R, params.C, pad(ids, C, 0), config)
+        predicted_sums(params.R, params.C, text_of(ids, 0), config)
     assert predicted_sums._cache_size() <= compiled + 1
 
 

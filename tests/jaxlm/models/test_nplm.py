@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from jaxlm.data.contexts import pad
+from jaxlm.data.contexts import text_of
 from jaxlm.models import lbl, nplm
 from jaxlm.objectives import softmax
 
@@ -270,7 +270,7 @@ def test_initial_parameters_have_the_stated_scales():
 @pytest.mark.parametrize("across_lines", [True, False])
 def test_program_reads_contexts_from_text(across_lines):
     eos = 0
-    data = pad(np.array([3, 4, 0, 5, 6, 0]), C, eos)
+    data = text_of(np.array([3, 4, 0, 5, 6, 0]), eos)
     program = nplm.program(config(across_lines=across_lines))
     assert program.size(data) == 6
     batch = jax.jit(program.batch, static_argnums=(2, 3))(data, np.array([0, 4]), 0, program.config)

@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 from jaxfit.devices import sharding
 from jaxlm import context_model
-from jaxlm.data.contexts import pad
+from jaxlm.data.contexts import text_of
 from jaxlm.models import lbl
 from jaxlm.models.hlbl import model as hlbl
 from jaxlm.models.hlbl.examples import Example, examples, padded_paths
@@ -114,7 +114,7 @@ def of_lbl():
     params = lbl.init(jax.random.key(0), config, counts)
     traced = jax.jit(lambda counts: lbl.init(jax.random.key(0), config, counts))(counts)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-6), params, traced)
-    return config, lbl.program(config), params, pad(text, 3, 0), 0
+    return config, lbl.program(config), params, text_of(text, 0), 0
 
 
 def of_hlbl():

@@ -1,0 +1,114 @@
+"""The order in which epochs visit their examples.
+
+It is a function of the key and the number of the epoch. Where examples are of one size, it is drawn for a window of
+steps at a time, so that memory does not grow with their number. Where they are not, an epoch is laid out before it
+begins.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from contextvars import copy_context
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from jaxfit.bucketing import Buckets, EpochPlan, Stretch, capacity_step, plan
+from jaxfit.devices import sharding
+from jaxfit.devices.platform import platform
+from jaxfit.draws import permutation
+from jaxfit.loop import Order
+from jaxfit.program import Program
+
+WINDOW = 1 << 22  # places of an order that are drawn at a time
+
+
+class Epochs:
+    """The epochs of a training over the same data.
+
+    Attributes:
+        size: number of examples.
+        batch_size: examples of a minibatch, on all devices.
+        group_size: the number of neighbouring examples that are visited at once.
+        steps: of an epoch.
+    """
+
+    def __init__(
+        self, program: Program, size: int, batch_size: int, bucketed: Buckets | None, key: jax.Array,
+        mesh: Mesh | None, planner: Executor,
+    ):  # fmt: skip
+        """Take the key of all orders, and how examples of unequal size are divided: None for those of one size."""
+        self.size, self.batch_size, self.group_size = size, batch_size, group_size(program, size, batch_size)
+        self.steps, self.places = -(-size // batch_size), batch_size // self.group_size  # visited in a step
+        self.in_own_order, self.bucketed, self.key, self.mesh = program.sequential is not None, bucketed, key, mesh
+        self.window = max(1, WINDOW // self.places)  # steps whose order is drawn at a time
+        self.planner, self.ahead = planner, dict[int, Future[EpochPlan]]()
+
+    def plan(self, number: int) -> EpochPlan:
+        """Cut an epoch into stretches; where examples are of unequal size, lay out its order, too."""
+        if self.bucketed is None:
+            length = self.steps if self.in_own_order else self.window
+            firsts = range(0, self.steps, length)
+            return EpochPlan(None, [Stretch(first, min(first + length, self.steps), 0) for first in firsts])
+        ahead = self.ahead.get(number)
+        return self._laid_out(*self._drawn(number)) if ahead is None else ahead.result()
+
+    def plan_ahead(self, number: int) -> None:
+        """Lay out an epoch in the background, while an accelerator trains."""
+        self.ahead = {known: plan for known, plan in self.ahead.items() if known == number}
+        if platform() != "cpu" and self.bucketed is not None and number not in self.ahead:
+            laid_out = partial(self._laid_out, *self._drawn(number))
+            self.ahead[number] = self.planner.submit(copy_context().run, laid_out)
+
+    def orders(self, number: int, planned: EpochPlan) -> Callable[[Stretch], Order]:
+        """Return a function that puts the order of a stretch of an epoch on the devices, and keeps the last one."""
+        whole = capacity_step(self.steps)  # steps; so that one program serves data sets of nearly the same size
+
+        def order(begin: int) -> Order:
+            if self.in_own_order:
+                visits: Any = np.zeros(0, np.int32)
+            elif planned.visits is None:
+                groups, rest = divmod(self.size, self.group_size)
+                of_epoch = np.uint32(number), np.uint32(groups), np.bool_(rest), np.uint32(begin * self.places)
+                visits = _window(self.key, *of_epoch, min(whole, self.window) * self.places)
+            else:
+                visits = np.pad(planned.visits, (0, whole * self.places - len(planned.visits)))
+            return sharding.replicate(Order(visits, np.int32(begin)), self.mesh)
+
+        kept = lru_cache(maxsize=1)(order)
+        return lambda stretch: kept(stretch.begin if planned.visits is None else 0)
+
+    def _drawn(self, number: int) -> tuple[jax.Array, jax.Array]:
+        """Draw the key of an epoch and the order of all examples, without waiting for them."""
+        return _epoch_order(self.key, np.uint32(number), np.int32(self.size), capacity_step(self.size))
+
+    def _laid_out(self, key: jax.Array, order: jax.Array) -> EpochPlan:
+        assert self.bucketed is not None
+        return plan(self.bucketed, np.asarray(order)[: self.size], self.batch_size, sharding.shards(self.mesh), key)
+
+
+@partial(jax.jit, static_argnums=3)
+def _epoch_order(key: jax.Array, epoch: jax.Array, number: jax.Array, most: int) -> tuple[jax.Array, jax.Array]:
+    """Return the key of an epoch, and the order of so many examples in it; one program, as each costs start-up time."""
+    key = jax.random.fold_in(key, epoch)
+    return key, permutation(key, number, most)
+
+
+@partial(jax.jit, static_argnums=5)
+def _window(
+    key: jax.Array, epoch: jax.Array, groups: jax.Array, rest: jax.Array, first: jax.Array, number: int
+) -> jax.Array:
+    """Draw places of an epoch's order of whole groups, int32[number]; `rest`: one that is not whole comes last."""
+    place = first + jnp.arange(number, dtype=jnp.uint32)
+    drawn = permutation(jax.random.fold_in(key, epoch), groups, number, first)
+    last = jnp.where(rest & (place == groups), groups, 0).astype(jnp.int32)
+    return jnp.where(place < groups, drawn, last)
+
+
+def group_size(program: Program, size: int, batch_size: int) -> int:
+    """The number of examples visited at once: a minibatch holds at least two whole groups."""
+    most = min(program.group_size, size, batch_size // 2)
+    return max(number for number in range(1, max(1, most) + 1) if batch_size % number == 0)

@@ -1,0 +1,86 @@
+"""Orders of examples: drawn by windows, or laid out beforehand."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+import toy
+from jaxfit import epochs, loop
+from jaxfit.bucketing import buckets
+from jaxfit.devices.platform import tracing_for
+from jaxfit.draws import permutation
+from jaxfit.epochs import Epochs
+
+KEY, SIZE = jax.random.key(0), 1003
+
+
+def made(batch_size: int = 16, costs: np.ndarray | None = None, **program: object) -> Epochs:
+    bucketed = None if costs is None else buckets(costs, batch_size, 1)
+    return Epochs(
+        replace(toy.program(True), **program), SIZE, batch_size, bucketed, KEY, None, ThreadPoolExecutor(1)
+    )  # fmt: skip
+
+
+def visited(of: Epochs, number: int) -> np.ndarray:
+    """The examples, or groups, that an epoch visits, as the compiled loop reads them."""
+    planned = of.plan(number)
+    order, steps = of.orders(number, planned), []
+    for stretch in planned.stretches:
+        found: loop.Order = order(stretch)
+        for step in range(stretch.begin, stretch.end):
+            at = (step - int(found.first)) * of.places
+            steps.append(np.asarray(found.visits)[at : at + of.places])
+            assert len(steps[-1]) == of.places
+    return np.concatenate(steps)
+
+
+@pytest.mark.parametrize("window", [1, 64, 5000])
+def test_windows_of_any_length_are_of_one_order(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epochs, "WINDOW", window)
+    of = made()
+    assert len(of.plan(3).stretches) == -(-of.steps // max(1, window // 16))
+    expected = np.asarray(permutation(jax.random.fold_in(KEY, 3), SIZE, SIZE))
+    np.testing.assert_array_equal(visited(of, 3), np.pad(expected, (0, -SIZE % 16)))
+
+
+def test_a_group_that_is_not_whole_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epochs, "WINDOW", 6)
+    groups = visited(made(group_size=8), 1)
+    assert len(groups) == 2 * 63
+    np.testing.assert_array_equal(np.sort(groups), np.arange(126))
+    assert groups[-1] == 125, "the one of three examples"
+
+
+def test_every_window_has_the_same_shape_and_the_last_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epochs, "WINDOW", 160)
+    of = made()
+    planned = of.plan(0)
+    order = of.orders(0, planned)
+    assert {order(stretch).visits.shape for stretch in planned.stretches} == {(160,)}
+    assert order(planned.stretches[-1]) is order(planned.stretches[-1])
+
+
+def test_orders_laid_out_ahead_are_those_laid_out_in_turn() -> None:
+    costs = 1 + np.arange(SIZE) % 7
+    ahead, in_turn = made(costs=costs), made(costs=costs)
+    with tracing_for("gpu"), ahead.planner:
+        for number in range(3):
+            for _ in range(2):  # an epoch may be asked for again
+                found, expected = ahead.plan(number), in_turn.plan(number)
+                np.testing.assert_array_equal(found.visits, expected.visits)
+                assert found.stretches == expected.stretches
+                ahead.plan_ahead(number + 1)
+            assert list(ahead.ahead) == [number + 1]
+    assert not in_turn.ahead
+
+
+def test_nothing_is_laid_out_ahead_on_a_cpu_or_where_windows_are_drawn() -> None:
+    unequal, equal = made(costs=1 + np.arange(SIZE) % 7), made()
+    unequal.plan_ahead(1)
+    with tracing_for("gpu"):
+        equal.plan_ahead(1)
+    assert not unequal.ahead
+    assert not equal.ahead

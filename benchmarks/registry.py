@@ -8,7 +8,7 @@ from benchmarks.language import tables as language
 from benchmarks.language.analysis import tables as analysis
 from benchmarks.language.store import LanguageStore
 from benchmarks.language.tasks import completion, embeddings, rescoring
-from benchmarks.ratings import rankings
+from benchmarks.ratings import rankings, reasons
 from benchmarks.ratings import tables as ratings
 from benchmarks.ratings.store import RatingStore
 from jaxfit.registry import Record
@@ -20,7 +20,7 @@ TABLES = {
     **analysis.TABLES, **slides.TABLES, **TASKS,
     **documents.TABLES, **words.TABLES, **docnade.TABLES, **docnade_vectors.TABLES,
     **{table.name: table for table in (orderings.TABLE, retrieval.TABLE)}, **ratings.TABLES,
-    rankings.TABLE.name: rankings.TABLE,
+    **reasons.TABLES, rankings.TABLE.name: rankings.TABLE,
 }  # fmt: skip
 
 

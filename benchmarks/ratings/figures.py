@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.core import figure
 from benchmarks.ratings.measures import in_pairs, less
 
@@ -93,6 +95,70 @@ def bins(result: dict[str, Any], path: Path) -> None:
         low.set_xticks(list(x), ticks, fontsize=8)
         top.legend()
         low.legend(fontsize=8)
+
+
+def movies(result: dict[str, Any], path: Path) -> None:
+    """Draw RMSE on bins of movies, and one model's less another's, by the mean logarithm of their ratings."""
+    rows = [row for row in result["rows"][:-1] if "ratings" in row["cells"]]
+    x = [np.sqrt(max(1.0, row["cells"]["fewest"]["mean"]) * max(1.0, row["cells"]["most"]["mean"])) for row in rows]
+    _two_and_gap(result, path, rows, x, "training ratings of the bin's movies (logarithmic)")
+
+
+def shares(result: dict[str, Any], path: Path) -> None:
+    """Draw RMSE, and one model's less another's, by the number of ratings trained on."""
+    x = [1000 * row["cells"]["ratings"]["mean"] for row in result["rows"]]
+    _two_and_gap(result, path, result["rows"], x, "ratings trained on (logarithmic)")
+
+
+def _two_and_gap(
+    result: dict[str, Any], path: Path, rows: Sequence[dict[str, Any]], x: Sequence[float], xlabel: str
+) -> None:
+    *names, gap = list(rows[0]["cells"])[-3:]
+    with figure.panels(path, _titled(result), ncols=2, figsize=(11, 4.5)) as (both, apart):
+        for name, style in zip(names, figure.STYLES, strict=False):
+            _curve(both, x, [row["cells"][name] for row in rows], style, name)
+        _curve(apart, x, [row["cells"][gap] for row in rows], "o-", f"{gap}: above 0, {names[1]} is better")
+        apart.axhline(0, color="black", linewidth=0.8)
+        for ax, ylabel in (
+            (both, f"{_part(result)[0]} RMSE (stars; bands: 95 % intervals)"),
+            (apart, "difference (stars)"),
+        ):
+            ax.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
+            ax.legend()
+
+
+def decays(result: dict[str, Any], path: Path) -> None:
+    """Draw RMSE and the number of singular values by the decay, a line for each number of features."""
+    part, measure = _part(result)
+    with figure.panels(path, _titled(result), ncols=2, figsize=(11, 4.5)) as (error, rank):
+        for size, style in zip(dict.fromkeys(row["label"][0] for row in result["rows"]), figure.STYLES, strict=False):
+            rows = [row for row in result["rows"] if row["label"][0] == size]
+            x = [float(row["label"][1]) for row in rows]
+            error.plot(x, [row["cells"][part]["mean"] for row in rows], style, label=f"{size} features")
+            rank.plot(x, [row["cells"]["rank"]["mean"] for row in rows], style, label=f"{size} features")
+        error.set(xlabel="decay of features", ylabel=measure.replace("; bands: 95 % intervals", ""))
+        rank.set(xlabel="decay of features", ylabel="singular values above 1 % of the largest")
+        for ax in (error, rank):
+            ax.legend()
+
+
+def features_by_model(result: dict[str, Any], path: Path) -> None:
+    """Draw RMSE by the number of features, a line for each model."""
+    part, measure = _part(result)
+    with figure.panels(path, _titled(result), figsize=(7, 5)) as ax:
+        models = dict.fromkeys(row["label"][0] for row in result["rows"])
+        for model, style in zip(models, (*figure.STYLES, "v-"), strict=False):
+            rows = [row for row in result["rows"] if row["label"][0] == model]
+            _curve(ax, [int(row["label"][1]) for row in rows], [row["cells"][part] for row in rows], style, model)
+        ax.set(xscale="log", xlabel="features (logarithmic)", ylabel=measure)
+        ticks = sorted({int(row["label"][1]) for row in result["rows"]})
+        ax.set_xticks(ticks, [str(tick) for tick in ticks])
+        ax.minorticks_off()
+        ax.legend()
+
+
+def _titled(result: dict[str, Any]) -> str:
+    return f"{result['title']}\n{_ours(result)}"
 
 
 def _here(result: dict[str, Any], number: int, name: str) -> str:

@@ -277,13 +277,16 @@ class RatingStore(Store):
         assert recipe is not None
         return trainer(spec.model, data, recipe, config, rated)
 
-    def errors(self, specs: Sequence[Spec], part: str, inside: np.ndarray | None = None) -> Scores:
+    def errors(
+        self, specs: Sequence[Spec], part: str, inside: np.ndarray | None = None, movies: np.ndarray | None = None
+    ) -> Scores:
         """Return each user's squared errors of clipped predictions.
 
         Args:
             specs: one model, or one for each group of users left out of training, whose errors are added up.
             part: "valid" or "test".
             inside: bool [users], the users that count; None: all.
+            movies: bool [items], likewise.
         """
         total, count = np.zeros((2, self.data.catalogue.num_users))
         for spec in specs:
@@ -291,8 +294,9 @@ class RatingStore(Store):
             if spec.group is not None:
                 ratings = take(ratings, self.groups[ratings.user] == spec.group)
             stars = self.data.catalogue.scale.clip(self.get(spec).predictions(part).astype(np.float64))
-            total += np.bincount(ratings.user, (stars - ratings.stars) ** 2, len(total))
-            count += np.bincount(ratings.user, minlength=len(total))
+            counts = np.ones(len(stars)) if movies is None else movies[ratings.item].astype(float)
+            total += np.bincount(ratings.user, counts * (stars - ratings.stars) ** 2, len(total))
+            count += np.bincount(ratings.user, counts, len(total))
         kept = np.ones_like(count) if inside is None else inside
         return Scores(total * kept, count * kept, np.sqrt, seeded=bool(specs[0].size))
 

@@ -1,20 +1,16 @@
 """Chapter 5's verdicts: of the thesis' own figures; of planted predictions, on the part that they say; in records."""
 
 import dataclasses
-import zlib
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from planted_store import SCALE, SEEDS, Planted
 
 from benchmarks.core.verdict import Scores, judge, verdicts
 from benchmarks.ratings import measures, scales
-from benchmarks.ratings.store import RatingStore
 from benchmarks.ratings.tables import TABLES
-from jaxcf.data.ratings import take
 
-SCALE = scales.SCALES["tiny"]
-SEEDS = 3
 UNJUDGED = ("recipe-choice", "precision-ratings")  # which draw no verdicts
 JUDGED = [name for name in TABLES if name not in UNJUDGED]
 
@@ -94,30 +90,6 @@ def test_claims_by_bins_hold_of_what_the_text_says_of_figure_5_5():
     store = PublishedInBins(rows, [PMF500, PMF500 - gaps])
     found = verdicts(TABLES["figure-5.5"].claims(store, rows, "test"), [])
     assert [verdict["answer"] for verdict in found] == ["yes"] * 3
-
-
-class Planted(RatingStore):
-    """A store of models that are not trained: each errs by as much as `error` says, all in the same places.
-
-    error: of a spec and a part, the standard deviation of its errors in stars; may raise.
-    """
-
-    def __init__(self, tmp_path, error):
-        super().__init__(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
-        self.error = error
-
-    def get(self, spec):
-        return SimpleNamespace(predictions=lambda part: self._planted(spec, part))
-
-    def _planted(self, spec, part):
-        error = self.error(spec, part)  # before the data are looked at
-        ratings = getattr(self.ratings(spec).data, part)
-        if spec.group is not None:
-            ratings = take(ratings, self.groups[ratings.user] == spec.group)
-        size = np.abs(np.random.default_rng(0).normal(size=len(ratings.user)))
-        own = 0.01 * np.random.default_rng(zlib.crc32(str(spec).encode())).normal(size=len(size))
-        inwards = np.where(ratings.stars > 3, -1.0, 1.0)  # so that nothing is clipped
-        return ratings.stars + inwards * np.minimum(error * size + own, 2.0)
 
 
 def claims(store, name, part):

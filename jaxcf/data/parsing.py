@@ -41,12 +41,13 @@ def join(parts: Sequence[Columns]) -> Columns:
     """
     taken, notes = (tuple(itertools.chain(*said)) for said in zip(*((p.taken, p.notes) for p in parts), strict=True))
     parts = [part for part in parts if part.table.num_rows] or list(parts)
-    ends = np.cumsum([part.table.num_rows for part in parts])
+    lengths, locates = [part.table.num_rows for part in parts], [part.locate for part in parts]
+    ends = np.cumsum(lengths)
     require_countable(int(ends[-1]), "rows", ", ".join(file for file, _ in taken))
 
-    def locate(row: int) -> str:
+    def locate(row: int) -> str:  # it keeps no rows
         which = int(np.searchsorted(ends, row, side="right"))
-        return parts[which].locate(row - int(ends[which]) + parts[which].table.num_rows)
+        return locates[which](row - int(ends[which]) + lengths[which])
 
     common = [name for name in COLUMNS if all(name in part.table.column_names for part in parts)]
     table = pa.concat_tables([part.table.select(common) for part in parts])

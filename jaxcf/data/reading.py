@@ -252,6 +252,8 @@ def _table(
         stars, values = np.ones(columns.table.num_rows, np.float32), np.ones(1)
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
     time = columns.table["time"].to_numpy() if "time" in names else None
+    columns = columns._replace(table=pa.table({}))
+    pa.default_memory_pool().release_unused()  # what Arrow would keep, about as much as the ratings take
     ratings, notes = without_duplicates(Ratings(user, item, stars, time), users, items, columns.locate, reading)
     if columns.guessed:
         checks.warn_swapped(ratings, _named([str(path) for path in _as_list(paths)]))

@@ -36,9 +36,14 @@ class HeldOut(NamedTuple):
 
 def random_parts(key: jax.Array, counts: Sequence[int]) -> NDArray[np.int32]:
     """Assign sum(counts) elements to parts at random: int32 part numbers, part i exactly counts[i] times."""
-    part = np.empty(sum(counts), np.int32)
-    order = np.argsort(np.asarray(jax.random.bits(key, part.shape)), kind="stable")
-    part[order] = np.repeat(np.arange(len(counts)), counts)
+    part = np.zeros(sum(counts), np.int32)
+    drawn = np.asarray(jax.random.bits(key, part.shape))
+    for end in np.cumsum(counts)[:-1]:  # part i: those of the ranks between two ends, the first of equal ones first
+        if end < len(part):
+            least = np.partition(drawn, end)[end]
+            equal = np.flatnonzero(drawn == least)
+            part += drawn > least
+            part[equal[end - np.count_nonzero(drawn < least) :]] += 1
     return part
 
 

@@ -117,10 +117,11 @@ def without_duplicates(
 ) -> tuple[Ratings, list[str]]:
     """Resolve repeated ratings of an item by the same user as `reading.duplicates` says; also return messages."""
     keys = pair_keys(ratings, len(items))
-    ordered = np.sort(keys)
-    repeated = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
+    keys.sort()
+    repeated = int(np.count_nonzero(keys[1:] == keys[:-1]))
     if not repeated:
         return ratings, []
+    keys = pair_keys(ratings, len(items))
     _, first, pair, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
     if reading.duplicates == "error":
         repeats = np.ones(len(keys), bool)

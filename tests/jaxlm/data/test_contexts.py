@@ -1,5 +1,7 @@
 """Contexts and the words that follow them, and texts without one fold, checked by loops over the events."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,8 +11,12 @@ from jaxfit import fit
 from jaxfit.bucketing import capacity_step
 from jaxfit.errors import UserError
 from jaxfit.scoring import make_scores
+from jaxlm import models
 from jaxlm.data.contexts import gather_contexts, leave_out, text_of
+from jaxlm.data.corpus import Corpus
+from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.models import lbl
+from jaxlm.training import train
 
 
 @pytest.mark.parametrize("across", [True, False])
@@ -41,6 +47,31 @@ def test_texts_of_similar_length_share_a_compiled_program():
     for events in (5, 11, 100):
         assert fit.scores(program, params, text_of(np.zeros(events, np.int32), 0)).shape == (events,)
     assert scores._cache_size() == 1
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    """A text in a file."""
+    ids = np.random.default_rng(0).integers(0, 7, 1001).astype(np.int32)
+    ids.tofile(tmp_path / "ids")
+    return np.memmap(tmp_path / "ids", np.int32, "r+")
+
+
+def test_a_cpu_reads_a_memory_mapped_text_where_it_is(mapped):
+    assert text_of(mapped, 0).words.unsafe_buffer_pointer() == mapped.ctypes.data
+
+
+@pytest.mark.parametrize("name", ["lbl", "hlbl", "rnn"])
+def test_models_are_trained_on_a_memory_mapped_text_as_in_memory(name, mapped, tmp_path):
+    vocabulary = Vocabulary.from_words([f"w{i}" for i in range(6)], {})
+    small = {"num_features": 3} if name != "rnn" else {"num_features": 3, "num_hidden": 3, "window": 4}
+    trained = []
+    for ids in (np.array(mapped), mapped):
+        corpus = Corpus("counting", ids, ids[:100], ids[:0], vocabulary, "none", "a toy")
+        recipe = dataclasses.replace(models.get(name).recipes["tuned"][0], batch_size=8, epochs=2)
+        trained.append(train(name, corpus, tmp_path / str(len(trained)), recipe=recipe, config=small).model.params)
+    for one, other in zip(*map(jax.tree.leaves, trained), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_folds_are_nearly_equal_and_cut_at_line_ends():

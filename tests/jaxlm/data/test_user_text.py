@@ -39,6 +39,17 @@ def test_split_validation_takes_the_last_lines():
         user_text.split_validation(ids[:2], 0)
 
 
+@pytest.mark.parametrize("piece", [1, 3, 7])
+def test_split_validation_counts_lines_by_pieces(piece, monkeypatch):
+    ids = np.random.default_rng(0).integers(0, 4, 400).astype(np.int32)
+    ends = np.flatnonzero(ids == 0) + 1
+    monkeypatch.setattr(user_text, "CHUNK", piece)
+    for part in (2, 20):
+        train, valid = user_text.split_validation(ids, 0, part)
+        assert len(train) == ends[len(ends) - len(ends) // part - 1]
+        np.testing.assert_array_equal(np.concatenate([train, valid]), ids)
+
+
 def test_all_texts_share_the_training_vocabulary(files):
     texts = user_text.from_files(
         [files / "train.txt"], [files / "valid.txt"], [files / "test.txt"], min_count=2, carve=True

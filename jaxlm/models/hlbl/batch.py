@@ -104,12 +104,12 @@ def tabulate(every: Paths, chosen: NDArray[np.bool_]) -> Table:
     return Table(on_device[0], on_device[1], on_device[2] if codes.max() > 1 else None)
 
 
-def costs(data: Data) -> NDArray[np.int32]:
+def costs(data: Data) -> NDArray[np.unsignedinteger]:
     """int[N, 3]: hot tiles, cold tiles and codes of each example of the text."""
     offsets = (data.hot.start, data.cold.start, data.word_codes)
     per_word = np.stack([np.diff(np.asarray(x)) for x in offsets], axis=1)
     words = np.asarray(data.text.words)[: int(data.text.events)]
-    return per_word.astype(np.int32)[words]
+    return per_word.astype(np.min_scalar_type(per_word.max()))[words]
 
 
 def gather(data: Data, index: Array, capacity: tuple[int, int, int], config: Any) -> Batch:

@@ -4,11 +4,13 @@ from benchmarks.core.store import Store
 from benchmarks.documents import orderings, retrieval, words
 from benchmarks.documents import tables as documents
 from benchmarks.language import docnade, docnade_vectors, factored, slides, tree_ablations
+from benchmarks.language import reasons as reasons_of_texts
 from benchmarks.language import tables as language
 from benchmarks.language.analysis import tables as analysis
 from benchmarks.language.store import LanguageStore
 from benchmarks.language.tasks import completion, embeddings, rescoring
-from benchmarks.ratings import rankings, reasons
+from benchmarks.ratings import rankings
+from benchmarks.ratings import reasons as reasons_of_ratings
 from benchmarks.ratings import tables as ratings
 from benchmarks.ratings.store import RatingStore
 from jaxfit.registry import Record
@@ -17,10 +19,10 @@ STORES: tuple[type[Store], ...] = (LanguageStore, RatingStore)
 TASKS = {table.name: table for table in (rescoring.TABLE, completion.TABLE, embeddings.TABLE)}
 TABLES = {
     **factored.TABLES, **language.TABLES, tree_ablations.TABLE.name: tree_ablations.TABLE,
-    **analysis.TABLES, **slides.TABLES, **TASKS,
+    **analysis.TABLES, **reasons_of_texts.TABLES, **slides.TABLES, **TASKS,
     **documents.TABLES, **words.TABLES, **docnade.TABLES, **docnade_vectors.TABLES,
     **{table.name: table for table in (orderings.TABLE, retrieval.TABLE)}, **ratings.TABLES,
-    **reasons.TABLES, rankings.TABLE.name: rankings.TABLE,
+    **reasons_of_ratings.TABLES, rankings.TABLE.name: rankings.TABLE,
 }  # fmt: skip
 
 

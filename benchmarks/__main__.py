@@ -4,10 +4,12 @@ import argparse
 import importlib.util
 import math
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks import commands, registry
-from benchmarks.core import record
+from benchmarks.core import jobs, record
 from benchmarks.core.scale import RECIPES
 from benchmarks.data import sets as data
 from benchmarks.speed import run as speed
@@ -23,8 +25,11 @@ WORK = Path(".cache/benchmarks")
 NEEDED = ("matplotlib", "requests", "sklearn", "jinja2")  # of the extra `benchmarks`
 
 
-def parser() -> Parser:
-    """Build the command line; raises UserError where a package is missing, before hours of training."""
+def parser(given: Sequence[str] = ()) -> Parser:
+    """Build the command line; raises UserError where a package is missing, before hours of training.
+
+    given: the arguments, which `--jobs` gives to other processes, too.
+    """
     for name in NEEDED:
         if importlib.util.find_spec(name) is None:
             raise missing_package(name, "python -m benchmarks")
@@ -33,7 +38,7 @@ def parser() -> Parser:
     parsers.add_parser("list", help="what can be run").set_defaults(run=commands.list_all)
 
     run = parsers.add_parser("run", help="make tables", description="Make tables and figures of the thesis.")
-    run.set_defaults(run=commands.run)
+    run.set_defaults(run=commands.run, given=given)
     run.add_argument(
         "names", nargs="+", metavar="NAME",
         help="a table or figure, as `list` shows them, or all; with --dry-run also a model",
@@ -49,6 +54,11 @@ def parser() -> Parser:
         help="only rows and seeds that were never measured: what earlier runs kept beside the record counts, whatever "
         "source code trained it",
     )  # fmt: skip
+    run.add_argument(
+        "--jobs", type=_positive, default=1, metavar="N",
+        help="train N models at a time, each on a part of this machine's cores (default: 1)",
+    )  # fmt: skip
+    run.add_argument(jobs.HELPER, metavar="CORES", help=argparse.SUPPRESS)
     run.add_argument("--dry-run", action="store_true", help="50 or more steps of each shape; projects hours and memory")
     _add_out(run)
     run.add_argument("--show", action="store_true", help="show every model's training")
@@ -202,7 +212,8 @@ def _seconds(text: str) -> float:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; returns the exit status."""
     with interrupts.one_line("benchmarks", arguments is None):
-        return command.run("benchmarks", parser, arguments, cached=True)
+        given = sys.argv[1:] if arguments is None else arguments
+        return command.run("benchmarks", partial(parser, given), arguments, cached=True)
 
 
 if __name__ == "__main__":

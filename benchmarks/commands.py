@@ -17,8 +17,8 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from benchmarks import registry
-from benchmarks.core import markdown, record, table, timing
-from benchmarks.core.run import run_table
+from benchmarks.core import jobs, markdown, record, table, timing
+from benchmarks.core.run import missing_rows, run_table
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
@@ -50,6 +50,8 @@ def list_all(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace) -> None:
     """`run`: make tables, or project what they would cost."""
     tables = _chosen(args)
+    jobs.check(args.jobs)
+    several = args.jobs > 1 and not args.dry_run and args.helper is None
     stores: dict[type[Store], Store] = {}
     results: dict[str, Any] = {}
     projected = dry_run.DryRun()
@@ -62,14 +64,21 @@ def run(args: argparse.Namespace) -> None:
                     raise
                 print(f"benchmarks: {item.name} is left out: {missing}", file=sys.stderr)
                 continue
+            if several:  # once the data were found
+                several = jobs.side_by_side(args.given, args.jobs)
             if args.dry_run:
                 results[item.name] = projected.project(item, store, args.seeds, args.rows)
                 _print(dry_run.shown(item.name, results[item.name]))
+            elif args.helper is not None:
+                rows = table.named(item.rows(store.scale, args.seeds), args.rows)
+                jobs.train_free(store, missing_rows(item, store, args.out, rows, args.missing), args.helper)
             else:
                 again = command_of(args, item.name)
                 results[item.name] = run_table(item, store, args.out, args.seeds, args.rows, again, args.missing)
                 _print_table(results[item.name])
     except KeyboardInterrupt as stop:
+        if args.helper is not None:  # the process that started it says so
+            raise SystemExit(2) from None
         raise command.Stopped(stop, " - give the same command again to go on") from None
     if args.dry_run and len(tables) > 1:
         print(f"all {len(tables)}: at most {sum(result['hours'] for result in results.values()):.2f} hours")

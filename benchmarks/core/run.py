@@ -84,6 +84,20 @@ def run_table(
     return result
 
 
+def missing_rows(table: Table, store: Store, out: Path, rows: list[Row], missing: bool) -> list[Row]:
+    """Return some rows with those seeds alone that `run_table` would measure; missing: as there."""
+    if table.together:  # what is trained is timed
+        return []
+    if not (missing and table.kept):
+        return rows
+    kept = Kept(out / file_name(table.name, store))
+    found = [
+        replace(row, draws=tuple(specs for specs in row.draws if kept.find(identity(row, specs, store)) is None))
+        for row in rows
+    ]
+    return [row for row in found if row.draws]
+
+
 def _versions(path: Path, result: dict[str, Any], store: Store) -> list[tuple[Path, dict[str, Any]]]:
     """Return where a record goes; with text that may not be published, two of them, of which the second has it."""
     public = result if store.quotable else record.without_text(result)

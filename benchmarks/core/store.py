@@ -186,6 +186,14 @@ class Store(ABC):
         """Return whether the model need not be trained any more."""
         return (self.directory(spec) / DONE).is_file()
 
+    def is_training(self, spec: Any) -> bool:
+        """Return whether another process trains the model now."""
+        try:
+            with _locked(self.directory(spec), wait=False):
+                return False
+        except BlockingIOError:
+            return True
+
     def get(self, spec: Any) -> TrainedModel:
         """Return the trained model: found, resumed where a run was interrupted, or trained from the start."""
         if spec not in self._found:
@@ -264,8 +272,12 @@ def timing(lines: list[dict[str, Any]], examples: int) -> dict[str, float]:
 
 
 @contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Let one process at a time train a model; another that wants it waits, then finds it."""
+def _locked(directory: Path, wait: bool = True) -> Iterator[None]:
+    """Let one process at a time train a model; another that wants it waits, then finds it.
+
+    Raises:
+        BlockingIOError: another process has the lock, and this one is not to wait.
+    """
     try:
         import fcntl
     except ImportError:  # no such locks on this system: do not train one model in two processes there
@@ -278,5 +290,5 @@ def _locked(directory: Path) -> Iterator[None]:
     except OSError as error:
         raise UserError(f"cannot write there: {error.strerror}", path, "choose another --work") from error
     with file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield

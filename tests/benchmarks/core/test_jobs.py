@@ -1,0 +1,66 @@
+"""Trainings side by side: who trains what, and that records are the same."""
+
+import os
+
+import pytest
+
+from benchmarks.core import jobs, run
+from benchmarks.core import store as stores
+from benchmarks.core.table import Row
+from benchmarks.ratings import reasons, scales
+from benchmarks.ratings.store import RatingStore, Spec
+
+SCALE = scales.SCALES["tiny"]
+
+
+@pytest.fixture
+def store(tmp_path):
+    return RatingStore(scales.rating_set("planted", SCALE), SCALE, "tuned", tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _cores():
+    before = os.sched_getaffinity(0)
+    yield
+    os.sched_setaffinity(0, before)
+
+
+def test_what_another_process_trains_is_left_to_it(store):
+    one, other = Spec("user-bias"), Spec("item-bias")
+    rows = [Row((spec.model,), ((spec,),), {}, lambda store, specs: {}) for spec in (one, other)]
+    first = str(min(os.sched_getaffinity(0)))
+    with stores._locked(store.directory(one)):  # as another process does
+        assert store.is_training(one)
+        jobs.train_free(store, rows, first)
+    assert not store.is_there(one)
+    assert store.is_there(other)
+    assert os.sched_getaffinity(0) == {int(first)}
+    assert not store.is_training(one)
+
+
+def test_tables_of_times_train_nothing_beforehand_and_kept_seeds_are_left_out(store, tmp_path):
+    table = reasons.TABLES["why-svd"]
+    rows = table.rows(SCALE, 1)
+    assert run.missing_rows(table, store, tmp_path, rows, missing=False) == rows
+    timed = type(table)(**{**vars(table), "together": True})
+    assert run.missing_rows(timed, store, tmp_path, rows, missing=False) == []
+    kept = type(table)(**{**vars(table), "kept": True})
+    assert run.missing_rows(kept, store, tmp_path, rows, missing=True) == rows
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
+def test_two_processes_give_the_record_of_one(place_in, tmp_path):
+    options = ("--rows", "User", "--seeds", "1")
+    together, alone = (place_in(tmp_path / name) for name in ("together", "alone"))
+    result, _, err = together.table("table-5.2", *options, "--jobs", "2")
+    expected, _, _ = alone.table("table-5.2", *options)
+    assert err.count("table-5.2: User-bias") == 1
+    assert "trained" not in err, "this process found the models, which two others trained"
+    assert [row["cells"] for row in result["rows"]] == [row["cells"] for row in expected["rows"]]
+    assert result["command"] == expected["command"]
+
+
+def test_more_processes_than_cores_are_refused(place_in, tmp_path):
+    _, err = place_in(tmp_path).run("run", "why-svd", "--scale", "tiny", "--jobs", "4096", status=2)
+    assert err.startswith("benchmarks: 4096 trainings at a time on ")
+    assert err.count("\n") == 1

@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> None:
                 print(f"benchmarks: {item.name} is left out: {missing}", file=sys.stderr)
                 continue
             if several:  # once the data were found
-                several = jobs.side_by_side(args.given, args.jobs)
+                jobs.side_by_side(args.given, args.jobs)
+                several = False
             if args.dry_run:
                 results[item.name] = projected.project(item, store, args.seeds, args.rows)
                 _print(dry_run.shown(item.name, results[item.name]))

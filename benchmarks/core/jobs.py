@@ -23,10 +23,10 @@ def check(number: int) -> None:
         raise UserError(f"{number} trainings at a time on {cores()} cores", "--jobs", f"give at most {cores()}")
 
 
-def side_by_side(arguments: Sequence[str], number: int) -> bool:
+def side_by_side(arguments: Sequence[str], number: int) -> None:
     """Run a command of `python -m benchmarks` so many times at once, each of which trains a part of its models.
 
-    Returns False when all have ended, in whatever way: what is missing is trained, or fails, when it is measured.
+    It returns when all have ended, in whatever way: what is missing is trained, or fails, when it is measured.
     """
     mine = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(cores()))
     processes = []
@@ -38,7 +38,6 @@ def side_by_side(arguments: Sequence[str], number: int) -> bool:
             processes.append(subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL))
         for process in processes:
             process.wait()
-        return False
     finally:
         for process in processes:
             process.terminate()  # which saves its training; of no effect on one that has ended

@@ -119,10 +119,7 @@ def _two_and_gap(
             _curve(both, x, [row["cells"][name] for row in rows], style, name)
         _curve(apart, x, [row["cells"][gap] for row in rows], "o-", f"{gap}: above 0, {names[1]} is better")
         apart.axhline(0, color="black", linewidth=0.8)
-        for ax, ylabel in (
-            (both, f"{_part(result)[0]} RMSE (stars; bands: 95 % intervals)"),
-            (apart, "difference (stars)"),
-        ):
+        for ax, ylabel in ((both, "RMSE (stars; bands: 95 % intervals)"), (apart, "difference (stars)")):
             ax.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
             ax.legend()
 
@@ -149,8 +146,9 @@ def features_by_model(result: dict[str, Any], path: Path) -> None:
         models = dict.fromkeys(row["label"][0] for row in result["rows"])
         for model, style in zip(models, (*figure.STYLES, "v-"), strict=False):
             rows = [row for row in result["rows"] if row["label"][0] == model]
-            _curve(ax, [int(row["label"][1]) for row in rows], [row["cells"][part] for row in rows], style, model)
-        ax.set(xscale="log", xlabel="features (logarithmic)", ylabel=measure)
+            x = [int(row["label"][1]) for row in rows]
+            ax.plot(x, [row["cells"][part]["mean"] for row in rows], style, label=model)  # bands would overlap
+        ax.set(xscale="log", xlabel="features (logarithmic)", ylabel=measure.replace("; bands: 95 % intervals", ""))
         ticks = sorted({int(row["label"][1]) for row in result["rows"]})
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
         ax.minorticks_off()

@@ -75,10 +75,10 @@ class Evaluation:
 
 
 class Bins(NamedTuple):
-    """Users by how many ratings of theirs are trained on, from few to many."""
+    """Users, or items, by how many ratings of theirs are trained on, from few to many."""
 
-    of_user: NDArray[np.int32]  # [num_users]: bin, or -1 for users left out
-    fewest: NDArray[np.int64]  # [bins]: training ratings of the bin's users
+    of: NDArray[np.int32]  # [number of users]: bin, or -1 for users left out
+    fewest: NDArray[np.int64]  # [bins]: training ratings of each of the bin's users
     most: NDArray[np.int64]
 
 
@@ -122,8 +122,8 @@ def bins(counts: ArrayLike, number: int = 10, least: int = 1) -> Bins:
     order = np.argsort(counts, kind="stable")
     order = order[counts[order] >= least]
     ends = np.arange(number + 1) * len(order) // number
-    of_user = np.full(len(counts), -1, np.int32)
-    of_user[order] = np.repeat(np.arange(number, dtype=np.int32), np.diff(ends))
+    of = np.full(len(counts), -1, np.int32)
+    of[order] = np.repeat(np.arange(number, dtype=np.int32), np.diff(ends))
     pieces = [counts[order[a:b]] for a, b in itertools.pairwise(ends)]
     ranges = np.array([(piece.min(), piece.max()) if len(piece) else (0, 0) for piece in pieces])
-    return Bins(of_user, *ranges.T)
+    return Bins(of, *ranges.T)

@@ -31,10 +31,10 @@ def mix(x: jax.Array, key: jax.Array) -> jax.Array:
 
 @partial(jax.jit, static_argnums=2)
 def permutation(key: jax.Array, n: jax.typing.ArrayLike, number: int, first: jax.typing.ArrayLike = 0) -> jax.Array:
-    """Draw places of a pseudo-random order of n examples, which has every index once: int32[number], from `first` on.
+    """Return the elements first … first + number - 1 of a pseudo-random permutation of 0 … n-1, int32[number].
 
-    It is compiled for each `number`, whatever n is; places past the end repeat the last one. The same key and n give
-    the same order on every device and platform (integer arithmetic only).
+    Elements past the end repeat the last one. It is compiled for each `number`, whatever n is. The same key and n give
+    the same permutation on every device and platform (integer arithmetic only).
     """
     n, first = jnp.asarray(n, jnp.uint32), jnp.asarray(first, jnp.uint32)
     bits = jnp.maximum(2, 32 - lax.clz(n - 1))

@@ -30,21 +30,31 @@ class Epochs:
     """The epochs of a training over the same data.
 
     Attributes:
-        size: number of examples.
-        batch_size: examples of a minibatch, on all devices.
         group_size: the number of neighbouring examples that are visited at once.
         steps: of an epoch.
+        places: of the order, in a step: examples, or groups of them.
+        window: steps whose order is drawn at a time.
     """
 
     def __init__(
         self, program: Program, size: int, batch_size: int, bucketed: Buckets | None, key: jax.Array,
         mesh: Mesh | None, planner: Executor,
     ):  # fmt: skip
-        """Take the key of all orders, and how examples of unequal size are divided: None for those of one size."""
+        """Prepare the epochs over some data.
+
+        Args:
+            program: what is trained.
+            size: number of examples.
+            batch_size: examples of a minibatch, on all devices.
+            bucketed: how examples of unequal size are divided; None where they are of one size.
+            key: of all orders.
+            mesh: devices; None for one.
+            planner: lays out epochs in the background.
+        """
         self.size, self.batch_size, self.group_size = size, batch_size, group_size(program, size, batch_size)
-        self.steps, self.places = -(-size // batch_size), batch_size // self.group_size  # visited in a step
+        self.steps, self.places = -(-size // batch_size), batch_size // self.group_size
         self.in_own_order, self.bucketed, self.key, self.mesh = program.sequential is not None, bucketed, key, mesh
-        self.window = max(1, WINDOW // self.places)  # steps whose order is drawn at a time
+        self.window = max(1, WINDOW // self.places)
         self.planner, self.ahead = planner, dict[int, Future[EpochPlan]]()
 
     def plan(self, number: int) -> EpochPlan:
@@ -65,7 +75,7 @@ class Epochs:
 
     def orders(self, number: int, planned: EpochPlan) -> Callable[[Stretch], Order]:
         """Return a function that puts the order of a stretch of an epoch on the devices, and keeps the last one."""
-        whole = capacity_step(self.steps)  # steps; so that one program serves data sets of nearly the same size
+        capacity = capacity_step(self.steps)  # so that one program serves data sets of nearly the same size
 
         def order(begin: int) -> Order:
             if self.in_own_order:
@@ -73,9 +83,9 @@ class Epochs:
             elif planned.visits is None:
                 groups, rest = divmod(self.size, self.group_size)
                 of_epoch = np.uint32(number), np.uint32(groups), np.bool_(rest), np.uint32(begin * self.places)
-                visits = _window(self.key, *of_epoch, min(whole, self.window) * self.places)
+                visits = _window(self.key, *of_epoch, min(capacity, self.window) * self.places)
             else:
-                visits = np.pad(planned.visits, (0, whole * self.places - len(planned.visits)))
+                visits = np.pad(planned.visits, (0, capacity * self.places - len(planned.visits)))
             return sharding.replicate(Order(visits, np.int32(begin)), self.mesh)
 
         kept = lru_cache(maxsize=1)(order)
@@ -101,7 +111,16 @@ def _epoch_order(key: jax.Array, epoch: jax.Array, number: jax.Array, most: int)
 def _window(
     key: jax.Array, epoch: jax.Array, groups: jax.Array, rest: jax.Array, first: jax.Array, number: int
 ) -> jax.Array:
-    """Draw places of an epoch's order of whole groups, int32[number]; `rest`: one that is not whole comes last."""
+    """Return the elements first … first + number - 1 of an epoch's order of groups, int32[number].
+
+    Args:
+        key: of all orders.
+        epoch: its number.
+        groups: how many whole ones there are; their order is drawn.
+        rest: whether one that is not whole follows them.
+        first: index of the first element that is wanted.
+        number: of elements; those past the end are 0.
+    """
     place = first + jnp.arange(number, dtype=jnp.uint32)
     drawn = permutation(jax.random.fold_in(key, epoch), groups, number, first)
     last = jnp.where(rest & (place == groups), groups, 0).astype(jnp.int32)

@@ -206,6 +206,7 @@ class Trainer:
                     take(stretch, first, last)
             jax.block_until_ready(self.state.step)
 
+        jax.block_until_ready(order(epoch.stretches[0]))
         before = time.perf_counter()
         for entries in runs:  # compile every program, without taking a step
             take(next(stretch for stretch in epoch.stretches if stretch.capacity == entries), 0, 0)

@@ -84,7 +84,10 @@ class EpochTimer:
 
 
 def pass_seconds(trainer: Trainer, number: int) -> tuple[float, float]:
-    """Measure a whole epoch in seconds, and the part of them spent on drawing the order and laying out minibatches."""
+    """Measure a whole epoch in seconds, and the part of them spent before its first step.
+
+    There minibatches are laid out, or the first window of the order is drawn.
+    """
     begin = time.perf_counter()
     trainer.progress = trainer.progress._replace(epoch=number)
     run = trainer.epoch_run()

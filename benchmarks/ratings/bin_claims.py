@@ -19,7 +19,7 @@ class Binned:
 
     def __init__(self, names: Sequence[str], store: RatingStore, rows: Sequence[Row], part: str):
         self.names, self.models, self.draws = names, RatingModels(store, rows, part), rows[0].draws
-        self.bins = user_bins(store).of_user
+        self.bins = user_bins(store).of
 
     def compare(
         self, label: str, arms: Sequence[tuple[str, int]], claimed: tuple[float, float] = BELOW,

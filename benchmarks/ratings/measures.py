@@ -65,7 +65,7 @@ def in_bin(number: int, names: Sequence[str], store: RatingStore, specs: tuple[S
     """
     users, each = user_bins(store), len(specs) // len(names)
     first, last = (number, number) if number < BINS else (0, -1)  # the last row is of all users
-    inside = users.of_user == number if number < BINS else None
+    inside = users.of == number if number < BINS else None
     measured: dict[str, Any] = {"fewest": float(users.fewest[first]), "most": float(users.most[last])}
     for i, name in enumerate(names):
         scores = store.errors(specs[i * each : (i + 1) * each], store.parts[-1], inside)

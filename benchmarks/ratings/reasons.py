@@ -16,11 +16,12 @@ from benchmarks.ratings.claims import SIMILAR, RatingModels, grown
 from benchmarks.ratings.measures import BINS, errors, less
 from benchmarks.ratings.scales import RecommenderScale
 from benchmarks.ratings.store import RatingStore, Share, Spec
+from jaxcf import models as registry
 from jaxcf.metrics import Bins
 
 KINDS, GAP = ("RBM", "PMF"), less("RBM", "PMF")
 SHARES = (10, 25, 50, None)  # millions of the thesis' 99 million ratings; None: all
-DECAYS = (0.045, 0.055, 0.07)  # of PMF's features; the first is the tuned recipe's
+DECAYS = (registry.get("pmf").recipes["tuned"][0].decay["*"], 0.055, 0.07)  # of PMF's features
 WITHOUT_PRIORS = tuple((f"decay.{path}", 0.0) for path in ("*", "b", "c"))
 # rows of online SVD: what they are, and the model and its changes
 SVDS: dict[str, tuple[str, tuple[tuple[str, Any], ...]]] = {
@@ -65,7 +66,7 @@ def _of_movies(number: int, store: RatingStore, specs: tuple[Spec, ...]) -> Meas
 
 
 def _in_bin(store: RatingStore, specs: Sequence[Spec], part: str, movies: Bins, number: int) -> tuple[Scores, ...]:
-    of_bin = movies.of_user == number if number < BINS else np.ones(len(movies.of_user), bool)
+    of_bin = movies.of == number if number < BINS else np.ones(len(movies.of), bool)
     return tuple(store.errors((spec,), part, movies=of_bin) for spec in specs)
 
 
@@ -226,7 +227,7 @@ TABLES = {
             (Column("valid", "validation RMSE", 4), Column("test", "test RMSE", 4),
              Column("rank", "singular values above 1 %", 1)),
             _by_decay,
-            "An experiment on why PMF stops to improve with more features. Singular values are those of UVᵀ, counted "
+            "An experiment on why PMF stops improving with more features. Singular values are those of UVᵀ, counted "
             "where they exceed a hundredth of the largest.",
             _decay_claims, figures.decays,
         ),
@@ -235,8 +236,8 @@ TABLES = {
             (Column("valid", "validation RMSE", 4), Column("test", "test RMSE", 4)), _svds,
             "An experiment on why online SVD improves with its features up to 500, and is not far behind PMF. PMF "
             "without priors is online SVD with biases, by the recipe of PMF: initial features that are a hundred times "
-            "larger, a rate that is three times as high and falls to zero in 25 epochs. The recipe of online SVD takes "
-            "the epoch that is best on validation.",
+            "larger, a rate that is three times as high (of biases, ten times) and falls to zero in 25 epochs. The "
+            "recipe of online SVD takes the epoch that is best on validation.",
             _svd_claims, figures.features_by_model,
         ),
     )

@@ -98,10 +98,10 @@ def read_either(
     """Read ratings or counts as `read` does, or pairs as `read_pairs` does if the files have no ratings."""
     reading = reading or Reading()
     scale = scale or parse_scale(reading.scale)
-    columns = _columns(paths, reading, scale=scale)
-    if counts or "stars" in columns.table.column_names:
-        return _table(columns, paths, reading, scale, counts)
-    return _pairs(columns, paths)
+    columns = [_columns(paths, reading, scale=scale)]  # which the functions below free once they are read
+    if counts or "stars" in columns[0].table.column_names:
+        return _table(columns.pop(), paths, reading, scale, counts)
+    return _pairs(columns.pop(), paths)
 
 
 def read_pairs(paths: Source | Sequence[Source], reading: Reading | None = None) -> PairTable:

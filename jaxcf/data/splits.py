@@ -36,14 +36,15 @@ class HeldOut(NamedTuple):
 
 def random_parts(key: jax.Array, counts: Sequence[int]) -> NDArray[np.int32]:
     """Assign sum(counts) elements to parts at random: int32 part numbers, part i exactly counts[i] times."""
-    part = np.zeros(sum(counts), np.int32)
-    drawn = np.asarray(jax.random.bits(key, part.shape))
-    for end in np.cumsum(counts)[:-1]:  # part i: those of the ranks between two ends, the first of equal ones first
-        if end < len(part):
-            least = np.partition(drawn, end)[end]
-            equal = np.flatnonzero(drawn == least)
-            part += drawn > least
-            part[equal[end - np.count_nonzero(drawn < least) :]] += 1
+    drawn = np.asarray(jax.random.bits(key, (sum(counts),)))
+    ends = np.cumsum(counts)[:-1]
+    ends = ends[ends < len(drawn)]
+    least = np.partition(drawn, ends)[ends] if len(ends) else drawn[:0]  # of the ranks from each end on
+    part = np.searchsorted(least, drawn, side="left").astype(np.int32)
+    for value in np.unique(least):  # of equal numbers, the first have the lower ranks
+        equal = np.flatnonzero(drawn == value)
+        ranks = np.count_nonzero(drawn < value) + np.arange(len(equal))
+        part[equal] = np.searchsorted(ends, ranks, side="right")
     return part
 
 

@@ -32,7 +32,7 @@ def text_of(ids: np.ndarray, eos: int, topics: np.ndarray | None = None) -> Text
     On a CPU a memory-mapped text stays in its file, of which steps read what they need.
     """
     missing = 0 if isinstance(ids, np.memmap) else capacity_step(len(ids)) - len(ids)
-    words = np.pad(ids, (0, missing), constant_values=eos) if missing else ids
+    words = ids if isinstance(ids, np.memmap) else np.pad(ids, (0, missing), constant_values=eos)
     topics = None if topics is None else np.pad(topics, ((0, missing), (0, 0)))
     return Text(jax.device_put(words), np.int32(len(ids)), np.int32(eos), jax.device_put(topics))
 

@@ -30,6 +30,7 @@ from jaxlm.objectives import classes, sampled, softmax, tree
 from jaxlm.objectives.noise import Noise, unigram
 from jaxlm.trees.paths import Tree, node_biases
 
+COUNTED = 1 << 20  # words that are counted at a time
 BY_CLASSES, BY_NOISE = ("objective", ("classes",)), ("objective", ("nce", "importance"))
 
 
@@ -230,7 +231,11 @@ def data(text: Any, words: NDArray[np.int32], config: Any, codes: tree.Codes | N
         lengths = np.diff(np.asarray(codes.start))[np.maximum(words, 0)]
         return Data(text, costs=lengths.reshape(len(words), -1).sum(axis=1, dtype=np.int32), codes=codes)
     if sampled.is_sampled(config):
-        return Data(text, noise=unigram(np.bincount(words[words >= 0], minlength=config.num_words), config.noise_power))
+        counts = np.zeros(config.num_words, np.int64)
+        for first in range(0, len(words), COUNTED):  # a selection is a copy, and what is counted a wider one
+            piece = words[first : first + COUNTED]
+            counts += np.bincount(piece[piece >= 0], minlength=config.num_words)
+        return Data(text, noise=unigram(counts, config.noise_power))
     return text
 
 

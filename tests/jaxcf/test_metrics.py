@@ -37,14 +37,14 @@ def test_errors_equal_a_loop():
 def test_bins_have_equal_sizes_and_separate_errors():
     counts = np.array([5, 0, 3, 3, 8, 3, 1, 9, 2, 7, 0])
     bins = evaluate.bins(counts, 3)
-    assert bins.of_user.tolist() == [1, -1, 0, 1, 2, 1, 0, 2, 0, 2, -1]
+    assert bins.of.tolist() == [1, -1, 0, 1, 2, 1, 0, 2, 0, 2, -1]
     assert (bins.fewest.tolist(), bins.most.tolist()) == ([1, 3, 7], [3, 5, 9])
-    assert evaluate.bins(counts, 11, least=0).of_user.tolist() == [7, 0, 4, 5, 9, 6, 2, 10, 3, 8, 1]
-    sizes = np.bincount(evaluate.bins(np.arange(1, 1004), 10).of_user)
+    assert evaluate.bins(counts, 11, least=0).of.tolist() == [7, 0, 4, 5, 9, 6, 2, 10, 3, 8, 1]
+    sizes = np.bincount(evaluate.bins(np.arange(1, 1004), 10).of)
     assert sorted(sizes) == [100] * 7 + [101] * 3
     assert evaluate.bins([4, 4], 3).most.tolist() == [0, 4, 4]  # fewer users than bins
     user = np.array([4, 0, 0, 1, 9])
-    of_bins = evaluate.by_group([1, 2, 3, 4, 5], [1, 1, 1, 1, 1], STARS, bins.of_user[user], 3)
+    of_bins = evaluate.by_group([1, 2, 3, 4, 5], [1, 1, 1, 1, 1], STARS, bins.of[user], 3)
     assert [(part.count, part.squared) for part in of_bins] == [(0, 0), (2, 5), (2, 16)]
 
 

@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 import toy
-from jaxfit import epochs, loop
+from jaxfit import epochs, fit, loop
 from jaxfit.bucketing import buckets
 from jaxfit.devices.platform import tracing_for
 from jaxfit.draws import permutation
 from jaxfit.epochs import Epochs
+from jaxfit.program import Ragged, take_rows
+from jaxfit.recipe import Recipe
+from jaxfit.trainer import Trainer
 
 KEY, SIZE = jax.random.key(0), 1003
+STORED = [9, 8, 0, 7, 4, 3, 6, 2, 5, 1]  # of ten examples, by the key of 0
 
 
 def made(batch_size: int = 16, costs: np.ndarray | None = None, **program: object) -> Epochs:
@@ -75,6 +79,57 @@ def test_orders_laid_out_ahead_are_those_laid_out_in_turn() -> None:
                 ahead.plan_ahead(number + 1)
             assert list(ahead.ahead) == [number + 1]
     assert not in_turn.ahead
+
+
+def test_the_order_is_that_of_earlier_versions():
+    assert permutation(jax.random.key(0), 10, 10).tolist() == STORED
+
+
+def test_training_in_windows_and_resumed_in_one_equals_training_in_one_window(tmp_path, monkeypatch):
+    recipe = Recipe(optimizer="adam", batch_size=16, epochs=2, rate={"*": 0.02}, decay={"*": 0.1})
+
+    def train(folder=None, **options):
+        data = toy.data(jax.random.key(1))
+        return fit.fit(
+            toy.program(True, 0.1), toy.init(jax.random.key(0)), data, data, recipe=recipe, key=jax.random.key(2),
+            directory=folder, **options,
+        ).params  # fmt: skip
+
+    expected = train()
+    monkeypatch.setattr(epochs, "WINDOW", 32)  # two of seven steps
+    monkeypatch.setattr(fit, "CHUNK_SECONDS", 1e-9)  # a step at a time
+    steps, check = [], fit._check_finite
+
+    def interrupt(trainer, directory):
+        steps.append(trainer.progress.at)
+        if len(steps) == 12:  # the fifth step of the second epoch, the first of a window
+            raise KeyboardInterrupt
+        check(trainer, directory)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fit, "_check_finite", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path, checkpoint_minutes=0)
+    for one, resumed, whole in zip(expected, train(tmp_path, resume=True), train(), strict=True):
+        np.testing.assert_array_equal(one, resumed)
+        np.testing.assert_array_equal(one, whole)
+
+
+def test_the_last_epoch_and_data_drawn_anew_are_not_planned_ahead():
+    recipe = Recipe(optimizer="sgd", batch_size=16, epochs=2, rate={"*": 0.02}, decay={"*": 0.0})
+    ragged = replace(
+        toy.program(True), ragged=Ragged(lambda data: np.ones(len(data.y), np.int32)),
+        batch=lambda data, index, capacity, config: take_rows(data, index, 0, config),
+    )  # fmt: skip
+    drawn_anew = replace(ragged, redraw=lambda data, key, config: data)
+    with tracing_for("gpu"):
+        for program, expected in ((ragged, [[1], [1]]), (drawn_anew, [[], []])):
+            data = toy.data(jax.random.key(1))
+            trainer = Trainer(program, toy.init(jax.random.key(0)), data, recipe, KEY, None)
+            for epoch, planned in enumerate(expected):
+                trainer.progress = trainer.progress._replace(epoch=epoch)
+                trainer.plan_ahead()
+                assert list(trainer.epochs.ahead) == planned
 
 
 def test_nothing_is_laid_out_ahead_on_a_cpu_or_where_windows_are_drawn() -> None:

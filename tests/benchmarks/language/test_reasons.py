@@ -1,4 +1,4 @@
-"""Experiments on claims of chapters 3 and 4: verdicts of given perplexities, and what models they are of."""
+"""Experiments on claims of chapters 3 and 4: verdicts of given perplexities, and the models that they compare."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.core.verdict import Scores, verdicts
 from benchmarks.language import reasons, scales
-from benchmarks.language.store import LanguageStore
+from jaxlm import models
 
 SCALE = scales.SCALES["tiny"]
 
@@ -48,14 +48,17 @@ def test_verdicts_follow_what_longer_contexts_gain():
     assert answers("why-lbl-context", [150, 125, 140, 122]) == ["no"]
 
 
-def test_models_of_one_schedule_differ_in_rates_and_decays_alone(tmp_path):
-    rows = reasons.TABLES["why-hlbl"].rows(SCALE, 1)
-    recipes = [spec.recipe for row in rows for spec in row.specs()]
-    assert recipes[:2] == recipes[2:]
-    store = LanguageStore(scales.text("planted", SCALE, None), SCALE, "tuned", tmp_path)
-    own = [row.specs()[0] for row in (rows[0], rows[3])]  # which are the tuned recipes, but for what the scale shrinks
-    for spec in own:
-        changed = store.identity(spec)
-        usual = store.identity(replace(spec, recipe=(), config=()))
-        assert changed["recipe"]["rate"] == usual["recipe"]["rate"]
-        assert changed["config"]["dropout"] == usual["config"]["dropout"]
+def test_each_model_is_trained_by_its_own_recipe_and_by_the_schedule_of_the_other():
+    own, other, *of_lbl = [row.specs()[0] for row in reasons.TABLES["why-hlbl"].rows(scales.SCALES["cpu"], 1)]
+    hlbl, lbl = (models.get(name).recipes["tuned"] for name in ("hlbl", "lbl"))
+    assert (own.recipe, own.config) == ((), ())
+    assert dict(other.recipe) == {"epochs": lbl[0].epochs, "batch_size": lbl[0].batch_size}
+    assert dict(other.config) == {"dropout": lbl[1]["dropout"]}
+    other, own = of_lbl
+    assert (own.recipe, own.config) == ((), ())
+    assert dict(other.recipe) == {"epochs": hlbl[0].epochs, "batch_size": hlbl[0].batch_size}
+    assert dict(other.config) == {"dropout": hlbl[1]["dropout"]}
+    # recipes differ in nothing else but rates and decays
+    assert replace(hlbl[0], epochs=1, batch_size=1, rate={}, decay={}) == replace(
+        lbl[0], epochs=1, batch_size=1, rate={}, decay={}
+    )

@@ -76,8 +76,8 @@ TABLES = {
             (PERPLEXITY, Column("minutes", "minutes of training", 1)), _by_schedule,
             "An experiment on why HLBL over T7 is behind the LBL here, and in the thesis ahead of it. Tuned recipes "
             "differ in epochs, minibatch and dropout: 8, 1000 and .3 of HLBL, 26, 500 and .2 of the LBL. Here each "
-            "model has both, with its own rates and decays. Minutes are of one training, without that of the model that "
-            "the tree is built from.",
+            "model has both, with its own rates and decays. Minutes are of one training, without that of the model "
+            "that the tree is built from.",
             _schedule_claims,
         ),
         _table(

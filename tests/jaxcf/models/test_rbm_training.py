@@ -17,7 +17,7 @@ from jaxcf.models import get
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.config import expected_stars
 from jaxcf.models.rbm.prediction import predict
-from jaxfit import fit, state, trainer
+from jaxfit import epochs, fit, state, trainer
 from jaxfit.bucketing import buckets, plan
 from jaxfit.devices import sharding
 from jaxfit.recipe import Recipe
@@ -98,7 +98,7 @@ def test_resume_between_two_capacities_matches_uninterrupted_run(data, tmp_path,
 
     monkeypatch.setattr(checkpoint, "save", failing)
     monkeypatch.setattr(fit, "CHUNK_SECONDS", 0.0)  # a step at a time
-    monkeypatch.setattr(trainer, "plan", laying)
+    monkeypatch.setattr(epochs, "plan", laying)
     with pytest.raises(RuntimeError, match="killed"):
         fitted("rbm", data, tmp_path / "cut", Run(checkpoint_minutes=0.0))
     assert saved[-1] == (1, between(laid[-1]))

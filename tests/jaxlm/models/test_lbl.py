@@ -171,7 +171,7 @@ def test_untrained_biases_give_the_base_rates():
 @pytest.mark.parametrize("across_lines", [True, False])
 def test_program_reads_contexts_from_text(across_lines):
     eos = 0
-    data = examples.pad(np.array([3, 4, 0, 5, 6, 0]), C, eos)
+    data = examples.text_of(np.array([3, 4, 0, 5, 6, 0]), eos)
     program = lbl.program(cfg := config(across_lines=across_lines))
     assert program.size(data) == 6
     batch = jax.jit(program.batch, static_argnums=(2, 3))(data, np.array([0, 4]), 0, cfg)
@@ -193,7 +193,7 @@ def test_a_planted_model_is_recovered():
     _, words = jax.jit(lambda k: jax.lax.scan(draw, start, k))(jax.random.split(jax.random.key(0), 12_000))
     ids = np.asarray(words, np.int32)
     program = lbl.program(cfg)
-    train, test = examples.pad(ids[:10_000], 2, 0), examples.pad(ids[10_000:], 2, 0)
+    train, test = examples.text_of(ids[:10_000], 0), examples.text_of(ids[10_000:], 0)
     params = lbl.init(jax.random.key(1), cfg, np.bincount(ids[:10_000], minlength=12))
 
     @jax.jit

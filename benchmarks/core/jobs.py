@@ -18,7 +18,9 @@ HELPER = "--helper"  # hidden option of such a process, with its cores: 0,2
 
 
 def check(number: int) -> None:
-    """Raise UserError for more processes than cores."""
+    """Raise UserError for more processes than cores, and on systems where they cannot tell who trains what."""
+    if number > 1 and os.name != "posix":
+        raise UserError("this system has no locks between trainings", "--jobs", "leave it out")
     if number > cores():
         raise UserError(f"{number} trainings at a time on {cores()} cores", "--jobs", f"give at most {cores()}")
 

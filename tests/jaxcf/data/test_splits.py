@@ -128,6 +128,17 @@ def test_groups_are_of_nearly_equal_size():
     assert not np.all(group[1:] >= group[:-1])
 
 
+@pytest.mark.parametrize("counts", [[5, 3, 0, 4], [0, 12], [12], [1] * 12])
+@pytest.mark.parametrize("distinct", [2, 5, 2**32])
+def test_parts_are_cut_from_a_stable_sort_of_the_draws(counts, distinct, monkeypatch):
+    """As in every earlier version; of equal draws, the first come first."""
+    drawn = np.random.default_rng(0).integers(0, distinct, 12).astype(np.uint32)
+    monkeypatch.setattr(jax.random, "bits", lambda key, shape: drawn)
+    expected = np.empty(12, np.int32)
+    expected[np.argsort(drawn, kind="stable")] = np.repeat(np.arange(len(counts)), counts)
+    np.testing.assert_array_equal(splits.random_parts(KEY, counts), expected)
+
+
 def test_carve_splits_validation_off_training(ratings):
     catalogue = Catalogue(np.arange(41), np.arange(50), RatingScale(0, 820, 1))
     data = Dataset("d", ratings, take(ratings, np.zeros(820, bool)), None, catalogue, "", "")

@@ -4,12 +4,12 @@ Where a context gives the hidden units the input a, [N_h], and word w adds u_w, 
 
     log P(w) = b_w + Σ_j log(1 + exp(a_j + u_wj)) - log Z.
 
-For a minibatch these are B N_w N_h terms, which do not fit into memory: contexts are taken in blocks, and for a block
-the hidden units in groups. Most terms need neither an exponential nor a logarithm of their own: exp(a_j + u_wj) is a
-product of exp(a_j) and exp(u_wj), which are computed once for each context and each word, and all terms of a word take
-one logarithm, of the product of 1 + exp(a_j + u_wj) over the hidden units. So that it does not overflow, its exponent
-is set aside, as an integer, after every SAFE units. Where inputs are larger than that allows, each term takes an
-exponential.
+For a minibatch these are B N_w N_h terms, which do not fit into memory: contexts are taken in blocks, for a block the
+words in tiles, and for a tile the hidden units in groups. Most terms need neither an exponential nor a logarithm of
+their own: exp(a_j + u_wj) is a product of exp(a_j) and exp(u_wj), which are computed once for each context and each
+word, and all terms of a word take one logarithm, of the product of 1 + exp(a_j + u_wj) over the hidden units. So that
+it does not overflow, its exponent is set aside, as an integer, after every SAFE units. Where inputs are larger than
+that allows, each term takes an exponential.
 
 These functions are not meant to be differentiated.
 """
@@ -31,7 +31,9 @@ from jaxlm.objectives.softmax import in_blocks
 GROUP = 16  # hidden units that are read at a time; with 8, XLA's loop on a CPU is ten times as slow
 SAFE = 4  # hidden units in a product before its exponent is set aside
 LARGEST = 64.0  # of the sum over SAFE units of max(0, a_j) + max(0, u_wj): a product is at most 2 (2^SAFE) exp(LARGEST)
-CACHED = 1 << 19  # numbers of [contexts, words] in a block, on a CPU
+ROWS = 64  # contexts in a block, on a CPU
+TILE = 2048  # words in a tile, on a CPU: the products of a block and a tile stay in its cache
+LARGEST_BLOCK = 1 << 22  # numbers of [contexts, words] in a block, on a CPU
 LogWeights = Callable[[Array], Array]  # a [rows, N_h] -> log P(w) + log Z, [rows, N_w]
 Result = TypeVar("Result")
 
@@ -40,7 +42,7 @@ def block_rows(batch_size: int, num_words: int) -> int:
     """Return how many contexts are taken at a time."""
     if platform() != "cpu":
         return block(batch_size, num_words)
-    return max(1, min(batch_size, CACHED // num_words))
+    return max(1, min(batch_size, ROWS, LARGEST_BLOCK // num_words))
 
 
 def log_normalizer(a: Array, U: Array, b: Array) -> Array:
@@ -92,8 +94,8 @@ def _by_size(a: Array, U: Array, b: Array, run: Callable[[LogWeights], Result]) 
 
 def _by_products(U: Array, b: Array) -> LogWeights:
     """Return a function that computes log weights by products, of inputs that are not too large for it."""
-    of_words = jnp.exp(_groups(U, -jnp.inf))
-    products = of_words.shape[0] * GROUP // SAFE
+    of_words = _tiles(jnp.exp(_groups(U, -jnp.inf)))
+    products = of_words.shape[1] * GROUP // SAFE
     number = jnp.finfo(U.dtype)
     integer, bias = jnp.dtype(f"int{number.bits}"), number.maxexp - 1  # a number's bits: exponent + bias, mantissa
     one, mantissa = bias << number.nmant, (1 << number.nmant) - 1
@@ -109,17 +111,22 @@ def _by_products(U: Array, b: Array) -> LogWeights:
         return (product, exponent), None
 
     def log_weights(a: Array) -> Array:
-        shape = (a.shape[0], b.shape[0])
-        start = jnp.ones(shape, U.dtype), jnp.zeros(shape, integer)
-        (product, exponent), _ = lax.scan(multiply, start, (jnp.exp(_groups(a.T, -jnp.inf)), of_words))
-        return b[None] + jnp.log(product) + (exponent - bias * products) * math.log(2)
+        of_contexts = jnp.exp(_groups(a.T, -jnp.inf))
+
+        def of_tile(tile: Array) -> Array:
+            shape = (a.shape[0], tile.shape[2])
+            start = jnp.ones(shape, U.dtype), jnp.zeros(shape, integer)
+            (product, exponent), _ = lax.scan(multiply, start, (of_contexts, tile))
+            return jnp.log(product) + (exponent - bias * products) * math.log(2)
+
+        return b[None] + _all_tiles(of_tile, of_words, len(b))
 
     return log_weights
 
 
 def _by_terms(U: Array, b: Array) -> LogWeights:
     """Return a function that computes log weights of any inputs: log(1 + exp(x)) is max(x, 0) + log(1 + exp(-|x|))."""
-    of_words = _groups(U, 0.0)
+    of_words = _tiles(_groups(U, 0.0))
 
     def add(total: Array, group: tuple[Array, Array]) -> tuple[Array, None]:
         a, u = group
@@ -128,8 +135,12 @@ def _by_terms(U: Array, b: Array) -> LogWeights:
         return total + sum(jnp.maximum(x, 0) for x in inputs) + jnp.log(products), None
 
     def log_weights(a: Array) -> Array:
-        start = jnp.broadcast_to(b[None], (a.shape[0], b.shape[0]))
-        return lax.scan(add, start, (_groups(a.T, -jnp.inf), of_words))[0]
+        of_contexts = _groups(a.T, -jnp.inf)
+
+        def of_tile(tile: Array) -> Array:
+            return lax.scan(add, jnp.zeros((a.shape[0], tile.shape[2])), (of_contexts, tile))[0]
+
+        return b[None] + _all_tiles(of_tile, of_words, len(b))
 
     return log_weights
 
@@ -138,3 +149,18 @@ def _groups(x: Array, fill: float) -> Array:
     """[N_h, n] -> [groups, GROUP, n]; units that fill up the last group are given `fill`."""
     padded = jnp.pad(x, ((0, -x.shape[0] % GROUP), (0, 0)), constant_values=fill)
     return padded.reshape(-1, GROUP, x.shape[1])
+
+
+def _tiles(of_words: Array) -> Array:
+    """[groups, GROUP, N_w] -> [tiles, groups, GROUP, words of a tile]; words that fill up the last tile are 0."""
+    num_words = of_words.shape[2]
+    number = -(-num_words // TILE) if platform() == "cpu" else 1
+    size = -(-num_words // number)
+    padded = jnp.pad(of_words, ((0, 0), (0, 0), (0, number * size - num_words)))
+    return jnp.moveaxis(padded.reshape(*of_words.shape[:2], number, size), 2, 0)
+
+
+def _all_tiles(function: Callable[[Array], Array], of_words: Array, num_words: int) -> Array:
+    """Apply a function, [groups, GROUP, words] -> [rows, words], to each tile: [rows, N_w]."""
+    found = jnp.moveaxis(lax.map(function, of_words), 0, 1)
+    return found.reshape(found.shape[0], -1)[:, :num_words]

@@ -29,7 +29,8 @@ def by_numpy(a, U, b):
 @pytest.mark.parametrize("scale", [1.0, 40.0, 1000.0])
 @pytest.mark.parametrize("contexts", [1, 5])
 def test_equal_to_numpy(hidden, scale, contexts, monkeypatch):
-    monkeypatch.setattr(free_energy, "CACHED", 2 * 11)  # two contexts at a time
+    monkeypatch.setattr(free_energy, "ROWS", 2)  # blocks of two contexts, the last of one
+    monkeypatch.setattr(free_energy, "TILE", 4)  # three tiles, the last of three words
     a, U, b = inputs(contexts, hidden, 11, scale)
     expected = by_numpy(a, U, b)
     np.testing.assert_allclose(log_normalizer(a, U, b), logsumexp(expected, axis=1), rtol=2e-6)
@@ -44,7 +45,8 @@ def test_inputs_up_to_the_bound_do_not_overflow():
 
 @pytest.mark.parametrize("scale", [0.5, 15.0])
 def test_draws_follow_the_distribution(scale, monkeypatch):
-    monkeypatch.setattr(free_energy, "CACHED", 999 * 256)  # several blocks
+    monkeypatch.setattr(free_energy, "ROWS", 999)  # several blocks
+    monkeypatch.setattr(free_energy, "TILE", 100)  # of 256 words with padding
     words, number = 150, 100_000
     a, U, b = inputs(1, 8, words, scale)
     keys = jax.random.split(jax.random.key(1), number)

@@ -251,12 +251,22 @@ class LanguageStore(Store):
         """Return the options of the structure that a model is trained with; None for models without one."""
         if spec.tree_of is None:
             below = spec.bootstrap()
-            return _options(spec, **({} if below is None else {"bootstrap": str(self.get(below).directory)}))
+            return self._options(spec, **({} if below is None else {"bootstrap": str(self.get(below).directory)}))
         path = self.get(spec.tree_of).directory
         if spec.part is not None:
             path = directory.with_name(f"{directory.name}.tree.npz")
             tree_file.save(trees.join([subtrees(self.tree(spec.tree_of))[spec.part]] * 4), path)
-        return _options(replace(spec, tree=None), tree=str(path))
+        return self._options(replace(spec, tree=None), tree=str(path))
+
+    def _options(self, spec: Spec, **more: Any) -> Any:
+        """Return the options of a model's structure: of the recipe, the spec and `more`, else their defaults."""
+        structures, config = registry.get(spec.model).structures, self._recipe(spec)[1]
+        if not structures or (spec.tree is None and not more):
+            return None
+        tree = {} if spec.tree is None else dict(zip(("tree", "epsilon", "copies"), spec.tree, strict=True))
+        known = {f.name for f in fields(structures[0].options)}
+        tree = {name: value for name, value in tree.items() if name in known}
+        return structures[0].choose(config, {**tree, **dict(spec.tree_options), **more})
 
     def tree(self, spec: Spec) -> Tree:
         """Return the tree of a trained model."""
@@ -280,19 +290,9 @@ class LanguageStore(Store):
         if structure is not None and self.is_there(spec):
             made = structure.load(self.get(spec).directory, len(read.vocabulary))
         elif structure is not None:
-            options = _options(spec) or structure.choose(config, {})
+            options = self._options(spec) or structure.choose(config, {})
             made = structure.stand_in(options, len(read.vocabulary), read.word_counts())
         return trainer(spec.model, self.corpus, recipe, config, made)
-
-
-def _options(spec: Spec, **more: Any) -> Any:
-    """Return the options of a model's structure: its defaults but for the tree that the spec names, and `more`."""
-    structures = registry.get(spec.model).structures
-    if not structures or (spec.tree is None and not more):
-        return None
-    tree = {} if spec.tree is None else dict(zip(("tree", "epsilon", "copies"), spec.tree, strict=True))
-    tree = {name: value for name, value in tree.items() if name in {f.name for f in fields(structures[0].options)}}
-    return structures[0].options(**tree, **dict(spec.tree_options), **more)
 
 
 def trainer(

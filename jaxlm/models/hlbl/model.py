@@ -43,6 +43,9 @@ class Config:
     dropout: float = option(0.0, "share of the predicted vector that is dropped", below=1)
     init_scale: float = option(0.01, "standard deviation of initial weights")
     across_lines: bool = option(True, "contexts run on across line ends")
+    shared_variance: bool = option(
+        False, "of a learned tree: the two Gaussians that split words share one variance, so that boundaries are linear"
+    )
 
     @property
     def num_hot(self) -> int:
@@ -204,7 +207,7 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
             optimizer="adam", batch_size=1000, epochs=8, rate={"*": 6e-3},
             decay={"*": 0.15, "C": 0.01, "b": 0.0}, anneal=True,
         ),
-        {"dropout": 0.3},
+        {"dropout": 0.3, "shared_variance": True},
     ),
 }  # fmt: skip
 

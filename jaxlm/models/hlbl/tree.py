@@ -30,7 +30,7 @@ from jaxlm.trees.structure import of_trees, read
 Clustered = Literal["predicted", "vectors"]
 RULES = get_args(trees.Kind)
 LEARNED = get_args(trees.Rule)  # from word features
-FOR_LEARNED = ("bootstrap", "bootstraps", "cluster", "em_steps", "shared_variance")  # options
+FOR_LEARNED = ("bootstrap", "bootstraps", "cluster", "em_steps")  # options
 BLOCK = 1000  # examples at a time
 # Random trees of so many copies have the mean code length that Table 4.3 reports for learned trees of (ε, copies).
 STAND_INS = {(0.25, 1): 2, (0.4, 1): 2, (0.4, 2): 5, (0.4, 4): 10}
@@ -59,7 +59,7 @@ class TreeOptions:
         "predicted", "cluster average predicted vectors, or the word vectors of any model with --bootstrap"
     )
     em_steps: int = option(clustering.STEPS, "EM steps of each mixture of two Gaussians", "steps", high=10_000)
-    shared_variance: bool = option(False, "the two Gaussians share one variance: boundaries are linear")
+    shared_variance: bool = option(False, "as in the model's Config, by which recipes differ in it")
 
 
 def num_hot(num_nodes: int, num_words: int) -> int:
@@ -82,7 +82,8 @@ def check(options: TreeOptions) -> None:
                 raise UserError("the model to build from is given", "--bootstraps", "leave out --bootstraps")
             read_info(Path(options.bootstrap))
         return
-    _refuse(options, [f.name for f in fields(TreeOptions)], "is for building a tree")
+    names = (f.name for f in fields(TreeOptions) if f.name != "shared_variance")
+    _refuse(options, names, "is for building a tree")
     if not Path(options.tree).exists():
         what = f"there is no rule for trees or file {options.tree!r}"
         raise UserError(what, "--tree", suggestion(options.tree, RULES))

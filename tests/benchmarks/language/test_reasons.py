@@ -34,8 +34,9 @@ def answers(name: str, perplexities: list[float]) -> list[str]:
 @pytest.mark.parametrize(
     ("perplexities", "expected"),
     [
-        ([128, 126, 130, 125], ["yes", "yes", "no"]),  # HLBL by its schedule and by the other, then the LBL
-        ([126, 128, 125, 130], ["no", "no", "yes"]),
+        # HLBL by its schedule and by the other, the LBL likewise, HLBL with a variance each
+        ([128, 126, 130, 125, 132], ["yes", "yes", "yes", "no"]),
+        ([126, 128, 125, 130, 124], ["no", "no", "no", "yes"]),
     ],
 )
 def test_verdicts_follow_the_schedules(perplexities, expected):
@@ -49,11 +50,13 @@ def test_verdicts_follow_what_longer_contexts_gain():
 
 
 def test_each_model_is_trained_by_its_own_recipe_and_by_the_schedule_of_the_other():
-    own, other, *of_lbl = [row.specs()[0] for row in reasons.TABLES["why-hlbl"].rows(scales.SCALES["cpu"], 1)]
+    own, other, *of_lbl, apart = [row.specs()[0] for row in reasons.TABLES["why-hlbl"].rows(scales.SCALES["cpu"], 1)]
     hlbl, lbl = (models.get(name).recipes["tuned"] for name in ("hlbl", "lbl"))
     assert (own.recipe, own.config) == ((), ())
     assert dict(other.recipe) == {"epochs": lbl[0].epochs, "batch_size": lbl[0].batch_size}
     assert dict(other.config) == {"dropout": lbl[1]["dropout"]}
+    assert (apart.recipe, dict(apart.config)) == ((), {"shared_variance": False})
+    assert hlbl[1]["shared_variance"]
     other, own = of_lbl
     assert (own.recipe, own.config) == ((), ())
     assert dict(other.recipe) == {"epochs": hlbl[0].epochs, "batch_size": hlbl[0].batch_size}

@@ -69,7 +69,7 @@ def test_options_of_a_built_tree_are_refused_for_a_tree_file(tmp_path):
     for more in ({"epsilon": 0.1}, {"copies": 2}, {"replicate": True}, {"bootstrap": "x"}, {"em_steps": 20}):
         with pytest.raises(UserError, match=f"--{next(iter(more)).replace('_', '-')} is for building a tree"):
             hlbl_tree.check(TreeOptions(str(tmp_path / "tree.npz"), **more))
-    for more in ({"bootstrap": "x"}, {"bootstraps": 2}, {"cluster": "vectors"}, {"shared_variance": True}):
+    for more in ({"bootstrap": "x"}, {"bootstraps": 2}, {"cluster": "vectors"}, {"em_steps": 20}):
         with pytest.raises(UserError, match=f"--{next(iter(more)).replace('_', '-')} is for trees that are learned"):
             hlbl_tree.check(TreeOptions("random", **more))
     with pytest.raises(UserError, match=r"no rule for trees or file 'adaptiv'.* did you mean adaptive"):

@@ -205,9 +205,9 @@ RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "tuned": (
         Recipe(
             optimizer="adam", batch_size=1000, epochs=8, rate={"*": 6e-3},
-            decay={"*": 0.15, "C": 0.01, "b": 0.0}, anneal=True,
+            decay={"*": 0.2, "C": 0.01, "b": 0.0}, anneal=True,
         ),
-        {"dropout": 0.3, "shared_variance": True},
+        {"dropout": 0.2, "shared_variance": True},
     ),
 }  # fmt: skip
 

@@ -37,7 +37,7 @@ class Epochs:
     """
 
     def __init__(
-        self, program: Program, size: int, batch_size: int, bucketed: Buckets | None, key: jax.Array,
+        self, program: Program, size: int, batch_size: int, shards: int, bucketed: Buckets | None, key: jax.Array,
         mesh: Mesh | None, planner: Executor,
     ):  # fmt: skip
         """Prepare the epochs over some data.
@@ -46,6 +46,7 @@ class Epochs:
             program: what is trained.
             size: number of examples.
             batch_size: examples of a minibatch, on all devices.
+            shards: of a minibatch, by which examples of unequal size are laid out.
             bucketed: how examples of unequal size are divided; None where they are of one size.
             key: of all orders.
             mesh: devices; None for one.
@@ -55,7 +56,7 @@ class Epochs:
         self.steps, self.places = -(-size // batch_size), batch_size // self.group_size
         self.in_own_order, self.bucketed, self.key, self.mesh = program.sequential is not None, bucketed, key, mesh
         self.window = max(1, WINDOW // self.places)
-        self.planner, self.ahead = planner, dict[int, Future[EpochPlan]]()
+        self.shards, self.planner, self.ahead = shards, planner, dict[int, Future[EpochPlan]]()
 
     def plan(self, number: int) -> EpochPlan:
         """Cut an epoch into stretches; where examples are of unequal size, lay out its order, too."""
@@ -97,7 +98,7 @@ class Epochs:
 
     def _laid_out(self, key: jax.Array, order: jax.Array) -> EpochPlan:
         assert self.bucketed is not None
-        return plan(self.bucketed, np.asarray(order)[: self.size], self.batch_size, sharding.shards(self.mesh), key)
+        return plan(self.bucketed, np.asarray(order)[: self.size], self.batch_size, self.shards, key)
 
 
 @partial(jax.jit, static_argnums=3)

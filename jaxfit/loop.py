@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxfit import tables
 from jaxfit.devices import sharding, split_tables
@@ -212,8 +212,14 @@ def make_run(
         The loop, which donates the state. Its `order` is an `Order` that has the steps from `begin` to `end`; `size` is
         the number of examples, int32.
     """
+    whole_tables = layout is not None and layout.read_whole
+    # what the compiler splits is written as for one device
+    all_devices, mesh, routed = mesh, None if whole_tables else mesh, None if whole_tables else layout
     local, groups = batch_size // sharding.shards(mesh), batch_size // group_size
     sequential, config = program.sequential is not None, program.config
+
+    def along_data(x: Array) -> Array:
+        return sharding.along_data(x, all_devices) if whole_tables and all_devices is not None else x
 
     def examples(i: Array, order: Order, size: Array) -> tuple[Array, Array, Array, Array]:
         """Of a step: this shard's examples, their places in the minibatch, their weights; the minibatch's examples."""
@@ -224,7 +230,7 @@ def make_run(
             length = -(-size // batch_size)
             index = in_batch * length + i
             used = jnp.minimum(batch_size, -(-(size - i) // length))  # streams that still have a window
-            return jnp.minimum(index, size - 1), in_batch, (index < size).astype(jnp.float32), used
+            return along_data(jnp.minimum(index, size - 1)), in_batch, (index < size).astype(jnp.float32), used
         visited = lax.dynamic_slice(order.visits, ((i - order.first) * groups,), (groups,))
         if group_size > 1:
             visited = visited[:, None] * group_size + jnp.arange(group_size, dtype=jnp.int32)[None]
@@ -232,7 +238,7 @@ def make_run(
         if local < batch_size:
             visited = lax.dynamic_slice(visited, (first - i * batch_size,), (local,))
         used = jnp.minimum(batch_size, size - i * batch_size)
-        return visited, in_batch, (place < size).astype(jnp.float32), used
+        return along_data(visited), in_batch, (place < size).astype(jnp.float32), used
 
     def step(i: Array, state: State, data: Any, order: Order, rates: Rates, key: Array, size: Array) -> State:
         index, in_batch, weight, used = examples(i, order, size)
@@ -251,11 +257,11 @@ def make_run(
             shared = jax.random.fold_in(step_key, batch_size)  # differs from every example's
             batch = program.at_step(batch, shared, fraction, config)
         carry = None
-        if program.sparse is not None and program.sparse.gradient is not None and layout is None:
+        if program.sparse is not None and program.sparse.gradient is not None and routed is None:
             loss, metrics, grads = program.sparse.gradient(state.weights, batch, weight, keys, config)
         else:
             loss, metrics, grads, carry = differentiate(
-                program, state.weights, batch, weight, keys, rates.decay, state.carry, layout
+                program, state.weights, batch, weight, keys, rates.decay, state.carry, routed
             )
         weights = updated(program, state.weights, grads, rates, factor, every, transform, mesh)
         loss, metrics = sharding.total((loss, dict(metrics)), mesh)
@@ -289,4 +295,21 @@ def make_run(
 
     of_weights = sharding.WHOLE if layout is None else layout.specs(transform)
     of_state = State._make([of_weights, *[sharding.WHOLE] * 3, sharding.SHARDED])
+    if whole_tables:
+        return _split_by_compiler(run, layout, transform, all_devices, of_state)
     return jax.jit(sharding.everywhere(run, mesh, (of_state, *[sharding.WHOLE] * 7), of_state), donate_argnums=0)
+
+
+def _split_by_compiler(
+    steps: Callable[..., State], layout: Any, transform: Transform, mesh: Any, of_state: Any
+) -> Callable[..., State]:
+    """Compile a loop that is written for one device, of a state whose tables are split over several."""
+
+    def run(state: State, *given: Any) -> State:
+        state = steps(state._replace(weights=layout.blocks(state.weights, transform, mesh)), *given)
+        return state._replace(weights=layout.parts(state.weights, transform, mesh))
+
+    places = jax.tree.map(
+        lambda spec: NamedSharding(mesh, spec), of_state, is_leaf=lambda node: isinstance(node, PartitionSpec)
+    )
+    return jax.jit(run, out_shardings=places, donate_argnums=0)

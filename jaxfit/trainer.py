@@ -26,21 +26,15 @@ from jaxfit.stopping import Progress
 
 MAX_PADDED_BATCH = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
 SCORED, SCORED_MOST = 1000, 16_384  # examples that are scored at a time: on a CPU, and at most elsewhere
-NOTHING_TO_SPLIT = "every step of this model reads all of its parameters: no table can be split"
 SCORED_ENTRIES = 1 << 19  # maximum ragged entries on a device in batches above SCORED
 
 
 def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
     """Raise UserError where a recipe or devices do not fit a model."""
     shards = sharding.shards(mesh)
-    if sharding.row_shards(mesh) > 1:
-        what = ""
-        if program.sparse is None:
-            what = NOTHING_TO_SPLIT
-        elif program.sparse.preconditioned:
-            what = "the steps of this model are not along the gradient of its rows: no table can be split"
-        if what:
-            raise UserError(what, "--row-shards", "leave it out")
+    if sharding.row_shards(mesh) > 1 and program.sparse is not None and program.sparse.preconditioned:
+        what = "the steps of this model are not along the gradient of its rows: no table can be split"
+        raise UserError(what, "--row-shards", "leave it out")
     if recipe.batch_size % shards:
         what = f"{recipe.batch_size} examples do not divide among the devices"
         raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
@@ -137,10 +131,10 @@ class Trainer:
         self.rate = per_parameter(names, recipe.rate, "--rate")
         self.decay = per_parameter(names, recipe.decay, "--decay")
         self.progress, self.planner = Progress(), ThreadPoolExecutor(1)
-        self._take(data)
-        lists = None if self.costs is None or self.costs.ndim == 1 else self.costs.shape[1]
-        by_rows = state.by_rows(params, program, data, lists)
+        costs = _costs(program, data)
+        by_rows = state.by_rows(params, program, data, None if costs is None or costs.ndim == 1 else costs.shape[1])
         self.layout = layout(params, by_rows, mesh)
+        self._take(data, costs)
         self.state = self._start(params, by_rows)
         self.best = params
         self.compile_seconds = 0.0
@@ -158,14 +152,14 @@ class Trainer:
         weights = self.layout.start(params, begun.weights, self.transform, self.mesh)
         return self._placed_beside(begun, weights)
 
-    def _take(self, data: Any) -> None:
-        """Train on these data from now on: the original ones, or those drawn for an epoch."""
-        program, batch_size, shards = self.program, self.recipe.batch_size, sharding.shards(self.mesh)
-        self.size, self.events = program.size(data), program.num_events(data)
-        self.costs = program.ragged.costs(data) if program.ragged else None
+    def _take(self, data: Any, costs: np.ndarray | None) -> None:
+        """Train on these data from now on: the original ones, or those drawn for an epoch; costs: of their examples."""
+        program, batch_size = self.program, self.recipe.batch_size
+        shards = batch_shards(self.layout, self.mesh)
+        self.size, self.events, self.costs = program.size(data), program.num_events(data), costs
         # visits need no capacity
-        bucketed = None if self.costs is None or program.visits else buckets(self.costs, batch_size, shards)
-        self.epochs = Epochs(program, self.size, batch_size, bucketed, self.order_key, self.mesh, self.planner)
+        bucketed = None if costs is None or program.visits else buckets(costs, batch_size, shards)
+        self.epochs = Epochs(program, self.size, batch_size, shards, bucketed, self.order_key, self.mesh, self.planner)
         self.steps = self.epochs.steps
         self.data = sharding.replicate(data, self.mesh)
 
@@ -190,7 +184,8 @@ class Trainer:
         """Return the current epoch's compiled loop: run(begin, end) takes the steps begin <= i < end."""
         if self.program.redraw is not None:
             key = jax.random.fold_in(jax.random.fold_in(self.order_key, self.progress.epoch), 2)
-            self._take(self.program.redraw(self.original, key, self.program.config))
+            drawn = self.program.redraw(self.original, key, self.program.config)
+            self._take(drawn, _costs(self.program, drawn))
         epoch = self.plan_epoch()
         runs = {entries: self.compiled_run(entries) for _, _, entries in epoch.stretches}
         order, fixed = self.epochs.orders(self.progress.epoch, epoch), self.fixed()
@@ -287,6 +282,10 @@ class Trainer:
         return rest._replace(carry=carry, weights=weights)
 
 
+def _costs(program: Program, data: Any) -> np.ndarray | None:
+    return program.ragged.costs(data) if program.ragged else None
+
+
 @jax.jit
 def _keys(key: jax.Array) -> tuple[jax.Array, jax.Array]:
     order, step = jax.random.split(key)
@@ -296,14 +295,22 @@ def _keys(key: jax.Array) -> tuple[jax.Array, jax.Array]:
 def layout(params: Any, by_rows: tuple[bool, ...], mesh: Mesh | None) -> Layout | None:
     """Return which parameters are split over the devices that share the rows of tables; None where none is.
 
-    by_rows: of `state.by_rows`. Raises UserError if tables are to be split and the model reads none by rows.
+    These are the tables that are read by rows, or, of a model that has none, all arrays of as many rows as the longest.
+
+    by_rows: of `state.by_rows`.
     """
     if sharding.row_shards(mesh) == 1:
         return None
-    if not any(by_rows):
-        raise UserError(NOTHING_TO_SPLIT, "--row-shards", "leave it out")
     leaves, tree = tables.flatten(params)
-    return Layout(tree, tuple(len(x) if rows else None for x, rows in zip(leaves, by_rows, strict=True)))
+    if any(by_rows):
+        return Layout(tree, tuple(len(x) if rows else None for x, rows in zip(leaves, by_rows, strict=True)))
+    lengths = [x.shape[0] if x.ndim else 0 for x in leaves]
+    return Layout(tree, tuple(n if n == max(lengths) else None for n in lengths), read_whole=True)
+
+
+def batch_shards(layout: Layout | None, mesh: Mesh | None) -> int:
+    """Return the number of shards that a minibatch is laid out in: one where the compiler splits it."""
+    return 1 if layout is not None and layout.read_whole else sharding.shards(mesh)
 
 
 def _with_scratch(whole: Any, scratch: Any) -> Any:

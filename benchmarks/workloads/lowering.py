@@ -31,7 +31,7 @@ from jaxfit.epochs import group_size
 from jaxfit.errors import UserError
 from jaxfit.recipe import transform
 from jaxfit.state import Rates
-from jaxfit.trainer import check, layout
+from jaxfit.trainer import batch_shards, check, layout
 
 SAMPLE = 1_000_000  # words or ratings from which the capacities of minibatches follow
 OF_SWEEPS = 10_000_000  # ratings of sweeps, which lay them out in larger pieces
@@ -212,9 +212,13 @@ def _loop(workload: Workload, devices: Devices, setup: Setup) -> tuple[Any, tupl
     program, recipe = setup.program, workload.recipe()
     params = jax.eval_shape(setup.init, jax.random.key(0))
     check(program, recipe, devices.mesh)
-    shards, batch = sharding.shards(devices.mesh), recipe.batch_size
+    batch, direction = recipe.batch_size, transform(recipe.optimizer)
     size = program.size(setup.data)
     costs = None if program.ragged is None else program.ragged.costs(setup.data)
+    lists = None if costs is None or costs.ndim == 1 else costs.shape[1]
+    by_rows = state.by_rows(params, program, setup.data, lists)
+    split = layout(params, by_rows, devices.mesh)
+    shards = batch_shards(split, devices.mesh)
     bucketed = None if costs is None else buckets(costs, batch, shards)
     group = group_size(program, size, batch)
     capacity: Capacity = 0
@@ -222,16 +226,12 @@ def _loop(workload: Workload, devices: Devices, setup: Setup) -> tuple[Any, tupl
         order = np.random.default_rng(0).permutation(size).astype(np.int32)
         stretches = plan(bucketed, order, batch, shards, jax.random.key(0)).stretches
         capacity = max(stretches, key=lambda stretch: stretch.end - stretch.begin).capacity
-    direction = transform(recipe.optimizer)
-    lists = None if costs is None or costs.ndim == 1 else costs.shape[1]
-    by_rows = state.by_rows(params, program, setup.data, lists)
     before = jax.eval_shape(lambda x: state.start(x, program, direction, by_rows, batch), params)
     scalar = jax.ShapeDtypeStruct((), np.float32)
     like = jax.tree.map(lambda _: scalar, params)
     rates = Rates(like, like, jax.ShapeDtypeStruct((), np.bool_), scalar)
     key, count = jax.eval_shape(lambda: jax.random.key(0)), jax.ShapeDtypeStruct((), np.int32)
     visits = loop.Order(jax.ShapeDtypeStruct((-(-size // group),), np.int32), count)
-    split = layout(params, by_rows, devices.mesh)
     run: Any = loop.make_run(program, direction, batch, capacity, True, devices.mesh, group, split)
     rest = _placed((setup.data, visits, rates, key, count, count, count), devices.whole())
     start = _placed(before, devices.whole())

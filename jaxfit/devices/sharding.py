@@ -133,6 +133,11 @@ def everywhere(
     return jax.shard_map(function, mesh=mesh, in_specs=arguments, out_specs=results, check_vma=False)
 
 
+def along_data(x: jax.Array, mesh: Mesh) -> jax.Array:
+    """Within a program that the compiler splits: split the first axis over devices that do not share tables."""
+    return lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(DATA)))
+
+
 def shard(mesh: Mesh | None) -> jax.Array | int:
     """The number of this device's shard."""
     return 0 if mesh is None else lax.axis_index(AXES)

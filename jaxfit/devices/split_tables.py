@@ -1,11 +1,16 @@
-"""Tables that are read by rows and too large to have on every device: each device has a part of their rows.
+"""Tables that are too large to have on every device: each device has a part of their rows.
 
 Row r of a table over n devices is at place r // n of device r mod n, so that neighbouring rows, such as those of the
-most frequent words, are on different devices. In a step each device sorts the ids of the rows that its examples read by
+most frequent words, are on different devices.
+
+Of tables that are read by rows, in a step each device sorts the ids of the rows that its examples read by
 their devices, each row once, asks each of these for at most a fixed number of rows, and returns the sums of its
 gradients the same way (`all_to_all`). Where all devices share one table, what a device sends depends on the number of
 rows that it reads, not on the number of devices. Where a device would have to ask another one for more, all devices
 take this step by sending ids and rows to all (`all_gather`), so that the result does not depend on the fixed number.
+
+Of tables that every step reads whole, such as the words' of a full softmax, the compiler splits the products: a device
+computes the logits of its own words. While steps run, it has a block of neighbouring rows.
 """
 
 import math
@@ -37,10 +42,12 @@ class Layout(NamedTuple):
     Attributes:
         tree: the structure of the parameters.
         rows: of each array that is split, its number of rows; None for arrays of which every device has a copy.
+        read_whole: whether steps read whole tables, and the compiler splits what is computed from them.
     """
 
     tree: Any
     rows: tuple[int | None, ...]
+    read_whole: bool = False
 
     def map(self, function: Callable[..., Any], *trees: Any) -> Any:
         """Apply function(rows, *leaves) to the arrays, or `Weights`, of trees like params."""
@@ -49,7 +56,7 @@ class Layout(NamedTuple):
 
     def specs(self, transform: Transform) -> Any:
         """Return how the `Weights` of the parameters are split: like params."""
-        return self.map(lambda rows: WHOLE if rows is None else _specs(transform))
+        return self.map(lambda rows: WHOLE if rows is None else self._specs(transform))
 
     def shapes(self, weights: Any, transform: Transform, mesh: Mesh) -> Any:
         """Return the shapes and places of split `Weights`, from the shapes of whole ones."""
@@ -59,7 +66,7 @@ class Layout(NamedTuple):
             return jax.ShapeDtypeStruct(stored, leaf.dtype, sharding=NamedSharding(mesh, spec))
 
         def shapes(rows: int | None, w: Weights) -> Any:
-            return jax.tree.map(shape, w, jax.tree.map(lambda _: WHOLE, w) if rows is None else _specs(transform))
+            return jax.tree.map(shape, w, jax.tree.map(lambda _: WHOLE, w) if rows is None else self._specs(transform))
 
         return self.map(shapes, weights)
 
@@ -136,22 +143,39 @@ class Layout(NamedTuple):
     def in_order(self, params: Any, mesh: Mesh) -> Any:
         """Within a compiled program: parameters with whole tables, which the compiler splits by blocks of rows."""
 
-        def ordered(rows: int | None, x: Array) -> Array:
-            return x if rows is None else jax.shard_map(_block, mesh=mesh, in_specs=SPLIT, out_specs=SPLIT)(x)[:rows]
+        return self.map(lambda rows, x: x if rows is None else _in_order(x, rows, mesh), params)
 
-        return self.map(ordered, params)
+    def blocks(self, weights: Any, transform: Transform, mesh: Mesh) -> Any:
+        """Within a compiled program: the same of `Weights`."""
+        return self._of_tables(lambda x, rows: _in_order(x, rows, mesh), weights, transform)
+
+    def parts(self, weights: Any, transform: Transform, mesh: Mesh) -> Any:
+        """Invert `blocks`."""
+        return self._of_tables(lambda x, rows: _in_parts(x, mesh), weights, transform)
+
+    def _of_tables(self, function: Callable[[Array, int], Array], weights: Any, transform: Transform) -> Any:
+        """Apply function(table, rows) to split tables, and to what the optimizer keeps of their rows."""
+
+        def each(rows: int | None, w: Weights) -> Weights:
+            if rows is None:
+                return w
+            memory = jax.tree.map(
+                lambda is_split, leaf: function(leaf, rows) if is_split else leaf, _is_split(transform), w.memory
+            )
+            return w._replace(value=function(w.value, rows), memory=memory)
+
+        return self.map(each, weights)
+
+    def _specs(self, transform: Transform) -> Any:
+        """Return how the `Weights` of a table that is split are."""
+        memory = jax.tree.map(lambda split: SPLIT if split else WHOLE, _is_split(transform))
+        return Weights._make([SPLIT, WHOLE, memory, SPLIT if jax.tree.leaves(memory) and not self.read_whole else None])
 
 
 def _is_split(transform: Transform) -> Any:
     """Return of each array of an optimizer's memory of a table whether it has an entry for each row."""
     table = jax.ShapeDtypeStruct((7, 1), jnp.float32)
     return jax.tree.map(lambda leaf: leaf.shape[:1] == table.shape[:1], jax.eval_shape(transform.init, table))
-
-
-def _specs(transform: Transform) -> Any:
-    """Return how the `Weights` of a table that is split are."""
-    memory = jax.tree.map(lambda split: SPLIT if split else WHOLE, _is_split(transform))
-    return Weights._make([SPLIT, WHOLE, memory, SPLIT if jax.tree.leaves(memory) else None])
 
 
 def _place(mesh: Mesh, is_split: bool) -> NamedSharding:
@@ -171,6 +195,26 @@ def _block(part: Array) -> Array:
     n = lax.axis_size(ROWS)
     of_each = lax.all_to_all(part.reshape(n, -1, *part.shape[1:]), ROWS, 0, 0)
     return jnp.swapaxes(of_each, 0, 1).reshape(part.shape)
+
+
+def _in_order(table: Array, rows: int, mesh: Mesh) -> Array:
+    """Return the rows of a split table in their order, split by blocks."""
+    blocks = jax.shard_map(_block, mesh=mesh, in_specs=SPLIT, out_specs=SPLIT)(table)[:rows]
+    return lax.with_sharding_constraint(blocks, NamedSharding(mesh, SPLIT))
+
+
+def _in_parts(table: Array, mesh: Mesh) -> Array:
+    """Invert `_in_order`."""
+    missing = _stored_shape(table.shape, mesh)[0] - len(table)
+    padded = jnp.pad(table, [(0, missing), *[(0, 0)] * (table.ndim - 1)])
+    return jax.shard_map(_part, mesh=mesh, in_specs=SPLIT, out_specs=SPLIT)(padded)
+
+
+def _part(block: Array) -> Array:
+    """Invert `_block`."""
+    n = lax.axis_size(ROWS)
+    of_each = jnp.swapaxes(block.reshape(-1, n, *block.shape[1:]), 0, 1)
+    return lax.all_to_all(of_each, ROWS, 0, 0).reshape(block.shape)
 
 
 def part_length(rows: int, shards: int) -> int:

@@ -24,7 +24,7 @@ STORED = [9, 8, 0, 7, 4, 3, 6, 2, 5, 1]  # of ten examples, by the key of 0
 def made(batch_size: int = 16, costs: np.ndarray | None = None, **program: object) -> Epochs:
     bucketed = None if costs is None else buckets(costs, batch_size, 1)
     return Epochs(
-        replace(toy.program(True), **program), SIZE, batch_size, bucketed, KEY, None, ThreadPoolExecutor(1)
+        replace(toy.program(True), **program), SIZE, batch_size, 1, bucketed, KEY, None, ThreadPoolExecutor(1)
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Workloads: every one is of a registered model, and compiles for a TPU where its compiler is installed."""
 
+import dataclasses
 import importlib.util
 import json
 import re
@@ -10,10 +11,12 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__, registry
+from benchmarks.profiling.hlo import Module
 from benchmarks.workloads import lowering
-from benchmarks.workloads.registry import PRECISIONS, WORKLOADS, Workload
+from benchmarks.workloads.registry import PRECISIONS, WORKLOADS, Words, Workload
 from benchmarks.workloads.setup import SweepsSetup, set_up
 from jaxcf.solvers import tiles
+from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform, tracing_for
 
 SMALL = [name for name, workload in WORKLOADS.items() if workload.small]
@@ -140,6 +143,21 @@ def test_operations_are_named_by_the_part_of_the_model_that_they_are_of(name: st
     devices = lowering.Devices((jax.local_devices()[0],), None)
     text = lowering.lowered(workload, devices, set_up(workload, 20_000)).as_text(debug_info=True)
     assert [scope for scope in scopes if not re.search(rf'[/("]{scope}[/)]', text)] == []
+
+
+def test_words_that_are_split_are_not_exchanged() -> None:
+    """What a step of the LBL moves does not grow with the vocabulary; nor is anything as large as a table moved."""
+    devices = tuple(jax.devices()[:8])
+
+    def exchanged(words: int) -> int:
+        config = {"num_features": 8, "context_size": 2}
+        workload = dataclasses.replace(WORKLOADS["lbl-s"], data=Words(words, 20_000), batch_size=64, config=config)
+        split = lowering.Devices(devices, sharding.over(devices, 8))
+        program = lowering.lowered(workload, split, set_up(workload))
+        return sum(Module(program.compile().as_text()).collectives().values())
+
+    small, large = exchanged(1000), exchanged(2000)
+    assert 0 < small == large < 1000 * 8 * 4
 
 
 def test_a_record_has_no_times_and_keeps_other_workloads_of_the_same_compiler(

@@ -166,31 +166,33 @@ def test_what_a_device_sends_does_not_grow_with_the_number_of_devices():
     assert {exchanged(devices) for devices in (2, 4, 8)} == {2 * (1 + D) * split_tables.SLACK * 8}  # ids, rows and back
 
 
-def train(folder, devices, row_shards, epochs, **more):
+def train(folder, devices, row_shards, epochs, by_rows, **more):
     recipe = Recipe(optimizer="adam", batch_size=16, epochs=epochs, rate={"*": 0.01}, decay={"*": 0.01}, patience=4)
     params, data, valid = toy.init(jax.random.key(0)), toy.data(jax.random.key(1)), toy.data(jax.random.key(3))
-    program = toy.program(True, noise=0.1)
+    program = toy.program(by_rows, noise=0.1)
     return fit(
         program, params, data, valid, recipe=recipe, key=jax.random.key(2), directory=folder,
         mesh=sharding.make(devices, row_shards), **more,
     )  # fmt: skip
 
 
-def test_training_goes_on_with_tables_split_otherwise(tmp_path):
-    expected = train(None, 1, 1, epochs=4)
-    train(tmp_path, 8, 8, epochs=2)
-    train(tmp_path, 4, 2, epochs=3, resume=True)
-    found = train(tmp_path, 1, 1, epochs=4, resume=True)
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_training_goes_on_with_tables_split_otherwise(by_rows, tmp_path):
+    expected = train(None, 1, 1, 4, by_rows)
+    train(tmp_path, 8, 8, 2, by_rows)
+    train(tmp_path, 4, 2, 3, by_rows, resume=True)
+    found = train(tmp_path, 1, 1, 4, by_rows, resume=True)
     assert found.epochs == 4
     for a, b in zip(found.params, expected.params, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
     assert found.score == pytest.approx(expected.score, rel=1e-5)
 
 
-def test_each_device_holds_its_part_of_tables_and_of_their_memory():
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_each_device_holds_its_part_of_tables_and_of_their_memory(by_rows):
     recipe = Recipe(optimizer="adam", batch_size=16, epochs=1, rate={"*": 0.01}, decay={"*": 0.0})
     params, data = toy.init(jax.random.key(0)), toy.data(jax.random.key(1))
-    trainer = Trainer(toy.program(True), params, data, recipe, jax.random.key(2), sharding.make(8, 4))
+    trainer = Trainer(toy.program(by_rows), params, data, recipe, jax.random.key(2), sharding.make(8, 4))
     trainer.epoch_run()(0, 3)
     table, dense = trainer.state.weights
     part = split_tables.part_length(toy.NUM_ROWS, 4)
@@ -206,10 +208,3 @@ def test_groups_that_do_not_divide_the_devices_are_refused(devices, row_shards):
     with pytest.raises(UserError, match="is no multiple of") as error:
         sharding.make(devices, row_shards)
     assert "--row-shards" in str(error.value)
-
-
-def test_a_model_without_tables_that_are_read_by_rows_is_refused():
-    recipe = Recipe(optimizer="sgd", batch_size=16, epochs=1, rate={"*": 0.01}, decay={"*": 0.0})
-    params, data = toy.init(jax.random.key(0)), toy.data(jax.random.key(1))
-    with pytest.raises(UserError, match="no table can be split"):
-        fit(toy.program(False), params, data, data, recipe=recipe, key=jax.random.key(2), mesh=sharding.make(8, 8))

@@ -16,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxfit import tables
 from jaxfit.devices import sharding, split_tables
-from jaxfit.devices.platform import platform
+from jaxfit.devices.platform import platform, tracing_over
 from jaxfit.devices.split_tables import Layout
 from jaxfit.program import Carried, Program
 from jaxfit.recipe import Transform
@@ -212,14 +212,15 @@ def make_run(
         The loop, which donates the state. Its `order` is an `Order` that has the steps from `begin` to `end`; `size` is
         the number of examples, int32.
     """
-    whole_tables = layout is not None and layout.read_whole
-    # what the compiler splits is written as for one device
-    all_devices, mesh, routed = mesh, None if whole_tables else mesh, None if whole_tables else layout
+    # a program that the compiler splits is written as for one device
+    by_compiler, all_devices = None, None
+    if layout is not None and layout.read_whole:
+        by_compiler, all_devices, layout, mesh = layout, mesh, None, None
     local, groups = batch_size // sharding.shards(mesh), batch_size // group_size
     sequential, config = program.sequential is not None, program.config
 
     def along_data(x: Array) -> Array:
-        return sharding.along_data(x, all_devices) if whole_tables and all_devices is not None else x
+        return x if all_devices is None else sharding.along_data(x, all_devices)
 
     def examples(i: Array, order: Order, size: Array) -> tuple[Array, Array, Array, Array]:
         """Of a step: this shard's examples, their places in the minibatch, their weights; the minibatch's examples."""
@@ -257,11 +258,11 @@ def make_run(
             shared = jax.random.fold_in(step_key, batch_size)  # differs from every example's
             batch = program.at_step(batch, shared, fraction, config)
         carry = None
-        if program.sparse is not None and program.sparse.gradient is not None and routed is None:
+        if program.sparse is not None and program.sparse.gradient is not None and layout is None:
             loss, metrics, grads = program.sparse.gradient(state.weights, batch, weight, keys, config)
         else:
             loss, metrics, grads, carry = differentiate(
-                program, state.weights, batch, weight, keys, rates.decay, state.carry, routed
+                program, state.weights, batch, weight, keys, rates.decay, state.carry, layout
             )
         weights = updated(program, state.weights, grads, rates, factor, every, transform, mesh)
         loss, metrics = sharding.total((loss, dict(metrics)), mesh)
@@ -295,18 +296,21 @@ def make_run(
 
     of_weights = sharding.WHOLE if layout is None else layout.specs(transform)
     of_state = State._make([of_weights, *[sharding.WHOLE] * 3, sharding.SHARDED])
-    if whole_tables:
-        return _split_by_compiler(run, layout, transform, all_devices, of_state)
+    if by_compiler is not None and all_devices is not None:
+        of_state = of_state._replace(weights=by_compiler.specs(transform))
+        return _split_by_compiler(run, by_compiler, transform, all_devices, of_state)
     return jax.jit(sharding.everywhere(run, mesh, (of_state, *[sharding.WHOLE] * 7), of_state), donate_argnums=0)
 
 
 def _split_by_compiler(
-    steps: Callable[..., State], layout: Any, transform: Transform, mesh: Any, of_state: Any
+    steps: Callable[..., State], layout: Layout, transform: Transform, mesh: Mesh, of_state: Any
 ) -> Callable[..., State]:
     """Compile a loop that is written for one device, of a state whose tables are split over several."""
 
     def run(state: State, *given: Any) -> State:
-        state = steps(state._replace(weights=layout.blocks(state.weights, transform, mesh)), *given)
+        blocks = layout.blocks(state.weights, transform, mesh)
+        with tracing_over(sharding.row_shards(mesh)):
+            state = steps(state._replace(weights=blocks), *given)
         return state._replace(weights=layout.parts(state.weights, transform, mesh))
 
     places = jax.tree.map(

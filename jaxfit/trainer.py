@@ -295,7 +295,8 @@ def _keys(key: jax.Array) -> tuple[jax.Array, jax.Array]:
 def layout(params: Any, by_rows: tuple[bool, ...], mesh: Mesh | None) -> Layout | None:
     """Return which parameters are split over the devices that share the rows of tables; None where none is.
 
-    These are the tables that are read by rows, or, of a model that has none, all arrays of as many rows as the longest.
+    These are the tables that are read by rows, or, of a model that has none, all arrays of as many rows as the longest:
+    those of words or, if there are more of them, of hidden units.
 
     by_rows: of `state.by_rows`.
     """
@@ -305,7 +306,7 @@ def layout(params: Any, by_rows: tuple[bool, ...], mesh: Mesh | None) -> Layout 
     if any(by_rows):
         return Layout(tree, tuple(len(x) if rows else None for x, rows in zip(leaves, by_rows, strict=True)))
     lengths = [x.shape[0] if x.ndim else 0 for x in leaves]
-    return Layout(tree, tuple(n if n == max(lengths) else None for n in lengths), read_whole=True)
+    return Layout(tree, tuple(n if n and n == max(lengths) else None for n in lengths), read_whole=True)
 
 
 def batch_shards(layout: Layout | None, mesh: Mesh | None) -> int:

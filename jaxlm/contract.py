@@ -10,7 +10,7 @@ Nothing here imports JAX, so that n-gram models do without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -136,6 +136,11 @@ class Structure:
         """Return the options that are given, or in a Config, as a mapping or overrides; else their defaults."""
         shared = {f.name: config[f.name] for f in fields(self.options) if f.name in config}
         return self.options(**{**shared, **given})
+
+    def follow(self, options: Any, config: type, overrides: Mapping[str, Any]) -> Any:
+        """Return the options with the values of those that a model's Config has, too: overrides, or its defaults."""
+        of_config = {f.name: overrides.get(f.name, f.default) for f in fields(config)}
+        return replace(options, **{f.name: of_config[f.name] for f in fields(self.options) if f.name in of_config})
 
 
 @dataclass(frozen=True)

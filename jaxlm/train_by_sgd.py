@@ -54,7 +54,8 @@ def fit(
         needed = record.structure_of(config)
         if needed is None:
             return begun.fit(directory, None, known, run or Run())
-        return begun.stages(directory, needed, structure or needed.choose(config, {}), run or Run())
+        chosen = needed.choose(config, {}) if structure is None else needed.follow(structure, record.config, config)
+        return begun.stages(directory, needed, chosen, run or Run())
 
 
 @dataclass(frozen=True)

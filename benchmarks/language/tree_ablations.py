@@ -71,10 +71,10 @@ TABLE = Table(
     (PERPLEXITY, Column("minutes", "minutes of training", 1)), rows,
     "The first row is T3, the HLBL over ADAPTIVE; each other row differs from it in one thing. Its tree is built from "
     "the average predicted vectors of a model over a random tree of the same seed, by 10 steps of EM of mixtures of "
-    "two Gaussians with one variance, where the thesis has a variance each. Context word vectors are those of that "
-    f"model. The LBL whose vectors are clustered is trained for {LBL_EPOCHS} epochs. A second bootstrap builds the "
-    "tree from the first row's model. The model of twice as many features has the first row's tree. The thesis, which "
-    "would have preferred to cluster vectors of the next word, as the LBL's are, gives no figures of these; words such "
-    "as *slightly* have a number here. Minutes are of the last model alone.",
+    "two Gaussians with one variance, where the recipe `thesis` has a variance each. Context word vectors are those of "
+    f"that model. The LBL whose vectors are clustered is trained for {LBL_EPOCHS} epochs. A second bootstrap builds "
+    "the tree from the first row's model. The model of twice as many features has the first row's tree. The thesis, "
+    "which would have preferred to cluster vectors of the next word, as of the LBL, gives no figures of these; words "
+    "such as *slightly* have a number here. Minutes are of the last model alone.",
     claims, kept=True,
 )  # fmt: skip

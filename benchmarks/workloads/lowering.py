@@ -236,7 +236,8 @@ def _loop(workload: Workload, devices: Devices, setup: Setup) -> tuple[Any, tupl
     rest = _placed((setup.data, visits, rates, key, count, count, count), devices.whole())
     start = _placed(before, devices.whole())
     if split is not None and devices.mesh is not None:
-        start = start._replace(weights=split.shapes(before.weights, direction, devices.mesh))
+        of_streams = _placed(before.carry, NamedSharding(devices.mesh, sharding.SHARDED))
+        start = start._replace(weights=split.shapes(before.weights, direction, devices.mesh), carry=of_streams)
     return run, (start, *rest)
 
 

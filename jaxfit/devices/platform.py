@@ -1,4 +1,7 @@
-"""The platform that a program is traced for: where a CPU's caches or an accelerator's units decide its shape."""
+"""What a program is traced for: the platform, and over how many devices the compiler splits its tables.
+
+A CPU's caches, an accelerator's units and the memory of one device decide the shapes of programs.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +11,7 @@ import jax
 
 HELD = 1 << 28  # maximum elements of a temporary array on an accelerator: 1 GB of float32
 _OTHER: ContextVar[str | None] = ContextVar("platform", default=None)
+_PARTS: ContextVar[int] = ContextVar("parts", default=1)
 
 
 def platform() -> str:
@@ -36,3 +40,18 @@ def tracing_for(name: str) -> Iterator[None]:
     finally:
         _OTHER.reset(token)
         jax.clear_caches()
+
+
+def parts() -> int:
+    """Return over how many devices the compiler splits the tables of the program that is traced."""
+    return _PARTS.get()
+
+
+@contextmanager
+def tracing_over(number: int) -> Iterator[None]:
+    """Trace a program whose tables the compiler splits over so many devices."""
+    token = _PARTS.set(number)
+    try:
+        yield
+    finally:
+        _PARTS.reset(token)

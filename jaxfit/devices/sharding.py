@@ -4,7 +4,8 @@ A minibatch is split into one shard for each device; parameters are replicated, 
 (`jaxfit.devices.split_tables`). Each device differentiates its shard; gradients of whole parameters are summed over
 devices, gradients of rows are gathered with their row ids, and every device makes the same update. This is `jax.jit`
 over `jax.shard_map` with explicit collectives, and the same for a mesh over the devices of several processes
-(`jaxfit.devices.distributed`).
+(`jaxfit.devices.distributed`). Where tables are split that every step reads whole, a step is written as for one device,
+and the compiler splits it.
 """
 
 from collections.abc import Callable, Sequence

@@ -3,14 +3,14 @@
 Row r of a table over n devices is at place r // n of device r mod n, so that neighbouring rows, such as those of the
 most frequent words, are on different devices.
 
-Of tables that are read by rows, in a step each device sorts the ids of the rows that its examples read by
-their devices, each row once, asks each of these for at most a fixed number of rows, and returns the sums of its
-gradients the same way (`all_to_all`). Where all devices share one table, what a device sends depends on the number of
-rows that it reads, not on the number of devices. Where a device would have to ask another one for more, all devices
-take this step by sending ids and rows to all (`all_gather`), so that the result does not depend on the fixed number.
+Tables that are read by rows: in a step each device sorts the ids of the rows that its examples read by their devices,
+each row once, asks each of these for at most a fixed number of rows, and returns the sums of its gradients the same way
+(`all_to_all`). Where all devices share one table, what a device sends depends on the number of rows that it reads, not
+on the number of devices. Where a device would have to ask another one for more, all devices take this step by sending
+ids and rows to all (`all_gather`), so that the result does not depend on the fixed number.
 
-Of tables that every step reads whole, such as the words' of a full softmax, the compiler splits the products: a device
-computes the logits of its own words. While steps run, it has a block of neighbouring rows.
+Tables that every step reads whole, such as the output vectors of a full softmax: the compiler splits the products, and
+each device computes the logits of its own words. While steps run, a device has a block of neighbouring rows.
 """
 
 import math

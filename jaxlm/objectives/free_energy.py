@@ -24,9 +24,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxfit.devices.platform import block, platform
+from jaxfit.devices.platform import block, parts, platform
 from jaxlm.objectives import word_samples
-from jaxlm.objectives.softmax import in_blocks
+from jaxlm.objectives.softmax import from_blocks, to_blocks
 
 GROUP = 16  # hidden units that are read at a time; with 8, XLA's loop on a CPU is ten times as slow
 SAFE = 4  # hidden units in a product before its exponent is set aside
@@ -76,13 +76,13 @@ def draw(a: Array, U: Array, b: Array, uniform: Array) -> tuple[Array, Array]:
 def _by_blocks(a: Array, U: Array, b: Array, function: Callable[..., Any], *others: Array) -> Any:
     """Apply a function to all words' log weights, [rows, N_w], and to rows of the others, in blocks of contexts."""
     B, rows = a.shape[0], block_rows(a.shape[0], b.shape[0])
-    blocks = [in_blocks(x, rows) for x in (a, *others)]
+    blocks = [to_blocks(x, rows) for x in (a, *others)]
 
     def run(log_weights: LogWeights) -> Any:
         return lax.map(lambda given: function(log_weights(given[0]), *given[1:]), blocks)
 
     found = _by_size(a, U, b, run)
-    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[:B], found)
+    return jax.tree.map(lambda x: from_blocks(x, B), found)
 
 
 def _by_size(a: Array, U: Array, b: Array, run: Callable[[LogWeights], Result]) -> Result:
@@ -138,7 +138,7 @@ def _by_terms(U: Array, b: Array) -> LogWeights:
         of_contexts = _groups(a.T, -jnp.inf)
 
         def of_tile(tile: Array) -> Array:
-            return lax.scan(add, jnp.zeros((a.shape[0], tile.shape[2])), (of_contexts, tile))[0]
+            return lax.scan(add, jnp.zeros((a.shape[0], tile.shape[2]), tile.dtype), (of_contexts, tile))[0]
 
         return b[None] + _all_tiles(of_tile, of_words, len(b))
 
@@ -154,7 +154,7 @@ def _groups(x: Array, fill: float) -> Array:
 def _tiles(of_words: Array) -> Array:
     """[groups, GROUP, N_w] -> [tiles, groups, GROUP, words of a tile]; words that fill up the last tile are 0."""
     num_words = of_words.shape[2]
-    number = -(-num_words // TILE) if platform() == "cpu" else 1
+    number = -(-num_words // TILE) if platform() == "cpu" and parts() == 1 else 1
     size = -(-num_words // number)
     padded = jnp.pad(of_words, ((0, 0), (0, 0), (0, number * size - num_words)))
     return jnp.moveaxis(padded.reshape(*of_words.shape[:2], number, size), 2, 0)

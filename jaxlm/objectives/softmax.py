@@ -10,6 +10,9 @@ elsewhere a column more would be a whole tile more.
 Large vocabularies are taken on a CPU in chunks of words, with all examples at once, so that the temporaries do not grow
 with the vocabulary. The normaliser is found first, chunk by chunk (Milakov and Gimelshein 2018); the gradient then
 computes each chunk's exponentials again. Elsewhere blocks are bounded by memory, and no exponential is computed twice.
+
+Where the compiler splits the words over devices, a block has so many examples as suit the words of one device, and some
+of every device that shares the minibatch; the words are not divided further, as parts of them would be gathered.
 """
 
 from collections.abc import Callable
@@ -19,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxfit.devices.platform import block, platform
+from jaxfit.devices.platform import block, parts, platform
 
 CACHE_ENTRIES = 2_500_000  # exponentials at a time on a CPU: 10 MB
 ROWS = 250  # or of so many examples: each block reads all of R, which for 131,072 words took half of the time of 19
@@ -30,9 +33,10 @@ Carry = TypeVar("Carry")
 
 def block_rows(batch_size: int, num_words: int) -> int:
     """Return how many examples of a minibatch are taken at a time: nearly equal blocks, of the platform's size."""
+    of_device = -(-num_words // parts())
     if platform() != "cpu":
-        return block(batch_size, num_words)
-    blocks = -(-batch_size // max(ROWS, CACHE_ENTRIES // num_words))
+        return block(batch_size, of_device)
+    blocks = -(-batch_size // max(ROWS, CACHE_ENTRIES // of_device))
     return -(-batch_size // blocks)
 
 
@@ -45,9 +49,9 @@ def log_normalizer(R: Array, b: Array, r_hat: Array) -> Array:
     """
     if in_chunks(R.shape[0]):
         return _log_normalizer_in_chunks(*varying_alike(R, b, r_hat))
-    blocks = in_blocks(r_hat, block_rows(r_hat.shape[0], R.shape[0]))
+    blocks = to_blocks(r_hat, block_rows(r_hat.shape[0], R.shape[0]))
     out = lax.map(lambda x: jax.nn.logsumexp(x @ R.T + b[None], axis=1), blocks)
-    return out.reshape(-1)[: r_hat.shape[0]]
+    return from_blocks(out, r_hat.shape[0])
 
 
 def sum_log_normalizer(R: Array, b: Array, r_hat: Array, weight: Array) -> Array:
@@ -70,7 +74,7 @@ def logit(R: Array, b: Array, r_hat: Array, word: Array) -> Array:
 
 def in_chunks(num_words: int) -> bool:
     """Return whether the vocabulary is taken in chunks."""
-    return num_words > CHUNKED and platform() == "cpu"
+    return num_words > CHUNKED and platform() == "cpu" and parts() == 1
 
 
 def _over_chunks(R: Array, b: Array, r_hat: Array, step: Callable[[Array, Array, Carry], Carry], begin: Carry) -> Carry:
@@ -157,6 +161,23 @@ def in_blocks(x: Array, rows: int) -> Array:
     return jnp.pad(x, padding).reshape(-1, rows, *x.shape[1:])
 
 
+def to_blocks(x: Array, rows: int) -> Array:
+    """Divide rows whose order does not matter among blocks: [B, …] -> [blocks, rows, …].
+
+    As `in_blocks`, but where the compiler splits the program, each block has rows of every device.
+    """
+    if parts() > 1:
+        return jnp.swapaxes(in_blocks(x, -(-x.shape[0] // rows)), 0, 1)
+    return in_blocks(x, rows)
+
+
+def from_blocks(blocks: Array, number: int) -> Array:
+    """Invert `to_blocks`: [blocks, rows, …] -> [number, …]."""
+    if parts() > 1:
+        blocks = jnp.swapaxes(blocks, 0, 1)
+    return blocks.reshape(-1, *blocks.shape[2:])[:number]
+
+
 @jax.named_scope("softmax")
 def _forward(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple[Array, tuple[Array, ...]]:
     if in_chunks(R.shape[0]):
@@ -180,17 +201,17 @@ def _forward(R: Array, b: Array, r_hat: Array, weight: Array) -> tuple[Array, tu
         return dR_b, (sums[:, :D] * (w[:, None] / Z), (top + jnp.log(Z))[:, 0])
 
     zeros, _ = varying_alike(jnp.zeros_like(R_b), R_b)
-    dR_b, (dr_hat, log_Z) = lax.scan(block, zeros, (in_blocks(r_hat, rows), in_blocks(weight, rows)))
-    log_Z = log_Z.reshape(-1)[:B]
-    return weight @ log_Z, (dR_b[:, :D], dR_b[:, D], dr_hat.reshape(-1, D)[:B], log_Z)
+    dR_b, (dr_hat, log_Z) = lax.scan(block, zeros, (to_blocks(r_hat, rows), to_blocks(weight, rows)))
+    log_Z = from_blocks(log_Z, B)
+    return weight @ log_Z, (dR_b[:, :D], dR_b[:, D], from_blocks(dr_hat, B), log_Z)
 
 
 def _forward_apart(R: Array, b: Array, r_hat: Array, weight: Array, rows: int) -> tuple[Array, tuple[Array, ...]]:
     """Compute what `_forward` does, with biases and row sums apart from the matrix products."""
     B, D = r_hat.shape
-    # dR is added to in parts of the vocabulary, so that no temporary exceeds HELD elements
-    size = block(R.shape[0], D)
-    parts = [slice(first, first + size) for first in range(0, R.shape[0], size)]
+    # dR is added to in pieces of the vocabulary, so that no temporary exceeds HELD elements
+    size = block(R.shape[0], D) if parts() == 1 else R.shape[0]
+    pieces = [slice(first, first + size) for first in range(0, R.shape[0], size)]
 
     def of_block(sums: tuple[Array, Array], xs: tuple[Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         dR, db = sums
@@ -200,15 +221,15 @@ def _forward_apart(R: Array, b: Array, r_hat: Array, weight: Array, rows: int) -
         e = jnp.exp(logits - top)
         Z = jnp.sum(e, axis=1, keepdims=True)
         p = e * (w[:, None] / Z)
-        for part in parts:
-            dR = dR.at[part].add(p[:, part].T @ x)
+        for piece in pieces:
+            dR = dR.at[piece].add(p[:, piece].T @ x)
         return (dR, db + jnp.sum(p, axis=0)), (p @ R, (top + jnp.log(Z))[:, 0])
 
     dR, db, _, _ = varying_alike(jnp.zeros_like(R), jnp.zeros_like(b), R, b)
     zeros = (dR, db)
-    (dR, db), (dr_hat, log_Z) = lax.scan(of_block, zeros, (in_blocks(r_hat, rows), in_blocks(weight, rows)))
-    log_Z = log_Z.reshape(-1)[:B]
-    return weight @ log_Z, (dR, db, dr_hat.reshape(-1, D)[:B], log_Z)
+    (dR, db), (dr_hat, log_Z) = lax.scan(of_block, zeros, (to_blocks(r_hat, rows), to_blocks(weight, rows)))
+    log_Z = from_blocks(log_Z, B)
+    return weight @ log_Z, (dR, db, from_blocks(dr_hat, B), log_Z)
 
 
 def _backward(gradient: tuple[Array, ...], g: Array) -> tuple[Array, ...]:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxlm.objectives.softmax import block_rows
+from jaxlm.objectives.softmax import block_rows, from_blocks, to_blocks
 
 PIECE = 128  # words
 NEVER = -1e30  # the bias of the padding of the last piece
@@ -33,8 +33,7 @@ def draw(R: Array, b: Array, x: Array, uniform: Array) -> tuple[Array, Array]:
     V, B = len(R), len(x)
     R, b = jnp.pad(R, ((0, -V % PIECE), (0, 0))), whole_pieces(b)
     rows = block_rows(B, len(b))
-    padding = -B % rows
-    blocks = tuple(jnp.pad(y, ((0, padding), (0, 0))).reshape(-1, rows, y.shape[1]) for y in (x, uniform))
+    blocks = to_blocks(x, rows), to_blocks(uniform, rows)
 
     def of_block(given: tuple[Array, Array]) -> tuple[Array, Array]:
         x, uniform = given
@@ -44,7 +43,7 @@ def draw(R: Array, b: Array, x: Array, uniform: Array) -> tuple[Array, Array]:
         return word, top + jnp.log(total)
 
     words, log_sums = lax.map(of_block, blocks)
-    return words.reshape(-1, uniform.shape[1])[:B], log_sums.reshape(-1)[:B]
+    return from_blocks(words, B), from_blocks(log_sums, B)
 
 
 def whole_pieces(b: Array) -> Array:

@@ -16,7 +16,7 @@ from jaxfit.errors import UserError
 
 CASES = [case for case in every() if case.by_sgd]
 SECONDS = 1200  # for all models
-# in every run: a model whose tables are read whole, a language model and a recommender with tables that can be split
+# in every run: a model whose tables are read whole, and two whose tables are read by rows, of words and of ratings
 SAMPLE = [
     CASES[0],
     next(case for case in CASES if case.record.capability(jaxlm.contract.HasTree)),

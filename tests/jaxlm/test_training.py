@@ -76,9 +76,9 @@ def test_a_second_bootstrap_is_a_tree_built_from_the_model_over_the_first(corpus
 
 
 def test_a_tree_may_be_built_from_the_word_vectors_of_any_model(corpus, tmp_path):
-    def fitted(name, **options):
-        structure = TreeOptions("balanced", **options)
-        return train("hlbl", corpus, tmp_path / name, recipe=RECIPE, config=CONFIG, structure=structure).model
+    def fitted(name, more=(), **options):
+        config, structure = {**CONFIG, **dict(more)}, TreeOptions("balanced", **options)
+        return train("hlbl", corpus, tmp_path / name, recipe=RECIPE, config=config, structure=structure).model
 
     lbl = train("lbl", corpus, tmp_path / "lbl", recipe=RECIPE, config=CONFIG).model
     train("unigram", corpus, tmp_path / "unigram")
@@ -86,9 +86,10 @@ def test_a_tree_may_be_built_from_the_word_vectors_of_any_model(corpus, tmp_path
     key, of_words = jax.random.fold_in(jax.random.key(1), STRUCTURE), {"features": np.asarray(lbl.params.R)}
     of_words["num_words"] = len(corpus.vocabulary)
     orders = []
-    for i, how in enumerate(({}, {"em_steps": 1}, {"shared_variance": True})):
-        orders.append(leaves(fitted(f"of-lbl-{i}", **of_lbl, **how).structure))
-        assert orders[-1] == leaves(build("balanced", key, **of_words, **how))
+    shared = {"shared_variance": True}  # of the model's Config
+    for i, (how, more) in enumerate((({}, {}), ({"em_steps": 1}, {}), ({}, shared))):
+        orders.append(leaves(fitted(f"of-lbl-{i}", more, **of_lbl, **how).structure))
+        assert orders[-1] == leaves(build("balanced", key, **of_words, **how, **more))
     assert orders[0] != orders[1]
     assert orders[0] != orders[2]
     with pytest.raises(UserError, match=r"only an hlbl predicts vectors for its tree .* add --cluster vectors"):

@@ -59,7 +59,7 @@ class TreeOptions:
         "predicted", "cluster average predicted vectors, or the word vectors of any model with --bootstrap"
     )
     em_steps: int = option(clustering.STEPS, "EM steps of each mixture of two Gaussians", "steps", high=10_000)
-    shared_variance: bool = option(False, "as in the model's Config, by which recipes differ in it")
+    shared_variance: bool = option(False, "set by the field of this name in the model's Config")
 
 
 def num_hot(num_nodes: int, num_words: int) -> int:

@@ -16,8 +16,10 @@ from benchmarks.workloads import lowering
 from benchmarks.workloads.registry import PRECISIONS, WORKLOADS, Words, Workload
 from benchmarks.workloads.setup import SweepsSetup, set_up
 from jaxcf.solvers import tiles
+from jaxfit.devices import platform as devices
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform, tracing_for
+from jaxlm.objectives import softmax
 
 SMALL = [name for name, workload in WORKLOADS.items() if workload.small]
 
@@ -145,19 +147,33 @@ def test_operations_are_named_by_the_part_of_the_model_that_they_are_of(name: st
     assert [scope for scope in scopes if not re.search(rf'[/("]{scope}[/)]', text)] == []
 
 
-def test_words_that_are_split_are_not_exchanged() -> None:
+def compiled_over(devices: int, row_shards: int, words: int, batch_size: int) -> Module:
+    """Compile a step of the LBL whose words are split over some of this machine's devices."""
+    config = {"num_features": 8, "context_size": 2}
+    workload = dataclasses.replace(WORKLOADS["lbl-s"], data=Words(words, 20_000), batch_size=batch_size, config=config)
+    each = tuple(jax.devices()[:devices])
+    split = lowering.Devices(each, sharding.over(each, row_shards))
+    return Module(lowering.lowered(workload, split, set_up(workload)).compile().as_text())
+
+
+@pytest.mark.parametrize("way", ["", "in chunks of words", "for an accelerator"])
+def test_words_that_are_split_are_not_exchanged(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a step of the LBL moves does not grow with the vocabulary; nor is anything as large as a table moved."""
-    devices = tuple(jax.devices()[:8])
+    if way == "in chunks of words":
+        for name, value in {"CHUNKED": 500, "CHUNK": 100, "CACHE_ENTRIES": 0}.items():
+            monkeypatch.setattr(softmax, name, value)
+    monkeypatch.setattr(devices, "HELD", 2500)
+    with tracing_for("tpu" if way == "for an accelerator" else "cpu"):
+        small, large = (sum(compiled_over(8, 8, words, 64).collectives().values()) for words in (1000, 2000))
+    assert 0 < large <= small + (2000 if way == "for an accelerator" else 0)  # two numbers of an example in each block
+    assert large < 1000 * 8 * 4
 
-    def exchanged(words: int) -> int:
-        config = {"num_features": 8, "context_size": 2}
-        workload = dataclasses.replace(WORKLOADS["lbl-s"], data=Words(words, 20_000), batch_size=64, config=config)
-        split = lowering.Devices(devices, sharding.over(devices, 8))
-        program = lowering.lowered(workload, split, set_up(workload))
-        return sum(Module(program.compile().as_text()).collectives().values())
 
-    small, large = exchanged(1000), exchanged(2000)
-    assert 0 < small == large < 1000 * 8 * 4
+def test_devices_that_do_not_share_words_divide_the_minibatch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(softmax, "ROWS", 32)
+    monkeypatch.setattr(softmax, "CACHE_ENTRIES", 0)  # 8 blocks
+    few, many = (lowering._products(compiled_over(number, 2, 1000, 256)) for number in (4, 8))
+    assert many == pytest.approx(few / 2, rel=0.05)
 
 
 def test_a_record_has_no_times_and_keeps_other_workloads_of_the_same_compiler(

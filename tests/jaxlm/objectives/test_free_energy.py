@@ -36,6 +36,13 @@ def test_equal_to_numpy(hidden, scale, contexts, monkeypatch):
     np.testing.assert_allclose(log_normalizer(a, U, b), logsumexp(expected, axis=1), rtol=2e-6)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_results_have_the_type_of_the_inputs(scale):
+    given = [x.astype(jnp.bfloat16) for x in inputs(2, 7, 11, scale)]
+    assert jax.eval_shape(log_normalizer, *given).dtype == jnp.bfloat16
+    assert log_normalizer(*given).dtype == jnp.bfloat16
+
+
 def test_inputs_up_to_the_bound_do_not_overflow():
     each = free_energy.LARGEST / free_energy.SAFE - 0.01  # of SAFE units
     for of_context, of_word in ((0, each), (each, 0), (each / 2, each / 2), (-each, each), (-200, each), (0, -200)):

@@ -46,7 +46,9 @@ SCALES: Mapping[str, LanguageScale] = {
             "tiny", "a planted language, for the tests: seconds", "planted", (2, 2, 8, 8),  # sizes repeat: fewer models
             seeds=1, num_hidden=8, random_trees=2, contexts=(2, 5), subtrees=1, subsets=2, events=3000, epochs=2,
             window=0.01,
-            tuned={"lbl": _QUICK, "hlbl": _QUICK, "docnade-lm": {"rate": {"*": 0.03}}},
+            tuned={
+                "lbl": _QUICK, "hlbl": {**_QUICK, "decay": {"*": 0.1, "b": 0.0}}, "docnade-lm": {"rate": {"*": 0.03}},
+            },
         ),
         LanguageScale(
             "smoke", "65,000 words of CPython's own prose: minutes on two cores", "prose", (10, 20, 30, 40),

@@ -5,16 +5,17 @@ import numpy as np
 import pytest
 
 from jaxfit.devices import platform as platforms
-from jaxfit.devices.platform import tracing_for
+from jaxfit.devices.platform import tracing_for, tracing_over
 from jaxlm.objectives import softmax
 
 N_W, D, B = 50, 6, 7
 
 
+@pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("entries", [2 * N_W, 10**9])
 @pytest.mark.parametrize("platform", ["cpu", "tpu"])
-def test_value_and_gradients_are_those_of_the_definition(monkeypatch, platform: str, entries: int) -> None:
-    """In blocks that do not divide the minibatch, and in one; with a padding weight."""
+def test_value_and_gradients_are_those_of_the_definition(monkeypatch, platform: str, entries: int, parts: int) -> None:
+    """In blocks that do not divide the minibatch, and in one; with a padding weight; as the compiler splits it."""
     monkeypatch.setattr(softmax, "CACHE_ENTRIES", entries)
     monkeypatch.setattr(softmax, "ROWS", 1)
     monkeypatch.setattr(platforms, "HELD", entries)  # an accelerator adds to dR in parts of the vocabulary, too
@@ -26,8 +27,10 @@ def test_value_and_gradients_are_those_of_the_definition(monkeypatch, platform: 
         return weight @ jax.nn.logsumexp(r_hat @ R.T + b[None], axis=1)
 
     expected = jax.value_and_grad(definition, (0, 1, 2, 3))(R, b, r_hat, weight)
-    with tracing_for(platform):
+    with tracing_for(platform), tracing_over(parts):
         found = jax.value_and_grad(softmax.sum_log_normalizer, (0, 1, 2, 3))(R, b, r_hat, weight)
+        log_Z = softmax.log_normalizer(R, b, r_hat)
+    np.testing.assert_allclose(log_Z, jax.nn.logsumexp(r_hat @ R.T + b[None], axis=1), rtol=3e-5)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=3e-5, atol=3e-6), found, expected)
 
 

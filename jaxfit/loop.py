@@ -15,7 +15,7 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxfit import tables
-from jaxfit.devices import sharding, split_tables
+from jaxfit.devices import row_exchange, sharding
 from jaxfit.devices.platform import platform, tracing_over
 from jaxfit.devices.split_tables import Layout
 from jaxfit.program import Carried, Program
@@ -42,7 +42,7 @@ def differentiate(
     read = tables.read if program.decay.when == "when-touched" else tables.gather
     routes = _routes(ids, layout)
     values = [
-        w.value if k is None else read(w, k) if route is None else w.scale * split_tables.fetch(w.value, route)
+        w.value if k is None else read(w, k) if route is None else w.scale * row_exchange.fetch(w.value, route)
         for w, k, route in zip(leaves, ids, routes, strict=True)
     ]
     rows = tree.unflatten(values)
@@ -83,18 +83,18 @@ class Order(NamedTuple):
 class Routed(NamedTuple):
     """The gradient of a table that is split: of the rows that this device has read, [k, …], and where they are."""
 
-    route: split_tables.Route
+    route: row_exchange.Route
     grad: Array
 
 
-def _routes(ids: list[Any], layout: Layout | None) -> list[split_tables.Route | None]:
+def _routes(ids: list[Any], layout: Layout | None) -> list[row_exchange.Route | None]:
     """For each parameter the route of the rows that are read, if it is split; made once for the same ids."""
     if layout is None:
         return [None] * len(ids)
-    made: dict[tuple[int, int], split_tables.Route] = {}
+    made: dict[tuple[int, int], row_exchange.Route] = {}
     for k, rows in zip(ids, layout.rows, strict=True):
         if rows is not None and (id(k), rows) not in made:
-            made[id(k), rows] = split_tables.route(k, rows)
+            made[id(k), rows] = row_exchange.route(k, rows)
     return [None if rows is None else made[id(k), rows] for k, rows in zip(ids, layout.rows, strict=True)]
 
 
@@ -157,7 +157,7 @@ def updated(
         decay = every * strength
         rows_decay = None if program.decay.when == "when-touched" else decay  # the gradient of rows includes it
         if isinstance(g, Routed):
-            new.append(split_tables.update(w, g.route, g.grad, factor * rate, rows_decay, transform))
+            new.append(row_exchange.update(w, g.route, g.grad, factor * rate, rows_decay, transform))
         elif isinstance(g, tuple):
             parts = sharding.gather_parts(g, mesh)
             new.append(tables.update_rows(w, parts, factor * rate, rows_decay, transform))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from jaxfit.devices import split_tables
+from jaxfit.devices import row_exchange
 
 ITEM = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2, "f32": 4, "s32": 4, "u32": 4, "f64": 8,
         "s64": 8, "u64": 8}  # fmt: skip
@@ -153,10 +153,10 @@ class Module:
     def collectives(self) -> Counter[str]:
         """Sum the bytes of the results of collectives of a step, by kind.
 
-        Not counted is what happens only where one device reads too many rows of another (`split_tables.FALLBACK`).
+        Not counted is what happens only where one device reads too many rows of another (`row_exchange.FALLBACK`).
         """
         total: Counter[str] = Counter()
-        for one, times in self.walk(self.step, without=split_tables.FALLBACK):
+        for one, times in self.walk(self.step, without=row_exchange.FALLBACK):
             kind = one.kind.removesuffix("-start")
             if kind in COLLECTIVES:
                 total[kind] += size(one.shape).plain * times

@@ -3,11 +3,7 @@
 Row r of a table over n devices is at place r // n of device r mod n, so that neighbouring rows, such as those of the
 most frequent words, are on different devices.
 
-Tables that are read by rows: in a step each device sorts the ids of the rows that its examples read by their devices,
-each row once, asks each of these for at most a fixed number of rows, and returns the sums of its gradients the same way
-(`all_to_all`). Where all devices share one table, what a device sends depends on the number of rows that it reads, not
-on the number of devices. Where a device would have to ask another one for more, all devices take this step by sending
-ids and rows to all (`all_gather`), so that the result does not depend on the fixed number.
+Tables that are read by rows: devices exchange the rows that a step reads (`jaxfit.devices.row_exchange`).
 
 Tables that every step reads whole, such as the output vectors of a full softmax: the compiler splits the products, and
 each device computes the logits of its own words. While steps run, a device has a block of neighbouring rows.
@@ -26,13 +22,11 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxfit import tables
 from jaxfit.devices import sharding
-from jaxfit.devices.sharding import DATA, ROWS, WHOLE
+from jaxfit.devices.sharding import ROWS, WHOLE
 from jaxfit.recipe import Transform
-from jaxfit.tables import Rows, Weights
+from jaxfit.tables import Weights
 
 SPLIT = PartitionSpec(ROWS)  # the first axis of a table split over the devices that share it
-FALLBACK = "rows_to_all_devices"  # the scope of what is done where a device would ask another one for too much
-SLACK = 2  # a device asks another one for at most so many times the mean number of rows
 PIECE = 1 << 24  # numbers of a table that every device has while processes put its parts together
 
 
@@ -267,116 +261,3 @@ def _piece(table: Array, first: Array, size: int, mesh: Mesh) -> Array:
     parts = table.reshape(mesh.shape[ROWS], -1, *table.shape[1:])
     piece = lax.dynamic_slice_in_dim(parts, first, size, axis=1)
     return lax.with_sharding_constraint(piece, NamedSharding(mesh, WHOLE))
-
-
-class Route(NamedTuple):
-    """Where the rows are that one device's examples read: k ids, over n devices that each have L rows.
-
-    Attributes:
-        number: int32[k], of each id the index of its row in `place`.
-        real: bool[k], whether an id is a row's; the others are padding, which reads the last row.
-        place: int32[k], device * L + place within its part of each distinct row, ascending; padded with n L.
-        asked: int32[n, C], the places that are asked of each device; L where there are fewer.
-        slots: int32[n, C], their indices in `place`.
-        begin: int32[n], the first index in `place` of each device.
-        fits: bool, the same on all devices: whether none asks another one for more than C rows.
-    """
-
-    number: Array
-    real: Array
-    place: Array
-    asked: Array
-    slots: Array
-    begin: Array
-    fits: Array
-
-
-def route(ids: Array, rows: int) -> Route:
-    """Find the devices of rows, int32[k], k >= 1, of a table of so many rows."""
-    n, k = lax.axis_size(ROWS), len(ids)
-    length = part_length(rows, n)
-    row = jnp.minimum(ids.astype(jnp.int32), rows - 1)
-    of_id = row % n * length + row // n
-    order = jnp.argsort(of_id)
-    ascending = of_id[order]
-    new = jnp.concatenate([jnp.ones(1, bool), ascending[1:] != ascending[:-1]])
-    count = jnp.cumsum(new.astype(jnp.int32)) - 1
-    number = jnp.zeros(k, jnp.int32).at[order].set(count)
-    place = jnp.full(k, n * length, jnp.int32).at[count].set(ascending)
-    devices = jnp.arange(n, dtype=jnp.int32)
-    begin = jnp.searchsorted(place, devices * length).astype(jnp.int32)
-    end = jnp.searchsorted(place, (devices + 1) * length).astype(jnp.int32)
-    slots = begin[:, None] + jnp.arange(capacity(k, rows, n), dtype=jnp.int32)[None]
-    places = place.at[slots].get(mode="clip") - devices[:, None] * length
-    asked = jnp.where(slots < end[:, None], places, length)
-    fits = lax.pmax(jnp.max(end - begin), (DATA, ROWS)) <= slots.shape[1]
-    return Route(number, ids < rows, place, asked, slots, begin, fits)
-
-
-def capacity(number: int, rows: int, shards: int) -> int:
-    """Return the most rows that a device asks of another one, of so many ids that it has, and rows of the table."""
-    return min(math.ceil(SLACK * number / shards), number, part_length(rows, shards))
-
-
-def fetch(part: Array, found: Route) -> Array:
-    """Read the rows of a route's ids, [k, …], from the parts of a table: this device's is `part`, [L, …]."""
-    n, length, k = lax.axis_size(ROWS), part.shape[0], len(found.place)
-
-    def exchanged() -> Array:
-        answers = _exchanged(part.at[_exchanged(found.asked)].get(mode="clip"))
-        device = jnp.minimum(found.place // length, n - 1)
-        slot = jnp.arange(k, dtype=jnp.int32) - found.begin[device]
-        return answers.at[device, slot].get(mode="clip")
-
-    @jax.named_scope(FALLBACK)
-    def asked_of_all() -> Array:
-        local = lax.all_gather(found.place, ROWS) - lax.axis_index(ROWS) * length
-        here = ((local >= 0) & (local < length)).reshape(n, k, *[1] * (part.ndim - 1))
-        answers = jnp.where(here, part.at[local].get(mode="clip"), 0)
-        return lax.psum_scatter(answers, ROWS, scatter_dimension=0)
-
-    distinct = exchanged() if _always_fits(found, length) else lax.cond(found.fits, exchanged, asked_of_all)
-    return distinct[found.number]
-
-
-def update(
-    weights: Weights, found: Route, grad: Array, rate: Array, decay: Array | None, transform: Transform
-) -> Weights:
-    """Make `tables.update_rows` on one device's part of a table; grad: [k, …], of the rows of the route's ids."""
-    length, k = weights.value.shape[0], len(found.place)
-    number = jnp.where(found.real, found.number, k)
-    sums = jnp.zeros_like(grad).at[number].add(grad, mode="drop")
-    used = jnp.zeros(k, bool).at[number].set(True, mode="drop")  # not what only padding has read
-
-    def exchanged() -> Rows:
-        slots = jnp.minimum(found.slots, k - 1)
-        ids, grads = _exchanged(jnp.where(used[slots], found.asked, length)), _exchanged(sums[slots])
-        return Rows(ids.reshape(-1), grads.reshape(-1, *grads.shape[2:]))
-
-    @jax.named_scope(FALLBACK)
-    def sent_to_all() -> Rows:
-        place = jnp.where(used, found.place, lax.axis_size(ROWS) * length)
-        local = lax.all_gather(place, ROWS, tiled=True) - lax.axis_index(ROWS) * length
-        ids = jnp.where((local >= 0) & (local < length), local, length)
-        return Rows(ids, lax.all_gather(sums, ROWS, tiled=True))
-
-    def updated(rows: Rows, weights: Weights) -> Weights:
-        rows = jax.tree.map(lambda x: lax.all_gather(x, DATA, tiled=True), rows)
-        return tables.update_rows(weights, (rows,), rate, decay, transform)
-
-    if _always_fits(found, length):
-        return updated(exchanged(), weights)
-    # loops of one step or of none, in which a table is updated in place; a branch would copy it
-    fits = found.fits.astype(jnp.int32)
-    weights = lax.fori_loop(0, fits, lambda _, w: updated(exchanged(), w), weights)
-    with jax.named_scope(FALLBACK):
-        return lax.fori_loop(0, 1 - fits, lambda _, w: updated(sent_to_all(), w), weights)
-
-
-def _always_fits(found: Route, length: int) -> bool:
-    return found.asked.shape[1] >= min(len(found.place), length)
-
-
-def _exchanged(of_each: Array) -> Array:
-    """Send entry i of the first axis to device i, and return what all devices have sent to this one."""
-    return lax.all_to_all(of_each, ROWS, 0, 0)

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 import toy
 from jaxfit import tables
-from jaxfit.devices import sharding, split_tables
+from jaxfit.devices import row_exchange, sharding, split_tables
 from jaxfit.errors import UserError
 from jaxfit.fit import fit
 from jaxfit.recipe import Recipe, transform
@@ -59,13 +59,13 @@ def test_rows_fetched_are_those_of_the_whole_table(kind, row_shards):
     mesh, (table, ids, _) = sharding.make(DEVICES, row_shards), drawn(kind)
 
     def fetched(part, ids):
-        found = split_tables.route(ids, ROWS)
-        return split_tables.fetch(part, found), found.fits[None]
+        found = row_exchange.route(ids, ROWS)
+        return row_exchange.fetch(part, found), found.fits[None]
 
     run = on_devices(mesh, fetched, (split_tables.SPLIT, sharding.SHARDED), (sharding.SHARDED, sharding.SHARDED))
     found, fits = run(split_tables.split(table, mesh), ids)
     np.testing.assert_array_equal(found, table[np.minimum(ids, ROWS - 1)])
-    most = split_tables.capacity(K, ROWS, row_shards)
+    most = row_exchange.capacity(K, ROWS, row_shards)
     asked = [np.bincount(np.unique(np.minimum(own, ROWS - 1)) % row_shards).max() for own in ids.reshape(DEVICES, -1)]
     assert np.all(np.asarray(fits) == (max(asked) <= most))
 
@@ -82,7 +82,7 @@ def test_updates_are_those_of_the_whole_table(kind, row_shards, optimizer):
     specs = LAYOUT.specs(direction)
 
     def step(weights, ids, grad):
-        return split_tables.update(weights, split_tables.route(ids, ROWS), grad, rate, decay, direction)
+        return row_exchange.update(weights, row_exchange.route(ids, ROWS), grad, rate, decay, direction)
 
     run = on_devices(mesh, step, (specs, sharding.SHARDED, sharding.SHARDED), specs)
     for ids, grad in steps:
@@ -108,9 +108,9 @@ def test_padding_moves_no_row():
     specs = LAYOUT.specs(direction)
 
     def step(weights, ids):
-        found = split_tables.route(ids, ROWS)
-        grad = split_tables.fetch(weights.value, found)
-        return split_tables.update(weights, found, grad, jnp.float32(0.1), None, direction)
+        found = row_exchange.route(ids, ROWS)
+        grad = row_exchange.fetch(weights.value, found)
+        return row_exchange.update(weights, found, grad, jnp.float32(0.1), None, direction)
 
     run = on_devices(mesh, step, (specs, sharding.SHARDED), specs)
     for last in (ROWS - 1, ROWS):
@@ -134,7 +134,7 @@ def test_a_device_none_of_whose_rows_are_read_counts_the_step():
     rate, decay = jnp.float32(0.1), jnp.float32(0.5)
 
     def step(weights, ids, grad):
-        return split_tables.update(weights, split_tables.route(ids, rows), grad, rate, decay, direction)
+        return row_exchange.update(weights, row_exchange.route(ids, rows), grad, rate, decay, direction)
 
     run = on_devices(mesh, step, (specs, sharding.SHARDED, sharding.SHARDED), specs)
     for ids in (rng.integers(0, rows, DEVICES * number), DEVICES * rng.integers(0, rows // DEVICES, DEVICES * number)):
@@ -151,9 +151,9 @@ def test_what_a_device_sends_does_not_grow_with_the_number_of_devices():
         mesh = sharding.over(jax.devices()[:devices], devices)
 
         def step(weights, ids):
-            found = split_tables.route(ids, ROWS)
-            rows = split_tables.fetch(weights.value, found)
-            return split_tables.update(weights, found, rows, jnp.float32(0.1), None, transform("sgd"))
+            found = row_exchange.route(ids, ROWS)
+            rows = row_exchange.fetch(weights.value, found)
+            return row_exchange.update(weights, found, rows, jnp.float32(0.1), None, transform("sgd"))
 
         specs, sgd = LAYOUT.specs(transform("sgd")), transform("sgd")
         weights = LAYOUT.place(tables.create(jnp.zeros((ROWS, D)), sgd, by_rows=True), sgd, mesh)
@@ -163,7 +163,7 @@ def test_what_a_device_sends_does_not_grow_with_the_number_of_devices():
         shapes = re.findall(r"all_to_all.*?-> tensor<([\dx]+)x[fi]32>", text, flags=re.DOTALL)
         return sum(int(np.prod([int(size) for size in shape.split("x")])) for shape in shapes)
 
-    assert {exchanged(devices) for devices in (2, 4, 8)} == {2 * (1 + D) * split_tables.SLACK * 8}  # ids, rows and back
+    assert {exchanged(devices) for devices in (2, 4, 8)} == {2 * (1 + D) * row_exchange.SLACK * 8}  # ids, rows and back
 
 
 def train(folder, devices, row_shards, epochs, by_rows, **more):

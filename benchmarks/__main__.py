@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import commands, registry
-from benchmarks.core import jobs, record
+from benchmarks.core import jobs, record, timing
 from benchmarks.core.scale import RECIPES
 from benchmarks.data import sets as data
 from benchmarks.speed import run as speed
@@ -69,6 +69,12 @@ def parser(given: Sequence[str] = ()) -> Parser:
     known, long = ", ".join(speed.names()), ", ".join(speed.LONG)
     fast.add_argument("names", nargs="*", metavar="NAME", help=f"of {known} (default: all but {long})")
     fast.add_argument("--peers", action="store_true", help="also measure other programs, in the same run")
+    fast.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"{timing.QUICK_ROUNDS} rounds of {timing.QUICK_WINDOW:g} s instead of {timing.ROUNDS} of "
+        f"{timing.WINDOW:g} s, without compilation times and without times to errors",
+    )
     _add_out(fast)
     fast.add_argument("--json", action="store_true", help="end with one line of JSON")
 

@@ -174,7 +174,7 @@ def _print_table(result: dict[str, Any]) -> None:
 
 def speed(args: argparse.Namespace) -> None:
     """`speed`: measure how fast models train."""
-    result = speeds.run(args.names or speeds.usual(), args.peers, args.out)
+    result = speeds.run(args.names or speeds.usual(), args.peers, args.out, args.quick)
     for name, figures in result["figures"].items():
         for title, table_of in figures["tables"].items():
             _print_figures(f"{name}: {title}", table_of)

@@ -6,6 +6,7 @@ it is compared with. All that benchmarks ask of a trainer's inside is here.
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -19,11 +20,23 @@ from jaxfit.trainer import Trainer
 
 STEPS = 50  # of a program that are taken in one go at most
 Name = TypeVar("Name", bound=Hashable)
-WINDOW = 1.0  # seconds that a measurement takes at least
+WINDOW, QUICK_WINDOW = 1.0, 0.2  # seconds that a measurement takes at least
 TRACED = 20  # steps
 # Of everything that is measured in turn. The exact Mann-Whitney test of ten against ten samples comes down to p = 1e-5,
 # which remains significant after the correction for 4,600 comparisons (`benchmarks.measurement.comparison`).
-ROUNDS = 10
+ROUNDS, QUICK_ROUNDS = 10, 5
+
+
+@contextmanager
+def quick() -> Iterator[None]:
+    """Measure fewer rounds of shorter windows within, where time on a device is short."""
+    global ROUNDS, WINDOW
+    usual = ROUNDS, WINDOW
+    ROUNDS, WINDOW = min(ROUNDS, QUICK_ROUNDS), min(WINDOW, QUICK_WINDOW)
+    try:
+        yield
+    finally:
+        ROUNDS, WINDOW = usual
 
 
 def windowed(step: Callable[[], object], window: float | None = None) -> list[float]:

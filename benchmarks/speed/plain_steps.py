@@ -55,6 +55,8 @@ def our_steps(name: str, recipe: Recipe, corpus: Corpus) -> Callable[[], float]:
 
 def torch_steps(name: str, recipe: Recipe, corpus: Corpus, compiled: bool) -> Callable[[], float]:
     """Return a function that takes as many steps, likewise one minibatch after the other, in PyTorch."""
+    from benchmarks.speed.peers.torch_step import wait
+
     peer, model = import_module(f"benchmarks.speed.peers.{CASES[name].peer}"), registry.get(name)
     config = model.configure(len(corpus.vocabulary), None, CASES[name].options)
     assert isinstance(model.fitting, BySGD)
@@ -67,8 +69,17 @@ def torch_steps(name: str, recipe: Recipe, corpus: Corpus, compiled: bool) -> Ca
     def steps() -> None:
         for i in islice(numbers, STEPS):
             step(*minibatch(i))
+        wait()
 
     return lambda: STEPS * words / float(np.mean(windowed(steps)))
+
+
+def _elsewhere() -> str | None:
+    """Return why PyTorch would not train on the device that JAX has, or None."""
+    from benchmarks.speed.peers.torch_step import device
+
+    ours, theirs = jax.default_backend(), {"cpu": "cpu", "cuda": "gpu"}[device().type]
+    return None if ours == theirs else f"it would train on the {theirs.upper()}"
 
 
 # of minibatch i, what is read and the next words; the number of minibatches, and of the words of each
@@ -100,12 +111,12 @@ def _of_windows(ids: np.ndarray, batch_size: int, config: Any) -> Minibatches:
 def measure(name: str, peers: bool = False, num_words: int = 10_000) -> Figures:
     """Measure a model's training in words per second, and what it is compared with.
 
-    PyTorch, eager and compiled, trains on the CPU with all cores. Where it is not installed, or the device is another,
-    it is left out, and the setting says so.
+    PyTorch, eager and compiled, trains on the same device, a CPU with all cores. Where it is not installed, or has not
+    that device, it is left out, and the setting says so.
     """
     out = None
     if peers:
-        out = missing("torch") if jax.default_backend() == "cpu" else "it would train on the CPU"
+        out = missing("torch") or _elsewhere()
     corpus, model, case = speed_text(num_words, EVENTS), registry.get(name), CASES[name]
     measures = limits.measures()
     rows: dict[str, str] = {}  # each with the row of ours that it is compared with

@@ -3,11 +3,13 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks import registry
+from benchmarks.core import timing
 from benchmarks.core.store import Store
 from benchmarks.measurement import compilation, machine, speed_record
 from benchmarks.speed import (
@@ -51,8 +53,15 @@ def usual() -> list[str]:
 
 
 @full_precision()
-def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
+def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[str, Any]:
     """Measure, and record each name in `speed.NAME.json`, and all that is recorded in `speed.md`.
+
+    Args:
+        chosen: what is measured.
+        peers: measure other programs, too.
+        out: the folder of the records.
+        quick: measure fewer and shorter rounds, with programs of the persistent compilation cache; what takes long is
+            left out: the time until the first step, and the search for the shortest training to an error.
 
     Returns:
         The benchmark's version, and of each chosen name figures and environment.
@@ -63,8 +72,8 @@ def run(chosen: list[str], peers: bool, out: Path) -> dict[str, Any]:
     if all(map(_on_one_thread, chosen)) and not chosen_threads():
         use_threads(1)  # as the commands do; measured beside others, they have the threads that those need
     begun: dict[str, Figures] = {}
-    with compilation.cold():
-        for name, figures in _measured(chosen, peers):
+    with timing.quick() if quick else nullcontext(), nullcontext() if quick else compilation.cold():
+        for name, figures in _measured(chosen, peers, quick):
             begun[name] = merged(begun[name], figures) if name in begun else figures
             speed_record.write(out, name, begun[name], machine.environment(peers))
             page.write(out, begun[name], name)
@@ -79,11 +88,13 @@ def _on_one_thread(name: str) -> bool:
     return store is not None and store.registered.get(name).one_thread
 
 
-def _measured(chosen: list[str], peers: bool) -> Iterator[tuple[str, Figures]]:
+def _measured(chosen: list[str], peers: bool, quick: bool) -> Iterator[tuple[str, Figures]]:
     """Measure all models in alternating rounds, then each comparison; yield figures as they come."""
     if models := [name for name in chosen if name in registry.engine_models()]:
-        yield from throughput.measure(stores(models)).items()
+        yield from throughput.measure(stores(models), compile_anew=not quick).items()
     for name in chosen:
+        if quick and name in recommenders.CASES:
+            continue  # its search takes many minutes
         if name in PEERED:
             yield name, PEERED[name](peers)
         elif name in ALONE:

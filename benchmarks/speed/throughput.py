@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -23,11 +24,12 @@ MEGA = "MB"
 Figures = dict[str, Any]
 
 
-def measure(stores: Mapping[str, Store]) -> dict[str, Figures]:
+def measure(stores: Mapping[str, Store], compile_anew: bool = True) -> dict[str, Figures]:
     """Train some steps of each model, in alternating rounds with the limits of the device.
 
     Args:
         stores: a store for each model, by the model's name; the model has the size that is usual at the store's scale.
+        compile_anew: compile without the persistent cache, and measure until the first step.
 
     Returns:
         For each model: words or ratings per second of an epoch without validation, and which share that is of the
@@ -35,12 +37,13 @@ def measure(stores: Mapping[str, Store]) -> dict[str, Figures]:
     """
     trainers, figures = {}, {}
     for name, store in stores.items():
-        trainers[name], figures[name] = _prepared(name, store)
+        trainers[name], figures[name] = _prepared(name, store, compile_anew)
         print(f"  prepared {name}", file=sys.stderr, flush=True)
-    starts, rates_then = _starts(trainers)
-    for name, found in starts.items():
-        figures[name]["tables"] |= {START: found, LIMITS_THEN: limits.table(rates_then)}
-        figures[name]["limits"] = {START: LIMITS_THEN}
+    if compile_anew:
+        starts, rates_then = _starts(trainers)
+        for name, found in starts.items():
+            figures[name]["tables"] |= {START: found, LIMITS_THEN: limits.table(rates_then)}
+            figures[name]["limits"] = {START: LIMITS_THEN}
     timers = {name: EpochTimer(trainer, stores[name].scale.window) for name, trainer in trainers.items()}
     rates = interleaved({**limits.measures(), **{name: timer.rate for name, timer in timers.items()}})
     for name, store in stores.items():
@@ -51,14 +54,14 @@ def measure(stores: Mapping[str, Store]) -> dict[str, Figures]:
     return figures
 
 
-def _prepared(name: str, store: Store) -> tuple[Trainer, Figures]:
+def _prepared(name: str, store: Store, compile_anew: bool) -> tuple[Trainer, Figures]:
     """Prepare a training, and measure the memory of each phase, when nothing else is running."""
     spec, phases = store.example(name, store.scale), {}
     counted, before = restart_peak(), memory_in_use()
     trainer = store.trainer(spec)
     phases["preparation of the data"] = peak_memory()
     restart_peak()
-    with compilation.cold():
+    with compilation.cold() if compile_anew else nullcontext():
         timer = EpochTimer(trainer, store.scale.window)
     phases["compilation"] = peak_memory()
     restart_peak()

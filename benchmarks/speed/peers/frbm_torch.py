@@ -29,7 +29,7 @@ def make_step(
             logits = torch.addmm(b_v, h @ W[-1].T, R.T)
             # by inversion: torch.multinomial takes a random number for each word, and a step 2.7 times as long
             sums = torch.softmax(logits, 1).cumsum(1)
-            sample = torch.searchsorted(sums, sums[:, -1:] * torch.rand(len(words), 1))[:, 0]
+            sample = torch.searchsorted(sums, sums[:, -1:] * torch.rand(len(words), 1, device=words.device))[:, 0]
         return (free_energy(words) - free_energy(sample)).mean()
 
     forward = torch.compile(loss) if compiled else loss

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmarks.speed.peers.torch_step import Step, step_by, updates
+from benchmarks.speed.peers.torch_step import Step, device, step_by, updates
 
 LAYERS: dict[int, type[nn.RNNBase]] = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}  # by their number of gates
 
@@ -49,7 +49,7 @@ def make_step(
 
     params, config: of jaxlm; the rest as `torch_step.updates`.
     """
-    network = Network(params, config)
+    network = Network(params, config).to(device())
     bias = network.output.bias
     weights = [p for p in network.parameters() if p is not bias]
     forward = torch.compile(network) if compiled else network

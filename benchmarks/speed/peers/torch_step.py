@@ -3,12 +3,24 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 import torch
 from torch import Tensor
 
 # step(read int[B, ...], words int[B, ...]): words, and those that they are predicted from
 Step = Callable[[np.ndarray, np.ndarray], None]
+
+
+def device() -> torch.device:
+    """Return where PyTorch trains: on a GPU where JAX does, and on the CPU otherwise."""
+    return torch.device("cuda" if jax.default_backend() == "gpu" and torch.cuda.is_available() else "cpu")
+
+
+def wait() -> None:
+    """Wait for all steps that were started."""
+    if device().type == "cuda":
+        torch.cuda.synchronize()
 
 
 def updates(
@@ -23,11 +35,12 @@ def updates(
 
 
 def step_by(update: torch.optim.Optimizer, loss: Callable[[Tensor, Tensor], Tensor]) -> Step:
-    """Return one step of the mean loss of a minibatch."""
+    """Return one step of the mean loss of a minibatch, which comes from the host's memory."""
+    place = device()
 
     def step(read: np.ndarray, words: np.ndarray) -> None:
         update.zero_grad(set_to_none=True)
-        loss(torch.from_numpy(read), torch.from_numpy(words)).backward()
+        loss(*(torch.from_numpy(ids).to(place, non_blocking=True) for ids in (read, words))).backward()
         update.step()
 
     return step
@@ -35,4 +48,4 @@ def step_by(update: torch.optim.Optimizer, loss: Callable[[Tensor, Tensor], Tens
 
 def parameter(array: Any) -> Tensor:
     """Return an array as a parameter that is trained."""
-    return torch.tensor(np.asarray(array)).requires_grad_()
+    return torch.tensor(np.asarray(array), device=device()).requires_grad_()

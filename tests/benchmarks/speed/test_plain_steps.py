@@ -160,8 +160,10 @@ def test_pytorch_that_is_not_installed_is_left_out_and_said(monkeypatch):
     assert [len(table) for table in found["tables"].values()] == [2, len(limits.ABOUT)]
 
 
-def test_pytorch_is_not_compared_with_an_accelerator(monkeypatch):
-    monkeypatch.setattr(plain_steps.jax, "default_backend", lambda: "gpu")
+@pytest.mark.peer
+def test_pytorch_is_compared_on_the_same_device_only(monkeypatch):
+    pytest.importorskip("torch", reason="PyTorch is not installed (extra `peers`)")
+    monkeypatch.setattr(plain_steps.jax, "default_backend", lambda: "tpu")
     monkeypatch.setattr(plain_steps, "our_steps", lambda *given: lambda: 1.0)
     monkeypatch.setattr(plain_steps, "interleaved", lambda measures: {name: [1.0] for name in measures})
     assert "would train on the CPU" in plain_steps.measure("lbl", peers=True, num_words=50)["setting"]["left out"]

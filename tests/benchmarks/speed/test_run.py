@@ -66,11 +66,26 @@ def test_models_are_measured_together_and_recorded(tiny, tmp_path: Path) -> None
         assert f"| {name} | {page.in_words(row['ratings/s'])} |" in written
 
 
+def test_a_quick_run_compiles_nothing_anew_and_searches_nothing(tiny, monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(timing, "ROUNDS", 7)
+    monkeypatch.setattr(
+        speed, "PEERED", dict.fromkeys(("pmf", "svd"), lambda _: {"setting": {"compared": 1}, "tables": {}})
+    )
+    found = speed.run(["svd", "pmf"], peers=False, out=tmp_path, quick=True)["figures"]
+    assert found["svd"]["setting"]["rounds"] == timing.QUICK_ROUNDS < timing.ROUNDS == 7
+    assert [name for name in found if "compared" in found[name]["setting"]] == ["svd"], (
+        "times of PMF to errors are searched"
+    )
+    for name in found:
+        assert "until the first step" not in found[name]["tables"]
+        assert len(found[name]["tables"]["training"][name]["ratings/s"]["samples"]) == timing.QUICK_ROUNDS
+
+
 def test_models_that_are_compared_have_what_all_have(monkeypatch, tmp_path: Path) -> None:
     """By the same path, and what is compared beside it; the matrix precision is set for both."""
     general = {"setting": {"model": "x"}, "tables": {"training": {"x": {"words/s": 1.0}}}}
     monkeypatch.setattr(speed, "stores", list)
-    monkeypatch.setattr(throughput, "measure", lambda names: dict.fromkeys(names, general))
+    monkeypatch.setattr(throughput, "measure", lambda names, **_: dict.fromkeys(names, general))
 
     def compared(peers: bool) -> dict:
         assert jax.config.jax_default_matmul_precision == "highest"
@@ -91,7 +106,7 @@ def test_models_that_are_compared_have_what_all_have(monkeypatch, tmp_path: Path
 def test_other_figures_stay_but_those_of_another_version_are_left_out(monkeypatch, tmp_path: Path, capsys) -> None:
     general = {"setting": {}, "tables": {}}
     monkeypatch.setattr(speed, "stores", list)
-    monkeypatch.setattr(throughput, "measure", lambda names: dict.fromkeys(names, general))
+    monkeypatch.setattr(throughput, "measure", lambda names, **_: dict.fromkeys(names, general))
     monkeypatch.setattr(speed, "PEERED", {})
     path = tmp_path / "speed.lbl.json"
     path.write_text('{"figures": {"lbl": {"cores": 2}}, "environment": {"lbl": {}}}')

@@ -73,7 +73,7 @@ def parser(given: Sequence[str] = ()) -> Parser:
         "--quick",
         action="store_true",
         help=f"{timing.QUICK_ROUNDS} rounds of {timing.QUICK_WINDOW:g} s instead of {timing.ROUNDS} of "
-        f"{timing.WINDOW:g} s, without compilation times and without times to errors",
+        f"{timing.WINDOW:g} s, without compilation times, times to errors and HLBL's sweeps",
     )
     _add_out(fast)
     fast.add_argument("--json", action="store_true", help="end with one line of JSON")

@@ -1,12 +1,13 @@
 """The maps of tables to commands and recorded results, of the folder of records and of docs/, and a list of models."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.core import markdown, record
 from benchmarks.core.table import Table
+from benchmarks.measurement import speed_record
 from benchmarks.speed import page
 from jaxfit.errors import UserError
 from jaxfit.registry import Record
@@ -41,8 +42,8 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
                 f"{begin}{found['data']['name']} | {found['scale']} | {found['recipe']} | `{found['command']}` | "
                 f"[{path.stem}]({path.stem}.md){state} |"
             )
-    if (folder / page.PAGE).is_file():
-        lines.append("| speed | | training speed | | | | `python -m benchmarks speed --peers` | [speed](speed.md) |")
+    for path, options in _speeds(folder):
+        lines.append(f"| speed | | training speed | | | | `python -m benchmarks speed {options}` | [speed]({path}) |")
     path = folder / "README.md"
     record.write_text(path, "\n".join([*lines, ""]))
     return path
@@ -80,8 +81,16 @@ def results_map(folder: Path, tables: Mapping[str, Table], link: str) -> list[st
             f"| {known.removeprefix('table-').replace('-', ' ')} | {table.title} | `python -m benchmarks run {known}` "
             f"| {'<br>'.join(results) or 'not recorded yet'} |"
         )
-    speed = f"[speed]({link}/speed.md)" if (folder / page.PAGE).is_file() else "not recorded yet"
+    found = [f"[speed]({link}/{path})" for path, _ in _speeds(folder)]
+    speed = ", ".join(found) or "not recorded yet"
     return [*lines, f"| speed | Training speed | `python -m benchmarks speed --peers` | {speed} |"]
+
+
+def _speeds(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield the pages of speed of a folder of records, on a CPU and on a GPU, with the command's options."""
+    for path, options in ((page.PAGE, "--peers"), (f"{speed_record.GPU}/{page.PAGE}", "--quick")):
+        if (folder / path).is_file():
+            yield path, options
 
 
 def _result(path: Path, link: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks import registry
 from benchmarks.core import record
-from benchmarks.report import fidelity, highlights, maps
+from benchmarks.report import fidelity, highlights, maps, speeds
 from benchmarks.report.fidelity import Judged
 
 FROM_ROOT, FROM_DOCS = "benchmarks/results", "../benchmarks/results"  # the folder of records as seen from a page
@@ -36,5 +36,6 @@ def written(folder: Path, judged: list[Judged]) -> Mapping[str, Mapping[str, Ite
             "ratings": highlights.lines(folder, highlights.RATINGS, FROM_DOCS),
             "ranking": highlights.table(folder, highlights.RANKING),
         },
+        "docs/accelerators.md": {"devices": speeds.by_device(folder)},
         "docs/fidelity.md": {"verdicts": fidelity.lines(judged, FROM_DOCS)},
     }

@@ -8,6 +8,7 @@ from benchmarks.core import record
 from benchmarks.measurement import speed_record
 from benchmarks.report.grid import Anchors, Cell, Grid, Link
 from benchmarks.speed import page
+from benchmarks.speed.throughput import TRAINING
 from benchmarks.workloads import lowering, scorecard
 
 RECORDS = {"speed": page.ABOUT, "suite": scorecard.ABOUT}  # files, and what their figures are
@@ -48,15 +49,17 @@ class Speeds(NamedTuple):
 
 def places(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield what a folder has recorded of speed: of models, of workloads, of programs for absent devices."""
-    if (models := speed_record.read(folder))["figures"]:
-        yield folder / page.PAGE, models
+    for each in (folder, folder / speed_record.GPU):
+        if (models := speed_record.read(each))["figures"]:
+            yield each / page.PAGE, models
     for path in [*folder.glob("suite.json"), *sorted(folder.glob(LOWERED))]:
         yield path, record.read(path) or {}
 
 
 def speeds(path: Path, result: Mapping[str, Any], anchors: Anchors) -> Speeds:
     """Lay out a record of speed, or of a suite of workloads, which has a summary, or of compiled workloads."""
-    anchor, summary, pictures = anchors.new(path.stem), None, []
+    of_gpu = [speed_record.GPU] * (path.parent.name == speed_record.GPU)
+    anchor, summary, pictures = anchors.new(path.stem, *of_gpu), None, []
     if path.match(LOWERED):
         grid = _grid("All workloads", result["workloads"], anchors.new(anchor, "all"))
         return Speeds(anchor, [path], lowering.described_by(result), grid, [], [])
@@ -67,6 +70,25 @@ def speeds(path: Path, result: Mapping[str, Any], anchors: Anchors) -> Speeds:
     about = RECORDS[path.stem].replace("`", "")
     paths = [speed_record.path(path.parent, name) for name in result["figures"]] if path.name == page.PAGE else [path]
     return Speeds(anchor, paths, about, summary, pictures, list(_figures(path, anchor, result, anchors)))
+
+
+def by_device(folder: Path) -> list[str]:
+    """Return the lines of a table: how fast each model trains on a CPU and on a GPU, as recorded, and the ratio."""
+    rows: dict[str, dict[str, Any]] = {}
+    for each in (folder, folder / speed_record.GPU):
+        recorded = speed_record.read(each)
+        for name, figures in recorded["figures"].items():
+            rate = next(iter(figures["tables"].get(TRAINING, {}).get(name, {}).items()), None)
+            if rate is not None:
+                (unit, samples), where = rate, recorded["environment"][name]
+                device = where["device"].partition(": ")[2]
+                device = f"{where['cpu']}, {where['threads']} threads" if device == "cpu" else device
+                rows.setdefault(f"{name}, {unit}", {})[device] = samples
+    for row in rows.values():
+        if len(row) == 2:
+            first, second = (samples["median"] for samples in row.values())
+            row["ratio"] = round(second / first, 1)
+    return page.table(*page.cells(dict(sorted(rows.items()))))
 
 
 def _figures(path: Path, anchor: str, result: Mapping[str, Any], anchors: Anchors) -> Iterator[Figures]:

@@ -62,7 +62,8 @@ def run_table(
         if kept is None:
             known[row.label] = measure(table, row, store)
             here = record.environment()
-            models |= {store.directory(spec).name: describe(store.get(spec), store, here) for spec in row.specs()}
+            trained = [spec for spec in row.specs() if not table.together or store.is_there(spec)]
+            models |= {store.directory(spec).name: describe(store.get(spec), store, here) for spec in trained}
         else:
             keep(table, row, store, kept, missing)
             made, described = rows_of(table, rows, store, kept)

@@ -282,6 +282,10 @@ class LanguageStore(Store):
         """Return what decides how long training takes."""
         return spec.model, spec.config, spec.recipe, spec.tree and spec.tree[1:], spec.products
 
+    def has_structure(self, spec: Spec) -> bool:
+        """Return whether the model has a structure, such as a tree."""
+        return registry.get(spec.model).structure_of(self._recipe(spec)[1]) is not None
+
     def trainer(self, spec: Spec) -> Trainer:
         """Return the training of a model of this shape at its first step; a structure that is not there is replaced."""
         recipe, config = self._recipe(spec)

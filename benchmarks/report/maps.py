@@ -42,8 +42,8 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
                 f"{begin}{found['data']['name']} | {found['scale']} | {found['recipe']} | `{found['command']}` | "
                 f"[{path.stem}]({path.stem}.md){state} |"
             )
-    for path, options in _speeds(folder):
-        lines.append(f"| speed | | training speed | | | | `python -m benchmarks speed {options}` | [speed]({path}) |")
+    for place, options in _speeds(folder):
+        lines.append(f"| speed | | training speed | | | | `python -m benchmarks speed {options}` | [speed]({place}) |")
     path = folder / "README.md"
     record.write_text(path, "\n".join([*lines, ""]))
     return path

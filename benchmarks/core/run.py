@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.core import markdown, record
 from benchmarks.core.kept import Kept, comparable, identity, keep, recall, rows_of
-from benchmarks.core.row import describe, digest, measure, unique
+from benchmarks.core.row import describe, digest, measure, trained, unique
 from benchmarks.core.store import Store
 from benchmarks.core.table import Row, Table, named
 from benchmarks.core.verdict import verdicts
@@ -62,8 +62,8 @@ def run_table(
         if kept is None:
             known[row.label] = measure(table, row, store)
             here = record.environment()
-            trained = [spec for spec in row.specs() if not table.together or store.is_there(spec)]
-            models |= {store.directory(spec).name: describe(store.get(spec), store, here) for spec in trained}
+            specs = trained(table, row, store)
+            models |= {store.directory(spec).name: describe(store.get(spec), store, here) for spec in specs}
         else:
             keep(table, row, store, kept, missing)
             made, described = rows_of(table, rows, store, kept)

@@ -117,9 +117,12 @@ def _pictures(table: Table, complete: bool) -> list[tuple[Callable[[dict[str, An
 def _verdicts(
     table: Table, store: Store, rows: list[Row], kept: Kept | None, missing: bool
 ) -> list[dict[str, Any]] | None:
-    """Judge the table's claims; None where a row is of models that other source code trained, unless `missing`."""
+    """Judge the table's claims; None where a row is of models that other source code trained, unless `missing`.
+
+    Of a table whose rows are timed together, all figures are of the present source code.
+    """
     if kept is None:
-        judged = all(store.is_there(spec) for row in rows for spec in row.specs())
+        judged = table.together or all(store.is_there(spec) for row in rows for spec in row.specs())
     else:
         found = [kept.find(identity(row, specs, store)) for row in rows for specs in row.draws]
         there = [each for each in found if each is not None]  # of rows recorded before anything was kept, nothing is

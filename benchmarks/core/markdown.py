@@ -127,6 +127,8 @@ def trained(result: dict[str, Any], current: Collection[str]) -> str:
         label = model["label"].partition("-seed")[0]
         known = commits.setdefault((_commit(model), name in current), [])
         known += [] if label in known else [label]
+    if not commits:
+        return "No model was trained."
     if len(commits) == 1 and all(now for _, now in commits):
         return f"Models trained at {next(iter(commits))[0]}."
     said = [

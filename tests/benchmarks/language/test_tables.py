@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ import pytest
 from accuracy import assert_better_than_unigrams
 from benchmarks.core import markdown, record, run, source, table, timing
 from benchmarks.language import measures, scales
-from benchmarks.language.store import LanguageStore
+from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import TABLES, kn
 
 SCALE = scales.SCALES["tiny"]
@@ -125,6 +126,23 @@ def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(
     result = run.run_table(perplexities, ours, tmp_path, only="KN2")
     assert [row["label"] for row in result["rows"]] == [["KN2"]]
     assert not result["complete"]
+
+
+def test_a_model_without_a_tree_is_timed_without_being_trained(tmp_path: Path) -> None:
+    lbl = Spec("lbl")
+    rows = [table.Row(("LBL",), ((lbl,),), {}, partial(measures.minutes, (lbl,)))]
+    times = table.Table(
+        LanguageStore, "table-0", "0", "", ("model",), (table.Column("minutes", ""),), lambda *_: rows,
+        claims=lambda *_: [], together=True,
+    )  # fmt: skip
+    ours = LanguageStore(scales.text("planted", SCALE), SCALE, "tuned", tmp_path)
+    result = run.run_table(times, ours, tmp_path)
+    assert result["rows"][0]["cells"]["minutes"]["mean"] > 0
+    assert result["complete"]
+    assert result["verdicts"] == []
+    assert not ours.is_there(lbl)
+    assert not result["models"]
+    assert "No model was trained." in (tmp_path / "table-0.planted.tiny.md").read_text()
 
 
 def test_rows_of_models_that_other_source_trained_stay_as_of_their_commit(

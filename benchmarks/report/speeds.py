@@ -1,5 +1,6 @@
 """What the page of all results shows of the records of speed: figures by name, with their curves."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,16 +79,15 @@ def by_device(folder: Path) -> list[str]:
     for each in (folder, folder / speed_record.GPU):
         recorded = speed_record.read(each)
         for name, figures in recorded["figures"].items():
-            rate = next(iter(figures["tables"].get(TRAINING, {}).get(name, {}).items()), None)
-            if rate is not None:
-                (unit, samples), where = rate, recorded["environment"][name]
-                device = where["device"].partition(": ")[2]
-                device = f"{where['cpu']}, {where['threads']} threads" if device == "cpu" else device
-                rows.setdefault(f"{name}, {unit}", {})[device] = samples
-    for row in rows.values():
-        if len(row) == 2:
-            first, second = (samples["median"] for samples in row.values())
-            row["ratio"] = round(second / first, 1)
+            where, trained = recorded["environment"][name], figures["tables"].get(TRAINING, {}).get(name, {})
+            device = where["device"].partition(": ")[2]
+            for unit, samples in itertools.islice(trained.items(), 1):
+                row = rows.setdefault(f"{name}, {unit}", {"a CPU": None, "of this kind": None})
+                row["a CPU" if device == "cpu" else device] = samples
+                if device == "cpu":
+                    row["of this kind"] = f"{where['cpu']}, {where['threads']} threads"
+                elif row["a CPU"]:
+                    row["ratio"] = round(samples["median"] / row["a CPU"]["median"], 1)
     return page.table(*page.cells(dict(sorted(rows.items()))))
 
 

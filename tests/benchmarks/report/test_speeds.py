@@ -1,0 +1,53 @@
+"""What pages show of the records of speed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.measurement import speed_record
+from benchmarks.report import maps, speeds
+from benchmarks.report.grid import Anchors
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Records of a CPU, of which one has no training, and of a GPU."""
+
+    def write(place: Path, name: str, device: str, rate: float | None) -> None:
+        place.mkdir(exist_ok=True)
+        row = {} if rate is None else {"words/s": {"median": rate, "quartiles": [rate, rate], "samples": [rate]}}
+        where = {
+            "device": device, "cpu": "a kind", "threads": 2, "memory": None, "versions": {}, "commit": "c",
+            "dirty": False, "os": "Linux", "python": "3", "matmul_precision": "highest",
+        }  # fmt: skip
+        tables = {"training": {name: row}} if row else {"others": {}}
+        one = {"setting": {}, "tables": tables}
+        record = {"version": speed_record.VERSION, "figures": {name: one}, "environment": {name: where}}
+        speed_record.path(place, name).write_text(json.dumps(record))
+        (place / "speed.md").write_text("")
+
+    write(tmp_path, "lbl", "cpu: cpu", 20.0)
+    write(tmp_path, "outputs", "cpu: cpu", None)
+    for name, rate in (("lbl", 50.0), ("hlbl", 70.0)):
+        write(tmp_path / speed_record.GPU, name, "gpu: H100", rate)
+    return tmp_path
+
+
+def test_models_stand_beside_one_another_by_device(folder: Path) -> None:
+    head, _, *rows = speeds.by_device(folder)
+    assert head == "|  | a CPU | of this kind | H100 | ratio |"
+    assert rows == [
+        "| hlbl, words/s |  |  | 70 [70-70] |  |",
+        "| lbl, words/s | 20 [20-20] | a kind, 2 threads | 50 [50-50] | 2.5 |",
+    ]
+
+
+def test_records_of_a_gpu_are_shown_beside_those_of_a_cpu(folder: Path) -> None:
+    anchors = Anchors()
+    shown = [speeds.speeds(path, result, anchors) for path, result in speeds.places(folder)]
+    assert [each.anchor for each in shown] == ["speed", "speed.gpu"]
+    assert [[figures.name for figures in each.figures] for each in shown] == [["lbl", "outputs"], ["hlbl", "lbl"]]
+    assert all(path.is_file() for each in shown for path in each.paths)
+    *_, last = maps.results_map(folder, {}, "there")
+    assert last.endswith("| [speed](there/speed.md), [speed](there/gpu/speed.md) |")

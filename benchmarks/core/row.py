@@ -18,13 +18,16 @@ def measure(table: Table, row: Row, store: Store) -> dict[str, Any]:
     """Measure a row with each seed."""
     start = time.perf_counter()
     per_seed = [row.measure(store, specs) for specs in row.draws]
-    models = unique(store.directory(spec).name for spec in trained(table, row, store))
-    return summarise(table, row, per_seed, ended(table, row, start), models, record.environment(), record.today())
+    needed = trained(table, row, store)
+    models = unique(store.directory(spec).name for spec in needed)
+    untrained = [store.identity(spec) for spec in row.specs() if spec not in needed]
+    made = summarise(table, row, per_seed, ended(table, row, start), models, record.environment(), record.today())
+    return {**made, **({"not trained": untrained} if untrained else {})}
 
 
 def trained(table: Table, row: Row, store: Store) -> list[Any]:
-    """List the models of a row that were trained; those of a table whose rows are timed together need not be."""
-    return [spec for spec in row.specs() if not table.together or store.is_there(spec)]
+    """List the models of a row that must be trained before it is measured."""
+    return [spec for spec in row.specs() if not table.timed or store.has_structure(spec)]
 
 
 def ended(table: Table, row: Row, start: float) -> float:

@@ -119,10 +119,10 @@ def _verdicts(
 ) -> list[dict[str, Any]] | None:
     """Judge the table's claims; None where a row is of models that other source code trained, unless `missing`.
 
-    Of a table whose rows are timed together, all figures are of the present source code.
+    Figures of a table that is timed are all of the present source code.
     """
     if kept is None:
-        judged = table.together or all(store.is_there(spec) for row in rows for spec in row.specs())
+        judged = table.timed or all(store.is_there(spec) for row in rows for spec in row.specs())
     else:
         found = [kept.find(identity(row, specs, store)) for row in rows for specs in row.draws]
         there = [each for each in found if each is not None]  # of rows recorded before anything was kept, nothing is

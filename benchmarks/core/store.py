@@ -182,6 +182,10 @@ class Store(ABC):
         """Return where the model is or will be."""
         return self.work / "models" / f"{self.identifier(spec)}-{self.source(spec)}"
 
+    def has_structure(self, spec: Any) -> bool:
+        """Return whether the model has a structure that training finds or takes, such as a tree."""
+        return False
+
     def is_there(self, spec: Any) -> bool:
         """Return whether the model need not be trained any more."""
         return (self.directory(spec) / DONE).is_file()

@@ -78,7 +78,7 @@ def minutes(together: tuple[Spec, ...], store: LanguageStore, specs: tuple[Spec,
 def _epochs(store: LanguageStore, together: tuple[Spec, ...]) -> dict[Spec, tuple[list[float], int]]:
     """Return of each model the seconds of an epoch, round by round, and its words."""
     for spec in filter(store.has_structure, together):
-        store.get(spec)  # a learned tree is there only then; other models need no training to be timed
+        store.get(spec)  # a learned tree is there only then
     timers = {spec: EpochTimer(store.trainer(spec), store.scale.window) for spec in together}
     rounds = interleaved({spec: timer.seconds for spec, timer in timers.items()})
     return {spec: (rounds[spec], timer.trainer.events) for spec, timer in timers.items()}

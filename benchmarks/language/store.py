@@ -270,7 +270,7 @@ class LanguageStore(Store):
 
     def tree(self, spec: Spec) -> Tree:
         """Return the tree of a trained model."""
-        structure = registry.get(spec.model).structure_of(self._recipe(spec)[1])
+        structure = self._made_by(spec)
         assert structure is not None
         return structure.load(self.get(spec).directory, len(self.corpus.vocabulary))
 
@@ -283,8 +283,12 @@ class LanguageStore(Store):
         return spec.model, spec.config, spec.recipe, spec.tree and spec.tree[1:], spec.products
 
     def has_structure(self, spec: Spec) -> bool:
-        """Return whether the model has a structure, such as a tree."""
-        return registry.get(spec.model).structure_of(self._recipe(spec)[1]) is not None
+        """Return whether the model has one, a tree for instance."""
+        return self._made_by(spec) is not None
+
+    def _made_by(self, spec: Spec) -> Any:
+        """Return what makes the model's structure, or None."""
+        return registry.get(spec.model).structure_of(self._recipe(spec)[1])
 
     def trainer(self, spec: Spec) -> Trainer:
         """Return the training of a model of this shape at its first step; a structure that is not there is replaced."""

@@ -282,7 +282,7 @@ TABLES = {
             (Column("minutes", "minutes per epoch", 4), Column("words", "words per second", 0)), _table_4_5,
             "Without validation and compilation: the median of ten rounds, ± their standard deviation. In each, every "
             "model takes steps for a second or more; all rows are timed together whenever this table is made, whatever "
-            "`--rows` says.", claims.of_speed, together=True,
+            "`--rows` says.", claims.of_speed, together=True, timed=True,
         ),
         _table(
             "table-4.6", "4.6.4", "Diversity in overcomplete trees", ("tree",),

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.table import Table as RichTable
 
+from benchmarks.core.row import trained
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table, named
 from benchmarks.core.timing import EpochTimer
@@ -35,7 +36,7 @@ class DryRun:
             wanted[spec] = None
 
         for row in named(table.rows(store.scale, seeds), only):
-            for spec in row.specs():
+            for spec in trained(table, row, store):
                 want(spec)
         stepwise = [spec for spec in wanted if store.stepwise(spec)]
         missing = [spec for spec in stepwise if spec not in self.models and not store.is_there(spec)]

@@ -12,7 +12,7 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir import json_text
 
 PARTS = ("figures", "environment")
-GPU = "gpu"  # the folder, in that of the project's records, of those of a GPU
+GPU = "gpu"  # subfolder of the project's records: what was measured on a GPU
 VERSION = 4  # of what is measured: raised with every change, as figures of two versions cannot be compared
 
 

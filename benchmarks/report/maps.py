@@ -42,8 +42,9 @@ def write(folder: Path, tables: Mapping[str, Table]) -> Path:
                 f"{begin}{found['data']['name']} | {found['scale']} | {found['recipe']} | `{found['command']}` | "
                 f"[{path.stem}]({path.stem}.md){state} |"
             )
-    for place, options in _speeds(folder):
-        lines.append(f"| speed | | training speed | | | | `python -m benchmarks speed {options}` | [speed]({place}) |")
+    for name, place, options in _speeds(folder):
+        command = f"`python -m benchmarks speed {options}`"
+        lines.append(f"| {name} | | training speed | | | | {command} | [{name}]({place}) |")
     path = folder / "README.md"
     record.write_text(path, "\n".join([*lines, ""]))
     return path
@@ -81,16 +82,15 @@ def results_map(folder: Path, tables: Mapping[str, Table], link: str) -> list[st
             f"| {known.removeprefix('table-').replace('-', ' ')} | {table.title} | `python -m benchmarks run {known}` "
             f"| {'<br>'.join(results) or 'not recorded yet'} |"
         )
-    found = [f"[speed]({link}/{path})" for path, _ in _speeds(folder)]
+    found = [f"[{name}]({link}/{place})" for name, place, _ in _speeds(folder)]
     speed = ", ".join(found) or "not recorded yet"
     return [*lines, f"| speed | Training speed | `python -m benchmarks speed --peers` | {speed} |"]
 
 
-def _speeds(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the pages of speed of a folder of records, on a CPU and on a GPU, with the command's options."""
-    for path, options in ((page.PAGE, "--peers"), (f"{speed_record.GPU}/{page.PAGE}", "--quick")):
-        if (folder / path).is_file():
-            yield path, options
+def _speeds(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield the pages of speed of a folder of records: what they are of, the page, and the command's options."""
+    pages = ("speed", page.PAGE, "--peers"), ("speed on a GPU", f"{speed_record.GPU}/{page.PAGE}", "--quick --peers")
+    yield from (found for found in pages if (folder / found[1]).is_file())
 
 
 def _result(path: Path, link: str) -> str:

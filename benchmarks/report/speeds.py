@@ -1,6 +1,5 @@
 """What the page of all results shows of the records of speed: figures by name, with their curves."""
 
-import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from benchmarks.report.grid import Anchors, Cell, Grid, Link
 from benchmarks.speed import page
 from benchmarks.speed.throughput import TRAINING
 from benchmarks.workloads import lowering, scorecard
+from jaxfit.devices.cores import NPROC
 
 RECORDS = {"speed": page.ABOUT, "suite": scorecard.ABOUT}  # files, and what their figures are
 LOWERED = "lower.*.json"  # files of programs for devices that were not there
@@ -32,7 +32,8 @@ class Speeds(NamedTuple):
     """What is recorded of the speed of models, or of workloads.
 
     Attributes:
-        anchor: of the section.
+        anchor, title: of the section.
+        folder: of the records, in that of all: empty, or ending in a slash.
         paths: of the records.
         about: what their figures are.
         summary: a table of all names, where there is one.
@@ -41,6 +42,8 @@ class Speeds(NamedTuple):
     """
 
     anchor: str
+    title: str
+    folder: str
     paths: list[Path]
     about: str
     summary: Grid | None
@@ -59,35 +62,40 @@ def places(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 def speeds(path: Path, result: Mapping[str, Any], anchors: Anchors) -> Speeds:
     """Lay out a record of speed, or of a suite of workloads, which has a summary, or of compiled workloads."""
-    of_gpu = [speed_record.GPU] * (path.parent.name == speed_record.GPU)
-    anchor, summary, pictures = anchors.new(path.stem, *of_gpu), None, []
+    on_gpu = path.parent.name == speed_record.GPU
+    anchor, summary, pictures = anchors.new(path.stem, *[speed_record.GPU] * on_gpu), None, []
+    title, place = path.stem.capitalize() + " on a GPU" * on_gpu, f"{speed_record.GPU}/" * on_gpu
     if path.match(LOWERED):
         grid = _grid("All workloads", result["workloads"], anchors.new(anchor, "all"))
-        return Speeds(anchor, [path], lowering.described_by(result), grid, [], [])
+        return Speeds(anchor, title, place, [path], lowering.described_by(result), grid, [], [])
     if path.stem == "suite":
         summary = _grid("All workloads", scorecard.summary(result), anchors.new(anchor, "all"))
         picture = path.with_name(scorecard.PICTURE)
         pictures = [("Shares of the device's limits", picture)] if picture.is_file() else []
     about = RECORDS[path.stem].replace("`", "")
     paths = [speed_record.path(path.parent, name) for name in result["figures"]] if path.name == page.PAGE else [path]
-    return Speeds(anchor, paths, about, summary, pictures, list(_figures(path, anchor, result, anchors)))
+    return Speeds(anchor, title, place, paths, about, summary, pictures, list(_figures(path, anchor, result, anchors)))
 
 
 def by_device(folder: Path) -> list[str]:
     """Return the lines of a table: how fast each model trains on a CPU and on a GPU, as recorded, and the ratio."""
     rows: dict[str, dict[str, Any]] = {}
-    for each in (folder, folder / speed_record.GPU):
-        recorded = speed_record.read(each)
+    for place in (folder, folder / speed_record.GPU):
+        recorded = speed_record.read(place)
         for name, figures in recorded["figures"].items():
-            where, trained = recorded["environment"][name], figures["tables"].get(TRAINING, {}).get(name, {})
-            device = where["device"].partition(": ")[2]
-            for unit, samples in itertools.islice(trained.items(), 1):
-                row = rows.setdefault(f"{name}, {unit}", {"a CPU": None, "of this kind": None})
-                row["a CPU" if device == "cpu" else device] = samples
-                if device == "cpu":
-                    row["of this kind"] = f"{where['cpu']}, {where['threads']} threads"
-                elif row["a CPU"]:
-                    row["ratio"] = round(samples["median"] / row["a CPU"]["median"], 1)
+            trained = figures["tables"].get(TRAINING, {}).get(name)
+            if not trained:
+                continue
+            where, (unit, rate) = recorded["environment"][name], next(iter(trained.items()))
+            row = rows.setdefault(f"{name}, {unit}", {"CPU": None, "model of the CPU": None})
+            platform, _, kind = where["device"].partition(": ")
+            if platform == "cpu":
+                threads = int(where.get(NPROC) or where["threads"])
+                row |= {"CPU": rate, "model of the CPU": f"{where['cpu']}, {threads} thread{'s' * (threads > 1)}"}
+            else:
+                row[kind] = rate
+                if row["CPU"] is not None:
+                    row["GPU / CPU"] = round(rate["median"] / row["CPU"]["median"], 2)
     return page.table(*page.cells(dict(sorted(rows.items()))))
 
 

@@ -74,10 +74,17 @@ def torch_steps(name: str, recipe: Recipe, corpus: Corpus, compiled: bool) -> Ca
     return lambda: STEPS * words / float(np.mean(windowed(steps)))
 
 
-def _elsewhere() -> str | None:
-    """Return why PyTorch would not train on the device that JAX has, or None."""
+def _make_ready() -> str | None:
+    """Let PyTorch use all cores, and full float32 as ours do; return why it cannot be compared, or None."""
+    if (absent := missing("torch")) is not None:
+        return absent
+    import torch
+
     from benchmarks.speed.peers.torch_step import device
 
+    torch.set_num_threads(cores())
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False  # which recurrent layers would use
     ours, theirs = jax.default_backend(), {"cpu": "cpu", "cuda": "gpu"}[device().type]
     return None if ours == theirs else f"it would train on the {theirs.upper()}"
 
@@ -111,12 +118,13 @@ def _of_windows(ids: np.ndarray, batch_size: int, config: Any) -> Minibatches:
 def measure(name: str, peers: bool = False, num_words: int = 10_000) -> Figures:
     """Measure a model's training in words per second, and what it is compared with.
 
-    PyTorch, eager and compiled, trains on the same device, a CPU with all cores. Where it is not installed, or has not
-    that device, it is left out, and the setting says so.
+    PyTorch, eager and compiled, trains on the same device, of a CPU with all cores; each minibatch is laid out by NumPy
+    and comes from the host's memory, within the time. Where it is not installed, or cannot use that device, it is left
+    out, and the setting says so.
     """
     out = None
     if peers:
-        out = missing("torch") or _elsewhere()
+        out = _make_ready()
     corpus, model, case = speed_text(num_words, EVENTS), registry.get(name), CASES[name]
     measures = limits.measures()
     rows: dict[str, str] = {}  # each with the row of ours that it is compared with
@@ -126,9 +134,6 @@ def measure(name: str, peers: bool = False, num_words: int = 10_000) -> Figures:
         ours = f"{OURS}, {optimizer}"
         rows[ours], measures[ours] = ours, our_steps(name, recipe, corpus)
         if peers and out is None:
-            import torch
-
-            torch.set_num_threads(cores())
             for kind in ("eager", "compiled"):
                 theirs = f"{THEIRS} {kind}, {optimizer}"
                 rows[theirs] = ours

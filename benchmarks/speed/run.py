@@ -39,7 +39,7 @@ PEERED: dict[str, Callable[[bool], Figures]] = {
 }
 ALONE = {"hlbl": hlbl.measure, "outputs": outputs.measure, "netflix": netflix.measure}
 LONG = ("netflix",)  # many minutes: only when it is named
-COMPARED_LONG = (*recommenders.CASES, "hlbl")  # of which only the training is measured where time is short
+LONG_COMPARISONS = (*recommenders.CASES, *topics.CASES, "hlbl")  # of which quick runs measure the training alone
 SCALE = "cpu"  # of the models
 
 
@@ -62,7 +62,7 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
         peers: measure other programs, too.
         out: the folder of the records.
         quick: measure fewer and shorter rounds, with programs of the persistent compilation cache; what takes long is
-            left out: the time until the first step, and the comparisons of COMPARED_LONG.
+            left out: the time until the first step, and the comparisons of LONG_COMPARISONS.
 
     Returns:
         The benchmark's version, and of each chosen name figures and environment.
@@ -94,7 +94,7 @@ def _measured(chosen: list[str], peers: bool, quick: bool) -> Iterator[tuple[str
     if models := [name for name in chosen if name in registry.engine_models()]:
         yield from throughput.measure(stores(models), compile_anew=not quick).items()
     for name in chosen:
-        if quick and name in COMPARED_LONG:
+        if quick and name in LONG_COMPARISONS:
             continue
         if name in PEERED:
             yield name, PEERED[name](peers)

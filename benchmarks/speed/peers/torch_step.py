@@ -40,7 +40,7 @@ def step_by(update: torch.optim.Optimizer, loss: Callable[[Tensor, Tensor], Tens
 
     def step(read: np.ndarray, words: np.ndarray) -> None:
         update.zero_grad(set_to_none=True)
-        loss(*(torch.from_numpy(ids).to(place, non_blocking=True) for ids in (read, words))).backward()
+        loss(*(torch.from_numpy(ids).to(place) for ids in (read, words))).backward()
         update.step()
 
     return step

@@ -15,6 +15,7 @@ from benchmarks.core import markdown, record, run, source, table, timing
 from benchmarks.language import measures, scales
 from benchmarks.language.store import LanguageStore, Spec
 from benchmarks.language.tables import TABLES, kn
+from benchmarks.measurement import dry_run
 
 SCALE = scales.SCALES["tiny"]
 
@@ -129,20 +130,25 @@ def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(
 
 
 def test_a_model_without_a_tree_is_timed_without_being_trained(tmp_path: Path) -> None:
-    lbl = Spec("lbl")
-    rows = [table.Row(("LBL",), ((lbl,),), {}, partial(measures.minutes, (lbl,)))]
+    lbl, hlbl = Spec("lbl"), Spec("hlbl", tree=("random", 0.0, 1))
+    rows = [table.Row((each.model,), ((each,),), {}, partial(measures.minutes, (lbl, hlbl))) for each in (lbl, hlbl)]
     times = table.Table(
         LanguageStore, "table-0", "0", "", ("model",), (table.Column("minutes", ""),), lambda *_: rows,
-        claims=lambda *_: [], together=True,
+        claims=lambda *_: [], together=True, timed=True,
     )  # fmt: skip
     ours = LanguageStore(scales.text("planted", SCALE), SCALE, "tuned", tmp_path)
     result = run.run_table(times, ours, tmp_path)
-    assert result["rows"][0]["cells"]["minutes"]["mean"] > 0
+    assert all(row["cells"]["minutes"]["mean"] > 0 for row in result["rows"])
     assert result["complete"]
     assert result["verdicts"] == []
-    assert not ours.is_there(lbl)
-    assert not result["models"]
+    assert (ours.is_there(lbl), ours.is_there(hlbl)) == (False, True)
+    assert [model["label"] for model in result["models"].values()] == ["hlbl-random-seed1"]
+    (untrained,) = result["rows"][0]["not trained"]
+    assert (untrained["kind"], untrained["recipe"]["batch_size"]) == ("lbl", 100)
+    rows = rows[:1]
+    assert not run.run_table(times, ours, tmp_path)["models"]
     assert "No model was trained." in (tmp_path / "table-0.planted.tiny.md").read_text()
+    assert dry_run.DryRun().project(times, ours, None, None)["models"] == 0
 
 
 def test_rows_of_models_that_other_source_trained_stay_as_of_their_commit(
@@ -182,6 +188,7 @@ def test_tables_of_trees_take_the_models_of_table_4_4(results) -> None:
     statistics, speeds = results["table-4.3"], results["table-4.5"]
     for result in (statistics, speeds):
         assert set(result["models"]) < set(results["table-4.4"]["models"])
+        assert len([name for name in result["models"] if "hlbl" in name]) >= 7
     cells = [{name: cell["mean"] for name, cell in row["cells"].items()} for row in statistics["rows"]]
     assert cells[0]["nodes"] == cells[1]["nodes"] == cells[2]["nodes"] == 59
     assert cells[0]["codes"] == pytest.approx(1)

@@ -14,12 +14,12 @@ from benchmarks.report.grid import Anchors
 def folder(tmp_path: Path) -> Path:
     """Records of a CPU, of which one has no training, and of a GPU."""
 
-    def write(place: Path, name: str, device: str, rate: float | None) -> None:
+    def write(place: Path, name: str, device: str, rate: float | None, threads: str = "") -> None:
         place.mkdir(exist_ok=True)
         row = {} if rate is None else {"words/s": {"median": rate, "quartiles": [rate, rate], "samples": [rate]}}
         where = {
             "device": device, "cpu": "a kind", "threads": 2, "memory": None, "versions": {}, "commit": "c",
-            "dirty": False, "os": "Linux", "python": "3", "matmul_precision": "highest",
+            "dirty": False, "os": "Linux", "python": "3", "matmul_precision": "highest", "NPROC": threads,
         }  # fmt: skip
         tables = {"training": {name: row}} if row else {"others": {}}
         one = {"setting": {}, "tables": tables}
@@ -29,6 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
     write(tmp_path, "lbl", "cpu: cpu", 20.0)
     write(tmp_path, "outputs", "cpu: cpu", None)
+    write(tmp_path, "pmf", "cpu: cpu", 10.0, threads="1")
     for name, rate in (("lbl", 50.0), ("hlbl", 70.0)):
         write(tmp_path / speed_record.GPU, name, "gpu: H100", rate)
     return tmp_path
@@ -36,18 +37,20 @@ def folder(tmp_path: Path) -> Path:
 
 def test_models_stand_beside_one_another_by_device(folder: Path) -> None:
     head, _, *rows = speeds.by_device(folder)
-    assert head == "|  | a CPU | of this kind | H100 | ratio |"
+    assert head == "|  | CPU | model of the CPU | H100 | GPU / CPU |"
     assert rows == [
         "| hlbl, words/s |  |  | 70 [70-70] |  |",
         "| lbl, words/s | 20 [20-20] | a kind, 2 threads | 50 [50-50] | 2.5 |",
+        "| pmf, words/s | 10 [10-10] | a kind, 1 thread |  |  |",
     ]
 
 
 def test_records_of_a_gpu_are_shown_beside_those_of_a_cpu(folder: Path) -> None:
     anchors = Anchors()
     shown = [speeds.speeds(path, result, anchors) for path, result in speeds.places(folder)]
-    assert [each.anchor for each in shown] == ["speed", "speed.gpu"]
-    assert [[figures.name for figures in each.figures] for each in shown] == [["lbl", "outputs"], ["hlbl", "lbl"]]
-    assert all(path.is_file() for each in shown for path in each.paths)
+    assert [(each.anchor, each.title) for each in shown] == [("speed", "Speed"), ("speed.gpu", "Speed on a GPU")]
+    names = [[figures.name for figures in each.figures] for each in shown]
+    assert names == [["lbl", "outputs", "pmf"], ["hlbl", "lbl"]]
+    assert all((folder / f"{each.folder}{path.name}") == path for each in shown for path in each.paths)
     *_, last = maps.results_map(folder, {}, "there")
-    assert last.endswith("| [speed](there/speed.md), [speed](there/gpu/speed.md) |")
+    assert last.endswith("| [speed](there/speed.md), [speed on a GPU](there/gpu/speed.md) |")

@@ -1,8 +1,6 @@
 """The speed benchmark of plain steps compares like with like."""
 
-import sys
 from importlib import import_module
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -134,8 +132,7 @@ def test_measures_at_a_tiny_size(name, monkeypatch):
 
 def test_pytorch_is_measured_in_the_same_rounds(monkeypatch):
     """Of made-up rates: shares and ratios are taken round by round."""
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(set_num_threads=lambda number: None))
-    monkeypatch.setattr(plain_steps, "missing", lambda name: None)
+    monkeypatch.setattr(plain_steps, "_make_ready", lambda: None)
     monkeypatch.setattr(plain_steps, "our_steps", lambda *given: lambda: 0.0)
     monkeypatch.setattr(plain_steps, "torch_steps", lambda *given: lambda: 0.0)
     rounds = {name: [1e9, 2e9] for name in limits.ABOUT} | {"jaxlm": [100.0, 300.0], "PyTorch": [50.0, 100.0]}
@@ -161,12 +158,20 @@ def test_pytorch_that_is_not_installed_is_left_out_and_said(monkeypatch):
 
 
 @pytest.mark.peer
-def test_pytorch_is_compared_on_the_same_device_only(monkeypatch):
-    pytest.importorskip("torch", reason="PyTorch is not installed (extra `peers`)")
-    monkeypatch.setattr(plain_steps.jax, "default_backend", lambda: "tpu")
-    monkeypatch.setattr(plain_steps, "our_steps", lambda *given: lambda: 1.0)
-    monkeypatch.setattr(plain_steps, "interleaved", lambda measures: {name: [1.0] for name in measures})
-    assert "would train on the CPU" in plain_steps.measure("lbl", peers=True, num_words=50)["setting"]["left out"]
+@pytest.mark.parametrize(
+    ("ours", "has_gpu", "why"),
+    [
+        ("cpu", True, None), ("gpu", True, None), ("gpu", False, "it would train on the CPU"),
+        ("tpu", True, "it would train on the CPU"),
+    ],
+)  # fmt: skip
+def test_pytorch_is_compared_on_the_same_device_only(monkeypatch, ours, has_gpu, why):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra `peers`)")
+    monkeypatch.setattr(plain_steps.jax, "default_backend", lambda: ours)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
+    assert plain_steps._make_ready() == why
+    assert torch.get_float32_matmul_precision() == "highest"
+    assert not torch.backends.cudnn.allow_tf32
 
 
 @pytest.mark.peer

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import registry
 from benchmarks.core import timing
-from benchmarks.measurement import limits, speed_record
+from benchmarks.measurement import compilation, limits, speed_record
 from benchmarks.speed import page, throughput
 from benchmarks.speed import run as speed
 from jaxfit.errors import UserError
@@ -68,11 +68,15 @@ def test_models_are_measured_together_and_recorded(tiny, tmp_path: Path) -> None
 
 def test_a_quick_run_compiles_nothing_anew_and_searches_nothing(tiny, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(timing, "ROUNDS", 7)
+    monkeypatch.setattr(timing, "QUICK_WINDOW", 0.005)
+    monkeypatch.setattr(compilation, "cold", lambda: pytest.fail("it compiles anew"))
     monkeypatch.setattr(
         speed, "PEERED", dict.fromkeys(("pmf", "svd"), lambda _: {"setting": {"compared": 1}, "tables": {}})
     )
     found = speed.run(["svd", "pmf"], peers=False, out=tmp_path, quick=True)["figures"]
     assert found["svd"]["setting"]["rounds"] == timing.QUICK_ROUNDS < timing.ROUNDS == 7
+    assert found["svd"]["setting"]["seconds of a round"] == 0.005 < timing.WINDOW
+    assert {"pmf", "docnade", "hlbl"} < set(speed.LONG_COMPARISONS)
     assert [name for name in found if "compared" in found[name]["setting"]] == ["svd"], (
         "times of PMF to errors are searched"
     )

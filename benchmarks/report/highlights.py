@@ -12,6 +12,7 @@ Labels = Sequence[tuple[str, ...]]  # of rows, without empty cells
 # record -> which of its rows
 RESULTS: Mapping[str, Labels] = {
     "table-4.4.ptb.cpu": (("HLBL", "T1", "RANDOM"), ("HLBL", "T7", "ADAPTIVE(0.4) ×4"), ("LBL",), ("Int. KN6",)),
+    "table-4.4.holmes.full.thesis": (("HLBL", "T1", "RANDOM"), ("HLBL", "T7", "ADAPTIVE(0.4) ×4"), ("Int. KN6",)),
     "table-3.1.ptb.cpu": (("Temporal FRBM", "2"),),
     "table-5.2.ml-1m.cpu": (("PMF", "100"), ("Conditional PMF", "100")),
     "table-5.1.ml-1m.cpu": (("RBM", "200"),),
@@ -32,7 +33,12 @@ RATINGS: Mapping[str, Labels] = {
 RANKING = "ranking.ml-1m.cpu"
 PUBLISHED = ("perplexity", "some", "valid")  # columns of published figures, the first that a row has
 MIXED = "fitted"  # the column of a mixture whose weights are fitted
-NAMES = {"ptb": "Penn Treebank", "ml-1m": "MovieLens 1M", "20news": "20 Newsgroups"}  # of data, in short
+NAMES = {
+    "ptb": "Penn Treebank",
+    "holmes": "novels",
+    "ml-1m": "MovieLens 1M",
+    "20news": "20 Newsgroups",
+}  # of data, in short
 
 
 def lines(folder: Path, chosen: Mapping[str, Labels], link: str, *, mixed: bool = False) -> list[str]:

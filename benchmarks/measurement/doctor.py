@@ -21,7 +21,7 @@ class Known:
     """A fault of some releases of jaxlib on one platform.
 
     Attributes:
-        first, last: releases, the first and last that have it; None: those after `first` have it, too.
+        first, last: releases, the first and last that have it.
         platform: cpu, gpu or tpu.
         issue: of JAX's repository.
         what: is slow, or wrong.
@@ -29,7 +29,7 @@ class Known:
     """
 
     first: tuple[int, ...]
-    last: tuple[int, ...] | None
+    last: tuple[int, ...]
     platform: str
     issue: int
     what: str
@@ -37,8 +37,7 @@ class Known:
 
     def holds(self, version: Sequence[int], where: str) -> bool:
         """Return whether a release has it on a platform."""
-        ended = self.last is not None and tuple(version) > self.last
-        return where == self.platform and tuple(version) >= self.first and not ended
+        return where == self.platform and self.first <= tuple(version) <= self.last
 
 
 FAULTS = (
@@ -46,10 +45,6 @@ FAULTS = (
     Known(
         (0, 10, 2), (0, 11, 0), "gpu", 38806, "adding to rows that repeat takes up to a thousand times as long",
         "pip install -U 'jax[cuda13]>=0.11.1'",
-    ),
-    Known(
-        (0, 9, 2), None, "gpu", 39959, "sums over segments under vmap take several times as long",
-        "nothing: the models of this project do not use them",
     ),
 )  # fmt: skip
 

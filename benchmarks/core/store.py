@@ -183,7 +183,7 @@ class Store(ABC):
         return self.work / "models" / f"{self.identifier(spec)}-{self.source(spec)}"
 
     def has_structure(self, spec: Any) -> bool:
-        """Return whether the model has a structure that training finds or takes, such as a tree."""
+        """Return whether the model has a structure, such as a tree, that is made before it is trained."""
         return False
 
     def is_there(self, spec: Any) -> bool:

@@ -33,12 +33,8 @@ RATINGS: Mapping[str, Labels] = {
 RANKING = "ranking.ml-1m.cpu"
 PUBLISHED = ("perplexity", "some", "valid")  # columns of published figures, the first that a row has
 MIXED = "fitted"  # the column of a mixture whose weights are fitted
-NAMES = {
-    "ptb": "Penn Treebank",
-    "holmes": "novels",
-    "ml-1m": "MovieLens 1M",
-    "20news": "20 Newsgroups",
-}  # of data, in short
+# of data, in short
+NAMES = {"ptb": "Penn Treebank", "holmes": "novels", "ml-1m": "MovieLens 1M", "20news": "20 Newsgroups"}
 
 
 def lines(folder: Path, chosen: Mapping[str, Labels], link: str, *, mixed: bool = False) -> list[str]:

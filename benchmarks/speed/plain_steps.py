@@ -118,9 +118,9 @@ def _of_windows(ids: np.ndarray, batch_size: int, config: Any) -> Minibatches:
 def measure(name: str, peers: bool = False, num_words: int = 10_000) -> Figures:
     """Measure a model's training in words per second, and what it is compared with.
 
-    PyTorch, eager and compiled, trains on the same device, of a CPU with all cores; each minibatch is laid out by NumPy
-    and comes from the host's memory, within the time. Where it is not installed, or cannot use that device, it is left
-    out, and the setting says so.
+    PyTorch, eager and compiled, trains on the same device (a CPU with all its cores). NumPy lays out each of its
+    minibatches in the host's memory, which is timed, too. Where PyTorch is not installed, or cannot use that device, it
+    is left out, and the setting says so.
     """
     out = None
     if peers:

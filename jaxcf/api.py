@@ -15,6 +15,7 @@ from jaxcf.models import REGISTRY, require
 from jaxcf.recommender import Model
 from jaxfit.call import folder, of_call, warn_stopped
 from jaxfit.errors import UserError
+from jaxfit.files.large_arrays import stored_in
 from jaxfit.plan import fields_of
 from jaxfit.recipe import Recipe, require_number
 from jaxfit.run_dir.run import Run
@@ -82,7 +83,11 @@ def train(
     if rated is not None:
         require(record, UsesRatedItems, "rated=…")
     resumable = isinstance(fitting, BySGD)
-    with folder(out, model, plan.run, resumable=resumable) as directory, ExitStack() as stack:
+    with (
+        folder(out, model, plan.run, resumable=resumable) as directory,
+        stored_in(directory, reading.LARGE),
+        ExitStack() as stack,
+    ):
 
         def files(table: given.Table | None, name: str) -> list[str]:
             return [] if table is None else stack.enter_context(given.as_files(table, name))

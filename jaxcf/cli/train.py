@@ -33,6 +33,7 @@ from jaxfit.cli.command import note, output, print_json
 from jaxfit.cli.parser import Parser
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
+from jaxfit.files.large_arrays import stored_in
 from jaxfit.plan import Plan
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Run, Trained
@@ -160,9 +161,12 @@ def check(args: argparse.Namespace) -> Task:
 def train(args: argparse.Namespace, task: Task, data_of: Callable[[], tuple[Dataset, Pairs]]) -> Done:
     """Train a model in its folder; data_of: reads the data, and further rated pairs to condition on."""
     place, record, fitting, plan = task
-    with training_options.folder(
-        args, place, record.name, FILES, resume=plan.run.resume, resumable=task.resumable
-    ) as out:
+    with (
+        training_options.folder(
+            args, place, record.name, FILES, resume=plan.run.resume, resumable=task.resumable
+        ) as out,
+        stored_in(out, reading.LARGE),
+    ):
         data, rated = data_of()
         note(args, *_cost_of_levels(record, data, plan.config))
         with training_options.stoppable(place, task.resumable):

@@ -93,9 +93,8 @@ def rating_fault(text: str, decimal: str, scale: RatingScale | None) -> str | No
     return f"the rating {text!r} is not a finite number"
 
 
-def of_delimited(layout: Layout, reading: Reading, pairs: bool, scale: RatingScale | None) -> Fault:
-    """Return what finds the fault of a line of a delimited file; with `pairs`, only users and items are looked at."""
-    names = [name for name in layout.columns if not pairs or name in ("user", "item")]
+def of_delimited(layout: Layout, reading: Reading, names: list[str], scale: RatingScale | None) -> Fault:
+    """Return what finds the fault of a line of a delimited file; names: of the columns that are looked at."""
     of_values = of_values_in(names, reading, scale)
 
     def fault(line: str) -> str | None:
@@ -104,7 +103,7 @@ def of_delimited(layout: Layout, reading: Reading, pairs: bool, scale: RatingSca
         if "\r" in line:
             return "the line has a carriage return inside"
         fields = layout.split(line)
-        return of_values({name: fields[column] for name, column in layout.columns.items()})
+        return of_values({name: fields[layout.columns[name]] for name in names})
 
     return fault
 

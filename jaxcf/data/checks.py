@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from jaxcf.data.ratings import Ratings
+from jaxcf.data.ratings import Ratings, counted
+from jaxfit.files.large_arrays import PIECE
 
 # of `look_swapped`
 MIN_NUMBER = 200  # of users, and of items
@@ -30,7 +31,7 @@ def look_swapped(user: np.ndarray, item: np.ndarray) -> bool:
 
     Not every exchange can be known: in parts of ratings, as validation, users may be of few ratings.
     """
-    users, items = (counts[counts > 0] for counts in (np.bincount(user), np.bincount(item)))
+    users, items = (counts[counts > 0] for counts in (counted(user), counted(item)))
     if (
         min(len(users), len(items)) < MIN_NUMBER
         or len(items) < MIN_ITEMS_PER_USER * len(users)
@@ -54,11 +55,11 @@ def warn_swapped(ratings: Ratings, files: str) -> None:
 def warn_other_scale(what: str, stars: np.ndarray, training: np.ndarray) -> None:
     """Warn if most of some ratings are below or above the middle 80 % of those of training, as on another scale.
 
-    Of ratings like those of training at most 20 % are.
+    Of ratings like those of training at most 20 % are. Of very many, some at equal distances are looked at.
     """
     if len(stars) < MIN_COMPARED or len(training) < MIN_COMPARED:
         return
-    low, high = np.quantile(training, (0.1, 0.9))
+    low, high = np.quantile(training[:: -(-len(training) // PIECE)], (0.1, 0.9))
     if np.mean((stars < low) | (stars > high)) > 0.5:
         warnings.warn(
             f"{what} look like ratings on another scale: most are outside {low:g} to {high:g}, where 80 % of the "

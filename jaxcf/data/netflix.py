@@ -5,7 +5,7 @@ or `user` (`probe.txt`).
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jaxcf.data.file_layout import Layout, Reading, opened
-from jaxcf.data.parsing import Columns, check_lines, join, line_locator, no_rows, parse, with_seconds
+from jaxcf.data.parsing import Part, check_lines, line_locator, no_rows, of_table, parse
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source
 
@@ -21,17 +21,20 @@ BATCH = 1 << 27  # bytes of small files parsed at a time
 _WIDTHS = {1: ("user",), 2: ("user", "time"), 3: ("user", "stars", "time")}
 
 
-def netflix(path: Source, _: Reading, pairs: bool = False) -> Columns:
-    """Read a file or a folder of the Netflix Prize; dates become seconds since 1970.
+def netflix(path: Source, _: Reading, columns: Collection[str]) -> Iterator[Part]:
+    """Read some columns of a file or a folder of the Netflix Prize; dates become seconds since 1970.
 
     A folder holds `mv_*.txt` (or has a folder `training_set` that does), or `combined_data_*.txt`. Raises UserError for
     another folder, a file that cannot be opened, a line with other columns than the first, or headings only.
     """
-    columns = join([_parse(files, data, pairs) for files, data in _batches(_files(path))])
-    columns = columns._replace(taken=((str(path), "the layout of the Netflix Prize"),))
-    if columns.table.num_rows == 0:
-        raise no_rows(path, pairs)
-    return columns
+    taken: tuple[tuple[str, str], ...] = ((str(path), "the layout of the Netflix Prize"),)
+    rows = 0
+    for files, data in _batches(_files(path)):
+        table, locate = _parse(files, data, columns)
+        yield of_table(table, locate)._replace(taken=taken)
+        rows, taken = rows + table.num_rows, ()
+    if not rows:
+        raise no_rows(path, "stars" not in columns)
 
 
 def _files(path: Source) -> list[Source]:
@@ -61,8 +64,8 @@ def _batches(files: list[Source]) -> Iterator[tuple[list[Source], bytes]]:
             contents, size = {}, 0
 
 
-def _parse(files: list[Source], data: bytes, pairs: bool) -> Columns:
-    """Parse the lines of some files.
+def _parse(files: list[Source], data: bytes, columns: Collection[str]) -> tuple[pa.Table, Callable[[int], str]]:
+    """Parse the lines of some files, and return what returns file and line of a row.
 
     A heading `17:` is completed to `17:,,`, so that every line has all columns; rows whose user contains a colon are
     headings.
@@ -74,7 +77,7 @@ def _parse(files: list[Source], data: bytes, pairs: bool) -> Columns:
     data, completed = re.subn(rb":[^\S\n]*$", b":" + b"," * (len(names) - 1), data, flags=re.MULTILINE)
     if completed < data.count(b":"):  # a colon that ends no line
         check_lines(files, layout)
-    table = parse(pa.BufferReader(data), layout, files, pairs)
+    table = parse(pa.BufferReader(data), layout, files, [name for name in names if name in columns])
     is_heading, movies = _headings(table)
     if not pc.all(pc.match_substring_regex(movies, "^[0-9]+$")).as_py():
         check_lines(files, layout)
@@ -82,7 +85,7 @@ def _parse(files: list[Source], data: bytes, pairs: bool) -> Columns:
     item = pa.DictionaryArray.from_arrays(pa.array(movie), movies)
     ratings = table.filter(pa.array(~is_heading)).append_column("item", item)
     locate = line_locator(files, layout)
-    return with_seconds(ratings, lambda row: locate(np.flatnonzero(~is_heading)[row]))
+    return ratings, lambda row: locate(np.flatnonzero(~is_heading)[row])
 
 
 def _headings(table: pa.Table) -> tuple[np.ndarray, pa.Array]:

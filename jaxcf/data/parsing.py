@@ -1,10 +1,11 @@
-"""Files of ratings as columns of dictionary-encoded text.
+"""Files of ratings as columns of dictionary-encoded text, some rows at a time.
 
-Files are parsed by Arrow, column by column and in parallel; Python reads single lines only to find an invalid one.
+Files are parsed by Arrow, column by column; Python reads single lines only to find an invalid one.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,45 +14,34 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from jaxcf.data import bad_lines
-from jaxcf.data.file_layout import COLUMNS, Layout, Reading, kind_of_time, layout_of, lines, opened
+from jaxcf.data.file_layout import Layout, Reading, kind_of_time, layout_of, lines, opened
 from jaxcf.data.matlab_file import DAMAGED, arrays_of, names_of
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError
-from jaxfit.files.limits import require_countable
+from jaxfit.files.large_arrays import PIECE
 from jaxfit.files.opening import Source
 
 BLOCK = 1 << 22  # bytes parsed at a time by each thread
 TEXTS = pa.dictionary(pa.int32(), pa.utf8())
 
 
-class Columns(NamedTuple):
-    """The rows of files: user, item and, where present, stars as dictionary-encoded text, and time as int64."""
+class Part(NamedTuple):
+    """Consecutive rows of a file: user, item and, where present, stars as dictionary-encoded text, and time as int64.
 
-    table: pa.Table
+    They are read as they are taken, so that errors are raised then.
+    """
+
+    batches: Iterable[pa.RecordBatch]
+    names: tuple[str, ...]  # of the columns
     locate: Callable[[int], str]  # returns file and line of a row
     taken: tuple[tuple[str, str], ...] = ()  # files, and which of their columns were taken as what, by which rule
-    guessed: bool = False  # nothing in some file says what its columns are
+    guessed: bool = False  # nothing in the file says what its columns are
     notes: tuple[str, ...] = ()  # messages for the user
 
 
-def join(parts: Sequence[Columns]) -> Columns:
-    """Concatenate the rows of files, with ratings and times if all files that have rows have them.
-
-    Raises UserError for more rows than there can be.
-    """
-    taken, notes = (tuple(itertools.chain(*said)) for said in zip(*((p.taken, p.notes) for p in parts), strict=True))
-    parts = [part for part in parts if part.table.num_rows] or list(parts)
-    lengths, locates = [part.table.num_rows for part in parts], [part.locate for part in parts]
-    ends = np.cumsum(lengths)
-    require_countable(int(ends[-1]), "rows", ", ".join(file for file, _ in taken))
-
-    def locate(row: int) -> str:  # it keeps no rows
-        which = int(np.searchsorted(ends, row, side="right"))
-        return locates[which](row - int(ends[which]) + lengths[which])
-
-    common = [name for name in COLUMNS if all(name in part.table.column_names for part in parts)]
-    table = pa.concat_tables([part.table.select(common) for part in parts])
-    return Columns(table, locate, taken, any(part.guessed for part in parts), notes)
+def of_table(table: pa.Table, locate: Callable[[int], str]) -> Part:
+    """Return the rows of a table, whose times are as `seconds` takes them."""
+    return Part(seconds(table, locate).to_batches(PIECE), tuple(table.column_names), locate)
 
 
 def no_rows(path: Source, pairs: bool) -> UserError:
@@ -60,44 +50,66 @@ def no_rows(path: Source, pairs: bool) -> UserError:
     return UserError(f"the file holds no {what}", path, f"give a file of {what}")
 
 
-def delimited(path: Source, reading: Reading, pairs: bool = False, scale: RatingScale | None = None) -> Columns:
-    """Parse a delimited file; with `pairs`, its users and items only; scale: that of the ratings, if one is given."""
-    layout = layout_of(path, reading, pairs)
+def delimited(
+    path: Source, reading: Reading, columns: Collection[str], scale: RatingScale | None = None
+) -> Iterator[Part]:
+    """Read some columns of a delimited file; scale: that of the ratings, if one is given."""
+    layout = layout_of(path, reading, "stars" not in columns)
+    wanted = [name for name in layout.columns if name in columns]
+    said, kept = ((str(path), layout.taken),), None
     if reading.skip_bad:
-        kept = bad_lines.kept(path, layout.skip, reading, bad_lines.of_delimited(layout, reading, pairs, scale))
-        table = parse(kept.stream(), layout._replace(skip=0, encoding="utf-8"), [path], pairs)
-        columns = with_seconds(table, kept.locate)._replace(notes=kept.notes)
-    else:
-        with opened(path) as stream:
-            table = parse(stream, layout, [path], pairs)
-        columns = with_seconds(table, line_locator([path], layout))
-    return columns._replace(taken=((str(path), layout.taken),), guessed=layout.guessed)
+        kept = bad_lines.kept(path, layout.skip, reading, bad_lines.of_delimited(layout, reading, wanted, scale))
+        layout = layout._replace(skip=0, encoding="utf-8")
+    locate = kept.locate if kept else line_locator([path], layout)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with kept.stream() if kept else opened(path) as stream:
+            if "time" in wanted:  # whose type is that of all
+                yield from seconds(parse(stream, layout, [path], wanted), locate).to_batches()
+                return
+            with _said_of([path], layout):
+                yield from (batch.select(wanted) for batch in pcsv.open_csv(stream, **_options(layout, wanted)))
+
+    yield Part(batches(), tuple(wanted), locate, said, layout.guessed, kept.notes if kept else ())
 
 
-def parse(stream: Any, layout: Layout, paths: Sequence[Source], pairs: bool) -> pa.Table:
-    """Parse lines of files as columns of text, but for times, which have the type that Arrow detects.
+def parse(stream: Any, layout: Layout, paths: Sequence[Source], wanted: Sequence[str]) -> pa.Table:
+    """Parse columns of all lines of files as text, but for times, which have the type that Arrow detects.
 
     Raises UserError for a line that is not laid out like this, or not valid in the encoding.
     """
-    wanted = [name for name in layout.columns if not pairs or name in ("user", "item")]
+    with _said_of(paths, layout):
+        return pcsv.read_csv(stream, **_options(layout, wanted)).select(list(wanted))
+
+
+def _options(layout: Layout, wanted: Sequence[str]) -> dict[str, Any]:
+    """Return how Arrow reads columns of lines."""
     # for Arrow a delimiter of two characters is one character, with a column in between that must be empty
     repeat = len(layout.delimiter)
     names = [str(i) for i in range((layout.width - 1) * repeat + 1)]
     types = {name: pa.null() for i, name in enumerate(names) if i % repeat}
     for name in wanted:
         names[layout.columns[name] * repeat] = name
-    options = pcsv.ConvertOptions(
-        column_types=types | {name: TEXTS for name in wanted if name != "time"},
-        include_columns=[*wanted, *types],
-        strings_can_be_null=True,
-    )
+    return {
+        "read_options": pcsv.ReadOptions(
+            block_size=BLOCK, skip_rows=layout.skip, column_names=names, encoding=layout.encoding
+        ),
+        "parse_options": pcsv.ParseOptions(
+            delimiter=layout.delimiter[0], quote_char='"' if layout.quoted else False
+        ),
+        "convert_options": pcsv.ConvertOptions(
+            column_types=types | {name: TEXTS for name in wanted if name != "time"},
+            include_columns=[*wanted, *types],
+            strings_can_be_null=True,
+        ),
+    }  # fmt: skip
+
+
+@contextmanager
+def _said_of(paths: Sequence[Source], layout: Layout) -> Iterator[None]:
+    """Say in which line of some files an error is that Arrow raises."""
     try:
-        return pcsv.read_csv(
-            stream,
-            pcsv.ReadOptions(block_size=BLOCK, skip_rows=layout.skip, column_names=names, encoding=layout.encoding),
-            pcsv.ParseOptions(delimiter=layout.delimiter[0], quote_char='"' if layout.quoted else False),
-            options,
-        ).select(wanted)
+        yield
     except (pa.ArrowException, UnicodeError) as error:
         check_lines(paths, layout)
         what = str(error).splitlines()[0]
@@ -126,13 +138,13 @@ def line_locator(paths: Sequence[Source], layout: Layout) -> Callable[[int], str
     return locate
 
 
-def with_seconds(table: pa.Table, locate: Callable[[int], str]) -> Columns:
-    """Return columns with times as int64: whole numbers as they are, dates in seconds since 1970.
+def seconds(table: pa.Table, locate: Callable[[int], str]) -> pa.Table:
+    """Return a table with times as int64: whole numbers as they are, dates in seconds since 1970.
 
     Raises UserError for a missing or invalid time, or if some are numbers and others dates.
     """
     if "time" not in table.column_names:
-        return Columns(table, locate)
+        return table
     column = table["time"] if table.num_rows else pa.chunked_array([], pa.int64())
     kind = column.type
     if column.null_count:
@@ -145,8 +157,7 @@ def with_seconds(table: pa.Table, locate: Callable[[int], str]) -> Columns:
         column = pc.floor(column)
     elif not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
         raise _time_error(column, locate)
-    seconds = column.cast(pa.int64(), safe=False)
-    return Columns(table.set_column(table.column_names.index("time"), "time", seconds), locate)
+    return table.set_column(table.column_names.index("time"), "time", column.cast(pa.int64(), safe=False))
 
 
 def _time_error(column: pa.ChunkedArray, locate: Callable[[int], str]) -> UserError:
@@ -160,7 +171,7 @@ def _time_error(column: pa.ChunkedArray, locate: Callable[[int], str]) -> UserEr
     return UserError(what, locate(row), "give seconds since 1970 or dates such as 2005-09-06, or leave the column out")
 
 
-def mat(path: Source, reading: Reading, pairs: bool = False) -> Columns:
+def mat(path: Source, reading: Reading, columns: Collection[str]) -> Iterator[Part]:
     """Read `moviedata.mat`, published with the code of Salakhutdinov and Mnih: rows of user, item, stars.
 
     `moviedata.mat:train_vec` and `moviedata.mat:probe_vec` name one of its arrays; without a name both are read.
@@ -174,8 +185,10 @@ def mat(path: Source, reading: Reading, pairs: bool = False) -> Columns:
     if not found or not all(map(_is_table, found.values())):
         do = f"give a file with train_vec or probe_vec, of three columns; it holds {', '.join(content)}"
         raise UserError("the .mat file holds no ratings", path, do)
-    columns = join([_of_array(array, f"{file}, {name}", reading) for name, array in found.items()])
-    return columns._replace(taken=((str(path), f"arrays of user, item, stars ({', '.join(found)})"),))
+    taken: tuple[tuple[str, str], ...] = ((str(path), f"arrays of user, item, stars ({', '.join(found)})"),)
+    for name, array in found.items():
+        yield _of_array(array, f"{file}, {name}", reading, columns)._replace(taken=taken)
+        taken = ()
 
 
 def _is_table(array: Any) -> bool:
@@ -204,13 +217,15 @@ def _matlab(path: Source, read: Callable[[bytes, Source], Any]) -> Any:
         raise UserError(f"the .mat file cannot be read: {error}", path, "save it as version 7") from None
 
 
-def _of_array(array: np.ndarray, where: str, reading: Reading) -> Columns:
+def _of_array(array: np.ndarray, where: str, reading: Reading, columns: Collection[str]) -> Part:
     """Return the numbers of a MATLAB array [N, 3], of any type, as columns of text."""
-    columns = {}
+    found = {}
     for name, numbers in zip(("user", "item", "stars"), array.T, strict=True):
+        if name not in columns:
+            continue
         distinct, codes = np.unique(numbers, return_inverse=True)
         texts = [f"{number:.15g}" if number == number else "" for number in distinct.tolist()]
         if name == "stars":
             texts = [text.replace(".", reading.decimal) for text in texts]
-        columns[name] = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(texts, pa.utf8()))
-    return Columns(pa.table(columns), lambda row: f"{where}, row {row + 1}")
+        found[name] = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(texts, pa.utf8()))
+    return of_table(pa.table(found), lambda row: f"{where}, row {row + 1}")

@@ -1,6 +1,7 @@
 """Ratings as indices of users and items, the catalogue of their ids, and data sets."""
 
 import hashlib
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jaxfit.errors import NotInTraining
+from jaxfit.files.large_arrays import empty, filled, pieces
 
 
 class RatingScale(NamedTuple):
@@ -115,8 +117,34 @@ EMPTY = Ratings(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.flo
 
 def take(ratings: Ratings, which: np.ndarray) -> Ratings:
     """Return the ratings at the given positions, or where a mask is true."""
-    time = None if ratings.time is None else ratings.time[which]
-    return Ratings(ratings.user[which], ratings.item[which], ratings.stars[which], time)
+    which = np.asarray(which)
+    time = None if ratings.time is None else _taken(ratings.time, which)
+    user, item, stars = (_taken(column, which) for column in ratings[:3])
+    return Ratings(user, item, stars, time)
+
+
+def _taken(column: np.ndarray, which: np.ndarray) -> np.ndarray:
+    if which.dtype != bool:
+        return chosen(column, which)
+    taken, end = empty(int(np.count_nonzero(which)), column.dtype), 0
+    for piece in pieces(len(column)):
+        some = column[piece][which[piece]]
+        begin, end = end, end + len(some)
+        taken[begin:end] = some
+    return taken
+
+
+def chosen(values: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """Return values[which], also of very many places, int[N]."""
+    return filled(len(which), values.dtype, lambda piece: values[which[piece]])
+
+
+def counted(index: NDArray[np.int32], number: int = 0) -> NDArray[np.int64]:
+    """Count how often each of the indices 0 … number - 1 occurs, and those beyond: [number] or more."""
+    counts = np.zeros(max(number, 1 + int(index.max(initial=-1))), np.int64)
+    for piece in pieces(len(index)):  # NumPy copies indices to 64 bits
+        counts += np.bincount(index[piece], minlength=len(counts))
+    return counts
 
 
 class Units(NamedTuple):
@@ -133,15 +161,20 @@ class Units(NamedTuple):
         of which are far below the highest, twice the standard deviation, but at least a sixteenth of the scale: single
         very high counts would make training diverge.
         """
-        span, deviation = scale.high - scale.low, float(np.std(stars, dtype=np.float64))
-        unit = min(span / 4, max(span / 16, 2 * deviation))
-        return cls(float(np.mean(stars, dtype=np.float64)), unit or 1.0)
+        span, mean = scale.high - scale.low, np.mean(stars, dtype=np.float64)
+        squares = sum(float(np.sum(np.square(stars[piece] - mean))) for piece in pieces(len(stars)))
+        unit = min(span / 4, max(span / 16, 2 * math.sqrt(squares / len(stars))))
+        return cls(float(mean), unit or 1.0)
 
 
 def standardized(ratings: Ratings, units: Units) -> Ratings:
     """Return the ratings in these units, as float32."""
-    stars = np.asarray(ratings.stars, np.float32) - np.float32(units.mean)
-    return ratings._replace(stars=stars / np.float32(units.unit))
+    mean, unit = np.float32(units.mean), np.float32(units.unit)
+
+    def values(piece: slice) -> np.ndarray:
+        return (np.asarray(ratings.stars[piece], np.float32) - mean) / unit
+
+    return ratings._replace(stars=filled(len(ratings.stars), np.float32, values))
 
 
 def join(*parts: Ratings) -> Ratings:
@@ -208,7 +241,7 @@ def pair_keys(pairs: Ratings | Pairs, num_items: int) -> NDArray[np.int64]:
 def relabel(ratings: Ratings, old: Catalogue, new: Catalogue) -> Ratings:
     """Replace indices of one catalogue by those of another, -1 for users and items that it lacks."""
     user, item = new.user_index(old.users), new.item_index(old.items)
-    return ratings._replace(user=user[ratings.user], item=item[ratings.item])
+    return ratings._replace(user=chosen(user, ratings.user), item=chosen(item, ratings.item))
 
 
 def union(*ids: np.ndarray) -> np.ndarray:

@@ -1,16 +1,19 @@
 """Reading ratings, pairs and data sets from files, with errors that name the line; writing ratings."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from jaxcf.data import checks, netflix, parsing, typed_files
-from jaxcf.data.file_layout import Reading, format_of
+from jaxcf.data.columns import Columns, join
+from jaxcf.data.file_layout import COLUMNS, Reading, format_of
 from jaxcf.data.ratings import (
     EMPTY,
     Catalogue,
@@ -18,6 +21,8 @@ from jaxcf.data.ratings import (
     Pairs,
     Ratings,
     RatingScale,
+    chosen,
+    counted,
     digest,
     pair_keys,
     relabel,
@@ -26,12 +31,15 @@ from jaxcf.data.ratings import (
 )
 from jaxcf.data.values import indices, parse_scale, scale_of, stars_of, without_duplicates
 from jaxfit.errors import UserError
+from jaxfit.files.large_arrays import filled
 from jaxfit.files.opening import Source
 from jaxfit.run_dir.atomic import replacing
 
+PAIRS, RATINGS = COLUMNS[:2], COLUMNS[:3]  # what may be read of files that have more columns
 _OF_LINES = {"delimited": parsing.delimited, "json": typed_files.json_lines}  # each a rating, which may be left out
 _OTHERS = {"parquet": typed_files.parquet, "netflix": netflix.netflix, "mat": parsing.mat}
 SHOWN = 3  # files that are named in a message
+LARGE = 1 << 25  # ratings; more of them are stored in files, not in memory (`jaxfit.files.large_arrays.stored_in`)
 
 
 class Table(NamedTuple):
@@ -54,7 +62,7 @@ class PairTable(NamedTuple):
     def relabelled(self, catalogue: Catalogue) -> Pairs:
         """Return the pairs with the indices of a catalogue, -1 for users and items that it lacks."""
         user, item = catalogue.user_index(self.users), catalogue.item_index(self.items)
-        return Pairs(user[self.pairs.user], item[self.pairs.item])
+        return Pairs(chosen(user, self.pairs.user), chosen(item, self.pairs.item))
 
 
 class DatasetFiles(NamedTuple):
@@ -70,6 +78,7 @@ def read(
     reading: Reading | None = None,
     scale: RatingScale | None = None,
     counts: bool = False,
+    times: bool = True,
 ) -> Table:
     """Read ratings from files, in their order.
 
@@ -79,6 +88,7 @@ def read(
         reading: options; by default everything is detected from the files.
         scale: scale of the ratings; by default that of `reading`, or else detected from the files.
         counts: whether they are counts of implicit data: each is 1 in files of pairs without ratings.
+        times: whether times are read, where there are some.
 
     Raises:
         UserError: if a file is missing or cannot be parsed, a value is missing or invalid, a rating is off a given
@@ -86,7 +96,7 @@ def read(
     """
     reading = reading or Reading()
     scale = scale or parse_scale(reading.scale)
-    return _table(_columns(paths, reading, scale=scale), paths, reading, scale, counts)
+    return _table(_columns(paths, reading, COLUMNS if times else RATINGS, scale), paths, reading, scale, counts)
 
 
 def read_either(
@@ -95,13 +105,13 @@ def read_either(
     scale: RatingScale | None = None,
     counts: bool = False,
 ) -> Table | PairTable:
-    """Read ratings or counts as `read` does, or pairs as `read_pairs` does if the files have no ratings."""
+    """Read ratings or counts without times as `read` does; pairs as `read_pairs` does if the files have no ratings."""
     reading = reading or Reading()
     scale = scale or parse_scale(reading.scale)
-    columns = [_columns(paths, reading, scale=scale)]  # which the functions below free once they are read
-    if counts or "stars" in columns[0].table.column_names:
-        return _table(columns.pop(), paths, reading, scale, counts)
-    return _pairs(columns.pop(), paths)
+    columns = _columns(paths, reading, RATINGS, scale)
+    if counts or "stars" in columns.codes:
+        return _table(columns, paths, reading, scale, counts)
+    return _pairs(columns, paths)
 
 
 def read_pairs(paths: Source | Sequence[Source], reading: Reading | None = None) -> PairTable:
@@ -110,7 +120,7 @@ def read_pairs(paths: Source | Sequence[Source], reading: Reading | None = None)
     Raises:
         UserError: as `read`, for users and items; if there are no pairs.
     """
-    return _pairs(_columns(paths, reading or Reading(), pairs=True), paths)
+    return _pairs(_columns(paths, reading or Reading(), PAIRS), paths)
 
 
 def read_dataset(
@@ -121,7 +131,7 @@ def read_dataset(
     reading: Reading | None = None,
     counts: bool = False,
 ) -> DatasetFiles:
-    """Read a data set from files, in one catalogue of all their users and items.
+    """Read a data set from files, in one catalogue of all their users and items; times are not read.
 
     Args:
         train: training files; `moviedata.mat` has test ratings, too.
@@ -141,7 +151,7 @@ def read_dataset(
     train = _as_list(train)
     if len(train) == 1 and not test and format_of(train[0], reading) == "mat" and parsing.has_probe(train[0]):
         train, test = [f"{train[0]}:train_vec"], [f"{train[0]}:probe_vec"]
-    tables, listed = {"train": read(train, reading, scale, counts)}, {}
+    tables, listed = {"train": read(train, reading, scale, counts, times=False)}, {}
     for name, files in (("valid", valid), ("test", test)):
         if name == "test" and not counts:  # its ratings must lie on the scale of the others
             scale = scale or scale_of(np.concatenate([table.values for table in tables.values()]))
@@ -197,29 +207,32 @@ def _as_list(paths: Source | Sequence[Source]) -> list[Source]:
 
 
 def _columns(
-    paths: Source | Sequence[Source], reading: Reading, pairs: bool = False, scale: RatingScale | None = None
-) -> parsing.Columns:
-    return parsing.join([_of_file(path, reading, pairs, scale) for path in _as_list(paths)])
+    paths: Source | Sequence[Source], reading: Reading, columns: Sequence[str], scale: RatingScale | None = None
+) -> Columns:
+    files = _as_list(paths)
+    return join(itertools.chain.from_iterable(_of_file(path, reading, columns, scale) for path in files))
 
 
-def _of_file(path: Source, reading: Reading, pairs: bool, scale: RatingScale | None) -> parsing.Columns:
+def _of_file(
+    path: Source, reading: Reading, columns: Sequence[str], scale: RatingScale | None
+) -> Iterator[parsing.Part]:
     layout = format_of(path, reading)
     if layout in _OF_LINES:
-        return _OF_LINES[layout](path, reading, pairs, scale)
+        return _OF_LINES[layout](path, reading, columns, scale)
     if reading.skip_bad:
         raise UserError("--skip-bad is for files of lines with a rating each", path, "leave it out")
-    return _OTHERS[layout](path, reading, pairs)
+    return _OTHERS[layout](path, reading, columns)
 
 
-def _pairs(columns: parsing.Columns, paths: Source | Sequence[Source]) -> PairTable:
-    if columns.table.num_rows == 0:
+def _pairs(columns: Columns, paths: Source | Sequence[Source]) -> PairTable:
+    if columns.rows == 0:
         raise parsing.no_rows(_as_list(paths)[0], pairs=True)
     (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
     sizes = f"{len(user):,} pairs of {len(users):,} users and {len(items):,} items"
     return PairTable(Pairs(user, item), users, items, [f"{_said(columns)}; {sizes}", *columns.notes])
 
 
-def _said(columns: parsing.Columns) -> str:
+def _said(columns: Columns) -> str:
     """Say which columns of which files were taken as what."""
     files: dict[str, list[str]] = {}
     for file, taken in columns.taken:
@@ -233,28 +246,27 @@ def _named(files: list[str]) -> str:
 
 
 def _table(
-    columns: parsing.Columns,
+    columns: Columns,
     paths: Source | Sequence[Source],
     reading: Reading,
     scale: RatingScale | None,
     counts: bool = False,
 ) -> Table:
     """Convert columns to ratings, or to counts; if a scale is given, ratings off it are errors."""
-    names, file = columns.table.column_names, _as_list(paths)[0]
-    if columns.table.num_rows == 0:
+    file, rated = _as_list(paths)[0], "stars" in columns.codes
+    if columns.rows == 0:
         raise parsing.no_rows(file, pairs=False)
-    if "stars" not in names and not counts:
+    if not rated and not counts:
         do = "name the column of the ratings: --columns USER,ITEM,STARS"
         raise UserError("the file holds pairs of user and item without ratings", file, do)
-    if "stars" in names:
+    if rated:
         stars, values = stars_of(columns, scale, reading.decimal)
     else:
-        stars, values = np.ones(columns.table.num_rows, np.float32), np.ones(1)
-    (user, users), (item, items) = (indices(columns, name) for name in ("user", "item"))
-    time = columns.table["time"].to_numpy() if "time" in names else None
-    columns = columns._replace(table=pa.table({}))
-    pa.default_memory_pool().release_unused()  # what Arrow would keep, about as much as the ratings take
-    ratings, notes = without_duplicates(Ratings(user, item, stars, time), users, items, columns.locate, reading)
+        stars, values = np.ones(columns.rows, np.float32), np.ones(1)
+    (user, users), (item, items) = (indices(columns, name) for name in PAIRS)
+    ratings = Ratings(user, item, stars, columns.time)
+    columns = columns._replace(codes={})
+    ratings, notes = without_duplicates(ratings, users, items, columns.locate, reading)
     if columns.guessed:
         checks.warn_swapped(ratings, _named([str(path) for path in _as_list(paths)]))
     catalogue = Catalogue(users, items, scale or scale_of(values))
@@ -271,7 +283,7 @@ def _split_off(train: Ratings, listed: Pairs, catalogue: Catalogue, name: str) -
     """Split training ratings into those of other pairs and those of the listed pairs."""
     known = (listed.user >= 0) & (listed.item >= 0)
     keys = np.unique(pair_keys(listed, catalogue.num_items)[known])
-    out = np.isin(pair_keys(train, catalogue.num_items), keys)
+    out = _among(train, keys, catalogue.num_items)
     missing = int(np.count_nonzero(~known)) + len(keys) - int(np.count_nonzero(out))
     if missing:
         what = f"{missing} pairs of the {name} file have no rating in the training file"
@@ -290,17 +302,31 @@ def _warn_apart(ratings: dict[str, Ratings], catalogue: Catalogue, known: PairTa
 
 
 def _ids(part: Ratings, catalogue: Catalogue) -> dict[str, np.ndarray]:
-    return {"user": catalogue.users[np.unique(part.user)], "item": catalogue.items[np.unique(part.item)]}
+    return {
+        "user": catalogue.users[np.flatnonzero(counted(part.user))],
+        "item": catalogue.items[np.flatnonzero(counted(part.item))],
+    }
 
 
 def _overlaps(ratings: dict[str, Ratings], catalogue: Catalogue) -> list[str]:
     """Return a message for each held-out set whose pairs also occur in training."""
     notes = []
-    trained = pair_keys(ratings["train"], catalogue.num_items)
-    for name, part in ratings.items():
-        if name == "train":
-            continue
-        shared = int(np.count_nonzero(np.isin(pair_keys(part, catalogue.num_items), trained)))
+    train, *held_out = ratings.items()
+    for name, part in held_out:
+        keys = pair_keys(part, catalogue.num_items)
+        trained = pair_keys(take(train[1], _among(train[1], keys, catalogue.num_items)), catalogue.num_items)
+        shared = int(np.count_nonzero(np.isin(keys, trained)))
         if shared:
             notes.append(f"{shared} of the {len(part.user)} {name} ratings are of pairs that are also in training")
     return notes
+
+
+def _among(ratings: Ratings, keys: np.ndarray, num_items: int) -> np.ndarray:
+    """Return whether each rating's pair of user and item is among some: bool [N]; keys: of `pair_keys`."""
+    among = pa.array(keys)
+
+    def of_piece(piece: slice) -> np.ndarray:
+        pairs = pair_keys(Pairs(ratings.user[piece], ratings.item[piece]), num_items)
+        return pc.is_in(pa.array(pairs), among).to_numpy(zero_copy_only=False)
+
+    return filled(len(ratings.user), bool, of_piece)

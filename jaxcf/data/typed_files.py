@@ -3,7 +3,7 @@
 import io
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from jaxcf.data import bad_lines
 from jaxcf.data.file_layout import Reading, columns_by_name, lines, opened
-from jaxcf.data.parsing import TEXTS, Columns, with_seconds
+from jaxcf.data.parsing import TEXTS, Part, of_table
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError
 from jaxfit.files.limits import limits, require_countable
@@ -21,8 +21,8 @@ VALUE = 8  # bytes of a number or a short text in memory
 KINDS = {str: pa.utf8(), int: pa.int64(), float: pa.float64()}  # of JSON, for Arrow
 
 
-def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
-    """Read a Parquet file; with `pairs`, its users and items only.
+def parquet(path: Source, reading: Reading, columns: Collection[str]) -> Iterator[Part]:
+    """Read some columns of a Parquet file.
 
     Raises:
         UserError: if the file is damaged or expands beyond `jaxfit.files.limits`, its columns cannot be identified or
@@ -34,12 +34,13 @@ def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
         try:
             file = pq.ParquetFile(stream)
             fields, groups = file.schema_arrow.names, range(file.metadata.num_row_groups)
-            columns, taken = columns_by_name(fields, reading, str(path), pairs)
+            places, taken = columns_by_name(fields, reading, str(path), "stars" not in columns)
+            names = {name: fields[place] for name, place in places.items() if name in columns}
             rows, held = file.metadata.num_rows, stream.seek(0, io.SEEK_END)
             require_countable(rows, "rows", path)
             decoded = sum(file.metadata.row_group(group).total_byte_size for group in groups)
-            limits().require_expansion(max(decoded, rows * len(columns) * VALUE), held, "Parquet", path)
-            wanted = [file.schema_arrow.field(column) for column in columns.values()]
+            limits().require_expansion(max(decoded, rows * len(names) * VALUE), held, "Parquet", path)
+            wanted = [file.schema_arrow.field(place) for name, place in places.items() if name in columns]
             # a text that is repeated takes its memory once
             texts = [field.name for field in wanted if field.type in (pa.utf8(), pa.large_utf8())]
             table = pq.ParquetFile(stream, read_dictionary=texts).read(columns=[field.name for field in wanted])
@@ -51,13 +52,13 @@ def parquet(path: Source, reading: Reading, pairs: bool = False) -> Columns:
     def locate(row: int) -> str:
         return f"{path}, row {row + 1}"
 
-    return _columns(
-        table, {name: fields[column] for name, column in columns.items()}, path, locate, taken, pairs, reading.decimal
-    )
+    yield _part(table, names, path, locate, taken, reading.decimal)
 
 
-def json_lines(path: Source, reading: Reading, pairs: bool = False, scale: RatingScale | None = None) -> Columns:
-    """Read a file with a JSON object in each line; with `pairs`, its users and items only.
+def json_lines(
+    path: Source, reading: Reading, columns: Collection[str], scale: RatingScale | None = None
+) -> Iterator[Part]:
+    """Read some columns of a file with a JSON object in each line.
 
     The first object says which columns there are and which of them are text; scale: as in `parsing.delimited`.
 
@@ -74,15 +75,13 @@ def json_lines(path: Source, reading: Reading, pairs: bool = False, scale: Ratin
         do = "write one object in each line: jq -c . FILE, or jq -c '.[]' FILE for a list"
         raise UserError("the line is not one JSON object", where, do)
     fields = list(record)
-    columns, taken = columns_by_name(fields, reading, where, pairs)
-    names = {name: fields[column] for name, column in columns.items()}
-    wanted = [name for name in names if not pairs or name in ("user", "item")]
+    places, taken = columns_by_name(fields, reading, where, "stars" not in columns)
+    names = {name: fields[place] for name, place in places.items() if name in columns}
     kinds = {**KINDS, int: pa.float64()}  # of ratings: 4 may stand above 4.5
     schema = pa.schema(
-        (names[name], (kinds if name == "stars" else KINDS).get(type(record[names[name]]), pa.utf8()))
-        for name in wanted
+        (names[name], (kinds if name == "stars" else KINDS).get(type(record[names[name]]), pa.utf8())) for name in names
     )
-    fault = _fault({name: names[name] for name in wanted}, record, reading, scale)
+    fault = _fault(names, record, reading, scale)
     plain = not skips and reading.encoding == "utf-8" and number == 1
     kept = None if plain else bad_lines.kept(path, 0, reading, fault)
     try:
@@ -100,8 +99,8 @@ def json_lines(path: Source, reading: Reading, pairs: bool = False, scale: Ratin
         numbered = (number for number, _ in lines(path, reading.encoding))
         return f"{path}, line {next(itertools.islice(numbered, row, None), '?')}"
 
-    columns_read = _columns(table, names, path, kept.locate if kept else locate, taken, pairs, reading.decimal)
-    return columns_read._replace(notes=kept.notes if kept else ())
+    part = _part(table, names, path, kept.locate if kept else locate, taken, reading.decimal)
+    yield part._replace(notes=kept.notes if kept else ())
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -147,28 +146,21 @@ def _kind(value: Any) -> str:
     return known.get(type(value), "missing")
 
 
-def _columns(
-    table: pa.Table,
-    names: dict[str, str],
-    path: Source,
-    locate: Callable[[int], str],
-    taken: str,
-    pairs: bool,
-    decimal: str,
-) -> Columns:
-    """Convert the columns of a table; names: what they are called in the file; decimal: the sign in ratings as text."""
+def _part(
+    table: pa.Table, names: dict[str, str], path: Source, locate: Callable[[int], str], taken: str, decimal: str
+) -> Part:
+    """Convert columns of a table; names: what they are called in the file; decimal: the sign in ratings as text."""
     found = {}
     for name, field in names.items():
-        if not pairs or name in ("user", "item"):
-            convert = _times if name == "time" else _texts
-            try:
-                found[name] = convert(table[field])
-                if name == "stars" and decimal != "." and pa.types.is_floating(table[field].type):
-                    found[name] = pc.replace_substring(found[name].cast(pa.utf8()), ".", decimal).cast(TEXTS)
-            except pa.ArrowException:
-                what = f"the column {field!r} cannot be the {name}: it holds {table[field].type}"
-                raise UserError(what, path, "name another column: --columns USER,ITEM,STARS") from None
-    return with_seconds(pa.table(found), locate)._replace(taken=((str(path), taken),))
+        convert = _times if name == "time" else _texts
+        try:
+            found[name] = convert(table[field])
+            if name == "stars" and decimal != "." and pa.types.is_floating(table[field].type):
+                found[name] = pc.replace_substring(found[name].cast(pa.utf8()), ".", decimal).cast(TEXTS)
+        except pa.ArrowException:
+            what = f"the column {field!r} cannot be the {name}: it holds {table[field].type}"
+            raise UserError(what, path, "name another column: --columns USER,ITEM,STARS") from None
+    return of_table(pa.table(found), locate)._replace(taken=((str(path), taken),))
 
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:

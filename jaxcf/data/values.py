@@ -1,19 +1,22 @@
 """The values in columns of files: ids, ratings and their scale, duplicates."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from jaxcf.data.bad_lines import LARGEST, are_ratings, rating_fault, rating_of
+from jaxcf.data.columns import Columns
 from jaxcf.data.file_layout import Reading
-from jaxcf.data.parsing import Columns
-from jaxcf.data.ratings import Ratings, RatingScale, pair_keys, take
+from jaxcf.data.ratings import Pairs, Ratings, RatingScale, chosen, counted, pair_keys, take
 from jaxfit.errors import UserError
+from jaxfit.files.large_arrays import filled, pieces
 
 MAX_ID_CHARACTERS = 1000  # each id takes the memory of the longest
+AT_ONCE = 1 << 23  # ratings whose pairs are compared
 MAX_LEVELS = 1000  # a scale of more levels is taken as one without steps
 
 
@@ -51,34 +54,32 @@ def scale_of(values: np.ndarray) -> RatingScale:
     return RatingScale(low, high, step / 1e4)
 
 
-def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
-    """Return a text column as int32 indices into the array of its texts, which ends with "" for missing ones."""
-    encoded = column.combine_chunks()
-    texts = pa.concat_arrays([pc.utf8_trim_whitespace(encoded.dictionary), pa.array([""])])
-    return pc.fill_null(encoded.indices, len(texts) - 1).to_numpy(), texts
-
-
 def indices(columns: Columns, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return a column of ids as int32 indices into the distinct ids, and these, ascending.
 
     Raises UserError for a missing id, or one that is too long.
     """
-    codes, texts = _codes(columns.table[name])
-    used = np.zeros(len(texts), bool)  # a movie of the Netflix Prize may have an empty section
-    used[codes] = True
+    codes, texts = columns.codes[name], columns.texts[name]
+    used = counted(codes, len(texts)) > 0  # a movie of the Netflix Prize may have an empty section
     blank = pc.equal(pc.utf8_trim(texts, "\0"), "")  # NumPy's text cannot end with a zero byte
     missing = used & blank.to_numpy(zero_copy_only=False)
     if missing.any():
-        where = columns.locate(int(np.argmax(missing[codes])))
+        where = columns.locate(_first(missing, codes))
         raise UserError(f"the {name} is missing", where, "complete the line or remove it")
     long = used & pc.greater(pc.utf8_length(texts), MAX_ID_CHARACTERS).to_numpy(zero_copy_only=False)
     if long.any():
         what = f"the {name} is an id of more than {MAX_ID_CHARACTERS:,} characters"
-        raise UserError(what, columns.locate(int(np.argmax(long[codes]))), "check the columns and the delimiter")
+        raise UserError(what, columns.locate(_first(long, codes)), "check the columns and the delimiter")
     ids, positions = np.unique(_ids(texts.filter(pa.array(used))), return_inverse=True)
     index = np.zeros(len(texts), np.int32)
     index[used] = positions
-    return index[codes], ids
+    return chosen(index, codes), ids
+
+
+def _first(which: np.ndarray, codes: np.ndarray) -> int:
+    """Return the first place of a code for which `which` is true; there must be one."""
+    found = ((piece.start, which[codes[piece]]) for piece in pieces(len(codes)))
+    return next(begin + int(np.argmax(true)) for begin, true in found if true.any())
 
 
 def _ids(texts: pa.Array) -> np.ndarray:
@@ -97,11 +98,12 @@ def stars_of(columns: Columns, scale: RatingScale | None, decimal: str = ".") ->
 
     Raises UserError for a rating that is missing, not a finite number, too large, or off the given scale.
     """
-    codes, texts = _codes(columns.table["stars"])
+    codes, texts = columns.codes["stars"], columns.texts["stars"]
     numbers = np.array([rating_of(text, decimal) for text in texts.to_pylist()], np.float64)
-    bad = ~are_ratings(numbers, scale)
-    if bad[codes].any():
-        row = int(np.argmax(bad[codes]))
+    used = counted(codes, len(texts)) > 0
+    bad = used & ~are_ratings(numbers, scale)
+    if bad.any():
+        row = _first(bad, codes)
         text, number = texts[codes[row]].as_py(), numbers[codes[row]]
         what, do = rating_fault(text, decimal, scale), "correct the line or remove it"
         if abs(number) <= LARGEST:
@@ -109,33 +111,55 @@ def stars_of(columns: Columns, scale: RatingScale | None, decimal: str = ".") ->
         elif np.isnan(number) and re.fullmatch(r"[+-]?\d*,\d+", text):
             do = "if its comma is the decimal sign, give --decimal ,"
         raise UserError(str(what), columns.locate(row), do)
-    return numbers.astype(np.float32)[codes], np.unique(numbers[:-1])
+    return chosen(numbers.astype(np.float32), codes), np.unique(numbers[used])
 
 
 def without_duplicates(
     ratings: Ratings, users: np.ndarray, items: np.ndarray, locate: Callable[[int], str], reading: Reading
 ) -> tuple[Ratings, list[str]]:
     """Resolve repeated ratings of an item by the same user as `reading.duplicates` says; also return messages."""
-    keys = pair_keys(ratings, len(items))
-    keys.sort()
-    repeated = int(np.count_nonzero(keys[1:] == keys[:-1]))
-    if not repeated:
-        return ratings, []
-    keys = pair_keys(ratings, len(items))
-    _, first, pair, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    if reading.duplicates == "error":
+    number, repeated, first_row = len(ratings.user), 0, len(ratings.user)
+    stars, out = ratings.stars, np.zeros(0, bool)  # out: whether a rating is left out, where some are
+    for rows in _of_some_users(ratings.user, len(users)):
+        keys = pair_keys(Pairs(ratings.user[rows], ratings.item[rows]), len(items))
+        if np.all(np.diff(np.sort(keys))):
+            continue
+        _, first, pair, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        if not repeated:
+            stars, out = filled(number, np.float32, ratings.stars.__getitem__), np.zeros(number, bool)
+        repeated += len(keys) - len(first)
         repeats = np.ones(len(keys), bool)
         repeats[first] = False
-        row = int(np.argmax(repeats))  # the first line that repeats an earlier one
-        user, item = users[ratings.user[row]], items[ratings.item[row]]
+        first_row = min(first_row, int(rows[np.argmax(repeats)]))
+        if reading.duplicates in ("mean", "sum"):
+            total = np.bincount(pair, ratings.stars[rows])
+            stars[rows] = (total / counts if reading.duplicates == "mean" else total).astype(np.float32)[pair]
+        last = np.zeros_like(first)
+        last[pair] = np.arange(len(keys))
+        out[rows] = True
+        out[rows[first if reading.duplicates == "first" else last]] = False
+    if not repeated:
+        return ratings, []
+    if reading.duplicates == "error":  # of the first line that repeats an earlier one
+        user, item = users[ratings.user[first_row]], items[ratings.item[first_row]]
         what = f"user {user} has already rated item {item}"
         do = f"remove one of the ratings ({repeated} are repeated), or give --duplicates last, first, mean or sum"
-        raise UserError(what, locate(row), do)
-    if reading.duplicates in ("mean", "sum"):
-        total = np.bincount(pair, ratings.stars)
-        stars = total / counts if reading.duplicates == "mean" else total
-        ratings = ratings._replace(stars=stars.astype(np.float32)[pair])
-    last = np.zeros_like(first)
-    last[pair] = np.arange(len(keys))
+        raise UserError(what, locate(first_row), do)
     note = f"{repeated} repeated ratings of an item by the same user: --duplicates {reading.duplicates}"
-    return take(ratings, np.sort(first if reading.duplicates == "first" else last)), [note]
+    return take(ratings._replace(stars=stars), ~out), [note]
+
+
+def _of_some_users(user: NDArray[np.int32], num_users: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the positions of all ratings of some users after others, ascending, of about `AT_ONCE` ratings each."""
+    if len(user) <= AT_ONCE:
+        yield np.arange(len(user))
+        return
+    ends = np.cumsum(counted(user, num_users))
+    low = 0
+    while low < num_users:
+        before = ends[low - 1] if low else 0
+        high = max(low + 1, int(np.searchsorted(ends, before + AT_ONCE, side="right")))
+        yield np.concatenate(
+            [piece.start + np.flatnonzero((low <= user[piece]) & (user[piece] < high)) for piece in pieces(len(user))]
+        )
+        low = high

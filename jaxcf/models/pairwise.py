@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcf.contract import Predictor, Scorer
+from jaxfit.files.large_arrays import pieces
 
 PAIRS_AT_ONCE = 1 << 18  # predicted by one call of a compiled program, at most
-INDICES_AT_ONCE = 1 << 22
 
 
 @functools.partial(jax.jit, static_argnames=("predict", "config"))
@@ -62,8 +62,8 @@ def rows_or_zeros(table: jax.Array, index: jax.Array | np.ndarray) -> jax.Array:
 def used_rows(index: NDArray[np.int32], number: int) -> NDArray[np.bool_]:
     """Return which of so many rows ratings use, [number]; index: the row of each training rating, [N]."""
     used = np.zeros(number, bool)
-    for begin in range(0, len(index), INDICES_AT_ONCE):  # NumPy copies indices to 64 bits
-        used[index[begin : begin + INDICES_AT_ONCE]] = True
+    for piece in pieces(len(index)):  # NumPy copies indices to 64 bits
+        used[index[piece]] = True
     return used
 
 

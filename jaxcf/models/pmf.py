@@ -4,7 +4,7 @@ Source: Mnih 2010, §5.3.1 (Eq. 5.16-5.21), §5.4.2. Online SVD, with biases or 
 without regularisation (§5.4.5): `SVD_RECIPES`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -32,6 +32,7 @@ from jaxcf.contract import (
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, Units, standardized
 from jaxcf.models.pairwise import by_pairs, rows_or_zeros, used_rows, zero_unrated
 from jaxcf.solvers import als
+from jaxfit.files.large_arrays import PIECE, empty, pieces
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
@@ -82,21 +83,28 @@ def make_data(ratings: Ratings, config: Config) -> Array:
 
     Returns int32[N, 3]: user, item and the bits of the standardized stars; so a rating is read in one piece.
     """
-    user, item, stars = standardized(ratings, config.units)[:3]
-    triples = np.empty((len(stars), 3), np.int32)
-    for place, column in enumerate((user, item, stars.view(np.int32))):
-        triples[:, place] = interleaved(column)
+    columns = *ratings[:2], standardized(ratings, config.units).stars.view(np.int32)
+    triples = empty(len(ratings.user), np.int32, 3)
+    end = 0
+    for places in _interleaved(len(ratings.user)):
+        begin, end = end, end + places.size
+        for number, column in enumerate(columns):
+            triples[begin:end, number] = column[places].ravel()
     return jax.device_put(triples)
 
 
-def interleaved(column: np.ndarray) -> np.ndarray:
-    """Take the numbers in turn from `GROUP_SIZE` equal stretches, the last of which may be shorter."""
-    length = max(1, -(-len(column) // GROUP_SIZE))
-    stretches = -(-len(column) // length)
-    whole = column[: (stretches - 1) * length].reshape(-1, length)
-    last = column[len(whole) * length :]
-    turns = np.concatenate([whole[:, : len(last)], last[None]]).T
-    return np.concatenate([turns.ravel(), whole[:, len(last) :].T.ravel()])
+def _interleaved(number: int) -> Iterator[NDArray[np.int64]]:
+    """Yield the places 0 … number - 1 in turn from `GROUP_SIZE` equal stretches, the last of which may be shorter.
+
+    Some at a time: [turns, stretches].
+    """
+    length = max(1, -(-number // GROUP_SIZE))
+    stretches = np.arange(0, number, length)
+    last = number - length * (len(stretches) - 1)  # turns in which the last stretch has its own
+    for begin, end in ((0, last), (last, length)):
+        firsts = stretches if begin == 0 else stretches[:-1]
+        for some in pieces(end - begin, PIECE // GROUP_SIZE):
+            yield np.arange(begin + some.start, begin + some.stop)[:, None] + firsts
 
 
 def init(key: Array, config: Config) -> Params:

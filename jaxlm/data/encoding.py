@@ -5,16 +5,15 @@ text is read once; its ids are stored in memory or in a memory-mapped file.
 """
 
 import itertools
-import os
-import tempfile
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxfit.errors import NotInTraining, UserError
+from jaxfit.files.large_arrays import Collector
 from jaxfit.files.opening import Source
 from jaxlm.data.files import CHUNK, EOS, Reading, split, tokens
 from jaxlm.data.vocabulary import CLOSED_ADVICE, UNK, Vocabulary
@@ -27,55 +26,25 @@ class Encoded(NamedTuple):
     unknown: int  # number of words outside the vocabulary (a literal `<unk>` is not one)
 
 
-def _store(pieces: Iterator[np.ndarray], directory: Source | None, memory: int) -> np.ndarray:
-    """Collect ids in memory or, where there are more than `memory` and a folder is given, in a memory-mapped file.
-
-    The file, of little-endian int32, has no name: the system frees it once nothing uses it, or this process ends.
-    """
-    held, events = [np.zeros(0, np.int32)], 0
-    for piece in pieces:
-        held.append(piece)
-        events += len(piece)
-        if directory is not None and events > memory:
-            break
-    else:
-        return np.concatenate(held)
-    try:
-        # a finished model's disk may be read-only
-        elsewhere = os.path.isdir(directory or "") and not os.access(directory or "", os.W_OK)
-        with tempfile.TemporaryFile(dir=None if elsewhere else directory) as file:
-            for piece in itertools.chain(held, pieces):
-                file.write(piece.astype("<i4", copy=False).data)
-            held.clear()
-            file.flush()
-            return np.memmap(file, "<i4", "r+")
-    except OSError as error:
-        what = f"the ids cannot be written: {error.strerror or error}"
-        raise UserError(what, directory, "free some disk space") from None
-
-
 def build(
     files: Sequence[Source],
     reading: Reading | None = None,
     size: int | None = None,
     min_count: int | None = None,
     vocabulary: Vocabulary | None = None,
-    directory: Source | None = None,
-    memory: int = 0,
     closed: bool = False,
 ) -> tuple[Vocabulary, Encoded]:
     """Read a training text once: choose its vocabulary and encode it.
 
     Words first get ids in the order of their appearance, which are replaced in place once all counts are known.
-    So standard input can be the training text, and memory holds one piece and the distinct words only.
+    So standard input can be the training text, and memory holds one piece and the distinct words only, where the ids
+    are stored in a file (`jaxfit.files.large_arrays`).
 
     Args:
         files: names of files, `-` for standard input; compressed ones are recognised.
         reading: encoding and preprocessing.
         size, min_count, closed: as in `jaxlm.data.vocabulary.Vocabulary.from_counts`.
         vocabulary: use these words and `<unk>` instead, with counts and order from this text.
-        directory: folder for the file of the ids, which is memory-mapped; None keeps them in memory.
-        memory: with `directory`, the number of events up to which ids still stay in memory.
 
     Raises:
         UserError: a file cannot be read as text; as `Vocabulary.from_counts`.
@@ -86,8 +55,10 @@ def build(
     table: defaultdict[bytes, int] = defaultdict(None, {EOS.encode(): 0})
     table.default_factory = table.__len__  # a new word gets the next id
     texts = (words for words, _, _ in tokens(files, reading or Reading()))
-    pieces = (np.fromiter(map(table.__getitem__, words), np.int32, len(words)) for words in texts)
-    ids = _store(pieces, directory, memory)
+    with Collector("<i4") as collected:
+        for words in texts:
+            collected.append(np.fromiter(map(table.__getitem__, words), np.int32, len(words)))
+        ids = collected.array()
     seen = np.zeros(len(table), np.int64)
     for i in range(0, len(ids), CHUNK):
         seen += np.bincount(ids[i : i + CHUNK], minlength=len(table))

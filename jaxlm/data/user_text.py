@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from jaxfit.errors import UserError
+from jaxfit.files.large_arrays import stored_in
 from jaxlm.data.corpus import Corpus, Texts, content_sha256, coverage_note
 from jaxlm.data.encoding import Encoded, build, encode
 from jaxlm.data.files import CHUNK, Reading
@@ -47,7 +48,8 @@ def from_files(
     for file in [*valid, *test]:  # before the training text is read, which may take long
         if file != "-" and not os.path.exists(file):
             raise UserError("there is no such file", file, "check the name")
-    words, encoded = build(train, reading, size, min_count, vocabulary, directory, LARGE, closed)
+    with stored_in(directory, LARGE):
+        words, encoded = build(train, reading, size, min_count, vocabulary, closed)
     texts = {"train": encoded, "valid": encode(valid, words, reading), "test": encode(test, words, reading)}
     notes = [_describe_left_out(words, encoded)]
     if vocabulary is not None and vocabulary.unk is None:

@@ -1,0 +1,104 @@
+"""The rows of several files, joined: columns of numbers, which stand for the distinct texts of a column."""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from jaxcf.data.file_layout import COLUMNS
+from jaxcf.data.parsing import Part
+from jaxfit.files.large_arrays import PIECE, Collector
+from jaxfit.files.limits import require_countable
+
+
+class Columns(NamedTuple):
+    """The rows of files, in their order, in which ids and ratings are places of their texts."""
+
+    rows: int
+    codes: dict[str, NDArray[np.int32]]  # [rows], of user, item and, where present, stars
+    texts: dict[str, pa.Array]  # the distinct texts of each, without blanks around; the first is "", for missing ones
+    time: NDArray[np.int64] | None  # [rows]
+    locate: Callable[[int], str]  # returns file and line of a row
+    taken: tuple[tuple[str, str], ...]  # files, and which of their columns were taken as what, by which rule
+    guessed: bool  # nothing in some file says what its columns are
+    notes: tuple[str, ...]  # messages for the user
+
+
+def join(parts: Iterable[Part]) -> Columns:
+    """Read the rows of files, some at a time, with ratings and times if all files that have rows have them.
+
+    Raises UserError for more rows than there can be, and what is wrong with a file.
+    """
+    read: list[Part] = []  # without their rows
+    ends = [0]
+    encoders = {name: _Encoder() for name in COLUMNS if name != "time"}
+    with ExitStack() as stack:
+        collectors = {
+            name: stack.enter_context(Collector(np.int64 if name == "time" else np.int32)) for name in COLUMNS
+        }
+        for part in parts:
+            rows = ends[-1]
+            for table in _pieces(part.batches):
+                rows += table.num_rows
+                require_countable(rows, "rows", ", ".join(file for p in (*read, part) for file, _ in p.taken))
+                for name in part.names:
+                    encoder = encoders.get(name)
+                    column = table[name]
+                    collectors[name].append(column.to_numpy() if encoder is None else encoder.codes(column))
+            read.append(part._replace(batches=()))
+            ends.append(rows)
+        filled = [part for part, begin, end in zip(read, ends, ends[1:], strict=False) if end > begin] or read
+        common = [name for name in COLUMNS if all(name in part.names for part in filled)]
+        arrays = {name: collectors[name].array() for name in common}
+    pa.default_memory_pool().release_unused()  # what Arrow would keep, about as much as the ratings take
+
+    def locate(row: int) -> str:
+        which = int(np.searchsorted(ends, row, side="right")) - 1
+        return read[which].locate(row - ends[which])
+
+    return Columns(
+        ends[-1],
+        {name: arrays[name] for name in common if name != "time"},
+        {name: encoders[name].texts for name in common if name != "time"},
+        arrays.get("time"),
+        locate,
+        tuple(itertools.chain.from_iterable(part.taken for part in read)),
+        any(part.guessed for part in filled),
+        tuple(itertools.chain.from_iterable(part.notes for part in read)),
+    )
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Put rows together, about `PIECE` at a time: each piece costs the look-up of its distinct texts."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(each.num_rows for each in held) >= PIECE:
+            yield pa.Table.from_batches(held)
+            held = []
+    if any(batch.num_rows for batch in held):
+        yield pa.Table.from_batches(held)
+
+
+class _Encoder:
+    """The distinct texts of a column so far."""
+
+    def __init__(self) -> None:
+        self.texts = pa.array([""], pa.utf8())
+
+    def codes(self, column: pa.ChunkedArray) -> NDArray[np.int32]:
+        """Return the places of a column's texts, of which new ones are added."""
+        encoded = column.combine_chunks()
+        texts = pc.fill_null(pc.utf8_trim_whitespace(encoded.dictionary), "")
+        places = pc.index_in(texts, self.texts)
+        if places.null_count:
+            new = pc.unique(texts.filter(pc.is_null(places)))
+            self.texts = pa.concat_arrays([self.texts, new])
+            places = pc.index_in(texts, self.texts)
+        place = np.append(places.to_numpy(), np.int32(0))
+        return place[pc.fill_null(encoded.indices, len(texts)).to_numpy()]

@@ -5,7 +5,6 @@ Files are parsed by Arrow, column by column; Python reads single lines only to f
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from jaxfit.files.large_arrays import PIECE
 from jaxfit.files.opening import Source
 
 BLOCK = 1 << 22  # bytes parsed at a time by each thread
+AT_ONCE = 1 << 26  # bytes parsed at a time by all threads
 TEXTS = pa.dictionary(pa.int32(), pa.utf8())
 
 
@@ -67,49 +67,37 @@ def delimited(
             if "time" in wanted:  # whose type is that of all
                 yield from seconds(parse(stream, layout, [path], wanted), locate).to_batches()
                 return
-            with _said_of([path], layout):
-                yield from (batch.select(wanted) for batch in pcsv.open_csv(stream, **_options(layout, wanted)))
+            skip = layout.skip
+            while lines := stream.read(AT_ONCE) + stream.readline():
+                yield from parse(pa.BufferReader(lines), layout._replace(skip=skip), [path], wanted).to_batches()
+                skip = 0
 
     yield Part(batches(), tuple(wanted), locate, said, layout.guessed, kept.notes if kept else ())
 
 
 def parse(stream: Any, layout: Layout, paths: Sequence[Source], wanted: Sequence[str]) -> pa.Table:
-    """Parse columns of all lines of files as text, but for times, which have the type that Arrow detects.
+    """Parse columns of lines of files as text, but for times, which have the type that Arrow detects.
 
     Raises UserError for a line that is not laid out like this, or not valid in the encoding.
     """
-    with _said_of(paths, layout):
-        return pcsv.read_csv(stream, **_options(layout, wanted)).select(list(wanted))
-
-
-def _options(layout: Layout, wanted: Sequence[str]) -> dict[str, Any]:
-    """Return how Arrow reads columns of lines."""
     # for Arrow a delimiter of two characters is one character, with a column in between that must be empty
     repeat = len(layout.delimiter)
     names = [str(i) for i in range((layout.width - 1) * repeat + 1)]
     types = {name: pa.null() for i, name in enumerate(names) if i % repeat}
     for name in wanted:
         names[layout.columns[name] * repeat] = name
-    return {
-        "read_options": pcsv.ReadOptions(
-            block_size=BLOCK, skip_rows=layout.skip, column_names=names, encoding=layout.encoding
-        ),
-        "parse_options": pcsv.ParseOptions(
-            delimiter=layout.delimiter[0], quote_char='"' if layout.quoted else False
-        ),
-        "convert_options": pcsv.ConvertOptions(
-            column_types=types | {name: TEXTS for name in wanted if name != "time"},
-            include_columns=[*wanted, *types],
-            strings_can_be_null=True,
-        ),
-    }  # fmt: skip
-
-
-@contextmanager
-def _said_of(paths: Sequence[Source], layout: Layout) -> Iterator[None]:
-    """Say in which line of some files an error is that Arrow raises."""
+    options = pcsv.ConvertOptions(
+        column_types=types | {name: TEXTS for name in wanted if name != "time"},
+        include_columns=[*wanted, *types],
+        strings_can_be_null=True,
+    )
     try:
-        yield
+        return pcsv.read_csv(
+            stream,
+            pcsv.ReadOptions(block_size=BLOCK, skip_rows=layout.skip, column_names=names, encoding=layout.encoding),
+            pcsv.ParseOptions(delimiter=layout.delimiter[0], quote_char='"' if layout.quoted else False),
+            options,
+        ).select(list(wanted))
     except (pa.ArrowException, UnicodeError) as error:
         check_lines(paths, layout)
         what = str(error).splitlines()[0]

@@ -31,7 +31,7 @@ given = "--ratings" if name == "jaxcf" else "--train"
 if limit:
     # what is held at a time, in proportion to the size of the files
     reading.LARGE = user_text.LARGE = large_arrays.PIECE = epochs.WINDOW = 1 << 16
-    parsing.BLOCK = files.CHUNK = encoding.CHUNK = 1 << 18
+    parsing.AT_ONCE = files.CHUNK = encoding.CHUNK = 1 << 18
     values.AT_ONCE = 1 << 20
     # what is loaded is there
     assert main([*command, given, small, "--valid", valid, "--out", "small"]) == 0

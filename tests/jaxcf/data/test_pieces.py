@@ -27,7 +27,7 @@ def in_pieces(tmp_path, monkeypatch):
             for module in (large_arrays, columns, parsing):
                 patch.setattr(module, "PIECE", 100)
             patch.setattr(values, "AT_ONCE", 70)
-            patch.setattr(parsing, "BLOCK", 512)  # bytes
+            patch.setattr(parsing, "AT_ONCE", 512)  # bytes
             yield
 
     return small_pieces
@@ -127,3 +127,9 @@ def test_taken_and_counted_are_those_of_numpy(tmp_path, in_pieces):
                 np.testing.assert_array_equal(one, other[which])
         np.testing.assert_array_equal(counted(ratings.user, 700), np.bincount(ratings.user, minlength=700))
     assert counted(ratings.user[:0]).tolist() == []
+
+
+def test_blank_lines_may_fill_a_piece(tmp_path, in_pieces):
+    file = write_file(tmp_path, "r.csv", "1,2,3\n" + "\n" * 2000 + "4,5,1\n" + "\n" * 2000)
+    with in_pieces():
+        assert rows(read(file, times=False)) == [(1, 2, 3), (4, 5, 1)]

@@ -4,7 +4,7 @@ Source: Mnih 2010, §5.3.1 (Eq. 5.16-5.21), §5.4.2. Online SVD, with biases or 
 without regularisation (§5.4.5): `SVD_RECIPES`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -32,13 +32,14 @@ from jaxcf.contract import (
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, Units, standardized
 from jaxcf.models.pairwise import by_pairs, rows_or_zeros, used_rows, zero_unrated
 from jaxcf.solvers import als
-from jaxfit.files.large_arrays import PIECE, empty, pieces
+from jaxfit.files.large_arrays import empty, pieces
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, require_whole, rows_of
 
 GROUP_SIZE = 64  # ratings at most, from all over the data, that every pass visits at once
+TURNS = 1 << 10  # groups that are laid out at a time, which stay in a CPU's cache
 
 
 @dataclass(frozen=True)
@@ -81,30 +82,23 @@ class Batch(NamedTuple):
 def make_data(ratings: Ratings, config: Config) -> Array:
     """Put the ratings on the device, interleaved, as files are often in the order of users.
 
+    They are taken in turn from `GROUP_SIZE` equal stretches, the last of which may be shorter.
+
     Returns int32[N, 3]: user, item and the bits of the standardized stars; so a rating is read in one piece.
     """
-    columns = *ratings[:2], standardized(ratings, config.units).stars.view(np.int32)
-    triples = empty(len(ratings.user), np.int32, 3)
-    end = 0
-    for places in _interleaved(len(ratings.user)):
-        begin, end = end, end + places.size
-        for number, column in enumerate(columns):
-            triples[begin:end, number] = column[places].ravel()
+    number, columns = len(ratings.user), (*ratings[:2], standardized(ratings, config.units).stars.view(np.int32))
+    length = max(1, -(-number // GROUP_SIZE))  # of a stretch
+    last = max(0, number - 1) // length  # stretch, which may be shorter
+    triples, end = empty(number, np.int32, 3), 0
+    for first, stop, stretches in ((0, number - last * length, last + 1), (number - last * length, length, last)):
+        for turns in pieces(stop - first, TURNS):
+            begin, end = end, end + (turns.stop - turns.start) * stretches
+            block = triples[begin:end].reshape(-1, stretches, 3)
+            for stretch in range(stretches):
+                place = stretch * length + first
+                for of_triple, column in enumerate(columns):
+                    block[:, stretch, of_triple] = column[place + turns.start : place + turns.stop]
     return jax.device_put(triples)
-
-
-def _interleaved(number: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the places 0 … number - 1 in turn from `GROUP_SIZE` equal stretches, the last of which may be shorter.
-
-    Some at a time: [turns, stretches].
-    """
-    length = max(1, -(-number // GROUP_SIZE))
-    stretches = np.arange(0, number, length)
-    last = number - length * (len(stretches) - 1)  # turns in which the last stretch has its own
-    for begin, end in ((0, last), (last, length)):
-        firsts = stretches if begin == 0 else stretches[:-1]
-        for some in pieces(end - begin, PIECE // GROUP_SIZE):
-            yield np.arange(begin + some.start, begin + some.stop)[:, None] + firsts
 
 
 def init(key: Array, config: Config) -> Params:

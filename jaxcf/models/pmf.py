@@ -93,7 +93,7 @@ def make_data(ratings: Ratings, config: Config) -> Array:
     for first, stop, stretches in ((0, number - last * length, last + 1), (number - last * length, length, last)):
         for turns in pieces(stop - first, TURNS):
             begin, end = end, end + (turns.stop - turns.start) * stretches
-            block = triples[begin:end].reshape(-1, stretches, 3)
+            block = triples[begin:end].reshape(turns.stop - turns.start, stretches, 3)
             for stretch in range(stretches):
                 place = stretch * length + first
                 for of_triple, column in enumerate(columns):

@@ -85,7 +85,7 @@ def train(
     resumable = isinstance(fitting, BySGD)
     with (
         folder(out, model, plan.run, resumable=resumable) as directory,
-        stored_in(directory, reading.LARGE),
+        stored_in(None if out is None else directory, reading.LARGE),
         ExitStack() as stack,
     ):
 
@@ -95,10 +95,10 @@ def train(
         known, pairs, how = files(ratings, "ratings"), NO_PAIRS, fields_of(options, Reading)
         if known:
             counts = record.counts(config.get("positive"))
-            read = reading.read_dataset(
+            data, listed, notes = reading.read_dataset(
                 known, files(valid, "valid"), (), files(rated, "rated"), Reading.of(how, counts), counts
             )
-            data, notes, pairs = read.dataset, read.notes, read.rated or NO_PAIRS
+            pairs = listed or NO_PAIRS
         elif valid is not None or rated is not None or how:
             raise UserError("the default data has its own validation ratings", "valid, rated, …", "give ratings")
         else:

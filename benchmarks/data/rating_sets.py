@@ -90,7 +90,7 @@ def drawn(config: Planted, shares: tuple[float, float] | None) -> RatingSet:
 
 def ml_100k(paths: list[Path], sha256: str, note: str) -> RatingSet:
     """Read MovieLens 100K, split as the thesis' data are (§5.4.1): its ratings have times."""
-    table = read(paths[:1], STARS)
+    table = read(paths[:1], STARS, times=True)
     split = splits.thesis(jax.random.key(0), table.ratings)
     data = Dataset("ml-100k", *split, table.catalogue, "", "")
     again = partial(fold, paths[1:])

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
             setattr(args, name, default)
         elif args.scheme != scheme:
             raise UserError(f"--scheme {args.scheme} has no such share", f"--{name}", f"it is of --scheme {scheme}")
-    table = reading.read(args.files, Reading(**options.given(args, Reading)))
+    table = reading.read(args.files, Reading(**options.given(args, Reading)), times=True)
     note(args, *table.notes)
     files = {out / f"{name}.csv": part for name, part in parts(args, table.ratings)}
     for path in files:

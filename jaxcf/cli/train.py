@@ -195,11 +195,13 @@ def _cost_of_levels(record: RatingModel, data: Dataset, chosen: Mapping[str, Any
 
 def read(args: argparse.Namespace, task: Task) -> tuple[Dataset, Pairs]:
     """Read the data set, and further rated pairs to condition on; print what was read."""
-    known, notes, more = NO_PAIRS, [], getattr(args, "rated", None) or ()
+    known, more = NO_PAIRS, getattr(args, "rated", None) or ()
     if args.ratings:
         how = reading_of(args, task.counts)
-        files = reading.read_dataset(args.ratings, args.valid or (), args.test or (), more, how, task.counts)
-        data, notes, known = files.dataset, files.notes, files.rated or NO_PAIRS
+        data, listed, notes = reading.read_dataset(
+            args.ratings, args.valid or (), args.test or (), more, how, task.counts
+        )
+        known = listed or NO_PAIRS
     elif args.valid or args.test or more or options.given(args, Reading):
         what = "the default data has its own validation and test ratings"
         raise UserError(what, "--valid, --test, …", "give --ratings FILE")

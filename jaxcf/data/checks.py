@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from jaxcf.data.ratings import Ratings, counted
-from jaxfit.files.large_arrays import PIECE
+from jaxfit.files import large_arrays
 
 # of `look_swapped`
 MIN_NUMBER = 200  # of users, and of items
@@ -55,11 +55,11 @@ def warn_swapped(ratings: Ratings, files: str) -> None:
 def warn_other_scale(what: str, stars: np.ndarray, training: np.ndarray) -> None:
     """Warn if most of some ratings are below or above the middle 80 % of those of training, as on another scale.
 
-    Of ratings like those of training at most 20 % are. Of very many, some at equal distances are looked at.
+    Of ratings like those of training at most 20 % are. Of more than `PIECE` training ratings, every k-th is looked at.
     """
     if len(stars) < MIN_COMPARED or len(training) < MIN_COMPARED:
         return
-    low, high = np.quantile(training[:: -(-len(training) // PIECE)], (0.1, 0.9))
+    low, high = np.quantile(training[:: -(-len(training) // large_arrays.PIECE)], (0.1, 0.9))
     if np.mean((stars < low) | (stars > high)) > 0.5:
         warnings.warn(
             f"{what} look like ratings on another scale: most are outside {low:g} to {high:g}, where 80 % of the "

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from jaxcf.data.file_layout import COLUMNS
 from jaxcf.data.parsing import Part
-from jaxfit.files.large_arrays import PIECE, Collector
-from jaxfit.files.limits import require_countable
+from jaxfit.files import large_arrays, limits
+from jaxfit.files.large_arrays import Collector
 
 
 class Columns(NamedTuple):
@@ -34,26 +34,19 @@ def join(parts: Iterable[Part]) -> Columns:
 
     Raises UserError for more rows than there can be, and what is wrong with a file.
     """
-    read: list[Part] = []  # without their rows
-    ends = [0]
-    encoders = {name: _Encoder() for name in COLUMNS if name != "time"}
+    read: list[Part] = []
+    ends = [0]  # rows up to the end of each part
+    texts = {name: _Texts() for name in COLUMNS if name != "time"}
     with ExitStack() as stack:
         collectors = {
             name: stack.enter_context(Collector(np.int64 if name == "time" else np.int32)) for name in COLUMNS
         }
-        for part in parts:
-            rows = ends[-1]
-            for table in _pieces(part.batches):
-                rows += table.num_rows
-                require_countable(rows, "rows", ", ".join(file for p in (*read, part) for file, _ in p.taken))
-                for name in part.names:
-                    encoder = encoders.get(name)
-                    column = table[name]
-                    collectors[name].append(column.to_numpy() if encoder is None else encoder.codes(column))
-            read.append(part._replace(batches=()))
-            ends.append(rows)
-        filled = [part for part, begin, end in zip(read, ends, ends[1:], strict=False) if end > begin] or read
-        common = [name for name in COLUMNS if all(name in part.names for part in filled)]
+        for table in _tables(parts, read, ends):
+            for name in table.column_names:
+                column = table[name]
+                collectors[name].append(column.to_numpy() if name == "time" else texts[name].codes(column))
+        some = [part for part, begin, end in zip(read, ends, ends[1:], strict=False) if end > begin] or read
+        common = [name for name in COLUMNS if all(name in part.names for part in some)]
         arrays = {name: collectors[name].array() for name in common}
     pa.default_memory_pool().release_unused()  # what Arrow would keep, about as much as the ratings take
 
@@ -64,28 +57,44 @@ def join(parts: Iterable[Part]) -> Columns:
     return Columns(
         ends[-1],
         {name: arrays[name] for name in common if name != "time"},
-        {name: encoders[name].texts for name in common if name != "time"},
+        {name: texts[name].texts for name in common if name != "time"},
         arrays.get("time"),
         locate,
         tuple(itertools.chain.from_iterable(part.taken for part in read)),
-        any(part.guessed for part in filled),
+        any(part.guessed for part in some),
         tuple(itertools.chain.from_iterable(part.notes for part in read)),
     )
 
 
-def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Put rows together, about `PIECE` at a time: each piece costs the look-up of its distinct texts."""
+def _tables(parts: Iterable[Part], read: list[Part], ends: list[int]) -> Iterator[pa.Table]:
+    """Yield the rows of files, about `PIECE` at a time, as each time the distinct texts so far are hashed.
+
+    read, ends: to which each part is appended without its rows, and the number of rows up to its end.
+    """
     held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(each.num_rows for each in held) >= PIECE:
+    rows, begin = 0, 0  # up to here, and up to those that are held
+    for part in parts:
+        if held and held[0].schema.names != list(part.names):
             yield pa.Table.from_batches(held)
-            held = []
-    if any(batch.num_rows for batch in held):
+            held, begin = [], rows
+        for batch in part.batches:
+            if not batch.num_rows:
+                continue
+            held.append(batch)
+            rows += batch.num_rows
+            if rows > limits.MAX_EVENTS:
+                files = ", ".join(file for each in (*read, part) for file, _ in each.taken)
+                limits.require_countable(rows, "rows", files)
+            if rows - begin >= large_arrays.PIECE:
+                yield pa.Table.from_batches(held)
+                held, begin = [], rows
+        read.append(part._replace(batches=()))
+        ends.append(rows)
+    if held:
         yield pa.Table.from_batches(held)
 
 
-class _Encoder:
+class _Texts:
     """The distinct texts of a column so far."""
 
     def __init__(self) -> None:

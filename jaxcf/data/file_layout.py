@@ -12,7 +12,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
@@ -168,14 +168,14 @@ def format_of(path: Source, reading: Reading) -> str:
     return "netflix" if re.match(rb"(\xef\xbb\xbf)?\s*\d+:\r?\n", start) else "delimited"
 
 
-def layout_of(path: Source, reading: Reading, pairs: bool = False) -> Layout:
+def layout_of(path: Source, reading: Reading, wanted: Collection[str]) -> Layout:
     """Detect the layout of a delimited file from its first two lines and the given options.
 
     Where bad lines are left out, these are the first two that are laid out as most of the first lines are.
 
     Columns without names are taken as user, item, stars, time, in this order. A first line without numbers is a
-    header if it has a column of stars, or if the second line has numbers only. With `pairs`, or in a file of two
-    columns, only user and item are required.
+    header if it has a column of stars, or if the second line has numbers only. If no stars are wanted, or in a file of
+    two columns, only user and item are required.
 
     Raises:
         UserError: as `lines`; if columns or the delimiter are missing or cannot be detected.
@@ -198,7 +198,7 @@ def layout_of(path: Source, reading: Reading, pairs: bool = False) -> Layout:
     columns = known if named else dict(zip(COLUMNS, range(len(fields)), strict=False))
     if reading.columns:
         requested = [part.strip() for part in reading.columns.split(",")]
-        columns = _requested_columns(requested, fields, where, pairs)
+        columns = _requested_columns(requested, fields, where, "stars" not in wanted)
         named = named or not all(part.isdecimal() for part in requested)
     words = all(to_number(field) is None for field in fields)
     numbers_follow = bool(second) and all(to_number(field) is not None for field in second[0])
@@ -215,7 +215,7 @@ def layout_of(path: Source, reading: Reading, pairs: bool = False) -> Layout:
         width=len(fields),
         columns=columns,
         skip=skip if header else 0,
-        taken=taken(columns, fields if header else range(1, len(fields) + 1), rule, pairs),
+        taken=taken(columns, fields if header else range(1, len(fields) + 1), rule, wanted),
         guessed=not (reading.columns or in_header),
     )
 
@@ -235,7 +235,9 @@ def _kind(line: str, reading: Reading) -> tuple[str, int] | None:
     return layout.delimiter, len(layout.split(line))
 
 
-def columns_by_name(fields: list[str], reading: Reading, where: str, pairs: bool) -> tuple[dict[str, int], str]:
+def columns_by_name(
+    fields: list[str], reading: Reading, where: str, wanted: Collection[str]
+) -> tuple[dict[str, int], str]:
     """Find the columns of a file whose columns have names; also return `Layout.taken`.
 
     Raises:
@@ -244,15 +246,15 @@ def columns_by_name(fields: list[str], reading: Reading, where: str, pairs: bool
     columns, rule = _known_columns(fields), "by their names"
     if reading.columns:
         requested = [part.strip() for part in reading.columns.split(",")]
-        columns, rule = _requested_columns(requested, fields, where, pairs), "by --columns"
+        columns, rule = _requested_columns(requested, fields, where, "stars" not in wanted), "by --columns"
     elif not {"user", "item"} <= columns.keys():
         raise unidentified(fields, where)
-    return columns, taken(columns, fields, rule, pairs)
+    return columns, taken(columns, fields, rule, wanted)
 
 
-def taken(columns: dict[str, int], names: Sequence[str | int], rule: str, pairs: bool) -> str:
+def taken(columns: dict[str, int], names: Sequence[str | int], rule: str, wanted: Collection[str]) -> str:
     """Say which columns were taken as what: "columns 2, 1, 3 as user, item, stars (by --columns)"."""
-    chosen = [name for name in COLUMNS if name in columns and not (pairs and name not in ("user", "item"))]
+    chosen = [name for name in COLUMNS if name in columns and name in wanted]
     called = [str(names[columns[name]]) for name in chosen]
     return f"columns {', '.join(called)}" + (f" as {', '.join(chosen)}" if called != chosen else "") + f" ({rule})"
 

@@ -17,18 +17,19 @@ from jaxcf.data.file_layout import Layout, Reading, kind_of_time, layout_of, lin
 from jaxcf.data.matlab_file import DAMAGED, arrays_of, names_of
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError
-from jaxfit.files.large_arrays import PIECE
+from jaxfit.files import large_arrays
+from jaxfit.files.limits import limits
 from jaxfit.files.opening import Source
 
 BLOCK = 1 << 22  # bytes parsed at a time by each thread
-AT_ONCE = 1 << 26  # bytes parsed at a time by all threads
+BYTES_AT_ONCE = 1 << 26  # parsed at a time by all threads
 TEXTS = pa.dictionary(pa.int32(), pa.utf8())
 
 
 class Part(NamedTuple):
     """Consecutive rows of a file: user, item and, where present, stars as dictionary-encoded text, and time as int64.
 
-    They are read as they are taken, so that errors are raised then.
+    Batches are read lazily: errors are raised on iteration.
     """
 
     batches: Iterable[pa.RecordBatch]
@@ -41,7 +42,7 @@ class Part(NamedTuple):
 
 def of_table(table: pa.Table, locate: Callable[[int], str]) -> Part:
     """Return the rows of a table, whose times are as `seconds` takes them."""
-    return Part(seconds(table, locate).to_batches(PIECE), tuple(table.column_names), locate)
+    return Part(seconds(table, locate).to_batches(large_arrays.PIECE), tuple(table.column_names), locate)
 
 
 def no_rows(path: Source, pairs: bool) -> UserError:
@@ -54,7 +55,7 @@ def delimited(
     path: Source, reading: Reading, columns: Collection[str], scale: RatingScale | None = None
 ) -> Iterator[Part]:
     """Read some columns of a delimited file; scale: that of the ratings, if one is given."""
-    layout = layout_of(path, reading, "stars" not in columns)
+    layout = layout_of(path, reading, columns)
     wanted = [name for name in layout.columns if name in columns]
     said, kept = ((str(path), layout.taken),), None
     if reading.skip_bad:
@@ -64,12 +65,15 @@ def delimited(
 
     def batches() -> Iterator[pa.RecordBatch]:
         with kept.stream() if kept else opened(path) as stream:
-            if "time" in wanted:  # whose type is that of all
+            if "time" in wanted:  # Arrow must see all times to find their type
                 yield from seconds(parse(stream, layout, [path], wanted), locate).to_batches()
                 return
-            skip = layout.skip
-            while lines := stream.read(AT_ONCE) + stream.readline():
-                yield from parse(pa.BufferReader(lines), layout._replace(skip=skip), [path], wanted).to_batches()
+            skip, longest = layout.skip, limits().max_line_mb << 20
+            while block := stream.read(BYTES_AT_ONCE):
+                rest = stream.readline(longest)
+                if len(rest) == longest:
+                    check_lines([path], layout)
+                yield from parse(pa.BufferReader(block + rest), layout._replace(skip=skip), [path], wanted).to_batches()
                 skip = 0
 
     yield Part(batches(), tuple(wanted), locate, said, layout.guessed, kept.notes if kept else ())

@@ -126,7 +126,9 @@ def take(ratings: Ratings, which: np.ndarray) -> Ratings:
 def _taken(column: np.ndarray, which: np.ndarray) -> np.ndarray:
     if which.dtype != bool:
         return chosen(column, which)
-    taken, end = empty(int(np.count_nonzero(which)), column.dtype), 0
+    if len(which) != len(column):
+        raise IndexError(f"a mask of {len(which)} elements for {len(column)}")
+    taken, end = empty((int(np.count_nonzero(which)),), column.dtype), 0
     for piece in pieces(len(column)):
         some = column[piece][which[piece]]
         begin, end = end, end + len(some)
@@ -135,12 +137,12 @@ def _taken(column: np.ndarray, which: np.ndarray) -> np.ndarray:
 
 
 def chosen(values: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """Return values[which], also of very many places, int[N]."""
+    """Return values[which], computed in pieces; which: int[N]."""
     return filled(len(which), values.dtype, lambda piece: values[which[piece]])
 
 
 def counted(index: NDArray[np.int32], number: int = 0) -> NDArray[np.int64]:
-    """Count how often each of the indices 0 … number - 1 occurs, and those beyond: [number] or more."""
+    """Count how often each index occurs, from 0 on: [number], or more where an index is larger."""
     counts = np.zeros(max(number, 1 + int(index.max(initial=-1))), np.int64)
     for piece in pieces(len(index)):  # NumPy copies indices to 64 bits
         counts += np.bincount(index[piece], minlength=len(counts))
@@ -179,10 +181,10 @@ def standardized(ratings: Ratings, units: Units) -> Ratings:
 
 def join(*parts: Ratings) -> Ratings:
     """Concatenate ratings, with times if all parts have them."""
-    filled = [part for part in parts if len(part.user)] or [EMPTY]
-    times = [part.time for part in filled if part.time is not None]
-    time = np.concatenate(times) if len(times) == len(filled) else None
-    user, item, stars = (np.concatenate([part[field] for part in filled]) for field in range(3))
+    some = [part for part in parts if len(part.user)] or [EMPTY]
+    times = [part.time for part in some if part.time is not None]
+    time = np.concatenate(times) if len(times) == len(some) else None
+    user, item, stars = (np.concatenate([part[field] for part in some]) for field in range(3))
     return Ratings(user, item, stars, time)
 
 

@@ -78,7 +78,7 @@ def read(
     reading: Reading | None = None,
     scale: RatingScale | None = None,
     counts: bool = False,
-    times: bool = True,
+    times: bool = False,
 ) -> Table:
     """Read ratings from files, in their order.
 
@@ -151,7 +151,7 @@ def read_dataset(
     train = _as_list(train)
     if len(train) == 1 and not test and format_of(train[0], reading) == "mat" and parsing.has_probe(train[0]):
         train, test = [f"{train[0]}:train_vec"], [f"{train[0]}:probe_vec"]
-    tables, listed = {"train": read(train, reading, scale, counts, times=False)}, {}
+    tables, listed = {"train": read(train, reading, scale, counts)}, {}
     for name, files in (("valid", valid), ("test", test)):
         if name == "test" and not counts:  # its ratings must lie on the scale of the others
             scale = scale or scale_of(np.concatenate([table.values for table in tables.values()]))

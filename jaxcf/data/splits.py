@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Ratings, digest, relabel, take
 from jaxfit.errors import UserError
+from jaxfit.files.large_arrays import filled
 
 LATEST = 9  # held-out ratings per user in the Netflix Prize
 
@@ -40,7 +41,7 @@ def random_parts(key: jax.Array, counts: Sequence[int]) -> NDArray[np.int32]:
     ends = np.cumsum(counts)[:-1]
     ends = ends[ends < len(drawn)]
     least = np.partition(drawn, ends)[ends] if len(ends) else drawn[:0]  # of the ranks from each end on
-    part = np.searchsorted(least, drawn, side="left").astype(np.int32)
+    part = filled(len(drawn), np.int32, lambda piece: np.searchsorted(least, drawn[piece], side="left"))
     for value in np.unique(least):  # of equal numbers, the first have the lower ranks
         equal = np.flatnonzero(drawn == value)
         ranks = np.count_nonzero(drawn < value) + np.arange(len(equal))

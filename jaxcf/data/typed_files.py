@@ -34,7 +34,7 @@ def parquet(path: Source, reading: Reading, columns: Collection[str]) -> Iterato
         try:
             file = pq.ParquetFile(stream)
             fields, groups = file.schema_arrow.names, range(file.metadata.num_row_groups)
-            places, taken = columns_by_name(fields, reading, str(path), "stars" not in columns)
+            places, taken = columns_by_name(fields, reading, str(path), columns)
             names = {name: fields[place] for name, place in places.items() if name in columns}
             rows, held = file.metadata.num_rows, stream.seek(0, io.SEEK_END)
             require_countable(rows, "rows", path)
@@ -75,7 +75,7 @@ def json_lines(
         do = "write one object in each line: jq -c . FILE, or jq -c '.[]' FILE for a list"
         raise UserError("the line is not one JSON object", where, do)
     fields = list(record)
-    places, taken = columns_by_name(fields, reading, where, "stars" not in columns)
+    places, taken = columns_by_name(fields, reading, where, columns)
     names = {name: fields[place] for name, place in places.items() if name in columns}
     kinds = {**KINDS, int: pa.float64()}  # of ratings: 4 may stand above 4.5
     schema = pa.schema(

@@ -16,7 +16,7 @@ from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import filled, pieces
 
 MAX_ID_CHARACTERS = 1000  # each id takes the memory of the longest
-AT_ONCE = 1 << 23  # ratings whose pairs are compared
+RATINGS_AT_ONCE = 1 << 22  # ratings whose pairs are compared
 MAX_LEVELS = 1000  # a scale of more levels is taken as one without steps
 
 
@@ -126,7 +126,9 @@ def without_duplicates(
             continue
         _, first, pair, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
         if not repeated:
-            stars, out = filled(number, np.float32, ratings.stars.__getitem__), np.zeros(number, bool)
+            out = np.zeros(number, bool)
+            if reading.duplicates in ("mean", "sum"):
+                stars = filled(number, np.float32, ratings.stars.__getitem__)
         repeated += len(keys) - len(first)
         repeats = np.ones(len(keys), bool)
         repeats[first] = False
@@ -150,15 +152,18 @@ def without_duplicates(
 
 
 def _of_some_users(user: NDArray[np.int32], num_users: int) -> Iterator[NDArray[np.int64]]:
-    """Yield the positions of all ratings of some users after others, ascending, of about `AT_ONCE` ratings each."""
-    if len(user) <= AT_ONCE:
+    """Yield, for one group of users after another, the ascending positions of their ratings.
+
+    Groups have at most `RATINGS_AT_ONCE` ratings, but for a single user with more.
+    """
+    if len(user) <= RATINGS_AT_ONCE:
         yield np.arange(len(user))
         return
     ends = np.cumsum(counted(user, num_users))
     low = 0
     while low < num_users:
         before = ends[low - 1] if low else 0
-        high = max(low + 1, int(np.searchsorted(ends, before + AT_ONCE, side="right")))
+        high = max(low + 1, int(np.searchsorted(ends, before + RATINGS_AT_ONCE, side="right")))
         yield np.concatenate(
             [piece.start + np.flatnonzero((low <= user[piece]) & (user[piece] < high)) for piece in pieces(len(user))]
         )

@@ -89,7 +89,7 @@ def make_data(ratings: Ratings, config: Config) -> Array:
     number, columns = len(ratings.user), (*ratings[:2], standardized(ratings, config.units).stars.view(np.int32))
     length = max(1, -(-number // GROUP_SIZE))  # of a stretch
     last = max(0, number - 1) // length  # stretch, which may be shorter
-    triples, end = empty(number, np.int32, 3), 0
+    triples, end = empty((number, 3), np.int32), 0
     for first, stop, stretches in ((0, number - last * length, last + 1), (number - last * length, length, last)):
         for turns in pieces(stop - first, TURNS):
             begin, end = end, end + (turns.stop - turns.start) * stretches

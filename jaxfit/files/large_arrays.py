@@ -1,13 +1,15 @@
 """Arrays with an element for each word or rating: in memory or, where they are large, in memory-mapped files.
 
-Which arrays are large is no part of how data are read, since it decides nothing about what is read: as the limits on
-files (`jaxfit.files.limits`), it is held by a context variable. Without `stored_in`, all arrays are in memory.
+The folder of the files and the number of elements from which on there is one do not affect results: they are no
+arguments, but set by `stored_in` in a context variable. Without it, all arrays are in memory.
 
 A file of an array has no name: the system frees it once nothing uses the array, or the process ends.
 """
 
 import contextlib
 import contextvars
+import errno
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ from numpy.typing import DTypeLike
 
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source
+from jaxfit.run_dir.atomic import DISK
 
 PIECE = 1 << 22  # elements that are worked on at a time
 
@@ -42,42 +45,45 @@ def stored_in(directory: Source | None, memory: int) -> Iterator[None]:
         _storage.reset(token)
 
 
-def empty(number: int, dtype: DTypeLike, *columns: int) -> np.ndarray:
-    """Return an array of shape [number, *columns], of any values, in memory or in a file.
+def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+    """Return an uninitialised array in memory, or in a file where its first axis is long.
 
     Raises:
         UserError: there is no room for the file.
     """
-    storage = _storage.get()
-    if storage is None or number <= storage.memory:
-        return np.empty((number, *columns), dtype)
+    storage, dtype = _storage.get(), np.dtype(dtype)
+    if storage is None or shape[0] <= storage.memory:
+        return np.empty(shape, dtype)
+    size = math.prod(shape) * dtype.itemsize
     with _room_in(storage.directory), _temporary(storage.directory) as file:
-        size = int(np.prod((number, *columns), dtype=np.int64)) * np.dtype(dtype).itemsize
-        if hasattr(os, "posix_fallocate"):  # else a full disk would end the process when the array is written to
+        # the whole file: where a disk is full, writing to a map would end the process
+        if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, size)
         else:
-            file.truncate(size)
-        return np.memmap(file, dtype, "r+", shape=(number, *columns))
+            for piece in pieces(size):
+                file.write(bytes(piece.stop - piece.start))
+            file.flush()
+        return np.memmap(file, dtype, "r+", shape=shape)
 
 
-def filled(number: int, dtype: DTypeLike, values: Callable[[slice], np.ndarray], *columns: int) -> np.ndarray:
-    """Return an array of shape [number, *columns] that is computed in pieces; values: of some of its elements."""
-    array = empty(number, dtype, *columns)
+def filled(number: int, dtype: DTypeLike, values: Callable[[slice], np.ndarray]) -> np.ndarray:
+    """Return an array of `number` elements that is computed in pieces: values(piece) are those of a slice."""
+    array = empty((number,), dtype)
     for piece in pieces(number):
         array[piece] = values(piece)
     return array
 
 
 def pieces(number: int, size: int | None = None) -> Iterator[slice]:
-    """Return consecutive slices of so many elements, of `size` each, but for the last; None: of `PIECE`."""
+    """Return slices that cover 0 … number - 1, of `size` elements each, by default `PIECE`; the last may be shorter."""
     size = size or PIECE
     return (slice(begin, min(begin + size, number)) for begin in range(0, number, size))
 
 
 class Collector:
-    """An array whose elements are appended, in memory until there are too many: a context, which ends with its file.
+    """Collects elements in memory or, once there are many, in a file: a context manager, which closes the file.
 
-    Raises UserError where there is no room for the file.
+    Raises UserError where there is no room for the file. The array stays valid after the context.
     """
 
     def __init__(self, dtype: DTypeLike) -> None:
@@ -91,7 +97,8 @@ class Collector:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # which has been raised before
+                self._file.close()
 
     def append(self, values: np.ndarray) -> None:
         """Append elements, [k]."""
@@ -108,7 +115,9 @@ class Collector:
     def array(self) -> np.ndarray:
         """Return all elements, [number]; nothing is appended afterwards."""
         if self._file is None or self._storage is None:
-            return np.concatenate(self._held) if self._held else np.zeros(0, self.dtype)
+            array = np.concatenate([np.zeros(0, self.dtype), *self._held])
+            self._held.clear()
+            return array
         with _room_in(self._storage.directory):
             self._file.flush()
             return np.memmap(self._file, self.dtype, "r+")
@@ -125,5 +134,9 @@ def _room_in(directory: Source) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = f"a large array cannot be written: {error.strerror or error}"
+        if error.errno == errno.ENOMEM:
+            raise MemoryError from error
+        if error.errno not in DISK:
+            raise
+        what = f"a temporary file of words or ratings cannot be written: {error.strerror}"
         raise UserError(what, directory, "free some disk space") from None

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from jaxcf.data import reading
+
 
 def write_file(folder, name, content):
     path = folder / name
@@ -18,3 +20,8 @@ def rows(table):
         assert ratings.time.dtype == np.int64
         columns.append(ratings.time)
     return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def read(*files, **options):
+    """Ratings with their times, where there are some."""
+    return reading.read(*files, times=True, **options)

@@ -8,9 +8,9 @@ from scipy.io import savemat
 
 from jaxcf.data.bad_lines import MISSING
 from jaxcf.data.ratings import RatingScale
-from jaxcf.data.reading import Reading, read, read_pairs
+from jaxcf.data.reading import Reading, read_pairs
 from jaxfit.errors import UserError
-from rating_files import rows, write_file
+from rating_files import read, rows, write_file
 
 GOOD = ["1,2,3,100", "1,3,4,90", "5,2,1,80"]
 ROWS = [(1, 2, 3, 100), (1, 3, 4, 90), (5, 2, 1, 80)]

@@ -9,9 +9,9 @@ import pytest
 
 from jaxcf.data import file_layout
 from jaxcf.data.ratings import RatingScale
-from jaxcf.data.reading import Reading, read, read_either, read_pairs
+from jaxcf.data.reading import Reading, read_either, read_pairs
 from jaxfit.errors import UserError
-from rating_files import rows, write_file
+from rating_files import read, rows, write_file
 
 #       user, item, stars, time
 ROWS = [(7, 10, 4.0, 100), (3, 10, 2.0, 90), (7, 2, 5.0, 101), (12, 5, 1.0, 7), (3, 2, 3.0, 91)]

@@ -5,9 +5,9 @@ import gzip
 import pytest
 
 from jaxcf.data import netflix
-from jaxcf.data.reading import Reading, read, read_dataset, read_pairs
+from jaxcf.data.reading import Reading, read_dataset, read_pairs
 from jaxfit.errors import UserError
-from rating_files import rows, write_file
+from rating_files import read, rows, write_file
 
 COMBINED = {
     "1": "7,4,1970-01-02\n3,2,2005-09-06\n",

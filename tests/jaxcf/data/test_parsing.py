@@ -7,9 +7,9 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from jaxcf.data.reading import read, read_dataset
+from jaxcf.data.reading import read_dataset
 from jaxfit.errors import UserError
-from rating_files import rows, write_file
+from rating_files import read, rows, write_file
 
 
 def test_dates_become_seconds(tmp_path):

@@ -5,13 +5,15 @@ import contextlib
 import numpy as np
 import pytest
 
-from jaxcf.data import columns, parsing, values
+import jaxcf
+from jaxcf.data import parsing, reading, values
 from jaxcf.data.ratings import counted, digest, take
-from jaxcf.data.reading import Reading, read, read_dataset
+from jaxcf.data.reading import Reading, read, read_dataset, read_pairs
 from jaxcf.models import pmf
 from jaxfit.errors import UserError
 from jaxfit.files import large_arrays
 from jaxfit.files.large_arrays import stored_in
+from jaxfit.files.limits import Limits, limited
 from rating_files import rows, write_file
 
 NUMBER = 3000
@@ -24,10 +26,10 @@ def in_pieces(tmp_path, monkeypatch):
     @contextlib.contextmanager
     def small_pieces():
         with monkeypatch.context() as patch, stored_in(tmp_path, 10):
-            for module in (large_arrays, columns, parsing):
-                patch.setattr(module, "PIECE", 100)
-            patch.setattr(values, "AT_ONCE", 70)
-            patch.setattr(parsing, "AT_ONCE", 512)  # bytes
+            patch.setattr(large_arrays, "PIECE", 100)
+            patch.setattr(pmf, "TURNS", 3)
+            patch.setattr(values, "RATINGS_AT_ONCE", 70)
+            patch.setattr(parsing, "BYTES_AT_ONCE", 512)
             yield
 
     return small_pieces
@@ -132,4 +134,38 @@ def test_taken_and_counted_are_those_of_numpy(tmp_path, in_pieces):
 def test_blank_lines_may_fill_a_piece(tmp_path, in_pieces):
     file = write_file(tmp_path, "r.csv", "1,2,3\n" + "\n" * 2000 + "4,5,1\n" + "\n" * 2000)
     with in_pieces():
-        assert rows(read(file, times=False)) == [(1, 2, 3), (4, 5, 1)]
+        assert rows(read(file)) == [(1, 2, 3), (4, 5, 1)]
+
+
+def test_many_small_files_are_joined(tmp_path, in_pieces):
+    """Their rows are put together, but where a file has other columns."""
+    text = lines(repeated=False)[:100]
+    files = [write_file(tmp_path, f"{k}.csv", f"{line}\n") for k, line in enumerate(text)]
+    with in_pieces():
+        found = read(files)
+        assert rows(found) == by_hand(text, "last")
+        pairs = write_file(tmp_path, "pairs.csv", "1,x\n2,y\n")
+        assert [len(each) for each in read_pairs([*files, pairs]).pairs] == [102, 102]
+        counts = read([*files[:50], pairs, *files[50:]], counts=True)  # not all have stars: each is one
+    assert counts.ratings.stars.tolist() == [1] * 102
+    assert counts.catalogue.users[counts.ratings.user[50:52]].tolist() == [1, 2]
+
+
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path, in_pieces):
+    file = write_file(tmp_path, "r.csv", "1,2,3\n" * 200 + "1," + "0" * (3 << 20))
+    with in_pieces(), limited(Limits(max_line_mb=1)), pytest.raises(UserError, match="a line is longer than 1 MB"):
+        read(file)
+
+
+def test_a_mask_of_another_length_is_an_error(tmp_path):
+    ratings = read(write_file(tmp_path, "r.csv", "1,2,3\n4,5,1\n")).ratings
+    with pytest.raises(IndexError):
+        take(ratings, np.ones(3, bool))
+
+
+def test_python_keeps_large_ratings_beside_the_model_and_in_memory_without_one(tmp_path, monkeypatch):
+    file = write_file(tmp_path, "r.csv", "\n".join(lines(repeated=False)) + "\n")
+    monkeypatch.setattr(reading, "LARGE", 10)
+    for out in (tmp_path / "model", None):
+        model = jaxcf.train("bias", file, out=out, progress=False)
+        assert isinstance(model.known.ratings.user, np.memmap) == (out is not None)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from jaxcf.data.ratings import Catalogue, Ratings, RatingScale
-from jaxcf.data.reading import Reading, read, read_dataset, read_either, read_pairs, write
+from jaxcf.data.reading import Reading, read_dataset, read_either, read_pairs, write
 from jaxfit.errors import UserError
-from rating_files import write_file
+from rating_files import read, write_file
 
 BAD = {
     "missing user": ("1,2,3\n,2,3\n", "the user is missing", 2),

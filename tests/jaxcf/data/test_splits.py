@@ -6,8 +6,8 @@ import pytest
 
 from jaxcf.data import splits
 from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale, take
-from jaxcf.data.reading import read
 from jaxfit.errors import UserError
+from rating_files import read
 
 KEY = jax.random.key(0)
 

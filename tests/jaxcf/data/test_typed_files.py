@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from jaxcf.data.ratings import RatingScale
-from jaxcf.data.reading import Reading, read, read_pairs
+from jaxcf.data.reading import Reading, read_pairs
 from jaxfit.errors import UserError
-from rating_files import rows, write_file
+from rating_files import read, rows, write_file
 
 ROWS = [(7, 10, 4.0, 100), (3, 10, 2.0, 90), (7, 2, 5.0, 101)]
 RECORDS = [

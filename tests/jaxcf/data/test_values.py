@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from jaxcf.data.ratings import RatingScale
-from jaxcf.data.reading import Reading, read
+from jaxcf.data.reading import Reading
 from jaxcf.data.values import parse_scale, scale_of
 from jaxfit.errors import UserError
-from rating_files import rows, write_file
+from rating_files import read, rows, write_file
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Arrays with an element for each word or rating: in memory or, where they are large, in memory-mapped files.
 
-The folder of the files and the number of elements from which on there is one do not affect results: they are no
-arguments, but set by `stored_in` in a context variable. Without it, all arrays are in memory.
+Where the files are, and how many elements make an array large, does not affect results: these are not arguments, but
+set by `stored_in`, in a context variable. Without it, all arrays are in memory.
 
 A file of an array has no name: the system frees it once nothing uses the array, or the process ends.
 """
@@ -26,10 +26,10 @@ PIECE = 1 << 22  # elements that are worked on at a time
 
 
 class Storage(NamedTuple):
-    """Where arrays of more than so many elements are stored: in files in this folder."""
+    """Where large arrays are stored."""
 
-    directory: Source
-    memory: int
+    directory: Source  # of their files
+    memory: int  # elements of the largest array that stays in memory
 
 
 _storage: contextvars.ContextVar[Storage | None] = contextvars.ContextVar("storage", default=None)

@@ -1,6 +1,7 @@
 """Ratings that are read a few at a time, and stored in files, are those that are read at once."""
 
 import contextlib
+import gzip
 
 import numpy as np
 import pytest
@@ -169,3 +170,34 @@ def test_python_keeps_large_ratings_beside_the_model_and_in_memory_without_one(t
     for out in (tmp_path / "model", None):
         model = jaxcf.train("bias", file, out=out, progress=False)
         assert isinstance(model.known.ratings.user, np.memmap) == (out is not None)
+
+
+MORE = [line.split(",") for line in lines(seed=3, repeated=False)]
+
+
+@pytest.mark.parametrize(
+    ("content", "how"),
+    [
+        ("\ufeffuser,item,rating\r\n" + "\r\n".join(map(",".join, MORE)), {}),
+        (gzip.compress("\n".join(map("::".join, MORE)).encode()), {}),
+        ("".join(f'"é{u}"\t"{i} {i}"\t{s}\n' for u, i, s in MORE).encode("latin-1"), {"encoding": "latin-1"}),
+        ("".join(f"{u};{i};{s.replace('.', ',')}\n" for u, i, s in MORE), {"decimal": ","}),
+        (
+            "".join(f"{k}:\n" + "".join(f"{k * 9 + j},{j % 5 + 1},2005-01-01\n" for j in range(k)) for k in range(60)),
+            {},
+        ),
+    ],
+    ids=["header", "gzip", "latin-1", "decimal", "netflix"],
+)
+def test_files_of_every_layout_are_read_in_pieces(tmp_path, in_pieces, content, how):
+    file = write_file(tmp_path, "ratings", content)
+    whole = read(file, Reading(**how))
+    with in_pieces():
+        assert rows(read(file, Reading(**how))) == rows(whole)
+
+
+def test_a_scale_of_held_out_ratings_is_compared_with_some_of_very_many(tmp_path, in_pieces):
+    train = write_file(tmp_path, "train", "\n".join(lines(repeated=False)) + "\n")
+    valid = write_file(tmp_path, "valid", "".join(f"0,{k},90\n" for k in range(20)))
+    with in_pieces(), pytest.warns(UserWarning, match="look like ratings on another scale"):
+        read_dataset(train, valid)

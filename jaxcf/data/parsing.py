@@ -68,12 +68,10 @@ def delimited(
             if "time" in wanted:  # Arrow must see all times to find their type
                 yield from seconds(parse(stream, layout, [path], wanted), locate).to_batches()
                 return
-            skip, longest = layout.skip, limits().max_line_mb << 20
+            skip = layout.skip
             while block := stream.read(BYTES_AT_ONCE):
-                rest = stream.readline(longest)
-                if len(rest) == longest:
-                    check_lines([path], layout)
-                yield from parse(pa.BufferReader(block + rest), layout._replace(skip=skip), [path], wanted).to_batches()
+                block += stream.readline(limits().max_line_mb << 20)
+                yield from parse(pa.BufferReader(block), layout._replace(skip=skip), [path], wanted).to_batches()
                 skip = 0
 
     yield Part(batches(), tuple(wanted), locate, said, layout.guessed, kept.notes if kept else ())

@@ -1,5 +1,6 @@
 """Arrays in memory and in files hold the same, and files leave nothing behind."""
 
+import errno
 import os
 
 import numpy as np
@@ -88,6 +89,15 @@ def test_a_full_disk_is_a_user_error_while_elements_are_collected(tmp_path, size
 
     with stored_in(tmp_path, 0), pytest.raises(UserError, match=SAID):
         collect()
+
+
+def test_room_for_a_file_is_asked_for_before_it_is_mapped(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(large_arrays.os, "posix_fallocate", full, raising=False)
+    with stored_in(tmp_path, 0), pytest.raises(UserError, match="No space left"):
+        empty((3,), np.int32)
 
 
 def test_other_errors_of_the_system_are_not_about_disk_space(tmp_path):

@@ -311,10 +311,12 @@ def _ids(part: Ratings, catalogue: Catalogue) -> dict[str, np.ndarray]:
 def _overlaps(ratings: dict[str, Ratings], catalogue: Catalogue) -> list[str]:
     """Return a message for each held-out set whose pairs also occur in training."""
     notes = []
-    train, *held_out = ratings.items()
-    for name, part in held_out:
+    train = ratings["train"]
+    for name, part in ratings.items():
+        if name == "train":
+            continue
         keys = pair_keys(part, catalogue.num_items)
-        trained = pair_keys(take(train[1], _among(train[1], keys, catalogue.num_items)), catalogue.num_items)
+        trained = pair_keys(take(train, _among(train, keys, catalogue.num_items)), catalogue.num_items)
         shared = int(np.count_nonzero(np.isin(keys, trained)))
         if shared:
             notes.append(f"{shared} of the {len(part.user)} {name} ratings are of pairs that are also in training")

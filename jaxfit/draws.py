@@ -33,10 +33,18 @@ def mix(x: jax.Array, key: jax.Array) -> jax.Array:
 def permutation(key: jax.Array, n: jax.typing.ArrayLike, number: int, first: jax.typing.ArrayLike = 0) -> jax.Array:
     """Return the elements first … first + number - 1 of a pseudo-random permutation of 0 … n-1, int32[number].
 
-    Elements past the end repeat the last one. It is compiled for each `number`, whatever n is. The same key and n give
-    the same permutation on every device and platform (integer arithmetic only).
+    Elements past the end repeat the last one. It is compiled for each `number`, whatever n is.
     """
-    n, first = jnp.asarray(n, jnp.uint32), jnp.asarray(first, jnp.uint32)
+    return permuted(key, n, jnp.asarray(first, jnp.uint32) + jnp.arange(number, dtype=jnp.uint32))
+
+
+def permuted(key: jax.Array, n: jax.typing.ArrayLike, place: jax.Array) -> jax.Array:
+    """Return the elements at these places of a pseudo-random permutation of 0 … n-1: uint32[k] -> int32[k].
+
+    Places past the end have the last element. The same key and n give the same permutation on every device and
+    platform (integer arithmetic only).
+    """
+    n, number = jnp.asarray(n, jnp.uint32), len(place)
     bits = jnp.maximum(2, 32 - lax.clz(n - 1))
     low = bits // 2
     low_mask, high_mask = (jnp.uint32(1) << low) - 1, (jnp.uint32(1) << (bits - low)) - 1
@@ -52,13 +60,12 @@ def permutation(key: jax.Array, n: jax.typing.ArrayLike, number: int, first: jax
     def walk(x: jax.Array) -> jax.Array:
         return jnp.where(x >= n, feistel(x), x)
 
-    def block(start: jax.Array) -> jax.Array:
-        places = jnp.minimum(first + start + jnp.arange(size, dtype=jnp.uint32), n - 1)
-        return lax.while_loop(lambda x: jnp.any(x >= n), walk, feistel(places))
+    def block(place: jax.Array) -> jax.Array:
+        return lax.while_loop(lambda x: jnp.any(x >= n), walk, feistel(jnp.minimum(place, n - 1)))
 
     # a loop runs until its last index is done: sooner in a small block, which also fits into a CPU's cache
     size = BLOCK if platform() == "cpu" else number
-    blocks = lax.map(block, jnp.arange(0, number, size, dtype=jnp.uint32))
+    blocks = lax.map(block, jnp.pad(place, (0, -number % size)).reshape(-1, size))
     return blocks.ravel()[:number].astype(jnp.int32)
 
 

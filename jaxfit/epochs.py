@@ -19,7 +19,7 @@ from jax.sharding import Mesh
 from jaxfit.bucketing import Buckets, EpochPlan, Stretch, capacity_step, plan
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform
-from jaxfit.draws import permutation
+from jaxfit.draws import permutation, permuted
 from jaxfit.loop import Order
 from jaxfit.program import Program
 
@@ -31,6 +31,7 @@ class Epochs:
 
     Attributes:
         group_size: the number of neighbouring examples that are visited at once.
+        sections: of the groups, which are visited one after another.
         steps: of an epoch.
         places: of the order, in a step: examples, or groups of them.
         window: steps whose order is drawn at a time.
@@ -54,6 +55,7 @@ class Epochs:
         """
         self.size, self.batch_size, self.group_size = size, batch_size, group_size(program, size, batch_size)
         self.steps, self.places = -(-size // batch_size), batch_size // self.group_size
+        self.sections = max(1, min(program.sections, size // self.group_size))
         self.in_own_order, self.bucketed, self.key, self.mesh = program.sequential is not None, bucketed, key, mesh
         self.window = max(1, WINDOW // self.places)
         self.shards, self.planner, self.ahead = shards, planner, dict[int, Future[EpochPlan]]()
@@ -84,7 +86,7 @@ class Epochs:
             elif planned.visits is None:
                 groups, rest = divmod(self.size, self.group_size)
                 of_epoch = np.uint32(number), np.uint32(groups), np.bool_(rest), np.uint32(begin * self.places)
-                visits = _window(self.key, *of_epoch, min(capacity, self.window) * self.places)
+                visits = _window(self.key, *of_epoch, min(capacity, self.window) * self.places, self.sections)
             else:
                 visits = np.pad(planned.visits, (0, capacity * self.places - len(planned.visits)))
             return sharding.replicate(Order(visits, np.int32(begin)), self.mesh)
@@ -108,11 +110,14 @@ def _epoch_order(key: jax.Array, epoch: jax.Array, number: jax.Array, most: int)
     return key, permutation(key, number, most)
 
 
-@partial(jax.jit, static_argnums=5)
+@partial(jax.jit, static_argnums=(5, 6))
 def _window(
-    key: jax.Array, epoch: jax.Array, groups: jax.Array, rest: jax.Array, first: jax.Array, number: int
+    key: jax.Array, epoch: jax.Array, groups: jax.Array, rest: jax.Array, first: jax.Array, number: int, sections: int
 ) -> jax.Array:
     """Return the elements first … first + number - 1 of an epoch's order of groups, int32[number].
+
+    Sections come in a drawn order, each of as many whole groups in an order that is the same in all; groups that are
+    left follow them.
 
     Args:
         key: of all orders.
@@ -121,10 +126,17 @@ def _window(
         rest: whether one that is not whole follows them.
         first: index of the first element that is wanted.
         number: of elements; those past the end are 0.
+        sections: their number.
     """
-    place = first + jnp.arange(number, dtype=jnp.uint32)
-    drawn = permutation(jax.random.fold_in(key, epoch), groups, number, first)
+    key, place = jax.random.fold_in(key, epoch), first + jnp.arange(number, dtype=jnp.uint32)
     last = jnp.where(rest & (place == groups), groups, 0).astype(jnp.int32)
+    if sections == 1:
+        drawn = permuted(key, groups, place)
+    else:
+        length = groups // sections
+        section = permuted(jax.random.fold_in(key, 1), sections, place // length)
+        drawn = section * length.astype(jnp.int32) + permuted(key, length, place % length)
+        drawn = jnp.where(place < sections * length, drawn, place.astype(jnp.int32))
     return jnp.where(place < groups, drawn, last)
 
 

@@ -114,6 +114,7 @@ def fit(
         Interrupted: after Ctrl-C, SIGTERM or SIGHUP, with the state saved.
     """
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
+    known |= {"sections": program.sections} if program.sections > 1 else {}
     known |= {"epochs laid out": LAYOUT, **(identity or {})}
     processes.require_same({**known, **sharding.described(mesh)})
     compiled.bound_programs(

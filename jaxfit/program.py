@@ -162,6 +162,8 @@ class Program:
             neighbouring examples is drawn in each epoch, so that memory is read contiguously. A minibatch holds at
             least two whole groups: their size is the largest divisor of the minibatch's size up to this. `batch` then
             receives indices past the last example, too, at weight 0.
+        sections: equal parts of the groups, which an epoch visits one after another, in an order drawn anew, as the
+            order of groups within them is. Where a section reads few of a table's rows, they stay in a CPU's cache.
         result: the epoch whose parameters are the result: the best by validation, which then also says when rates drop
             and training ends, or the last of the recipe's, for a model that is judged by other tasks.
         sparse, ragged, decay, visits, sequential: see their classes; None for programs without.
@@ -178,6 +180,7 @@ class Program:
     at_step: Callable[[Any, Array, Array, Any], Any] | None = None
     redraw: Callable[[Any, Array, Any], Any] | None = None
     group_size: int = 1
+    sections: int = 1
     result: Literal["best", "last"] = "best"
     sparse: Sparse | None = None
     ragged: Ragged | None = None
@@ -190,6 +193,7 @@ class Program:
         names = [metric.name for metric in self.loss_metrics]
         own_gradient = self.sparse is not None and self.sparse.gradient is not None
         touched = self.decay.when == "when-touched"
+        grouped = self.group_size > 1 or self.sections > 1
         faults = {
             "two metrics of training have the same name": len(set(names)) < len(names),
             "there is no such decay": self.decay.when not in ("every-step", "per-row", "when-touched"),
@@ -200,9 +204,10 @@ class Program:
                 own_gradient and touched
             ),
             "a group has one example at least": self.group_size < 1,
-            "groups of examples must cost alike": self.group_size > 1 and self.ragged is not None,
+            "there is one section at least": self.sections < 1,
+            "groups of examples must cost alike": grouped and self.ragged is not None,
             "sequential examples are visited in order, and cost alike": self.sequential is not None
-            and (self.group_size > 1 or self.ragged is not None or self.visits is not None),
+            and (grouped or self.ragged is not None or self.visits is not None),
             "visits take the place of a program's own gradient, and do not see what depends on the step": (
                 self.visits is not None and (own_gradient or self.at_step is not None)
             ),

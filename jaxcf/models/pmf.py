@@ -29,17 +29,14 @@ from jaxcf.contract import (
     TakesNewItems,
     TrainingSetup,
 )
+from jaxcf.data import triples
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, Units, standardized
 from jaxcf.models.pairwise import by_pairs, rows_or_zeros, used_rows, zero_unrated
 from jaxcf.solvers import als
-from jaxfit.files.large_arrays import empty, pieces
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, require_whole, rows_of
-
-GROUP_SIZE = 64  # ratings at most, from all over the data, that every pass visits at once
-TURNS = 1 << 10  # groups that are laid out at a time, which stay in a CPU's cache
 
 
 @dataclass(frozen=True)
@@ -80,25 +77,8 @@ class Batch(NamedTuple):
 
 
 def make_data(ratings: Ratings, config: Config) -> Array:
-    """Put the ratings on the device, interleaved, as files are often in the order of users.
-
-    They are taken in turn from `GROUP_SIZE` equal stretches, the last of which may be shorter.
-
-    Returns int32[N, 3]: user, item and the bits of the standardized stars; so a rating is read in one piece.
-    """
-    number, columns = len(ratings.user), (*ratings[:2], standardized(ratings, config.units).stars.view(np.int32))
-    length = max(1, -(-number // GROUP_SIZE))  # of a stretch
-    last = max(0, number - 1) // length  # stretch, which may be shorter
-    triples, end = empty((number, 3), np.int32), 0
-    for first, stop, stretches in ((0, number - last * length, last + 1), (number - last * length, length, last)):
-        for turns in pieces(stop - first, TURNS):
-            begin, end = end, end + (turns.stop - turns.start) * stretches
-            block = triples[begin:end].reshape(turns.stop - turns.start, stretches, 3)
-            for stretch in range(stretches):
-                place = stretch * length + first
-                for of_triple, column in enumerate(columns):
-                    block[:, stretch, of_triple] = column[place + turns.start : place + turns.stop]
-    return jax.device_put(triples)
+    """Put the ratings on the device, standardized, as `jaxcf.data.triples` lays them out: int32[N, 3]."""
+    return jax.device_put(triples.laid_out(standardized(ratings, config.units), config.num_users))
 
 
 def init(key: Array, config: Config) -> Params:
@@ -177,9 +157,8 @@ def predict(params: Params, user: Array | np.ndarray, item: Array | np.ndarray, 
 
 def gather(data: Array, index: Array, capacity: int, config: Config) -> Batch:
     """Gather the ratings `index` int32[B]."""
-    triples = data.at[index].get(mode="clip")
-    stars = jax.lax.bitcast_convert_type(triples[:, 2], jnp.float32)
-    return Batch(triples[:, 0], triples[:, 1], stars)
+    found = data.at[index].get(mode="clip")
+    return Batch(found[:, 0], found[:, 1], jax.lax.bitcast_convert_type(found[:, 2], jnp.float32))
 
 
 def score(params: Params, batch: Batch, config: Config) -> Array:
@@ -201,7 +180,8 @@ def program(config: Config) -> Program:
         loss=batch_loss,
         score=score,
         metric=Metric("RMSE", np.sqrt),
-        group_size=GROUP_SIZE,
+        group_size=triples.GROUP_SIZE,
+        sections=triples.num_sections(config.num_users),
         sparse=Sparse(touched),
         decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
     )
@@ -281,6 +261,7 @@ def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:
 
 
 # Differs: a pass visits ratings in groups, whose order it draws; what is in a group, from all over the data, stays.
+# Where there are more than 8192 users, it visits one section of them after another (`jaxcf.data.triples`).
 # "thesis" follows the sum over minibatches of 100 triples, where the thesis updates after each: among 100 hardly any
 # share a user or an item, and the parameters after a pass are nearly the same (a test). "tuned" was chosen by
 # validation ratings of MovieLens 1M; `python -m benchmarks run recipe-choice` compares it with others.

@@ -58,6 +58,32 @@ def test_a_group_that_is_not_whole_comes_last(monkeypatch: pytest.MonkeyPatch) -
     assert groups[-1] == 125, "the one of three examples"
 
 
+@pytest.mark.parametrize("group_size", [1, 8])
+@pytest.mark.parametrize("window", [6, 5000])
+def test_sections_are_visited_one_after_another_in_drawn_orders(
+    group_size: int, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(epochs, "WINDOW", window)
+    of, groups = made(group_size=group_size, sections=7), -(-SIZE // group_size)
+    length = SIZE // group_size // 7
+    first, second = (visited(of, number)[:groups] for number in (0, 1))
+    orders = []
+    for order in (first, second):
+        np.testing.assert_array_equal(np.sort(order), np.arange(groups))
+        np.testing.assert_array_equal(order[7 * length :], np.arange(7 * length, groups), "what is left comes last")
+        section, within = np.divmod(order[: 7 * length].reshape(7, length), length)
+        assert np.all(section == section[:, :1])
+        assert list(within[0]) != sorted(within[0])
+        orders.append((tuple(section[:, 0]), tuple(within[0])))
+    assert orders[0][0] != orders[1][0]
+    assert orders[0][1] != orders[1][1]
+
+
+def test_fewer_groups_than_sections_are_all_visited() -> None:
+    few = made(batch_size=1000, group_size=500, sections=7)
+    np.testing.assert_array_equal(np.sort(visited(few, 0))[-3:], np.arange(3))
+
+
 def test_every_window_has_the_same_shape_and_the_last_one_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epochs, "WINDOW", 160)
     of = made()

@@ -158,15 +158,16 @@ def test_any_division_of_an_epoch_gives_the_same_bits_and_compiles_once():
 
 
 @pytest.mark.parametrize("num_devices", [1, 4])
+@pytest.mark.parametrize("sections", [1, 3])
 @pytest.mark.parametrize(("group_size", "groups_of"), [(1, 1), (8, 8), (7, 4), (64, 8)])
-def test_an_epoch_visits_every_example_once_and_groups_contiguously(group_size, groups_of, num_devices):
+def test_an_epoch_visits_every_example_once_and_groups_contiguously(group_size, groups_of, sections, num_devices):
     """Each example has a row of its own, whose gradient is 1, so that rows count visits."""
 
     def loss(params, batch, weight, keys, config):
         total = jnp.sum(weight * params.rows.T[:, 0])
         return total, {toy.METRIC.name: Mean(total, jnp.sum(weight))}
 
-    program = toy.program(True, loss=loss, group_size=group_size)
+    program = toy.program(True, loss=loss, group_size=group_size, sections=sections)
     data = toy.Data(*jax.device_put((np.arange(101, dtype=np.int32), np.zeros((101, 1)), np.zeros(101))))
     params = toy.Params(*jax.device_put((np.zeros((101, 1)), np.zeros(1))))
     plain = recipe(rate={"*": 1.0}, decay={"*": 0.0}, reduction="sum")
@@ -197,9 +198,9 @@ def test_many_devices_equal_one(optimizer, group_size):
     assert one.score == pytest.approx(eight.score, rel=1e-5)
 
 
-@pytest.mark.parametrize("group_size", [1, 4])
-def test_resume_matches_uninterrupted_run(group_size, tmp_path, monkeypatch):
-    program = toy.program(True, 0.1, group_size=group_size)
+@pytest.mark.parametrize(("group_size", "sections"), [(1, 1), (4, 3)])
+def test_resume_matches_uninterrupted_run(group_size, sections, tmp_path, monkeypatch):
+    program = toy.program(True, 0.1, group_size=group_size, sections=sections)
     whole = train(program=program, directory=tmp_path / "whole", optimizer="adam")
     monkeypatch.setattr(fit, "CHUNK_SECONDS", 1e-9)  # one step a chunk
     saves = []

@@ -337,6 +337,8 @@ def test_costs_are_computed_once_for_a_data_set():
         ({"visits": Visits(len), "at_step": len}, "visits take the place"),
         ({"training_metrics": (LOSS, LOSS)}, "the same name"),
         ({"group_size": 0}, "one example at least"),
+        ({"sections": 0}, "one section at least"),
+        ({"sections": 2, "ragged": Ragged(len)}, "cost alike"),
     ],
 )
 def test_programs_with_contradicting_parts_are_refused(parts, fault):

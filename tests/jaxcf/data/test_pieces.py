@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxcf
-from jaxcf.data import parsing, reading, values
+from jaxcf.data import parsing, reading, triples, values
 from jaxcf.data.ratings import counted, digest, take
 from jaxcf.data.reading import Reading, read, read_dataset, read_pairs
 from jaxcf.models import pmf
@@ -28,7 +28,8 @@ def in_pieces(tmp_path, monkeypatch):
     def small_pieces():
         with monkeypatch.context() as patch, stored_in(tmp_path, 10):
             patch.setattr(large_arrays, "PIECE", 100)
-            patch.setattr(pmf, "TURNS", 3)
+            patch.setattr(triples, "TURNS", 3)
+            patch.setattr(triples, "SORTED", 70)
             patch.setattr(values, "RATINGS_AT_ONCE", 70)
             patch.setattr(parsing, "BYTES_AT_ONCE", 512)
             yield
@@ -113,7 +114,9 @@ def test_data_sets_are_the_same(tmp_path, in_pieces):
     )
 
 
-def test_ratings_on_the_device_are_the_same(tmp_path, in_pieces):
+@pytest.mark.parametrize("section_users", [1000, 90])
+def test_ratings_on_the_device_are_the_same(section_users, tmp_path, in_pieces, monkeypatch):
+    monkeypatch.setattr(triples, "SECTION_USERS", section_users)
     ratings = read(write_file(tmp_path, "r.csv", "\n".join(lines(repeated=False)) + "\n")).ratings
     config = pmf.Config(600, 99, mean=3.25, unit=0.7)
     whole = pmf.make_data(ratings, config)

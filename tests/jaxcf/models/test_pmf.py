@@ -140,18 +140,6 @@ def test_minibatches_of_the_thesis_recipe_match_updates_one_by_one():
     assert apart < 0.003 * moved
 
 
-@pytest.mark.parametrize("number", [0, 1, 40, 63, 64, 65, 100, 4096, 5000])
-def test_interleaving_keeps_all_ratings_and_separates_those_of_a_user(number):
-    users = np.repeat(np.arange(1000, dtype=np.int32), 1 + number // 200)[:number]  # user after user, as in a file
-    data = Ratings(users, np.arange(number, dtype=np.int32), np.arange(number, dtype=np.float32))
-    triples = np.asarray(pmf.make_data(data, pmf.Config(1000, number)))
-    plain = np.stack([data.user, data.item, data.stars.view(np.int32)], axis=1)
-    np.testing.assert_array_equal(triples[np.argsort(triples[:, 1])], plain)
-    for begin in range(0, number, pmf.GROUP_SIZE):
-        group = triples[begin : begin + pmf.GROUP_SIZE, 0]
-        assert len(np.unique(group)) >= len(group) - 1  # one, where stretches are not quite equal
-
-
 def test_data_of_other_means_share_what_is_compiled():
     config, params = make()
     other = dataclasses.replace(config, mean=2.0)

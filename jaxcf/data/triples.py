@@ -1,0 +1,83 @@
+"""Ratings as SGD reads them: triples of user, item and stars, in an order of which a pass draws only that of groups.
+
+Files are often in the order of users, and these in the order in which they came. Triples are therefore interleaved, so
+that the ratings of a group are of users from all over the file. Where there are many users, their rows of a table do
+not fit into a CPU's cache: users are divided into sections, and the ratings of a section are interleaved by themselves.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from jaxcf.data.ratings import Ratings
+from jaxfit.files.large_arrays import empty, pieces
+
+GROUP_SIZE = 64  # ratings at most, from all over a section, that every pass visits at once
+SECTION_USERS = 1 << 13  # at most
+RUN = 16  # neighbouring users in the same section: their biases fill a cache line
+SORTED = 1 << 18  # ratings that are sorted by section at a time
+TURNS = 1 << 10  # groups that are interleaved at a time, which stay in a CPU's cache
+
+
+def num_sections(num_users: int) -> int:
+    """Return the number of sections of users."""
+    return max(1, -(-num_users // SECTION_USERS))
+
+
+def laid_out(ratings: Ratings, num_users: int) -> np.ndarray:
+    """Return the ratings section after section, interleaved in each.
+
+    A section has every so many-th run of `RUN` users. Its ratings are taken in turn from `GROUP_SIZE` equal stretches,
+    the last of which may be shorter.
+
+    Returns:
+        int32[N, 3]: user, item and the bits of the stars; so a rating is read in one piece.
+    """
+    columns = (ratings.user, ratings.item, ratings.stars.view(np.int32))
+    triples, sections = empty((len(ratings.user), 3), np.int32), num_sections(num_users)
+    if sections == 1:
+        _interleave(columns, triples)
+    else:
+        for section in _by_section(columns, sections, triples):
+            _interleave(section.copy().T, section)
+    return triples
+
+
+def _by_section(columns: Sequence[np.ndarray], sections: int, triples: np.ndarray) -> list[np.ndarray]:
+    """Write columns, 3 of [N], as triples, [N, 3], section after section; return the triples of each."""
+    index = np.min_scalar_type(sections)
+
+    def section_of(piece: slice) -> np.ndarray:
+        return (columns[0][piece] // RUN % sections).astype(index)
+
+    def counts(section: np.ndarray) -> np.ndarray:
+        return np.bincount(section, minlength=sections)
+
+    parts = list(pieces(len(triples), SORTED))
+    ends = np.cumsum(sum((counts(section_of(part)) for part in parts), np.zeros(sections, np.int64)))
+    found = np.split(triples, ends[:-1])
+    written = [0] * sections
+    for part in parts:
+        section = section_of(part)
+        order = np.argsort(section, kind="stable")
+        ordered = np.stack([column[part][order] for column in columns], axis=1)
+        last = 0
+        for s, count in enumerate(counts(section).tolist()):
+            found[s][written[s] : written[s] + count] = ordered[last : last + count]
+            written[s], last = written[s] + count, last + count
+    return found
+
+
+def _interleave(columns: Iterable[np.ndarray], triples: np.ndarray) -> None:
+    """Write columns, 3 of [N], as triples, [N, 3], taken in turn from `GROUP_SIZE` stretches."""
+    number, end = len(triples), 0
+    length = max(1, -(-number // GROUP_SIZE))  # of a stretch
+    last = max(0, number - 1) // length  # stretch, which may be shorter
+    for first, stop, stretches in ((0, number - last * length, last + 1), (number - last * length, length, last)):
+        for turns in pieces(stop - first, TURNS):
+            begin, end = end, end + (turns.stop - turns.start) * stretches
+            block = triples[begin:end].reshape(turns.stop - turns.start, stretches, 3)
+            for stretch in range(stretches):
+                place = stretch * length + first
+                for of_triple, column in enumerate(columns):
+                    block[:, stretch, of_triple] = column[place + turns.start : place + turns.stop]

@@ -1,10 +1,11 @@
 """Static capacity for minibatches of unequal examples: how much, and which minibatches share a compiled program.
 
 A minibatch's ragged entries (a word's tree nodes, a user's ratings) are concatenated into arrays of a fixed capacity.
-Large minibatches all need nearly the same capacity, and one program serves them. Minibatches of one or a few users do
-not: the capacity for a user of 2,000 ratings would be wasted on one of 20. Then examples of similar size form a bucket,
-each bucket has its own compiled program, and runs of minibatches are visited in an order drawn by key, never bucket
-after bucket. As each program takes seconds to compile, there are as few buckets as the limit on padding allows.
+Where minibatches drawn at random need nearly the same capacity, one program serves them. Else they are formed so that
+they do (`jaxfit.balancing`), and those that still need another capacity, as a minibatch of one user of 2,000 ratings
+or of 20, form buckets, each with its own compiled program; runs of minibatches are visited in an order drawn by key,
+never bucket after bucket. As each program takes seconds to compile, there are as few buckets as the limit on padding
+allows.
 """
 
 from typing import NamedTuple
@@ -14,13 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from jaxfit.balancing import balanced
 from jaxfit.devices.platform import block, platform
 from jaxfit.draws import permutation
 
-LAYOUT = 4  # version of `plan` and of draws: a training can be resumed only by the same one
+LAYOUT = 5  # version of `plan` and of draws: a training can be resumed only by the same one
 RUNS = 64  # of minibatches of one bucket, about so many in an epoch of several buckets
-SINGLE_BUCKET = 2.0  # maximum mean padding ratio for a single bucket
-BUCKET = 1.5  # maximum mean padding ratio for one bucket of several
+PADDING = 1.25  # maximum mean padding ratio, where so many buckets are enough for it:
+MOST_BUCKETS = 6
+MARGIN = 1.02  # of a bucket's capacity, so that nearly all epochs need the same programs
 LEAST = 128  # entries; a smaller capacity saves no time
 
 Capacity = int | tuple[int, ...]  # of ragged entries; one for each kind of entries
@@ -48,18 +51,19 @@ class EpochPlan(NamedTuple):
 
 
 class Buckets(NamedTuple):
-    """Which examples share a compiled program, throughout a training.
+    """Which minibatches share a compiled program, throughout a training.
 
     Attributes:
         costs: int[N] or int[N, lists], entries of each example; of the smallest type, each list contiguous.
-        of: int8[N], each example's bucket; None where all share one.
         filler: the example of fewest entries.
+        bounds: int[buckets - 1, lists], of each bucket but the last the most entries of its minibatches; None where
+            minibatches are random.
         usual: for each bucket the capacity, for each list of entries, that nearly all shards of its minibatches need.
     """
 
     costs: np.ndarray
-    of: np.ndarray | None
     filler: int
+    bounds: np.ndarray | None
     usual: list[np.ndarray]
 
 
@@ -127,39 +131,71 @@ def capacity_step(most: float) -> int:
 
 
 def buckets(costs: np.ndarray, batch_size: int, shards: int) -> Buckets:
-    """Divide examples into buckets by size; into one, where padding allows it.
+    """Divide minibatches into buckets by size; into one, of random minibatches, where padding allows it.
 
-    Sizes a power of two apart are joined, smallest first, as long as the padding of whole minibatches allows it: the
-    buckets do not depend on the number of devices.
+    Bounds are chosen for the minibatches of one epoch, and do not depend on the number of devices.
     """
     filler = int(np.argmin(costs.reshape(len(costs), -1).sum(axis=1)))
     costs = np.asfortranarray(costs, np.min_scalar_type(costs.max(initial=0)))
-    if _fits(costs, costs, batch_size, SINGLE_BUCKET):
-        return Buckets(costs, None, filler, [_usual(costs, costs, batch_size // shards)])
-    of = np.zeros(len(costs), np.int8)
-    size = np.ceil(np.log2(np.maximum(costs.reshape(len(costs), -1).max(axis=1), 16)))
-    number, members = 0, np.zeros(len(costs), bool)
-    for kind in np.unique(size):
-        joined = members | (size == kind)
-        if members.any() and not _fits(costs[joined], costs[size <= kind], batch_size, BUCKET):
-            number, joined = number + 1, size == kind
-        of[size == kind], members = number, joined
-    numbers = range(int(of.max(initial=0)) + 1)
-    return Buckets(costs, of, filler, [_usual(costs[of == n], costs[of <= n], batch_size // shards) for n in numbers])
+    capacities = np.array([capacity_step(most) for most in np.ravel(_usual(costs, costs, batch_size))])
+    if np.all(capacities <= PADDING * np.maximum(np.ravel(costs.mean(axis=0)) * batch_size, LEAST)):
+        return Buckets(costs, filler, None, [_usual(costs, costs, batch_size // shards)])
+    visits = _formed(costs, np.random.default_rng(0).permutation(len(costs)).astype(np.int32), batch_size, filler)
+    sums = _sums(costs, visits, batch_size)
+    size = np.max(sums / sums.mean(axis=0), axis=1) * sums.mean(axis=0).sum()  # of several lists, as the largest needs
+    of = np.searchsorted(_bounds(size), size)
+    bounds = np.stack([sums[of == n].max(axis=0) for n in np.unique(of)])
+    of_shards = _sums(costs, visits, batch_size // shards).reshape(len(sums), shards, -1).max(axis=1)
+    margin = MARGIN if batch_size > 1 else 1.0
+    usual = [margin * of_shards[of == n].max(axis=0).reshape(costs.shape[1:]) for n in np.unique(of)]
+    return Buckets(costs, filler, np.ceil(margin * np.maximum.accumulate(bounds[:-1])).astype(np.int64), usual)
 
 
-def _fits(costs: np.ndarray, all_costs: np.ndarray, batch_size: int, most: float) -> bool:
-    """Whether one capacity for minibatches of these examples is at most so many times their mean number of entries."""
-    capacities = np.array([capacity_step(usual) for usual in np.ravel(_usual(costs, all_costs, batch_size))])
-    mean = np.ravel(costs.mean(axis=0)) * batch_size
-    return bool(np.all(capacities <= most * np.maximum(mean, LEAST)))
+def _formed(costs: np.ndarray, order: np.ndarray, batch_size: int, filler: int) -> np.ndarray:
+    """Form balanced minibatches of all examples in this order, the last one filled up: int32[steps * batch_size]."""
+    total = costs if costs.ndim == 1 else costs.sum(axis=1, dtype=np.int64)
+    visits = balanced(total, order, batch_size) if batch_size > 1 else order
+    return _filled(visits, batch_size, filler)
+
+
+def _filled(visits: np.ndarray, batch_size: int, filler: int) -> np.ndarray:
+    return np.append(visits, np.full(-len(visits) % batch_size, filler, np.int32))
+
+
+def _sums(costs: np.ndarray, visits: np.ndarray, size: int) -> np.ndarray:
+    """Return the entries of each list that each minibatch, or shard, of so many examples has: [minibatches, lists]."""
+    of_lists = [entries[visits].reshape(-1, size).sum(axis=1, dtype=np.int64) for entries in _lists(costs)]
+    return np.stack(of_lists, axis=1)
+
+
+def _bounds(sizes: np.ndarray) -> np.ndarray:
+    """Choose the largest size of all buckets but the last: of the fewest that keep to PADDING, with the least padding.
+
+    Sizes of one `capacity_step` are in the same bucket. The least padding of k buckets for the sizes up to each step
+    follows from that of k - 1 buckets.
+    """
+    steps, at = np.unique([capacity_step(size) for size in sizes], return_inverse=True)
+    number = np.bincount(at)
+    before = np.concatenate([[0], np.cumsum(number)])
+    # the capacity of sizes i … j-1 in one bucket, for i < j
+    single = np.where(np.tri(len(steps), dtype=bool).T, (before[None, 1:] - before[:-1, None]) * steps[None], np.inf)
+    cuts: list[np.ndarray] = []
+    least = single[0]
+    while least[-1] > PADDING * np.maximum(sizes, LEAST).sum() and len(cuts) < min(MOST_BUCKETS, len(steps)) - 1:
+        with_one_more = least[:-1, None] + single[1:]
+        cuts.append(np.argmin(with_one_more, axis=0))
+        least = np.min(with_one_more, axis=0)
+    last, found = len(steps) - 1, []
+    for cut in reversed(cuts):
+        last = cut[last]
+        found.append(sizes[at == last].max())
+    return np.array(found[::-1])
 
 
 def plan(bucketed: Buckets, order: np.ndarray, batch_size: int, shards: int, key: jax.Array) -> EpochPlan:
     """Divide an epoch's examples into minibatches, and choose the capacity of each.
 
-    Examples that do not fill a bucket's last minibatch move to the next bucket. The epoch's last minibatch may be
-    short; it is filled up with the smallest example, at weight 0.
+    The epoch's last minibatch may be short; it is filled up with the smallest example, at weight 0.
 
     Args:
         bucketed: by the same batch_size and shards.
@@ -168,37 +204,28 @@ def plan(bucketed: Buckets, order: np.ndarray, batch_size: int, shards: int, key
         shards: devices that share a minibatch.
         key: of the epoch; draws the order of runs.
     """
-    steps = -(-len(order) // batch_size)
-
-    def filled(examples: np.ndarray) -> np.ndarray:
-        missing = -len(examples) % batch_size
-        return np.concatenate([examples, np.full(missing, bucketed.filler, np.int32)]) if missing else examples
-
-    if bucketed.of is None:
-        visits = filled(order)
-        needed = _capacity(bucketed.costs, visits, batch_size // shards, bucketed.usual[0])
-        return EpochPlan(visits, [Stretch(0, steps, needed)])
-    runs: list[tuple[np.ndarray, Capacity]] = []
-    rest = np.zeros(0, np.int32)
-    last, length = len(bucketed.usual) - 1, -(-steps // RUNS) * batch_size
-    for number, usual in enumerate(bucketed.usual):
-        examples = np.concatenate([rest, order[bucketed.of[order] == number]])
-        whole = len(examples) if number == last else len(examples) // batch_size * batch_size
-        examples, rest = examples[:whole], examples[whole:]
-        if whole:
-            needed = _capacity(bucketed.costs, filled(examples), batch_size // shards, usual)
-            runs += [(examples[i : i + length], needed) for i in range(0, whole, length)]
-    short = [run for run in runs if len(run[0]) % batch_size]
-    runs = [run for run in runs if len(run[0]) % batch_size == 0]
+    costs, filler, bounds, usual = bucketed
+    steps, shard_size = -(-len(order) // batch_size), batch_size // shards
+    if bounds is None:
+        visits = _filled(order, batch_size, filler)
+        return EpochPlan(visits, [Stretch(0, steps, _capacity(costs, visits, shard_size, usual[0]))])
+    minibatches = _formed(costs, order, batch_size, filler).reshape(steps, batch_size)
+    sums = _sums(costs, minibatches.ravel(), batch_size)
+    of = np.sum(np.any(sums[None] > bounds[:, None], axis=2), axis=0)
+    needed = {n: _capacity(costs, minibatches[of == n].ravel(), shard_size, usual[n]) for n in np.unique(of).tolist()}
+    whole, length = len(order) // batch_size, steps if len(usual) == 1 else -(-steps // RUNS)  # of a run
+    runs: list[np.ndarray] = []
+    for n in needed:
+        members = np.flatnonzero(of[:whole] == n)
+        runs += [members[part : part + length] for part in range(0, len(members), length)]
     if len(runs) > 1:
         drawn = permutation(jax.random.fold_in(key, 1), np.int32(len(runs)), capacity_step(len(runs)))
         runs = [runs[i] for i in np.asarray(drawn)[: len(runs)]]
-    stretches, at = [], 0
-    for examples, needed in runs + short:
-        end = at + -(-len(examples) // batch_size)
-        stretches.append(Stretch(at, end, needed))
-        at = end
-    return EpochPlan(filled(np.concatenate([examples for examples, _ in runs + short])), stretches)
+    if whole < steps:
+        runs.append(np.array([whole]))
+    ends = np.cumsum([len(run) for run in runs]).tolist()
+    stretches = [Stretch(end - len(run), end, needed[int(of[run[0]])]) for run, end in zip(runs, ends, strict=True)]
+    return EpochPlan(minibatches[np.concatenate(runs)].ravel(), stretches)
 
 
 def spread(start: Array, which: Array, capacity: int) -> tuple[Array, Array, Array]:
@@ -227,7 +254,8 @@ def dots(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
     pieces = next(n for n in (4, 5, 3, 2, 1) if vectors.shape[1] % n == 0)
     width = vectors.shape[1] // pieces
     table, vectors = table.reshape(-1, pieces, width), vectors.reshape(-1, pieces, width)
-    row, column = ids.reshape(-1), jnp.repeat(owner, ids.shape[1])
+    # given as arrays, so that the loop over rows does not compute them again for each element
+    row, column, vectors = lax.optimization_barrier((ids.reshape(-1), jnp.repeat(owner, ids.shape[1]), vectors))
     partial = table.at[row, 0].get(mode="clip") * vectors.at[column, 0].get(mode="clip")
     for j in range(1, pieces):
         partial += table.at[row, j].get(mode="clip") * vectors.at[column, j].get(mode="clip")

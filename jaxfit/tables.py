@@ -19,10 +19,12 @@ Row ids past the end of the table are padding: they read the last row and write 
 The gradient of a table is a sum of parts, none of which is as large as the table. Automatic differentiation of
 gathered rows gives one row of gradient for each row that was read. A model that reads very many rows (the nodes of a
 word's codes) can give its gradient in a cheaper form: a dense block of the rows that every example reads, and rows
-that are multiples of few vectors. `add` then writes rows in chunks.
+that are sums of multiples of few vectors. `add` then writes rows in chunks, and neighbouring ones at once.
 """
 
+import functools
 import math
+import operator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -61,7 +63,16 @@ class Outer(NamedTuple):
     vectors: jax.Array
 
 
-Part = Head | Rows | Outer
+class Products(NamedTuple):
+    """Rows ids[j] K … ids[j] K + K - 1 have coef[j] @ vectors[owner[j]]: int32 [k], [k, K, R], int32 [k], [B, R, D]."""
+
+    ids: jax.Array
+    coef: jax.Array
+    owner: jax.Array
+    vectors: jax.Array
+
+
+Part = Head | Rows | Outer | Products
 
 
 def add(value: jax.Array, parts: tuple[Part, ...], factor: jax.Array) -> jax.Array:
@@ -71,27 +82,53 @@ def add(value: jax.Array, parts: tuple[Part, ...], factor: jax.Array) -> jax.Arr
             value = value.at[: part.grad.shape[0]].add(factor * part.grad)
         elif isinstance(part, Rows):
             value = value.at[part.ids].add(factor * part.grad, mode="drop")
+        elif isinstance(part, Outer):
+            product = Products(part.ids, part.coef[:, None, None], part.owner, part.vectors[:, None])
+            value = _add_products(value, product, factor)
         else:
-            value = _add_outer(value, part, factor)
+            value = _add_products(value, part, factor)
     return value
 
 
-def _add_outer(value: jax.Array, part: Outer, factor: jax.Array) -> jax.Array:
-    def chunk(value: jax.Array, piece: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
-        ids, coef, owner = piece
-        return value.at[ids].add((factor * coef)[:, None] * part.vectors[owner], mode="drop"), None
+def _add_products(value: jax.Array, part: Products, factor: jax.Array) -> jax.Array:
+    number, K, R = part.coef.shape
 
-    number = part.ids.shape[0]
-    chunks = -(-number // at_once(number, part.vectors.shape[1], CHUNK))
+    def chunk(groups: jax.Array, piece: tuple[jax.Array, ...]) -> tuple[jax.Array, None]:
+        ids, coef, owner = piece
+        # not by @: small products of matrices are slow
+        terms = [(factor * coef[:, :, r])[..., None] * part.vectors[owner, r][:, None] for r in range(R)]
+        total = functools.reduce(operator.add, terms).reshape(-1, *groups.shape[1:])
+        return groups.at[ids].add(total, mode="drop"), None
+
+    # a single row is scattered faster than a block of one row
+    groups = value if K == 1 else value.reshape(-1, K, value.shape[1])
+    chunks = -(-number // at_once(number, K * value.shape[1], -(-CHUNK // K)))
     missing = -number % chunks  # padded with ids past the end
-    ids = jnp.pad(part.ids, (0, missing), constant_values=value.shape[0])
-    coef, owner = jnp.pad(part.coef, (0, missing)), jnp.pad(part.owner, (0, missing))
-    pieces = jax.tree.map(lambda x: x.reshape(chunks, -1), (ids, coef, owner))
-    return lax.scan(chunk, value, pieces)[0]
+    ids = jnp.pad(part.ids, (0, missing), constant_values=len(groups))
+    coef = jnp.pad(part.coef, ((0, missing), (0, 0), (0, 0)))
+    owner = jnp.pad(part.owner, (0, missing))
+    pieces = jax.tree.map(lambda x: x.reshape(chunks, -1, *x.shape[1:]), (ids, coef, owner))
+    return lax.scan(chunk, groups, pieces)[0].reshape(value.shape)
+
+
+def _by_row(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The same gradient without `Products`, each of whose rows is made one of several `Outer`s."""
+    found: list[Part] = []
+    for part in parts:
+        if isinstance(part, Products):
+            _, K, R = part.coef.shape
+            found += [
+                Outer(part.ids * K + k, part.coef[:, k, r], part.owner, part.vectors[:, r])
+                for k in range(K)
+                for r in range(R)
+            ]
+        else:
+            found.append(part)
+    return tuple(found)
 
 
 def row_ids(parts: tuple[Part, ...]) -> jax.Array:
-    """The rows that the parts name: int32[k], with duplicates and padding."""
+    """The rows that parts without `Products` name: int32[k], with duplicates and padding."""
     ids = [
         jnp.arange(p.grad.shape[0], dtype=jnp.int32) if isinstance(p, Head) else p.ids.astype(jnp.int32) for p in parts
     ]
@@ -230,6 +267,7 @@ def update_rows(
         factor = -rate if decay is None else -rate / scale
         return weights._replace(value=add(value, parts, factor), scale=scale)
 
+    parts = _by_row(parts)
     ids = row_ids(parts)
     size = at_once(min(len(ids), len(value)), HELD_ROWS * math.prod(value.shape[1:]), BLOCK)
     distinct = _distinct(ids, weights.scratch, size)

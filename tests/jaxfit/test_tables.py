@@ -98,6 +98,24 @@ def test_parts_of_a_gradient_are_summed():
     np.testing.assert_array_equal(jax.jit(tables.row_ids)(parts), [0, 1, 4, 9, *ids])
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_products_are_those_of_matrices_in_groups_of_rows(optimizer):
+    update, rng, K, D = transform(optimizer), np.random.default_rng(0), 3, 4
+    ids, owner = rng.integers(0, 6, 50), rng.integers(0, 7, 50)  # of five groups; the sixth is padding
+    coef, vectors = rng.normal(size=(50, K, 2)).astype(np.float32), rng.normal(size=(7, 2, D)).astype(np.float32)
+    grad = np.zeros((6, K, D), np.float32)
+    for i, each, o in zip(ids, coef, owner, strict=True):
+        grad[i] += each @ vectors[o]
+    rows = tables.Rows(np.arange(15), grad[:5].reshape(15, D))
+    start = tables.create(jnp.ones((15, D)), update, by_rows=True)
+    found, want = (
+        jax.jit(lambda table, part: tables.update_rows(table, (part,), 0.1, 0.01, update))(start, part)
+        for part in (tables.Products(ids, coef, owner, vectors), rows)
+    )
+    for x, y in zip(jax.tree.leaves(found[:3]), jax.tree.leaves(want[:3]), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+
+
 def test_zero_after_is_zero_for_any_argument():
     for x in (0.0, -1.0, 3.0, jnp.inf, -jnp.inf, jnp.nan):
         assert jax.jit(tables.zero_after)(jnp.float32(x)) == 0

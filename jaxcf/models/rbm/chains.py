@@ -15,7 +15,7 @@ from jaxfit.bucketing import dots
 from jaxfit.draws import uniform
 from jaxfit.program import Mean, Metrics
 from jaxfit.rbm import bernoulli, gibbs, multinomial
-from jaxfit.tables import Outer, Rows, Weights, gather, zero_after
+from jaxfit.tables import Outer, Part, Products, Rows, Weights, gather, zero_after
 
 
 class Chain(NamedTuple):
@@ -85,26 +85,23 @@ def gradient(weights: Any, batch: Batch, weight: Array, keys: Array, config: Con
     """Compute the Metrics of `rbm.batch_loss` and its gradient, in parts: Eq. 5.4-5.6, and of U Eq. 5.15.
 
     Of a movie's K rows in W only two are written, of the rating and of its reconstruction, where differentiation would
-    write all K. With `smooth`, all are: then W_m = √P Θ_m for each movie, where P is `covariance`, and Θ has
+    write all K. With `smooth`, all are, at once: then W_m = √P Θ_m for each movie, where P is `covariance`, and Θ has
     independent weights. What is returned for W is P ∂loss/∂W, by which W moves when Θ descends its own gradient, by
     SGD; decaying Θ decays W.
     """
     (owner, item, value), K, P = batch.known, config.num_values, covariance(config)
-    num_items, center = config.num_items, config.center
     read = open_tables(weights, batch)
-    start, end = chains(read, item, hidden_bias(read, batch), batch, keys, center)
+    start, end = chains(read, item, hidden_bias(read, batch), batch, keys, config.center)
     weight = weight + zero_after(end.p[0, 0] + end.mean[0])  # all that is read of tables has been read
     of_rating = of_entries(weight, batch.known)
     own = jnp.minimum(owner, weight.shape[0] - 1)
-
-    def parts(value: Array, sign: float, p: Array) -> list[Outer]:
-        shares: list[tuple[Any, Any]] = [(value, 1.0)]
-        if P is not None:
-            shares = [(k, jnp.asarray(P[k])[value]) for k in range(K)]
-        rows = [(jnp.where(item < num_items, item * K + k, num_items * K), share) for k, share in shares]
-        return [Outer(ids, sign * share * of_rating, own, p - center) for ids, share in rows]
-
-    of_W = (*parts(value, -1.0, start.p), *parts(end.value, 1.0, end.p))
+    terms = ((-of_rating, value, start.p - config.center), (of_rating, end.value, end.p - config.center))
+    of_W: tuple[Part, ...]
+    if P is None:
+        of_W = tuple(Outer(item * K + v, share, own, p) for share, v, p in terms)
+    else:
+        shares = jnp.stack([share[:, None] * jnp.asarray(P)[v] for share, v, _ in terms], axis=2)
+        of_W = (Products(item, shares, own, jnp.stack([p for _, _, p in terms], axis=1)),)
     chosen, sampled = (jax.nn.one_hot(v, K, dtype=weight.dtype) for v in (value, end.value))
     of_b_m = (Rows(item, of_rating[:, None] * (sampled - chosen)),)
     by_bias = weight[:, None] * (end.p - start.p)  # of each user

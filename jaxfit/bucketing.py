@@ -254,13 +254,22 @@ def dots(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
     pieces = next(n for n in (4, 5, 3, 2, 1) if vectors.shape[1] % n == 0)
     width = vectors.shape[1] // pieces
     table, vectors = table.reshape(-1, pieces, width), vectors.reshape(-1, pieces, width)
-    # given as arrays, so that the loop over rows does not compute them again for each element
-    row, column, vectors = lax.optimization_barrier((ids.reshape(-1), jnp.repeat(owner, ids.shape[1]), vectors))
+    row, column = ids.reshape(-1), jnp.repeat(owner, ids.shape[1])
     partial = table.at[row, 0].get(mode="clip") * vectors.at[column, 0].get(mode="clip")
     for j in range(1, pieces):
         partial += table.at[row, j].get(mode="clip") * vectors.at[column, j].get(mode="clip")
     partial = lax.optimization_barrier(partial)  # not to be fused into a product that could not be one
     return (partial @ jnp.ones((width, 1), partial.dtype)).reshape(ids.shape)
+
+
+def stored(x: Array) -> Array:
+    """Return an array that XLA computes once on a CPU, rather than again for each row of it that is gathered.
+
+    XLA drops `lax.optimization_barrier` there before it fuses loops, but does not fuse what a scatter writes.
+    """
+    if platform() != "cpu":
+        return x
+    return jnp.zeros_like(x).at[jnp.arange(len(x))].set(x, indices_are_sorted=True, unique_indices=True)
 
 
 def _dots_in_blocks(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:

@@ -11,7 +11,7 @@ from jax import Array
 
 from jaxcf.data.user_batches import Batch, Entries
 from jaxcf.models.rbm.config import Config, covariance
-from jaxfit.bucketing import dots
+from jaxfit.bucketing import dots, stored
 from jaxfit.draws import uniform
 from jaxfit.program import Mean, Metrics
 from jaxfit.rbm import bernoulli, gibbs, multinomial
@@ -60,7 +60,7 @@ def chains(read: Any, at: Array, bias: Array, batch: Batch, keys: Array, center:
         for_hidden, for_ratings = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
         h = bernoulli(for_hidden, chain.p)  # Eq. 5.8
         p = jax.nn.softmax(
-            read.b_m + dots(read.W.value, at[:, None] * K + levels, read.W.scale * (h - center), own)
+            read.b_m + dots(read.W.value, at[:, None] * K + levels, stored(read.W.scale * (h - center)), own)
         )  # Eq. 5.7
         value = multinomial(uniform(for_ratings[own], item), p)
         return state(value, jnp.sum(p * levels, axis=1))

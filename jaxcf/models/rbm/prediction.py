@@ -15,7 +15,7 @@ from jaxcf.data import user_batches
 from jaxcf.data.user_batches import Batch, Data
 from jaxcf.models.rbm.chains import hidden_bias, hidden_input, open_tables
 from jaxcf.models.rbm.config import Config, expected_stars
-from jaxfit.bucketing import capacity, dots
+from jaxfit.bucketing import capacity, dots, stored
 from jaxfit.rbm import hidden_free_energy
 from jaxfit.tables import Weights, gather
 
@@ -42,7 +42,7 @@ def distribution(params: Any, batch: Batch, config: Config, exact: bool = False)
         of_movie = gather(read.W, rows)
         logits = -hidden_free_energy(x[own][:, None] + of_movie) - config.center * jnp.sum(of_movie, axis=2)
     else:
-        logits = dots(read.W.value, rows, read.W.scale * (jax.nn.sigmoid(x) - config.center), own)
+        logits = dots(read.W.value, rows, stored(read.W.scale * (jax.nn.sigmoid(x) - config.center)), own)
     logits += params.b_m.at[item].get(mode="clip")
     average = jnp.mean(params.b_m, axis=0)[None]
     return jax.nn.softmax(jnp.where((item < config.num_items)[:, None], logits, average))

@@ -289,9 +289,9 @@ def update_rows(
 
         before = jax.tree.map(lambda m, now: read(now) if is_table(m) else m, weights.memory, memory)
         u, after = transform.update(grad, before)
-        rows = read(value) - (rate / scale) * jnp.asarray(u)
-        done = zero_after(rows.ravel()[0])  # not of the table after it is written, which takes a third longer
-        value = write(value, rows)
+        moved = -(rate / scale) * jnp.asarray(u)
+        done = zero_after(moved.ravel()[0])  # not of the table after it is written, which takes a third longer
+        value = value.at[ids].add(moved, mode="drop")
         memory = jax.tree.map(
             lambda m, now, r: write(now, r + done) if is_table(m) else r, weights.memory, memory, after
         )

@@ -38,8 +38,10 @@ def loss(params: Params, example: Blocks, config: Config) -> Array:
 
 def per_block(read: Params, batch: Blocks, config: Config) -> Array:
     """Compute `loss` for each block, [B], from the rows that `model.touched` names."""
-    R, held = model.around(read.R, batch, config)
-    return model.batch_nats(read, R if read.c is None else R * read.c[None, None], held, batch, config)
+    place = jnp.arange(config.block_size)[:, None] + config.window + jnp.array(blocks.offsets(config.window))[None]
+    R = read.R.reshape(*batch.words.shape, -1)[:, place]  # of the words around each centre, [B, M, J, D]
+    q_hat = R if read.c is None else R * read.c[None, None]
+    return model.batch_nats(read, q_hat, model.windows(batch, config), batch, config)
 
 
 def batch_loss(

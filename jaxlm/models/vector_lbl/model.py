@@ -136,15 +136,10 @@ def batch_nats(read: Params, q_hat: Array, held: Array, batch: Blocks, config: C
     )  # fmt: skip
 
 
-def around(R: Array, batch: Blocks, config: Config) -> tuple[Array, Array]:
-    """Return the vectors of the words around each centre, [B, M, J, D], and which its window holds, bool [B, M, J].
-
-    R: rows of the blocks' words, [B (c + M + c), D].
-    """
-    offsets = jnp.array(blocks.offsets(config.window))
-    place = jnp.arange(config.block_size)[:, None] + config.window + offsets[None]
+def windows(batch: Blocks, config: Config) -> Array:
+    """Return which of the words around each centre its window holds: bool [B, M, J]."""
     left, right = (side.astype(jnp.int32)[..., None] for side in (batch.left, batch.right))
-    return R.reshape(*batch.words.shape, -1)[:, place], blocks.holds(left, right, offsets[None, None])
+    return blocks.holds(left, right, jnp.array(blocks.offsets(config.window))[None, None])
 
 
 def weighted(nats: Array, batch: Blocks, weight: Array) -> tuple[Array, Metrics]:

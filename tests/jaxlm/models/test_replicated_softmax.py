@@ -101,9 +101,7 @@ def test_a_minibatch_is_the_sum_of_the_specification(steps):
     np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-5)
     for one, other in zip(gradient, expected_gradient, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
-    held_out, reconstruction = metrics.values()
-    nats = softmax_rbm.held_out(params, chain.hidden_input(params, batch.word, batch.at), batch, 1)
-    np.testing.assert_allclose((held_out.total, held_out.count), (weight @ nats, 3.5), rtol=1e-5)
+    (reconstruction,) = metrics.values()
     assert float(reconstruction.count) == 3.5
     assert 0.3 < float(reconstruction.total / reconstruction.count) < 5
 
@@ -327,9 +325,9 @@ def topics_corpus(num_words=24, topics=3, documents=400, seed=0):
 def test_training_finds_topics(tmp_path):
     """The first word of a document has 24 candidates, each later one nearly 8: the perplexity of the true model."""
     corpus, topic = topics_corpus()
-    recipe = replace(softmax_rbm.RECIPES["tuned"][0], epochs=40, batch_size=20, rate={"*": 0.03})
+    recipe = replace(softmax_rbm.RECIPES["tuned"][0], epochs=120, batch_size=20, rate={"*": 0.01})
     trained = train(
-        "replicated-softmax", corpus, tmp_path / "out", recipe=recipe, config={"num_hidden": 4}, run=Run()
+        "replicated-softmax", corpus, tmp_path / "out", recipe=recipe, config={"num_hidden": 8}, run=Run()
     )  # fmt: skip
     lengths = corpus.test.lengths
     ideal = np.exp(np.mean((np.log(24) + (lengths - 1) * np.log(8)) / lengths))

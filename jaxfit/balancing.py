@@ -1,15 +1,15 @@
 """Minibatches of nearly equal cost, of examples of unequal size, so that one capacity serves all with little padding.
 
 Minibatches are formed in windows of consecutive examples of a random order: from the largest example of a window to
-the smallest, each goes to the minibatch that has the least so far and is not full (LPT, Graham 1969). What is together
-in a minibatch is therefore drawn anew in each epoch.
+the smallest, each goes to the minibatch that has the least so far and is not full (LPT, Graham 1969). Which examples
+share a minibatch is therefore drawn anew in each epoch.
 """
 
 from heapq import heappop, heapreplace
 
 import numpy as np
 
-WINDOW = 64  # minibatches that are formed at once
+WINDOW = 64  # most minibatches that are formed at once
 
 
 def balanced(costs: np.ndarray, order: np.ndarray, batch_size: int) -> np.ndarray:
@@ -24,15 +24,16 @@ def balanced(costs: np.ndarray, order: np.ndarray, batch_size: int) -> np.ndarra
         int32[N]. Equal parts of a minibatch have examples of all sizes, for shards.
     """
     steps, left = divmod(len(order), batch_size)
-    cut = len(order) - left - min(steps, WINDOW) * batch_size  # what does not fill a minibatch is of the last window
+    cut = len(order) - left - min(steps, WINDOW) * batch_size  # examples left over are taken from the last minibatches
     of_last, rest = _taken(costs, order[cut:], left)
     order = np.concatenate([order[:cut], of_last])
-    windows = np.split(order, range(WINDOW * batch_size, len(order), WINDOW * batch_size))
+    number = max(1, -(-steps // WINDOW))  # of windows, of nearly equal length
+    windows = np.split(order, [steps * n // number * batch_size for n in range(1, number)])
     return np.concatenate([*(_formed(costs, window, batch_size) for window in windows), rest])
 
 
 def _taken(costs: np.ndarray, examples: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Take so many examples of all sizes: what is left, in its order, and what was taken."""
+    """Take `number` examples, evenly spaced in the order of cost: what remains, in its order, and what was taken."""
     by_cost = np.argsort(costs[examples], kind="stable")
     chosen = np.zeros(len(examples), bool)
     chosen[by_cost[(2 * np.arange(number) + 1) * len(examples) // (2 * max(number, 1))]] = True

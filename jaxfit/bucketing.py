@@ -1,11 +1,11 @@
 """Static capacity for minibatches of unequal examples: how much, and which minibatches share a compiled program.
 
 A minibatch's ragged entries (a word's tree nodes, a user's ratings) are concatenated into arrays of a fixed capacity.
-Where minibatches drawn at random need nearly the same capacity, one program serves them. Else they are formed so that
-they do (`jaxfit.balancing`), and those that still need another capacity, as a minibatch of one user of 2,000 ratings
-or of 20, form buckets, each with its own compiled program; runs of minibatches are visited in an order drawn by key,
-never bucket after bucket. As each program takes seconds to compile, there are as few buckets as the limit on padding
-allows.
+If minibatches drawn at random need nearly the same capacity, one program serves them all. Otherwise minibatches of
+nearly equal cost are formed (`jaxfit.balancing`). Those that still differ, such as minibatches of one user, with 20
+ratings or 2,000, are divided into buckets, each with its own compiled program. Runs of minibatches are visited in an
+order drawn by key, never bucket after bucket. As each program takes seconds to compile, there are as few buckets as the
+limit on padding allows.
 """
 
 from typing import NamedTuple
@@ -13,17 +13,18 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from jaxfit.balancing import balanced
-from jaxfit.devices.platform import block, platform
 from jaxfit.draws import permutation
 
-LAYOUT = 5  # version of `plan` and of draws: a training can be resumed only by the same one
+LAYOUT = 5  # version of `plan`: a training of unequal examples can be resumed only by the same one
+ORDER = 4  # version of orders of examples of one size, likewise
 RUNS = 64  # of minibatches of one bucket, about so many in an epoch of several buckets
-PADDING = 1.25  # maximum mean padding ratio, where so many buckets are enough for it:
+PADDING = 1.25  # maximum mean padding ratio, unless it takes more than MOST_BUCKETS buckets
 MOST_BUCKETS = 6
-MARGIN = 1.02  # of a bucket's capacity, so that nearly all epochs need the same programs
+MARGIN = 1.02  # factor on a bucket's capacity, so that nearly all epochs need the same programs
+SCALE = 1 << 20  # of whole numbers in place of fractions
 LEAST = 128  # entries; a smaller capacity saves no time
 
 Capacity = int | tuple[int, ...]  # of ragged entries; one for each kind of entries
@@ -78,7 +79,7 @@ def capacity(costs: np.ndarray | None, visits: np.ndarray, shard_size: int) -> C
         visits: the examples in order, fillers of the last minibatch included.
         shard_size: examples of a minibatch on each device.
     """
-    return 0 if costs is None else _capacity(costs, visits, shard_size, _usual(costs, costs, shard_size))
+    return 0 if costs is None else _capacity(costs, visits, shard_size, _usual(costs, shard_size))
 
 
 def _capacity(costs: np.ndarray, visits: np.ndarray, shard_size: int, usual: np.ndarray) -> Capacity:
@@ -94,33 +95,26 @@ def _lists(costs: np.ndarray) -> list[np.ndarray]:
     return list(costs.T) if costs.ndim > 1 else [costs]
 
 
-def _usual(costs: np.ndarray, all_costs: np.ndarray, shard_size: int) -> np.ndarray:
-    """The most entries expected in some thousand shards of such examples, so that nearly all epochs need one program.
+def _usual(costs: np.ndarray, shard_size: int) -> np.ndarray:
+    """The most entries expected in some thousand random shards, so that nearly all epochs need one program.
 
     It is a quantile of the normal distribution with the first term for skewness (Cornish and Fisher 1938), and at most
     what the largest shard can hold.
-
-    Args:
-        costs: of the examples that shards are drawn from.
-        all_costs: of these and of others that may fill up a minibatch.
-        shard_size: examples of a shard.
     """
     # moments and largest costs follow from histograms, far faster than from the costs themselves
-    histograms = [np.bincount(entries) for entries in _lists(costs)]
-    of_all = histograms if all_costs is costs else [np.bincount(entries) for entries in _lists(all_costs)]
-    usual = [_usual_of(*both, shard_size) for both in zip(histograms, of_all, strict=True)]
+    usual = [_usual_of(np.bincount(entries), shard_size) for entries in _lists(costs)]
     return np.array(usual).reshape(costs.shape[1:])
 
 
-def _usual_of(histogram: np.ndarray, of_all: np.ndarray, shard_size: int) -> float:
-    """Compute `_usual` of one list, from the histograms of its costs."""
+def _usual_of(histogram: np.ndarray, shard_size: int) -> float:
+    """Compute `_usual` of one list, from the histogram of its costs."""
     number, cost = histogram.sum(), np.arange(len(histogram))
     mean = histogram @ cost / number
     spread = max(np.sqrt(histogram @ (cost - mean) ** 2 / number), 1e-9)
     skewness = histogram @ ((cost - mean) / spread) ** 3 / number / shard_size**0.5
     likely = mean * shard_size + (3.5 + (3.5**2 - 1) / 6 * skewness) * spread * shard_size**0.5
-    taken = np.minimum(np.cumsum(of_all[::-1]), shard_size)  # of the largest examples
-    most = np.diff(taken, prepend=0) @ np.arange(len(of_all))[::-1]
+    taken = np.minimum(np.cumsum(histogram[::-1]), shard_size)  # of the largest examples
+    most = np.diff(taken, prepend=0) @ cost[::-1]
     return float(most) if shard_size == 1 else min(likely, float(most))
 
 
@@ -131,31 +125,40 @@ def capacity_step(most: float) -> int:
 
 
 def buckets(costs: np.ndarray, batch_size: int, shards: int) -> Buckets:
-    """Divide minibatches into buckets by size; into one, of random minibatches, where padding allows it.
+    """Divide minibatches into buckets by size; into a single one, of random ones, if its padding is within the limit.
 
     Bounds are chosen for the minibatches of one epoch, and do not depend on the number of devices.
     """
     filler = int(np.argmin(costs.reshape(len(costs), -1).sum(axis=1)))
     costs = np.asfortranarray(costs, np.min_scalar_type(costs.max(initial=0)))
-    capacities = np.array([capacity_step(most) for most in np.ravel(_usual(costs, costs, batch_size))])
+    capacities = np.array([capacity_step(most) for most in np.ravel(_usual(costs, batch_size))])
     if np.all(capacities <= PADDING * np.maximum(np.ravel(costs.mean(axis=0)) * batch_size, LEAST)):
-        return Buckets(costs, filler, None, [_usual(costs, costs, batch_size // shards)])
+        return Buckets(costs, filler, None, [_usual(costs, batch_size // shards)])
     visits = _formed(costs, np.random.default_rng(0).permutation(len(costs)).astype(np.int32), batch_size, filler)
     sums = _sums(costs, visits, batch_size)
-    size = np.max(sums / sums.mean(axis=0), axis=1) * sums.mean(axis=0).sum()  # of several lists, as the largest needs
+    held = np.maximum(sums, LEAST)
+    # with several lists, by the one that needs most relative to its mean
+    size = np.max(held / held.mean(axis=0), axis=1) * held.mean(axis=0).sum()
     of = np.searchsorted(_bounds(size), size)
-    bounds = np.stack([sums[of == n].max(axis=0) for n in np.unique(of)])
     of_shards = _sums(costs, visits, batch_size // shards).reshape(len(sums), shards, -1).max(axis=1)
     margin = MARGIN if batch_size > 1 else 1.0
-    usual = [margin * of_shards[of == n].max(axis=0).reshape(costs.shape[1:]) for n in np.unique(of)]
-    return Buckets(costs, filler, np.ceil(margin * np.maximum.accumulate(bounds[:-1])).astype(np.int64), usual)
+
+    def largest(sums: np.ndarray) -> np.ndarray:  # in a bucket and those before it
+        return margin * np.maximum.accumulate([sums[of == n].max(axis=0) for n in np.unique(of)])
+
+    usual = [needed.reshape(costs.shape[1:]) for needed in largest(of_shards)]
+    return Buckets(costs, filler, np.ceil(largest(sums)[:-1]).astype(np.int64), usual)
 
 
 def _formed(costs: np.ndarray, order: np.ndarray, batch_size: int, filler: int) -> np.ndarray:
     """Form balanced minibatches of all examples in this order, the last one filled up: int32[steps * batch_size]."""
-    total = costs if costs.ndim == 1 else costs.sum(axis=1, dtype=np.int64)
-    visits = balanced(total, order, batch_size) if batch_size > 1 else order
-    return _filled(visits, batch_size, filler)
+    if batch_size > 1:
+        total = costs
+        if costs.ndim > 1:  # each list relative to what a minibatch has of it
+            mean = np.maximum(costs.mean(axis=0) * batch_size, LEAST)
+            total = np.rint(costs @ (SCALE / mean)).astype(np.int64)
+        order = balanced(total, order, batch_size)
+    return _filled(order, batch_size, filler)
 
 
 def _filled(visits: np.ndarray, batch_size: int, filler: int) -> np.ndarray:
@@ -169,12 +172,15 @@ def _sums(costs: np.ndarray, visits: np.ndarray, size: int) -> np.ndarray:
 
 
 def _bounds(sizes: np.ndarray) -> np.ndarray:
-    """Choose the largest size of all buckets but the last: of the fewest that keep to PADDING, with the least padding.
+    """Return the largest size in each bucket but the last.
 
-    Sizes of one `capacity_step` are in the same bucket. The least padding of k buckets for the sizes up to each step
-    follows from that of k - 1 buckets.
+    There are as few buckets as PADDING allows, and of these divisions it is the one with the least padding. Sizes of
+    one `capacity_step` are in the same bucket. The least padding of k buckets for the sizes up to each step follows
+    from that of k - 1 buckets.
     """
-    steps, at = np.unique([capacity_step(size) for size in sizes], return_inverse=True)
+    values, of_value = np.unique(sizes, return_inverse=True)
+    steps, at = np.unique([capacity_step(value) for value in values], return_inverse=True)
+    at = at[of_value]
     number = np.bincount(at)
     before = np.concatenate([[0], np.cumsum(number)])
     # the capacity of sizes i … j-1 in one bucket, for i < j
@@ -241,48 +247,3 @@ def spread(start: Array, which: Array, capacity: int) -> tuple[Array, Array, Arr
     at = jnp.minimum(owner, which.shape[0] - 1)
     real = place < end[-1]
     return owner, jnp.where(real, place + (first - end + length)[at], 0), real
-
-
-def dots(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
-    """table[ids[j, k]] · vectors[owner[j]]: [rows, D], int32 [n, K], [B, D], int32[n] -> [n, K].
-
-    On a CPU a sum along rows is written as some additions and a product with ones, as XLA does not vectorise plain
-    sums there; no array of [n, K, D] is needed. Elsewhere there may be one, in blocks by memory.
-    """
-    if platform() != "cpu":
-        return _dots_in_blocks(table, ids, vectors, owner)
-    pieces = next(n for n in (4, 5, 3, 2, 1) if vectors.shape[1] % n == 0)
-    width = vectors.shape[1] // pieces
-    table, vectors = table.reshape(-1, pieces, width), vectors.reshape(-1, pieces, width)
-    row, column = ids.reshape(-1), jnp.repeat(owner, ids.shape[1])
-    partial = table.at[row, 0].get(mode="clip") * vectors.at[column, 0].get(mode="clip")
-    for j in range(1, pieces):
-        partial += table.at[row, j].get(mode="clip") * vectors.at[column, j].get(mode="clip")
-    partial = lax.optimization_barrier(partial)  # not to be fused into a product that could not be one
-    return (partial @ jnp.ones((width, 1), partial.dtype)).reshape(ids.shape)
-
-
-def stored(x: Array) -> Array:
-    """Return an array that XLA computes once on a CPU, rather than again for each row of it that is gathered.
-
-    XLA drops `lax.optimization_barrier` there before it fuses loops, but does not fuse what a scatter writes.
-    """
-    if platform() != "cpu":
-        return x
-    return jnp.zeros_like(x).at[jnp.arange(len(x))].set(x, indices_are_sorted=True, unique_indices=True)
-
-
-def _dots_in_blocks(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
-    """Compute `dots` by multiplying and summing gathered rows, in blocks that memory allows."""
-
-    def of_block(part: tuple[Array, Array]) -> Array:
-        ids, owner = part
-        return jnp.sum(table.at[ids].get(mode="clip") * vectors.at[owner].get(mode="clip")[:, None], axis=-1)
-
-    n, K = ids.shape
-    number = block(n, K * vectors.shape[1])
-    if number == n:
-        return of_block((ids, owner))
-    padded = [jnp.pad(x, ((0, -n % number), *[(0, 0)] * (x.ndim - 1))) for x in (ids, owner)]
-    blocks = [x.reshape(-1, number, *x.shape[1:]) for x in padded]
-    return lax.map(of_block, tuple(blocks)).reshape(-1, K)[:n]

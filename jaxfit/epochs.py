@@ -116,8 +116,8 @@ def _window(
 ) -> jax.Array:
     """Return the elements first … first + number - 1 of an epoch's order of groups, int32[number].
 
-    Sections come in a drawn order, each of as many whole groups in an order that is the same in all; groups that are
-    left follow them.
+    Sections come in a drawn order and have the same number of whole groups each. One drawn order of groups is used
+    within all of them. Groups that are left over follow.
 
     Args:
         key: of all orders.

@@ -19,7 +19,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxfit import state
-from jaxfit.bucketing import LAYOUT, capacity_step
+from jaxfit.bucketing import LAYOUT, ORDER, capacity_step
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
 from jaxfit.devices.precision import full_precision
@@ -115,7 +115,7 @@ def fit(
     """
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
     known |= {"sections": program.sections} if program.sections > 1 else {}
-    known |= {"epochs laid out": LAYOUT, **(identity or {})}
+    known |= {"epochs laid out": LAYOUT if program.ragged else ORDER, **(identity or {})}
     processes.require_same({**known, **sharding.described(mesh)})
     compiled.bound_programs(
         (program, recipe.optimizer, recipe.batch_size, recipe.reduction, mesh), (params, data, valid)

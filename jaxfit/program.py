@@ -162,8 +162,9 @@ class Program:
             neighbouring examples is drawn in each epoch, so that memory is read contiguously. A minibatch holds at
             least two whole groups: their size is the largest divisor of the minibatch's size up to this. `batch` then
             receives indices past the last example, too, at weight 0.
-        sections: equal parts of the groups, which an epoch visits one after another, in an order drawn anew, as the
-            order of groups within them is. Where a section reads few of a table's rows, they stay in a CPU's cache.
+        sections: the number of equal parts of the groups. An epoch visits one after another, in a drawn order, as that
+            of the groups within them is; groups that do not fill a section come last. Where a section reads few of a
+            table's rows, they stay in a CPU's cache. It is so on all platforms, for equal results.
         result: the epoch whose parameters are the result: the best by validation, which then also says when rates drop
             and training ends, or the last of the recipe's, for a model that is judged by other tasks.
         sparse, ragged, decay, visits, sequential: see their classes; None for programs without.
@@ -205,7 +206,7 @@ class Program:
             ),
             "a group has one example at least": self.group_size < 1,
             "there is one section at least": self.sections < 1,
-            "groups of examples must cost alike": grouped and self.ragged is not None,
+            "groups and sections are for examples of equal cost": grouped and self.ragged is not None,
             "sequential examples are visited in order, and cost alike": self.sequential is not None
             and (grouped or self.ragged is not None or self.visits is not None),
             "visits take the place of a program's own gradient, and do not see what depends on the step": (

@@ -19,7 +19,7 @@ Row ids past the end of the table are padding: they read the last row and write 
 The gradient of a table is a sum of parts, none of which is as large as the table. Automatic differentiation of
 gathered rows gives one row of gradient for each row that was read. A model that reads very many rows (the nodes of a
 word's codes) can give its gradient in a cheaper form: a dense block of the rows that every example reads, and rows
-that are sums of multiples of few vectors. `add` then writes rows in chunks, and neighbouring ones at once.
+that are sums of multiples of few vectors. `add` then writes rows in chunks, and the K rows of `Products` at once.
 """
 
 import functools
@@ -38,7 +38,7 @@ from jaxfit.recipe import Transform
 # On a CPU; accelerators take as many as memory allows.
 BLOCK = 1024  # rows of an optimizer's memory that are updated at a time
 CHUNK = 4096  # rows that are added at a time
-HELD_ROWS = 5  # maximum arrays held for each updated row: weights, gradient, two averages, direction
+HELD_ROWS = 4  # maximum arrays held for each updated row: gradient, two averages, direction
 
 
 class Head(NamedTuple):

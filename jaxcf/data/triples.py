@@ -1,21 +1,23 @@
-"""Ratings as SGD reads them: triples of user, item and stars, in an order of which a pass draws only that of groups.
+"""Ratings as SGD reads them: triples of user, item and stars, in groups. Each epoch draws only the order of the groups.
 
 Files are often in the order of users, and these in the order in which they came. Triples are therefore interleaved, so
-that the ratings of a group are of users from all over the file. Where there are many users, their rows of a table do
-not fit into a CPU's cache: users are divided into sections, and the ratings of a section are interleaved by themselves.
+that the ratings of a group are of users from all over the file. The rows of many users do not fit into a CPU's cache:
+users are then divided into sections, and the ratings of each section are interleaved by themselves. The engine divides
+the groups into as many equal parts. As sections have nearly equal numbers of ratings, a part reads the rows of one or
+two of them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from jaxcf.data.ratings import Ratings
 from jaxfit.files.large_arrays import empty, pieces
 
-GROUP_SIZE = 64  # ratings at most, from all over a section, that every pass visits at once
-SECTION_USERS = 1 << 13  # at most
+GROUP_SIZE = 64  # maximum ratings in a group; they come from all over a section
+SECTION_USERS = 1 << 13  # maximum users in a section
 RUN = 16  # neighbouring users in the same section: their biases fill a cache line
-SORTED = 1 << 18  # ratings that are sorted by section at a time
+SORTED = 1 << 18  # ratings that are sorted at a time
 TURNS = 1 << 10  # groups that are interleaved at a time, which stay in a CPU's cache
 
 
@@ -27,8 +29,8 @@ def num_sections(num_users: int) -> int:
 def laid_out(ratings: Ratings, num_users: int) -> np.ndarray:
     """Return the ratings section after section, interleaved in each.
 
-    A section has every so many-th run of `RUN` users. Its ratings are taken in turn from `GROUP_SIZE` equal stretches,
-    the last of which may be shorter.
+    Runs of `RUN` neighbouring users are assigned to the sections in turn. The ratings of a section are taken in turn
+    from `GROUP_SIZE` equal stretches, the last of which may be shorter.
 
     Returns:
         int32[N, 3]: user, item and the bits of the stars; so a rating is read in one piece.
@@ -68,7 +70,7 @@ def _by_section(columns: Sequence[np.ndarray], sections: int, triples: np.ndarra
     return found
 
 
-def _interleave(columns: Iterable[np.ndarray], triples: np.ndarray) -> None:
+def _interleave(columns: Sequence[np.ndarray] | np.ndarray, triples: np.ndarray) -> None:
     """Write columns, 3 of [N], as triples, [N, 3], taken in turn from `GROUP_SIZE` stretches."""
     number, end = len(triples), 0
     length = max(1, -(-number // GROUP_SIZE))  # of a stretch

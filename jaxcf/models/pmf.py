@@ -263,8 +263,8 @@ def item_vectors(params: Any, config: Config) -> NDArray[np.float32]:
 # Differs: a pass visits ratings in groups, whose order it draws; what is in a group, from all over the data, stays.
 # Where there are more than 8192 users, it visits one section of them after another (`jaxcf.data.triples`).
 # "thesis" follows the sum over minibatches of 100 triples, where the thesis updates after each: among 100 hardly any
-# share a user or an item, and the parameters after a pass are nearly the same (a test). "tuned" was chosen by
-# validation ratings of MovieLens 1M; `python -m benchmarks run recipe-choice` compares it with others.
+# share a user or an item, and the parameters after a pass are nearly the same (a test, of one section). "tuned" was
+# chosen by validation ratings of MovieLens 1M; `python -m benchmarks run recipe-choice` compares it with others.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

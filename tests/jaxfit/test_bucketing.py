@@ -59,6 +59,9 @@ def test_buckets_visit_every_example_once_with_padding_below_two(batch_size, kin
         spread = planned(costs, order, batch_size, shards, jax.random.key(0))
         np.testing.assert_array_equal(spread.visits, epoch.visits)
         assert [s[:2] for s in spread.stretches] == [s[:2] for s in epoch.stretches]
+        if shards > 1:  # capacities are of parts of minibatches
+            of_parts, of_all = (sum(np.sum(s.capacity) for s in laid.stretches) for laid in (spread, epoch))
+            assert of_parts < of_all
     other = planned(costs, order, batch_size, 1, jax.random.key(1))
     assert [s.capacity for s in other.stretches] != [s.capacity for s in epoch.stretches]
 
@@ -77,7 +80,41 @@ def test_thirty_epochs_need_at_most_four_programs(batch_size):
     assert len(capacities) <= {1: 4, 20: 1, 50: 1}[batch_size]
 
 
-@pytest.mark.parametrize(("users", "batch_size", "most"), [(1000, 20, 1.6), (200, 50, 2), (100, 20, 2)])
+@pytest.mark.parametrize("minibatches", [1, 65, 66, 129])  # windows of 64, or of fewer
+@pytest.mark.parametrize("batch_size", [20, 50])
+def test_epochs_of_any_number_of_minibatches_need_one_or_two_programs(minibatches, batch_size):
+    draws, number = np.random.default_rng(3), minibatches * batch_size
+    costs = np.clip(10 ** draws.normal(2, 0.5, number), 20, 800).astype(np.int64)
+    capacities = set()
+    for epoch in range(10):
+        laid = planned(costs, draws.permutation(number).astype(np.int32), batch_size, 1, jax.random.key(epoch))
+        capacities |= {stretch.capacity for stretch in laid.stretches}
+        assert sum((s.end - s.begin) * s.capacity for s in laid.stretches) < 1.3 * costs.sum()
+    assert len(capacities) <= 2
+
+
+@pytest.mark.parametrize("other", [0, 8])
+def test_a_list_that_always_fits_makes_no_buckets(other):
+    draws = np.random.default_rng(4)
+    costs = np.clip(10 ** draws.normal(2, 0.5, 1000), 20, 800).astype(np.int64)
+    both = np.stack([costs, draws.integers(0, other + 1, 1000)], axis=1)
+    assert len(buckets(both, 20, 1).usual) == len(buckets(costs, 20, 1).usual) == 1
+
+
+def test_bounds_of_several_lists_rise_and_epochs_share_programs():
+    draws, capacities = np.random.default_rng(5), set()
+    costs = np.clip(10 ** draws.normal(2, 0.5, (3000, 2)), 20, 2000).astype(np.int64)
+    found = buckets(costs, 4, 1)
+    assert len(found.usual) > 2
+    assert np.all(np.diff(found.bounds, axis=0) >= 0)
+    assert np.all(np.diff(found.usual, axis=0) >= 0)
+    for epoch in range(5):
+        laid = plan(found, draws.permutation(3000).astype(np.int32), 4, 1, jax.random.key(epoch))
+        capacities |= {stretch.capacity for stretch in laid.stretches}
+    assert len(capacities) <= len(found.usual) + 1
+
+
+@pytest.mark.parametrize(("users", "batch_size", "most"), [(1000, 20, 1.3), (200, 50, 1.3), (100, 20, 1.3)])
 @pytest.mark.parametrize("outlier", [0, 20_000])
 def test_padding_is_limited_for_few_examples_and_with_an_outlier(users, batch_size, most, outlier):
     draws = np.random.default_rng(2)
@@ -118,10 +155,9 @@ def test_usual_capacities_follow_from_moments_and_the_largest_costs(lists, shard
     """The definition in NumPy, over the costs themselves."""
     draws = np.random.default_rng(0)
     costs = draws.zipf(1.7, 1000 if lists is None else (1000, lists)).clip(0, 50_000).astype(np.int32)
-    some = costs[:700]
-    mean, spread = some.mean(axis=0), some.std(axis=0)
-    skewness = (((some - mean) / spread) ** 3).mean(axis=0) / shard_size**0.5
+    mean, spread = costs.mean(axis=0), costs.std(axis=0)
+    skewness = (((costs - mean) / spread) ** 3).mean(axis=0) / shard_size**0.5
     likely = mean * shard_size + (3.5 + (3.5**2 - 1) / 6 * skewness) * spread * shard_size**0.5
     most = np.sort(costs, axis=0)[-shard_size:].sum(axis=0)
     expected = most if shard_size == 1 else np.minimum(likely, most)
-    np.testing.assert_allclose(bucketing._usual(some, costs, shard_size), expected, rtol=1e-12)
+    np.testing.assert_allclose(bucketing._usual(costs, shard_size), expected, rtol=1e-12)

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfit.draws import permutation
+from jaxfit.draws import permutation, permuted
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 5, 127, 128, 129, 1025, 5000])
@@ -16,6 +16,13 @@ def test_an_order_has_every_index_once_and_its_parts_are_those_of_the_whole(n):
         part = np.asarray(permutation(key, np.int32(n), 130, np.int32(first)))
         expected = np.pad(whole[first : first + 130], (0, max(0, first + 130 - n)), mode="edge")
         np.testing.assert_array_equal(part, expected)
+
+
+def test_places_may_come_in_any_order_and_again():
+    key, n = jax.random.key(3), 3000
+    place = np.random.default_rng(0).integers(0, n + 50, 2500).astype(np.uint32)  # some past the end
+    found = np.asarray(permuted(key, n, place))
+    np.testing.assert_array_equal(found, np.asarray(permutation(key, n, n))[np.minimum(place, n - 1)])
 
 
 def test_parts_of_one_length_share_what_is_compiled():

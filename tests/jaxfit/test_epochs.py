@@ -74,6 +74,8 @@ def test_sections_are_visited_one_after_another_in_drawn_orders(
         section, within = np.divmod(order[: 7 * length].reshape(7, length), length)
         assert np.all(section == section[:, :1])
         assert list(within[0]) != sorted(within[0])
+        assert np.all(within == within[:1]), "the same in all sections"
+        assert list(section[:, 0]) != list(within[0])[:7]
         orders.append((tuple(section[:, 0]), tuple(within[0])))
     assert orders[0][0] != orders[1][0]
     assert orders[0][1] != orders[1][1]

@@ -330,7 +330,7 @@ def test_costs_are_computed_once_for_a_data_set():
 @pytest.mark.parametrize(
     ("parts", "fault"),
     [
-        ({"group_size": 2, "ragged": Ragged(len)}, "cost alike"),
+        ({"group_size": 2, "ragged": Ragged(len)}, "of equal cost"),
         ({"sequential": Sequential(len), "visits": Visits(len)}, "visited in order"),
         ({"sequential": Sequential(len), "sparse": Sparse(len, len)}, "does not return a carry"),
         ({"visits": Visits(len), "sparse": Sparse(len, len)}, "visits take the place"),
@@ -338,7 +338,7 @@ def test_costs_are_computed_once_for_a_data_set():
         ({"training_metrics": (LOSS, LOSS)}, "the same name"),
         ({"group_size": 0}, "one example at least"),
         ({"sections": 0}, "one section at least"),
-        ({"sections": 2, "ragged": Ragged(len)}, "cost alike"),
+        ({"sections": 2, "ragged": Ragged(len)}, "of equal cost"),
     ],
 )
 def test_programs_with_contradicting_parts_are_refused(parts, fault):

@@ -11,10 +11,10 @@ from jax import Array
 
 from jaxcf.data.user_batches import Batch, Entries
 from jaxcf.models.rbm.config import Config, covariance
-from jaxfit.bucketing import dots, stored
 from jaxfit.draws import uniform
 from jaxfit.program import Mean, Metrics
 from jaxfit.rbm import bernoulli, gibbs, multinomial
+from jaxfit.row_products import dots, stored
 from jaxfit.tables import Outer, Part, Products, Rows, Weights, gather, zero_after
 
 

@@ -18,11 +18,11 @@ from jax import Array, lax
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from jaxfit.bucketing import dots
 from jaxfit.devices.platform import platform
 from jaxfit.program import Mean, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
+from jaxfit.row_products import dots
 from jaxfit.tables import Gathered, Outer, Rows, Weights, require_whole, rows_of, zero_after
 from jaxlm.contract import BySGD, Embeds, EncodesDocuments, HasTopics, HasTree, LanguageModel
 from jaxlm.data.documents import ordered

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxfit.bucketing import dots
 from jaxfit.devices.platform import platform
+from jaxfit.row_products import dots
 from jaxfit.tables import Head, Outer, Part, Rows, Weights, zero_after
 from jaxlm.models.hlbl.batch import TILE, Batch, Tiles
 

@@ -162,8 +162,8 @@ def word_biases(params: Params, word: Array, at: Slots) -> Array:
 def batch_loss(params: Params, batch: Batch, weight: Array, keys: Array, config: Config) -> tuple[Array, Metrics]:
     """Return the sum over the minibatch of weight * `loss`; weight: [B], 0 for padding; keys: [B].
 
-    Its value says nothing about how good a model is. The metric is how well words are reconstructed, -1/D log p(v | h),
-    with h as in the first step of the chain, whatever T is: `score` would take twice as long as the step itself.
+    Its value says nothing about how good a model is. The metric is -1/D log p(v | h), with h as in the first step of
+    the chain. The perplexity of held-out words (`score`) is left to validation, as it takes twice as long as a step.
     """
     fixed, at = lax.stop_gradient(params), batch.at
     length = at.length.astype(weight.dtype)

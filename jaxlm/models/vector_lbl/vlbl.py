@@ -40,8 +40,8 @@ def per_block(read: Params, batch: Blocks, config: Config) -> Array:
     held = model.windows(batch, config)
     number = jnp.sum(held, axis=2)
     weights = (held / jnp.maximum(number, 1)[..., None]).astype(read.R.dtype)
-    R, q_hat = read.R.reshape(*batch.words.shape, -1), jnp.zeros(())
-    for j, offset in enumerate(blocks.offsets(config.window)):  # slices: gathered, as one sum, it takes twice as long
+    R, q_hat = read.R.reshape(*batch.words.shape, -1), jnp.zeros((), read.R.dtype)
+    for j, offset in enumerate(blocks.offsets(config.window)):  # slices: gathering the rows takes twice as long
         of_word = R[:, config.window + offset : config.window + offset + config.block_size]
         weighed = weights[:, :, j, None] * of_word
         q_hat += weighed if read.c is None else read.c[j][None, None] * weighed

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from jaxcf.data import triples
 from jaxcf.data.ratings import Ratings
 from jaxcf.models import pairwise, pmf
 from jaxfit import fit, state
@@ -138,6 +139,14 @@ def test_minibatches_of_the_thesis_recipe_match_updates_one_by_one():
     before = np.asarray(pmf.predict(start, data.user, data.item, config))
     moved, apart = np.sqrt(np.mean((ends[1] - before) ** 2)), np.sqrt(np.mean((ends[0] - ends[1]) ** 2))
     assert apart < 0.003 * moved
+
+
+def test_ratings_of_many_users_are_in_the_sections_that_the_program_names():
+    config, data = pmf.Config(20_000, 5), ratings(3000, 20_000)
+    assert pmf.program(config).sections == 3
+    section = np.asarray(pmf.make_data(data, config))[:, 0] // triples.RUN % 3
+    assert np.all(np.diff(section) >= 0)
+    assert len(np.unique(section)) == 3
 
 
 def test_data_of_other_means_share_what_is_compiled():

@@ -1,0 +1,51 @@
+"""Products of a table's rows with vectors, many for each vector."""
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxfit.devices.platform import block, platform
+
+
+def dots(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
+    """table[ids[j, k]] · vectors[owner[j]]: [rows, D], int32 [n, K], [B, D], int32[n] -> [n, K].
+
+    On a CPU a sum along rows is written as some additions and a product with ones, as XLA does not vectorise plain
+    sums there; no array of [n, K, D] is needed. Elsewhere there may be one, in blocks by memory.
+    """
+    if platform() != "cpu":
+        return _dots_in_blocks(table, ids, vectors, owner)
+    pieces = next(n for n in (4, 5, 3, 2, 1) if vectors.shape[1] % n == 0)
+    width = vectors.shape[1] // pieces
+    table, vectors = table.reshape(-1, pieces, width), vectors.reshape(-1, pieces, width)
+    row, column = ids.reshape(-1), jnp.repeat(owner, ids.shape[1])
+    partial = table.at[row, 0].get(mode="clip") * vectors.at[column, 0].get(mode="clip")
+    for j in range(1, pieces):
+        partial += table.at[row, j].get(mode="clip") * vectors.at[column, j].get(mode="clip")
+    partial = lax.optimization_barrier(partial)  # not to be fused into a product that could not be one
+    return (partial @ jnp.ones((width, 1), partial.dtype)).reshape(ids.shape)
+
+
+def stored(x: Array) -> Array:
+    """Return an array that XLA computes once on a CPU, rather than again for each row of it that is gathered.
+
+    XLA drops `lax.optimization_barrier` there before it fuses loops, but does not fuse what a scatter writes.
+    """
+    if platform() != "cpu":
+        return x
+    return jnp.zeros_like(x).at[jnp.arange(len(x))].set(x, indices_are_sorted=True, unique_indices=True)
+
+
+def _dots_in_blocks(table: Array, ids: Array, vectors: Array, owner: Array) -> Array:
+    """Compute `dots` by multiplying and summing gathered rows, in blocks that memory allows."""
+
+    def of_block(part: tuple[Array, Array]) -> Array:
+        ids, owner = part
+        return jnp.sum(table.at[ids].get(mode="clip") * vectors.at[owner].get(mode="clip")[:, None], axis=-1)
+
+    n, K = ids.shape
+    number = block(n, K * vectors.shape[1])
+    if number == n:
+        return of_block((ids, owner))
+    padded = [jnp.pad(x, ((0, -n % number), *[(0, 0)] * (x.ndim - 1))) for x in (ids, owner)]
+    blocks = [x.reshape(-1, number, *x.shape[1:]) for x in padded]
+    return lax.map(of_block, tuple(blocks)).reshape(-1, K)[:n]

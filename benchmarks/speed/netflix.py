@@ -1,4 +1,4 @@
-"""A pass over as many ratings as the Netflix Prize had, planted: of PMF with 10 features, of the RBM with 100 units."""
+"""A pass over as many ratings as the Netflix Prize had, planted: of PMF with 10 features, or the RBM with 100 units."""
 
 import time
 from typing import Any
@@ -20,50 +20,48 @@ MODELS: dict[str, dict[str, Any]] = {  # steps of as many users or ratings as se
 ROUNDS = 5  # of passes, of which the RBM's take minutes
 
 
-def measure(shape: Planted = NETFLIX) -> Figures:
-    """Measure seconds of a pass, shuffling included and apart, in alternating rounds, and the most memory in use.
+def measure(model: str, shape: Planted = NETFLIX) -> Figures:
+    """Measure seconds of a pass, shuffling included and apart, and the most memory in use.
 
     PMF shuffles groups of ratings, which it lays out before the first pass: those seconds are apart. Drawing the
     ratings takes a minute or two, which is not counted, but is held in memory.
     """
+    setting = MODELS[model]
     counted = restart_peak()
     drawn = planted(jax.random.key(0), shape, *NETFLIX_SHARES)
     memory: dict[str, Any] = {"drawing of the ratings": {MEGA: peak_memory() / 1e6}}
-    trainers, once = {}, {}
-    for model, setting in MODELS.items():
-        restart_peak()
-        begin = time.perf_counter()
-        trainers[model] = time_to_error.trainer(model, drawn, setting)
-        once[model] = time.perf_counter() - begin
-        trainers[model].epoch_run()  # compiles
-        pass_seconds(trainers[model], 0)
-        memory[f"first pass of {model}"] = {MEGA: peak_memory() / 1e6}
+    restart_peak()
+    begin = time.perf_counter()
+    trainer = time_to_error.trainer(model, drawn, setting)
+    once = time.perf_counter() - begin
+    trainer.epoch_run()  # compiles
+    pass_seconds(trainer, 0)
+    memory["first pass"] = {MEGA: peak_memory() / 1e6}
     measured = limits.measures()
     rates: dict[str, list[float]] = {name: [] for name in measured}
-    passes: dict[str, list[tuple[float, float]]] = {model: [] for model in MODELS}
+    passes: list[tuple[float, float]] = []
     for number in range(1, ROUNDS + 1):
-        for name in in_turn((*measured, *trainers), number):
+        for name in in_turn((*measured, model), number):
             if name in measured:
                 rates[name].append(measured[name]())
             else:
-                passes[name].append(pass_seconds(trainers[name], number))
+                passes.append(pass_seconds(trainer, number))
     return {
         "setting": {
             "data": f"{drawn.note}, {len(drawn.train.user):,} training ratings",
-            **{model: [f"{name} {value}" for name, value in setting.items()] for model, setting in MODELS.items()},
+            model: [f"{name} {value}" for name, value in setting.items()],
             "rounds": ROUNDS,
             "memory": counted,
         },
         "tables": {
             "a pass": {
                 model: {
-                    "ratings/s": quartiles([trainers[model].events / whole for whole, _ in found]),
-                    "seconds": quartiles([whole for whole, _ in found]),
-                    "seconds of shuffling": quartiles([shuffling for _, shuffling in found]),
-                    "seconds of laying the ratings out, once": once[model],
-                    "training RMSE of the last": mean_score(trainers[model]) ** 0.5,
+                    "ratings/s": quartiles([trainer.events / whole for whole, _ in passes]),
+                    "seconds": quartiles([whole for whole, _ in passes]),
+                    "seconds of shuffling": quartiles([shuffling for _, shuffling in passes]),
+                    "seconds of laying the ratings out, once": once,
+                    "training RMSE of the last": mean_score(trainer) ** 0.5,
                 }
-                for model, found in passes.items()
             },
             MEMORY: memory,
             limits.LIMITS: limits.table(rates),

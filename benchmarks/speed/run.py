@@ -37,8 +37,13 @@ PEERED: dict[str, Callable[[bool], Figures]] = {
     **{name: partial(sweeps.measure, name) for name in sweeps.CASES},
     **{name: partial(topics.measure, name) for name in topics.CASES},
 }
-ALONE = {"hlbl": hlbl.measure, "outputs": outputs.measure, "netflix": netflix.measure}
-LONG = ("netflix",)  # many minutes: only when it is named
+NETFLIX = {f"netflix-{model}": model for model in netflix.MODELS}
+ALONE: dict[str, Callable[[], Figures]] = {
+    "hlbl": hlbl.measure,
+    "outputs": outputs.measure,
+    **{name: partial(netflix.measure, model) for name, model in NETFLIX.items()},
+}
+LONG = tuple(NETFLIX)  # many minutes: only when one is named
 LONG_COMPARISONS = (*recommenders.CASES, *topics.CASES, "hlbl")  # of which quick runs measure the training alone
 SCALE = "cpu"  # of the models
 
@@ -85,8 +90,9 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
 
 def _on_one_thread(name: str) -> bool:
     """Return whether the commands train a model on one thread of a CPU."""
-    store = registry.engine_models().get(name)
-    return store is not None and store.registered.get(name).one_thread
+    model = NETFLIX.get(name, name)
+    store = registry.engine_models().get(model)
+    return store is not None and store.registered.get(model).one_thread
 
 
 def _measured(chosen: list[str], peers: bool, quick: bool) -> Iterator[tuple[str, Figures]]:

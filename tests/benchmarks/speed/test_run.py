@@ -36,8 +36,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 
 
 def test_every_model_that_the_engine_fits_has_a_speed() -> None:
-    assert {"lbl", "hlbl", "pmf", "cpmf", "rbm", "netflix"} <= set(speed.names())
-    assert set(speed.names()) - set(speed.usual()) == {"netflix"}
+    assert {"lbl", "hlbl", "pmf", "cpmf", "rbm"} <= set(speed.names())
+    assert set(speed.names()) - set(speed.usual()) == {"netflix-pmf", "netflix-rbm"}
     assert set(registry.engine_models()) <= set(speed.names())
 
 

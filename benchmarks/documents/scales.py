@@ -17,7 +17,7 @@ class DocumentScale(LanguageScale):
     """What shrinks from the published setting: also orders of words."""
 
     orderings: int = 256  # of each test document
-    sizes: tuple[int, int, int] = (200, 50, 50)  # planted documents
+    sizes: tuple[int, int, int] = (2000, 500, 500)  # planted documents
     retrieved: tuple[int, ...] = (128, 512)  # features of the vectors by which documents are retrieved
 
 
@@ -31,11 +31,11 @@ SCALES: Mapping[str, DocumentScale] = {
     for scale in (
         DocumentScale(
             "tiny", "planted documents, for the tests: seconds", PLANTED, _sized(4), seeds=1, orderings=2, epochs=2,
-            retrieved=(4,), window=0.01, tuned={"docnade": _QUICK, "deepdocnade": _QUICK, "replicated-softmax": _QUICK},
+            retrieved=(4,), window=0.01, sizes=(600, 50, 50),
+            tuned={"docnade": _QUICK, "deepdocnade": _QUICK, "replicated-softmax": {**_QUICK, "batch_size": 5}},
         ),
         DocumentScale(
-            "smoke", "2,000 planted documents: minutes on two cores", PLANTED, _sized(10), orderings=16,
-            sizes=(2000, 500, 500), retrieved=(10, 20),
+            "smoke", "2,000 planted documents: minutes on two cores", PLANTED, _sized(10), orderings=16, retrieved=(10, 20),
         ),
         DocumentScale("cpu", "20 Newsgroups: hours on two cores", NEWSGROUPS, _sized(50), orderings=32),
         DocumentScale("full", "20 Newsgroups, as published", NEWSGROUPS, _sized(50)),

@@ -35,7 +35,8 @@ SCALES: Mapping[str, DocumentScale] = {
             tuned={"docnade": _QUICK, "deepdocnade": _QUICK, "replicated-softmax": {**_QUICK, "batch_size": 5}},
         ),
         DocumentScale(
-            "smoke", "2,000 planted documents: minutes on two cores", PLANTED, _sized(10), orderings=16, retrieved=(10, 20),
+            "smoke", "2,000 planted documents: minutes on two cores", PLANTED, _sized(10), orderings=16,
+            retrieved=(10, 20),
         ),
         DocumentScale("cpu", "20 Newsgroups: hours on two cores", NEWSGROUPS, _sized(50), orderings=32),
         DocumentScale("full", "20 Newsgroups, as published", NEWSGROUPS, _sized(50)),

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
@@ -23,7 +22,7 @@ from benchmarks.core.run import missing_rows, run_table
 from benchmarks.core.store import Store
 from benchmarks.core.table import Table
 from benchmarks.data import fetch, sets
-from benchmarks.measurement import comparison, dry_run, limits, speed_record
+from benchmarks.measurement import comparison, dry_run, limits
 from benchmarks.measurement.doctor import checks
 from benchmarks.profiling import breakdown, xplane
 from benchmarks.profiling.hlo import Module
@@ -175,9 +174,7 @@ def _print_table(result: dict[str, Any]) -> None:
 
 def speed(args: argparse.Namespace) -> None:
     """`speed`: measure how fast models train."""
-    on_gpu = args.out == record.RESULTS and jax.default_backend() == "gpu"
-    out = args.out / speed_record.GPU if on_gpu else args.out
-    result = speeds.run(args.names or speeds.usual(), args.peers, out, args.quick)
+    result = speeds.run(args.names or speeds.usual(), args.peers, args.out, args.quick)
     for name, figures in result["figures"].items():
         for title, table_of in figures["tables"].items():
             _print_figures(f"{name}: {title}", table_of)

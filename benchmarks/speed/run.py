@@ -8,8 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from benchmarks import registry
-from benchmarks.core import timing
+from benchmarks.core import record, timing
 from benchmarks.core.store import Store
 from benchmarks.measurement import compilation, machine, speed_record
 from benchmarks.speed import (
@@ -65,7 +67,7 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
     Args:
         chosen: what is measured.
         peers: measure other programs, too.
-        out: the folder of the records.
+        out: the folder of the records; a GPU's among the project's own have a subfolder.
         quick: measure fewer and shorter rounds, with programs of the persistent compilation cache; what takes long is
             left out: the time until the first step, and the comparisons of LONG_COMPARISONS.
 
@@ -77,6 +79,8 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
             raise UserError(f"no speed is measured of {name!r}", do=suggestion(name, names()))
     if all(map(_on_one_thread, chosen)) and not chosen_threads():
         use_threads(1)  # as the commands do; measured beside others, they have the threads that those need
+    if out == record.RESULTS and jax.default_backend() == "gpu":  # not earlier: JAX begins, with the threads of then
+        out /= speed_record.GPU
     begun: dict[str, Figures] = {}
     with timing.quick() if quick else nullcontext(), nullcontext() if quick else compilation.cold():
         for name, figures in _measured(chosen, peers, quick):

@@ -6,10 +6,12 @@ import jax
 import pytest
 
 from benchmarks import registry
-from benchmarks.core import timing
+from benchmarks.__main__ import main
+from benchmarks.core import record, timing
 from benchmarks.measurement import compilation, limits, speed_record
 from benchmarks.speed import page, throughput
 from benchmarks.speed import run as speed
+from jaxfit.devices import cores
 from jaxfit.errors import UserError
 
 OTHERS = ("svd", "svd-bias")  # than those that are compared
@@ -119,6 +121,26 @@ def test_other_figures_stay_but_those_of_another_version_are_left_out(monkeypatc
     assert speed.run(["nplm"], peers=False, out=tmp_path)["figures"].keys() == {"nplm"}
     assert speed_record.read(tmp_path)["figures"].keys() == {"svd", "nplm"}
     assert {"## svd", "## nplm"} <= {*(tmp_path / page.PAGE).read_text().splitlines()}
+
+
+@pytest.mark.parametrize(("platform", "folder"), [("cpu", "."), ("gpu", speed_record.GPU)])
+def test_threads_are_chosen_before_jax_begins_to_see_where_records_go(monkeypatch, tmp_path: Path, platform, folder):
+    begun = []
+
+    def backend() -> str:
+        begun.append("jax")
+        return platform
+
+    monkeypatch.delenv(cores.NPROC, raising=False)
+    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    monkeypatch.setattr(jax, "default_backend", backend)
+    monkeypatch.setattr(speed, "use_threads", begun.append)
+    monkeypatch.setattr(
+        speed, "_measured", lambda chosen, *_: ((name, {"setting": {}, "tables": {}}) for name in chosen)
+    )
+    assert main(["speed", "netflix-pmf", "--record"]) == 0
+    assert begun == [1, "jax"]
+    assert speed_record.path(tmp_path / folder, "netflix-pmf").exists()
 
 
 def test_language_models_are_measured_in_words(tiny, monkeypatch: pytest.MonkeyPatch) -> None:

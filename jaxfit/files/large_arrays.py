@@ -23,6 +23,7 @@ from jaxfit.files.opening import Source
 from jaxfit.run_dir.atomic import DISK
 
 PIECE = 1 << 22  # elements that are worked on at a time
+ALIGNMENT = 64  # bytes: an array so aligned is used by JAX on a CPU as it is, without a copy
 
 
 class Storage(NamedTuple):
@@ -48,13 +49,17 @@ def stored_in(directory: Source | None, memory: int) -> Iterator[None]:
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """Return an uninitialised array in memory, or in a file where its first axis is long.
 
+    On a CPU, `jax.device_put` does not copy it: it is not to be written to afterwards.
+
     Raises:
         UserError: there is no room for the file.
     """
     storage, dtype = _storage.get(), np.dtype(dtype)
-    if storage is None or shape[0] <= storage.memory:
-        return np.empty(shape, dtype)
     size = math.prod(shape) * dtype.itemsize
+    if storage is None or shape[0] <= storage.memory:
+        in_memory = np.empty(size + ALIGNMENT, np.uint8)
+        begin = -in_memory.ctypes.data % ALIGNMENT
+        return in_memory[begin : begin + size].view(dtype).reshape(shape)
     with _room_in(storage.directory), _temporary(storage.directory) as file:
         # the whole file: where a disk is full, writing to a map would end the process
         if hasattr(os, "posix_fallocate"):

@@ -3,6 +3,7 @@
 import errno
 import os
 
+import jax
 import numpy as np
 import pytest
 
@@ -46,6 +47,16 @@ def test_arrays_are_in_memory_unless_a_folder_is_named(tmp_path):
     with stored_in(tmp_path, 0), stored_in(None, 0):
         assert not isinstance(empty((9,), np.int8), np.memmap)
     assert not isinstance(empty((9,), np.int8), np.memmap)
+
+
+@pytest.mark.parametrize("memory", [99, 0])
+def test_a_cpu_uses_arrays_without_copying_them(tmp_path, memory):
+    with stored_in(tmp_path, memory):
+        array = empty((5, 3), np.int32)
+    array[:] = np.arange(15).reshape(5, 3)
+    on_device = jax.device_put(array, jax.devices("cpu")[0])
+    assert on_device.unsafe_buffer_pointer() == array.ctypes.data
+    assert on_device.tolist() == array.tolist()
 
 
 def test_pieces_are_consecutive():

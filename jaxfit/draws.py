@@ -1,4 +1,4 @@
-"""Draws by key that are cheaper than those of `jax.random`: the order of an epoch's examples, and uniform numbers.
+"""Draws by key that cost less than those of `jax.random`: the order of an epoch's examples; uniform, normal numbers.
 
 `jax.random.permutation` sorts: half a second for a million examples on a CPU, as much as an epoch of a fast
 model. A Feistel network over the bits of the index is a bijection up to the next power of two; it is applied again to
@@ -9,6 +9,7 @@ Threefry, of `jax.random`, takes seven times as long as a hash. Dropout and Gibb
 of every example.
 """
 
+import math
 from functools import partial
 
 import jax
@@ -67,6 +68,14 @@ def permuted(key: jax.Array, n: jax.typing.ArrayLike, place: jax.Array) -> jax.A
     size = BLOCK if platform() == "cpu" else number
     blocks = lax.map(block, jnp.pad(place, (0, -number % size)).reshape(-1, size))
     return blocks.ravel()[:number].astype(jnp.int32)
+
+
+def normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+    """Return `jax.random.normal`, float32: the same numbers, which XLA compiles sooner where the last axis is short.
+
+    It takes a third of the time for rows of ten numbers: they are drawn in one dimension.
+    """
+    return jax.random.normal(key, (math.prod(shape),)).reshape(shape)
 
 
 def uniform(key: jax.Array, number: jax.Array) -> jax.Array:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxcf.data.ratings import Ratings
-from jaxfit.files.large_arrays import empty, pieces
+from jaxfit.files.large_arrays import empty, filled, pieces
 
 GROUP_SIZE = 64  # maximum ratings in a group; they come from all over a section
 SECTION_USERS = 1 << 13  # maximum users in a section
@@ -47,26 +47,19 @@ def laid_out(ratings: Ratings, num_users: int) -> np.ndarray:
 
 def _by_section(columns: Sequence[np.ndarray], sections: int, triples: np.ndarray) -> list[np.ndarray]:
     """Write columns, 3 of [N], as triples, [N, 3], section after section; return the triples of each."""
-    index = np.min_scalar_type(sections)
-
-    def section_of(piece: slice) -> np.ndarray:
-        return (columns[0][piece] // RUN % sections).astype(index)
-
-    def counts(section: np.ndarray) -> np.ndarray:
-        return np.bincount(section, minlength=sections)
-
+    section = filled(len(triples), np.min_scalar_type(sections), lambda piece: columns[0][piece] // RUN % sections)
     parts = list(pieces(len(triples), SORTED))
-    ends = np.cumsum(sum((counts(section_of(part)) for part in parts), np.zeros(sections, np.int64)))
+    counts = [np.bincount(section[part], minlength=sections) for part in parts]
+    ends = np.cumsum(sum(counts, np.zeros(sections, np.int64)))
     found = np.split(triples, ends[:-1])
     written = [0] * sections
-    for part in parts:
-        section = section_of(part)
-        order = np.argsort(section, kind="stable")
+    for part, count in zip(parts, counts, strict=True):
+        order = np.argsort(section[part], kind="stable")
         ordered = np.stack([column[part][order] for column in columns], axis=1)
         last = 0
-        for s, count in enumerate(counts(section).tolist()):
-            found[s][written[s] : written[s] + count] = ordered[last : last + count]
-            written[s], last = written[s] + count, last + count
+        for s, number in enumerate(count.tolist()):
+            found[s][written[s] : written[s] + number] = ordered[last : last + number]
+            written[s], last = written[s] + number, last + number
     return found
 
 

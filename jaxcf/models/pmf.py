@@ -33,6 +33,7 @@ from jaxcf.data import triples
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, Units, standardized
 from jaxcf.models.pairwise import by_pairs, rows_or_zeros, used_rows, zero_unrated
 from jaxcf.solvers import als
+from jaxfit.draws import normal
 from jaxfit.program import Decay, Mean, Metric, Metrics, Program, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
@@ -86,8 +87,8 @@ def init(key: Array, config: Config) -> Params:
     key_U, key_V = jax.random.split(key)
     D = config.num_features
     return Params(
-        U=config.init_scale * jax.random.normal(key_U, (config.num_users, D)),
-        V=config.init_scale * jax.random.normal(key_V, (config.num_items, D)),
+        U=config.init_scale * normal(key_U, (config.num_users, D)),
+        V=config.init_scale * normal(key_V, (config.num_items, D)),
         b=jnp.zeros(config.num_users),
         c=jnp.zeros(config.num_items),
     )

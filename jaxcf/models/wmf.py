@@ -40,6 +40,7 @@ from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_item, by_user
 from jaxcf.models.pairwise import rows_or_zeros
 from jaxcf.solvers.sweeps import SweepRecipe
 from jaxcf.solvers.tiles import Side, make_side, make_sides, row_sums, solve_in_parts
+from jaxfit.draws import normal
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 from jaxfit.registry import Cost
@@ -83,8 +84,8 @@ def init(key: Array, config: Config) -> Params:
     key_X, key_Y = jax.random.split(key)
     D = config.num_features
     return Params(
-        X=config.init_scale * jax.random.normal(key_X, (config.num_users, D)),
-        Y=config.init_scale * jax.random.normal(key_Y, (config.num_items, D)),
+        X=config.init_scale * normal(key_X, (config.num_users, D)),
+        Y=config.init_scale * normal(key_Y, (config.num_items, D)),
     )
 
 

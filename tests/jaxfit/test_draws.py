@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfit.draws import permutation, permuted
+from jaxfit.draws import normal, permutation, permuted
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 5, 127, 128, 129, 1025, 5000])
@@ -32,3 +32,9 @@ def test_parts_of_one_length_share_what_is_compiled():
     for n in (901, 950, 5000):
         permutation(key, np.int32(n), 64, np.int32(n // 2))
     assert permutation._cache_size() == before
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (1000, 10), (4, 3, 5), (0, 3)])
+def test_normal_numbers_are_those_of_jax(shape):
+    key = jax.random.key(4)
+    np.testing.assert_array_equal(normal(key, shape), jax.random.normal(key, shape))

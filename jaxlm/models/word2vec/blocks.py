@@ -159,6 +159,11 @@ def holds(left: Array, right: Array, offset: Any) -> Array:
     return (-left <= offset) & (offset <= right) & (offset != 0)
 
 
+def window_sizes(batch: Blocks) -> Array:
+    """Return the number of words in each window: int32 [B, M], 0 past the last word of the text."""
+    return jnp.where(batch.left < 0, 0, batch.left.astype(jnp.int32) + batch.right)
+
+
 def band(batch: Blocks, config: Any) -> Array:
     """Return which of a block's words are in the window of each of its centres: bool [B, M, c + M + c]."""
     M, c = config.block_size, config.window

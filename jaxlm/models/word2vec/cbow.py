@@ -6,11 +6,13 @@ from jax import Array
 
 from jaxfit.program import Metrics, Program
 from jaxfit.registry import Cost
+from jaxfit.row_products import row_sums, scores, sums
 from jaxfit.tables import Gathered, require_whole, rows_of
 from jaxlm.contract import Embeds, LanguageModel
 from jaxlm.models.word2vec import blocks, model, outputs
 from jaxlm.models.word2vec.blocks import Blocks
 from jaxlm.models.word2vec.model import Config, Params
+from jaxlm.objectives.logistic import softplus
 from jaxlm.objectives.word_tree import WORD_TREE
 
 
@@ -32,12 +34,15 @@ def loss(params: Params, example: Blocks, config: Config) -> Array:
 
 def per_block(read: Params, batch: Blocks, config: Config) -> Array:
     """Compute `loss` for each block, [B], from the rows that `model.touched` names."""
-    held = blocks.band(batch, config)
-    W = read.W.reshape(*batch.words.shape, -1)
-    number = jnp.sum(held, axis=2)
-    means = jnp.einsum("bmj,bjd->bmd", held / jnp.maximum(number, 1)[..., None], W)
-    word = blocks.centres(batch, config)
-    nats = outputs.batch_nats(read.C, means[:, :, None], word, batch.aid, config)[..., 0]
+    held, W = blocks.band(batch, config), read.W.reshape(*batch.words.shape, -1)
+    number = blocks.window_sizes(batch)
+    means = sums(held / jnp.maximum(number, 1)[..., None], W)
+    if config.objective == "tree":
+        nats = outputs.by_tree(read.C, means[:, :, None], batch.aid)[..., 0]
+    else:
+        C, M = read.C.reshape(len(means), -1, means.shape[-1]), config.block_size
+        against = jnp.sum(softplus(scores(means, C[:, M:])), axis=2)
+        nats = softplus(-row_sums(means * C[:, :M])) + config.num_noise / config.block_noise * against
     return jnp.sum(jnp.where(number > 0, nats, 0), axis=1)
 
 

@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxfit.devices.platform import platform
 from jaxfit.program import Metric
 from jaxfit.recipe import option
 from jaxlm.objectives import noise
@@ -95,41 +94,21 @@ def nats(C: Array, x: Array, word: Array, aid: Any, config: Any) -> Array:
 
 
 def row_ids(word: Array, aid: Any) -> Array:
-    """Return the rows of C that a minibatch reads: int32 [n]; word: of the centres, [B, M]."""
+    """Return the rows of C that a minibatch reads: int32 [n], of a block's centres before its noise; word: [B, M]."""
     if isinstance(aid, Ways):
         return aid.nodes.reshape(-1)
-    return jnp.concatenate([word.reshape(-1), aid.reshape(-1)])
+    return jnp.concatenate([word, aid], axis=1).reshape(-1)
 
 
-def split(rows: Array, word: Array) -> tuple[Array, Array]:
-    """Split the rows of `row_ids` where noise is drawn: vectors of centres, [B, M, D], and of noise, [B, S, D]."""
-    (B, M), D = word.shape, rows.shape[-1]
-    return rows[: B * M].reshape(B, M, D), rows[B * M :].reshape(B, -1, D)
-
-
-def batch_nats(rows: Array, x: Array, word: Array, aid: Any, config: Any) -> Array:
-    """Compute the `nats` of predictions of a minibatch's centres: [B, M, J].
+def by_tree(rows: Array, x: Array, ways: Ways) -> Array:
+    """Compute the `nats` of predictions of a minibatch's centres by a tree: [B, M, J].
 
     Args:
         rows: of C, those of `row_ids`.
         x: the vectors that predict, J for each centre, [B, M, J, D].
-        word: the centres, int32 [B, M].
-        aid: noise, int32 [B, S], or `Ways`, [B, M, L].
-        config: with `Options`.
+        ways: to the centres, [B, M, L].
     """
-    if config.objective == "tree":
-        C = rows.reshape(*aid.nodes.shape, -1)
-        signs = aid.signs[:, :, None, :].astype(x.dtype)
-        found = softplus(-signs * jnp.einsum("bmjd,bmld->bmjl", x, C))
-        return jnp.sum(jnp.where(signs == 0, 0, found), axis=3)
-    of_words, of_noise = split(rows, word)
-    share = config.num_noise / config.block_noise
-    against = jnp.sum(softplus(jnp.einsum("bmjd,bsd->bmjs", x, of_noise)), axis=3)
-    return softplus(-_row_sums(x * of_words[:, :, None])) + share * against
-
-
-def _row_sums(x: Array) -> Array:
-    """Sum along the last axis; on a CPU by a product with ones, as XLA's own sums take up to fifteen times as long."""
-    if platform() != "cpu":
-        return jnp.sum(x, axis=-1)
-    return (x.reshape(-1, x.shape[-1]) @ jnp.ones(x.shape[-1], x.dtype)).reshape(x.shape[:-1])
+    C = rows.reshape(*ways.nodes.shape, -1)
+    signs = ways.signs[:, :, None, :].astype(x.dtype)
+    found = softplus(-signs * jnp.einsum("bmjd,bmld->bmjl", x, C))
+    return jnp.sum(jnp.where(signs == 0, 0, found), axis=3)

@@ -35,19 +35,21 @@ def loss(params: Params, example: Blocks, config: Config) -> Array:
 
 def per_block(read: Params, batch: Blocks, config: Config) -> Array:
     """Compute `loss` for each block, [B], from the rows that `model.touched` names."""
-    held, word = blocks.band(batch, config), blocks.centres(batch, config)
+    held = blocks.band(batch, config)
     W = read.W.reshape(*batch.words.shape, -1)
     if config.objective == "tree":
         places = jnp.arange(config.block_size)[:, None] + config.window + jnp.array(blocks.offsets(config.window))[None]
         inside = jnp.take_along_axis(held, places[None], axis=2)
-        nats = outputs.batch_nats(read.C, W[:, places], word, batch.aid, config)
+        nats = outputs.by_tree(read.C, W[:, places], batch.aid)
         return jnp.sum(jnp.where(inside, nats, 0), axis=(1, 2))
     # a word's scores of noise are the same in all windows that hold it
-    of_words, of_noise = outputs.split(read.C, word)
-    nats = softplus(-jnp.einsum("bmd,bjd->bmj", of_words, W))
-    against = jnp.sum(softplus(jnp.einsum("bjd,bsd->bjs", W, of_noise)), axis=2)
-    share = config.num_noise / config.block_noise
-    return jnp.sum(jnp.where(held, nats, 0), axis=(1, 2)) + share * jnp.sum(jnp.sum(held, axis=1) * against, axis=1)
+    predicts, share = jnp.swapaxes(held, 1, 2), config.num_noise / config.block_noise
+    scores = jnp.einsum("bjd,bnd->bjn", W, read.C.reshape(len(W), -1, W.shape[2]))  # of centres, then of noise
+    windows = jnp.sum(predicts, axis=2, keepdims=True, dtype=scores.dtype)  # that hold a word
+    noise = jnp.broadcast_to(share * windows, (*W.shape[:2], config.block_noise))
+    weight = jnp.concatenate([predicts.astype(scores.dtype), noise], axis=2)
+    sign = jnp.where(jnp.arange(scores.shape[2]) < config.block_size, -1.0, 1.0)
+    return jnp.einsum("bjn,bjn->b", weight, softplus(sign[None, None] * scores))
 
 
 def batch_loss(

@@ -80,14 +80,14 @@ def data(ids: NDArray[np.int32], eos: int, config: Any, codes: Any) -> Data:
 def _laid_out(words: NDArray, line: NDArray, radius: NDArray, capacity: int, config: Any) -> Data:
     """Lay out words with the numbers of their lines, which do not fall, and the radii of their windows."""
     c, number = config.window, len(words)
-    starts = np.flatnonzero(np.diff(line, prepend=-1))
-    lengths = np.diff(starts, append=number)
-    place = np.arange(number) - np.repeat(starts, lengths)
+    starts = np.flatnonzero(np.diff(line, prepend=-1)).astype(np.int32)
+    lengths = np.diff(starts, append=np.int32(number))
+    place = np.arange(number, dtype=np.int32)
     padded = np.zeros(c + capacity + c, np.int32)
     padded[c : c + number] = words
     sides = np.full((2, capacity), -1, np.int8)
-    sides[0, :number] = np.minimum(radius, place)
-    sides[1, :number] = np.minimum(radius, np.repeat(lengths, lengths) - 1 - place)
+    sides[0, :number] = np.minimum(radius, place - np.repeat(starts, lengths))
+    sides[1, :number] = np.minimum(radius, np.repeat(starts + lengths - 1, lengths) - place)
     padded, left, right = jax.device_put((padded, *sides.reshape(2, -1, config.block_size)))
     return Data(padded, left, right, np.int32(number), None, None)
 
@@ -107,14 +107,14 @@ def redraw(original: Data, key: Array, config: Any) -> Data:
     """Draw an epoch's words and windows from a text laid out by `data`: `Program.redraw`."""
     c, number = config.window, int(original.events)
     words = np.asarray(original.words[c : c + number])
-    line = np.cumsum(np.ravel(original.left)[:number] == 0)
+    line = np.cumsum(np.ravel(original.left)[:number] == 0, dtype=np.int32)
     share = kept_share(np.bincount(words, minlength=config.num_words), config.subsample)
     drawn, radius = _draws(key, number, c)
     if not config.draws_widths:
         radius = np.full(number, c)
-    kept = np.asarray(drawn) < share.astype(np.float32)[words]
-    if not kept.any():
-        kept[0] = True
+    kept = np.flatnonzero(np.asarray(drawn) < share.astype(np.float32)[words])
+    if not len(kept):
+        kept = np.zeros(1, np.int64)
     laid_out = _laid_out(words[kept], line[kept], np.asarray(radius)[kept], np.size(original.left), config)
     return laid_out._replace(noise=original.noise, codes=original.codes)
 

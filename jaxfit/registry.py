@@ -51,8 +51,8 @@ class Record:
             "tuned" is the default.
         cost: (config, costs) -> what an event of training takes at least; costs: `Ragged.costs` of the training data,
             None for programs without. None for models that have no formula.
-        one_thread: whether steps of its training take less time on one thread of a CPU than on several: they are of
-            many operations so small that handing them over takes longer than they do.
+        one_thread: the most examples of a minibatch with which a step takes less time on one thread of a CPU than on
+            several: it has many operations so small that handing them over takes longer than they do.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Record:
     capabilities: tuple[Any, ...]
     recipes: Mapping[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
     cost: Callable[[Any, Any], Cost] | None = None
-    one_thread: bool = False
+    one_thread: float = 0
 
     def capability(self, kind: type[Capability]) -> Capability | None:
         """Return the capability of a class; None where the model lacks it."""

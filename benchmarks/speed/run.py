@@ -96,7 +96,11 @@ def _on_one_thread(name: str) -> bool:
     """Return whether the commands train a model on one thread of a CPU."""
     model = NETFLIX.get(name, name)
     store = registry.engine_models().get(model)
-    return store is not None and store.registered.get(model).one_thread
+    if store is None:
+        return False
+    trained = store.registered.get(model)
+    recipe, _ = trained.recipe("tuned")
+    return recipe.batch_size <= trained.one_thread
 
 
 def _measured(chosen: list[str], peers: bool, quick: bool) -> Iterator[tuple[str, Figures]]:

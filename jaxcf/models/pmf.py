@@ -7,6 +7,7 @@ without regularisation (§5.4.5): `SVD_RECIPES`.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -309,7 +310,7 @@ PMF = RatingModel(
         PredictsRatings(predictor), FoldsIn(fold_in), TakesNewItems(with_new_items), SimilarItems(item_vectors),
         HasFactors(factors),
     ),
-    cost=cost, one_thread=True,
+    cost=cost, one_thread=inf,
 )  # fmt: skip
 SVD_BIAS = replace(
     PMF, name="svd-bias", about="online SVD with biases", source="Mnih 2010, §5.4.5", recipes=SVD_RECIPES,

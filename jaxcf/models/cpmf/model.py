@@ -8,6 +8,7 @@ and the ratings are separate inputs, in training and in prediction.
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, NamedTuple
 
 import jax
@@ -303,5 +304,5 @@ CPMF = RatingModel(
         PredictsRatings(predictor), FoldsIn(fold_in), SimilarItems(pmf.item_vectors), HasFactors(factors),
         UsesRatedItems(),
     ),
-    cost=cost, one_thread=True,
+    cost=cost, one_thread=inf,
 )  # fmt: skip

@@ -232,4 +232,5 @@ MODEL = LanguageModel(
         HasTree(),
     ),
     cost=cost,
+    one_thread=100,
 )

@@ -1,5 +1,7 @@
 """CBOW: a word is predicted from the mean of the vectors of the words around it (Mikolov et al. 2013a, §3.1)."""
 
+from math import inf
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -78,5 +80,5 @@ MODEL = LanguageModel(
     structures=(WORD_TREE,),
     capabilities=(Embeds(lambda params: params.W, ("C",)),),
     cost=cost,
-    one_thread=True,
+    one_thread=inf,
 )

@@ -4,6 +4,8 @@ Differs: the paper predicts the words of a window from its centre. Here, as in t
 predicted from each word of its window: the same pairs of words, but for the widths of windows, which centres have.
 """
 
+from math import inf
+
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -84,5 +86,5 @@ MODEL = LanguageModel(
     structures=(WORD_TREE,),
     capabilities=(Embeds(lambda params: params.W, ("C",)),),
     cost=cost,
-    one_thread=True,
+    one_thread=inf,
 )

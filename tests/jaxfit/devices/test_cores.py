@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jaxcf.cli.main import main
+from jaxcf.cli import main as jaxcf
 from jaxfit.cli import training_options
 from jaxfit.devices import cores
+from jaxlm.cli import main as jaxlm
 
 THREADS = Path("/proc/self/task")  # of Linux
 COUNT = """
@@ -51,6 +52,9 @@ def test_xla_takes_so_many_threads_unless_jax_has_begun(when, number, found):
         ("pmf", ["--solver", "als"], "", []),  # whose steps are large
         ("pmf", [], "2", []),  # as the user has set it
         ("rbm", [], "", []),
+        ("hlbl", [], "", []),
+        ("hlbl", ["--batch-size", "100"], "", [1]),
+        ("hlbl", ["--recipe", "thesis"], "", [1]),
         ("rbm", ["--threads", "1"], "2", [1]),
     ],
 )
@@ -58,6 +62,7 @@ def test_commands_take_one_thread_for_models_of_small_steps(monkeypatch, tmp_pat
     calls = []
     monkeypatch.setenv(cores.NPROC, variable)
     monkeypatch.setattr(training_options, "use_threads", calls.append)
-    missing = ["--ratings", str(tmp_path / "none"), "--out", str(tmp_path / "out")]
-    assert main(["train", model, *missing, *options]) == 2
+    package, data = (jaxlm, "--train") if model == "hlbl" else (jaxcf, "--ratings")
+    missing = [data, str(tmp_path / "none"), "--out", str(tmp_path / "out")]
+    assert package.main(["train", model, *missing, *options]) == 2
     assert calls == expected

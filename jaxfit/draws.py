@@ -71,9 +71,9 @@ def permuted(key: jax.Array, n: jax.typing.ArrayLike, place: jax.Array) -> jax.A
 
 
 def normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Return `jax.random.normal`, float32: the same numbers, which XLA compiles sooner where the last axis is short.
+    """Return the numbers of `jax.random.normal`, drawn in one dimension.
 
-    It takes a third of the time for rows of ten numbers: they are drawn in one dimension.
+    With rows of ten numbers, XLA compiles this in a third of the time.
     """
     return jax.random.normal(key, (math.prod(shape),)).reshape(shape)
 

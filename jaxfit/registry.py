@@ -51,8 +51,8 @@ class Record:
             "tuned" is the default.
         cost: (config, costs) -> what an event of training takes at least; costs: `Ragged.costs` of the training data,
             None for programs without. None for models that have no formula.
-        one_thread: the most examples of a minibatch with which a step takes less time on one thread of a CPU than on
-            several: it has many operations so small that handing them over takes longer than they do.
+        one_thread: the largest minibatch, in examples, whose steps take less time on one thread of a CPU than on
+            several, as they consist of many small operations; 0: none, inf: all.
     """
 
     name: str

@@ -67,7 +67,7 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
     Args:
         chosen: what is measured.
         peers: measure other programs, too.
-        out: the folder of the records; a GPU's among the project's own have a subfolder.
+        out: the folder of the records; a GPU's go to a subfolder if these are the project's own.
         quick: measure fewer and shorter rounds, with programs of the persistent compilation cache; what takes long is
             left out: the time until the first step, and the comparisons of LONG_COMPARISONS.
 
@@ -79,7 +79,9 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
             raise UserError(f"no speed is measured of {name!r}", do=suggestion(name, names()))
     if all(map(_on_one_thread, chosen)) and not chosen_threads():
         use_threads(1)  # as the commands do; measured beside others, they have the threads that those need
-    if out == record.RESULTS and jax.default_backend() == "gpu":  # not earlier: JAX begins, with the threads of then
+    if (
+        out == record.RESULTS and jax.default_backend() == "gpu"
+    ):  # only now: this starts JAX, whose number of threads stays
         out /= speed_record.GPU
     begun: dict[str, Figures] = {}
     with timing.quick() if quick else nullcontext(), nullcontext() if quick else compilation.cold():
@@ -98,9 +100,9 @@ def _on_one_thread(name: str) -> bool:
     store = registry.engine_models().get(model)
     if store is None:
         return False
-    trained = store.registered.get(model)
-    recipe, _ = trained.recipe("tuned")
-    return recipe.batch_size <= trained.one_thread
+    about = store.registered.get(model)
+    recipe, _ = about.recipe("tuned")
+    return recipe.batch_size <= about.one_thread
 
 
 def _measured(chosen: list[str], peers: bool, quick: bool) -> Iterator[tuple[str, Figures]]:

@@ -22,3 +22,10 @@ def test_products_of_many_small_matrices_have_the_gradients_of_plain_ones(functi
     found = jax.value_and_grad(total, (1, 2))(function, *factors)
     expected = jax.value_and_grad(total, (1, 2))(lambda a, b: jnp.einsum(formula, a, b), *factors)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6), found, expected)
+
+
+@pytest.mark.parametrize("function", [scores, sums])
+def test_gradients_have_the_type_of_their_factors(function):
+    first, second = jnp.ones((2, 3, 3), jnp.float32), jnp.ones((2, 3, 3), jnp.bfloat16)
+    found = jax.grad(lambda *factors: jnp.sum(function(*factors)), (0, 1))(first, second)
+    assert [gradient.dtype for gradient in found] == [jnp.float32, jnp.bfloat16]

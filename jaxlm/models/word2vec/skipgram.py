@@ -8,7 +8,7 @@ from math import inf
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from jaxfit.program import Metrics, Program
 from jaxfit.registry import Cost
@@ -51,7 +51,8 @@ def per_block(read: Params, batch: Blocks, config: Config) -> Array:
     noise = jnp.broadcast_to(share * windows, (*W.shape[:2], config.block_noise))
     weight = jnp.concatenate([predicts.astype(scores.dtype), noise], axis=2)
     sign = jnp.where(jnp.arange(scores.shape[2]) < config.block_size, -1.0, 1.0)
-    return jnp.einsum("bjn,bjn->b", weight, softplus(sign[None, None] * scores))
+    losses = softplus(sign[None, None] * scores)
+    return jnp.einsum("bjn,bjn->b", weight, losses, precision=lax.Precision.HIGHEST)  # a sum, of no rounded factors
 
 
 def batch_loss(

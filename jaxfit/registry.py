@@ -51,7 +51,7 @@ class Record:
             "tuned" is the default.
         cost: (config, costs) -> what an event of training takes at least; costs: `Ragged.costs` of the training data,
             None for programs without. None for models that have no formula.
-        one_thread: the largest minibatch, in examples, whose steps take less time on one thread of a CPU than on
+        one_thread_up_to: the largest minibatch, in examples, whose steps take less time on one thread of a CPU than on
             several, as they consist of many small operations; 0: none, inf: all.
     """
 
@@ -62,7 +62,7 @@ class Record:
     capabilities: tuple[Any, ...]
     recipes: Mapping[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
     cost: Callable[[Any, Any], Cost] | None = None
-    one_thread: float = 0
+    one_thread_up_to: float = 0
 
     def capability(self, kind: type[Capability]) -> Capability | None:
         """Return the capability of a class; None where the model lacks it."""

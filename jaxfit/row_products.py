@@ -36,7 +36,7 @@ def row_sums(x: Array) -> Array:
     return (x.reshape(-1, x.shape[-1]) @ jnp.ones(x.shape[-1], x.dtype)).reshape(x.shape[:-1])
 
 
-# `scores` and `sums` have gradients of their own, which `_transposed_sums` makes fast on a CPU: reverse mode alone.
+# `scores` and `weighted_sums` state their gradients, for `_transposed_sums`; they have no forward mode.
 @jax.custom_vjp
 def scores(vectors: Array, rows: Array) -> Array:
     """Multiply all vectors of each batch element with all of its rows: [B, I, D], [B, J, D] -> [B, I, J]."""
@@ -44,7 +44,7 @@ def scores(vectors: Array, rows: Array) -> Array:
 
 
 @jax.custom_vjp
-def sums(weights: Array, rows: Array) -> Array:
+def weighted_sums(weights: Array, rows: Array) -> Array:
     """Compute weighted sums of the rows of each batch element: [B, I, J], [B, J, D] -> [B, I, D]."""
     return jnp.einsum("bij,bjd->bid", weights, rows)
 
@@ -66,7 +66,7 @@ def _transposed_sums(weights: Array, vectors: Array) -> Array:
 
 def _scores_backward(factors: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
     vectors, rows = factors
-    return sums(g, rows).astype(vectors.dtype), _transposed_sums(g, vectors).astype(rows.dtype)
+    return weighted_sums(g, rows).astype(vectors.dtype), _transposed_sums(g, vectors).astype(rows.dtype)
 
 
 def _sums_backward(factors: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
@@ -75,7 +75,7 @@ def _sums_backward(factors: tuple[Array, Array], g: Array) -> tuple[Array, Array
 
 
 scores.defvjp(_with_factors(scores), _scores_backward)
-sums.defvjp(_with_factors(sums), _sums_backward)
+weighted_sums.defvjp(_with_factors(weighted_sums), _sums_backward)
 
 
 def stored(x: Array) -> Array:

@@ -79,9 +79,8 @@ def run(chosen: list[str], peers: bool, out: Path, quick: bool = False) -> dict[
             raise UserError(f"no speed is measured of {name!r}", do=suggestion(name, names()))
     if all(map(_on_one_thread, chosen)) and not chosen_threads():
         use_threads(1)  # as the commands do; measured beside others, they have the threads that those need
-    if (
-        out == record.RESULTS and jax.default_backend() == "gpu"
-    ):  # only now: this starts JAX, whose number of threads stays
+    # only now: to ask for the device starts JAX, whose number of threads stays
+    if out == record.RESULTS and jax.default_backend() == "gpu":
         out /= speed_record.GPU
     begun: dict[str, Figures] = {}
     with timing.quick() if quick else nullcontext(), nullcontext() if quick else compilation.cold():
@@ -102,7 +101,7 @@ def _on_one_thread(name: str) -> bool:
         return False
     about = store.registered.get(model)
     recipe, _ = about.recipe("tuned")
-    return recipe.batch_size <= about.one_thread
+    return recipe.batch_size <= about.one_thread_up_to
 
 
 def _measured(chosen: list[str], peers: bool, quick: bool) -> Iterator[tuple[str, Figures]]:

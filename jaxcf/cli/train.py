@@ -151,7 +151,7 @@ def check(args: argparse.Namespace) -> Task:
     fitting = record.solver(getattr(args, "solver", None))
     plan = training_options.plan(
         args, record.config, record.recipes, training.parameters(record, args.recipe, vars(args)),
-        record.one_thread if isinstance(fitting, BySGD) else 0,
+        record.one_thread_up_to if isinstance(fitting, BySGD) else 0,
     )  # fmt: skip
     given = [name for cls in (Recipe, Run, processes.Join) for name in options.given(args, cls)]
     training.require_used(record, fitting, given)

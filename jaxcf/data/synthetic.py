@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxcf.data import splits
 from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale, digest, join, take
+from jaxfit.draws import normal
 
 CHUNK = 1 << 21  # pairs proposed at a time
 
@@ -105,8 +106,8 @@ def true_model(key: jax.Array, config: Planted = Planted()) -> Truth:
     """Draw the model that `planted` draws from, given the same key, from its priors (Eq. 5.16-5.19)."""
     keys = jax.random.split(jax.random.split(key, 3)[0], 4)
     spread = np.float32(np.sqrt(config.feature_spread / np.sqrt(config.num_features)))
-    U = spread * np.asarray(jax.random.normal(keys[0], (config.num_users, config.num_features)))
-    V = spread * np.asarray(jax.random.normal(keys[1], (config.num_items, config.num_features)))
+    U = spread * np.asarray(normal(keys[0], (config.num_users, config.num_features)))
+    V = spread * np.asarray(normal(keys[1], (config.num_items, config.num_features)))
     b = np.float32(config.user_spread) * np.asarray(jax.random.normal(keys[2], (config.num_users,)))
     c = np.float32(config.item_spread) * np.asarray(jax.random.normal(keys[3], (config.num_items,)))
     return Truth(U, V, b, c, config.mean, config)

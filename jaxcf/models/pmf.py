@@ -310,7 +310,7 @@ PMF = RatingModel(
         PredictsRatings(predictor), FoldsIn(fold_in), TakesNewItems(with_new_items), SimilarItems(item_vectors),
         HasFactors(factors),
     ),
-    cost=cost, one_thread=inf,
+    cost=cost, one_thread_up_to=inf,
 )  # fmt: skip
 SVD_BIAS = replace(
     PMF, name="svd-bias", about="online SVD with biases", source="Mnih 2010, §5.4.5", recipes=SVD_RECIPES,

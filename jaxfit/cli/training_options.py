@@ -132,7 +132,7 @@ def _values(config: type, recipes: Recipes) -> dict[str, dict[str, Any]]:
 
 
 def plan(
-    args: argparse.Namespace, config: type, recipes: Recipes, names: Collection[str] = (), one_thread: float = 0
+    args: argparse.Namespace, config: type, recipes: Recipes, names: Collection[str] = (), one_thread_up_to: float = 0
 ) -> Plan:
     """Read the options, and meet the other processes where there are any.
 
@@ -141,7 +141,7 @@ def plan(
         config: The model's Config.
         recipes: As in `jaxfit.registry.Record`.
         names: The model's parameters.
-        one_thread: As in `jaxfit.registry.Record`.
+        one_thread_up_to: As in `jaxfit.registry.Record`.
 
     Raises:
         UserError: An option's value is wrong by itself or does not fit the others.
@@ -153,7 +153,7 @@ def plan(
         return Plan(fields, recipe, args.seed)
     run = Run(**options.given(args, Run))
     simulate_devices(run.devices)
-    if run.threads or (recipe.batch_size <= one_thread and run.devices == 1 and not chosen_threads()):
+    if run.threads or (recipe.batch_size <= one_thread_up_to and run.devices == 1 and not chosen_threads()):
         use_threads(run.threads or 1)
     processes.join(processes.Join(**options.given(args, processes.Join)), args.parser.prog.split()[0])
     from jaxfit.devices import sharding as mesh  # here: the help is shown without JAX

@@ -23,7 +23,7 @@ from jaxfit.files.opening import Source
 from jaxfit.run_dir.atomic import DISK
 
 PIECE = 1 << 22  # elements that are worked on at a time
-ALIGNMENT = 64  # bytes: an array so aligned is used by JAX on a CPU as it is, without a copy
+ALIGNMENT = 64  # bytes: JAX on a CPU uses an array with this alignment without copying it
 
 
 class Storage(NamedTuple):
@@ -49,7 +49,7 @@ def stored_in(directory: Source | None, memory: int) -> Iterator[None]:
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """Return an uninitialised array in memory, or in a file where its first axis is long.
 
-    On a CPU, `jax.device_put` does not copy it: it is not to be written to afterwards.
+    `jax.device_put` may share its memory on a CPU: do not write to it afterwards.
 
     Raises:
         UserError: there is no room for the file.

@@ -140,7 +140,7 @@ def check(args: argparse.Namespace) -> Task:
     initial = getattr(args, "init", None)
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read
-    plan = training_options.plan(args, model.config, model.recipes, names, model.one_thread)
+    plan = training_options.plan(args, model.config, model.recipes, names, model.one_thread_up_to)
     return Task(place, model, plan, model.choose_structure(plan.config, vars(args)))
 
 

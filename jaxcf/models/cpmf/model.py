@@ -304,5 +304,5 @@ CPMF = RatingModel(
         PredictsRatings(predictor), FoldsIn(fold_in), SimilarItems(pmf.item_vectors), HasFactors(factors),
         UsesRatedItems(),
     ),
-    cost=cost, one_thread=inf,
+    cost=cost, one_thread_up_to=inf,
 )  # fmt: skip

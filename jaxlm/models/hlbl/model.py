@@ -232,5 +232,5 @@ MODEL = LanguageModel(
         HasTree(),
     ),
     cost=cost,
-    one_thread=100,
+    one_thread_up_to=100,
 )

@@ -8,7 +8,7 @@ from jax import Array
 
 from jaxfit.program import Metrics, Program
 from jaxfit.registry import Cost
-from jaxfit.row_products import row_sums, scores, sums
+from jaxfit.row_products import row_sums, scores, weighted_sums
 from jaxfit.tables import Gathered, require_whole, rows_of
 from jaxlm.contract import Embeds, LanguageModel
 from jaxlm.models.word2vec import blocks, model, outputs
@@ -38,7 +38,7 @@ def per_block(read: Params, batch: Blocks, config: Config) -> Array:
     """Compute `loss` for each block, [B], from the rows that `model.touched` names."""
     held, W = blocks.band(batch, config), read.W.reshape(*batch.words.shape, -1)
     number = blocks.window_sizes(batch)
-    means = sums(held / jnp.maximum(number, 1)[..., None], W)
+    means = weighted_sums((held / jnp.maximum(number, 1)[..., None]).astype(W.dtype), W)
     if config.objective == "tree":
         nats = outputs.by_tree(read.C, means[:, :, None], batch.aid)[..., 0]
     else:
@@ -80,5 +80,5 @@ MODEL = LanguageModel(
     structures=(WORD_TREE,),
     capabilities=(Embeds(lambda params: params.W, ("C",)),),
     cost=cost,
-    one_thread=inf,
+    one_thread_up_to=inf,
 )

@@ -44,7 +44,8 @@ def per_block(read: Params, batch: Blocks, config: Config) -> Array:
         inside = jnp.take_along_axis(held, places[None], axis=2)
         nats = outputs.by_tree(read.C, W[:, places], batch.aid)
         return jnp.sum(jnp.where(inside, nats, 0), axis=(1, 2))
-    # a word's scores of noise are the same in all windows that hold it
+    # A word's scores of noise are the same in all windows that hold it. `row_products.scores`, which is faster in CBOW,
+    # is slower here.
     predicts, share = jnp.swapaxes(held, 1, 2), config.num_noise / config.block_noise
     scores = jnp.einsum("bjd,bnd->bjn", W, read.C.reshape(len(W), -1, W.shape[2]))  # of centres, then of noise
     windows = jnp.sum(predicts, axis=2, keepdims=True, dtype=scores.dtype)  # that hold a word
@@ -87,5 +88,5 @@ MODEL = LanguageModel(
     structures=(WORD_TREE,),
     capabilities=(Embeds(lambda params: params.W, ("C",)),),
     cost=cost,
-    one_thread=inf,
+    one_thread_up_to=inf,
 )

@@ -123,6 +123,13 @@ def test_other_figures_stay_but_those_of_another_version_are_left_out(monkeypatc
     assert {"## svd", "## nplm"} <= {*(tmp_path / page.PAGE).read_text().splitlines()}
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"), [("pmf", True), ("cbow", True), ("netflix-pmf", True), ("hlbl", False), ("outputs", False)]
+)
+def test_models_have_the_threads_that_their_commands_take(name: str, expected: bool) -> None:
+    assert speed._on_one_thread(name) == expected
+
+
 @pytest.mark.parametrize(("platform", "folder"), [("cpu", "."), ("gpu", speed_record.GPU)])
 def test_threads_are_chosen_before_jax_begins_to_see_where_records_go(monkeypatch, tmp_path: Path, platform, folder):
     begun = []

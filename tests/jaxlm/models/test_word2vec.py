@@ -85,6 +85,13 @@ def test_windows_are_those_of_a_loop_over_lines(across_lines):
     assert blocks.num_words(data) == len(expected)
 
 
+def test_a_word_is_left_where_subsampling_leaves_out_all():
+    cfg = config(subsample=1e-30)
+    drawn = blocks.redraw(model.texts(cfg, EOS)(TEXT), jax.random.key(0), cfg)
+    assert blocks.num_words(drawn) == 1
+    assert blocks.window_sizes(blocks.Blocks(None, drawn.left, drawn.right, None)).sum() == 0
+
+
 def test_redrawn_windows_are_narrowed_on_both_sides_alike_and_of_all_widths():
     cfg = config(across_lines=True)
     text = np.random.default_rng(1).integers(1, N_W, 3000).astype(np.int32)
@@ -278,3 +285,15 @@ def test_a_tree_is_given_as_a_file(tmp_path, capsys):
     capsys.readouterr()
     assert run("--out", str(tmp_path / "no"), *of_file) == 2
     assert "give --objective tree" in capsys.readouterr().err
+
+
+@MODELS
+@pytest.mark.parametrize("options", [{}, {"objective": "tree"}], ids=["negative", "tree"])
+def test_gradients_have_the_type_of_the_parameters(module, options):
+    cfg = config(**options)
+    params = jax.tree.map(lambda x: x.astype(jnp.bfloat16), random_params(cfg))
+    data = model.texts(cfg, EOS, *[TREE] * (cfg.objective == "tree"))(TEXT)
+    batch = model.gather(data, jnp.arange(3), 0, cfg)
+    read, batch = model.read(params, batch, cfg)
+    gradient = jax.grad(lambda read: jnp.sum(module.per_block(read, batch, cfg)))(read)
+    assert {x.dtype for x in gradient} == {jnp.dtype(jnp.bfloat16)}

@@ -111,21 +111,6 @@ def test_recorded_results_are_replaced_on_demand_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "platform", "folder"),
-    [
-        (["--record"], "cpu", record.RESULTS), (["--record"], "gpu", record.RESULTS / "gpu"),
-        (["--out", "there"], "gpu", Path("there")),
-    ],
-)  # fmt: skip
-def test_recorded_speeds_of_a_gpu_have_a_folder_of_their_own(monkeypatch, options, platform, folder) -> None:
-    asked = []
-    monkeypatch.setattr(commands.jax, "default_backend", lambda: platform)
-    monkeypatch.setattr(commands.speeds, "run", lambda *given: asked.append(given) or {"figures": {}})
-    assert __main__.main(["speed", "lbl", "--quick", *options]) == 0
-    assert asked == [(["lbl"], False, folder, True)]
-
-
-@pytest.mark.parametrize(
     ("arguments", "line"),
     [
         (("run", "table-9.9"), "benchmarks: there is no table 'table-9.9' - did you mean table-4.9?"),

@@ -1,5 +1,6 @@
 """Tables of models of documents: by their command on planted documents; their verdicts; how documents are read."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -57,7 +58,7 @@ def test_claims_and_figures_of_20_newsgroups_are_not_shown_beside_other_document
     for name, result in results.items():
         assert {verdict["section"] for verdict in result["verdicts"]} <= {"our target"}
         assert "Lauly et al. 2017" not in (place.out / f"{name}.planted.tiny.md").read_text()
-    assert "835.0" not in out
+    assert not re.search(r"\b835\.0\b", out)  # a measured rate may have its digits
 
 
 @pytest.mark.parametrize(("data", "shown"), [(scales.NEWSGROUPS, ["835.0", "877.0", "923.0"]), (scales.PLANTED, [])])

@@ -130,24 +130,30 @@ def test_models_have_the_threads_that_their_commands_take(name: str, expected: b
     assert speed._on_one_thread(name) == expected
 
 
-@pytest.mark.parametrize(("platform", "folder"), [("cpu", "."), ("gpu", speed_record.GPU)])
-def test_threads_are_chosen_before_jax_begins_to_see_where_records_go(monkeypatch, tmp_path: Path, platform, folder):
+@pytest.mark.parametrize(
+    ("option", "platform", "folder"),
+    [("--record", "cpu", "results"), ("--record", "gpu", "results/gpu"), ("--out", "gpu", "there")],
+)
+def test_recorded_speeds_of_a_gpu_have_a_folder_of_their_own(monkeypatch, tmp_path: Path, option, platform, folder):
+    """Threads are chosen before JAX begins, which is asked for its platform."""
     begun = []
 
     def backend() -> str:
         begun.append("jax")
         return platform
 
+    def measured(chosen: list[str], *_: bool):
+        return ((name, {"setting": {}, "tables": {}}) for name in chosen)
+
     monkeypatch.delenv(cores.NPROC, raising=False)
-    monkeypatch.setattr(record, "RESULTS", tmp_path)
+    monkeypatch.setattr(record, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(jax, "default_backend", backend)
     monkeypatch.setattr(speed, "use_threads", begun.append)
-    monkeypatch.setattr(
-        speed, "_measured", lambda chosen, *_: ((name, {"setting": {}, "tables": {}}) for name in chosen)
-    )
-    assert main(["speed", "netflix-pmf", "--record"]) == 0
-    assert begun == [1, "jax"]
-    assert speed_record.path(tmp_path / folder, "netflix-pmf").exists()
+    monkeypatch.setattr(speed, "_measured", measured)
+    assert main(["speed", "netflix-pmf", option, *[str(tmp_path / "there")] * (option == "--out")]) == 0
+    assert begun == ([1, "jax"] if option == "--record" else [1])
+    written = {path.parent for path in tmp_path.rglob("speed.netflix-pmf.json")}
+    assert written == {tmp_path / folder}
 
 
 def test_language_models_are_measured_in_words(tiny, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def by_device(folder: Path) -> list[str]:
                 threads = int(where.get(NPROC) or where["threads"])
                 row |= {"CPU": rate, "model of the CPU": f"{where['cpu']}, {threads} thread{'s' * (threads > 1)}"}
             else:
-                row[kind] = rate
+                row |= {"GPU": rate, "model of the GPU": kind}
                 if row["CPU"] is not None:
                     row["GPU / CPU"] = round(rate["median"] / row["CPU"]["median"], 2)
     return page.table(*page.cells(dict(sorted(rows.items()))))

@@ -37,11 +37,11 @@ def folder(tmp_path: Path) -> Path:
 
 def test_models_stand_beside_one_another_by_device(folder: Path) -> None:
     head, _, *rows = speeds.by_device(folder)
-    assert head == "|  | CPU | model of the CPU | H100 | GPU / CPU |"
+    assert head == "|  | CPU | model of the CPU | GPU | model of the GPU | GPU / CPU |"
     assert rows == [
-        "| hlbl, words/s |  |  | 70 [70-70] |  |",
-        "| lbl, words/s | 20 [20-20] | a kind, 2 threads | 50 [50-50] | 2.5 |",
-        "| pmf, words/s | 10 [10-10] | a kind, 1 thread |  |  |",
+        "| hlbl, words/s |  |  | 70 [70-70] | H100 |  |",
+        "| lbl, words/s | 20 [20-20] | a kind, 2 threads | 50 [50-50] | H100 | 2.5 |",
+        "| pmf, words/s | 10 [10-10] | a kind, 1 thread |  |  |  |",
     ]
 
 

@@ -1,14 +1,15 @@
 """Training from the first step to the best parameters: epochs, validation, rate drops, checkpoints, stop rules.
 
 The compiled loop (`jaxfit.loop`) is called in chunks of about two seconds. Between chunks, progress is shown, the
-loss is checked to be finite, Ctrl-C, SIGTERM and SIGHUP are obeyed and checkpoints are saved. What determines the
-result (rates, drops, the best parameters so far) depends on losses and validation scores alone, never on a clock, so
-that a resumed training equals an uninterrupted one bit for bit. Of several processes, process 0's clock decides.
+loss is checked to be finite, Ctrl-C, SIGTERM and SIGHUP are obeyed and checkpoints are saved; signals are obeyed in
+validation, too. What determines the result (rates, drops, the best parameters so far) depends on losses and validation
+scores alone, never on a clock, so that a resumed training equals an uninterrupted one bit for bit. Of several
+processes, process 0's clock decides.
 """
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -30,7 +31,7 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, journal, metadata
 from jaxfit.scoring import make_scores
 from jaxfit.stopping import Progress, after_epoch, go_on, is_best
-from jaxfit.trainer import Trainer, Validation, schedule, scored_at_once
+from jaxfit.trainer import Trainer, Validation, next_steps, schedule, scored_at_once
 
 CHUNK_SECONDS = 2.0
 SAVING_SHARE = 0.05  # of the time, at most, goes into saving the best epochs and the last
@@ -167,7 +168,7 @@ def fit(
                 run(trainer.progress.at, end)
                 seconds = time.perf_counter() - before
                 epoch_seconds, epoch_steps = epoch_seconds + seconds, epoch_steps + steps
-                chunk = max(1, int(steps * min(8.0, CHUNK_SECONDS / max(seconds, 1e-6))))
+                chunk = next_steps(steps, seconds, CHUNK_SECONDS)
                 trainer.progress = trainer.progress._replace(at=end)
                 _check_finite(trainer, directory)
                 done = trainer.progress.epoch + end / trainer.steps
@@ -185,7 +186,10 @@ def fit(
             if trainer.progress.at < trainer.steps:
                 break
             before = time.perf_counter()
-            line = _end_epoch(trainer, validation, directory)
+            line = _end_epoch(trainer, validation, directory, lambda: processes.highest(received()))
+            if line is None:
+                save()
+                raise Interrupted(processes.highest(received()))
             history.append(line)
             elapsed, epochs = time.perf_counter() - start, trainer.progress.epoch - first
             left = (elapsed - trainer.compile_seconds) / epochs * (recipe.epochs - trainer.progress.epoch)
@@ -215,12 +219,20 @@ def fit(
     return Fitted(best, trainer.progress.best, history, trainer.progress.epoch, stopped, *times, events)
 
 
-def _end_epoch(trainer: Trainer, validation: Validation, directory: Path | None) -> dict[str, Any]:
-    """Rescale, validate, update the best parameters and the progress; return the journal's line."""
+def _end_epoch(
+    trainer: Trainer, validation: Validation, directory: Path | None, stopped: Callable[[], int]
+) -> dict[str, Any] | None:
+    """Rescale, validate, update the best parameters and the progress; return the journal's line.
+
+    None if validation is stopped; then the training is after the epoch's last step, and validates anew.
+    """
     progress, recipe, program = trainer.progress, trainer.recipe, trainer.program
-    means = state.means(trainer.state)
+    metrics, means = jax.device_get(trainer.state.metrics), state.means(trainer.state)
     trainer.state, params = state.between_epochs(trainer.state)
-    score = processes.agreed(validation.mean(params))
+    score = processes.agreed(validation.mean(params, stopped))
+    if score is None:
+        trainer.state = trainer.state._replace(metrics=sharding.replicate(metrics, trainer.mesh))
+        return None
     # no loss has been computed since the last step; of a finite score, a perplexity can overflow
     if not np.isfinite([score, shown := float(program.metric.read(score))]).all():
         _stop(f"the validation score is not finite after step {int(trainer.state.step) - 1}", directory)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,51 +35,67 @@ def make_scores(
             return lax.dynamic_update_slice(out, values, (i * batch_size,)), carry
 
         out = jnp.zeros((-(-most // batch_size) * batch_size,), jnp.float32)
-        carry = None if program.sequential is None else streams(program, batch_size)
-        return lax.fori_loop(_first(program), -(-size // batch_size), step, (out, carry))[0]
+        carry = nothing_scored(program, batch_size).carry
+        first = minibatches(program, most, batch_size).start
+        return lax.fori_loop(first, -(-size // batch_size), step, (out, carry))[0]
 
     return jax.jit(scores)
+
+
+class Scored(NamedTuple):
+    """What some minibatches of a data set have scored.
+
+    Attributes:
+        total: the sum at each place in a minibatch, or of each stream of a sequential program, a `Sum` of [batch_size].
+        carry: of each stream, [batch_size, …]; None for other programs.
+    """
+
+    total: Sum
+    carry: Any
+
+
+def nothing_scored(program: Program, batch_size: int) -> Scored:
+    """Return the sums before the first minibatch."""
+    zero = jnp.zeros(batch_size, jnp.float32)
+    return Scored(Sum(zero, zero), None if program.sequential is None else streams(program, batch_size))
+
+
+def minibatches(program: Program, size: int, batch_size: int) -> range:
+    """Return the numbers of the minibatches that score a data set; streams begin with examples before their own."""
+    burn_in = 0 if program.sequential is None else program.sequential.burn_in
+    return range(-burn_in, -(-size // batch_size))
 
 
 @lru_cache(maxsize=32)
 def make_sums(
     program: Program, batch_size: int, capacity: int | tuple[int, ...], mesh: Mesh | None, layout: Layout | None = None
-) -> Callable[[Any, Any, Any], Sum]:
-    """Compile `sums(params, data, size) -> Sum` of [batch_size]: the summed scores of `size` examples.
+) -> Callable[..., Scored]:
+    """Compile `sums(params, data, size, scored, begin, end) -> Scored`: the minibatches begin <= i < end are added.
 
     Each place in a minibatch (each stream of a sequential program) has a sum of its own, and sums are compensated, so
-    that nothing is lost by rounding. Minibatches are split over the devices. Where tables are split in their place,
-    `params` are as in training: every device scores whole minibatches, and the compiler fetches the rows.
+    that nothing is lost by rounding, and any division into calls gives the same bits. Minibatches are split over the
+    devices. Where tables are split in their place, `params` are as in training: every device scores whole minibatches,
+    and the compiler fetches the rows.
     """
     if layout is not None:
         assert mesh is not None
         of_whole = make_sums(program, batch_size, capacity, None)
         everywhere = NamedSharding(mesh, sharding.WHOLE)
-        return jax.jit(
-            lambda params, data, size: of_whole(layout.in_order(params, mesh), data, size), out_shardings=everywhere
-        )
+        return jax.jit(lambda params, *given: of_whole(layout.in_order(params, mesh), *given), out_shardings=everywhere)
     local = batch_size // sharding.shards(mesh)
 
-    def sums(params: Any, data: Any, size: Array) -> Sum:
+    def sums(params: Any, data: Any, size: Array, scored: Scored, begin: Array, end: Array) -> Scored:
         place = sharding.shard(mesh) * local + jnp.arange(local, dtype=jnp.int32)
 
-        def step(i: Array, carried: tuple[Sum, Any]) -> tuple[Sum, Any]:
-            total, carry = carried
+        def step(i: Array, scored: Scored) -> Scored:
             index, real = _scored(program, i, place, batch_size, size)
-            values, carry = _score(program, params, data, index, size, capacity, carry)
-            return total.add(jnp.where(real, values, 0.0)), carry
+            values, carry = _score(program, params, data, index, size, capacity, scored.carry)
+            return Scored(scored.total.add(jnp.where(real, values, 0.0)), carry)
 
-        zero = Sum(jnp.zeros(local, jnp.float32), jnp.zeros(local, jnp.float32))
-        carry = None if program.sequential is None else streams(program, local)
-        total, _ = lax.fori_loop(_first(program), -(-size // batch_size), step, (zero, carry))
-        return sharding.collect(total, mesh)
+        return lax.fori_loop(begin, end, step, scored)
 
-    return jax.jit(sharding.everywhere(sums, mesh))
-
-
-def _first(program: Program) -> int:
-    """The first step of scoring: streams begin with examples before their own, which are not counted."""
-    return 0 if program.sequential is None else -program.sequential.burn_in
+    whole, parts = sharding.WHOLE, sharding.SHARDED
+    return jax.jit(sharding.everywhere(sums, mesh, (whole, whole, whole, parts, whole, whole), parts))
 
 
 def _scored(program: Program, i: Array, place: Array, batch_size: int, size: Array) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
 """Training from the first step to the best parameters: epochs, validation, rate drops, checkpoints, stop rules.
 
-The compiled loop (`jaxfit.loop`) is called in chunks of about two seconds. Between chunks, progress is shown, the
-loss is checked to be finite, Ctrl-C, SIGTERM and SIGHUP are obeyed and checkpoints are saved; signals are obeyed in
+The compiled loop (`jaxfit.loop`) is called in chunks of about two seconds. Between chunks, progress is shown, the loss
+is checked to be finite, Ctrl-C, SIGTERM and SIGHUP are obeyed and checkpoints are saved; signals are obeyed during
 validation, too. What determines the result (rates, drops, the best parameters so far) depends on losses and validation
 scores alone, never on a clock, so that a resumed training equals an uninterrupted one bit for bit. Of several
 processes, process 0's clock decides.
@@ -224,10 +224,12 @@ def _end_epoch(
 ) -> dict[str, Any] | None:
     """Rescale, validate, update the best parameters and the progress; return the journal's line.
 
-    None if validation is stopped; then the training is after the epoch's last step, and validates anew.
+    None if a signal stopped validation: the state is then that after the epoch's last step, and a resumed training
+    validates again.
     """
     progress, recipe, program = trainer.progress, trainer.recipe, trainer.program
-    metrics, means = jax.device_get(trainer.state.metrics), state.means(trainer.state)
+    metrics = jax.device_get(trainer.state.metrics)
+    means = state.means(trainer.state._replace(metrics=metrics))
     trainer.state, params = state.between_epochs(trainer.state)
     score = processes.agreed(validation.mean(params, stopped))
     if score is None:

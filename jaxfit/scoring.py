@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding
 
@@ -35,7 +36,7 @@ def make_scores(
             return lax.dynamic_update_slice(out, values, (i * batch_size,)), carry
 
         out = jnp.zeros((-(-most // batch_size) * batch_size,), jnp.float32)
-        carry = nothing_scored(program, batch_size).carry
+        carry = _streams(program, batch_size)
         first = minibatches(program, most, batch_size).start
         return lax.fori_loop(first, -(-size // batch_size), step, (out, carry))[0]
 
@@ -56,8 +57,12 @@ class Scored(NamedTuple):
 
 def nothing_scored(program: Program, batch_size: int) -> Scored:
     """Return the sums before the first minibatch."""
-    zero = jnp.zeros(batch_size, jnp.float32)
-    return Scored(Sum(zero, zero), None if program.sequential is None else streams(program, batch_size))
+    zero: Any = np.zeros(batch_size, np.float32)
+    return Scored(Sum(zero, zero), _streams(program, batch_size))
+
+
+def _streams(program: Program, number: int) -> Any:
+    return None if program.sequential is None else streams(program, number)
 
 
 def minibatches(program: Program, size: int, batch_size: int) -> range:

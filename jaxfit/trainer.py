@@ -28,7 +28,7 @@ from jaxfit.stopping import Progress
 MAX_PADDED_BATCH = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
 SCORED, SCORED_MOST = 1000, 16_384  # examples that are scored at a time: on a CPU, and at most elsewhere
 SCORED_ENTRIES = 1 << 19  # maximum ragged entries on a device in batches above SCORED
-PIECE_SECONDS = 2.0  # of validation, between which signals are heeded
+VALIDATION_CHUNK_SECONDS = 2.0  # between which signals are obeyed
 
 
 def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
@@ -106,21 +106,23 @@ class Validation:
         batch_size, entries = scored_at_once(program, data, number, sharding.shards(mesh) if layout is None else 1)
         self.run = scoring.make_sums(program, batch_size, entries, mesh, layout)
         self.data, self.events = sharding.replicate(data, mesh), program.num_events(data)
-        self.minibatches, self.mesh, self.at_once = scoring.minibatches(program, self.size, batch_size), mesh, 1
+        self.minibatches, self.mesh, self.chunk = scoring.minibatches(program, self.size, batch_size), mesh, 1
         place = sharding.split if layout is None else sharding.replicate
         self.begun = place(scoring.nothing_scored(program, batch_size), mesh)
 
     def mean(self, params: Any, stopped: Callable[[], Any] = lambda: False) -> float | None:
         """The mean score of an event under parameters that are on all devices, or split as in training.
 
-        None if `stopped`, which is asked every PIECE_SECONDS or so, says yes.
+        None if `stopped`, which is asked after each chunk but the last, returns a true value.
         """
         scored, at, last = self.begun, self.minibatches.start, self.minibatches.stop
         while at < last:
-            end, before = processes.agreed(min(at + self.at_once, last)), time.perf_counter()
+            end, before = processes.agreed(min(at + self.chunk, last)), time.perf_counter()
             scored = self.run(params, self.data, np.int32(self.size), scored, np.int32(at), np.int32(end))
             jax.block_until_ready(scored.total)
-            self.at_once = next_steps(end - at, time.perf_counter() - before, PIECE_SECONDS)
+            next_chunk = next_steps(end - at, time.perf_counter() - before, VALIDATION_CHUNK_SECONDS)
+            if end - at == self.chunk or next_chunk > self.chunk:  # the last chunk may be short
+                self.chunk = next_chunk
             at = end
             if at < last and stopped():
                 return None
@@ -129,7 +131,8 @@ class Validation:
 
 
 def next_steps(steps: int, seconds: float, wanted: float) -> int:
-    """Return how many steps to take next, in about the wanted seconds, if `steps` took `seconds`: at most 8 times."""
+    """Return how many steps to take next, in about the wanted seconds, if `steps` took `seconds`."""
+    # at most 8 times as many, as the first steps may include compilation
     return max(1, int(steps * min(8.0, wanted / max(seconds, 1e-6))))
 
 

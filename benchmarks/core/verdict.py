@@ -24,9 +24,9 @@ class Scores:
     """What a model scored on each unit of the test.
 
     Attributes:
-        total: sum of squared errors or of nats, float64 [units]; scores of one set of units are in one order.
+        total: sum of squared errors, of nats or of percent, float64 [units]; scores of one set of units have one order.
         count: ratings or events, float64 [units].
-        finish: from the mean to the figure that is reported: the square root, or exp.
+        finish: from the mean to the figure that is reported: the square root, exp, or the mean itself.
         seeded: whether another seed would have given other scores.
     """
 

@@ -192,8 +192,7 @@ def cost(config: Config, costs: None = None) -> Cost:
     return Cost(operations, 0, 0, f"{plain.formula}; 4 N_h² operations: A")
 
 
-# As of `frbm`: at a rate of 1e-3, "thesis" diverges on the Penn Treebank with 250 hidden units (step 29). The rates of
-# "tuned" are for training that begins with a trained `frbm`.
+# As of `frbm`; the rates of "tuned" are for training that begins with a trained `frbm`.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

@@ -1,9 +1,10 @@
-"""Validation in pieces, between which a training can be stopped."""
+"""Validation in chunks, between which a training can be stopped."""
 
 import dataclasses
 import signal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -11,7 +12,7 @@ import toy
 from jaxfit import fit, trainer
 from jaxfit.devices import sharding
 from jaxfit.errors import Interrupted
-from jaxfit.program import Program, Sequential
+from jaxfit.program import Mean, Program, Sequential
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint
 
@@ -26,35 +27,48 @@ def sequential() -> Program:
         errors = toy.score(params, given.batch, config)
         return errors + 0.1 * given.carry, given.carry + errors
 
-    return dataclasses.replace(toy.program(False), score=score, sequential=Sequential(lambda config: np.float32(1), 16))
+    def loss(params, given, weight, keys, config):
+        errors, carry = score(params, given, config)
+        total = weight @ errors
+        return total, {"mean squared error": Mean(total, jnp.sum(weight))}, carry
+
+    streams = Sequential(lambda config: np.float32(1), 16)
+    return dataclasses.replace(toy.program(False), loss=loss, score=score, sequential=streams)
+
+
+SEQUENTIAL = sequential()
 
 
 @pytest.fixture(autouse=True)
-def _small_pieces(monkeypatch):
+def _small_chunks(monkeypatch):
     monkeypatch.setattr(trainer, "SCORED", 16)
-    monkeypatch.setattr(trainer, "PIECE_SECONDS", 1e-9)  # a minibatch
+    monkeypatch.setattr(trainer, "VALIDATION_CHUNK_SECONDS", 1e-9)  # a minibatch
 
 
 @pytest.mark.parametrize("devices", [1, 8])
-@pytest.mark.parametrize("program", [NOISY, sequential()], ids=["examples", "streams"])
-def test_pieces_give_the_bits_of_a_whole(program, devices, monkeypatch):
+@pytest.mark.parametrize("program", [NOISY, SEQUENTIAL], ids=["examples", "streams"])
+def test_chunks_give_the_bits_of_a_whole(program, devices, monkeypatch):
     data, params, asked = toy.data(jax.random.key(1)), toy.init(jax.random.key(0)), []
     validation = trainer.Validation(program, data, sharding.make(devices))
     found = validation.mean(params, lambda: asked.append(1))
     assert len(asked) == len(validation.minibatches) - 1 >= 6
-    monkeypatch.setattr(validation, "at_once", 1000)
+    monkeypatch.setattr(validation, "chunk", 1000)
     asked.clear()
     assert validation.mean(params, lambda: asked.append(1)) == found
     assert not asked
 
 
-@pytest.mark.parametrize("epoch", [0, 2])
-def test_a_training_that_is_stopped_in_validation_goes_on_there(epoch, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("program", "devices", "epoch"),
+    [(NOISY, 1, 0), (NOISY, 8, 2), (SEQUENTIAL, 8, 0)],
+    ids=["one device", "eight devices, last epoch", "streams"],
+)
+def test_a_training_that_is_stopped_in_validation_goes_on_there(program, devices, epoch, tmp_path, monkeypatch):
     data, params = toy.data(jax.random.key(1)), toy.init(jax.random.key(0))
 
     def run(name, **more):
-        options = {"recipe": RECIPE, "key": jax.random.key(2), "directory": tmp_path / name, **more}
-        return fit.fit(NOISY, params, data, data, **options)
+        options = {"recipe": RECIPE, "key": jax.random.key(2), "mesh": sharding.make(devices), **more}
+        return fit.fit(program, params, data, data, directory=tmp_path / name, **options)
 
     whole, mean, count = run("whole"), trainer.Validation.mean, []
 

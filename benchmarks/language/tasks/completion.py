@@ -72,7 +72,7 @@ class CompletionStore(SentenceStore):
         return self.log10(self.event_log_probs(spec)).reshape(len(self.task.questions), -1)
 
     def right(self, chosen: NDArray[np.int64], seeded: bool) -> Scores:
-        """Return whether each choice is right; the figure is their share in %."""
+        """Return 100 for each right choice and 0 for each wrong one; the figure is their mean, in %."""
         percent = 100.0 * (chosen == self.task.answers)
         return Scores(percent, np.ones(len(percent)), np.positive, seeded)
 

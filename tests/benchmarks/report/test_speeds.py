@@ -30,8 +30,8 @@ def folder(tmp_path: Path) -> Path:
     write(tmp_path, "lbl", "cpu: cpu", 20.0)
     write(tmp_path, "outputs", "cpu: cpu", None)
     write(tmp_path, "pmf", "cpu: cpu", 10.0, threads="1")
-    for name, rate in (("lbl", 50.0), ("hlbl", 70.0)):
-        write(tmp_path / speed_record.GPU, name, "gpu: H100", rate)
+    for name, kind, rate in (("lbl", "H100", 50.0), ("hlbl", "H200", 70.0)):
+        write(tmp_path / speed_record.GPU, name, f"gpu: {kind}", rate)
     return tmp_path
 
 
@@ -39,7 +39,7 @@ def test_models_stand_beside_one_another_by_device(folder: Path) -> None:
     head, _, *rows = speeds.by_device(folder)
     assert head == "|  | CPU | model of the CPU | GPU | model of the GPU | GPU / CPU |"
     assert rows == [
-        "| hlbl, words/s |  |  | 70 [70-70] | H100 |  |",
+        "| hlbl, words/s |  |  | 70 [70-70] | H200 |  |",
         "| lbl, words/s | 20 [20-20] | a kind, 2 threads | 50 [50-50] | H100 | 2.5 |",
         "| pmf, words/s | 10 [10-10] | a kind, 1 thread |  |  |  |",
     ]

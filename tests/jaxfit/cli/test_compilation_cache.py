@@ -74,7 +74,7 @@ def test_several_processes_fill_it_at_once(tmp_path):
     assert one[2] == other[2] == call(tmp_path)[0][2]
 
 
-@pytest.mark.parametrize("word", ["OFF", "0"])
+@pytest.mark.parametrize("word", ["off", "0"])
 def test_it_can_be_turned_off(tmp_path, word):
     (folder, hit, _), err = call(tmp_path, JAX_MNIH_COMPILATION_CACHE=word)
     assert (folder, hit, err) == ("None", "False", [])

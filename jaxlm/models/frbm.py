@@ -315,9 +315,8 @@ def cost(config: Config, costs: None = None) -> Cost:
     return Cost(operations, 0, 0, f"(6 ({of_vectors}) + 4 T) N_f N_h + 2 {of_R} N_w N_f operations: W, R")
 
 
-# Differs: the thesis states batch and decay (§3.4.1), but not the rates, of which it says only that mean-field CD
-# allows high ones; these are ours: at 1e-3 training diverges on the Penn Treebank. "tuned" is by its validation text,
-# with 250 hidden units.
+# Differs: the thesis states batch and decay (§3.4.1), not the rates, which are ours; at 1e-3 training diverges on the
+# Penn Treebank. "tuned" is by the validation text there, with 250 hidden units.
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(

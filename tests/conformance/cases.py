@@ -178,6 +178,16 @@ def every(objectives=False):
     ]
 
 
+def sampled(cases):
+    """The cases as parameters of a test: in every run the first of those that offer the same."""
+    first = {}
+    for case in cases:
+        first.setdefault((case.package, frozenset(map(type, case.record.capabilities))), case)
+    return [
+        pytest.param(case, id=str(case), marks=[] if case in first.values() else pytest.mark.extended) for case in cases
+    ]
+
+
 class Place(NamedTuple):
     """The data, in files and as the library reads them, and a folder for models."""
 

@@ -165,7 +165,13 @@ def computed(place):
     return of
 
 
-pytestmark = pytest.mark.parametrize("case", CASES, ids=str, scope="module")  # one case after another
+def parameter(case):
+    """The case; in every run those that no other objective is put in place of."""
+    return pytest.param(case, id=str(case), marks=pytest.mark.extended if case.record.name in OBJECTIVES else [])
+
+
+# one case after another
+pytestmark = pytest.mark.parametrize("case", [parameter(case) for case in CASES], scope="module")
 
 
 def close(one, other):

@@ -16,12 +16,17 @@ from jaxfit.errors import UserError
 
 CASES = [case for case in every() if case.by_sgd]
 SECONDS = 1200  # for all models
-# in every run: a model whose tables are read whole, and two whose tables are read by rows, of words and of ratings
+# a model whose tables are read by rows, of words; one of ratings; one whose tables are read whole
 SAMPLE = [
-    CASES[0],
     next(case for case in CASES if case.record.capability(jaxlm.contract.HasTree)),
     next(case for case in CASES if case.package is jaxcf),
+    CASES[0],
 ]
+
+
+def marks(case):
+    """In every run the first of the sample."""
+    return [] if case == SAMPLE[0] else pytest.mark.extended if case in SAMPLE else pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +56,7 @@ def by_two(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("row_shards", one_process.ROW_SHARDS)
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, id=str(case), marks=[] if case in SAMPLE else pytest.mark.slow) for case in CASES]
-)
+@pytest.mark.parametrize("case", [pytest.param(case, id=str(case), marks=marks(case)) for case in CASES])
 def test_two_processes_of_four_devices_equal_one_device(case, row_shards, by_two, trained, place, tmp_path):
     two = by_two / f"{case}-{row_shards}"
     refused = two.with_name(f"{two.name}.refused")

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from cases import BATCH, assert_same, every, is_refused, journal
+from cases import BATCH, assert_same, every, is_refused, journal, sampled
 from jaxfit import fit, loop
 from jaxfit.devices import platform
 from jaxfit.errors import UserError
@@ -70,6 +70,7 @@ def _killed(case, place, part):
 
 
 one_after_another = pytest.mark.parametrize("case", CASES, ids=str, scope="module")
+some_after_another = pytest.mark.parametrize("case", sampled(CASES), scope="module")
 
 
 @one_after_another
@@ -108,6 +109,7 @@ def test_training_improves_on_the_start(case, place, trained, tmp_path):
     assert lines[-1]["train"] < lines[0]["train"]
 
 
+@pytest.mark.extended  # in every run: split tables, and programs of an accelerator, both on eight devices
 @one_after_another
 def test_eight_devices_equal_one(case, place, trained):
     out = place.folder / f"{case}-devices"
@@ -122,7 +124,7 @@ def test_eight_devices_equal_one(case, place, trained):
         assert a["valid"] == pytest.approx(b["valid"], rel=1e-4)
 
 
-@one_after_another
+@some_after_another
 def test_tables_split_over_devices_equal_whole_ones(case, place, trained):
     out = place.folder / f"{case}-split"
     try:
@@ -171,13 +173,17 @@ def accelerator(request, trained):
         yield
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", sampled(CASES))
 def test_programs_of_an_accelerator_equal_those_of_a_cpu(case, place, trained, accelerator, monkeypatch):
-    """With so little memory that whatever is taken in blocks is."""
+    """On eight devices, if it can be, with so little memory that whatever is taken in blocks is."""
     monkeypatch.setattr(platform, "HELD", 64)
     monkeypatch.setattr(loop, "LAUNCHED", 2)
     out = place.folder / f"{case}-accelerator"
-    elsewhere = case.train(place, out).model
+    try:
+        elsewhere = case.train(place, out, devices=8).model
+    except UserError as error:
+        assert "--devices" in str(error)  # noqa: PT017
+        elsewhere = case.train(place, out).model
     here = case.load(trained(case))
     assert_same(here.params, elsewhere.params, rtol=1e-3, atol=1e-4)
     for a, b in zip(journal(trained(case)), journal(out), strict=True):

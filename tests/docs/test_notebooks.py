@@ -42,6 +42,7 @@ def test_committed_notebooks_were_executed_from_top_to_bottom(name):
     assert NOTEBOOKS[name].stat().st_size < 300_000
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", [name for name in SMALL if name != "text"])
 def test_notebooks_run_at_a_small_size(name, monkeypatch, tmp_path):
     """In this process, without the seconds that a kernel takes to start."""
@@ -56,6 +57,7 @@ def test_notebooks_run_at_a_small_size(name, monkeypatch, tmp_path):
         names["plt"].close("all")
 
 
+@pytest.mark.extended
 def test_in_a_kernel_progress_is_one_line(monkeypatch, tmp_path):
     nbclient = pytest.importorskip("nbclient", reason="nbconvert is not installed: pip install -e '.[docs]'")
     nbformat = pytest.importorskip("nbformat")

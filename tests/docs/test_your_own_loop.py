@@ -37,7 +37,7 @@ def run(code):
     return names
 
 
-@pytest.mark.parametrize("model", ["LBL", "NPLM", "HLBL"])
+@pytest.mark.parametrize("model", ["LBL", "HLBL", pytest.param("NPLM", marks=pytest.mark.extended)])
 def test_language_models_learn(model):
     (code,) = (block for title, block in SECTIONS if f"({model})" in title)
     names = run(code)
@@ -48,7 +48,7 @@ def test_language_models_learn(model):
     np.testing.assert_allclose(np.exp(np.asarray(names["log_p"], float)).sum(), 1, rtol=1e-4)
 
 
-@pytest.mark.parametrize("model", ["PMF", "RBM"])
+@pytest.mark.parametrize("model", ["PMF", pytest.param("RBM", marks=pytest.mark.extended)])
 def test_rating_models_learn(model):
     (code,) = (block for title, block in SECTIONS if f"({model})" in title)
     before, after = run(code)["errors"]

@@ -31,6 +31,7 @@ def made(shared_place):
     return place, *place.tables("docnade-table-1", *figures, *shown)
 
 
+@pytest.mark.extended
 def test_table_1_shows_all_models(made):
     _, results, *_ = made
     result = results["docnade-table-1"]
@@ -50,6 +51,7 @@ def test_table_1_shows_all_models(made):
     assert 0 < cells["Replicated Softmax"]["error"]["mean"] < 2
 
 
+@pytest.mark.extended
 def test_claims_and_figures_of_20_newsgroups_are_not_shown_beside_other_documents(made):
     place, results, out, _ = made
     assert {name: len(result["verdicts"]) for name, result in results.items()} == {
@@ -75,6 +77,7 @@ def test_published_figures_are_shown_beside_the_data_that_they_are_of(data, show
     assert ("Lauly et al. 2017" in page.read_text()) == bool(shown)
 
 
+@pytest.mark.extended
 def test_records_name_what_validation_measures_and_pages_the_units_of_the_bootstrap(made):
     place, results, *_ = made
     models = results["docnade-table-1"]["models"].values()
@@ -87,6 +90,7 @@ def test_records_name_what_validation_measures_and_pages_the_units_of_the_bootst
     assert "bootstrap over documents, and" in (place.out / "docnade-table-1.planted.tiny.md").read_text()
 
 
+@pytest.mark.extended
 def test_perplexities_are_those_of_the_command(made):
     place, *_ = made
     store = DocumentStore.open("tiny", None, None, "tuned", place.work)
@@ -97,6 +101,7 @@ def test_perplexities_are_those_of_the_command(made):
     assert len(store.get(spec).predictions("some")) == 50
 
 
+@pytest.mark.extended
 def test_documents_are_retrieved_better_than_by_chance(made):
     place, results, *_ = made
     result = results["docnade-figure-9"]
@@ -111,6 +116,7 @@ def test_documents_are_retrieved_better_than_by_chance(made):
     assert result["rows"][0]["cells"]["recall 2 %"]["mean"] > 0.7
 
 
+@pytest.mark.extended
 def test_more_orders_are_those_of_table_1_and_lower_the_perplexity(made):
     place, results, *_ = made
     table_1 = {row["label"][0]: row["cells"] for row in results["docnade-table-1"]["rows"]}
@@ -128,6 +134,7 @@ def test_more_orders_are_those_of_table_1_and_lower_the_perplexity(made):
     assert orderings.measure(store, (spec,), "valid")["4"].value == pytest.approx(found.perplexity, rel=1e-6)
 
 
+@pytest.mark.extended
 def test_words_near_to_a_word_are_shown_of_each_model_that_has_vectors(made):
     place, results, *_ = made
     result = results["docnade-table-2"]
@@ -150,6 +157,7 @@ def test_words_near_to_a_word_are_shown_of_each_model_that_has_vectors(made):
             assert cells["random"]["mean"] == pytest.approx(by_chance, abs=0.1)
 
 
+@pytest.mark.extended
 def test_topics_are_shown_of_each_model_the_most_coherent_on_validation_first(made):
     place, results, *_ = made
     result = results["docnade-table-3"]

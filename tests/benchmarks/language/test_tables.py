@@ -37,6 +37,7 @@ def results(made) -> dict[str, dict]:
     return made[0]
 
 
+@pytest.mark.extended
 def test_table_4_4_records_all_it_says(place, made) -> None:
     results, out = made
     result, path = results["table-4.4"], place.out / "table-4.4.planted.tiny.json"
@@ -184,6 +185,7 @@ def test_rows_are_chosen_by_the_beginnings_of_words() -> None:
     assert table.named(rows, None) == rows
 
 
+@pytest.mark.extended
 def test_tables_of_trees_take_the_models_of_table_4_4(results) -> None:
     statistics, speeds = results["table-4.3"], results["table-4.5"]
     for result in (statistics, speeds):
@@ -234,6 +236,7 @@ def test_all_rows_of_table_4_5_are_timed_in_the_same_rounds(tmp_path: Path, monk
         assert row["cells"]["words"]["mean"] == pytest.approx(np.median([60 / seconds for seconds in rounds]))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("name", "rows"), [("table-3.2", 6), ("table-4.1", 7), ("table-4.2", 5)])
 def test_tables_of_perplexities(place, results, name: str, rows: int) -> None:
     result = results[name]
@@ -250,6 +253,7 @@ def test_tables_of_perplexities(place, results, name: str, rows: int) -> None:
             assert ours["reduction"] == pytest.approx(ours["random"] - ours["learned"])
 
 
+@pytest.mark.extended
 def test_every_perplexity_is_below_those_of_models_without_context(results) -> None:
     """Of all models and mixtures, also those of two features, of part of the text, and of back-off n-grams."""
     words = scales.text("planted", SCALE).test
@@ -265,12 +269,14 @@ def test_every_perplexity_is_below_those_of_models_without_context(results) -> N
         assert_better_than_unigrams(np.exp(row["cells"]["bias"]["mean"]), words, 0.05)
 
 
+@pytest.mark.extended
 def test_diversity_joins_the_parts_of_one_tree(results) -> None:
     result = results["table-4.6"]
     assert [row["label"] for row in result["rows"]] == [["S1 ×4"], ["S1+S2+S3+S4"]]
     assert set(result["rows"][0]["cells"]) == {"adaptive", "random", "noisy"}
 
 
+@pytest.mark.extended
 def test_verdicts_are_of_the_figures_that_the_table_shows(place, made) -> None:
     results, _ = made
     result = results["table-4.7"]
@@ -291,10 +297,12 @@ def test_verdicts_are_of_the_figures_that_the_table_shows(place, made) -> None:
         assert f"- {markdown.verdict_line(verdict)}\n" in page
 
 
+@pytest.mark.extended
 def test_every_table_but_that_of_trees_has_verdicts(results) -> None:
     assert {name for name, result in results.items() if not result["verdicts"]} == {"table-4.3"}
 
 
+@pytest.mark.extended
 def test_bias_variance_and_its_models(results) -> None:
     parts, result = results["table-4.9"], results["table-4.8"]
     assert set(result["models"]) == set(parts["models"])
@@ -320,6 +328,7 @@ def test_dry_run_projects_and_trains_nothing(place, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.extended
 def test_a_model_of_rounded_products_is_another_and_nearly_as_good(place, tmp_path: Path) -> None:
     store = LanguageStore.open("tiny", None, None, "tuned", tmp_path)
     (row,) = run.run_table(TABLES["precision-text"], store, tmp_path, seeds=1, only="NPLM")["rows"]

@@ -25,6 +25,7 @@ def _own_peer(monkeypatch):
     monkeypatch.setitem(PEERS, "not installed", Peer("no_such_package", _loaded))
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("_own_peer")
 def test_rankings_are_of_the_models_and_of_installed_packages(place, store) -> None:
     result, _, _ = place.table("ranking")

@@ -91,6 +91,7 @@ def test_verdicts_of_online_svd_follow_its_models(tmp_path, as_in_the_thesis):
     assert answers(store, "why-svd") == [rises, grows, own, *helped]
 
 
+@pytest.mark.extended
 def test_every_experiment_is_recorded_and_drawn(place):
     results = place.tables(*reasons.TABLES)[0]
     assert set(results) == set(reasons.TABLES)

@@ -17,6 +17,8 @@ from benchmarks.ratings.tables import TABLES
 from benchmarks.report import maps
 from jaxcf.data.ratings import take
 
+pytestmark = pytest.mark.extended
+
 OF_BIASES = {  # which have no seed
     "biases of movies are better than of users",
     "biases of movies and users are much better than either alone (by more than 0.01)",

@@ -41,6 +41,7 @@ def test_outputs_are_compared_with_the_softmax_of_the_same_vocabulary(monkeypatc
     assert curve["lines"]["tree"] == [[10, 75], [40, 75]]
 
 
+@pytest.mark.extended
 def test_every_output_takes_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     def interleaved(measures):
         return {name: [rate(), rate()] for name, rate in measures.items()}

@@ -44,7 +44,7 @@ def after_step(params, batch, config, name, weight, rate, decay):
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("name", ["lbl", "nplm", "nlbl"])
+@pytest.mark.parametrize("name", ["lbl", *(pytest.param(n, marks=pytest.mark.extended) for n in ("nplm", "nlbl"))])
 def test_the_peer_makes_the_step_that_ours_makes(name):
     pytest.importorskip("torch", reason="PyTorch is not installed (extra `peers`)")
     peer, (config, params) = import_module(f"benchmarks.speed.peers.{name}_torch"), drawn(name, context_size=3)
@@ -58,7 +58,7 @@ def test_the_peer_makes_the_step_that_ours_makes(name):
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("name", ["lstm", "gru"])
+@pytest.mark.parametrize("name", ["lstm", pytest.param("gru", marks=pytest.mark.extended)])
 def test_the_peer_of_a_recurrent_network_makes_two_steps_as_ours_does(name):
     """The second goes on from the state of the first, before which it is zero.
 
@@ -115,7 +115,9 @@ def tiny(name, monkeypatch):
     monkeypatch.setitem(plain_steps.CASES, name, plain_steps.Case(options, case.peer, 4 if "window" in usual else 20))
 
 
-@pytest.mark.parametrize("name", plain_steps.CASES)
+@pytest.mark.parametrize(
+    "name", ["lbl", *(pytest.param(n, marks=pytest.mark.extended) for n in plain_steps.CASES if n != "lbl")]
+)
 def test_measures_at_a_tiny_size(name, monkeypatch):
     tiny(name, monkeypatch)
     monkeypatch.setattr(plain_steps, "EVENTS", 500)

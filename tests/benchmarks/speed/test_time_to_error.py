@@ -210,7 +210,9 @@ def test_a_process_of_its_own_trains_what_this_one_does(problem, tmp_path):
         fresh_process.measure("jaxcf", "pmf", tmp_path / "none.npz", options, tmp_path / "cache")
 
 
-@pytest.mark.parametrize("model", recommenders.CASES)
+@pytest.mark.parametrize(
+    "model", ["pmf", *(pytest.param(name, marks=pytest.mark.extended) for name in recommenders.CASES if name != "pmf")]
+)
 def test_a_record_of_a_tiny_problem(problem, monkeypatch, in_this_process, model):
     """As run.py writes it; peers that are not installed are left out, and it says so."""
     monkeypatch.setattr(recommenders, "missing", lambda package: f"not installed ({package})")
@@ -242,6 +244,7 @@ def test_a_record_of_a_tiny_problem(problem, monkeypatch, in_this_process, model
     assert all(took > 0 and 0 < error < 2 for took, error in curve["lines"]["jaxcf"])
 
 
+@pytest.mark.extended
 def test_a_record_of_errors_that_were_never_reached(problem, monkeypatch, in_this_process):
     case = recommenders.CASES["pmf"]._replace(sizes=(3,))
     found = recommenders.measure("pmf", False, case, problem._replace(errors=(0.1,)))
@@ -252,6 +255,7 @@ def test_a_record_of_errors_that_were_never_reached(problem, monkeypatch, in_thi
     assert not any(title.startswith("time from process start") for title in found["tables"])
 
 
+@pytest.mark.extended
 @pytest.mark.peer
 def test_a_peer_in_a_process_of_its_own_does_without_jax(problem, tmp_path):
     pytest.importorskip("cornac", reason="cornac is not installed (extra `peers`)")

@@ -40,6 +40,7 @@ def test_trainings_are_timed_in_turn_and_evaluated_on_test_documents(monkeypatch
     assert len({problem.seed for problem in problems}) == 1 + topics.ROUNDS
 
 
+@pytest.mark.extended
 @pytest.mark.peer
 def test_other_packages_find_planted_topics():
     """Nearer to the documents' own words than the unigram distribution is, each with the seed that it is given."""

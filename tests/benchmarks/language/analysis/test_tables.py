@@ -16,6 +16,8 @@ from benchmarks.language.analysis.tables import FLAT, LEARNED, NEURAL, RANDOM, T
 from benchmarks.language.store import LanguageStore, Spec
 from jaxlm.tasks.frequency import equal_mass_bins
 
+pytestmark = pytest.mark.extended
+
 PAIRS = {"table-3.3": NEURAL, "table-3.4": NEURAL, "table-4.10": FLAT, "table-4.11": RANDOM, "table-4.12": FLAT}
 PICTURES = ("figure-3.3", "figure-3.4", "figure-4.1", "figure-4.2")
 ROWS = {

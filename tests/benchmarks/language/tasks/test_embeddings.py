@@ -151,6 +151,7 @@ def test_lines_are_the_text(tmp_path) -> None:
     assert [line.split() for line in lines] == [line for line in expected if line]
 
 
+@pytest.mark.extended
 def test_the_table_on_planted_questions(shared_place) -> None:
     pytest.importorskip("gensim")
     result, *_ = shared_place("language-models").table("embeddings")

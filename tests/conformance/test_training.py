@@ -69,8 +69,7 @@ def _killed(case, place, part):
     return steps[-1]
 
 
-one_after_another = pytest.mark.parametrize("case", CASES, ids=str, scope="module")
-some_after_another = pytest.mark.parametrize("case", sampled(CASES), scope="module")
+one_after_another = pytest.mark.parametrize("case", sampled(CASES), scope="module")
 
 
 @one_after_another
@@ -109,7 +108,6 @@ def test_training_improves_on_the_start(case, place, trained, tmp_path):
     assert lines[-1]["train"] < lines[0]["train"]
 
 
-@pytest.mark.extended  # in every run: split tables, and programs of an accelerator, both on eight devices
 @one_after_another
 def test_eight_devices_equal_one(case, place, trained):
     out = place.folder / f"{case}-devices"
@@ -124,7 +122,7 @@ def test_eight_devices_equal_one(case, place, trained):
         assert a["valid"] == pytest.approx(b["valid"], rel=1e-4)
 
 
-@some_after_another
+@one_after_another
 def test_tables_split_over_devices_equal_whole_ones(case, place, trained):
     out = place.folder / f"{case}-split"
     try:
@@ -151,7 +149,7 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_checkpoint(case, 
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(case.package.load(stopped, unfinished=True).params))
 
 
-@one_after_another
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_bad_options_are_one_line(case, place, tmp_path):
     argv = case.argv(place, tmp_path / "out")
     for option, value in {

@@ -68,6 +68,7 @@ def small(monkeypatch, tmp_path):
                     monkeypatch.setitem(recipes, name, (dataclasses.replace(recipe, epochs=2), config))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("main", [jaxlm.cli.main.main, jaxcf.cli.main.main], ids=["jaxlm", "jaxcf"])
 def test_commands_run_as_printed(small, capsys, main):
     shutil.rmtree("parts")  # the first command of jaxcf writes it
@@ -84,6 +85,7 @@ def test_every_command_is_run():
     assert all(any(line.startswith(start) for line in LINES) for start in ELSEWHERE)
 
 
+@pytest.mark.extended
 def test_python_programs_run(small, capsys):
     """Those of docs/python.md twice: the second time they find their models finished."""
     assert jaxlm.cli.main.main(["train", "kn", "--train", "train.txt", "--order", "2", "--out", "kn"]) == 0
@@ -141,6 +143,7 @@ def test_links_lead_to_files_and_headings(page):
             assert heading in known, target
 
 
+@pytest.mark.extended
 def test_the_site_is_built_without_warnings(tmp_path):
     pytest.importorskip("mkdocs", reason="MkDocs is not installed: pip install -e '.[docs]'")
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}

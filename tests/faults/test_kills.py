@@ -89,6 +89,7 @@ def kill_often(signals: list[signal.Signals], texts: list[str], whole: Path, out
     assert sorted(p.name for p in out.iterdir()) == sorted(p.name for p in whole.iterdir())
 
 
+@pytest.mark.extended
 def test_a_training_that_is_killed_by_each_signal_equals_an_uninterrupted_one(texts, whole, tmp_path):
     kill_often(list(NAMES), texts, whole, tmp_path / "lbl", seed=1)
 

@@ -65,7 +65,10 @@ def text(place: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "command", "write", "room"),
-    [("jaxcf", RATINGS, ratings, 70), pytest.param("jaxlm", TEXT, text, 110, marks=pytest.mark.slow)],
+    [
+        pytest.param("jaxcf", RATINGS, ratings, 70, marks=pytest.mark.extended),
+        pytest.param("jaxlm", TEXT, text, 110, marks=pytest.mark.slow),
+    ],
 )
 def test_file_larger_than_the_memory_trains_to_the_same_result(name, command, write, room, tmp_path):
     """Memory for data is limited to `room` MB beyond what the same command has taken with a small file."""

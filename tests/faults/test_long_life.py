@@ -11,6 +11,7 @@ from jaxfit.process import compiled
 pytestmark = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="Linux says what a process has mapped")
 
 
+@pytest.mark.extended
 def test_equal_trainings_compile_nothing_and_programs_of_a_few_different_ones_are_kept(tmp_path, monkeypatch):
     events = []
 

@@ -132,7 +132,7 @@ def test_predictions_do_not_depend_on_the_number_of_pairs(monkeypatch):
 HURRIED = {"epochs": 8, "batch_size": 500, "rate": {"*": 0.08}}
 
 
-@pytest.mark.parametrize("kind", ["pmf", "bias"])
+@pytest.mark.parametrize("kind", [pytest.param("pmf", marks=pytest.mark.extended), "bias"])
 def test_folded_in_users_of_movielens_1m_are_predicted_nearly_as_well_as_trained_ones(kind, data_dir, tmp_path):
     """Folded in from half of their ratings: RMSE on the other half within 0.01 of that of training with that half."""
     read = reading.read([data_dir / "ml-1m" / "ratings-notime.dat.gz"], Reading(scale="1,5,1"))

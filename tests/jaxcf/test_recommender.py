@@ -155,6 +155,7 @@ def test_rated_items_change_predictions_of_models_that_use_them(kind, data, tmp_
     assert any(a.item in common and abs(common[a.item] - a.value) > 1e-5 for a in other)
 
 
+@pytest.mark.extended
 def test_folding_in_a_training_user_reproduces_its_predictions(data, tmp_path):
     """PMF's vectors at the end of training are nearly the ridge regressions that fold-in solves."""
     to_the_end = data._replace(valid=data.train)  # whose best epoch is the last

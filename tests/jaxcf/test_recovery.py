@@ -86,6 +86,7 @@ def way(predicted, best, data):
     return (constant - rmse(predicted, data)) / (constant - rmse(best, data))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", [name for name in names() if get(name).capability(PredictsRatings)])
 def test_a_trained_model_comes_close_to_the_best_of_its_kind(name, data, truth, tmp_path):
     model = fitted(name, data, tmp_path / "model")

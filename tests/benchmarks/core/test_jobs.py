@@ -48,6 +48,7 @@ def test_tables_of_times_train_nothing_beforehand_and_kept_seeds_are_left_out(st
     assert run.missing_rows(kept, store, tmp_path, rows, missing=True) == rows
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
 def test_two_processes_give_the_record_of_one(place_in, tmp_path):
     options = ("--rows", "User", "--seeds", "1")

@@ -180,6 +180,7 @@ def test_topics_are_shown_of_each_model_the_most_coherent_on_validation_first(ma
     assert [set(topic) for topic in topics] == [set(np.argsort(-unit)[: words.TOP]) for unit in weights.T]
 
 
+@pytest.mark.extended
 def test_models_of_equally_coherent_topics_are_rarely_judged_different(tmp_path):
     """Random topics: the 95 % interval of two models' difference misses 0 in about 5 % of all pairs."""
 

@@ -89,6 +89,7 @@ def test_rows_and_seeds_can_be_chosen(place) -> None:
     assert not result["complete"]
 
 
+@pytest.mark.extended
 def test_tables_of_the_slides_show_published_figures_and_training_times(place) -> None:
     result, out, _ = place.table("slides-ptb", "--rows", "LBL")
     assert [row["label"] for row in result["rows"]] == [["LBL"]]
@@ -130,6 +131,7 @@ def test_rows_say_their_commit_and_go_when_other_models_are_asked_for(
     assert not result["complete"]
 
 
+@pytest.mark.extended
 def test_a_model_without_a_tree_is_timed_without_being_trained(tmp_path: Path) -> None:
     lbl, hlbl = Spec("lbl"), Spec("hlbl", tree=("random", 0.0, 1))
     rows = [table.Row((each.model,), ((each,),), {}, partial(measures.minutes, (lbl, hlbl))) for each in (lbl, hlbl)]

@@ -43,6 +43,7 @@ def test_every_model_that_the_engine_fits_has_a_speed() -> None:
     assert set(registry.engine_models()) <= set(speed.names())
 
 
+@pytest.mark.extended
 def test_models_are_measured_together_and_recorded(tiny, tmp_path: Path) -> None:
     found = speed.run(list(OTHERS), peers=False, out=tmp_path)
     assert found == speed_record.read(tmp_path)

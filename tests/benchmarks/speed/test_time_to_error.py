@@ -271,6 +271,7 @@ def test_a_peer_in_a_process_of_its_own_does_without_jax(problem, tmp_path):
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.extended
 @pytest.mark.peer
 def test_peers_beside_ours(problem, in_this_process, monkeypatch):
     """Those that are installed, from search to record."""

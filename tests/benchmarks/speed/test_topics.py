@@ -17,6 +17,7 @@ def test_passes_are_the_fewest_that_reach_the_target_or_those_that_come_nearest(
     assert topics._fewest((1, 2, 4), found[::-1], 17.0) == 1
 
 
+@pytest.mark.extended
 def test_trainings_are_timed_in_turn_and_evaluated_on_test_documents(monkeypatch):
     """A peer whose topics are uniform has a perplexity of the number of words, which ours is to reach, at any pass."""
     problems = []

@@ -64,6 +64,7 @@ def test_a_workload_is_measured_beside_the_limits_and_recorded(tmp_path: Path, c
     assert (tmp_path / scorecard.PICTURE).stat().st_size > 0
 
 
+@pytest.mark.extended
 def test_workloads_that_are_not_measured_again_stay(tmp_path: Path) -> None:
     suite.run(["words"], ["float32"], 0.01, None, 1, tmp_path)
     only = suite.run(["factors"], ["float32"], 0.01, 32, 1, tmp_path)
@@ -76,6 +77,7 @@ def test_workloads_that_are_not_measured_again_stay(tmp_path: Path) -> None:
     assert any(name.startswith("words") for name in found["machine"])
 
 
+@pytest.mark.extended
 def test_sweeps_are_measured_in_float32(tmp_path: Path) -> None:
     found = suite.run(["sweeps"], ["tf32", "bfloat16"], 0.01, 32, 1, tmp_path)["figures"]["sweeps"]
     assert list(found["tables"]["training"]) == ["float32"]
@@ -109,11 +111,13 @@ def test_the_rate_of_sweeps_is_of_all_ratings(monkeypatch: pytest.MonkeyPatch) -
     assert timer.padding() == max(slots) / setup.num_ratings
 
 
+@pytest.mark.extended
 def test_minibatches_are_split_over_devices(tmp_path: Path) -> None:
     found = suite.run(["words"], ["float32"], 0.01, None, 2, tmp_path)["figures"]["words"]
     assert found["setting"]["devices"] == 2
 
 
+@pytest.mark.extended
 def test_scaling_is_measured_up_to_a_number_of_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, Trainer = list[int](), scaling.Trainer
 

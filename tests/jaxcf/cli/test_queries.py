@@ -75,6 +75,7 @@ def indexed(path, model):
     return relabel(table.ratings, table.catalogue, model.catalogue)
 
 
+@pytest.mark.extended
 def test_eval_reports_exact_and_mean_field_errors_of_an_rbm(files, models, capsys):
     argv = ["eval", models / "rbm", "--ratings", files / "test.csv", "--exact"]
     status, out, _ = run(capsys, *argv, "--json")
@@ -272,6 +273,7 @@ def test_user_errors_are_one_line(case, files, models, tmp_path, capsys):
     assert said.format(**names) in lines[0]
 
 
+@pytest.mark.extended
 def test_exact_and_mean_field_predictions_agree_for_users_with_many_ratings(tmp_path):
     """At most 0.02 stars apart on average for users with 100 ratings or more, of an RBM of planted ratings."""
     data = planted.planted(jax.random.key(0), Planted(num_users=150, num_items=300, num_ratings=12_000))

@@ -20,6 +20,7 @@ def train(capsys, *argv):
     return json.loads(out.splitlines()[-1]), err
 
 
+@pytest.mark.extended
 def test_movielens_on_another_scale_has_the_same_error(data_dir, tmp_path, capsys):
     table = reading.read(data_dir / "ml-100k" / "u.data")
     errors = []
@@ -52,6 +53,7 @@ def percent(tmp_path_factory):
     return file
 
 
+@pytest.mark.extended
 def test_an_rbm_of_many_levels_says_what_it_costs_and_offers_fewer(percent, tmp_path, capsys):
     argv = ["rbm", "--ratings", percent, "--epochs", 1, "--num-hidden", 3]
     found, said = train(capsys, *argv, "--out", tmp_path / "all")

@@ -79,6 +79,7 @@ def between(laid):
     return next(b.begin for a, b in itertools.pairwise(laid.stretches) if a.capacity != b.capacity)
 
 
+@pytest.mark.extended
 def test_resume_between_two_capacities_matches_uninterrupted_run(data, tmp_path, monkeypatch):
     """Cut within an epoch, between the programs of two sizes."""
     laid = []

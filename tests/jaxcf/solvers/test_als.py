@@ -140,6 +140,7 @@ def test_solvers_refuse_a_folder_in_which_another_training_runs(name, solver, tm
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.extended
 def test_a_sweep_from_where_sgd_ends_gains_almost_nothing_on_movielens_100k(data_dir):
     """Less than 0.1 %, with the tuned recipe's decay; of MovieLens 1M, 60 epochs of the rate 0.06, it is 0.037 %."""
     table = reading.read([data_dir / "ml-100k" / "u1.base"])

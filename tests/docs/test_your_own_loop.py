@@ -37,7 +37,7 @@ def run(code):
     return names
 
 
-@pytest.mark.parametrize("model", ["LBL", "HLBL", pytest.param("NPLM", marks=pytest.mark.extended)])
+@pytest.mark.parametrize("model", ["LBL", *(pytest.param(m, marks=pytest.mark.extended) for m in ("NPLM", "HLBL"))])
 def test_language_models_learn(model):
     (code,) = (block for title, block in SECTIONS if f"({model})" in title)
     names = run(code)

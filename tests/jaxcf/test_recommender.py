@@ -202,7 +202,9 @@ def test_resume_matches_uninterrupted_run(data, tmp_path, monkeypatch):
     assert (tmp_path / "whole/journal.jsonl").read_bytes() == (tmp_path / "cut/journal.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("kind", ["pmf", "svd", "cpmf", "rbm", "crbm"])
+@pytest.mark.parametrize(
+    "kind", ["pmf", *(pytest.param(name, marks=pytest.mark.extended) for name in ("svd", "cpmf", "rbm", "crbm"))]
+)
 def test_a_second_training_compiles_no_step_again(kind, data, tmp_path):
     whole = {"batch_size": 120}  # users: one bucket, whatever the order
     fitted(kind, data, tmp_path / "one", **whole)

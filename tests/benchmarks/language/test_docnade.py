@@ -16,6 +16,7 @@ def specs_of(scale):
     return {" ".join(filter(None, row.label)): row.draws[0][0] for row in docnade.rows(scale, 1)}
 
 
+@pytest.mark.extended
 def test_rows_show_published_figures_and_documents_have_an_effect(shared_place):
     place = shared_place("language-models")
     for name in ("LM 5", "DocNADE-LM 5"):

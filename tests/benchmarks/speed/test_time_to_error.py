@@ -192,6 +192,7 @@ def test_contenders_are_trained_in_turn(problem, monkeypatch):
     assert {len(rates) for rates in timed.limits.values()} == {2}
 
 
+@pytest.mark.extended
 def test_a_process_of_its_own_trains_what_this_one_does(problem, tmp_path):
     program = recommenders.own.program("pmf")
     options = {"num_features": 3, "epochs": 2, "batch_size": 64, "seed": 2}
@@ -210,9 +211,8 @@ def test_a_process_of_its_own_trains_what_this_one_does(problem, tmp_path):
         fresh_process.measure("jaxcf", "pmf", tmp_path / "none.npz", options, tmp_path / "cache")
 
 
-@pytest.mark.parametrize(
-    "model", ["pmf", *(pytest.param(name, marks=pytest.mark.extended) for name in recommenders.CASES if name != "pmf")]
-)
+@pytest.mark.extended
+@pytest.mark.parametrize("model", recommenders.CASES)
 def test_a_record_of_a_tiny_problem(problem, monkeypatch, in_this_process, model):
     """As run.py writes it; peers that are not installed are left out, and it says so."""
     monkeypatch.setattr(recommenders, "missing", lambda package: f"not installed ({package})")

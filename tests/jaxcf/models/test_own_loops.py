@@ -48,6 +48,7 @@ def of_crbm():
     return of_rbm(crbm, (Pairs(ratings().user, ratings().item),))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("make", [of_pmf, of_cpmf, of_rbm, of_crbm], ids=["pmf", "cpmf", "rbm", "crbm"])
 def test_losses_work_in_a_users_own_loop(make):
     model, config, params, data, capacity = make()

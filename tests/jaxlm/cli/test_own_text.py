@@ -62,6 +62,7 @@ def stdin(monkeypatch):
     return put
 
 
+@pytest.mark.extended  # tests/end_to_end/ runs these commands on English
 @pytest.mark.parametrize("language", PROSE)
 def test_the_commands_of_the_readme_pass_on_raw_prose(said, tmp_path, monkeypatch, language):
     monkeypatch.chdir(tmp_path)

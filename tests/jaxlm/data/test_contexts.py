@@ -61,7 +61,7 @@ def test_a_cpu_reads_a_memory_mapped_text_where_it_is(mapped):
     assert text_of(mapped, 0).words.unsafe_buffer_pointer() == mapped.ctypes.data
 
 
-@pytest.mark.parametrize("name", ["lbl", "hlbl", "rnn"])
+@pytest.mark.parametrize("name", ["lbl", *(pytest.param(name, marks=pytest.mark.extended) for name in ("hlbl", "rnn"))])
 def test_models_are_trained_on_a_memory_mapped_text_as_in_memory(name, mapped, tmp_path):
     vocabulary = Vocabulary.from_words([f"w{i}" for i in range(6)], {})
     small = {"num_features": 3} if name != "rnn" else {"num_features": 3, "num_hidden": 3, "window": 4}

@@ -257,6 +257,7 @@ def topics_corpus(num_words=24, topics=3):
     return DocumentCorpus("topics", train_part, valid, test, words, content_sha256(train_part, valid, words), "")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("layers", "split"), [(2, "order"), (1, "words")])
 def test_training_finds_topics(layers, split, tmp_path):
     """The first word of a document has 24 candidates, each later one nearly 8: the perplexity of the true model."""

@@ -196,6 +196,7 @@ def test_training_finds_topics(tmp_path):
     assert distance[same].mean() < 0.5 * distance[~same].mean()
 
 
+@pytest.mark.extended
 def test_a_learned_tree_puts_words_of_a_topic_together(tmp_path):
     """A random tree is trained over first, and the tree is of its representations of documents."""
     corpus, _ = topics_corpus()

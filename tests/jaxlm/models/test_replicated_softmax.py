@@ -322,6 +322,7 @@ def topics_corpus(num_words=24, topics=3, documents=400, seed=0):
     return DocumentCorpus("topics", train_part, valid, test, words, sha256, ""), of[350:]
 
 
+@pytest.mark.extended
 def test_training_finds_topics(tmp_path):
     """The first word of a document has 24 candidates, each later one nearly 8: the perplexity of the true model."""
     corpus, topic = topics_corpus()

@@ -252,6 +252,7 @@ def clusters(lines, seed):
     return np.concatenate([drawn, np.zeros((lines, 1))], axis=1).astype(np.int32).reshape(-1)
 
 
+@pytest.mark.extended
 @MODELS
 @pytest.mark.parametrize("objective", ["negative", "tree"])
 def test_words_of_the_same_contexts_become_neighbours(module, objective, tmp_path):

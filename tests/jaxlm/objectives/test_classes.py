@@ -53,7 +53,9 @@ def test_one_class_is_the_softmax():
 
 
 @pytest.mark.parametrize("ends", [(1, 4, 11), (11,), tuple(range(1, 12))], ids=["three", "one", "each"])
-@pytest.mark.parametrize("tile", [(16, 64), (2, 3), (3, 2), (1, 1)])
+@pytest.mark.parametrize(
+    "tile", [(16, 64), (2, 3), *(pytest.param(t, marks=pytest.mark.extended) for t in ((3, 2), (1, 1)))]
+)
 @pytest.mark.parametrize("at_a_time", [1, 4])
 def test_nats_of_a_minibatch_and_their_gradients_are_those_of_each_word(monkeypatch, ends, tile, at_a_time):
     monkeypatch.setattr(classes, "EXAMPLES", tile[0])

@@ -179,10 +179,14 @@ def every(objectives=False):
 
 
 def sampled(cases):
-    """The cases as parameters of a test: in every run the first of those that offer the same."""
+    """The cases as parameters of a test: extended, but for the first of those that have the same capabilities.
+
+    Of them, those that read windows of a text are others than those that read contexts.
+    """
     first = {}
     for case in cases:
-        first.setdefault((case.package, frozenset(map(type, case.record.capabilities))), case)
+        windows = "window" in {field.name for field in dataclasses.fields(case.record.config)}
+        first.setdefault((case.package, windows, frozenset(map(type, case.record.capabilities))), case)
     return [
         pytest.param(case, id=str(case), marks=[] if case in first.values() else pytest.mark.extended) for case in cases
     ]

@@ -166,7 +166,7 @@ def computed(place):
 
 
 def parameter(case):
-    """The case; in every run those that no other objective is put in place of."""
+    """The case; extended if it replaces a model's own objective."""
     return pytest.param(case, id=str(case), marks=pytest.mark.extended if case.record.name in OBJECTIVES else [])
 
 

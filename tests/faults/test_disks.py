@@ -228,7 +228,6 @@ def test_a_full_standard_output_is_one_line(command, folder):
     assert "No space left on device (standard output)" in done.stderr
 
 
-@pytest.mark.extended
 def test_a_finished_model_on_a_read_only_disk_is_resumed_and_nothing_else_is_written(folder):
     """In a name space of its own, where a folder can be made read-only also for root."""
     mounted = f"mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}"

@@ -60,10 +60,14 @@ def normal(seed, leaves):
     return [rng.normal(size=x.shape).astype(np.float32) for x in leaves]
 
 
+def drops(program):
+    """Whether training leaves out some units."""
+    return any(rate for name, rate in vars(program.config).items() if name.endswith("dropout"))
+
+
 def validated_alike(program):
     """Whether training reports what validation does."""
-    dropped = any(rate for name, rate in vars(program.config).items() if name.endswith("dropout"))
-    return program.loss_metrics == (program.metric,) and program.at_step is None and not dropped
+    return program.loss_metrics == (program.metric,) and program.at_step is None and not drops(program)
 
 
 @pytest.fixture(scope="module")
@@ -114,10 +118,12 @@ def computed(place):
                 # what lies flat, or is shared, is no example's
                 own = jax.tree.map(lambda x: 0 if x.shape[:1] == (B,) else None, examples)
                 values = jax.vmap(specified, (None, own, 0))(params, examples, keys)
-                return weight @ (values[0] if isinstance(values, tuple) else values)
+                losses, *carried = values if isinstance(values, tuple) else (values,)
+                return weight @ losses, tuple(carried)
 
             if specified is not None:
-                found["specification"] = jax.value_and_grad(of_specification)(params)
+                (specified_loss, carried), gradient = jax.value_and_grad(of_specification, has_aux=True)(params)
+                found["specification"], found["specified carry"] = (specified_loss, gradient), carried
             if sparse is not None and sparse.gradient is not None:
                 weights = jax.tree.map(lambda x: tables.create(x, optax.identity(), by_rows=True), params)
                 _, metrics, parts = sparse.gradient(weights, batch, weight, keys, config)
@@ -131,6 +137,8 @@ def computed(place):
             if validated_alike(program):
                 scores = program.score(params, seen(plain, carry), config)
                 found["score"] = weight @ (scores[0] if program.sequential else scores)
+            if program.sequential and not drops(program):
+                found["carry of validation"] = program.score(params, seen(plain, carry), config)[1:]
             if program.visits is not None:
                 found["visit"] = visited(params, index[0])
             return found
@@ -189,6 +197,7 @@ def test_loss_of_a_minibatch_is_the_sum_of_the_specification(case, computed):
     if "specification" not in found:
         pytest.skip("its specification takes other examples than those of its batches: see the model's own tests")
     close((found["loss"], found["grads"]), found["specification"])
+    close(found["carry"], found["specified carry"])
 
 
 def test_gradient_is_that_of_the_loss(case, computed):
@@ -220,3 +229,10 @@ def test_training_reports_what_validation_does(case, computed):
     if not validated_alike(it.program):
         pytest.skip("its loss is not what it is validated by")
     close(it.found["metrics"][it.program.metric.name].total, it.found["score"])
+
+
+def test_streams_carry_in_training_what_they_do_in_validation(case, computed):
+    found = computed(case).found
+    if "carry of validation" not in found:
+        pytest.skip("it carries nothing, or some units are dropped")
+    close(found["carry"], found["carry of validation"])

@@ -85,6 +85,9 @@ def claims(store: LanguageStore, rows: Sequence[Row], part: str) -> list[Claim]:
             models.pair(lbl, ngram, claimed=(-ALIKE, ALIKE), quantity=relative)
             for lbl, ngram in ((short, "Back-off GT3"), (long, "Back-off GT6"))
         ]),
+        claim("each network's mixture with KN6 is better than KN6 alone", [
+            models.compare(f"mixture of {name}", ((name, "mixture"), (best, "perplexity"))) for name in networks
+        ]),
         claim("each network's mixture with KN6 is better than every single model", [
             models.compare(f"mixture of {name}, and {alone}", ((name, "mixture"), (alone, "perplexity")))
             for name in networks for alone in (*networks, *ngrams)

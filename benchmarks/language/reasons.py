@@ -84,14 +84,14 @@ TABLES = {
             "variance each. Tuned recipes differ in epochs and minibatch: 8 and 1000 of HLBL, 26 and 500 of the LBL. "
             "Here each model has both, with its own rates and decays. Minutes are of one training, "
             "without that of the model that the tree is built from.",
-            _schedule_claims,
+            _schedule_claims, kept=True,
         ),
         _table(
             "why-lbl-context", "3.4.2", "LBL of five and of ten context words by the length of the text", ("model",),
             (PERPLEXITY,), _by_length,
             "An experiment on why ten context words in place of five help less here than in the thesis (4 %, there "
             "8 %). Half of the text is its second half; all of it is what other tables are trained on.",
-            _length_claims,
+            _length_claims, kept=True,
         ),
     )
 }  # fmt: skip

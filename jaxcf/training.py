@@ -24,6 +24,7 @@ from jaxcf.recommender import Model
 from jaxcf.solvers import sweeps
 from jaxfit.devices import memory
 from jaxfit.devices.precision import full_precision
+from jaxfit.devices.split_tables import initially
 from jaxfit.errors import UserError
 from jaxfit.plan import fields_of
 from jaxfit.process import compiled
@@ -84,7 +85,7 @@ def train(
     full = record.configure(data.catalogue, units, config or {})
     require_number(seed, "--seed", int, **SEED)
     optimizer = recipe.optimizer if isinstance(recipe, Recipe) else None
-    memory.require(record.shapes(full), optimizer, "--num-features, --num-hidden, …")
+    memory.require(record.shapes(full), optimizer, "--num-features, --num-hidden, …", run.row_shards)
     identity = {"model": name, "config": asdict(full), "seed": seed, "data": describe(data, rated)}
     users = KnownUsers(data.catalogue.num_users, data.train, rated)
     key = jax.random.key(seed)
@@ -98,7 +99,8 @@ def train(
 
     with locked(place):
         if isinstance(fitting, BySGD):
-            setup = fitting.prepare(init, data, rated, full)
+            with initially(run.row_shards):
+                setup = fitting.prepare(init, data, rated, full)
             return training.train(
                 place, identity, setup.program, setup.params, lambda: (setup.train, setup.valid), recipe=recipe,
                 key=draws, run=run, unit="ratings", files=model_files.FILES, before=write_known,

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxfit.devices import memory
 from jaxfit.devices.precision import full_precision
+from jaxfit.devices.split_tables import initially
 from jaxfit.errors import UserError
 from jaxfit.recipe import SEED, Recipe, require_number
 from jaxfit.run_dir import json_text, metadata, training
@@ -144,8 +145,10 @@ class _Training:
         def init() -> Any:
             return fitting.init(jax.random.fold_in(self.key, INIT), config, self.counts, *more)
 
-        memory.require(jax.eval_shape(init), self.recipe.optimizer, "--num-features, --vocab-size, …")
-        params = init()
+        where = "--num-features, --vocab-size, …"
+        memory.require(jax.eval_shape(init), self.recipe.optimizer, where, run.row_shards)
+        with initially(run.row_shards):
+            params = init()
         if self.initial is not None:
             params = begin_from(self.initial, params, record, self.overrides, structure, vocabulary)
 

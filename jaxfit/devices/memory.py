@@ -14,6 +14,8 @@ from jaxfit.errors import UserError
 # arrays of an optimizer's state that are as large as the parameters
 MOMENTS = {None: 0, "sgd": 0, "adagrad": 1, "rowwise-adagrad": 0, "adam": 2}
 COPIES = 3  # of the parameters: those trained, the best so far, and one while they are saved
+# of tables that are split over accelerators: the two others are in the memory of the host
+COPIES_IF_SPLIT = 1
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
@@ -55,19 +57,26 @@ def _of_control_groups() -> Iterator[int]:
                 yield int((each / name).read_text())
 
 
-def require(shapes: Any, optimizer: str | None, where: str) -> None:
+def require(shapes: Any, optimizer: str | None, where: str, row_shards: int = 1) -> None:
     """Raise a UserError where a training takes more memory than there is.
+
+    Of tables that are split over accelerators, a device must have memory for its part; what is not split is small.
 
     Args:
         shapes: Of the parameters, a pytree of `jax.ShapeDtypeStruct`.
         optimizer: Of a `Recipe`; None for parameters that are not fitted by one.
         where: The options that decide the shapes, for the message.
+        row_shards: The devices over which tables are split; those of a CPU share its memory.
     """
     size = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
-    needed, there = size * (COPIES + MOMENTS[optimizer]), available()
+    needed, there, device = size * (COPIES + MOMENTS[optimizer]), available(), "this machine"
+    advice = "make the model smaller"
+    if jax.local_devices()[0].platform != "cpu" and row_shards > 1:
+        needed, device = size * (COPIES_IF_SPLIT + MOMENTS[optimizer]) // row_shards, f"each of {row_shards} devices"
+        advice += ", or give more --row-shards"
     if there is not None and needed > there:
-        what = f"training needs {show(needed)} for the parameters and their copies, and this machine has {show(there)}"
-        raise UserError(what, where, "make the model smaller")
+        what = f"training needs {show(needed)} for the parameters and their copies, and {device} has {show(there)}"
+        raise UserError(what, where, advice)
 
 
 def show(number: float) -> str:

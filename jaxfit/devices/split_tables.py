@@ -11,6 +11,7 @@ each device computes the logits of its own words. While steps run, a device has 
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,6 +29,16 @@ from jaxfit.tables import Weights
 
 SPLIT = PartitionSpec(ROWS)  # the first axis of a table split over the devices that share it
 PIECE = 1 << 24  # numbers of a table that every device has while processes put its parts together
+
+
+def initially(row_shards: int) -> AbstractContextManager[None]:
+    """Return a context in which initial parameters are made: of split tables, none of which need fit on one device.
+
+    They are made in the host's memory, by its CPU, if JAX may use it.
+    """
+    with suppress(RuntimeError):  # JAX_PLATFORMS does not name it
+        return jax.default_device(jax.local_devices(backend="cpu")[0]) if row_shards > 1 else nullcontext()
+    return nullcontext()
 
 
 class Layout(NamedTuple):

@@ -1,5 +1,7 @@
 """The memory of a training is estimated before any of it is taken."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -20,6 +22,21 @@ def test_parameters_with_the_optimizers_state_must_fit(monkeypatch, optimizer):
     what = f"training needs {NEEDED[optimizer]} MB for the parameters and their copies, and this machine has 2 MB"
     with pytest.raises(UserError, match=rf"^{what} \(--num-features\) - make the model smaller$"):
         memory.require(SHAPES, optimizer, "--num-features")
+
+
+@pytest.mark.parametrize("optimizer", NEEDED)
+def test_of_tables_split_over_accelerators_a_device_must_hold_its_part(monkeypatch, optimizer):
+    shards, needed = 4, (NEEDED[optimizer] - 2) * 10**6 // 4
+    monkeypatch.setattr(memory, "available", lambda: needed)
+    with pytest.raises(UserError, match="and this machine has"):
+        memory.require(SHAPES, optimizer, "--num-features", shards)  # the devices of a CPU share its memory
+    monkeypatch.setattr(jax, "local_devices", lambda: [SimpleNamespace(platform="gpu")])
+    memory.require(SHAPES, optimizer, "--num-features", shards)
+    with pytest.raises(UserError, match=r"and this machine has .* - make the model smaller$"):
+        memory.require(SHAPES, optimizer, "--num-features")
+    monkeypatch.setattr(memory, "available", lambda: needed - 1)
+    with pytest.raises(UserError, match=r"and each of 4 devices has .* smaller, or give more --row-shards$"):
+        memory.require(SHAPES, optimizer, "--num-features", shards)
 
 
 def test_where_the_memory_is_not_known_nothing_is_refused(monkeypatch):

@@ -1,4 +1,4 @@
-"""The temporal factored RBM: each word's hidden units also receive what they were at the word before.
+"""The temporal factored RBM: the hidden units also get input from those of the previous word.
 
 The hidden units' biases at event τ + 1 are b_h + A p^τ, where p^τ, their probabilities at event τ, are carried along
 the text (Eq. 3.14). All else is the factored RBM, from whose parameters training begins (`jaxlm train tfrbm --init`).
@@ -196,8 +196,8 @@ def cost(config: Config, costs: None = None) -> Cost:
 RECIPES: dict[str, tuple[Recipe, dict[str, Any]]] = {
     "thesis": (
         Recipe(
-            optimizer="sgd", batch_size=1000, epochs=50, rate={"*": 1e-4},
-            decay={"*": 1e-5, "R": 1e-4, "b_h": 0.0, "b_v": 0.0}, drops=(0.1,), reduction="sum",
+            optimizer="sgd", batch_size=1000, epochs=200, rate={"*": 1e-4},
+            decay={"*": 1e-5, "R": 1e-4, "b_h": 0.0, "b_v": 0.0}, patience=3, reduction="sum",
         ),
         {},
     ),

@@ -53,7 +53,8 @@ def cluster(
             with the higher responsibility, or to both sides if |p - 1/2| < epsilon. "noisy-adaptive" does likewise,
             but outside that band puts a word to the left with probability p.
         epsilon: half the width of the band of p in which words are put on both sides.
-        em_steps, shared_variance: `steps` and `shared` of `clustering.log_odds`.
+        em_steps: `steps` of `clustering.log_odds`.
+        shared_variance: `shared` of `clustering.log_odds`.
 
     Where the thesis is silent: a split that leaves a side empty or with the whole set is replaced by the balanced
     one, so that the recursion ends; so are all splits below depth 100, so that chains of outliers do not make it
@@ -148,7 +149,9 @@ def build(
         num_words: N_w.
         features: [N_w, D], for the rules that cluster.
         counts: [N_w], for "huffman", whose copies are all equal.
-        epsilon, em_steps, shared_variance: as in `cluster`.
+        epsilon: as in `cluster`.
+        em_steps: as in `cluster`.
+        shared_variance: as in `cluster`.
         copies: number of trees that are joined.
         replicate: use copy 0 for all copies (Table 4.6, "S1 x 4").
 

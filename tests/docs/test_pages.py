@@ -146,12 +146,14 @@ def test_links_lead_to_files_and_headings(page):
 def test_the_site_is_built_without_warnings(tmp_path):
     pytest.importorskip("mkdocs", reason="MkDocs is not installed: pip install -e '.[docs]'")
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
     built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
     home = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert "Which model should I train?" in home
     notebook = (tmp_path / "site" / "notebooks" / "ratings" / "index.html").read_text(encoding="utf-8")
     assert re.search(r'<img [^>]*src="\.\./ratings_files/[^"]*\.png"', notebook)
+    assert 'href="benchmarks/results/report.html"' in home
+    assert (tmp_path / "site" / "benchmarks" / "results" / "report.html").is_file()
     for page in (home, notebook):
         assert not re.search(r'(src|href)="https?://(?!squidfunk)', page), "nothing is loaded from elsewhere"

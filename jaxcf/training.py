@@ -85,7 +85,8 @@ def train(
     full = record.configure(data.catalogue, units, config or {})
     require_number(seed, "--seed", int, **SEED)
     optimizer = recipe.optimizer if isinstance(recipe, Recipe) else None
-    memory.require(record.shapes(full), optimizer, "--num-features, --num-hidden, …", run.row_shards)
+    row_shards = run.row_shards if isinstance(fitting, BySGD) else 1
+    memory.require(record.shapes(full), optimizer, "--num-features, --num-hidden, …", row_shards)
     identity = {"model": name, "config": asdict(full), "seed": seed, "data": describe(data, rated)}
     users = KnownUsers(data.catalogue.num_users, data.train, rated)
     key = jax.random.key(seed)

@@ -22,7 +22,7 @@ from jax.sharding import Mesh
 from jaxfit import state
 from jaxfit.bucketing import LAYOUT, ORDER, capacity_step
 from jaxfit.devices import distributed as processes
-from jaxfit.devices import sharding
+from jaxfit.devices import sharding, split_tables
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import Diverged, Interrupted, UserError
 from jaxfit.process import compiled, signals
@@ -117,7 +117,7 @@ def fit(
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
     known |= {"sections": program.sections} if program.sections > 1 else {}
     known |= {"epochs laid out": LAYOUT if program.ragged else ORDER, **(identity or {})}
-    processes.require_same({**known, **sharding.described(mesh)})
+    processes.require_same({**known, **sharding.described(mesh), **split_tables.described(params, mesh)})
     compiled.bound_programs(
         (program, recipe.optimizer, recipe.batch_size, recipe.reduction, mesh), (params, data, valid)
     )
@@ -214,7 +214,7 @@ def fit(
         if not trainer.progress.done:
             stopped = "max-minutes"
             save()
-        best = trainer.best if trainer.progress.best_epoch >= 0 else state.current(trainer.one_copy())
+        best = trainer.best if trainer.progress.best_epoch >= 0 else trainer.whole(state.current(trainer.state))
     times = trainer.compile_seconds, train_seconds
     return Fitted(best, trainer.progress.best, history, trainer.progress.epoch, stopped, *times, events)
 

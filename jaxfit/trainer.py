@@ -159,6 +159,8 @@ class Trainer:
         costs = _costs(program, data)
         by_rows = state.by_rows(params, program, data, None if costs is None or costs.ndim == 1 else costs.shape[1])
         self.layout = layout(params, by_rows, mesh)
+        if self.layout is not None:
+            params = self.layout.on_host(params)
         self._take(data, costs)
         self.state = self._start(params, by_rows)
         self.best = params

@@ -164,7 +164,8 @@ TABLES = {
             LanguageStore, "frbm-objectives", "", "The FRBM by contrastive divergence and by likelihood",
             ("model",), MIXTURES, objective_rows,
             f"{HIDDEN_UNITS} The context has two words. Mixtures are with the back-off KN6. The FRBM with dropout is "
-            "that of Table 3.1. Without it there are 8 epochs, and twice the decay or more, by likelihood alone, too. "
+            "that of Table 3.1. Without it there are 8 epochs, and twice the decay or more; by likelihood alone, too, "
+            "with the rate chosen for contrastive divergence. "
             "Training by likelihood that follows it begins from the parameters of the FRBM of the same seed, has no "
             "dropout, and is an epoch long; its rate was chosen by validation. By likelihood the gradient is an "
             "unbiased estimate, from 16 words drawn from the model in each context; by contrastive divergence it is "

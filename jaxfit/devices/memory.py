@@ -14,8 +14,8 @@ from jaxfit.errors import UserError
 # arrays of an optimizer's state that are as large as the parameters
 MOMENTS = {None: 0, "sgd": 0, "adagrad": 1, "rowwise-adagrad": 0, "adam": 2}
 COPIES = 3  # of the parameters: those trained, the best so far, and one while they are saved
-# of tables that are split over accelerators: the two others are in the memory of the host
-COPIES_IF_SPLIT = 1
+# of tables that are split over accelerators: those trained, and those validated; the best are in the host's memory
+COPIES_IF_SPLIT = 2
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 CGROUPS, OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
@@ -60,7 +60,7 @@ def _of_control_groups() -> Iterator[int]:
 def require(shapes: Any, optimizer: str | None, where: str, row_shards: int = 1) -> None:
     """Raise a UserError where a training takes more memory than there is.
 
-    Of tables that are split over accelerators, a device must have memory for its part; what is not split is small.
+    Of tables that are split over accelerators, a device must have memory for its part; all are taken to be split.
 
     Args:
         shapes: Of the parameters, a pytree of `jax.ShapeDtypeStruct`.

@@ -10,6 +10,7 @@ each device computes the logits of its own words. While steps run, a device has 
 """
 
 import math
+import zlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
@@ -32,11 +33,11 @@ PIECE = 1 << 24  # numbers of a table that every device has while processes put 
 
 
 def initially(row_shards: int) -> AbstractContextManager[None]:
-    """Return a context in which initial parameters are made: of split tables, none of which need fit on one device.
+    """Return a context that makes initial parameters in the host's memory where tables are split.
 
-    They are made in the host's memory, by its CPU, if JAX may use it.
+    So none must fit on a device. The CPU makes them, unless JAX_PLATFORMS leaves it out.
     """
-    with suppress(RuntimeError):  # JAX_PLATFORMS does not name it
+    with suppress(RuntimeError):  # it does
         return jax.default_device(jax.local_devices(backend="cpu")[0]) if row_shards > 1 else nullcontext()
     return nullcontext()
 
@@ -74,6 +75,10 @@ class Layout(NamedTuple):
             return jax.tree.map(shape, w, jax.tree.map(lambda _: WHOLE, w) if rows is None else self._specs(transform))
 
         return self.map(shapes, weights)
+
+    def on_host(self, params: Any) -> Any:
+        """Return the parameters with each table that is split as an array of the host: no operation moves it whole."""
+        return self.map(lambda rows, x: x if rows is None else np.asarray(x), params)
 
     def one_row(self, params: Any) -> Any:
         """Return the parameters with the first row alone of each table that is split."""
@@ -230,6 +235,14 @@ def part_length(rows: int, shards: int) -> int:
 def _stored_shape(shape: tuple[int, ...], mesh: Mesh) -> tuple[int, ...]:
     shards = mesh.shape[ROWS]
     return shards * part_length(shape[0], shards), *shape[1:]
+
+
+def described(params: Any, mesh: Mesh | None) -> dict[str, Any]:
+    """What must be the same on all processes: parameters that the CPU of each one's machine has made."""
+    if mesh is None or not mesh.is_multi_process or sharding.row_shards(mesh) == 1:
+        return {}
+    sums = [zlib.crc32(np.ascontiguousarray(array).data) for array in jax.tree.leaves(params)]
+    return {"checksums of initial parameters": sums}
 
 
 def split(table: Any, mesh: Mesh) -> jax.Array:

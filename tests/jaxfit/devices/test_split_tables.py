@@ -204,6 +204,23 @@ def test_training_goes_on_with_tables_split_otherwise(by_rows, tmp_path):
 
 
 @pytest.mark.parametrize("by_rows", [True, False])
+def test_before_the_first_step_whole_tables_are_in_the_hosts_memory(by_rows, monkeypatch):
+    started, one_row = [], split_tables.Layout.one_row
+    monkeypatch.setattr(
+        split_tables.Layout, "one_row", lambda self, params: one_row(self, started.append(params) or params)
+    )
+    recipe = Recipe(optimizer="adam", batch_size=16, epochs=1, rate={"*": 0.01}, decay={"*": 0.0})
+    params, data = toy.init(jax.random.key(0)), toy.data(jax.random.key(1))
+    trainer = Trainer(toy.program(by_rows), params, data, recipe, jax.random.key(2), sharding.make(8, 4))
+    for whole in (*started, trainer.best):  # of JAX's arrays, an operation on one row can move all to a device
+        trainer.layout.map(
+            lambda rows, x: rows is None or isinstance(x, np.ndarray) or pytest.fail("on a device"), whole
+        )
+    assert len(started) == 1
+    assert any(rows is not None for rows in trainer.layout.rows)
+
+
+@pytest.mark.parametrize("by_rows", [True, False])
 def test_each_device_holds_its_part_of_tables_and_of_their_memory(by_rows):
     recipe = Recipe(optimizer="adam", batch_size=16, epochs=1, rate={"*": 0.01}, decay={"*": 0.0})
     params, data = toy.init(jax.random.key(0)), toy.data(jax.random.key(1))

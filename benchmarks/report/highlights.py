@@ -19,10 +19,9 @@ RESULTS: Mapping[str, Labels] = {
     "docnade-table-1.20news.cpu": (("DocNADE",),),
 }
 TEXT: Mapping[str, Labels] = {
-    "slides-ptb.ptb.cpu": (("KN5",), ("class 5-gram",), ("cache",)),
+    "slides-ptb.ptb.cpu": (("KN5",), ("class 5-gram",), ("cache",), ("NPLM",), ("NLBL",), ("RNN",)),
     "table-4.4.ptb.cpu": (("HLBL", "T1", "RANDOM"), ("HLBL", "T7", "ADAPTIVE(0.4) ×4"), ("LBL",)),
     "table-3.1.ptb.cpu": (("FRBM", "2"), ("Temporal FRBM", "2"), ("LBL", "2")),
-    "neural-models.ptb.cpu": (("NPLM",),),
 }
 RATINGS: Mapping[str, Labels] = {
     "table-5.2.ml-1m.cpu": (

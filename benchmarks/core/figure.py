@@ -33,6 +33,7 @@ def panels(path: Path, title: str, **layout: Any) -> Iterator[Any]:
             drawn = BytesIO()
             figure.savefig(drawn, format="png", dpi=110)
             # few colours make a file a third as large; without a version in it, the same figures give the same file
-            Image.open(drawn).convert("RGB").quantize(COLOURS).save(part, format="png", optimize=True)
+            few = Image.open(drawn).convert("RGB").quantize(COLOURS, method=Image.Quantize.FASTOCTREE)
+            few.save(part, format="png", optimize=True)
     finally:
         plt.close(figure)

@@ -35,9 +35,9 @@ PIECE = 1 << 24  # numbers of a table that every device has while processes put 
 def initially(row_shards: int) -> AbstractContextManager[None]:
     """Return a context that makes initial parameters in the host's memory where tables are split.
 
-    So none must fit on a device. The CPU makes them, unless JAX_PLATFORMS leaves it out.
+    A table need not fit on one device. The CPU makes them, unless JAX_PLATFORMS leaves it out.
     """
-    with suppress(RuntimeError):  # it does
+    with suppress(RuntimeError):  # raised where it is left out
         return jax.default_device(jax.local_devices(backend="cpu")[0]) if row_shards > 1 else nullcontext()
     return nullcontext()
 

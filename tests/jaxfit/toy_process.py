@@ -2,7 +2,8 @@
 
 Each trains on one device, one step a chunk, resuming what is there. With TROUBLE yes, process 1 gets a Ctrl-C in its
 5th chunk, is then given something else to train than process 0, and is killed in its 9th chunk. With TROUBLE split, the
-two share the rows of the table, and their clocks differ, by which epochs are worth saving.
+two share the rows of the table, and their clocks differ, by which epochs are worth saving; before that, they begin with
+different parameters.
 """
 
 import math
@@ -28,11 +29,11 @@ from jaxfit.trainer import Trainer
 RECIPE = Recipe(optimizer="adam", batch_size=16, epochs=3, rate={"*": 0.02, "a": 0.01}, decay={"*": 0.3, "a": 0.1})
 
 
-def train(directory: Path, devices: Any, what: str = "toy") -> fit.Fitted:
-    """The training, with draws in it."""
+def train(directory: Path, devices: Any, what: str = "toy", seed: int = 0) -> fit.Fitted:
+    """The training, with draws in it; seed: of the initial parameters."""
     data = toy.data(jax.random.key(1))
     return fit.fit(
-        toy.program(by_rows=True, noise=0.1), toy.init(jax.random.key(0)), data, data, recipe=RECIPE,
+        toy.program(by_rows=True, noise=0.1), toy.init(jax.random.key(seed)), data, data, recipe=RECIPE,
         key=jax.random.key(2), directory=directory, mesh=devices, resume=True, identity={"model": what},
     )  # fmt: skip
 
@@ -48,7 +49,13 @@ def main(port: str, me: str, folder: str, trouble: str) -> int:
             assert (place == Path(folder)) == processes.leads()
             if trouble == "yes":
                 get_into_trouble(place, int(me))
-            fitted = train(place, mesh.make(1, row_shards=2 if trouble == "split" else 1))
+            devices = mesh.make(1, row_shards=2 if trouble == "split" else 1)
+            if trouble == "split":
+                try:
+                    train(place, devices, seed=int(me))
+                except UserError as error:
+                    print(error, file=sys.stderr, flush=True)
+            fitted = train(place, devices)
             if processes.leads():
                 np.savez(Path(folder) / "parameters.npz", **fitted.params._asdict())
 

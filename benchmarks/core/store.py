@@ -7,7 +7,7 @@ import sys
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -29,7 +29,7 @@ VALIDATION = "validation_"  # before the name of what was measured, in a record
 
 
 class Outcome(NamedTuple):
-    """What training a model gave: seconds by what they went into, examples of an epoch, predictions by part.
+    """What training a model gave: seconds by what they went into, examples of an epoch, predictions by part, if any.
 
     decided: what training decided, such as the recipe that validation chose; a record has it beside the identity.
     """
@@ -47,9 +47,15 @@ class TrainedModel:
     directory: Path
     info: dict[str, Any] = field(repr=False)
 
-    def predictions(self, part: str) -> np.ndarray:
-        """Return what the model predicts of the events or ratings of a part of the data, "valid" or "test"."""
-        return np.load(self.directory / f"predictions-{part}.npy")
+    def predictions(self, part: str, compute: Callable[[], np.ndarray] | None = None) -> np.ndarray:
+        """Return what the model predicts of the events or ratings of a part of the data, "valid" or "test".
+
+        compute: computes them where training has left that for later; they are kept.
+        """
+        path = _predictions(self.directory, part)
+        if compute is not None and not path.is_file():
+            _keep(path, compute())
+        return np.load(path)
 
 
 class Store(ABC):
@@ -216,8 +222,7 @@ class Store(ABC):
             warnings.simplefilter("always", UserWarning)
             fitted = self.fit(spec, directory)
         for part, array in fitted.predictions.items():
-            with replacing(directory / f"predictions-{part}.npy") as path, path.open("wb") as file:
-                np.save(file, array)
+            _keep(_predictions(directory, part), array)
         label, said = spec.label(), [str(warning.message) for warning in caught]
         seconds = time.perf_counter() - started
         info = {
@@ -238,6 +243,15 @@ class Store(ABC):
         for line in said:
             print(f"  {label}: {line}", file=sys.stderr)
         print(f"  trained {label} in {seconds:.1f} s", file=sys.stderr, flush=True)
+
+
+def _predictions(directory: Path, part: str) -> Path:
+    return directory / f"predictions-{part}.npy"
+
+
+def _keep(path: Path, array: np.ndarray) -> None:
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.save(file, array)
 
 
 def size_field(config: type) -> str | None:

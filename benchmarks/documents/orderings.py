@@ -32,7 +32,7 @@ def measure(store: DocumentStore, specs: tuple[Spec, ...], part: str = "test") -
     """Measure the perplexity of SOME documents by the first orders drawn of their words, for each number (Eq. 31)."""
     (spec,) = specs
     model, chosen, most = store.model(spec), some(getattr(store.data, part).with_words()), store.orders_of_some
-    known = {most: store.get(spec).predictions("some")} if part == "test" else {}
+    known = {most: store.predictions(spec, "some")} if part == "test" else {}
     return {
         str(number): of_documents(-(known[number] if number in known else per_word(model, chosen, number)))
         for number in ORDERINGS

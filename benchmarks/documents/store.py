@@ -24,7 +24,7 @@ UNITS = 500  # of the bootstrap, at most: documents are independent, and as many
 
 
 class DocumentStore(LanguageStore):
-    """Models of documents; their predictions are 1/D log p(v) (nats) of documents with words, float64 [documents]."""
+    """Models of documents."""
 
     chapters = "models of documents"
     scales = SCALES
@@ -74,20 +74,29 @@ class DocumentStore(LanguageStore):
         run = Run(resume=self.stepwise(spec), show=self.show)
         trained = train(spec.model, self.data, directory, recipe=recipe, config=config, seed=spec.seed,
                         structure=self._structure(spec, directory), run=run)  # fmt: skip
-        assert trained.model is not None
-        predictions = {
-            part: per_word(trained.model, chosen.with_words(), orderings)
-            for part, chosen, orderings in (
-                ("valid", self.data.valid, min(FOR_VALIDATION, self.scale.orderings)),
-                ("test", self.data.test, self.scale.orderings),
-                ("some", some(self.data.test.with_words()), self.orders_of_some),
-            )
-        }
-        return Outcome(trained.seconds, len(self.data.train), predictions)
+        return Outcome(trained.seconds, len(self.data.train), {})
+
+    def predictions(self, spec: Spec, part: str) -> NDArray[np.float64]:
+        """Return 1/D log p(v) (nats) of a part's documents with words: "valid", "test", or "some" of the test.
+
+        They are computed when they are first asked for, and kept: most tables need none, and they take longer than
+        training.
+        """
+        test = self.data.test
+
+        def compute() -> NDArray[np.float64]:
+            chosen, orderings = {
+                "valid": (self.data.valid, min(FOR_VALIDATION, self.scale.orderings)),
+                "test": (test, self.scale.orderings),
+                "some": (some(test.with_words()), self.orders_of_some),
+            }[part]
+            return per_word(self.model(spec), chosen.with_words(), orderings)
+
+        return self.get(spec).predictions(part, compute)
 
     def perplexity(self, spec: Spec, part: str) -> Scores:
         """Return a model's nats of each document of a part: their mean's exponential is the perplexity (Eq. 30)."""
-        return of_documents(-self.get(spec).predictions(part))
+        return of_documents(-self.predictions(spec, part))
 
     def model(self, spec: Spec) -> Model:
         """Return a trained model."""

@@ -105,7 +105,7 @@ def test_perplexities_are_those_of_the_command(made):
     test = store.data.test
     found = evaluate(store.model(spec).document_log_probs(test, TINY.orderings), test.lengths)
     assert store.perplexity(spec, "test").value == pytest.approx(found.perplexity, rel=1e-6)
-    assert len(store.get(spec).predictions("some")) == 50
+    assert len(store.predictions(spec, "some")) == 50
 
 
 @pytest.mark.extended

@@ -73,7 +73,8 @@ def train(
         parameters=training.parameters(record, recipe, options),
         trained=any(isinstance(each, BySGD) for each in record.fitting), seed=seed, out=out, progress=progress,
     )  # fmt: skip
-    training.require_used(record, fitting, [name for cls in (Recipe, Run) for name in fields_of(options, cls)])
+    used = [name for cls in (Recipe, Run) for name in fields_of(options, cls)]
+    training.require_used(record, fitting, plan.recipe, used)
     config = dict(plan.config)
     if levels is not None:
         if not record.needs_levels:

@@ -113,10 +113,11 @@ def by_group(
 
 
 def bins(counts: ArrayLike, number: int = 10, least: int = 1) -> Bins:
-    """Put users into bins of equal size by their training ratings, [num_users] (Mnih 2010, §5.4.5, Figures 5.4-5.8).
+    """Put users into bins of equal size by their training ratings, [num_users].
 
     Sizes differ by at most one. Users with equally many ratings may come into neighbouring bins, in the order
-    of their indices; users with fewer than `least` are in no bin.
+    of their indices; users with fewer than `least` are in no bin. Source: Mnih 2010, §5.4.5-5.4.6, Figures 5.4 and
+    5.6-5.8.
     """
     counts = np.asarray(counts)
     order = np.argsort(counts, kind="stable")

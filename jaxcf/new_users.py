@@ -44,14 +44,16 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
         what = f"this {model.name} takes items by their stars, at least {model.positive:g}"
         raise Unsupported(what, "--rated", f"give them: {others[0]}:{model.positive:g}")
     if others:
-        require(model.record, UsesRatedItems, "an item without stars")
+        require(model.record, UsesRatedItems, f"{others[0]!r}, an item without stars,", "--rated")
     index = model.catalogue.item_index([*ids, *others]) if ids or others else np.zeros(0, np.int32)
     unknown = [item for item, place in zip([*ids, *others], index, strict=True) if place < 0]
     if unknown:
         raise NotInTraining(f"no item {unknown[0]!r} was in training", do="leave it out")
     off = stars[~model.catalogue.scale.contains(stars)]
     if len(off) and not model.record.implicit:
-        raise UserError(f"{off[0]:g} stars are not on the scale", do=f"ratings are {model.catalogue.scale}")
+        item = ids[int(np.flatnonzero(~model.catalogue.scale.contains(stars))[0])]
+        what = f"{off[0]:g} stars of {item!r} are not on the scale"
+        raise UserError(what, do=f"ratings are {model.catalogue.scale}")
     user, n = np.zeros(len(index), np.int32), len(ids)
     taken = model.taken(Ratings(user[:n], index[:n], stars.astype(np.float32)))
     return KnownUsers(1, taken, Pairs(user[n:], index[n:]))

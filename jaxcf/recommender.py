@@ -245,25 +245,33 @@ class Model:
         return new_users.known(self, ratings, rated)
 
     def recommend(
-        self, user: Any = None, *, ratings: Mapping[Any, float] | None = None, rated: Iterable[Any] = (), top: int = 10
+        self,
+        user: Any = None,
+        *,
+        ratings: Mapping[Any, float] | None = None,
+        rated: Iterable[Any] | None = None,
+        top: int = 10,
     ) -> list[Answer]:
         """Return the items of highest expected stars, or scores, that the user has not rated; equal ones by their ids.
 
         Args:
-            user: an id of the training ratings; not read if `ratings` are given.
-            ratings: of anybody else, item id -> stars, or counts.
+            user: an id of the training ratings.
+            ratings: of anybody else, item id -> stars, or counts; {} of somebody who rated nothing yet.
             rated: ids of further items that they rated, for models that use rated items or counts.
             top: how many items at most.
 
         Raises:
-            UserError: the user was not in training; as `new_user`.
+            UserError: the user was not in training; nobody is named, or somebody and others' ratings; as `new_user`.
         """
-        if ratings is not None or user is None:
-            new = self.new_user({} if ratings is None else ratings, rated)
+        if (user is None) == (ratings is None and rated is None):
+            what = "no user is named" if user is None else "a user and ratings are of different people"
+            raise UserError(what, "recommend", "give an id, or ratings or rated items of a new user")
+        if user is None:
+            new = self.new_user({} if ratings is None else ratings, () if rated is None else rated)
             return next(self.best(self.scorer_given(new, new=True), new, [0], top))
         (index,) = self.catalogue.user_index([user])
         if index < 0:
-            raise NotInTraining(f"no user {user!r} was in training", do="give their ratings instead")
+            raise NotInTraining(f"no user {user!r} was in training", do="give their ratings instead (--rated)")
         return next(self.best(self.scorer, self.known, [int(index)], top))
 
     def best(self, scorer: Scorer, users: KnownUsers, chosen: Sequence[int], top: int) -> Iterator[list[Answer]]:

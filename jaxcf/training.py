@@ -7,7 +7,7 @@ and rated pairs, which predictions start from) and what training writes. Everyth
 
 import hashlib
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from jaxfit.devices import memory
 from jaxfit.devices.precision import full_precision
 from jaxfit.devices.split_tables import initially
 from jaxfit.errors import UserError
-from jaxfit.plan import fields_of
+from jaxfit.plan import fields_of, require_stops
 from jaxfit.process import compiled
 from jaxfit.recipe import SEED, Recipe, named_arrays, require_number
 from jaxfit.run_dir import checkpoint, training
@@ -193,8 +193,10 @@ def parameters(record: RatingModel, recipe: str, given: Mapping[str, Any]) -> Co
     return named_arrays(record.shapes(config))
 
 
-def require_used(record: RatingModel, fitting: Fitting, given: Iterable[str]) -> None:
-    """Raise UserError for a given option of SGD that has no meaning for a fit by sweeps."""
+def require_used(record: RatingModel, fitting: Fitting, recipe: Any, given: Collection[str]) -> None:
+    """Raise UserError for a given option that has no effect on a fit by SGD or by sweeps."""
+    if isinstance(fitting, BySGD):
+        require_stops(recipe, given)
     unused = [name for name in given if isinstance(fitting, BySweeps) and name not in fitting.uses]
     if unused and any(isinstance(each, BySGD) for each in record.fitting):
         option = f"--{unused[0].replace('_', '-')}"

@@ -131,7 +131,8 @@ def fit(
     bar = journal.Bar(title, unit, recipe.epochs, show and processes.leads())
     began = saved = time.monotonic()
     saving = 0.5  # seconds for the last checkpoint; before the first, what a small one takes
-    start, first = time.perf_counter(), trainer.progress.epoch
+    start = warm = time.perf_counter()
+    first = trainer.progress.epoch
     train_seconds, events, stopped = 0.0, 0, "done"
     chunk = 1  # steps
     history = log.lines() if log else []
@@ -191,8 +192,10 @@ def fit(
                 save()
                 raise Interrupted(processes.highest(received()))
             history.append(line)
-            elapsed, epochs = time.perf_counter() - start, trainer.progress.epoch - first
-            left = (elapsed - trainer.compile_seconds) / epochs * (recipe.epochs - trainer.progress.epoch)
+            now, epochs = time.perf_counter(), trainer.progress.epoch - first
+            warm = now if epochs == 1 else warm  # validation, too, is compiled in the first epoch
+            of_one = (now - warm) / (epochs - 1) if epochs > 1 else now - start - trainer.compile_seconds
+            elapsed, left = now - start, of_one * (recipe.epochs - trainer.progress.epoch)
             bar.line(_described(line, program, recipe), elapsed, left, at_most=not recipe.anneal)
             if log:
                 log.write(**line)

@@ -62,6 +62,14 @@ def choose(
     return fields, dataclasses.replace(recipe, **chosen)
 
 
+def require_stops(recipe: Any, given: Collection[str]) -> None:
+    """Raise a UserError for a given option of the stop rule with a recipe of the engine by which all epochs are run."""
+    for name in ("drops", "patience"):
+        if name in given and isinstance(recipe, Recipe) and recipe.anneal:
+            what = "no effect where the rate falls as a cosine: all epochs are run"
+            raise UserError(what, f"--{name}", "leave it out, or give --no-anneal")
+
+
 def _require_effect(given: Collection[str], fields: Mapping[str, Any], config: type) -> None:
     """Raise a UserError for a given option that has no effect with the value of another."""
     all_fields = {f.name: f for f in dataclasses.fields(config)}

@@ -1,10 +1,10 @@
-"""What restricted Boltzmann machines share: sampling units, running a Gibbs chain, and CD-T as a loss.
+"""What restricted Boltzmann machines share: sampling units, running a Gibbs chain, CD-T as a loss, schedules of T.
 
 Every draw is made by the key of its example, so that it depends neither on the rest of the minibatch
 nor on the device. Source: Mnih 2010, §1.3; Hinton 2002.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxfit.draws import uniform
+from jaxfit.errors import UserError
 
 
 def bernoulli(keys: Array, p: Array) -> Array:
@@ -50,3 +51,16 @@ def contrastive_divergence(free_energy: Callable[[Any], Array], data: Any, recon
     gradient of -log P(data), Eq. 1.9. The value itself says nothing about how good a model is.
     """
     return free_energy(data) - free_energy(lax.stop_gradient(reconstruction))
+
+
+def schedule(cd_steps: Sequence[int]) -> tuple[int, ...]:
+    """Return T of CD-T for each equal part of the training; raises UserError for none, or a T below 1."""
+    if not cd_steps or min(cd_steps) < 1:
+        raise UserError("CD-T takes at least one step", "--cd-steps", "give 1, or 1,1,3 for a schedule")
+    return tuple(cd_steps)
+
+
+def scheduled(cd_steps: tuple[int, ...], fraction: Array) -> Array:
+    """Return T of the schedule, int32, when a fraction of the training is done."""
+    part = jnp.minimum((fraction * len(cd_steps)).astype(jnp.int32), len(cd_steps) - 1)
+    return jnp.asarray(cd_steps, jnp.int32)[part]

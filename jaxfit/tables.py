@@ -257,7 +257,9 @@ def update_rows(
     decay: jax.Array | None,
     transform: Transform,
 ) -> Weights:
-    """The same update for a gradient given in parts; decay reaches every row through the scale.
+    """Update rows by a gradient given in parts; decay reaches every row through the scale.
+
+    By SGD and AdaGrad the update is the same as of the whole array; by Adam, rows that no part has do not move.
 
     With a decay of None, the gradient includes it, and the scale remains 1.
     """

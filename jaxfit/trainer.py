@@ -13,62 +13,21 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxfit import loop, scoring, state, tables
-from jaxfit.bucketing import Capacity, EpochPlan, Stretch, buckets, capacity, capacity_step
+from jaxfit.bucketing import Buckets, Capacity, EpochPlan, Stretch, buckets, capacity, capacity_step
+from jaxfit.checks import check, check_size
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform
 from jaxfit.devices.split_tables import Layout
 from jaxfit.epochs import Epochs
-from jaxfit.errors import UserError
 from jaxfit.program import Program
-from jaxfit.recipe import INT32_MAX, Recipe, named_arrays, per_parameter, transform
+from jaxfit.recipe import Recipe, named_arrays, per_parameter, transform
 from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
 
-MAX_PADDED_BATCH = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
 SCORED, SCORED_MOST = 1000, 16_384  # examples that are scored at a time: on a CPU, and at most elsewhere
 SCORED_ENTRIES = 1 << 19  # maximum ragged entries on a device in batches above SCORED
 VALIDATION_CHUNK_SECONDS = 2.0  # between which signals are obeyed
-
-
-def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
-    """Raise UserError where a recipe or devices do not fit a model."""
-    shards = sharding.shards(mesh)
-    if sharding.row_shards(mesh) > 1 and program.sparse is not None and program.sparse.preconditioned:
-        what = "the steps of this model are not along the gradient of its rows: no table can be split"
-        raise UserError(what, "--row-shards", "leave it out")
-    if recipe.batch_size % shards:
-        what = f"{recipe.batch_size} examples do not divide among the devices"
-        raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
-    if program.visits and recipe.optimizer != "sgd":
-        raise UserError(f"{recipe.optimizer} cannot train this model", "--optimizer", "use sgd")
-    if program.visits and shards > 1:
-        what = "this model visits its examples one after another: each device would do the work of all"
-        raise UserError(what, "--devices", "leave it out")
-    if program.result == "last" and recipe.drops:
-        what = "all epochs are run, whatever the validation score, and the last is the result"
-        raise UserError(what, "--drops", "leave it out, and choose --epochs and --rate")
-
-
-def check_size(program: Program, recipe: Recipe, params: Any, size: int) -> None:
-    """Raise UserError where a recipe does not fit data of `size` examples: its minibatch, its decay, its steps."""
-    if recipe.batch_size > max(size, MAX_PADDED_BATCH):
-        what = f"a minibatch of {recipe.batch_size:,} examples, and there are {size:,} in all"
-        raise UserError(what, "--batch-size", f"give at most {max(size, MAX_PADDED_BATCH):,}")
-    steps = -(-size // recipe.batch_size)
-    if steps * recipe.epochs > INT32_MAX:
-        what = f"{steps * recipe.epochs:,} steps in all, which 32 bits do not count"
-        raise UserError(what, "--epochs", f"give at most {INT32_MAX // steps:,}")
-    names = named_arrays(params)
-    rate, decay = per_parameter(names, recipe.rate, "--rate"), per_parameter(names, recipe.decay, "--decay")
-    most, when, advice = max(r * d for r, d in zip(rate, decay, strict=True)), program.decay.when, ""
-    share = (1 if recipe.reduction == "mean" else min(recipe.batch_size, size)) / size
-    if when == "every-step" and most > loop.LARGEST_DECAY:
-        advice = f"keep it under {loop.LARGEST_DECAY} a step"
-    if when == "per-row" and most * share > 0.5:
-        advice = f"keep it under {0.5 / share:g}, or give a smaller --batch-size"
-    if advice:
-        raise UserError("the rate times the decay is too large", "--rate, --decay", advice)
 
 
 def schedule(program: Program, recipe: Recipe) -> str | None:
@@ -161,6 +120,8 @@ class Trainer:
         self.layout = layout(params, by_rows, mesh)
         if self.layout is not None:
             params = self.layout.on_host(params)
+        self.costs: Any = None
+        self.bucketed: Buckets | None = None
         self._take(data, costs)
         self.state = self._start(params, by_rows)
         self.best = params
@@ -183,10 +144,13 @@ class Trainer:
         """Train on these data from now on: the original ones, or those drawn for an epoch; costs: of their examples."""
         program, batch_size = self.program, self.recipe.batch_size
         shards = batch_shards(self.layout, self.mesh)
+        # visits need no capacity; data that are drawn anew often cost the same
+        if not (costs is None or program.visits or np.array_equal(costs, self.costs)):
+            self.bucketed = buckets(costs, batch_size, shards)
         self.size, self.events, self.costs = program.size(data), program.num_events(data), costs
-        # visits need no capacity
-        bucketed = None if costs is None or program.visits else buckets(costs, batch_size, shards)
-        self.epochs = Epochs(program, self.size, batch_size, shards, bucketed, self.order_key, self.mesh, self.planner)
+        self.epochs = Epochs(
+            program, self.size, batch_size, shards, self.bucketed, self.order_key, self.mesh, self.planner
+        )
         self.steps = self.epochs.steps
         self.data = sharding.replicate(data, self.mesh)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxfit.call import folder, of_call, warn_stopped
 from jaxfit.errors import NoModel, UserError
-from jaxfit.plan import fields_of
+from jaxfit.plan import fields_of, require_stops
 from jaxfit.recipe import require_number
 from jaxlm import card, models, training
 from jaxlm.contract import RENAMED, BySGD, LanguageModel
@@ -87,6 +87,7 @@ def train(
         skip=record.fields_from_data, parameters=record.fitting.parameters if isinstance(record.fitting, BySGD) else (),
         trained=by_engine, seed=seed, out=out, progress=progress,
     )  # fmt: skip
+    require_stops(plan.recipe, options)
     structure = record.choose_structure(plan.config, options)
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read

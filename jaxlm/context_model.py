@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxfit import fit
 from jaxfit.program import Metric, Program, Ragged
-from jaxlm.contract import PredictsWords, structure_argument
+from jaxlm.contract import PredictsWords
 from jaxlm.data import next_words
 from jaxlm.data.contexts import Text, gather_contexts, text_of
 from jaxlm.data.next_words import Following, NextWords
@@ -189,12 +189,11 @@ def _scores(model: Model, ids: np.ndarray, config: Any, score: Callable[..., jax
     """Compute a score of each event of a text, float64 [events]; by default -log P, in nats."""
     if len(ids) == 0:
         return np.zeros(0)
-    assert model.texts is not None
     if _by_contexts(config):  # scores are of words
         config = replace(config, targets="words")
     if isinstance(config, output.Options):
         config = output.exact(config)
     fitting: Any = model.record.fitting
-    text = fitting.texts(config, model.vocabulary.eos, *structure_argument(model.structure))(ids)
     program = fitting.program(config)
-    return fit.scores(replace(program, score=score or program.score), model.params, text).astype(np.float64)
+    scored = fit.scores(replace(program, score=score or program.score), model.params, model.texts(config)(ids))
+    return scored.astype(np.float64)

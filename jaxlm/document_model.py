@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from jaxfit import fit
 from jaxfit.program import Metric
 from jaxlm.context_model import perplexity
-from jaxlm.contract import PredictsDocuments, structure_argument
+from jaxlm.contract import PredictsDocuments
 from jaxlm.data.documents.collection import Documents
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def of_orderings(model: Model, documents: Documents, seed: int) -> Iterator[NDAr
     record: Any = model.record
     program = record.fitting.program(model.config)
     found, lengths = np.flatnonzero(documents.lengths), documents.lengths
-    texts = record.fitting.texts(model.config, model.vocabulary.eos, *structure_argument(model.structure))
-    data = texts(documents) if len(found) else None
+    data = model.texts()(documents) if len(found) else None
     key, number = jax.random.key(seed), 0
     while True:
         log_p = np.zeros(len(documents))

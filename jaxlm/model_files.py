@@ -81,8 +81,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     built, counts = structure_argument(structure), np.ones(len(vocabulary), np.int64)
     like = jax.eval_shape(lambda: fitting.init(jax.random.key(0), config, counts, *built))
     params = checkpoint.load_model(directory / PARAMETERS, like)
-    texts = fitting.texts(config, vocabulary.eos, *built)
-    return Model(record, vocabulary, config, params, info, structure, texts)
+    return Model(record, vocabulary, config, params, info, structure)
 
 
 def _check_corpus(described: Any, record: LanguageModel, directory: Path) -> None:

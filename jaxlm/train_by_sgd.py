@@ -1,6 +1,7 @@
 """Training a language model by the engine: its structure first, then its parameters.
 
-Keys are fold_in(key(seed), n) with n = 0 for the initial parameters, 1 for training, 2 for the structure.
+Keys are fold_in(key(seed), n) with n = 0 for the initial parameters, 1 for training, 2 for the structure. All stages of
+a training have the same keys: the draws of a model and of the one that its tree is built from are not independent.
 """
 
 import time
@@ -158,7 +159,7 @@ class _Training:
                 kind.save(structure, directory)
 
         def model(params: Any, info: dict[str, Any]) -> Model:
-            return Model(record, vocabulary, config, params, info, structure, texts)
+            return Model(record, vocabulary, config, params, info, structure)
 
         return training.train(
             directory, {"model": record.name, "config": asdict(config), **known}, fitting.program(config),

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxfit.errors import NotInTraining, UserError
-from jaxfit.recipe import named_arrays, require_number
+from jaxfit.recipe import SEED, named_arrays, require_number
 from jaxfit.registry import Capability
 from jaxlm import models
 from jaxlm.contract import (
@@ -29,6 +29,7 @@ from jaxlm.contract import (
     LanguageModel,
     PredictsDocuments,
     PredictsWords,
+    structure_argument,
 )
 from jaxlm.data.corpus import reading_of
 from jaxlm.data.documents.options import DocumentReading
@@ -57,7 +58,6 @@ class Model:
         params: a pytree of arrays, or what `ByCounting` or `ByLibrary` estimated, such as an NGram.
         info: what `config.json` holds.
         structure: what the record's Structure built, such as a tree; None without one.
-        texts: for models fitted by SGD, the function from ids to the data that the program reads.
     """
 
     record: LanguageModel
@@ -66,7 +66,7 @@ class Model:
     params: Any
     info: dict[str, Any]
     structure: Any = None
-    texts: Callable[[np.ndarray], Any] | None = None
+    _texts: dict[Any, Callable[[Any], Any]] = field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.vocabulary):,} words, {self.num_parameters():,} {self.counted}>"
@@ -84,6 +84,20 @@ class Model:
     def counted(self) -> str:
         """What `num_parameters` counts."""
         return "n-grams" if self.record.capability(HasNGrams) else "parameters"
+
+    def texts(self, config: Any = None) -> Callable[[Any], Any]:
+        """Return the function from ids to the data that the program of a model fitted by SGD reads.
+
+        It is made once: of a model over a tree it holds the paths of all words.
+
+        config: in place of the model's own, one that scores in another way.
+        """
+        config = self.config if config is None else config
+        if config not in self._texts:
+            fitting = self.record.fitting
+            assert isinstance(fitting, BySGD)
+            self._texts[config] = fitting.texts(config, self.vocabulary.eos, *structure_argument(self.structure))
+        return self._texts[config]
 
     def require(self, kind: type[Capability], task: str, where: object | None = None) -> Capability:
         """Return the model's capability of this kind, as `jaxlm.models.require`; raises UserError where it has none."""
@@ -239,6 +253,7 @@ class Model:
         self.require(PredictsWords, "sample")
         require_number(lines, "lines", int)
         require_number(temperature, "temperature", float, low=0.01)
+        require_number(seed, "seed", int, **SEED)
         words = self._given_words(prefix)
         drawn = (sample.sentence(self, seed, line, longest, words, temperature)[0] for line in range(lines))
         return [" ".join(words) for words in drawn]

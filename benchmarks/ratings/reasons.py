@@ -28,6 +28,7 @@ SVDS: dict[str, tuple[str, tuple[tuple[str, Any], ...]]] = {
     "Online SVD": ("svd", ()),
     "Online SVD, from 0": ("svd", (("subtract_mean", False),)),
     "Online SVD w. biases": ("svd-bias", ()),
+    "Online SVD w. biases, from 0": ("svd-bias", (("subtract_mean", False),)),
     "PMF without priors": ("pmf", WITHOUT_PRIORS),
     "PMF": ("pmf", ()),
 }
@@ -170,7 +171,7 @@ def _decay_claims(store: RatingStore, rows: Sequence[Row], part: str) -> list[Cl
 def _svd_claims(store: RatingStore, rows: Sequence[Row], part: str) -> list[Claim]:
     models = RatingModels(store, rows, part)
     sizes = models.sizes
-    plain, from_zero, biased, without, pmf = SVDS
+    plain, from_zero, biased, biased_from_zero, without, pmf = SVDS
     fewest, most = min(sizes[pmf]), max(sizes[pmf])
 
     def gap(worse: str, better: str) -> Comparison:
@@ -187,7 +188,7 @@ def _svd_claims(store: RatingStore, rows: Sequence[Row], part: str) -> list[Clai
         Claim(OURS, "a recipe of its own makes SVD with biases better than PMF's recipe without priors at every size",
               models.better(biased, without)),
         Claim(OURS, f"biases improve SVD considerably (by more than {SIMILAR:g}) where its predictions start from 0",
-              models.better(biased, from_zero, (-np.inf, -SIMILAR))),
+              models.better(biased_from_zero, from_zero, (-np.inf, -SIMILAR))),
         Claim(OURS, f"biases improve SVD considerably (by more than {SIMILAR:g}) where they start from the mean rating",
               models.better(biased, plain, (-np.inf, -SIMILAR))),
     ]  # fmt: skip

@@ -25,13 +25,14 @@ from benchmarks.workloads.registry import PRECISIONS, VERSION, WORKLOADS, Worklo
 from benchmarks.workloads.setup import Setup, SweepsSetup, set_up
 from jaxfit import loop, state
 from jaxfit.bucketing import Capacity, buckets, plan
+from jaxfit.checks import check
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import tracing_for
 from jaxfit.epochs import group_size
 from jaxfit.errors import UserError
 from jaxfit.recipe import transform
 from jaxfit.state import Rates
-from jaxfit.trainer import batch_shards, check, layout
+from jaxfit.trainer import batch_shards, layout
 
 SAMPLE = 1_000_000  # words or ratings from which the capacities of minibatches follow
 OF_SWEEPS = 10_000_000  # ratings of sweeps, which lay them out in larger pieces

@@ -15,9 +15,10 @@ from benchmarks.core.statistics import quartiles
 from benchmarks.core.timing import EpochTimer
 from benchmarks.workloads.registry import Workload
 from benchmarks.workloads.setup import Setup, set_up
+from jaxfit.checks import check
 from jaxfit.devices import sharding
 from jaxfit.errors import UserError
-from jaxfit.trainer import Trainer, check
+from jaxfit.trainer import Trainer
 
 STRONG, WEAK = "strong", "weak"
 

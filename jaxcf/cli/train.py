@@ -154,7 +154,7 @@ def check(args: argparse.Namespace) -> Task:
         record.one_thread_up_to if isinstance(fitting, BySGD) else 0,
     )  # fmt: skip
     given = [name for cls in (Recipe, Run, processes.Join) for name in options.given(args, cls)]
-    training.require_used(record, fitting, given)
+    training.require_used(record, fitting, plan.recipe, given)
     return Task(place, record, fitting, plan)
 
 

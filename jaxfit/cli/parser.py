@@ -189,7 +189,8 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
         given = unknown[0].split("=")[0]
         if not given.startswith("-"):
             raise UserError(f"{given!r} is one too many", chosen.prog, f"see {chosen.prog} --help")
-        close = difflib.get_close_matches(given, chosen.options(), n=1)
-        advice = f"did you mean {close[0]}?" if close else f"see {chosen.prog} --help"
+        names = {name.lstrip("-"): name for name in chosen.options()}  # the dashes are alike in all
+        close = difflib.get_close_matches(given.lstrip("-"), names, n=1)
+        advice = f"did you mean {names[close[0]]}?" if close else f"see {chosen.prog} --help"
         raise UserError(f"there is no option {given}", chosen.prog, advice)
     return args

@@ -15,7 +15,7 @@ _PARTS: ContextVar[int] = ContextVar("parts", default=1)
 
 
 def platform() -> str:
-    """Return "cpu", "gpu" or "tpu": of JAX's default device, but within `tracing_for` of the one named there."""
+    """Return "cpu", "gpu" or "tpu": JAX's default backend, but within `tracing_for` the one named there."""
     return _OTHER.get() or jax.default_backend()
 
 
@@ -32,7 +32,7 @@ def block(number: int, width: int) -> int:
 
 @contextmanager
 def tracing_for(name: str) -> Iterator[None]:
-    """Trace programs for another platform than the default device's; what was traced before is forgotten."""
+    """Trace programs for another platform than JAX's default backend; what was traced before is forgotten."""
     jax.clear_caches()
     token = _OTHER.set(name)
     try:

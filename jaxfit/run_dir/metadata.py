@@ -123,8 +123,15 @@ def begin_changes(directory: Path) -> None:
     (directory / manifest.NAME).unlink(missing_ok=True)
 
 
+def has_model(directory: Path) -> bool:
+    """Return whether a folder has a model, which may be damaged; a `config.json` alone may be another program's."""
+    return (directory / manifest.NAME).exists() or has_saved(directory) or readable_info(directory) is not None
+
+
 def require_free(directory: Path, model: str, *, resume: bool, resumable: bool = True) -> None:
     """Raise FolderTaken where a folder holds a model, unless it is to be resumed.
+
+    Raise UserError where it holds none, but files that one would replace.
 
     Args:
         directory: The model's folder.
@@ -132,6 +139,11 @@ def require_free(directory: Path, model: str, *, resume: bool, resumable: bool =
         resume: Whether to go on with what is there.
         resumable: Whether the engine trains the model.
     """
+    if not has_model(directory):
+        for name in (CONFIG, manifest.CARD, manifest.SCORES):  # others may be left by a training that was killed
+            if (directory / name).exists():
+                raise UserError("the folder has this file, but no model", directory / name, "choose another --out")
+        return
     if not ((directory / CONFIG).exists() or (resumable and has_saved(directory))):
         return
     try:

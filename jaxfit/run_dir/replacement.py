@@ -92,8 +92,7 @@ def _has_saved(directory: Path) -> bool:
 
 def _has_model(directory: Path) -> bool:
     """Whether a folder has a model, which may be damaged, or the first stage of one."""
-    files = [stage / name for stage in _stages(directory) for name in (metadata.CONFIG, manifest.NAME)]
-    return _has_saved(directory) or any(map(Path.exists, files))
+    return any(map(metadata.has_model, _stages(directory)))
 
 
 def _infos(directory: Path) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxfit.checks import check, check_size
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding as mesh
 from jaxfit.errors import Diverged
@@ -22,11 +23,10 @@ from jaxfit.program import Program
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir import metadata as folder
-from jaxfit.run_dir.journal import Journal
 from jaxfit.run_dir.lock import locked
 from jaxfit.run_dir.provenance import environment
 from jaxfit.run_dir.run import AnyModel, Run, Trained
-from jaxfit.trainer import check, check_size, schedule
+from jaxfit.trainer import schedule
 
 
 def train(
@@ -113,8 +113,7 @@ def train(
         folder.write_info(directory, info, files)
         if info["finished"]:
             _tidy(directory, info, fixed)
-        train_seconds = sum(line["train_seconds"] for line in Journal(directory).times())
-        seconds = {"compile": fitted.compile_seconds, "train": train_seconds}
+        seconds = {"compile": fitted.compile_seconds, "train": fitted.train_seconds}
         return Trained(model(fitted.params, info), fitted, seconds, fitted.stopped)
 
 

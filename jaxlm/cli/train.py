@@ -14,7 +14,7 @@ from jaxfit.cli.command import note, output, print_json
 from jaxfit.cli.parser import Parser, Rare
 from jaxfit.devices import distributed as processes
 from jaxfit.errors import UserError
-from jaxfit.plan import Plan
+from jaxfit.plan import Plan, require_stops
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir.run import Trained
 from jaxlm import card, models, training
@@ -141,6 +141,7 @@ def check(args: argparse.Namespace) -> Task:
     if initial is not None:
         fingerprint(Path(initial))  # a folder without a model is an error before the text is read
     plan = training_options.plan(args, model.config, model.recipes, names, model.one_thread_up_to)
+    require_stops(plan.recipe, options.given(args, Recipe))
     return Task(place, model, plan, model.choose_structure(plan.config, vars(args)))
 
 
@@ -157,8 +158,10 @@ def train(args: argparse.Namespace, task: Task, data_of: Callable[[Path], Texts 
                 args.model, texts.corpus, out, recipe=plan.recipe, config=plan.config, structure=structure,
                 initial=getattr(args, "init", None), seed=plan.seed, run=plan.run,
             )  # fmt: skip
-        results = _evaluate(trained, texts)
-        card.write(trained, out, place, {NAMES[name]: result.record() for name, result in results.items()})
+        results: Results = {}
+        if processes.leads():
+            results = _evaluate(trained, texts)
+            card.write(trained, out, place, {NAMES[name]: result.record() for name, result in results.items()})
     return Done(trained, texts.corpus, results)
 
 

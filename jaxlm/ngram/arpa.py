@@ -111,8 +111,13 @@ class _Reader:
 
     def sizes(self) -> tuple[list[int], bytes]:
         """Read up to the heading of the unigrams; return the number of n-grams of each order, and the heading."""
-        while self.next_line() != b"\\data\\":
-            pass
+        for line in self.lines:
+            self.number += 1
+            if line.strip() == b"\\data\\":
+                break
+        else:
+            do = "name a model's folder, or an ARPA file"
+            raise UserError("it has no line \\data\\, and so is no ARPA file", self.path, do)
         sizes: list[int] = []
         while (line := self.next_line()).startswith(b"ngram"):
             order, _, size = line.removeprefix(b"ngram").partition(b"=")

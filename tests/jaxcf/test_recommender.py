@@ -85,7 +85,11 @@ def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
     assert np.isfinite(model.predict(["nobody", "nobody"], [some[0], "nothing"], known_only=False)).all()
     with pytest.raises(UserError, match="no item 'nothing'"):
         model.recommend(ratings={"nothing": 5})
-    with pytest.raises(UserError, match="9 stars are not on the scale"):
+    with pytest.raises(UserError, match="no user is named"):
+        model.recommend()
+    with pytest.raises(UserError, match="of different people"):
+        model.recommend(data.catalogue.users[0], ratings={some[0]: 5})
+    with pytest.raises(UserError, match=r"9 stars of .* are not on the scale"):
         model.recommend(ratings={some[0]: 9})
     with pytest.raises(UserError, match="no user 'nobody'"):
         model.recommend("nobody")

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError
+from jaxfit.rbm import schedule
 from jaxfit.recipe import option
 
 
@@ -47,9 +48,7 @@ class Config:
         if self.smooth and self.prior == "per-rating":
             what = "smooth weights go with the prior per-row alone"
             raise UserError(what, "--prior per-rating", "add --smooth 0")
-        if not self.cd_steps or min(self.cd_steps) < 1:
-            raise UserError("CD-T takes at least one step", "--cd-steps", "give 1, or 1,1,3 for a schedule")
-        object.__setattr__(self, "cd_steps", tuple(self.cd_steps))  # a list where it was read from JSON
+        object.__setattr__(self, "cd_steps", schedule(self.cd_steps))  # a list where it was read from JSON
 
     @property
     def scale(self) -> RatingScale:

@@ -23,7 +23,7 @@ from jaxcf.models.rbm.config import Config
 from jaxcf.models.rbm.prediction import exact_predictor, fold_in, predictor, score
 from jaxfit.draws import uniform
 from jaxfit.program import Decay, Metric, Metrics, Program, Ragged, Sparse
-from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
+from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial, scheduled
 from jaxfit.recipe import Recipe
 from jaxfit.registry import Cost
 from jaxfit.tables import Gathered, Weights, gather, require_whole, rows_of
@@ -154,9 +154,7 @@ def penalty(params: Gathered, batch: Batch, weight: Array, config: Config) -> An
 
 def scheduled_steps(batch: Batch, key: Array, fraction: Array, config: Config) -> Batch:
     """Set the minibatch's T to that of the schedule when a fraction of the training is done."""
-    steps = jnp.asarray(config.cd_steps, jnp.int32)
-    part = jnp.minimum((fraction * len(config.cd_steps)).astype(jnp.int32), len(config.cd_steps) - 1)
-    return batch._replace(cd_steps=steps[part])
+    return batch._replace(cd_steps=scheduled(config.cd_steps, fraction))
 
 
 def gather_users(data: Data, index: Array, capacity: tuple[int, ...], config: Config) -> Batch:

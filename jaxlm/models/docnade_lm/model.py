@@ -31,7 +31,7 @@ from jaxfit.recipe import Recipe, option
 from jaxfit.registry import Cost
 from jaxfit.tables import rows_of
 from jaxlm.context_model import PERPLEXITY
-from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords, structure_argument
+from jaxlm.contract import BySGD, Embeds, LanguageModel, PredictsWords
 from jaxlm.data.documents.ordered import running_sums
 from jaxlm.models import nplm
 from jaxlm.models.docnade_lm.documents import Batch, costs, gather, num_documents, num_events, texts
@@ -228,7 +228,7 @@ def _by_event(model: Model, ids: np.ndarray, config: Config, score: Callable[...
     if len(ids) == 0:
         return np.zeros(0)
     config = output.exact(config)
-    data = texts(config, model.vocabulary.eos, *structure_argument(model.structure))(ids)
+    data = model.texts(config)(ids)
     many = max(1, min(DOCUMENTS, EVENTS // int(costs(data).max())))
     events = np.add.reduceat(costs(data), np.arange(0, num_documents(data), many))  # of some documents each
     capacity, found = capacity_step(events.max()), []

@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.program import Mean, Metric, Metrics, Program, Ragged, Sparse
+from jaxfit.program import Mean, Metrics, Program, Ragged, Sparse
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import PRODUCT, Cost
 from jaxfit.tables import Gathered, Weights, require_whole, rows_of
-from jaxlm.context_model import combined, perplexity, predicts_from_context
+from jaxlm.context_model import PERPLEXITY, combined, predicts_from_context
 from jaxlm.contract import BySGD, Embeds, HasTree, LanguageModel
 from jaxlm.data.contexts import text_of
 from jaxlm.models.hlbl import gradient as hlbl_gradient
@@ -174,7 +174,7 @@ def program(config: Config) -> Program:
     """Return the model as the engine sees it, over `Data`."""
     return Program(
         config=config, size=num_examples, batch=gather, loss=batch_loss, score=score,
-        metric=Metric("perplexity", perplexity, 2), sparse=Sparse(touched, gradient), ragged=Ragged(costs),
+        metric=PERPLEXITY, sparse=Sparse(touched, gradient), ragged=Ragged(costs),
     )  # fmt: skip
 
 

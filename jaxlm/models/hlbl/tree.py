@@ -153,8 +153,7 @@ def word_features(corpus: Corpus, counts: np.ndarray, bootstrap: Path, cluster: 
         return np.asarray(vectors.vectors(model.params))
     if TREE not in model.record.structures:
         raise UserError("only an hlbl predicts vectors for its tree", bootstrap, "add --cluster vectors")
-    assert model.texts is not None
-    text = model.texts(corpus.train).text
+    text = model.texts()(corpus.train).text
     return average_features(np.asarray(predicted_sums(model.params.R, model.params.C, text, model.config)), counts)
 
 

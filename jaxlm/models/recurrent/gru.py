@@ -1,6 +1,7 @@
 """The GRU: cells whose gates mix the state before with a new one.
 
-Source: Cho et al. 2014; the reset gate is applied to the product of the state, as in Chung et al. 2014.
+Source: Cho et al. 2014, in whose first version the reset gate multiplies U h, the product of the state and its weights,
+as here; in later ones, and in Chung et al. 2014, it multiplies h.
 """
 
 from dataclasses import dataclass

@@ -299,7 +299,7 @@ def log_normalizers(model: Model, ids: np.ndarray) -> np.ndarray | None:
 def _online(model: Model, ids: np.ndarray, across_lines: bool, normalizers: bool) -> np.ndarray:
     """Compute `event_nats` of a text in one online pass: float64 [events]."""
     config = _scoring(model.config, min(EVENTS, capacity_step(len(ids))), across_lines)
-    data, states, found = texts(config, model.vocabulary.eos, model.structure)(ids), _one_stream(config), []
+    data, states, found = model.texts(config)(ids), _one_stream(config), []
     for row in range(num_windows(data)):
         nats, states = _scored(model.params, gather(data, jnp.array([row]), 0, config), states, config, normalizers)
         found.append(np.asarray(nats[0]))
@@ -314,7 +314,7 @@ def log_prob(model: Model, history: np.ndarray) -> np.ndarray:
     """Compute log P of every word after a history, int32 [n], of one line: [N_w], nats."""
     ids = np.append(history, model.vocabulary.eos).astype(np.int32)  # the last word is not read
     config = _scoring(model.config, capacity_step(len(ids)), True)  # compiled for few lengths
-    windows = gather(texts(config, model.vocabulary.eos, model.structure)(ids), jnp.array([0]), 0, config)
+    windows = gather(model.texts(config)(ids), jnp.array([0]), 0, config)
     children = jnp.asarray(model.structure.children) if isinstance(model.structure, Tree) else None
     return np.asarray(_predicted(model.params, windows._replace(aid=None), len(history), config, children))
 

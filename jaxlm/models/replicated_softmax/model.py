@@ -23,9 +23,8 @@ from scipy.special import expit
 
 from jaxfit.devices.platform import at_once
 from jaxfit.draws import uniform
-from jaxfit.errors import UserError
 from jaxfit.program import Mean, Metric, Metrics, Program, Ragged
-from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial
+from jaxfit.rbm import bernoulli, contrastive_divergence, gibbs, hidden_free_energy, multinomial, schedule, scheduled
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import Cost
 from jaxfit.tables import require_whole
@@ -55,9 +54,7 @@ class Config:
     init_scale: float = option(0.01, "standard deviation of initial weights")
 
     def __post_init__(self) -> None:
-        if not self.cd_steps or min(self.cd_steps) < 1:
-            raise UserError("CD-T takes at least one step", "--cd-steps", "give 1, or 1,1,3 for a schedule")
-        object.__setattr__(self, "cd_steps", tuple(self.cd_steps))  # a list where it was read from JSON
+        object.__setattr__(self, "cd_steps", schedule(self.cd_steps))  # a list where it was read from JSON
 
 
 class Params(NamedTuple):
@@ -108,9 +105,7 @@ def gather(data: Ordered, index: Array, capacity: int, config: Config) -> Batch:
 
 def scheduled_steps(batch: Batch, key: Array, fraction: Array, config: Config) -> Batch:
     """Set the minibatch's T to that of the schedule when a fraction of the training is done."""
-    steps = jnp.asarray(config.cd_steps, jnp.int32)
-    part = jnp.minimum((fraction * len(config.cd_steps)).astype(jnp.int32), len(config.cd_steps) - 1)
-    return batch._replace(cd_steps=steps[part])
+    return batch._replace(cd_steps=scheduled(config.cd_steps, fraction))
 
 
 def loss(params: Params, example: Batch, key: Array, config: Config) -> Array:

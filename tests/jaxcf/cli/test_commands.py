@@ -278,8 +278,11 @@ WRONG = {
     "no such item": (["recommend", "{model}", "--rated", "m999:5"], "no item 'm999'"),
     "stars in words": (["recommend", "{model}", "--rated", "m1:five"], "'five' is not a number of stars"),
     "no finite number": (["recommend", "{model}", "--rated", "m1:inf"], "'inf' is not a number of stars"),
-    "too many stars": (["recommend", "{model}", "--rated", "m1:1e300"], "1e+300 stars are not on the scale"),
-    "no stars": (["recommend", "{model}", "--rated", "m1,m2"], "a use for rated items; pmf has none - use cpmf"),
+    "too many stars": (["recommend", "{model}", "--rated", "m1:1e300"], "1e+300 stars of 'm1' are not on the scale"),
+    "no stars": (
+        ["recommend", "{model}", "--rated", "m1;5"],
+        "'m1;5', an item without stars, needs a use for rated items; pmf has none (--rated) - use cpmf",
+    ),
     "test off the scale": (
         ["train", "pmf", "--ratings", "{low}", "--test", "{off}", "--out", "{out}"], "off.csv, line 3"
     ),
@@ -301,6 +304,9 @@ WRONG = {
     "svd by exact solutions": (["train", "svd", "--solver", "als", "--out", "{out}"], "no option --solver"),
     "devices for visits": (
         ["train", "cpmf", "--ratings", "{train}", "--devices", "2", "--out", "{out}"], "one after another"
+    ),
+    "a mean of visits": (
+        ["train", "cpmf", "--ratings", "{train}", "--reduction", "mean", "--out", "{out}"], "a minibatch has no mean"
     ),
     "rated items in vain": (
         ["eval", "{model}", "--ratings", "{train}", "--rated", "{train}"], "needs a use for rated items"

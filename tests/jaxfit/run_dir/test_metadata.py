@@ -3,6 +3,7 @@
 import pytest
 
 from jaxfit.errors import UserError
+from jaxfit.run_dir import replacement
 from jaxfit.run_dir.metadata import FORMAT, PARAMETERS, earlier, require_free, write_info
 
 KNOWN = {"model": "lbl", "seed": 1, "recipe": {"epochs": 2}}
@@ -22,6 +23,15 @@ def find(place, known, *, resume, fixed=None):
 def test_a_folder_without_a_model_is_free(tmp_path):
     require_free(tmp_path, "lbl", resume=False)
     assert find(tmp_path, KNOWN, resume=False) is None
+
+
+@pytest.mark.parametrize(("name", "content"), [("README.md", "my notes"), ("config.json", '{"a": 1}')])
+def test_files_of_others_are_not_replaced(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(UserError, match=rf"the folder has this file, but no model \(.*{name}\) - choose another --out"):
+        require_free(tmp_path, "lbl", resume=False)
+    with pytest.raises(UserError, match="the folder has files, but no model"):
+        replacement.choose(tmp_path, (), overwrite=True, resume=False)
 
 
 def test_a_training_that_was_killed_before_it_saved_anything_begins_anew(tmp_path):

@@ -87,6 +87,7 @@ TRAIN_MISTAKES = {
     ),
     "steps without a chain": ("frbm --train {ok} --objective likelihood --cd-steps 7", "--objective cd or mean-field"),
     "a test of vectors": ("skipgram --train {ok} --test {ok}", "skipgram predicts no words to be tested on (--test)"),
+    "patience of a cosine": ("lstm --train {ok} --valid {ok} --patience 3", "all epochs are run (--patience)"),
     "drops without a best epoch": ("glove --train {ok} --valid {ok} --drops 0.1", "(--drops)"),
     "validation of a word": ("cbow --train {ok} --valid {bad}/word.txt", "near one another (validation text)"),
     "too few lines to carve": ("lbl --train {bad}/twice.txt --vocab-size 2", "(--vocab-size)"),

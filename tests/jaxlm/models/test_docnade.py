@@ -115,7 +115,7 @@ def test_the_order_of_earlier_words_does_not_matter_and_that_of_the_predicted_do
 
 def model_of(params, config=CONFIG):
     words = Vocabulary(tuple("abcde"), np.array([9, 5, 2, 2, 1]))
-    return Model(docnade.MODEL, words, config, params, {}, TREE, docnade.texts(config, -1, TREE))
+    return Model(docnade.MODEL, words, config, params, {}, TREE)
 
 
 def test_an_ensemble_is_the_mean_probability_over_orders():

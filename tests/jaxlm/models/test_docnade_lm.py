@@ -68,7 +68,7 @@ def batch_of(cfg, index=(2, 0, 3, 1), capacity=30):
 
 
 def model(params, cfg):
-    return SimpleNamespace(params=params, config=cfg, vocabulary=SimpleNamespace(eos=EOS), structure=None)
+    return SimpleNamespace(params=params, config=cfg, texts=lambda chosen: docnade_lm.texts(chosen, EOS))
 
 
 def log_probs(params, cfg, ids=TEXT, fresh_lines=False):

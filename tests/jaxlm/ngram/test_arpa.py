@@ -160,6 +160,9 @@ def test_unreadable_files_are_refused(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UserError):
             arpa.read(tmp_path / name)
+    (tmp_path / "ratings.csv").write_text("user,item,stars\n1,50,4\n")
+    with pytest.raises(UserError, match=r"no ARPA file .* - name a model's folder, or an ARPA file"):
+        arpa.read(tmp_path / "ratings.csv")
 
 
 def test_missing_histories_are_named(tmp_path):

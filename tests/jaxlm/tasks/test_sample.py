@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import chisquare
 
 import jaxlm
+from jaxfit.errors import UserError
 from jaxlm.contract import LanguageModel, PredictsWords
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.tasks.sample import sentence
@@ -48,6 +49,8 @@ def test_a_line_depends_on_seed_and_number_alone(place, name):
     assert lines[4] == sentence(model, 5, 4)[0]
     assert len({" ".join(line) for line in lines}) > 1
     assert lines != [sentence(model, 6, k)[0] for k in range(6)]
+    with pytest.raises(UserError, match=r"invalid value -1 \(seed\)"):
+        model.sample(seed=-1)
 
 
 def test_a_prefix_begins_each_line_and_counts_to_its_length():

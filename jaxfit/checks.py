@@ -1,0 +1,58 @@
+"""Whether a recipe, devices and data fit a model, which is checked before a training begins."""
+
+from typing import Any
+
+from jax.sharding import Mesh
+
+from jaxfit.devices import sharding
+from jaxfit.errors import UserError
+from jaxfit.loop import LARGEST_DECAY, RESCALE_STEPS
+from jaxfit.program import Program
+from jaxfit.recipe import INT32_MAX, Recipe, named_arrays, per_parameter
+
+MAX_PADDED_BATCH = 1000  # examples up to which a minibatch may be larger than the data: as recipes have them
+LARGEST_SHRINK = 0.5  # of a row, by the prior `per-row`, in one step
+
+
+def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
+    """Raise UserError where a recipe or devices do not fit a model."""
+    shards = sharding.shards(mesh)
+    if sharding.row_shards(mesh) > 1 and program.sparse is not None and program.sparse.preconditioned:
+        what = "the steps of this model are not along the gradient of its rows: no table can be split"
+        raise UserError(what, "--row-shards", "leave it out")
+    if recipe.batch_size % shards:
+        what = f"{recipe.batch_size} examples do not divide among the devices"
+        raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
+    if program.visits and recipe.optimizer != "sgd":
+        raise UserError(f"{recipe.optimizer} cannot train this model", "--optimizer", "use sgd")
+    if program.visits and recipe.reduction == "mean":
+        what = "this model visits its examples one after another: a minibatch has no mean"
+        raise UserError(what, "--reduction", "use sum")
+    if program.visits and shards > 1:
+        what = "this model visits its examples one after another: each device would do the work of all"
+        raise UserError(what, "--devices", "leave it out")
+    if program.result == "last" and recipe.drops:
+        what = "all epochs are run, whatever the validation score, and the last is the result"
+        raise UserError(what, "--drops", "leave it out, and choose --epochs and --rate")
+
+
+def check_size(program: Program, recipe: Recipe, params: Any, size: int) -> None:
+    """Raise UserError where a recipe does not fit data of `size` examples: its minibatch, its decay, its steps."""
+    if recipe.batch_size > max(size, MAX_PADDED_BATCH):
+        what = f"a minibatch of {recipe.batch_size:,} examples, and there are {size:,} in all"
+        raise UserError(what, "--batch-size", f"give at most {max(size, MAX_PADDED_BATCH):,}")
+    steps = -(-size // recipe.batch_size)
+    if steps * recipe.epochs > INT32_MAX:
+        what = f"{steps * recipe.epochs:,} steps in all, which 32 bits do not count"
+        raise UserError(what, "--epochs", f"give at most {INT32_MAX // steps:,}")
+    names = named_arrays(params)
+    rate, decay = per_parameter(names, recipe.rate, "--rate"), per_parameter(names, recipe.decay, "--decay")
+    most, when, advice = max(r * d for r, d in zip(rate, decay, strict=True)), program.decay.when, ""
+    share = (1 if recipe.reduction == "mean" else min(recipe.batch_size, size)) / size
+    if when == "every-step" and most > LARGEST_DECAY:
+        advice = f"keep it under {LARGEST_DECAY} a step"
+    largest = min(LARGEST_SHRINK, 1 - 1e-36 ** (1 / min(steps, RESCALE_STEPS)))  # scales do not underflow
+    if when == "per-row" and most * share > largest:
+        advice = f"keep it under {largest / share:.3g}, or give a smaller --batch-size"
+    if advice:
+        raise UserError("the rate times the decay is too large", "--rate, --decay", advice)

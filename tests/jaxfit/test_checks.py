@@ -1,0 +1,26 @@
+"""Recipes that do not fit a model or its data are refused."""
+
+from dataclasses import replace
+
+import jax
+import pytest
+
+import toy
+from jaxfit.checks import check_size
+from jaxfit.errors import UserError
+from jaxfit.program import Decay
+from jaxfit.recipe import Recipe
+
+RECIPE = Recipe(optimizer="sgd", batch_size=1, epochs=1, rate={"*": 1e-2}, decay={"*": 0.0})
+
+
+@pytest.mark.parametrize(("size", "shrink", "fits"), [(9, 0.49, True), (9, 0.51, False), (5000, 0.1, False)])
+def test_a_decay_by_which_scales_would_underflow_is_refused(size, shrink, fits):
+    """Of each row, per step: over the 4096 steps between which scales are applied, a tenth leaves 1e-188."""
+    program, params = replace(toy.program(True), decay=Decay("per-row")), toy.init(jax.random.key(0))
+    recipe = replace(RECIPE, decay={"*": shrink * size / 1e-2})
+    if fits:
+        check_size(program, recipe, params, size)
+        return
+    with pytest.raises(UserError, match="rate times the decay is too large"):
+        check_size(program, recipe, params, size)

@@ -53,7 +53,8 @@ def enable() -> None:
         _prune(root)
     except OSError as error:
         why = error.strerror or error
-        warnings.warn(f"compiled programs are not saved for the next run: {root}: {why}", stacklevel=2)
+        what = f"compiled programs are not saved for the next run: {root}: {why} - set {_DIRECTORY} to another folder"
+        warnings.warn(what, stacklevel=2)
         return
     _set(_DIRECTORY, str(place))
     if _SECONDS not in os.environ:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+SHOWN = 40  # letters of a value in a message
+
 
 def dumps(value: Any, **options: Any) -> str:
     """Return a value as JSON text; options are those of `json.dumps`."""
@@ -31,8 +33,20 @@ def difference(was: Any, now: Any) -> str:
     """Return in words how two values of JSON's types differ, for the end of a sentence."""
     if isinstance(was, dict) and isinstance(now, dict):
         names = [k for k in {**was, **now} if was.get(k) != now.get(k)]
-        return f" in {', '.join(f'{k} ({was.get(k)} there, {now.get(k)} here)' for k in names)}"
-    return f" ({was} there, {now} here)"
+        return f" in {', '.join(f'{k}{_both(was.get(k), now.get(k))}' for k in names)}"
+    return _both(was, now)
+
+
+def _both(was: Any, now: Any) -> str:
+    return f" ({_shown(was)} there, {_shown(now)} here)"
+
+
+def _shown(value: Any) -> str:
+    """Return a value as an option has it (rates by parameter: 0.01,b=0.1), and of a long one its beginning."""
+    if isinstance(value, dict):
+        return ",".join(f"{v}" if k == "*" else f"{k}={v}" for k, v in value.items())
+    text = str(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def plain(value: Any) -> Any:

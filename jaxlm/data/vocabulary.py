@@ -67,7 +67,12 @@ class Vocabulary:
 
     @classmethod
     def from_counts(
-        cls, counts: Mapping[str, int], size: int | None = None, min_count: int | None = None, closed: bool = False
+        cls,
+        counts: Mapping[str, int],
+        size: int | None = None,
+        min_count: int | None = None,
+        closed: bool = False,
+        where: object | None = None,
     ) -> "Vocabulary":
         """Choose the vocabulary: the `size` most frequent words that occur at least `min_count` times, and `<unk>`.
 
@@ -77,13 +82,14 @@ class Vocabulary:
             min_count: of all words but `<eos>` and `<unk>`. None: 2, but 1 for a text that has `<unk>` itself, with
                 `size`, and where all words occur once.
             closed: take all words of the text and add no `<unk>`.
+            where: the text's files, for messages.
 
         Raises:
             UserError: the text has fewer than two different words; the vocabulary would have no word besides `<eos>`
                 and `<unk>`; a closed vocabulary is to leave out words.
         """
         if len(counts) - (EOS in counts) < 2:
-            raise UserError("the text has fewer than two different words", do="train on a larger text")
+            raise UserError("the text has fewer than two different words", where, "train on a larger text")
         if size is not None and size < 3:
             do = f"give at least 3: {EOS} and {UNK} are included"
             raise UserError(f"a vocabulary of size {size} is too small", do=do)

@@ -28,6 +28,7 @@ BAD = {
     "two signs": ("1::2::3\n1::3:x:4\n", "has 2 columns, not 3", 2),
     "blanks": ("1,2,3\n  \n1,3,4\n", "has 1 column, not 3", 2),
     "not utf-8": (b"1,2,3\n1,\xff,4\n", "not valid utf-8", 2),
+    "no text": (b"1,2,3\n\x00\xff\n", "not valid utf-8", 2),
     "field of 200,000 characters": (f'"{"7" * 200_000}",2,3,4,5\n', "columns cannot be identified", 1),
     "carriage return beside quotes": ('"1"\r,2,3,4,5\n', "columns cannot be identified", 1),
     "no time": ("1,2,3,4\n1,3,3,soon\n", "invalid time 'soon'", 2),

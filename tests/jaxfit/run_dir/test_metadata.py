@@ -65,8 +65,8 @@ def test_only_the_number_of_epochs_of_a_constant_rate_may_change(tmp_path):
         assert find(tmp_path, known(epochs), resume=True)["recipe"]["epochs"] == 2
     with pytest.raises(UserError, match=r"2 epochs are trained already .* - give --epochs 2 or more"):
         find(tmp_path, known(1), resume=True)
-    with pytest.raises(UserError, match=r"recipe differs in rate \(None there, 1 here\)"):
-        find(tmp_path, known(5, rate=1), resume=True)
+    with pytest.raises(UserError, match=r"recipe differs in rate \(None there, 0.1,b=1 here\)"):
+        find(tmp_path, known(5, rate={"*": 0.1, "b": 1}), resume=True)
     write_info(tmp_path, {"format": FORMAT, **known(2), "finished": False}, ())
     with pytest.raises(UserError, match=r"the rate falls over all epochs, 2 there and 5 here: .* - give --epochs 2"):
         find(tmp_path, known(5), resume=True, fixed="the rate falls")

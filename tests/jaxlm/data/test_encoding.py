@@ -184,7 +184,8 @@ def test_invalid_vocabulary_files_are_refused(tmp_path, content, part):
         ),
         ("123456\u00e9".encode()[:-1], "not valid utf-8 (FILE, byte offset 6)"),  # ends within a character
         ("12345\u00e9".encode()[:-1] + b" x", "not valid utf-8 (FILE, byte offset 5)"),  # across two pieces
-        (b"\n\n\n", "fewer than two different words"),
+        (b"\x00\xff\xfe", "not valid utf-8 (FILE, byte offset 1) - it seems to be no text"),
+        (b"\n\n\n", "fewer than two different words (FILE)"),
         (b"one one\none\n", "fewer than two different words"),
         (
             b"some words\nand more <eos> of them\n",

@@ -44,7 +44,7 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
         what = f"this {model.name} takes items by their stars, at least {model.positive:g}"
         raise Unsupported(what, "--rated", f"give them: {others[0]}:{model.positive:g}")
     if others:
-        require(model.record, UsesRatedItems, f"{others[0]!r}, an item without stars,", "--rated")
+        require(model.record, UsesRatedItems, "an item without stars")
     index = model.catalogue.item_index([*ids, *others]) if ids or others else np.zeros(0, np.int32)
     unknown = [item for item, place in zip([*ids, *others], index, strict=True) if place < 0]
     if unknown:

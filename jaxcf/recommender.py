@@ -271,7 +271,7 @@ class Model:
             return next(self.best(self.scorer_given(new, new=True), new, [0], top))
         (index,) = self.catalogue.user_index([user])
         if index < 0:
-            raise NotInTraining(f"no user {user!r} was in training", do="give their ratings instead (--rated)")
+            raise NotInTraining(f"no user {user!r} was in training", do="give their ratings instead")
         return next(self.best(self.scorer, self.known, [int(index)], top))
 
     def best(self, scorer: Scorer, users: KnownUsers, chosen: Sequence[int], top: int) -> Iterator[list[Answer]]:

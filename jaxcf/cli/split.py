@@ -91,4 +91,8 @@ def parts(args: argparse.Namespace, ratings: Ratings) -> Iterator[tuple[str, Rat
     elif args.scheme == "thesis":
         yield from splits.thesis(key, ratings)._asdict().items()
     else:
-        yield from splits.random(key, ratings, args.valid, args.test)._asdict().items()
+        for name, part in splits.random(key, ratings, args.valid, args.test)._asdict().items():
+            if name in SHARES and getattr(args, name) > 0 and not len(part.user):
+                what = f"a share of {getattr(args, name):g} of {len(ratings.user)} ratings holds no rating"
+                raise UserError(what, f"--{name}", "give a larger one, or 0")
+            yield name, part

@@ -146,7 +146,7 @@ def lines(path: Source, encoding: str, strict: bool = True) -> Iterator[tuple[in
                 if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                     do = "it is in UTF-16: convert it, iconv -f utf-16 -t utf-8"
                 elif b"\0" in line:
-                    do = "it seems to be no text: name another file"
+                    do = "it does not seem to be text: name another file"
                 raise UserError(f"the line is not valid {encoding}", f"{path}, line {number}", do) from None
             text = text.rstrip("\r\n")
             if text:

@@ -61,16 +61,13 @@ def random(key: jax.Array, ratings: Ratings, valid: float = 0.0, test: float = 0
     """Split ratings at random; the sizes are the shares of all ratings, rounded to whole numbers.
 
     Raises:
-        UserError: if a share is negative, or so small that it has no rating, or no training ratings are left.
+        UserError: if a share is negative, or no training ratings are left.
     """
     total = len(ratings.user)
     counts = [round(valid * total), round(test * total)]
     if valid < 0 or test < 0 or sum(counts) >= total:
         what = f"{total} ratings cannot be split with shares of {valid:g} for validation and {test:g} for test"
         raise UserError(what, None, "give non-negative shares that leave some ratings for training")
-    for name, share, count in (("valid", valid, counts[0]), ("test", test, counts[1])):
-        if share > 0 and not count:
-            raise UserError(f"a share of {share:g} of {total} ratings is none", f"--{name}", "give a larger one, or 0")
     part = random_parts(key, [total - sum(counts), *counts])
     return Split(*(take(ratings, part == i) for i in range(3)))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-SHOWN = 40  # letters of a value in a message
+SHOWN = 20  # letters of a long value in a message, at its beginning and at its end
 
 
 def dumps(value: Any, **options: Any) -> str:
@@ -42,11 +42,11 @@ def _both(was: Any, now: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as an option has it (rates by parameter: 0.01,b=0.1), and of a long one its beginning."""
-    if isinstance(value, dict):
+    """Return numbers by parameter as an option has them (0.01,b=0.1), and of a long text its beginning and its end."""
+    if value and isinstance(value, dict) and all(isinstance(v, int | float) for v in value.values()):
         return ",".join(f"{v}" if k == "*" else f"{k}={v}" for k, v in value.items())
     text = str(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    return text if len(text) <= 2 * SHOWN else f"{text[:SHOWN]}…{text[-SHOWN:]}"
 
 
 def plain(value: Any) -> Any:

@@ -125,7 +125,15 @@ def begin_changes(directory: Path) -> None:
 
 def has_model(directory: Path) -> bool:
     """Return whether a folder has a model, which may be damaged; a `config.json` alone may be another program's."""
-    return (directory / manifest.NAME).exists() or has_saved(directory) or readable_info(directory) is not None
+    if (directory / manifest.NAME).exists() or has_saved(directory) or readable_info(directory) is not None:
+        return True
+    try:
+        json_text.read(directory / CONFIG)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):  # damaged
+        return True
+    return False
 
 
 def require_free(directory: Path, model: str, *, resume: bool, resumable: bool = True) -> None:
@@ -142,7 +150,8 @@ def require_free(directory: Path, model: str, *, resume: bool, resumable: bool =
     if not has_model(directory):
         for name in (CONFIG, manifest.CARD, manifest.SCORES):  # others may be left by a training that was killed
             if (directory / name).exists():
-                raise UserError("the folder has this file, but no model", directory / name, "choose another --out")
+                what = "the folder has this file, but no model"
+                raise UserError(what, directory / name, "move it, or choose another --out")
         return
     if not ((directory / CONFIG).exists() or (resumable and has_saved(directory))):
         return

@@ -64,7 +64,8 @@ def build(
         seen += np.bincount(ids[i : i + CHUNK], minlength=len(table))
     counts = dict(zip((w.decode() for w in table), seen.tolist(), strict=True))
     if vocabulary is None:
-        vocabulary = Vocabulary.from_counts(counts, size, min_count, closed, ", ".join(map(str, files)))
+        where = f"{files[0]}, …" if len(files) > 1 else files[0]
+        vocabulary = Vocabulary.from_counts(counts, size, min_count, closed, where)
     elif closed:
         raise UserError("a closed vocabulary has all words of the text", do="give it no other vocabulary")
     else:

@@ -93,7 +93,7 @@ def chunks(path: Source, reading: Reading, advice: str = ENCODING_ADVICE) -> Ite
         if read == pending and given.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             advice = advice.replace("latin-1", "utf-16")
         elif b"\0" in given:
-            advice = "it seems to be no text: name another file, or its encoding by --encoding"
+            advice = "it does not seem to be text: name another file, or its encoding by --encoding"
         raise UserError(f"the text is not valid {reading.encoding}", where, advice) from None
     if read == 0:
         raise UserError("the file is empty", path, "give a text of one sentence per line")

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,6 @@ from jaxfit.errors import UserError
 from jaxfit.run_dir.metadata import write_manifest
 from jaxlm import models
 from jaxlm.cli.main import main
-from jaxlm.context_model import texts
 from jaxlm.data.vocabulary import Vocabulary
 from jaxlm.model_files import FILES
 from jaxlm.models import lbl
@@ -150,8 +150,13 @@ def small_lbl(seed=0, num_words=13):
     config = lbl.Config(num_words, num_features=7, context_size=3)
     params = lbl.init(jax.random.key(seed), config, np.ones(num_words))
     vocabulary = Vocabulary(("<eos>", *(f"w{i}" for i in range(num_words - 1))))
-    make = texts(config, vocabulary.eos)
-    return Model(models.get("lbl"), vocabulary, config, params, {}, None, make)
+    return Model(models.get("lbl"), vocabulary, config, params, {})
+
+
+def test_what_texts_of_a_model_share_is_made_once():
+    model = small_lbl()
+    assert model.texts() is model.texts(model.config)
+    assert replace(model).texts() is not model.texts()  # which may be over another tree
 
 
 def test_models_of_equal_shape_share_what_is_compiled(monkeypatch):

@@ -137,7 +137,8 @@ def _start(params: Any, keys: Array) -> tuple[Array, Array]:
     log_weights = params.b - hidden_free_energy(params.c[None] + params.W)  # of each word
     highest = jnp.max(log_weights)
     below = jnp.cumsum(jnp.exp(log_weights - highest))[None]
-    first = jax.vmap(lambda key: jax.random.uniform(jax.random.fold_in(key, 0)))(keys)  # others are by a length
+    # the keys of later draws are by lengths, from 1 on
+    first = jax.vmap(lambda key: jax.random.uniform(jax.random.fold_in(key, 0)))(keys)
     word = inverse_cdf(below, jnp.zeros(len(keys), jnp.int32), first)
     return params.c[None] + params.W[word], highest + jnp.log(below[0, -1])
 

@@ -281,7 +281,7 @@ WRONG = {
     "too many stars": (["recommend", "{model}", "--rated", "m1:1e300"], "1e+300 stars of 'm1' are not on the scale"),
     "no stars": (
         ["recommend", "{model}", "--rated", "m1;5"],
-        "'m1;5', an item without stars, needs a use for rated items; pmf has none (--rated) - use cpmf",
+        "'m1;5' has no stars (--rated) - write item:stars,item:stars,…",
     ),
     "test off the scale": (
         ["train", "pmf", "--ratings", "{low}", "--test", "{off}", "--out", "{out}"], "off.csv, line 3"

@@ -28,7 +28,7 @@ def test_a_folder_without_a_model_is_free(tmp_path):
 @pytest.mark.parametrize(("name", "content"), [("README.md", "my notes"), ("config.json", '{"a": 1}')])
 def test_files_of_others_are_not_replaced(tmp_path, name, content):
     (tmp_path / name).write_text(content)
-    with pytest.raises(UserError, match=rf"the folder has this file, but no model \(.*{name}\) - choose another --out"):
+    with pytest.raises(UserError, match=rf"the folder has this file, but no model \(.*{name}\) - move it, or choose"):
         require_free(tmp_path, "lbl", resume=False)
     with pytest.raises(UserError, match="the folder has files, but no model"):
         replacement.choose(tmp_path, (), overwrite=True, resume=False)
@@ -67,6 +67,9 @@ def test_only_the_number_of_epochs_of_a_constant_rate_may_change(tmp_path):
         find(tmp_path, known(1), resume=True)
     with pytest.raises(UserError, match=r"recipe differs in rate \(None there, 0.1,b=1 here\)"):
         find(tmp_path, known(5, rate={"*": 0.1, "b": 1}), resume=True)
+    long = "0123456789" * 5
+    with pytest.raises(UserError, match=r"text differs \(None there, 01234567890123456789…01234567890123456789 here\)"):
+        find(tmp_path, known(2) | {"text": long}, resume=True)
     write_info(tmp_path, {"format": FORMAT, **known(2), "finished": False}, ())
     with pytest.raises(UserError, match=r"the rate falls over all epochs, 2 there and 5 here: .* - give --epochs 2"):
         find(tmp_path, known(5), resume=True, fixed="the rate falls")

@@ -184,7 +184,7 @@ def test_invalid_vocabulary_files_are_refused(tmp_path, content, part):
         ),
         ("123456\u00e9".encode()[:-1], "not valid utf-8 (FILE, byte offset 6)"),  # ends within a character
         ("12345\u00e9".encode()[:-1] + b" x", "not valid utf-8 (FILE, byte offset 5)"),  # across two pieces
-        (b"\x00\xff\xfe", "not valid utf-8 (FILE, byte offset 1) - it seems to be no text"),
+        (b"\x00\xff\xfe", "not valid utf-8 (FILE, byte offset 1) - it does not seem to be text"),
         (b"\n\n\n", "fewer than two different words (FILE)"),
         (b"one one\none\n", "fewer than two different words"),
         (

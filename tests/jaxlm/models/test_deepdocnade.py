@@ -215,7 +215,7 @@ def test_memory_of_scores_does_not_grow_with_the_hidden_layers_of_words():
 
 def model_of(params, config=CONFIG):
     words = Vocabulary(tuple("abcde"), np.array([9, 5, 2, 2, 1]))
-    return Model(deepdocnade.MODEL, words, config, params, {}, None, deepdocnade.texts(config, -1))
+    return Model(deepdocnade.MODEL, words, config, params, {})
 
 
 def test_an_ensemble_is_the_exact_mean_over_the_orders_that_are_drawn():

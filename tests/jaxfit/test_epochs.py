@@ -160,6 +160,24 @@ def test_the_last_epoch_and_data_drawn_anew_are_not_planned_ahead():
                 assert list(trainer.epochs.ahead) == planned
 
 
+def test_buckets_are_made_anew_only_for_data_of_other_costs():
+    """Data are drawn anew for each epoch; in the last of three they cost more."""
+    recipe = Recipe(optimizer="sgd", batch_size=16, epochs=3, rate={"*": 0.02}, decay={"*": 0.0})
+    factor, data = [1], toy.data(jax.random.key(1))
+    program = replace(
+        toy.program(True), ragged=Ragged(lambda data: np.full(len(data.y), factor[0], np.int32)),
+        batch=lambda data, index, capacity, config: take_rows(data, index, 0, config),
+        redraw=lambda data, key, config: data,
+    )  # fmt: skip
+    trainer, found = Trainer(program, toy.init(jax.random.key(0)), data, recipe, KEY, None), []
+    for epoch, cost in enumerate((1, 1, 2)):
+        factor[0], trainer.progress = cost, trainer.progress._replace(epoch=epoch)
+        trainer.epoch_run()
+        found.append(trainer.bucketed)
+    assert found[0] is found[1]
+    assert found[1] is not found[2]
+
+
 def test_nothing_is_laid_out_ahead_on_a_cpu_or_where_windows_are_drawn() -> None:
     unequal, equal = made(costs=1 + np.arange(SIZE) % 7), made()
     unequal.plan_ahead(1)

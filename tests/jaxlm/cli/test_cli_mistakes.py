@@ -61,6 +61,7 @@ TRAIN_MISTAKES = {
     "no such validation file": ("kn --train {ok} --valid {bad}/nothing.txt", "there is no such file"),
     "damaged gzip": ("kn --train {bad}/damaged.gz", "the gzip file is damaged"),
     "mistyped option": ("kn --train {ok} --ordr 3", "there is no option --ordr (jaxlm train kn) - did you mean"),
+    "no such option": ("lbl --train {ok} --foo 3", "there is no option --foo (jaxlm train lbl) - see jaxlm train lbl"),
     "option of another model": ("kn --train {ok} --copies 2", "there is no option --copies"),
     "opposite options": ("kn --train {ok} --backoff --interpolated", "not allowed with"),
     "two vocabularies": ("kn --train {ok} --vocab-size 9 --min-count 2", "not allowed with"),

@@ -25,9 +25,6 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
         raise UserError(what, "--batch-size", f"make it a multiple of {shards}")
     if program.visits and recipe.optimizer != "sgd":
         raise UserError(f"{recipe.optimizer} cannot train this model", "--optimizer", "use sgd")
-    if program.visits and recipe.reduction == "mean":
-        what = "this model visits its examples one after another: a minibatch has no mean"
-        raise UserError(what, "--reduction", "use sum")
     if program.visits and shards > 1:
         what = "this model visits its examples one after another: each device would do the work of all"
         raise UserError(what, "--devices", "leave it out")

@@ -248,7 +248,7 @@ def make_run(
         count = used.astype(jnp.float32) if mean else 1.0
         fraction = state.step.astype(jnp.float32) / rates.total
         factor = jnp.where(rates.anneal, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(fraction, 1.0))), 1.0)
-        per_row = used / count / size
+        per_row = used / (count if program.visits is None else 1.0) / size  # visits are never of a mean
         every: Any = {"every-step": 1.0, "per-row": per_row, "when-touched": 0.0}[program.decay.when]
         if program.visits is not None:
             return visit_examples(program, state, data, index, used, rates, factor, every)

@@ -305,9 +305,6 @@ WRONG = {
     "devices for visits": (
         ["train", "cpmf", "--ratings", "{train}", "--devices", "2", "--out", "{out}"], "one after another"
     ),
-    "a mean of visits": (
-        ["train", "cpmf", "--ratings", "{train}", "--reduction", "mean", "--out", "{out}"], "a minibatch has no mean"
-    ),
     "rated items in vain": (
         ["eval", "{model}", "--ratings", "{train}", "--rated", "{train}"], "needs a use for rated items"
     ),

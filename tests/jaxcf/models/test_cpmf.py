@@ -15,6 +15,7 @@ from jaxcf.models.cpmf import model as cpmf
 from jaxcf.models.cpmf.visit import visit as visit_user
 from jaxfit import fit
 from jaxfit import tables as rows
+from jaxfit.checks import check_size
 from jaxfit.draws import permutation
 from jaxfit.errors import UserError
 from jaxfit.recipe import Recipe, transform
@@ -269,6 +270,14 @@ def test_training_visits_users_one_after_another(prior, reduction):
     for name in cpmf.Params._fields:
         found, expected = getattr(fitted.params, name), rows.whole(getattr(weights, name))
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_the_decay_of_a_visited_minibatch_is_bounded_whatever_the_reduction(reduction):
+    config, params = make(block=2, prior="per-row")
+    strong = replace(SGD, batch_size=4, rate={"*": 0.1}, decay={"*": 12.0}, reduction=reduction)  # .8 a step
+    with pytest.raises(UserError, match="rate times the decay is too large"):
+        check_size(cpmf.program(config), strong, params, USERS)
 
 
 def test_visits_refuse_other_optimizers_than_sgd():

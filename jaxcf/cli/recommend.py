@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxcf.cli.queries import add_files, new_users, opened
-from jaxcf.contract import UsesRatedItems
+from jaxcf.contract import FoldsIn, UsesRatedItems
 from jaxcf.data import file_layout as layout
 from jaxcf.recommender import Answer
 from jaxfit.cli import options
@@ -72,7 +72,8 @@ def run_recommend(args: argparse.Namespace) -> None:
         answers = {str(name): found for name, found in zip(ids.users.tolist(), best, strict=True)}
     elif args.rated:
         ratings, others = parse_rated(",".join(args.rated))
-        if others and not model.record.implicit and model.record.capability(UsesRatedItems) is None:
+        by_stars = model.record.capability(FoldsIn) and not model.record.capability(UsesRatedItems)
+        if others and by_stars and not model.record.implicit:
             raise UserError(f"{others[0]!r} has no stars", "--rated", "write item:stars,item:stars,…")
         answers["new"] = model.recommend(ratings=ratings, rated=others, top=args.top)
     else:

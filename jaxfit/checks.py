@@ -14,8 +14,8 @@ MAX_PADDED_BATCH = 1000  # examples up to which a minibatch may be larger than t
 LARGEST_SHRINK = 0.5  # of a row, by the prior `per-row`, in one step
 
 
-def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
-    """Raise UserError where a recipe or devices do not fit a model."""
+def check(program: Program, recipe: Recipe, mesh: Mesh | None, stream: bool = False) -> None:
+    """Raise UserError where a recipe or devices, or data in the host's memory (`stream`), do not fit a model."""
     shards = sharding.shards(mesh)
     if sharding.row_shards(mesh) > 1 and program.sparse is not None and program.sparse.preconditioned:
         what = "the steps of this model are not along the gradient of its rows: no table can be split"
@@ -28,6 +28,9 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None) -> None:
     if program.visits and shards > 1:
         what = "this model visits its examples one after another: each device would do the work of all"
         raise UserError(what, "--devices", "leave it out")
+    if program.visits and stream:
+        what = "this model visits its examples one after another: a device needs all data"
+        raise UserError(what, "--stream", "leave it out")
     if program.result == "last" and recipe.drops:
         what = "all epochs are run, whatever the validation score, and the last is the result"
         raise UserError(what, "--drops", "leave it out, and choose --epochs and --rate")

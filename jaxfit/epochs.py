@@ -14,13 +14,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
 
 from jaxfit.bucketing import Buckets, EpochPlan, Stretch, capacity_step, plan
-from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform
 from jaxfit.draws import permutation, permuted
-from jaxfit.loop import Order
+from jaxfit.minibatches import Order
 from jaxfit.program import Program
 
 WINDOW = 1 << 22  # places of an order that are drawn at a time
@@ -39,7 +37,7 @@ class Epochs:
 
     def __init__(
         self, program: Program, size: int, batch_size: int, shards: int, bucketed: Buckets | None, key: jax.Array,
-        mesh: Mesh | None, planner: Executor,
+        place: Callable[[Order], Order], planner: Executor,
     ):  # fmt: skip
         """Prepare the epochs over some data.
 
@@ -50,13 +48,13 @@ class Epochs:
             shards: of a minibatch, by which examples of unequal size are laid out.
             bucketed: how examples of unequal size are divided; None where they are of one size.
             key: of all orders.
-            mesh: devices; None for one.
+            place: puts an order where it is read.
             planner: lays out epochs in the background.
         """
         self.size, self.batch_size, self.group_size = size, batch_size, group_size(program, size, batch_size)
         self.steps, self.places = -(-size // batch_size), batch_size // self.group_size
         self.sections = max(1, min(program.sections, size // self.group_size))
-        self.in_own_order, self.bucketed, self.key, self.mesh = program.sequential is not None, bucketed, key, mesh
+        self.in_own_order, self.bucketed, self.key, self.place = program.sequential is not None, bucketed, key, place
         self.window = max(1, WINDOW // self.places)
         self.shards, self.planner, self.ahead = shards, planner, dict[int, Future[EpochPlan]]()
 
@@ -77,7 +75,7 @@ class Epochs:
             self.ahead[number] = self.planner.submit(copy_context().run, laid_out)
 
     def orders(self, number: int, planned: EpochPlan) -> Callable[[Stretch], Order]:
-        """Return a function that puts the order of a stretch of an epoch on the devices, and keeps the last one."""
+        """Return a function that puts the order of a stretch of an epoch in its place, and keeps the last one."""
         capacity = capacity_step(self.steps)  # so that one program serves data sets of nearly the same size
 
         def order(begin: int) -> Order:
@@ -89,7 +87,7 @@ class Epochs:
                 visits = _window(self.key, *of_epoch, min(capacity, self.window) * self.places, self.sections)
             else:
                 visits = np.pad(planned.visits, (0, capacity * self.places - len(planned.visits)))
-            return sharding.replicate(Order(visits, np.int32(begin)), self.mesh)
+            return self.place(Order(visits, np.int32(begin)))
 
         kept = lru_cache(maxsize=1)(order)
         return lambda stretch: kept(stretch.begin if planned.visits is None else 0)

@@ -80,6 +80,7 @@ def fit(
     identity: Mapping[str, Any] | None = None,
     resume: bool = False,
     mesh: Mesh | None = None,
+    stream: bool = False,
     max_minutes: float | None = None,
     checkpoint_minutes: float = 5.0,
     title: str = "training",
@@ -102,6 +103,7 @@ def fit(
         identity: what must be equal for a resume, in addition to the recipe (configuration, data).
         resume: continue from the newest intact checkpoint, or start if there is none.
         mesh: devices; None for one.
+        stream: whether training data stay in the host's memory (`jaxfit.streaming`).
         max_minutes: stop after this time; None: never.
         checkpoint_minutes: time between checkpoints. There are more at best epochs and at the end, unless they would
             take more than a twentieth of the time.
@@ -121,7 +123,7 @@ def fit(
     compiled.bound_programs(
         (program, recipe.optimizer, recipe.batch_size, recipe.reduction, mesh), (params, data, valid)
     )
-    trainer = Trainer(program, params, data, recipe, key, mesh)
+    trainer = Trainer(program, params, data, recipe, key, mesh, stream)
     validation = Validation(program, valid, mesh, trainer.layout)
     log = journal.Journal(directory) if directory else None
     if directory:

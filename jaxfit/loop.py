@@ -18,6 +18,7 @@ from jaxfit import tables
 from jaxfit.devices import row_exchange, sharding
 from jaxfit.devices.platform import platform, tracing_over
 from jaxfit.devices.split_tables import Layout
+from jaxfit.minibatches import Division, Order
 from jaxfit.program import Carried, Program
 from jaxfit.recipe import Transform
 from jaxfit.state import Rates, State, add_metrics, rescaled, streams
@@ -65,19 +66,6 @@ def differentiate(
         for k, route, g in zip(ids, routes, grads, strict=True)
     ]
     return loss, metrics, tree.unflatten(parts), after[0] if after else None
-
-
-class Order(NamedTuple):
-    """The order in which some steps of an epoch visit the examples, batch_size / group_size places for each step.
-
-    Attributes:
-        visits: int32[...], of each place its example; or group g, which holds the examples from g * group_size on. A
-            group that is not whole comes last. A sequential program's are not read.
-        first: int32, the step that the first place belongs to.
-    """
-
-    visits: Any
-    first: Any
 
 
 class Routed(NamedTuple):
@@ -195,6 +183,7 @@ def make_run(
     mesh: Mesh | None = None,
     group_size: int = 1,
     layout: Layout | None = None,
+    streamed: bool = False,
 ) -> Callable[..., State]:
     """Compile `run(state, data, order, rates, key, size, begin, end)`: the steps begin <= i < end of one epoch.
 
@@ -207,6 +196,7 @@ def make_run(
         mesh: devices; None for one.
         group_size: the number of neighbouring examples that are visited at once.
         layout: which tables are split over the mesh; None where none is.
+        streamed: whether `data` are the minibatches of these steps, in place of all examples (`jaxfit.streaming`).
 
     Returns:
         The loop, which donates the state. Its `order` is an `Order` that has the steps from `begin` to `end`; `size` is
@@ -216,44 +206,34 @@ def make_run(
     by_compiler, all_devices = None, None
     if layout is not None and layout.read_whole:
         by_compiler, all_devices, layout, mesh = layout, mesh, None, None
-    local, groups = batch_size // sharding.shards(mesh), batch_size // group_size
     sequential, config = program.sequential is not None, program.config
+    division = Division(batch_size, sharding.shards(mesh), group_size, sequential)
 
     def along_data(x: Array) -> Array:
         return x if all_devices is None else sharding.along_data(x, all_devices)
 
-    def examples(i: Array, order: Order, size: Array) -> tuple[Array, Array, Array, Array]:
-        """Of a step: this shard's examples, their places in the minibatch, their weights; the minibatch's examples."""
-        first = i * batch_size + sharding.shard(mesh) * local
-        place = first + jnp.arange(local, dtype=jnp.int32)
-        in_batch = place - i * batch_size
-        if sequential:
-            length = -(-size // batch_size)
-            index = in_batch * length + i
-            used = jnp.minimum(batch_size, -(-(size - i) // length))  # streams that still have a window
-            return along_data(jnp.minimum(index, size - 1)), in_batch, (index < size).astype(jnp.float32), used
-        visited = lax.dynamic_slice(order.visits, ((i - order.first) * groups,), (groups,))
-        if group_size > 1:
-            visited = visited[:, None] * group_size + jnp.arange(group_size, dtype=jnp.int32)[None]
-            visited = visited.reshape(-1)
-        if local < batch_size:
-            visited = lax.dynamic_slice(visited, (first - i * batch_size,), (local,))
-        used = jnp.minimum(batch_size, size - i * batch_size)
-        return along_data(visited), in_batch, (place < size).astype(jnp.float32), used
+    def minibatch(i: Array, data: Any, order: Order, size: Array) -> Any:
+        """This shard of the minibatch of a step."""
+        if streamed:
+            batch = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, i - order.first, keepdims=False)[0], data)
+            return jax.tree.map(lambda x: along_data(x) if x.shape[:1] == (batch_size,) else x, batch)
+        index = along_data(division.examples(i, sharding.shard(mesh), order, size))
+        return program.batch(data, index, capacity, config)
 
     def step(i: Array, state: State, data: Any, order: Order, rates: Rates, key: Array, size: Array) -> State:
-        index, in_batch, weight, used = examples(i, order, size)
+        places, used = division.places(sharding.shard(mesh)), division.used(i, size)
         step_key = jax.random.fold_in(key, state.step)
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(step_key, in_batch)
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(step_key, places)
         count = used.astype(jnp.float32) if mean else 1.0
         fraction = state.step.astype(jnp.float32) / rates.total
         factor = jnp.where(rates.anneal, 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(fraction, 1.0))), 1.0)
         per_row = used / (count if program.visits is None else 1.0) / size  # visits are never of a mean
         every: Any = {"every-step": 1.0, "per-row": per_row, "when-touched": 0.0}[program.decay.when]
         if program.visits is not None:
+            index = division.examples(i, 0, order, size)
             return visit_examples(program, state, data, index, used, rates, factor, every)
 
-        batch, weight = program.batch(data, index, capacity, config), weight / count
+        batch, weight = minibatch(i, data, order, size), division.weights(i, places, size) / count
         if program.at_step is not None:
             shared = jax.random.fold_in(step_key, batch_size)  # differs from every example's
             batch = program.at_step(batch, shared, fraction, config)
@@ -281,7 +261,9 @@ def make_run(
     ) -> State:
         if sequential:
             reset = (begin == 0) & (end > 0)
-            carry = jax.tree.map(lambda c, s: jnp.where(reset, s, c), state.carry, streams(program, local))
+            carry = jax.tree.map(
+                lambda c, s: jnp.where(reset, s, c), state.carry, streams(program, division.shard_size)
+            )
             state = state._replace(carry=carry)
 
         def stretch(j: Array, state: State) -> State:
@@ -299,7 +281,9 @@ def make_run(
     if by_compiler is not None and all_devices is not None:
         of_state = of_state._replace(weights=by_compiler.specs(transform))
         return _split_by_compiler(run, by_compiler, transform, all_devices, of_state)
-    return jax.jit(sharding.everywhere(run, mesh, (of_state, *[sharding.WHOLE] * 7), of_state), donate_argnums=0)
+    of_data = sharding.STREAMED if streamed else sharding.WHOLE
+    of_all = of_state, of_data, *[sharding.WHOLE] * 6
+    return jax.jit(sharding.everywhere(run, mesh, of_all, of_state), donate_argnums=0)
 
 
 def _split_by_compiler(

@@ -5,7 +5,8 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from contextlib import nullcontext
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -20,10 +21,12 @@ from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform
 from jaxfit.devices.split_tables import Layout
 from jaxfit.epochs import Epochs
+from jaxfit.minibatches import Division, Order
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe, named_arrays, per_parameter, transform
 from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
+from jaxfit.streaming import Stream, host
 
 SCORED, SCORED_MOST = 1000, 16_384  # examples that are scored at a time: on a CPU, and at most elsewhere
 SCORED_ENTRIES = 1 << 19  # maximum ragged entries on a device in batches above SCORED
@@ -103,12 +106,15 @@ def visits_in_order(size: int, batch_size: int) -> np.ndarray:
 class Trainer:
     """A training at some step of some epoch, which `jaxfit.fit.fit` advances."""
 
-    def __init__(self, program: Program, params: Any, data: Any, recipe: Recipe, key: jax.Array, mesh: Mesh | None):
-        check(program, recipe, mesh)
+    def __init__(
+        self, program: Program, params: Any, data: Any, recipe: Recipe, key: jax.Array, mesh: Mesh | None,
+        stream: bool = False,
+    ):  # fmt: skip
+        check(program, recipe, mesh, stream)
         check_size(program, recipe, params, program.size(data))
         self.program, self.recipe, self.mesh = program, recipe, mesh
         self.order_key, self.step_key = _keys(key)
-        self.original = data
+        self.original, self.streamed = data, stream
         _, self.tree = tables.flatten(params)
         self.transform = transform(recipe.optimizer)
         names = named_arrays(params)
@@ -148,11 +154,19 @@ class Trainer:
         if not (costs is None or program.visits or np.array_equal(costs, self.costs)):
             self.bucketed = buckets(costs, batch_size, shards)
         self.size, self.events, self.costs = program.size(data), program.num_events(data), costs
-        self.epochs = Epochs(
-            program, self.size, batch_size, shards, self.bucketed, self.order_key, self.mesh, self.planner
-        )
-        self.steps = self.epochs.steps
-        self.data = sharding.replicate(data, self.mesh)
+        key = self.order_key
+        place: Callable[[Any], Any] = partial(sharding.replicate, mesh=self.mesh)
+        if self.streamed:
+            place = partial(jax.device_put, device=host())
+            key = place(key)
+        self.epochs = Epochs(program, self.size, batch_size, shards, self.bucketed, key, place, self.planner)
+        self.steps, self.data = self.epochs.steps, place(data)
+        self.stream: Stream | None = None
+        if self.streamed:
+            division = Division(batch_size, shards, self.epochs.group_size, program.sequential is not None)
+            self.stream = Stream(program, self.data, self.size, division, self.mesh)
+            if self.bucketed is None:
+                self.epochs.window = self.stream.steps(0)
 
     def rates(self) -> Rates:
         """The rates since the last drop, as traced values."""
@@ -175,24 +189,32 @@ class Trainer:
         """Return the current epoch's compiled loop: run(begin, end) takes the steps begin <= i < end."""
         if self.program.redraw is not None:
             key = jax.random.fold_in(jax.random.fold_in(self.order_key, self.progress.epoch), 2)
-            drawn = self.program.redraw(self.original, key, self.program.config)
+            with jax.default_device(host()) if self.streamed else nullcontext():
+                drawn = self.program.redraw(self.original, key, self.program.config)
             self._take(drawn, _costs(self.program, drawn))
         epoch = self.plan_epoch()
         runs = {entries: self.compiled_run(entries) for _, _, entries in epoch.stretches}
         order, fixed = self.epochs.orders(self.progress.epoch, epoch), self.fixed()
 
+        @lru_cache(maxsize=2)
+        def given(stretch: Stretch) -> tuple[Any, Order]:
+            found = order(stretch)
+            return (self.data, found) if self.stream is None else self.stream.minibatches(stretch, found)
+
         def take(stretch: Stretch, begin: int, end: int) -> None:
-            given = order(stretch), *fixed, np.int32(begin), np.int32(end)
-            self.state = runs[stretch.capacity](self.state, self.data, *given)
+            bounds = np.int32(begin), np.int32(end)
+            self.state = runs[stretch.capacity](self.state, *given(stretch), *fixed, *bounds)
 
         def run(begin: int, end: int) -> None:
-            for stretch in epoch.stretches:
+            for stretch, following in itertools.zip_longest(epoch.stretches, epoch.stretches[1:]):
                 first, last = max(begin, stretch.begin), min(end, stretch.end)
                 if first < last:
                     take(stretch, first, last)
+                    if self.stream is not None and following is not None:
+                        given(following)  # while devices train
             jax.block_until_ready(self.state.step)
 
-        jax.block_until_ready(order(epoch.stretches[0]))
+        jax.block_until_ready(given(epoch.stretches[0]))
         before = time.perf_counter()
         for entries in runs:  # compile every program, without taking a step
             take(next(stretch for stretch in epoch.stretches if stretch.capacity == entries), 0, 0)
@@ -205,7 +227,7 @@ class Trainer:
         recipe = self.recipe
         return loop.make_run(
             self.program, self.transform, recipe.batch_size, entries, recipe.reduction == "mean", self.mesh,
-            self.epochs.group_size, self.layout,
+            self.epochs.group_size, self.layout, self.streamed,
         )  # fmt: skip
 
     def fixed(self) -> tuple[Any, ...]:
@@ -214,7 +236,8 @@ class Trainer:
 
     def plan_epoch(self) -> EpochPlan:
         """Cut the current epoch into stretches."""
-        return self.epochs.plan(self.progress.epoch)
+        epoch = self.epochs.plan(self.progress.epoch)
+        return epoch if self.stream is None else epoch._replace(stretches=self.stream.cut(epoch.stretches))
 
     def plan_ahead(self) -> None:
         """Lay out the next epoch in a background thread, while an accelerator trains."""

@@ -30,6 +30,7 @@ from jaxfit.devices import sharding
 from jaxfit.devices.platform import tracing_for
 from jaxfit.epochs import group_size
 from jaxfit.errors import UserError
+from jaxfit.minibatches import Order
 from jaxfit.recipe import transform
 from jaxfit.state import Rates
 from jaxfit.trainer import batch_shards, layout
@@ -232,7 +233,7 @@ def _loop(workload: Workload, devices: Devices, setup: Setup) -> tuple[Any, tupl
     like = jax.tree.map(lambda _: scalar, params)
     rates = Rates(like, like, jax.ShapeDtypeStruct((), np.bool_), scalar)
     key, count = jax.eval_shape(lambda: jax.random.key(0)), jax.ShapeDtypeStruct((), np.int32)
-    visits = loop.Order(jax.ShapeDtypeStruct((-(-size // group),), np.int32), count)
+    visits = Order(jax.ShapeDtypeStruct((-(-size // group),), np.int32), count)
     run: Any = loop.make_run(program, direction, batch, capacity, True, devices.mesh, group, split)
     rest = _placed((setup.data, visits, rates, key, count, count, count), devices.whole())
     start = _placed(before, devices.whole())

@@ -13,12 +13,15 @@ AnyModel = TypeVar("AnyModel")
 
 @dataclass(frozen=True)
 class Run:
-    """How a training is run: devices, and how tables are split, change its result within rounding, the rest not."""
+    """How a training is run: of these, devices and split tables alone change its result, within rounding."""
 
     resume: bool = option(False, "go on with the training in --out", first=True)
     devices: int = option(1, "devices to train on, of each process", "devices")
     row_shards: int = option(
         1, "split the rows of large tables over groups of so many devices, in place of a copy on each", "devices"
+    )
+    stream: bool = option(
+        False, "keep the training data in the host's memory; a device receives its part of each minibatch"
     )
     threads: int = option(
         0, "threads of a CPU; 0: one, if the model's steps are too small to be shared, else one for each core",

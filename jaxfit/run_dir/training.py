@@ -65,7 +65,7 @@ def train(
             training there now.
     """
     where, fixed = mesh.make(run.devices, run.row_shards), schedule(program, recipe)
-    check(program, recipe, where)
+    check(program, recipe, where, run.stream)
     with locked(directory):
         info = {
             "format": folder.FORMAT,
@@ -92,7 +92,7 @@ def train(
         try:
             fitted = fit(
                 program, params, *(begun or data()), recipe=recipe, key=key, directory=directory, identity=identity,
-                resume=run.resume, mesh=where, max_minutes=run.max_minutes,
+                resume=run.resume, mesh=where, stream=run.stream, max_minutes=run.max_minutes,
                 checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
             )  # fmt: skip
         except Diverged as error:

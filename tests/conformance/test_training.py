@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cases import BATCH, assert_same, every, is_refused, journal, sampled
-from jaxfit import fit, loop
+from jaxfit import fit, loop, streaming
 from jaxfit.devices import platform
 from jaxfit.errors import UserError
 from jaxfit.run_dir import checkpoint
@@ -134,6 +134,20 @@ def test_tables_split_over_devices_equal_whole_ones(case, place, trained):
     assert_same(one.params, jax.tree.map(np.asarray, split.params), rtol=1e-3, atol=1e-4)
     for a, b in zip(journal(trained(case)), journal(out), strict=True):
         assert a["valid"] == pytest.approx(b["valid"], rel=1e-4)
+
+
+@one_after_another
+def test_data_in_the_hosts_memory_train_the_same_model(case, place, trained, monkeypatch):
+    monkeypatch.setattr(streaming, "HELD", 1 << 12)  # so that a device receives minibatches several times an epoch
+    out = place.folder / f"{case}-streamed"
+    try:
+        streamed = case.train(place, out, stream=True).model
+    except UserError as error:
+        assert "--stream" in str(error)  # noqa: PT017
+        pytest.skip(str(error))
+    assert_same(case.load(trained(case)).params, streamed.params, rtol=1e-4, atol=1e-5)
+    for a, b in zip(journal(trained(case)), journal(out), strict=True):
+        assert a["valid"] == pytest.approx(b["valid"], rel=1e-5)
 
 
 @one_after_another

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import toy
-from jaxfit import epochs, fit, loop
+from jaxfit import epochs, fit
 from jaxfit.bucketing import buckets
 from jaxfit.devices.platform import tracing_for
 from jaxfit.draws import permutation
 from jaxfit.epochs import Epochs
+from jaxfit.minibatches import Order
 from jaxfit.program import Ragged, take_rows
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
@@ -24,7 +25,7 @@ STORED = [9, 8, 0, 7, 4, 3, 6, 2, 5, 1]  # of ten examples, by the key of 0
 def made(batch_size: int = 16, costs: np.ndarray | None = None, **program: object) -> Epochs:
     bucketed = None if costs is None else buckets(costs, batch_size, 1)
     return Epochs(
-        replace(toy.program(True), **program), SIZE, batch_size, 1, bucketed, KEY, None, ThreadPoolExecutor(1)
+        replace(toy.program(True), **program), SIZE, batch_size, 1, bucketed, KEY, jax.device_put, ThreadPoolExecutor(1)
     )  # fmt: skip
 
 
@@ -33,7 +34,7 @@ def visited(of: Epochs, number: int) -> np.ndarray:
     planned = of.plan(number)
     order, steps = of.orders(number, planned), []
     for stretch in planned.stretches:
-        found: loop.Order = order(stretch)
+        found: Order = order(stretch)
         for step in range(stretch.begin, stretch.end):
             at = (step - int(found.first)) * of.places
             steps.append(np.asarray(found.visits)[at : at + of.places])

@@ -16,6 +16,7 @@ from jaxfit import fit, loop, state
 from jaxfit import tables as rows
 from jaxfit.devices import sharding as mesh
 from jaxfit.errors import UserError
+from jaxfit.minibatches import Order
 from jaxfit.program import Decay, Mean, Sparse
 from jaxfit.recipe import Recipe, transform
 from jaxfit.run_dir import checkpoint
@@ -142,7 +143,7 @@ def test_any_division_of_an_epoch_gives_the_same_bits_and_compiles_once():
     program = dataclasses.replace(program, loss=lambda *args: traces.append(1) or toy.loss(*args))
     update = transform("adam")
     run = loop.make_run(program, update, 16, 0, True)
-    visits = loop.Order(np.pad(order.permutation(key, 101, 101), (0, 11)), np.int32(0))
+    visits = Order(np.pad(order.permutation(key, 101, 101), (0, 11)), np.int32(0))
     like = toy.Params(np.float32(0.01), np.float32(0.01))
     rates = state.Rates(like, like, np.bool_(True), np.float32(21))
 

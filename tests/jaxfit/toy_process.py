@@ -1,9 +1,9 @@
 """One of two processes that train the toy: `python toy_process.py PORT ME FOLDER TROUBLE`.
 
 Each trains on one device, one step a chunk, resuming what is there. With TROUBLE yes, process 1 gets a Ctrl-C in its
-5th chunk, is then given something else to train than process 0, and is killed in its 9th chunk. With TROUBLE split, the
-two share the rows of the table, and their clocks differ, by which epochs are worth saving; before that, they begin with
-different parameters.
+5th chunk, is then given something else to train than process 0, and is killed in its 9th chunk. With TROUBLE no, data
+stay in the host's memory. With TROUBLE split, the two share the rows of the table, and their clocks differ, by which
+epochs are worth saving; before that, they begin with different parameters.
 """
 
 import math
@@ -29,12 +29,12 @@ from jaxfit.trainer import Trainer
 RECIPE = Recipe(optimizer="adam", batch_size=16, epochs=3, rate={"*": 0.02, "a": 0.01}, decay={"*": 0.3, "a": 0.1})
 
 
-def train(directory: Path, devices: Any, what: str = "toy", seed: int = 0) -> fit.Fitted:
+def train(directory: Path, devices: Any, what: str = "toy", seed: int = 0, stream: bool = False) -> fit.Fitted:
     """The training, with draws in it; seed: of the initial parameters."""
     data = toy.data(jax.random.key(1))
     return fit.fit(
         toy.program(by_rows=True, noise=0.1), toy.init(jax.random.key(seed)), data, data, recipe=RECIPE,
-        key=jax.random.key(2), directory=directory, mesh=devices, resume=True, identity={"model": what},
+        key=jax.random.key(2), directory=directory, mesh=devices, stream=stream, resume=True, identity={"model": what},
     )  # fmt: skip
 
 
@@ -55,7 +55,7 @@ def main(port: str, me: str, folder: str, trouble: str) -> int:
                     train(place, devices, seed=int(me))
                 except UserError as error:
                     print(error, file=sys.stderr, flush=True)
-            fitted = train(place, devices)
+            fitted = train(place, devices, stream=trouble == "no")
             if processes.leads():
                 np.savez(Path(folder) / "parameters.npz", **fitted.params._asdict())
 

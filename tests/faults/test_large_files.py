@@ -21,7 +21,7 @@ RUN = """
 import importlib, resource, sys
 from pathlib import Path
 from jaxcf.data import parsing, reading, values
-from jaxfit import epochs
+from jaxfit import epochs, streaming
 from jaxfit.files import large_arrays
 from jaxlm.data import encoding, files, user_text
 
@@ -33,6 +33,7 @@ if limit:
     reading.LARGE = user_text.LARGE = large_arrays.PIECE = epochs.WINDOW = 1 << 16
     parsing.BYTES_AT_ONCE = files.CHUNK = encoding.CHUNK = 1 << 18
     values.RATINGS_AT_ONCE = 1 << 20
+    streaming.HELD = 1 << 18
     # what is loaded is there
     assert main([*command, given, small, "--valid", valid, "--out", "small"]) == 0
     status = Path("/proc/self/status").read_text().splitlines()
@@ -67,6 +68,7 @@ def text(place: Path) -> None:
     ("name", "command", "write", "room"),
     [
         pytest.param("jaxcf", RATINGS, ratings, 70, marks=pytest.mark.extended),
+        pytest.param("jaxcf", [*RATINGS, "--devices", "2", "--stream"], ratings, 70, marks=pytest.mark.slow),
         pytest.param("jaxlm", TEXT, text, 110, marks=pytest.mark.slow),
     ],
 )

@@ -20,11 +20,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxfit import state
-from jaxfit.bucketing import LAYOUT, ORDER, capacity_step
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding, split_tables
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import Diverged, Interrupted, UserError
+from jaxfit.minibatches.bucketing import LAYOUT, ORDER, capacity_step
 from jaxfit.process import compiled, signals
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe
@@ -103,7 +103,7 @@ def fit(
         identity: what must be equal for a resume, in addition to the recipe (configuration, data).
         resume: continue from the newest intact checkpoint, or start if there is none.
         mesh: devices; None for one.
-        stream: whether training data stay in the host's memory (`jaxfit.streaming`).
+        stream: whether training data stay in the host's memory (`jaxfit.minibatches.streaming`).
         max_minutes: stop after this time; None: never.
         checkpoint_minutes: time between checkpoints. There are more at best epochs and at the end, unless they would
             take more than a twentieth of the time.

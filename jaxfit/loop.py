@@ -18,7 +18,7 @@ from jaxfit import tables
 from jaxfit.devices import row_exchange, sharding
 from jaxfit.devices.platform import platform, tracing_over
 from jaxfit.devices.split_tables import Layout
-from jaxfit.minibatches import Division, Order
+from jaxfit.minibatches.division import Division, Order
 from jaxfit.program import Carried, Program
 from jaxfit.recipe import Transform
 from jaxfit.state import Rates, State, add_metrics, rescaled, streams
@@ -196,7 +196,7 @@ def make_run(
         mesh: devices; None for one.
         group_size: the number of neighbouring examples that are visited at once.
         layout: which tables are split over the mesh; None where none is.
-        streamed: whether `data` are the minibatches of these steps, in place of all examples (`jaxfit.streaming`).
+        streamed: whether `data` are the minibatches of these steps, in place of all examples (`Stream`).
 
     Returns:
         The loop, which donates the state. Its `order` is an `Order` that has the steps from `begin` to `end`; `size` is

@@ -14,19 +14,19 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxfit import loop, scoring, state, tables
-from jaxfit.bucketing import Buckets, Capacity, EpochPlan, Stretch, buckets, capacity, capacity_step
 from jaxfit.checks import check, check_size
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import platform
 from jaxfit.devices.split_tables import Layout
-from jaxfit.epochs import Epochs
-from jaxfit.minibatches import Division, Order
+from jaxfit.minibatches.bucketing import Buckets, Capacity, EpochPlan, Stretch, buckets, capacity, capacity_step
+from jaxfit.minibatches.division import Division, Order
+from jaxfit.minibatches.epochs import Epochs
+from jaxfit.minibatches.streaming import Stream, host
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe, named_arrays, per_parameter, transform
 from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
-from jaxfit.streaming import Stream, host
 
 SCORED, SCORED_MOST = 1000, 16_384  # examples that are scored at a time: on a CPU, and at most elsewhere
 SCORED_ENTRIES = 1 << 19  # maximum ragged entries on a device in batches above SCORED

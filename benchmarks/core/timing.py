@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import numpy as np
 
-from jaxfit.bucketing import Capacity
+from jaxfit.minibatches.bucketing import Capacity
 from jaxfit.state import means
 from jaxfit.trainer import Trainer
 

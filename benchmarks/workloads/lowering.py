@@ -24,13 +24,13 @@ from benchmarks.workloads import sweeps
 from benchmarks.workloads.registry import PRECISIONS, VERSION, WORKLOADS, Workload
 from benchmarks.workloads.setup import Setup, SweepsSetup, set_up
 from jaxfit import loop, state
-from jaxfit.bucketing import Capacity, buckets, plan
 from jaxfit.checks import check
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import tracing_for
-from jaxfit.epochs import group_size
 from jaxfit.errors import UserError
-from jaxfit.minibatches import Order
+from jaxfit.minibatches.bucketing import Capacity, buckets, plan
+from jaxfit.minibatches.division import Order
+from jaxfit.minibatches.epochs import group_size
 from jaxfit.recipe import transform
 from jaxfit.state import Rates
 from jaxfit.trainer import batch_shards, layout

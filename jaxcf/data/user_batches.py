@@ -9,7 +9,7 @@ from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, RatingScale, by_user, grouped, rated_sets
-from jaxfit.bucketing import capacity_step, spread
+from jaxfit.minibatches.bucketing import capacity_step, spread
 
 
 class Lists(NamedTuple):

@@ -15,10 +15,10 @@ import numpy as np
 from jax import Array
 
 from jaxcf.data.ratings import Vectors
-from jaxfit.bucketing import capacity_step
 from jaxfit.devices.cores import cores
 from jaxfit.devices.platform import at_once, platform
 from jaxfit.devices.precision import full_precision
+from jaxfit.minibatches.bucketing import capacity_step
 
 TILE = 32  # ratings
 CHUNK_TILES, CHUNK_ROWS = 1024, 256  # at most, on a CPU; on an accelerator, memory decides

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfit.bucketing import capacity_step
 from jaxfit.errors import UserError
+from jaxfit.minibatches.bucketing import capacity_step
 
 
 class Text(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxfit.bucketing import capacity_step, spread
+from jaxfit.minibatches.bucketing import capacity_step, spread
 
 
 class NextWords(NamedTuple):

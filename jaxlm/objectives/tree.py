@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.bucketing import spread
+from jaxfit.minibatches.bucketing import spread
 from jaxlm.trees.paths import Tree, paths
 
 

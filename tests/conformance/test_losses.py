@@ -16,7 +16,7 @@ from cases import OBJECTIVES, TOYS, assert_same, every
 from jaxcf.contract import NO_PAIRS
 from jaxcf.data.ratings import Units
 from jaxfit import tables
-from jaxfit.bucketing import capacity
+from jaxfit.minibatches.bucketing import capacity
 from jaxfit.program import Carried
 from jaxfit.state import streams
 from jaxlm.contract import structure_argument

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from cases import BATCH, assert_same, every, is_refused, journal, sampled
-from jaxfit import fit, loop, streaming
+from jaxfit import fit, loop
 from jaxfit.devices import platform
 from jaxfit.errors import UserError
+from jaxfit.minibatches import streaming
 from jaxfit.run_dir import checkpoint
 
 LONG = 40  # epochs

@@ -21,7 +21,7 @@ RUN = """
 import importlib, resource, sys
 from pathlib import Path
 from jaxcf.data import parsing, reading, values
-from jaxfit import epochs, streaming
+from jaxfit.minibatches import epochs, streaming
 from jaxfit.files import large_arrays
 from jaxlm.data import encoding, files, user_text
 

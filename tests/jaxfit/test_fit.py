@@ -16,7 +16,7 @@ from jaxfit import fit, loop, state
 from jaxfit import tables as rows
 from jaxfit.devices import sharding as mesh
 from jaxfit.errors import UserError
-from jaxfit.minibatches import Order
+from jaxfit.minibatches.division import Order
 from jaxfit.program import Decay, Mean, Sparse
 from jaxfit.recipe import Recipe, transform
 from jaxfit.run_dir import checkpoint

@@ -15,7 +15,7 @@ from jaxcf.data import user_batches
 from jaxcf.data.user_batches import Batch, Data
 from jaxcf.models.rbm.chains import hidden_bias, hidden_input, open_tables
 from jaxcf.models.rbm.config import Config, expected_stars
-from jaxfit.bucketing import capacity
+from jaxfit.minibatches.bucketing import capacity
 from jaxfit.rbm import hidden_free_energy
 from jaxfit.row_products import dots, stored
 from jaxfit.tables import Weights, gather

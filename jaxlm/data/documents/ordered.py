@@ -13,8 +13,8 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxfit.bucketing import capacity_step, spread
 from jaxfit.draws import integer
+from jaxfit.minibatches.bucketing import capacity_step, spread
 from jaxfit.recipe import INT32_MAX
 from jaxlm.data.documents.collection import Documents
 

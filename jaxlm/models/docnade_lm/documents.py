@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxfit.bucketing import capacity_step, spread
+from jaxfit.minibatches.bucketing import capacity_step, spread
 from jaxlm.data.contexts import Text, gather_contexts, text_of
 from jaxlm.objectives import output
 from jaxlm.trees.paths import Tree

@@ -25,7 +25,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from jaxfit.bucketing import capacity_step
+from jaxfit.minibatches.bucketing import capacity_step
 from jaxfit.program import Metrics, Program, Ragged
 from jaxfit.recipe import Recipe, option
 from jaxfit.registry import Cost

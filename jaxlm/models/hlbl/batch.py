@@ -13,8 +13,8 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxfit.bucketing import capacity_step, spread
 from jaxfit.devices.platform import platform
+from jaxfit.minibatches.bucketing import capacity_step, spread
 from jaxlm.data.contexts import Text, gather_contexts, text_of
 from jaxlm.trees.paths import Paths, Tree, paths
 

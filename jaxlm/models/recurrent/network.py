@@ -22,8 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxfit.bucketing import capacity_step
 from jaxfit.errors import UserError
+from jaxfit.minibatches.bucketing import capacity_step
 from jaxfit.program import Carried, Metrics, Program, Sequential
 from jaxfit.recipe import option
 from jaxfit.registry import PRODUCT, Cost

@@ -19,9 +19,9 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from jaxfit.bucketing import capacity_step
 from jaxfit.draws import integer, uniform
 from jaxfit.errors import UserError
+from jaxfit.minibatches.bucketing import capacity_step
 from jaxlm.objectives.noise import Noise, unigram
 
 

@@ -12,7 +12,7 @@ from jaxcf.data.ratings import Ratings
 from jaxcf.models import pairwise, pmf
 from jaxfit import fit, state
 from jaxfit.loop import make_run
-from jaxfit.minibatches import Order
+from jaxfit.minibatches.division import Order
 from jaxfit.recipe import Recipe, transform
 
 USERS, ITEMS, D = 7, 5, 3

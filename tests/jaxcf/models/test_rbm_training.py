@@ -17,9 +17,10 @@ from jaxcf.models import get
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.config import expected_stars
 from jaxcf.models.rbm.prediction import predict
-from jaxfit import epochs, fit, state, trainer
-from jaxfit.bucketing import buckets, plan
+from jaxfit import fit, state, trainer
 from jaxfit.devices import sharding
+from jaxfit.minibatches import epochs
+from jaxfit.minibatches.bucketing import buckets, plan
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir.training import Run

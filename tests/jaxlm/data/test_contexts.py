@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jaxfit import fit
-from jaxfit.bucketing import capacity_step
 from jaxfit.errors import UserError
+from jaxfit.minibatches.bucketing import capacity_step
 from jaxfit.scoring import make_scores
 from jaxlm import models
 from jaxlm.data.contexts import gather_contexts, leave_out, text_of

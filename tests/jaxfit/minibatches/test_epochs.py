@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import toy
-from jaxfit import epochs, fit
-from jaxfit.bucketing import buckets
+from jaxfit import fit
 from jaxfit.devices.platform import tracing_for
 from jaxfit.draws import permutation
-from jaxfit.epochs import Epochs
-from jaxfit.minibatches import Order
+from jaxfit.minibatches import epochs
+from jaxfit.minibatches.bucketing import buckets
+from jaxfit.minibatches.division import Order
+from jaxfit.minibatches.epochs import Epochs
 from jaxfit.program import Ragged, take_rows
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer

@@ -14,10 +14,10 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding
 
-from jaxfit.bucketing import Capacity, Stretch, capacity_step
 from jaxfit.devices import sharding
 from jaxfit.errors import UserError
-from jaxfit.minibatches import Division, Order
+from jaxfit.minibatches.bucketing import Capacity, Stretch, capacity_step
+from jaxfit.minibatches.division import Division, Order
 from jaxfit.program import Program
 
 HELD = 1 << 26  # bytes of minibatches that a device receives at a time; it holds two such parts

@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxfit.bucketing import Buckets, EpochPlan, Stretch, capacity_step, plan
 from jaxfit.devices.platform import platform
 from jaxfit.draws import permutation, permuted
-from jaxfit.minibatches import Order
+from jaxfit.minibatches.bucketing import Buckets, EpochPlan, Stretch, capacity_step, plan
+from jaxfit.minibatches.division import Order
 from jaxfit.program import Program
 
 WINDOW = 1 << 22  # places of an order that are drawn at a time

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import toy
-from jaxfit import fit, streaming
+from jaxfit import fit
 from jaxfit.devices import sharding
 from jaxfit.errors import UserError
-from jaxfit.minibatches import Division, Order
+from jaxfit.minibatches import streaming
+from jaxfit.minibatches.division import Division, Order
 from jaxfit.program import Program, Sequential, Visits
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer

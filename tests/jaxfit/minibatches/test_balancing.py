@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxfit import balancing
-from jaxfit.balancing import balanced
+from jaxfit.minibatches import balancing
+from jaxfit.minibatches.balancing import balanced
 
 
 def sizes(number, seed=0):

@@ -2,10 +2,10 @@
 
 A minibatch's ragged entries (a word's tree nodes, a user's ratings) are concatenated into arrays of a fixed capacity.
 If minibatches drawn at random need nearly the same capacity, one program serves them all. Otherwise minibatches of
-nearly equal cost are formed (`jaxfit.balancing`). Those that still differ, such as minibatches of one user, with 20
-ratings or 2,000, are divided into buckets, each with its own compiled program. Runs of minibatches are visited in an
-order drawn by key, never bucket after bucket. As each program takes seconds to compile, there are as few buckets as the
-limit on padding allows.
+nearly equal cost are formed (`jaxfit.minibatches.balancing`). Those that still differ, such as minibatches of one user,
+with 20 ratings or 2,000, are divided into buckets, each with its own compiled program. Runs of minibatches are visited
+in an order drawn by key, never bucket after bucket. As each program takes seconds to compile, there are as few buckets
+as the limit on padding allows.
 """
 
 from typing import NamedTuple
@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxfit.balancing import balanced
 from jaxfit.draws import permutation
+from jaxfit.minibatches.balancing import balanced
 
 LAYOUT = 5  # version of `plan`: a training of unequal examples can be resumed only by the same one
 ORDER = 4  # version of orders of examples of one size, likewise

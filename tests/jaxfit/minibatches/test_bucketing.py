@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxfit import bucketing
-from jaxfit.bucketing import EpochPlan, buckets, capacity, plan
+from jaxfit.minibatches import bucketing
+from jaxfit.minibatches.bucketing import EpochPlan, buckets, capacity, plan
 
 
 def planned(costs: np.ndarray, order: np.ndarray, batch_size: int, shards: int, key: jax.Array) -> EpochPlan:

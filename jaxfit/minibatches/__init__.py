@@ -1,0 +1,1 @@
+"""Which examples a step visits, and how they reach the devices."""

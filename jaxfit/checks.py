@@ -5,6 +5,7 @@ from typing import Any
 from jax.sharding import Mesh
 
 from jaxfit.devices import sharding
+from jaxfit.devices.platform import host
 from jaxfit.errors import UserError
 from jaxfit.loop import LARGEST_DECAY, RESCALE_STEPS
 from jaxfit.program import Program
@@ -31,6 +32,8 @@ def check(program: Program, recipe: Recipe, mesh: Mesh | None, stream: bool = Fa
     if program.visits and stream:
         what = "this model visits its examples one after another: a device needs all data"
         raise UserError(what, "--stream", "leave it out")
+    if stream and host() is None:
+        raise UserError("JAX has no CPU", "--stream", "add cpu to JAX_PLATFORMS, as in cuda,cpu")
     if program.result == "last" and recipe.drops:
         what = "all epochs are run, whatever the validation score, and the last is the result"
         raise UserError(what, "--drops", "leave it out, and choose --epochs and --rate")

@@ -17,12 +17,12 @@ from jaxfit import loop, scoring, state, tables
 from jaxfit.checks import check, check_size
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
-from jaxfit.devices.platform import platform
+from jaxfit.devices.platform import host, platform
 from jaxfit.devices.split_tables import Layout
 from jaxfit.minibatches.bucketing import Buckets, Capacity, EpochPlan, Stretch, buckets, capacity, capacity_step
 from jaxfit.minibatches.division import Division, Order
 from jaxfit.minibatches.epochs import Epochs
-from jaxfit.minibatches.streaming import Stream, host
+from jaxfit.minibatches.streaming import Stream
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe, named_arrays, per_parameter, transform
 from jaxfit.state import Rates, State

@@ -150,8 +150,8 @@ class _Training:
         memory.require(jax.eval_shape(init), self.recipe.optimizer, where, run.row_shards)
         with initially(run.row_shards):
             params = init()
-        if self.initial is not None:
-            params = begin_from(self.initial, params, record, self.overrides, structure, vocabulary)
+            if self.initial is not None:
+                params = begin_from(self.initial, params, record, self.overrides, structure, vocabulary)
 
         def write() -> None:
             write_vocabulary(directory, vocabulary)

@@ -19,6 +19,20 @@ def platform() -> str:
     return _OTHER.get() or jax.default_backend()
 
 
+def default_device() -> jax.Device:
+    """Return the device where JAX puts arrays: that of `jax.default_device`, or else this process' first."""
+    device = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
+    return jax.local_devices(backend=device)[0] if isinstance(device, str) else device
+
+
+def host() -> jax.Device | None:
+    """Return the CPU as a device; None where JAX_PLATFORMS leaves it out."""
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:
+        return None
+
+
 def at_once(number: int, width: int, cached: int) -> int:
     """Return how many of `number` rows to process at a time: on a CPU at most `cached`, by its cache; else `block`."""
     return max(1, min(number, cached)) if platform() == "cpu" else block(number, width)

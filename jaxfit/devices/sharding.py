@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from jaxfit.devices.platform import default_device
 from jaxfit.errors import UserError
 from jaxfit.tables import Head, Part, Rows
 
@@ -90,8 +91,7 @@ def replicate(tree: Any, mesh: Mesh | None) -> Any:
 
 def _on_one_device(tree: Any) -> Any:
     """Put arrays on JAX's default device, committed as restored arrays are: a resume compiles nothing anew."""
-    device = jax.config.jax_default_device or jax.local_devices()[0]  # type: ignore[attr-defined]
-    return jax.device_put(tree, jax.local_devices(backend=device)[0] if isinstance(device, str) else device)
+    return jax.device_put(tree, default_device())
 
 
 def split(tree: Any, mesh: Mesh | None) -> Any:

@@ -12,7 +12,7 @@ each device computes the logits of its own words. While steps run, a device has 
 import math
 import zlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxfit import tables
 from jaxfit.devices import sharding
+from jaxfit.devices.platform import host
 from jaxfit.devices.sharding import ROWS, WHOLE
 from jaxfit.recipe import Transform
 from jaxfit.tables import Weights
@@ -33,13 +34,12 @@ PIECE = 1 << 24  # numbers of a table that every device has while processes put 
 
 
 def initially(row_shards: int) -> AbstractContextManager[None]:
-    """Return a context that makes initial parameters in the host's memory where tables are split.
+    """Return a context that makes or reads initial parameters in the host's memory where tables are split.
 
     A table need not fit on one device. The CPU makes them, unless JAX_PLATFORMS leaves it out.
     """
-    with suppress(RuntimeError):  # raised where it is left out
-        return jax.default_device(jax.local_devices(backend="cpu")[0]) if row_shards > 1 else nullcontext()
-    return nullcontext()
+    cpu = host() if row_shards > 1 else None
+    return nullcontext() if cpu is None else jax.default_device(cpu)
 
 
 class Layout(NamedTuple):

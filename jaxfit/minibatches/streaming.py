@@ -15,20 +15,11 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding
 
 from jaxfit.devices import sharding
-from jaxfit.errors import UserError
 from jaxfit.minibatches.bucketing import Capacity, Stretch, capacity_step
 from jaxfit.minibatches.division import Division, Order
 from jaxfit.program import Program
 
 HELD = 1 << 26  # bytes of minibatches that a device receives at a time; it holds two such parts
-
-
-def host() -> jax.Device:
-    """Return the CPU as a device; raises UserError where JAX_PLATFORMS leaves it out."""
-    try:
-        return jax.local_devices(backend="cpu")[0]
-    except RuntimeError:
-        raise UserError("JAX has no CPU", "--stream", "add cpu to JAX_PLATFORMS, as in cuda,cpu") from None
 
 
 class Stream:
@@ -39,7 +30,7 @@ class Stream:
 
         Args:
             program: what is trained.
-            data: in the host's memory (`host`).
+            data: on the CPU.
             size: number of examples.
             division: of minibatches.
             mesh: devices; None for one.

@@ -135,13 +135,15 @@ def state(path: Path) -> dict[str, Any]:
 def arrays(path: Path, like: Any) -> Any:
     """The arrays of a checkpoint, of the shapes and types of `like` (arrays or jax.ShapeDtypeStruct).
 
-    Where `like` has a NumPy array, it is one; the others are on this process' first device.
+    Where `like` has a NumPy array, it is one; the others are on the default device.
     """
     import jax
     import numpy as np
     import orbax.checkpoint as ocp
 
-    device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+    from jaxfit.devices.platform import default_device
+
+    device = jax.sharding.SingleDeviceSharding(default_device())
     abstract = jax.tree.map(
         lambda x: x if isinstance(x, np.ndarray) else jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device), like
     )
@@ -158,12 +160,14 @@ def load_model(path: Path, like: Any) -> Any:
     import jax
     import numpy as np
 
+    from jaxfit.devices.platform import default_device
+
     weights = path.with_name(WEIGHTS)
     if weights.is_file() and not path.is_dir():
         stored = read_safetensors(weights, "damaged parameters", REPAIR)
         _require_shapes(path, stored, like)
         leaves = [stored[name].astype(leaf.dtype, copy=False) for name, leaf in named_arrays(like).items()]
-        found = jax.device_put(jax.tree.unflatten(jax.tree.structure(like), leaves), jax.local_devices()[0])
+        found = jax.device_put(jax.tree.unflatten(jax.tree.structure(like), leaves), default_device())
     else:
         _require_shapes(path, _stored(path), like)
         found = arrays(path, like)

@@ -10,7 +10,9 @@ import pytest
 
 import toy
 from jaxfit import fit
+from jaxfit.checks import check
 from jaxfit.devices import sharding
+from jaxfit.devices.platform import host
 from jaxfit.errors import UserError
 from jaxfit.minibatches import streaming
 from jaxfit.minibatches.division import Division, Order
@@ -72,7 +74,7 @@ def test_a_device_holds_its_part_of_some_minibatches_alone(monkeypatch: pytest.M
     monkeypatch.setattr(streaming, "HELD", OF_TWO_STEPS // 8)
     data, mesh = toy.data(jax.random.key(1)), sharding.make(8)
     trainer = Trainer(toy.program(True), toy.init(jax.random.key(0)), data, RECIPE, jax.random.key(2), mesh, True)
-    assert all(array.devices() == {streaming.host()} for array in jax.tree.leaves(trainer.data))
+    assert all(array.devices() == {host()} for array in jax.tree.leaves(trainer.data))
     epoch, stream = trainer.plan_epoch(), trainer.stream
     assert stream is not None
     assert [stretch.end - stretch.begin for stretch in epoch.stretches] == [2, 2, 2, 1]
@@ -135,4 +137,4 @@ def test_a_missing_cpu_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(jax, "local_devices", none)
     with pytest.raises(UserError, match=r"JAX has no CPU.*JAX_PLATFORMS"):
-        streaming.host()
+        check(toy.program(True), RECIPE, None, stream=True)

@@ -5,6 +5,7 @@ import os
 import time
 import warnings
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -39,6 +40,12 @@ def test_a_models_manifest_lists_its_files(model):
     files = {p.relative_to(model / "parameters").as_posix() for p in (model / "parameters").rglob("*") if p.is_file()}
     assert set(below["sha256"]) == set(below["size"]) == files - {"manifest.json"}
     np.testing.assert_array_equal(checkpoint.load_model(model / "parameters", ARRAYS)["a"], ARRAYS["a"])
+
+
+def test_parameters_are_read_to_the_default_device(model):
+    device = jax.devices()[3]  # for one that has no memory for them, the CPU's
+    with jax.default_device(device):
+        assert checkpoint.load_model(model / "parameters", ARRAYS)["a"].devices() == {device}
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocabulary.txt", "parameters/manifest.json", "parameters/state.json"])

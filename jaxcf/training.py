@@ -23,8 +23,8 @@ from jaxcf.models import get
 from jaxcf.recommender import Model
 from jaxcf.solvers import sweeps
 from jaxfit.devices import memory
+from jaxfit.devices.platform import on_host
 from jaxfit.devices.precision import full_precision
-from jaxfit.devices.split_tables import initially
 from jaxfit.errors import UserError
 from jaxfit.plan import fields_of, require_stops
 from jaxfit.process import compiled
@@ -100,7 +100,7 @@ def train(
 
     with locked(place):
         if isinstance(fitting, BySGD):
-            with initially(run.row_shards):
+            with on_host(run.row_shards > 1 or run.stream):
                 setup = fitting.prepare(init, data, rated, full)
             return training.train(
                 place, identity, setup.program, setup.params, lambda: (setup.train, setup.valid), recipe=recipe,

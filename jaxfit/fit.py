@@ -31,7 +31,8 @@ from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint, journal, metadata
 from jaxfit.scoring import make_scores
 from jaxfit.stopping import Progress, after_epoch, go_on, is_best
-from jaxfit.trainer import Trainer, Validation, next_steps, schedule, scored_at_once
+from jaxfit.trainer import Trainer, schedule
+from jaxfit.validation import Validation, next_steps, scored_at_once
 
 CHUNK_SECONDS = 2.0
 SAVING_SHARE = 0.05  # of the time, at most, goes into saving the best epochs and the last
@@ -103,7 +104,7 @@ def fit(
         identity: what must be equal for a resume, in addition to the recipe (configuration, data).
         resume: continue from the newest intact checkpoint, or start if there is none.
         mesh: devices; None for one.
-        stream: whether training data stay in the host's memory (`jaxfit.minibatches.streaming`).
+        stream: whether data stay in the host's memory (`jaxfit.minibatches.streaming`).
         max_minutes: stop after this time; None: never.
         checkpoint_minutes: time between checkpoints. There are more at best epochs and at the end, unless they would
             take more than a twentieth of the time.
@@ -119,12 +120,14 @@ def fit(
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
     known |= {"sections": program.sections} if program.sections > 1 else {}
     known |= {"epochs laid out": LAYOUT if program.ragged else ORDER, **(identity or {})}
-    processes.require_same({**known, **sharding.described(mesh), **split_tables.described(params, mesh)})
+    processes.require_same(
+        {**known, "place of data": stream, **sharding.described(mesh), **split_tables.described(params, mesh)}
+    )
     compiled.bound_programs(
         (program, recipe.optimizer, recipe.batch_size, recipe.reduction, mesh), (params, data, valid)
     )
     trainer = Trainer(program, params, data, recipe, key, mesh, stream)
-    validation = Validation(program, valid, mesh, trainer.layout)
+    validation = Validation(program, valid, mesh, trainer.layout, stream)
     log = journal.Journal(directory) if directory else None
     if directory:
         directory.mkdir(parents=True, exist_ok=True)

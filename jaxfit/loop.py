@@ -19,6 +19,7 @@ from jaxfit.devices import row_exchange, sharding
 from jaxfit.devices.platform import platform, tracing_over
 from jaxfit.devices.split_tables import Layout
 from jaxfit.minibatches.division import Division, Order
+from jaxfit.minibatches.streaming import PLACES
 from jaxfit.program import Carried, Program
 from jaxfit.recipe import Transform
 from jaxfit.state import Rates, State, add_metrics, rescaled, streams
@@ -196,7 +197,7 @@ def make_run(
         mesh: devices; None for one.
         group_size: the number of neighbouring examples that are visited at once.
         layout: which tables are split over the mesh; None where none is.
-        streamed: whether `data` are the minibatches of these steps, in place of all examples (`Stream`).
+        streamed: whether `data` are a `Block` that has these steps, in place of all examples.
 
     Returns:
         The loop, which donates the state. Its `order` is an `Order` that has the steps from `begin` to `end`; `size` is
@@ -215,8 +216,7 @@ def make_run(
     def minibatch(i: Array, data: Any, order: Order, size: Array) -> Any:
         """This shard of the minibatch of a step."""
         if streamed:
-            batch = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, i - order.first, keepdims=False)[0], data)
-            return jax.tree.map(lambda x: along_data(x) if x.shape[:1] == (batch_size,) else x, batch)
+            return jax.tree.map(lambda x: along_data(x) if x.shape[:1] == (batch_size,) else x, data.at(i))
         index = along_data(division.examples(i, sharding.shard(mesh), order, size))
         return program.batch(data, index, capacity, config)
 
@@ -281,7 +281,7 @@ def make_run(
     if by_compiler is not None and all_devices is not None:
         of_state = of_state._replace(weights=by_compiler.specs(transform))
         return _split_by_compiler(run, by_compiler, transform, all_devices, of_state)
-    of_data = sharding.STREAMED if streamed else sharding.WHOLE
+    of_data = PLACES if streamed else sharding.WHOLE
     of_all = of_state, of_data, *[sharding.WHOLE] * 6
     return jax.jit(sharding.everywhere(run, mesh, of_all, of_state), donate_argnums=0)
 

@@ -12,6 +12,8 @@ from jax.sharding import Mesh, NamedSharding
 
 from jaxfit.devices import sharding
 from jaxfit.devices.split_tables import Layout
+from jaxfit.minibatches.division import InOrder
+from jaxfit.minibatches.streaming import PLACES
 from jaxfit.program import Carried, Program
 from jaxfit.state import Sum, streams
 
@@ -24,12 +26,14 @@ def make_scores(
 
     The examples of a sequential program are scored as `batch_size` streams, each after its burn-in.
     """
+    division = InOrder(batch_size, sequential=program.sequential is not None)
 
     def scores(params: Any, data: Any, size: Array) -> Array:
         def step(i: Array, carried: tuple[Array, Any]) -> tuple[Array, Any]:
             out, carry = carried
-            index, real = _scored(program, i, jnp.arange(batch_size, dtype=jnp.int32), batch_size, size)
-            values, carry = _score(program, params, data, index, size, capacity, carry)
+            index, real = division.positions(i, 0, size)
+            batch = program.batch(data, jnp.clip(index, 0, size - 1), capacity, program.config)
+            values, carry = _score(program, params, batch, index, carry)
             if program.sequential is not None:
                 index = jnp.where(real, index, jnp.iinfo(jnp.int32).max)
                 return out.at[index].set(values, mode="drop"), carry
@@ -73,50 +77,43 @@ def minibatches(program: Program, size: int, batch_size: int) -> range:
 
 @lru_cache(maxsize=32)
 def make_sums(
-    program: Program, batch_size: int, capacity: int | tuple[int, ...], mesh: Mesh | None, layout: Layout | None = None
-) -> Callable[..., Scored]:
+    program: Program, division: InOrder, capacity: int | tuple[int, ...], mesh: Mesh | None,
+    layout: Layout | None = None, streamed: bool = False,
+) -> Callable[..., Scored]:  # fmt: skip
     """Compile `sums(params, data, size, scored, begin, end) -> Scored`: the minibatches begin <= i < end are added.
 
     Each place in a minibatch (each stream of a sequential program) has a sum of its own, and sums are compensated, so
     that nothing is lost by rounding, and any division into calls gives the same bits. Minibatches are split over the
     devices. Where tables are split in their place, `params` are as in training: every device scores whole minibatches,
-    and the compiler fetches the rows.
+    and the compiler fetches the rows. If `streamed`, `data` are a `Block` that has these minibatches.
     """
     if layout is not None:
         assert mesh is not None
-        of_whole = make_sums(program, batch_size, capacity, None)
+        of_whole = make_sums(program, division, capacity, None, streamed=streamed)
         everywhere = NamedSharding(mesh, sharding.WHOLE)
         return jax.jit(lambda params, *given: of_whole(layout.in_order(params, mesh), *given), out_shardings=everywhere)
-    local = batch_size // sharding.shards(mesh)
 
     def sums(params: Any, data: Any, size: Array, scored: Scored, begin: Array, end: Array) -> Scored:
-        place = sharding.shard(mesh) * local + jnp.arange(local, dtype=jnp.int32)
+        shard = sharding.shard(mesh)
 
         def step(i: Array, scored: Scored) -> Scored:
-            index, real = _scored(program, i, place, batch_size, size)
-            values, carry = _score(program, params, data, index, size, capacity, scored.carry)
+            index, real = division.positions(i, shard, size)
+            if streamed:
+                batch = data.at(i)
+            else:
+                batch = program.batch(data, jnp.clip(index, 0, size - 1), capacity, program.config)
+            values, carry = _score(program, params, batch, index, scored.carry)
             return Scored(scored.total.add(jnp.where(real, values, 0.0)), carry)
 
         return lax.fori_loop(begin, end, step, scored)
 
     whole, parts = sharding.WHOLE, sharding.SHARDED
-    return jax.jit(sharding.everywhere(sums, mesh, (whole, whole, whole, parts, whole, whole), parts))
+    of_data = PLACES if streamed else whole
+    return jax.jit(sharding.everywhere(sums, mesh, (whole, of_data, whole, parts, whole, whole), parts))
 
 
-def _scored(program: Program, i: Array, place: Array, batch_size: int, size: Array) -> tuple[Array, Array]:
-    """The examples that step i scores at these places of a minibatch, and which of them count."""
-    if program.sequential is None:
-        index = i * batch_size + place
-        return index, index < size
-    index = place * -(-size // batch_size) + i
-    return index, (index < size) & (i >= 0)
-
-
-def _score(
-    program: Program, params: Any, data: Any, index: Array, size: Array, capacity: Any, carry: Any
-) -> tuple[Array, Any]:
-    """Score examples, their indices clipped to the data; before its first example a stream keeps its initial carry."""
-    batch = program.batch(data, jnp.clip(index, 0, size - 1), capacity, program.config)
+def _score(program: Program, params: Any, batch: Any, index: Array, carry: Any) -> tuple[Array, Any]:
+    """Score examples; before its first, of a negative index, a stream keeps its initial carry."""
     if program.sequential is None:
         return program.score(params, batch, program.config), None
     values, after = program.score(params, Carried(batch, carry), program.config)

@@ -5,32 +5,26 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxfit import loop, scoring, state, tables
+from jaxfit import loop, state, tables
 from jaxfit.checks import check, check_size
-from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding
-from jaxfit.devices.platform import host, platform
+from jaxfit.devices.platform import host, on_host
 from jaxfit.devices.split_tables import Layout
-from jaxfit.minibatches.bucketing import Buckets, Capacity, EpochPlan, Stretch, buckets, capacity, capacity_step
-from jaxfit.minibatches.division import Division, Order
-from jaxfit.minibatches.epochs import Epochs
-from jaxfit.minibatches.streaming import Stream
+from jaxfit.minibatches.bucketing import RUNS, Buckets, Capacity, EpochPlan, Stretch, buckets
+from jaxfit.minibatches.division import Division
+from jaxfit.minibatches.epochs import Epochs, group_size
+from jaxfit.minibatches.streaming import NO_ORDER, HostData
 from jaxfit.program import Program
 from jaxfit.recipe import Recipe, named_arrays, per_parameter, transform
 from jaxfit.state import Rates, State
 from jaxfit.stopping import Progress
-
-SCORED, SCORED_MOST = 1000, 16_384  # examples that are scored at a time: on a CPU, and at most elsewhere
-SCORED_ENTRIES = 1 << 19  # maximum ragged entries on a device in batches above SCORED
-VALIDATION_CHUNK_SECONDS = 2.0  # between which signals are obeyed
 
 
 def schedule(program: Program, recipe: Recipe) -> str | None:
@@ -38,69 +32,6 @@ def schedule(program: Program, recipe: Recipe) -> str | None:
     if recipe.anneal:
         return "its rate falls as a cosine"
     return None if program.at_step is None else "what its steps do is scheduled"
-
-
-def scored_at_once(program: Program, data: Any, most: int, shards: int = 1) -> tuple[int, Capacity]:
-    """Return how many examples to score at a time, on all devices, and the capacity of their ragged entries.
-
-    most: streams of a sequential program. Of others, SCORED examples on a CPU, and up to SCORED_MOST elsewhere, with at
-    most SCORED_ENTRIES ragged entries on a device.
-    """
-    size = program.size(data)
-    if not program.sequential:
-        most = min(SCORED if platform() == "cpu" else SCORED_MOST, capacity_step(size))
-    costs = program.ragged.costs(data) if program.ragged else None
-    while True:
-        batch_size = -(-most // shards) * shards
-        entries = capacity(costs, visits_in_order(size, batch_size), batch_size // shards)
-        if most <= SCORED or np.sum(entries) <= SCORED_ENTRIES:
-            return batch_size, entries
-        most = max(SCORED, most // 2)
-
-
-class Validation:
-    """The mean score of parameters on a data set, computed on all devices."""
-
-    def __init__(self, program: Program, data: Any, mesh: Mesh | None, layout: Layout | None = None):
-        self.size = program.size(data)
-        number = program.sequential.streams if program.sequential else 0
-        # where tables are split, every device scores the whole minibatch
-        batch_size, entries = scored_at_once(program, data, number, sharding.shards(mesh) if layout is None else 1)
-        self.run = scoring.make_sums(program, batch_size, entries, mesh, layout)
-        self.data, self.events = sharding.replicate(data, mesh), program.num_events(data)
-        self.minibatches, self.mesh, self.chunk = scoring.minibatches(program, self.size, batch_size), mesh, 1
-        place = sharding.split if layout is None else sharding.replicate
-        self.begun = place(scoring.nothing_scored(program, batch_size), mesh)
-
-    def mean(self, params: Any, stopped: Callable[[], Any] = lambda: False) -> float | None:
-        """The mean score of an event under parameters that are on all devices, or split as in training.
-
-        None if `stopped`, which is asked after each chunk but the last, returns a true value.
-        """
-        scored, at, last = self.begun, self.minibatches.start, self.minibatches.stop
-        while at < last:
-            end, before = processes.agreed(min(at + self.chunk, last)), time.perf_counter()
-            scored = self.run(params, self.data, np.int32(self.size), scored, np.int32(at), np.int32(end))
-            jax.block_until_ready(scored.total)
-            next_chunk = next_steps(end - at, time.perf_counter() - before, VALIDATION_CHUNK_SECONDS)
-            if end - at == self.chunk or next_chunk > self.chunk:  # the last chunk may be short
-                self.chunk = next_chunk
-            at = end
-            if at < last and stopped():
-                return None
-        total = sharding.one_copy(sharding.whole(scored.total, self.mesh))
-        return float(np.sum(np.asarray(total, np.float64)) / self.events)
-
-
-def next_steps(steps: int, seconds: float, wanted: float) -> int:
-    """Return how many steps to take next, in about the wanted seconds, if `steps` took `seconds`."""
-    # at most 8 times as many, as the first steps may include compilation
-    return max(1, int(steps * min(8.0, wanted / max(seconds, 1e-6))))
-
-
-def visits_in_order(size: int, batch_size: int) -> np.ndarray:
-    """The examples in order, padded with the last one to whole minibatches."""
-    return np.minimum(np.arange(-(-size // batch_size) * batch_size), size - 1)
 
 
 class Trainer:
@@ -126,6 +57,9 @@ class Trainer:
         self.layout = layout(params, by_rows, mesh)
         if self.layout is not None:
             params = self.layout.on_host(params)
+        self.host_data: HostData | None = None
+        self.no_order = sharding.replicate(NO_ORDER, mesh)  # of blocks, which are in order
+        self.compiled = set[Callable[..., State]]()
         self.costs: Any = None
         self.bucketed: Buckets | None = None
         self._take(data, costs)
@@ -154,19 +88,19 @@ class Trainer:
         if not (costs is None or program.visits or np.array_equal(costs, self.costs)):
             self.bucketed = buckets(costs, batch_size, shards)
         self.size, self.events, self.costs = program.size(data), program.num_events(data), costs
-        key = self.order_key
+        group = group_size(program, self.size, batch_size)
+        division = Division(batch_size, shards, group, program.sequential is not None)
+        key, window = self.order_key, None
         place: Callable[[Any], Any] = partial(sharding.replicate, mesh=self.mesh)
         if self.streamed:
             place = partial(jax.device_put, device=host())
-            key = place(key)
-        self.epochs = Epochs(program, self.size, batch_size, shards, self.bucketed, key, place, self.planner)
-        self.steps, self.data = self.epochs.steps, place(data)
-        self.stream: Stream | None = None
+        self.data = place(data)
         if self.streamed:
-            division = Division(batch_size, shards, self.epochs.group_size, program.sequential is not None)
-            self.stream = Stream(program, self.data, self.size, division, self.mesh)
-            if self.bucketed is None:
-                self.epochs.window = self.stream.steps(0)
+            runs = RUNS if self.bucketed is not None and self.bucketed.bounds is not None else 1
+            self.host_data = HostData(program, self.data, self.size, division, self.mesh, runs)
+            key, window = place(key), None if self.bucketed else self.host_data.steps(0)
+        self.epochs = Epochs(program, self.size, division, self.bucketed, key, place, self.planner, window)
+        self.steps = self.epochs.steps
 
     def rates(self) -> Rates:
         """The rates since the last drop, as traced values."""
@@ -189,35 +123,38 @@ class Trainer:
         """Return the current epoch's compiled loop: run(begin, end) takes the steps begin <= i < end."""
         if self.program.redraw is not None:
             key = jax.random.fold_in(jax.random.fold_in(self.order_key, self.progress.epoch), 2)
-            with jax.default_device(host()) if self.streamed else nullcontext():
+            with on_host(self.streamed):
                 drawn = self.program.redraw(self.original, key, self.program.config)
             self._take(drawn, _costs(self.program, drawn))
         epoch = self.plan_epoch()
         runs = {entries: self.compiled_run(entries) for _, _, entries in epoch.stretches}
         order, fixed = self.epochs.orders(self.progress.epoch, epoch), self.fixed()
-
-        @lru_cache(maxsize=2)
-        def given(stretch: Stretch) -> tuple[Any, Order]:
-            found = order(stretch)
-            return (self.data, found) if self.stream is None else self.stream.minibatches(stretch, found)
+        blocks = self.host_data
+        if blocks is not None:
+            blocks.forget()
 
         def take(stretch: Stretch, begin: int, end: int) -> None:
-            bounds = np.int32(begin), np.int32(end)
-            self.state = runs[stretch.capacity](self.state, *given(stretch), *fixed, *bounds)
+            given = (self.data, order(stretch)) if blocks is None else (blocks.block(stretch, order), self.no_order)
+            self.state = runs[stretch.capacity](self.state, *given, *fixed, np.int32(begin), np.int32(end))
 
         def run(begin: int, end: int) -> None:
             for stretch, following in itertools.zip_longest(epoch.stretches, epoch.stretches[1:]):
                 first, last = max(begin, stretch.begin), min(end, stretch.end)
                 if first < last:
                     take(stretch, first, last)
-                    if self.stream is not None and following is not None:
-                        given(following)  # while devices train
+                    if blocks is not None:
+                        if following is not None:
+                            blocks.block(following, order)  # while devices train
+                        jax.block_until_ready(self.state.step)  # so that there are no more than two
             jax.block_until_ready(self.state.step)
 
-        jax.block_until_ready(given(epoch.stretches[0]))
+        if blocks is None:
+            jax.block_until_ready(order(epoch.stretches[0]))
         before = time.perf_counter()
-        for entries in runs:  # compile every program, without taking a step
-            take(next(stretch for stretch in epoch.stretches if stretch.capacity == entries), 0, 0)
+        for entries, compiled in runs.items():  # compile every program, without taking a step
+            if compiled not in self.compiled:
+                take(next(stretch for stretch in epoch.stretches if stretch.capacity == entries), 0, 0)
+                self.compiled.add(compiled)
         jax.block_until_ready(self.state.step)
         self.compile_seconds += time.perf_counter() - before
         return run
@@ -227,7 +164,7 @@ class Trainer:
         recipe = self.recipe
         return loop.make_run(
             self.program, self.transform, recipe.batch_size, entries, recipe.reduction == "mean", self.mesh,
-            self.epochs.group_size, self.layout, self.streamed,
+            self.epochs.division.group_size, self.layout, self.streamed,
         )  # fmt: skip
 
     def fixed(self) -> tuple[Any, ...]:
@@ -237,7 +174,7 @@ class Trainer:
     def plan_epoch(self) -> EpochPlan:
         """Cut the current epoch into stretches."""
         epoch = self.epochs.plan(self.progress.epoch)
-        return epoch if self.stream is None else epoch._replace(stretches=self.stream.cut(epoch.stretches))
+        return epoch if self.host_data is None else epoch._replace(stretches=self.host_data.cut(epoch.stretches))
 
     def plan_ahead(self) -> None:
         """Lay out the next epoch in a background thread, while an accelerator trains."""

@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from jaxfit.devices import memory
+from jaxfit.devices.platform import on_host
 from jaxfit.devices.precision import full_precision
-from jaxfit.devices.split_tables import initially
 from jaxfit.errors import UserError
 from jaxfit.recipe import SEED, Recipe, require_number
 from jaxfit.run_dir import json_text, metadata, training
@@ -148,7 +148,7 @@ class _Training:
 
         where = "--num-features, --vocab-size, …"
         memory.require(jax.eval_shape(init), self.recipe.optimizer, where, run.row_shards)
-        with initially(run.row_shards):
+        with on_host(run.row_shards > 1):
             params = init()
             if self.initial is not None:
                 params = begin_from(self.initial, params, record, self.overrides, structure, vocabulary)

@@ -4,7 +4,7 @@ A CPU's caches, an accelerator's units and the memory of one device decide the s
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
 import jax
@@ -31,6 +31,15 @@ def host() -> jax.Device | None:
         return jax.local_devices(backend="cpu")[0]
     except RuntimeError:
         return None
+
+
+def on_host(wanted: bool) -> AbstractContextManager[None]:
+    """Return a context in which JAX puts arrays into the host's memory, if that is wanted and it has the CPU.
+
+    It is for what need not fit on one device: initial parameters of tables that are split, data that are streamed.
+    """
+    cpu = host() if wanted else None
+    return nullcontext() if cpu is None else jax.default_device(cpu)
 
 
 def at_once(number: int, width: int, cached: int) -> int:

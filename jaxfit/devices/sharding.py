@@ -23,7 +23,6 @@ from jaxfit.tables import Head, Part, Rows
 DATA, ROWS = AXES = ("data", "rows")  # of a mesh; minibatches are split over both, tables over the second
 WHOLE = PartitionSpec()  # the same on all devices
 SHARDED = PartitionSpec(AXES)  # the first axis split over devices
-STREAMED = PartitionSpec(None, AXES)  # the second axis: of steps, shards, …
 
 
 def make(num_devices: int, row_shards: int = 1) -> Mesh | None:

@@ -12,7 +12,6 @@ each device computes the logits of its own words. While steps run, a device has 
 import math
 import zlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,22 +23,12 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxfit import tables
 from jaxfit.devices import sharding
-from jaxfit.devices.platform import host
 from jaxfit.devices.sharding import ROWS, WHOLE
 from jaxfit.recipe import Transform
 from jaxfit.tables import Weights
 
 SPLIT = PartitionSpec(ROWS)  # the first axis of a table split over the devices that share it
 PIECE = 1 << 24  # numbers of a table that every device has while processes put its parts together
-
-
-def initially(row_shards: int) -> AbstractContextManager[None]:
-    """Return a context that makes or reads initial parameters in the host's memory where tables are split.
-
-    A table need not fit on one device. The CPU makes them, unless JAX_PLATFORMS leaves it out.
-    """
-    cpu = host() if row_shards > 1 else None
-    return nullcontext() if cpu is None else jax.default_device(cpu)
 
 
 class Layout(NamedTuple):

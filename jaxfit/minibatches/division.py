@@ -1,4 +1,4 @@
-"""Which examples a step visits, and the part of them that each device takes."""
+"""Which examples a step visits, in training or in scoring, and the part of them that each device takes."""
 
 from typing import Any, NamedTuple
 
@@ -69,3 +69,33 @@ class Division(NamedTuple):
     def _positions(self, i: Array, places: Array, size: Array) -> Array:
         """Return where in the order of an epoch these places of step i are."""
         return places * -(-size // self.batch_size) + i if self.sequential else i * self.batch_size + places
+
+
+class InOrder(NamedTuple):
+    """How examples are divided where they are scored, in their order: hashable.
+
+    Attributes:
+        batch_size, shards, sequential: as of `Division`. Streams may begin before their own examples, at steps below 0.
+    """
+
+    batch_size: int
+    shards: int = 1
+    sequential: bool = False
+
+    @property
+    def shard_size(self) -> int:
+        """The number of examples of a minibatch in each shard."""
+        return self.batch_size // self.shards
+
+    def positions(self, i: Array, shard: Array | int, size: Array) -> tuple[Array, Array]:
+        """Return the examples of step i that a shard scores, which may be none of the data's, and which count."""
+        place = shard * self.shard_size + jnp.arange(self.shard_size, dtype=jnp.int32)
+        if not self.sequential:
+            index = i * self.batch_size + place
+            return index, index < size
+        index = place * -(-size // self.batch_size) + i
+        return index, (index < size) & (i >= 0)
+
+    def examples(self, i: Array, shard: Array | int, order: Order, size: Array) -> Array:
+        """Return the positions, clipped to the data."""
+        return jnp.clip(self.positions(i, shard, size)[0], 0, size - 1)

@@ -18,7 +18,7 @@ import numpy as np
 from jaxfit.devices.platform import platform
 from jaxfit.draws import permutation, permuted
 from jaxfit.minibatches.bucketing import Buckets, EpochPlan, Stretch, capacity_step, plan
-from jaxfit.minibatches.division import Order
+from jaxfit.minibatches.division import Division, Order
 from jaxfit.program import Program
 
 WINDOW = 1 << 22  # places of an order that are drawn at a time
@@ -28,7 +28,7 @@ class Epochs:
     """The epochs of a training over the same data.
 
     Attributes:
-        group_size: the number of neighbouring examples that are visited at once.
+        division: of examples into minibatches.
         sections: of the groups, which are visited one after another.
         steps: of an epoch.
         places: of the order, in a step: examples, or groups of them.
@@ -36,32 +36,31 @@ class Epochs:
     """
 
     def __init__(
-        self, program: Program, size: int, batch_size: int, shards: int, bucketed: Buckets | None, key: jax.Array,
-        place: Callable[[Order], Order], planner: Executor,
+        self, program: Program, size: int, division: Division, bucketed: Buckets | None, key: jax.Array,
+        place: Callable[[Order], Order], planner: Executor, window: int | None = None,
     ):  # fmt: skip
         """Prepare the epochs over some data.
 
         Args:
             program: what is trained.
             size: number of examples.
-            batch_size: examples of a minibatch, on all devices.
-            shards: of a minibatch, by which examples of unequal size are laid out.
+            division: of examples into minibatches, and of these into the shards by which they are laid out.
             bucketed: how examples of unequal size are divided; None where they are of one size.
             key: of all orders.
             place: puts an order where it is read.
             planner: lays out epochs in the background.
+            window: steps whose order is drawn at a time; None: as many as have WINDOW places.
         """
-        self.size, self.batch_size, self.group_size = size, batch_size, group_size(program, size, batch_size)
-        self.steps, self.places = -(-size // batch_size), batch_size // self.group_size
-        self.sections = max(1, min(program.sections, size // self.group_size))
-        self.in_own_order, self.bucketed, self.key, self.place = program.sequential is not None, bucketed, key, place
-        self.window = max(1, WINDOW // self.places)
-        self.shards, self.planner, self.ahead = shards, planner, dict[int, Future[EpochPlan]]()
+        self.size, self.division, self.bucketed, self.key, self.place = size, division, bucketed, key, place
+        self.steps, self.places = -(-size // division.batch_size), division.batch_size // division.group_size
+        self.sections = max(1, min(program.sections, size // division.group_size))
+        self.window = window or max(1, WINDOW // self.places)
+        self.planner, self.ahead = planner, dict[int, Future[EpochPlan]]()
 
     def plan(self, number: int) -> EpochPlan:
         """Cut an epoch into stretches; where examples are of unequal size, lay out its order, too."""
         if self.bucketed is None:
-            length = self.steps if self.in_own_order else self.window
+            length = self.steps if self.division.sequential else self.window
             firsts = range(0, self.steps, length)
             return EpochPlan(None, [Stretch(first, min(first + length, self.steps), 0) for first in firsts])
         ahead = self.ahead.get(number)
@@ -79,10 +78,10 @@ class Epochs:
         capacity = capacity_step(self.steps)  # so that one program serves data sets of nearly the same size
 
         def order(begin: int) -> Order:
-            if self.in_own_order:
+            if self.division.sequential:
                 visits: Any = np.zeros(0, np.int32)
             elif planned.visits is None:
-                groups, rest = divmod(self.size, self.group_size)
+                groups, rest = divmod(self.size, self.division.group_size)
                 of_epoch = np.uint32(number), np.uint32(groups), np.bool_(rest), np.uint32(begin * self.places)
                 visits = _window(self.key, *of_epoch, min(capacity, self.window) * self.places, self.sections)
             else:
@@ -98,7 +97,7 @@ class Epochs:
 
     def _laid_out(self, key: jax.Array, order: jax.Array) -> EpochPlan:
         assert self.bucketed is not None
-        return plan(self.bucketed, np.asarray(order)[: self.size], self.batch_size, self.shards, key)
+        return plan(self.bucketed, np.asarray(order)[: self.size], self.division.batch_size, self.division.shards, key)
 
 
 @partial(jax.jit, static_argnums=3)

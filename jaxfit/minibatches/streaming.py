@@ -1,12 +1,13 @@
-"""Training data that stay in the host's memory, or in its files: devices receive minibatches, some steps at a time.
+"""Data that stay in the host's memory, or in its files: devices receive blocks of minibatches.
 
-The CPU gathers the minibatches of the next steps while an accelerator trains. A process gathers the shards of its own
-devices alone, and reads no other examples. The order of examples, and what is trained, are those of data on devices.
+The CPU gathers the next block while the devices work on the one before. A process gathers its own devices' shards alone
+(where the compiler splits tables, whole minibatches), and reads no other examples. The order of examples, and what is
+trained, are those of data on the devices.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,83 +17,162 @@ from jax.sharding import Mesh, NamedSharding
 
 from jaxfit.devices import sharding
 from jaxfit.minibatches.bucketing import Capacity, Stretch, capacity_step
-from jaxfit.minibatches.division import Division, Order
+from jaxfit.minibatches.division import Division, InOrder, Order
 from jaxfit.program import Program
 
-HELD = 1 << 26  # bytes of minibatches that a device receives at a time; it holds two such parts
+BLOCK_BYTES = 1 << 24  # of a device's minibatches; it holds two blocks
+BLOCKS = 8  # an epoch has at least so many, where it has the steps
 
 
-class Stream:
-    """Minibatches of data in the host's memory, for the devices of this process."""
+class Block(NamedTuple):
+    """Minibatches of some steps, in place of the data: arrays of [shards, steps, …].
 
-    def __init__(self, program: Program, data: Any, size: int, division: Division, mesh: Mesh | None):
+    Attributes:
+        batches: like a minibatch; None for what all minibatches share.
+        shared: like a minibatch; None for what is of one alone.
+        first: int32, the first step.
+    """
+
+    batches: Any
+    shared: Any
+    first: Any
+
+    def at(self, i: Array) -> Any:
+        """Return this shard of the minibatch of step i."""
+        own = jax.tree.map(lambda x: lax.dynamic_index_in_dim(x[0], i - self.first, keepdims=False), self.batches)
+        return jax.tree.map(lambda x, y: y if x is None else x, own, self.shared, is_leaf=lambda x: x is None)
+
+
+class _Form(NamedTuple):
+    """Of minibatches of one capacity.
+
+    Attributes:
+        tree: their structure.
+        of_data: for each of their arrays, its place among the arrays of the data, if it is one of them.
+        steps: of a block.
+    """
+
+    tree: Any
+    of_data: tuple[int | None, ...]
+    steps: int
+
+
+PLACES = Block(sharding.SHARDED, sharding.WHOLE, sharding.WHOLE)  # over devices
+NO_ORDER = Order(np.zeros(0, np.int32), np.int32(0))
+
+
+class HostData:
+    """Data in the host's memory, and the blocks of minibatches that are gathered of them."""
+
+    def __init__(
+        self, program: Program, data: Any, size: int, division: Division | InOrder, mesh: Mesh | None,
+        runs: int = BLOCKS,
+    ):  # fmt: skip
         """Prepare to gather minibatches.
 
         Args:
-            program: what is trained.
+            program: whose data they are.
             data: on the CPU.
             size: number of examples.
             division: of minibatches.
             mesh: devices; None for one.
+            runs: the number of stretches that an epoch has at least, where it has the steps.
         """
-        self.program, self.division, self.mesh, self.size = program, division, mesh, size
-        self.data = data
+        self.program, self.data, self.size, self.division, self.mesh = program, data, size, division, mesh
+        self.most = capacity_step(-(-size // (division.batch_size * max(runs, BLOCKS))))  # steps of a block
         devices: list[Any] = [None] if mesh is None else mesh.devices.ravel().tolist()
-        mine = [n for n, device in enumerate(devices) if device is None or device.process_index == jax.process_index()]
-        self.devices = [devices[n] for n in mine]
-        self.own = np.array(mine if division.shards > 1 else [0], np.int32)  # shards
+        me = jax.process_index()
+        self.devices = {n: device for n, device in enumerate(devices) if device is None or device.process_index == me}
+        self.forms: dict[Capacity, _Form] = {}
+        self.shared: Any = None
+        self.held: dict[Stretch, Block] = {}
 
     def steps(self, capacity: Capacity) -> int:
-        """Return for how many steps devices receive minibatches at a time."""
-        gather = _gather(self.program, self.division, capacity, 1)
-        number = np.int32(0)
-        order = Order(np.zeros(self.division.batch_size // self.division.group_size, np.int32), number)
-        shapes = jax.eval_shape(gather, self.data, order, number, number, self.own[:1])
-        one = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
-        most = capacity_step(-(-self.size // self.division.batch_size))
-        return max(1, min(HELD // max(1, one), most))
+        """Return how many steps a block of minibatches of this capacity has."""
+        return self._form(capacity).steps
 
     def cut(self, stretches: Sequence[Stretch]) -> list[Stretch]:
-        """Cut stretches of an epoch into those for which devices receive minibatches at a time."""
-        cut = []
+        """Cut stretches of an epoch into those of a block each."""
+        cut: list[Stretch] = []
         for begin, end, capacity in stretches:
             length = self.steps(capacity)
             cut += [Stretch(at, min(at + length, end), capacity) for at in range(begin, end, length)]
         return cut
 
-    def minibatches(self, stretch: Stretch, order: Order) -> tuple[Any, Order]:
-        """Put the minibatches of a stretch on the devices: arrays of [steps, shards, …], and their order.
+    def block(self, stretch: Stretch, order: Callable[[Stretch], Order] = lambda _: NO_ORDER) -> Block:
+        """Put the minibatches of a stretch on the devices; the last two blocks are kept.
 
         Args:
             stretch: one of `cut`.
-            order: that has its steps, in the host's memory.
+            order: returns an order that has its steps, on the CPU.
         """
-        gather = _gather(self.program, self.division, stretch.capacity, self.steps(stretch.capacity))
-        first = np.int32(stretch.begin)
-        gathered = gather(self.data, order, np.int32(self.size), first, self.own)
-        return self._placed(gathered), sharding.replicate(Order(np.zeros(0, np.int32), first), self.mesh)
+        if stretch not in self.held:
+            for earlier in list(self.held)[:-1]:
+                del self.held[earlier]
+            self.held[stretch] = self._gathered(stretch, order(stretch))
+        return self.held[stretch]
 
-    def _placed(self, gathered: Any) -> Any:
+    def forget(self) -> None:
+        """Drop the blocks: those of another epoch differ."""
+        self.held.clear()
+
+    def _form(self, capacity: Capacity) -> "_Form":
+        if capacity not in self.forms:
+            index = jax.ShapeDtypeStruct((self.division.shard_size,), np.int32)
+            traced, shapes = jax.make_jaxpr(
+                lambda data, index: self.program.batch(data, index, capacity, self.program.config), return_shape=True
+            )(self.data, index)
+            given = {id(variable): n for n, variable in enumerate(traced.jaxpr.invars[:-1])}  # without the index
+            of_data = tuple(given.get(id(variable)) for variable in traced.jaxpr.outvars)
+            leaves, tree = jax.tree.flatten(shapes)
+            own = [leaf for leaf, place in zip(leaves, of_data, strict=True) if place is None]
+            size = sum(leaf.size * leaf.dtype.itemsize for leaf in own)
+            self.forms[capacity] = _Form(tree, of_data, max(1, min(BLOCK_BYTES // max(1, size), self.most)))
+        return self.forms[capacity]
+
+    def _gathered(self, stretch: Stretch, order: Order) -> Block:
+        tree, of_data, steps = self._form(stretch.capacity)
+        if self.shared is None:
+            leaves = jax.tree.leaves(self.data)
+            self.shared = sharding.replicate([None if n is None else leaves[n] for n in of_data], self.mesh)
+        gather = _gather(self.program, self.division, stretch.capacity, steps, of_data)
+        given = order, np.int32(self.size), np.int32(stretch.begin), np.int32(stretch.end - stretch.begin)
+        shards = self.devices if self.division.shards > 1 else [0]
+        own = self._placed([gather(self.data, *given, np.int32(shard)) for shard in shards])
+        batches = [own.pop(0) if n is None else None for n in of_data]
+        first = sharding.replicate(np.int32(stretch.begin), self.mesh)
+        return Block(tree.unflatten(batches), tree.unflatten(self.shared), first)
+
+    def _placed(self, parts: list[list[Array]]) -> list[Array]:
+        """Put the arrays of each shard on its device."""
         if self.mesh is None or self.division.shards == 1:
-            return sharding.replicate(gathered, self.mesh)
-        spec, shards = NamedSharding(self.mesh, sharding.STREAMED), self.division.shards
-
-        def place(array: Array) -> Array:
-            parts = [jax.device_put(array[:, k : k + 1], device) for k, device in enumerate(self.devices)]
-            return jax.make_array_from_single_device_arrays((len(array), shards, *array.shape[2:]), spec, parts)
-
-        return jax.tree.map(place, gathered)
+            return sharding.replicate(parts[0], self.mesh)
+        spec, number = NamedSharding(self.mesh, sharding.SHARDED), self.division.shards
+        placed: list[Array] = []
+        for arrays in zip(*parts, strict=True):
+            own = [jax.device_put(array, device) for array, device in zip(arrays, self.devices.values(), strict=True)]
+            placed.append(jax.make_array_from_single_device_arrays((number, *arrays[0].shape[1:]), spec, own))
+        return placed
 
 
 @lru_cache(maxsize=64)
-def _gather(program: Program, division: Division, capacity: Capacity, steps: int) -> Callable[..., Any]:
-    """Compile `gather(data, order, size, first, shards)`: these shards of the minibatches of `steps` steps."""
+def _gather(
+    program: Program, division: Division | InOrder, capacity: Capacity, steps: int, of_data: tuple[int | None, ...]
+) -> Callable[..., list[Array]]:
+    """Compile `gather(data, order, size, first, number, shard)`: a shard of some minibatches, arrays [1, steps, …].
 
-    def gather(data: Any, order: Order, size: Array, first: Array, shards: Array) -> Any:
-        def minibatch(i: Array, shard: Array) -> Any:
-            index = division.examples(i, shard, order, size)
-            return program.batch(data, index, capacity, program.config)
+    of_data: of each array of a minibatch the place among the data's, for those that are left out.
+    """
 
-        return lax.map(lambda i: lax.map(partial(minibatch, i), shards), first + jnp.arange(steps, dtype=jnp.int32))
+    def gather(data: Any, order: Order, size: Array, first: Array, number: Array, shard: Array) -> list[Array]:
+        def minibatch(i: Array) -> list[Array]:
+            batch = program.batch(data, division.examples(i, shard, order, size), capacity, program.config)
+            return [x for x, place in zip(jax.tree.leaves(batch), of_data, strict=True) if place is None]
+
+        def put(k: Array, block: list[Array]) -> list[Array]:
+            return [x.at[0, k].set(own) for x, own in zip(block, minibatch(first + k), strict=True)]
+
+        empty = [jnp.zeros((1, steps, *x.shape), x.dtype) for x in jax.eval_shape(minibatch, first)]
+        return lax.fori_loop(0, number, put, empty)
 
     return jax.jit(gather)

@@ -20,9 +20,7 @@ class Run:
     row_shards: int = option(
         1, "split the rows of large tables over groups of so many devices, in place of a copy on each", "devices"
     )
-    stream: bool = option(
-        False, "keep the training data in the host's memory; a device receives its part of each minibatch"
-    )
+    stream: bool = option(False, "keep the data in the host's memory; a device receives its part of each minibatch")
     threads: int = option(
         0, "threads of a CPU; 0: one, if the model's steps are too small to be shared, else one for each core",
         "threads", low=0,

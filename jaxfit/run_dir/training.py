@@ -17,6 +17,7 @@ import numpy as np
 from jaxfit.checks import check, check_size
 from jaxfit.devices import distributed as processes
 from jaxfit.devices import sharding as mesh
+from jaxfit.devices.platform import on_host
 from jaxfit.errors import Diverged
 from jaxfit.fit import fit
 from jaxfit.program import Program
@@ -80,7 +81,12 @@ def train(
         found = earlier.info
         if earlier.warning is not None:
             warnings.warn(earlier.warning, stacklevel=2)
-        begun = data() if found is None else None
+
+        def laid_out() -> tuple[Any, Any]:
+            with on_host(run.stream):
+                return data()
+
+        begun = laid_out() if found is None else None
         if begun is not None:  # before anything is written
             check_size(program, recipe, params, program.size(begun[0]))
         if not earlier.whole:
@@ -91,7 +97,7 @@ def train(
             return Trained(model(checkpoint.load_model(directory / folder.PARAMETERS, params), found), None, {})
         try:
             fitted = fit(
-                program, params, *(begun or data()), recipe=recipe, key=key, directory=directory, identity=identity,
+                program, params, *(begun or laid_out()), recipe=recipe, key=key, directory=directory, identity=identity,
                 resume=run.resume, mesh=where, stream=run.stream, max_minutes=run.max_minutes,
                 checkpoint_minutes=run.checkpoint_minutes, title=identity["model"], unit=unit, show=run.show,
             )  # fmt: skip

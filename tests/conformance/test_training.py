@@ -139,13 +139,21 @@ def test_tables_split_over_devices_equal_whole_ones(case, place, trained):
 
 @one_after_another
 def test_data_in_the_hosts_memory_train_the_same_model(case, place, trained, monkeypatch):
-    monkeypatch.setattr(streaming, "HELD", 1 << 12)  # so that a device receives minibatches several times an epoch
-    out = place.folder / f"{case}-streamed"
+    monkeypatch.setattr(streaming, "BLOCK_BYTES", 1 << 12)  # so that there are several blocks
+    out, make, places = place.folder / f"{case}-streamed", fit.Trainer, set()
+
+    def trainer(program, params, data, *given):
+        places.update(*(array.devices() for array in jax.tree.leaves(data) if isinstance(array, jax.Array)))
+        return make(program, params, data, *given)
+
+    monkeypatch.setattr(fit, "Trainer", trainer)
     try:
-        streamed = case.train(place, out, stream=True).model
+        with jax.default_device(jax.devices()[5]):  # stands in for an accelerator
+            streamed = case.train(place, out, stream=True).model
     except UserError as error:
         assert "--stream" in str(error)  # noqa: PT017
         pytest.skip(str(error))
+    assert places <= {platform.host()}
     assert_same(case.load(trained(case)).params, streamed.params, rtol=1e-4, atol=1e-5)
     for a, b in zip(journal(trained(case)), journal(out), strict=True):
         assert a["valid"] == pytest.approx(b["valid"], rel=1e-5)

@@ -33,7 +33,7 @@ if limit:
     reading.LARGE = user_text.LARGE = large_arrays.PIECE = epochs.WINDOW = 1 << 16
     parsing.BYTES_AT_ONCE = files.CHUNK = encoding.CHUNK = 1 << 18
     values.RATINGS_AT_ONCE = 1 << 20
-    streaming.HELD = 1 << 18
+    streaming.BLOCK_BYTES = 1 << 18
     # what is loaded is there
     assert main([*command, given, small, "--valid", valid, "--out", "small"]) == 0
     status = Path("/proc/self/status").read_text().splitlines()

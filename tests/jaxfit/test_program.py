@@ -17,7 +17,7 @@ from jaxfit.recipe import Recipe, per_parameter
 from jaxfit.run_dir import checkpoint
 from jaxfit.state import Sum
 from jaxfit.tables import rows_of
-from jaxfit.trainer import Validation
+from jaxfit.validation import Validation
 
 LOSS = Metric("loss", float)
 RECIPE = Recipe(optimizer="adam", batch_size=16, epochs=3, rate={"*": 0.02}, decay={"*": 0.1})

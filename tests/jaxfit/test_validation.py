@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import toy
-from jaxfit import fit, trainer
+from jaxfit import fit, validation
 from jaxfit.devices import sharding
 from jaxfit.errors import Interrupted
+from jaxfit.minibatches import streaming
 from jaxfit.program import Mean, Program, Sequential
 from jaxfit.recipe import Recipe
 from jaxfit.run_dir import checkpoint
@@ -41,21 +42,28 @@ SEQUENTIAL = sequential()
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch):
-    monkeypatch.setattr(trainer, "SCORED", 16)
-    monkeypatch.setattr(trainer, "VALIDATION_CHUNK_SECONDS", 1e-9)  # a minibatch
+    monkeypatch.setattr(validation, "SCORED", 16)
+    monkeypatch.setattr(validation, "VALIDATION_CHUNK_SECONDS", 1e-9)  # a minibatch
 
 
 @pytest.mark.parametrize("devices", [1, 8])
 @pytest.mark.parametrize("program", [NOISY, SEQUENTIAL], ids=["examples", "streams"])
 def test_chunks_give_the_bits_of_a_whole(program, devices, monkeypatch):
     data, params, asked = toy.data(jax.random.key(1)), toy.init(jax.random.key(0)), []
-    validation = trainer.Validation(program, data, sharding.make(devices))
-    found = validation.mean(params, lambda: asked.append(1))
-    assert len(asked) == len(validation.minibatches) - 1 >= 6
-    monkeypatch.setattr(validation, "chunk", 1000)
+    scored = validation.Validation(program, data, sharding.make(devices))
+    found = scored.mean(params, lambda: asked.append(1))
+    assert len(asked) == len(scored.minibatches) - 1 >= 6
+    monkeypatch.setattr(scored, "chunk", 1000)
     asked.clear()
-    assert validation.mean(params, lambda: asked.append(1)) == found
+    assert scored.mean(params, lambda: asked.append(1)) == found
     assert not asked
+
+    # from the host, in blocks of two steps
+    monkeypatch.setattr(streaming, "BLOCK_BYTES", 16 * 20 * 2 // devices)
+    from_host = validation.Validation(program, data, sharding.make(devices), stream=True)
+    assert len(from_host.stretches) >= 3
+    assert from_host.mean(params) == pytest.approx(found, rel=1e-6)
+    assert from_host.mean(params) == from_host.mean(params)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +78,7 @@ def test_a_training_that_is_stopped_in_validation_goes_on_there(program, devices
         options = {"recipe": RECIPE, "key": jax.random.key(2), "mesh": sharding.make(devices), **more}
         return fit.fit(program, params, data, data, directory=tmp_path / name, **options)
 
-    whole, mean, count = run("whole"), trainer.Validation.mean, []
+    whole, mean, count = run("whole"), validation.Validation.mean, []
 
     def stopped_in(self, params, stopped):
         count.append(1)
@@ -79,7 +87,7 @@ def test_a_training_that_is_stopped_in_validation_goes_on_there(program, devices
         return mean(self, params, stopped)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trainer.Validation, "mean", stopped_in)
+        patch.setattr(validation.Validation, "mean", stopped_in)
         with pytest.raises(Interrupted):
             run("part")
     state = checkpoint.state(checkpoint.latest(tmp_path / "part"))

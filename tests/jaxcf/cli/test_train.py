@@ -14,7 +14,7 @@ import pytest
 
 import jaxcf
 from jaxcf.cli import main as cli
-from jaxfit import trainer
+from jaxfit import validation
 from jaxfit.run_dir import checkpoint, replacement
 
 
@@ -50,7 +50,7 @@ def test_a_training_that_diverged_can_begin_anew(train, tmp_path, monkeypatch):
     assert train("--epochs", 1)[0] == 0
     # after an epoch, whose parameters are kept until others are there
     scores = iter([1.0, np.nan])
-    monkeypatch.setattr(trainer.Validation, "mean", lambda *_: next(scores))
+    monkeypatch.setattr(validation.Validation, "mean", lambda *_: next(scores))
     status, _, err = train(*CONSTANT, out="late")
     assert status == 2
     assert "not finite after step" in err

@@ -17,7 +17,7 @@ from jaxcf.models import get
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.config import expected_stars
 from jaxcf.models.rbm.prediction import predict
-from jaxfit import fit, state, trainer
+from jaxfit import fit, state, trainer, validation
 from jaxfit.devices import sharding
 from jaxfit.minibatches import epochs
 from jaxfit.minibatches.bucketing import buckets, plan
@@ -69,9 +69,9 @@ def test_validation_with_split_tables_reads_every_rating(data):
     recipe = dataclasses.replace(get("rbm").recipes["thesis"][0], batch_size=16)
     mesh = sharding.make(8, row_shards=4)
     split = trainer.Trainer(program, params, users, recipe, jax.random.key(1), mesh)
-    found = trainer.Validation(program, valid, mesh, split.layout)
+    found = validation.Validation(program, valid, mesh, split.layout)
     _, as_in_training = state.between_epochs(split.state)
-    expected = trainer.Validation(program, valid, None).mean(params)
+    expected = validation.Validation(program, valid, None).mean(params)
     assert found.mean(as_in_training) == pytest.approx(expected, rel=1e-5)
 
 

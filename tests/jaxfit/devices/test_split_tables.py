@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 import toy
 from jaxfit import tables
 from jaxfit.devices import row_exchange, sharding, split_tables
+from jaxfit.devices.platform import on_host
 from jaxfit.errors import UserError
 from jaxfit.fit import fit
 from jaxfit.recipe import Recipe, transform
@@ -53,19 +54,19 @@ def test_a_split_table_is_a_part_on_each_device_and_whole_again(rows, row_shards
     np.testing.assert_array_equal(in_order, table)
 
 
-def test_initial_parameters_of_split_tables_are_made_by_the_cpu(monkeypatch):
+def test_what_need_not_fit_on_a_device_is_made_by_the_cpu(monkeypatch):
     cpu, other = jax.devices("cpu")[0], jax.devices()[5]  # the latter stands in for an accelerator
     key = jax.random.key(0)
 
-    def made(row_shards):
-        with jax.default_device(other), split_tables.initially(row_shards):
+    def made(wanted):
+        with jax.default_device(other), on_host(wanted):
             return jax.random.normal(key, (3,))
 
-    np.testing.assert_array_equal(made(2), made(1))
-    assert (made(1).device, made(2).device) == (other, cpu)
+    np.testing.assert_array_equal(made(True), made(False))
+    assert (made(False).device, made(True).device) == (other, cpu)
     message = "Unknown backend cpu. Available backends are ['cuda']"
     monkeypatch.setattr(jax, "local_devices", lambda **_: (_ for _ in ()).throw(RuntimeError(message)))
-    assert made(2).device == other
+    assert made(True).device == other
 
 
 @pytest.mark.parametrize("row_shards", MESHES)

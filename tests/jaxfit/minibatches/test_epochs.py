@@ -13,7 +13,7 @@ from jaxfit.devices.platform import tracing_for
 from jaxfit.draws import permutation
 from jaxfit.minibatches import epochs
 from jaxfit.minibatches.bucketing import buckets
-from jaxfit.minibatches.division import Order
+from jaxfit.minibatches.division import Division, Order
 from jaxfit.minibatches.epochs import Epochs
 from jaxfit.program import Ragged, take_rows
 from jaxfit.recipe import Recipe
@@ -25,9 +25,9 @@ STORED = [9, 8, 0, 7, 4, 3, 6, 2, 5, 1]  # of ten examples, by the key of 0
 
 def made(batch_size: int = 16, costs: np.ndarray | None = None, **program: object) -> Epochs:
     bucketed = None if costs is None else buckets(costs, batch_size, 1)
-    return Epochs(
-        replace(toy.program(True), **program), SIZE, batch_size, 1, bucketed, KEY, jax.device_put, ThreadPoolExecutor(1)
-    )  # fmt: skip
+    of = replace(toy.program(True), **program)
+    division = Division(batch_size, group_size=epochs.group_size(of, SIZE, batch_size))
+    return Epochs(of, SIZE, division, bucketed, KEY, jax.device_put, ThreadPoolExecutor(1))
 
 
 def visited(of: Epochs, number: int) -> np.ndarray:

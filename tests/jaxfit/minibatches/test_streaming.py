@@ -1,6 +1,7 @@
 """Data in the host's memory: devices receive the minibatches that they would have gathered themselves."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,9 +15,11 @@ from jaxfit.checks import check
 from jaxfit.devices import sharding
 from jaxfit.devices.platform import host
 from jaxfit.errors import UserError
-from jaxfit.minibatches import streaming
+from jaxfit.minibatches import bucketing, streaming
+from jaxfit.minibatches.bucketing import Stretch
 from jaxfit.minibatches.division import Division, Order
-from jaxfit.program import Program, Sequential, Visits
+from jaxfit.minibatches.streaming import Block, HostData
+from jaxfit.program import Program, Ragged, Sequential, Visits, take_rows
 from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
 
@@ -52,7 +55,7 @@ def recurrent() -> Program:
 def test_training_from_the_host_equals_training_on_a_device(
     held: int, grouped: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "HELD", held)
+    monkeypatch.setattr(streaming, "BLOCK_BYTES", held)
     program = toy.program(True, 0.1, **grouped)
     for one, other in zip(train(program).params, train(program, stream=True).params, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -64,37 +67,96 @@ def test_training_from_the_host_equals_training_on_a_device(
     ids=["by rows", "recurrent", "rows exchanged", "rows split by the compiler"],
 )
 def test_devices_receive_their_shards(program: Program, row_shards: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "HELD", OF_TWO_STEPS // 8)
+    monkeypatch.setattr(streaming, "BLOCK_BYTES", OF_TWO_STEPS // 8)
     mesh = sharding.make(8, row_shards)
     for one, other in zip(train(program, mesh).params, train(program, mesh, stream=True).params, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-7)
 
 
-def test_a_device_holds_its_part_of_some_minibatches_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "HELD", OF_TWO_STEPS // 8)
-    data, mesh = toy.data(jax.random.key(1)), sharding.make(8)
+def test_a_device_holds_its_part_of_two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "BLOCK_BYTES", OF_TWO_STEPS // 8)
+    data, mesh, device = toy.data(jax.random.key(1)), sharding.make(8), jax.devices()[3]
     trainer = Trainer(toy.program(True), toy.init(jax.random.key(0)), data, RECIPE, jax.random.key(2), mesh, True)
     assert all(array.devices() == {host()} for array in jax.tree.leaves(trainer.data))
-    epoch, stream = trainer.plan_epoch(), trainer.stream
-    assert stream is not None
+    epoch, from_host, held = trainer.plan_epoch(), trainer.host_data, []
+    assert from_host is not None
     assert [stretch.end - stretch.begin for stretch in epoch.stretches] == [2, 2, 2, 1]
-    order, seen = trainer.epochs.orders(0, epoch), []
-    for stretch in epoch.stretches:
-        batches, placed = stream.minibatches(stretch, order(stretch))
-        assert int(placed.first) == stretch.begin
-        for number, part in enumerate(batches.y.addressable_shards):
-            assert part.data.shape == (2, 1, 2)  # steps, shards, examples
-            index = np.asarray(order(stretch).visits).reshape(-1, 8, 2)[:, number]
-            np.testing.assert_array_equal(np.asarray(part.data)[:, 0], np.asarray(data.y)[index])
-            seen.append(index[: stretch.end - stretch.begin].ravel())
-    np.testing.assert_array_equal(np.unique(np.concatenate(seen)), np.arange(101))
+    gathered = from_host._gathered
+
+    def gather(stretch: Stretch, order: Order) -> Block:
+        made = gathered(stretch, order)
+        (y,) = [part.data for part in made.batches.y.addressable_shards if part.device == device]
+        assert y.shape == (1, 2, 2)  # shards, steps, examples
+        index = np.asarray(order.visits).reshape(-1, 8, 2)[: stretch.end - stretch.begin, 3]
+        np.testing.assert_array_equal(np.asarray(y)[0, : len(index)], np.asarray(data.y)[index])
+        held.append(len([array for array in jax.live_arrays() if array.shape == (8, 2, 2, 3)]))
+        return made
+
+    monkeypatch.setattr(from_host, "_gathered", gather)
+    for epoch_number in range(2):
+        trainer.progress = trainer.progress._replace(epoch=epoch_number)
+        trainer.epoch_run()(0, 7)
+    assert len(held) == 8, "no block is gathered twice"
+    assert max(held) == 2
+
+
+def test_what_all_minibatches_share_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table among the data, which `batch` passes on."""
+    monkeypatch.setattr(streaming, "BLOCK_BYTES", OF_TWO_STEPS)
+    table = jax.random.normal(jax.random.key(3), (1000,))
+
+    def loss(params: Any, batch: Any, weight: Any, keys: Any, config: Any) -> Any:
+        rows, table = batch
+        return toy.loss(params, rows, weight * table[7], keys, config)
+
+    program = toy.program(
+        False, loss=loss, score=lambda params, batch, config: toy.score(params, batch[0], config),
+        size=lambda data: len(data[0].y),
+        batch=lambda data, index, capacity, config: (take_rows(data[0], index, capacity, config), data[1]),
+    )  # fmt: skip
+    data = toy.data(jax.random.key(1)), table
+    of = HostData(program, data, 101, Division(16), None)
+    assert of.steps(0) == 2
+    block = of.block(Stretch(0, 1, 0), lambda _: Order(np.arange(16, dtype=np.int32), np.int32(0)))
+    assert block.batches[1] is None
+    np.testing.assert_array_equal(block.shared[1], table)
+    both = [
+        fit.fit(
+            program, toy.init(jax.random.key(0)), data, data, recipe=RECIPE, key=jax.random.key(2), stream=stream
+        ).params
+        for stream in (False, True)
+    ]
+    jax.tree.map(np.testing.assert_array_equal, *both)
+
+
+@pytest.mark.parametrize("devices", [1, 8])
+def test_minibatches_of_unequal_size_come_in_blocks_of_their_own(devices: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few examples cost so much that there are several buckets, which alternate within an epoch."""
+    costs = np.where(np.arange(101) % 10 == 0, 1000, 1).astype(np.int64)
+    monkeypatch.setattr(bucketing, "LEAST", 1)
+    program = toy.program(
+        True, ragged=Ragged(lambda data: costs),
+        batch=lambda data, index, capacity, config: take_rows(data, index, capacity, config),
+    )  # fmt: skip
+    recipe, mesh = replace(RECIPE, batch_size=devices), sharding.make(devices)
+    gathered, gather = [], HostData._gathered
+
+    def counted(self: HostData, stretch: Stretch, order: Order) -> Block:
+        gathered.append(stretch)
+        return gather(self, stretch, order)
+
+    monkeypatch.setattr(HostData, "_gathered", counted)
+    one, other = (train(program, mesh, recipe, stream=stream).params for stream in (False, True))
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-7), one, other)
+    if devices == 1:
+        assert len({stretch.capacity for stretch in gathered}) > 1
 
 
 def test_killed_in_the_middle_and_resumed_from_a_device_it_is_the_same(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = train().params
-    monkeypatch.setattr(streaming, "HELD", OF_TWO_STEPS)
+    monkeypatch.setattr(streaming, "BLOCK_BYTES", OF_TWO_STEPS)
     monkeypatch.setattr(fit, "CHUNK_SECONDS", 1e-9)  # a step at a time
     steps, check = [], fit._check_finite
 

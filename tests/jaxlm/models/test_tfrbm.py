@@ -11,7 +11,7 @@ from scipy.special import expit, log_softmax
 from jaxfit import fit
 from jaxfit.errors import UserError
 from jaxfit.program import Carried
-from jaxfit.trainer import Validation
+from jaxfit.validation import Validation
 from jaxlm.context_model import Batch, examples, texts
 from jaxlm.models import frbm, tfrbm
 

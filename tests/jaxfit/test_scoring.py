@@ -8,7 +8,7 @@ import pytest
 import toy
 from jaxfit.devices.platform import tracing_for
 from jaxfit.program import Ragged
-from jaxfit.trainer import SCORED, SCORED_ENTRIES, SCORED_MOST, scored_at_once
+from jaxfit.validation import SCORED, SCORED_ENTRIES, SCORED_MOST, scored_at_once
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,12 @@ import numpy as np
 from jaxfit.run_dir.atomic import replacing
 
 COLOURS = 128
-STYLES = ("o-", "s-", "^-", "D-")  # of lines
+STYLES = ("o-", "s-", "^-", "D-", "v-", "P-")  # of lines
+
+
+def styles(number: int) -> list[str]:
+    """Return the styles of so many lines; they repeat where there are more lines than styles."""
+    return [STYLES[k % len(STYLES)] for k in range(number)]
 
 
 @contextmanager

@@ -74,7 +74,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
     title = f"Figure 8 of Lauly et al. (2017): {result['title']}\n({result['data']['name']}, scale {result['scale']})"
     with figure.panels(path, title, ncols=1, squeeze=False, figsize=(7, 5)) as ((ax,),):
         shown: list[int] = []
-        for row, style in zip(result["rows"], figure.STYLES, strict=True):
+        for row, style in zip(result["rows"], figure.styles(len(result["rows"])), strict=True):
             shown = [number for number in ORDERINGS if str(number) in row["cells"]]
             ax.plot(shown, [row["cells"][str(n)]["mean"] for n in shown], style, markersize=4, label=row["label"][0])
         ax.set_xscale("log", base=2)

@@ -20,7 +20,7 @@ def features(result: dict[str, Any], path: Path) -> None:
     part, measure = _part(result)
     with figure.panels(path, _title(result), ncols=2, figsize=(11, 5)) as (ours, theirs):
         models = list(dict.fromkeys(row["label"][0] for row in result["rows"]))
-        for model, style in zip(models, figure.STYLES, strict=True):
+        for model, style in zip(models, figure.styles(len(models)), strict=True):
             rows = [row for row in result["rows"] if row["label"][0] == model]
             x = [int(row["label"][1].partition(" ")[0]) for row in rows]
             _curve(ours, x, [row["cells"][part] for row in rows], style, model)
@@ -72,7 +72,7 @@ def bins(result: dict[str, Any], path: Path) -> None:
         top,
         low,
     ):
-        for name, style in zip(names, figure.STYLES, strict=False):
+        for name, style in zip(names, figure.styles(len(names)), strict=True):
             mean = every["cells"][name]["mean"]
             shown = name + _here(result, names.index(name), name)
             label = f"{shown}: {mean:.4f} on all users (thesis: {every['thesis'][name]:.4f})"
@@ -115,7 +115,7 @@ def _two_and_gap(
 ) -> None:
     *names, gap = list(rows[0]["cells"])[-3:]
     with figure.panels(path, _titled(result), ncols=2, figsize=(11, 4.5)) as (both, apart):
-        for name, style in zip(names, figure.STYLES, strict=False):
+        for name, style in zip(names, figure.styles(len(names)), strict=True):
             _curve(both, x, [row["cells"][name] for row in rows], style, name)
         _curve(apart, x, [row["cells"][gap] for row in rows], "o-", f"{gap}: above 0, {names[1]} is better")
         apart.axhline(0, color="black", linewidth=0.8)
@@ -128,7 +128,8 @@ def decays(result: dict[str, Any], path: Path) -> None:
     """Draw RMSE and the number of singular values by the decay, a line for each number of features."""
     part, measure = _part(result)
     with figure.panels(path, _titled(result), ncols=2, figsize=(11, 4.5)) as (error, rank):
-        for size, style in zip(dict.fromkeys(row["label"][0] for row in result["rows"]), figure.STYLES, strict=False):
+        sizes = dict.fromkeys(row["label"][0] for row in result["rows"])
+        for size, style in zip(sizes, figure.styles(len(sizes)), strict=True):
             rows = [row for row in result["rows"] if row["label"][0] == size]
             x = [float(row["label"][1]) for row in rows]
             error.plot(x, [row["cells"][part]["mean"] for row in rows], style, label=f"{size} features")
@@ -144,7 +145,7 @@ def features_by_model(result: dict[str, Any], path: Path) -> None:
     part, measure = _part(result)
     with figure.panels(path, _titled(result), figsize=(7, 5)) as ax:
         models = dict.fromkeys(row["label"][0] for row in result["rows"])
-        for model, style in zip(models, (*figure.STYLES, "v-"), strict=False):
+        for model, style in zip(models, figure.styles(len(models)), strict=True):
             rows = [row for row in result["rows"] if row["label"][0] == model]
             x = [int(row["label"][1]) for row in rows]
             ax.plot(x, [row["cells"][part]["mean"] for row in rows], style, label=model)  # bands would overlap
@@ -152,7 +153,7 @@ def features_by_model(result: dict[str, Any], path: Path) -> None:
         ticks = sorted({int(row["label"][1]) for row in result["rows"]})
         ax.set_xticks(ticks, [str(tick) for tick in ticks])
         ax.minorticks_off()
-        ax.legend()
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)  # below: lines fill the axes
 
 
 def _titled(result: dict[str, Any]) -> str:

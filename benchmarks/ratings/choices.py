@@ -37,6 +37,7 @@ TRIED: dict[str, tuple[Spec, dict[str, tuple[float, ...]]]] = {
 # besides, a setting
 SIZES: dict[str, tuple[int, ...]] = {
     "PMF": (50, 100, 200), "Conditional PMF": (50, 100, 200), "RBM": (100, 200), "CRBM2": (100, 200),
+    "Masked RBM": (100, 200),
 }  # fmt: skip
 SETTINGS: dict[str, tuple[str, tuple[float, ...]]] = {
     "svd": ("rate.*", (5e-3, 2e-2)), "svd-bias": ("rate.*", (5e-3, 2e-2)), "bias": ("decay_users", (2.5, 10.0)),

@@ -314,10 +314,12 @@ def _with(data: Dataset, train: Ratings, valid: Ratings) -> Dataset:
 def configured(model: str, recipe: str, size: int | None = None) -> tuple[Recipe | None, dict[str, Any]]:
     """Return a recipe of a model, None for a closed form, and its configuration, but for what the data decide.
 
+    A model that is not of the thesis has the tuned recipe alone.
+
     size: features or hidden units; None: as the model's Config has it.
     """
     record = registry.get(model)
-    chosen, config = record.recipes[recipe]
+    chosen, config = record.recipes.get(recipe, record.recipes["tuned"])
     field = size_field(record.config)
     sized = {field: size} if field and size is not None else {}
     of_data = {f.name: 2 for f in fields(record.config) if f.name in FROM_DATA}

@@ -17,6 +17,7 @@ MODELS = {
     "cpmf": "jaxcf.models.cpmf.model:CPMF",
     "rbm": "jaxcf.models.rbm.model:RBM",
     "crbm": "jaxcf.models.crbm:CRBM",
+    "masked-rbm": "jaxcf.models.masked_rbm:MODEL",
     "popularity": "jaxcf.models.popularity:MODEL",
     "wmf": "jaxcf.models.wmf:MODEL",
 }

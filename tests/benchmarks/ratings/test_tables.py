@@ -142,14 +142,17 @@ def test_dry_run_projects_and_trains_nothing(tmp_path: Path, place_in) -> None:
     results, out, err = place.tables(*names, options=("--dry-run", "--rows", "RBM"))
     assert list(results) == list(names[1:])  # Table 5.2 has no such row
     measured = [line.split()[1] for line in err.splitlines() if line.startswith("  measured ")]
-    assert measured == ["rbm3", "rbm5"]
+    assert measured == ["rbm3", "rbm5", "masked-rbm5-split1"]
     counted = {
         name: [(shape["model"], shape["models"]) for shape in table["shapes"]] for name, table in results.items()
     }
     assert counted["table-5.1"] == [("rbm3", 2), ("rbm5", 2)]  # also the plain ones
     assert counted["table-5.3"] == []  # what one table trains, the next finds
-    assert counted["random-splits"] == [("rbm5", 4)]  # of other splits: the same shape, trained anew
-    assert [(table["models"], table["found"]) for table in results.values()] == [(4, 0), (2, 2), (4, 0)]
+    assert counted["random-splits"] == [
+        ("rbm5", 4),
+        ("masked-rbm5-split1", 4),
+    ]  # of other splits: the same shape, trained anew
+    assert [(table["models"], table["found"]) for table in results.values()] == [(4, 0), (2, 2), (8, 0)]
     hours = sum(table["hours"] for table in results.values())
     assert f"all 3: at most {hours:.2f} hours" in out.splitlines()
     projected = results["table-5.1"]

@@ -25,6 +25,7 @@ class RecommenderScale(core.Scale):
     seeds: int = 3
     # the largest size in tables of all sizes with the recipe "thesis", whose 250 passes take long; None: all
     largest: int | None = None
+    others: bool = True  # whether tables have models that are not of the thesis
     groups: int = 5  # Figure 5.5: of users, each left out of one training
     splits: int = 5  # random-splits
     planted: Planted = Planted()  # noqa: RUF009

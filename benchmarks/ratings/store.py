@@ -114,8 +114,8 @@ class RatingStore(Store):
 
     @staticmethod
     def adjusted(scale: RecommenderScale, recipe: str) -> RecommenderScale:
-        """Return a scale with all sizes, unless the recipe is the thesis'."""
-        return scale if recipe == "thesis" else replace(scale, largest=None)
+        """Return a scale with all sizes, or, for the recipe of the thesis, without models that have no such recipe."""
+        return replace(scale, others=False) if recipe == "thesis" else replace(scale, largest=None)
 
     @staticmethod
     def by_engine(model: RatingModel) -> bool:
@@ -314,12 +314,10 @@ def _with(data: Dataset, train: Ratings, valid: Ratings) -> Dataset:
 def configured(model: str, recipe: str, size: int | None = None) -> tuple[Recipe | None, dict[str, Any]]:
     """Return a recipe of a model, None for a closed form, and its configuration, but for what the data decide.
 
-    A model that is not of the thesis has the tuned recipe alone.
-
     size: features or hidden units; None: as the model's Config has it.
     """
     record = registry.get(model)
-    chosen, config = record.recipes.get(recipe, record.recipes["tuned"])
+    chosen, config = record.recipes[recipe]
     field = size_field(record.config)
     sized = {field: size} if field and size is not None else {}
     of_data = {f.name: 2 for f in fields(record.config) if f.name in FROM_DATA}

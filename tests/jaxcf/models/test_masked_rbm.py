@@ -22,7 +22,9 @@ WEIGHT = jnp.array([1, 0.5, 2, 0, 0.25, 1], jnp.float32)
 
 
 def config(**changes):
-    return masked_rbm.Config(ITEMS, num_values=K, num_hidden=HIDDEN_UNITS, **{"center": 0.5, "hidden": 0.4, **changes})
+    return masked_rbm.Config(
+        ITEMS, num_values=K, num_hidden=HIDDEN_UNITS, **{"center": 0.5, "mask_rate": 0.4, **changes}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -74,27 +76,27 @@ def test_batched_loss_and_gradient_are_those_of_the_specification(params, users,
     np.testing.assert_allclose(grads.b_h, of_b_h, atol=2e-5)
 
 
-def test_the_loss_is_in_expectation_that_of_all_predictions_from_what_may_be_known(params, users):
-    """By enumeration over what is hidden of a user of few ratings, each predicted by the function that predicts."""
+def test_the_loss_is_in_expectation_over_masks_that_of_predictions(params, users):
+    """By enumeration over what is masked of a user of few ratings, each predicted by the function that predicts."""
     settings = config()
     user = min((u for u in range(USERS) if len(of_user(users, u)[0]) >= 3), key=lambda u: len(of_user(users, u)[0]))
     item, value = (np.asarray(x) for x in of_user(users, user))
     item, value = item[:5], value[:5]
     expected = 0.0
-    for hidden in itertools.product([False, True], repeat=len(item)):
-        mask = np.array(hidden)
-        chance = settings.hidden ** mask.sum() * (1 - settings.hidden) ** (~mask).sum()
+    for masked in itertools.product([False, True], repeat=len(item)):
+        mask = np.array(masked)
+        chance = settings.mask_rate ** mask.sum() * (1 - settings.mask_rate) ** (~mask).sum()
         known = Ratings(np.zeros((~mask).sum(), np.int32), item[~mask], value[~mask] + np.float32(1))
         data = user_batches.make_data(known, 1, settings.scale)
         if mask.any():
             P = prediction.predict(params, data, np.zeros(mask.sum(), int), item[mask], settings)
-            expected -= chance * np.log(P[np.arange(mask.sum()), value[mask]]).sum() / settings.hidden
+            expected -= chance * np.log(P[np.arange(mask.sum()), value[mask]]).sum() / settings.mask_rate
     keys = jax.random.split(jax.random.key(5), 20_000)
     drawn = jax.vmap(masked_rbm.loss, (None, None, 0, None))(params, (item, value), keys, settings)
     assert abs(np.mean(drawn) - expected) < 4 * np.std(drawn) / np.sqrt(len(keys))
 
 
-@pytest.mark.parametrize("hidden", [0, 1, -0.5, float("nan")])
-def test_a_share_that_leaves_nothing_to_predict_or_to_know_is_refused(hidden):
-    with pytest.raises(UserError, match="--hidden must be between 0 and 1"):
-        config(hidden=hidden)
+@pytest.mark.parametrize("mask_rate", [0, 1, -0.5, float("nan")])
+def test_a_share_that_leaves_nothing_to_predict_or_to_know_is_refused(mask_rate):
+    with pytest.raises(UserError, match="--mask-rate must be above 0 and below 1"):
+        config(mask_rate=mask_rate)

@@ -16,8 +16,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxfit.devices.platform import platform
-
 ROUNDS = 6
 BLOCK = 1024
 
@@ -64,10 +62,13 @@ def permuted(key: jax.Array, n: jax.typing.ArrayLike, place: jax.Array) -> jax.A
     def block(place: jax.Array) -> jax.Array:
         return lax.while_loop(lambda x: jnp.any(x >= n), walk, feistel(jnp.minimum(place, n - 1)))
 
-    # a loop runs until its last index is done: sooner in a small block, which also fits into a CPU's cache
-    size = BLOCK if platform() == "cpu" else number
-    blocks = lax.map(block, jnp.pad(place, (0, -number % size)).reshape(-1, size))
-    return blocks.ravel()[:number].astype(jnp.int32)
+    def in_blocks(place: jax.Array, size: int) -> jax.Array:
+        blocks = lax.map(block, jnp.pad(place, (0, -number % size)).reshape(-1, size))
+        return blocks.ravel()[:number].astype(jnp.int32)
+
+    # a loop runs until its last index is done: sooner in a small block, which also fits into a CPU's cache; a CPU also
+    # draws orders for accelerators, of data that stay in the host's memory
+    return lax.platform_dependent(place, cpu=partial(in_blocks, size=BLOCK), default=partial(in_blocks, size=number))
 
 
 def normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:

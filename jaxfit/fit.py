@@ -120,9 +120,8 @@ def fit(
     known: dict[str, Any] = {"recipe": asdict(recipe), "group_size": program.group_size}
     known |= {"sections": program.sections} if program.sections > 1 else {}
     known |= {"epochs laid out": LAYOUT if program.ragged else ORDER, **(identity or {})}
-    processes.require_same(
-        {**known, "place of data": stream, **sharding.described(mesh), **split_tables.described(params, mesh)}
-    )
+    where = {"data in the host's memory (--stream)": stream, **sharding.described(mesh)}
+    processes.require_same({**known, **where, **split_tables.described(params, mesh)})
     compiled.bound_programs(
         (program, recipe.optimizer, recipe.batch_size, recipe.reduction, mesh), (params, data, valid)
     )

@@ -19,7 +19,7 @@ from jaxfit.devices import row_exchange, sharding
 from jaxfit.devices.platform import platform, tracing_over
 from jaxfit.devices.split_tables import Layout
 from jaxfit.minibatches.division import Division, Order
-from jaxfit.minibatches.streaming import PLACES
+from jaxfit.minibatches.streaming import SPECS
 from jaxfit.program import Carried, Program
 from jaxfit.recipe import Transform
 from jaxfit.state import Rates, State, add_metrics, rescaled, streams
@@ -281,7 +281,7 @@ def make_run(
     if by_compiler is not None and all_devices is not None:
         of_state = of_state._replace(weights=by_compiler.specs(transform))
         return _split_by_compiler(run, by_compiler, transform, all_devices, of_state)
-    of_data = PLACES if streamed else sharding.WHOLE
+    of_data = SPECS if streamed else sharding.WHOLE
     of_all = of_state, of_data, *[sharding.WHOLE] * 6
     return jax.jit(sharding.everywhere(run, mesh, of_all, of_state), donate_argnums=0)
 

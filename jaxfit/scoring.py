@@ -13,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding
 from jaxfit.devices import sharding
 from jaxfit.devices.split_tables import Layout
 from jaxfit.minibatches.division import InOrder
-from jaxfit.minibatches.streaming import PLACES
+from jaxfit.minibatches.streaming import SPECS
 from jaxfit.program import Carried, Program
 from jaxfit.state import Sum, streams
 
@@ -108,7 +108,7 @@ def make_sums(
         return lax.fori_loop(begin, end, step, scored)
 
     whole, parts = sharding.WHOLE, sharding.SHARDED
-    of_data = PLACES if streamed else whole
+    of_data = SPECS if streamed else whole
     return jax.jit(sharding.everywhere(sums, mesh, (whole, of_data, whole, parts, whole, whole), parts))
 
 

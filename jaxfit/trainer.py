@@ -58,7 +58,7 @@ class Trainer:
         if self.layout is not None:
             params = self.layout.on_host(params)
         self.host_data: HostData | None = None
-        self.no_order = sharding.replicate(NO_ORDER, mesh)  # of blocks, which are in order
+        self.no_order = sharding.replicate(NO_ORDER, mesh) if stream else None  # of blocks, which are in order
         self.compiled = set[Callable[..., State]]()
         self.costs: Any = None
         self.bucketed: Buckets | None = None
@@ -96,9 +96,12 @@ class Trainer:
             place = partial(jax.device_put, device=host())
         self.data = place(data)
         if self.streamed:
-            runs = RUNS if self.bucketed is not None and self.bucketed.bounds is not None else 1
-            self.host_data = HostData(program, self.data, self.size, division, self.mesh, runs)
-            key, window = place(key), None if self.bucketed else self.host_data.steps(0)
+            several = self.bucketed is not None and self.bucketed.bounds is not None
+            self.host_data = HostData(
+                program, self.data, self.size, division, self.mesh, blocks=RUNS if several else None
+            )
+            key = place(key)
+            window = self.host_data.steps(0) if self.bucketed is None else None
         self.epochs = Epochs(program, self.size, division, self.bucketed, key, place, self.planner, window)
         self.steps = self.epochs.steps
 
@@ -130,8 +133,6 @@ class Trainer:
         runs = {entries: self.compiled_run(entries) for _, _, entries in epoch.stretches}
         order, fixed = self.epochs.orders(self.progress.epoch, epoch), self.fixed()
         blocks = self.host_data
-        if blocks is not None:
-            blocks.forget()
 
         def take(stretch: Stretch, begin: int, end: int) -> None:
             given = (self.data, order(stretch)) if blocks is None else (blocks.block(stretch, order), self.no_order)
@@ -141,12 +142,16 @@ class Trainer:
             for stretch, following in itertools.zip_longest(epoch.stretches, epoch.stretches[1:]):
                 first, last = max(begin, stretch.begin), min(end, stretch.end)
                 if first < last:
+                    if blocks is not None:
+                        blocks.block(stretch, order)
+                        if following is not None:
+                            blocks.prepare(following, order)  # while devices train
                     take(stretch, first, last)
                     if blocks is not None:
-                        if following is not None:
-                            blocks.block(following, order)  # while devices train
                         jax.block_until_ready(self.state.step)  # so that there are no more than two
             jax.block_until_ready(self.state.step)
+            if blocks is not None and end == self.steps:
+                blocks.forget()
 
         if blocks is None:
             jax.block_until_ready(order(epoch.stretches[0]))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any
 
 import jax
@@ -75,10 +76,14 @@ class Validation:
         scored, at, last = self.begun, self.minibatches.start, self.minibatches.stop
         while at < last:
             end, before = processes.agreed(min(at + self.chunk, last)), time.perf_counter()
-            for stretch in self.stretches:
+            for stretch, following in zip_longest(self.stretches, self.stretches[1:]):
                 first, behind = max(at, stretch.begin), min(end, stretch.end)
                 if first < behind:
-                    data = self.data if self.host_data is None else self.host_data.block(stretch)
+                    data = self.data
+                    if self.host_data is not None:
+                        data = self.host_data.block(stretch)
+                        if following is not None:
+                            self.host_data.prepare(following)
                     scored = self.run(params, data, np.int32(self.size), scored, np.int32(first), np.int32(behind))
                     jax.block_until_ready(scored.total)
             next_chunk = next_steps(end - at, time.perf_counter() - before, VALIDATION_CHUNK_SECONDS)

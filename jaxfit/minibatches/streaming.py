@@ -6,6 +6,8 @@ trained, are those of data on the devices.
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,12 +18,12 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding
 
 from jaxfit.devices import sharding
-from jaxfit.minibatches.bucketing import Capacity, Stretch, capacity_step
+from jaxfit.minibatches.bucketing import Capacity, Stretch
 from jaxfit.minibatches.division import Division, InOrder, Order
 from jaxfit.program import Program
 
 BLOCK_BYTES = 1 << 24  # of a device's minibatches; it holds two blocks
-BLOCKS = 8  # an epoch has at least so many, where it has the steps
+BLOCKS = 8  # about so many in an epoch, or more
 
 
 class Block(NamedTuple):
@@ -57,7 +59,7 @@ class _Form(NamedTuple):
     steps: int
 
 
-PLACES = Block(sharding.SHARDED, sharding.WHOLE, sharding.WHOLE)  # over devices
+SPECS = Block(sharding.SHARDED, sharding.WHOLE, sharding.WHOLE)  # how blocks are split over devices
 NO_ORDER = Order(np.zeros(0, np.int32), np.int32(0))
 
 
@@ -66,7 +68,7 @@ class HostData:
 
     def __init__(
         self, program: Program, data: Any, size: int, division: Division | InOrder, mesh: Mesh | None,
-        runs: int = BLOCKS,
+        blocks: int | None = None,
     ):  # fmt: skip
         """Prepare to gather minibatches.
 
@@ -76,16 +78,17 @@ class HostData:
             size: number of examples.
             division: of minibatches.
             mesh: devices; None for one.
-            runs: the number of stretches that an epoch has at least, where it has the steps.
+            blocks: about so many in an epoch, or more, as BLOCK_BYTES allow; None: BLOCKS.
         """
         self.program, self.data, self.size, self.division, self.mesh = program, data, size, division, mesh
-        self.most = capacity_step(-(-size // (division.batch_size * max(runs, BLOCKS))))  # steps of a block
+        self.max_steps = _rounded(-(-size // (division.batch_size * (blocks or BLOCKS))))  # of a block
         devices: list[Any] = [None] if mesh is None else mesh.devices.ravel().tolist()
         me = jax.process_index()
         self.devices = {n: device for n, device in enumerate(devices) if device is None or device.process_index == me}
         self.forms: dict[Capacity, _Form] = {}
-        self.shared: Any = None
-        self.held: dict[Stretch, Block] = {}
+        self.shared: dict[tuple[int | None, ...], list[Any]] = {}
+        self.held: dict[Stretch, Future[Block]] = {}
+        self.worker = ThreadPoolExecutor(1)  # gathers while this thread waits for the devices
 
     def steps(self, capacity: Capacity) -> int:
         """Return how many steps a block of minibatches of this capacity has."""
@@ -99,8 +102,8 @@ class HostData:
             cut += [Stretch(at, min(at + length, end), capacity) for at in range(begin, end, length)]
         return cut
 
-    def block(self, stretch: Stretch, order: Callable[[Stretch], Order] = lambda _: NO_ORDER) -> Block:
-        """Put the minibatches of a stretch on the devices; the last two blocks are kept.
+    def prepare(self, stretch: Stretch, order: Callable[[Stretch], Order] = lambda _: NO_ORDER) -> None:
+        """Begin to put the minibatches of a stretch on the devices; this block and the one before are kept.
 
         Args:
             stretch: one of `cut`.
@@ -109,14 +112,18 @@ class HostData:
         if stretch not in self.held:
             for earlier in list(self.held)[:-1]:
                 del self.held[earlier]
-            self.held[stretch] = self._gathered(stretch, order(stretch))
-        return self.held[stretch]
+            self.held[stretch] = self.worker.submit(copy_context().run, self._gathered, stretch, order)
+
+    def block(self, stretch: Stretch, order: Callable[[Stretch], Order] = lambda _: NO_ORDER) -> Block:
+        """Return the minibatches of a stretch, on the devices; arguments as of `prepare`."""
+        self.prepare(stretch, order)
+        return self.held[stretch].result()
 
     def forget(self) -> None:
-        """Drop the blocks: those of another epoch differ."""
+        """Drop the blocks."""
         self.held.clear()
 
-    def _form(self, capacity: Capacity) -> "_Form":
+    def _form(self, capacity: Capacity) -> _Form:
         if capacity not in self.forms:
             index = jax.ShapeDtypeStruct((self.division.shard_size,), np.int32)
             traced, shapes = jax.make_jaxpr(
@@ -127,21 +134,22 @@ class HostData:
             leaves, tree = jax.tree.flatten(shapes)
             own = [leaf for leaf, place in zip(leaves, of_data, strict=True) if place is None]
             size = sum(leaf.size * leaf.dtype.itemsize for leaf in own)
-            self.forms[capacity] = _Form(tree, of_data, max(1, min(BLOCK_BYTES // max(1, size), self.most)))
+            self.forms[capacity] = _Form(tree, of_data, max(1, min(BLOCK_BYTES // max(1, size), self.max_steps)))
         return self.forms[capacity]
 
-    def _gathered(self, stretch: Stretch, order: Order) -> Block:
+    def _gathered(self, stretch: Stretch, order: Callable[[Stretch], Order]) -> Block:
         tree, of_data, steps = self._form(stretch.capacity)
-        if self.shared is None:
+        if of_data not in self.shared:
             leaves = jax.tree.leaves(self.data)
-            self.shared = sharding.replicate([None if n is None else leaves[n] for n in of_data], self.mesh)
+            self.shared[of_data] = sharding.replicate([None if n is None else leaves[n] for n in of_data], self.mesh)
         gather = _gather(self.program, self.division, stretch.capacity, steps, of_data)
-        given = order, np.int32(self.size), np.int32(stretch.begin), np.int32(stretch.end - stretch.begin)
-        shards = self.devices if self.division.shards > 1 else [0]
-        own = self._placed([gather(self.data, *given, np.int32(shard)) for shard in shards])
+        size, first, number = np.int32(self.size), np.int32(stretch.begin), np.int32(stretch.end - stretch.begin)
+        shards, visits = self.devices if self.division.shards > 1 else [0], order(stretch)
+        own = self._placed([gather(self.data, visits, size, first, number, np.int32(shard)) for shard in shards])
         batches = [own.pop(0) if n is None else None for n in of_data]
-        first = sharding.replicate(np.int32(stretch.begin), self.mesh)
-        return Block(tree.unflatten(batches), tree.unflatten(self.shared), first)
+        return Block(
+            tree.unflatten(batches), tree.unflatten(self.shared[of_data]), sharding.replicate(first, self.mesh)
+        )
 
     def _placed(self, parts: list[list[Array]]) -> list[Array]:
         """Put the arrays of each shard on its device."""
@@ -153,6 +161,12 @@ class HostData:
             own = [jax.device_put(array, device) for array, device in zip(arrays, self.devices.values(), strict=True)]
             placed.append(jax.make_array_from_single_device_arrays((number, *arrays[0].shape[1:]), spec, own))
         return placed
+
+
+def _rounded(number: int) -> int:
+    """Round up to one of few numbers, so that data of nearly the same size share a compiled program."""
+    unit = 1 << max(0, number.bit_length() - 4)
+    return -(-number // unit) * unit
 
 
 @lru_cache(maxsize=64)

@@ -13,7 +13,7 @@ AnyModel = TypeVar("AnyModel")
 
 @dataclass(frozen=True)
 class Run:
-    """How a training is run: of these, devices and split tables alone change its result, within rounding."""
+    """How a training is run: devices, split tables and streamed data change its result by rounding, the rest not."""
 
     resume: bool = option(False, "go on with the training in --out", first=True)
     devices: int = option(1, "devices to train on, of each process", "devices")

@@ -59,6 +59,7 @@ def test_chunks_give_the_bits_of_a_whole(program, devices, monkeypatch):
     assert not asked
 
     # from the host, in blocks of two steps
+    monkeypatch.setattr(streaming, "BLOCKS", 1)
     monkeypatch.setattr(streaming, "BLOCK_BYTES", 16 * 20 * 2 // devices)
     from_host = validation.Validation(program, data, sharding.make(devices), stream=True)
     assert len(from_host.stretches) >= 3

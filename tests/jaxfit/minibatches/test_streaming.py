@@ -24,6 +24,13 @@ from jaxfit.recipe import Recipe
 from jaxfit.trainer import Trainer
 
 RECIPE = Recipe(optimizer="adam", batch_size=16, epochs=3, rate={"*": 0.02}, decay={"*": 0.1})
+
+
+@pytest.fixture(autouse=True)
+def _blocks_as_large_as_their_bytes_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "BLOCKS", 1)
+
+
 OF_TWO_STEPS = 16 * 20 * 2  # bytes: a row, three features and the target of 16 examples
 
 
@@ -83,8 +90,8 @@ def test_a_device_holds_its_part_of_two_blocks(monkeypatch: pytest.MonkeyPatch) 
     assert [stretch.end - stretch.begin for stretch in epoch.stretches] == [2, 2, 2, 1]
     gathered = from_host._gathered
 
-    def gather(stretch: Stretch, order: Order) -> Block:
-        made = gathered(stretch, order)
+    def gather(stretch: Stretch, of: Any) -> Block:
+        made, order = gathered(stretch, of), of(stretch)
         (y,) = [part.data for part in made.batches.y.addressable_shards if part.device == device]
         assert y.shape == (1, 2, 2)  # shards, steps, examples
         index = np.asarray(order.visits).reshape(-1, 8, 2)[: stretch.end - stretch.begin, 3]
@@ -141,7 +148,7 @@ def test_minibatches_of_unequal_size_come_in_blocks_of_their_own(devices: int, m
     recipe, mesh = replace(RECIPE, batch_size=devices), sharding.make(devices)
     gathered, gather = [], HostData._gathered
 
-    def counted(self: HostData, stretch: Stretch, order: Order) -> Block:
+    def counted(self: HostData, stretch: Stretch, order: Any) -> Block:
         gathered.append(stretch)
         return gather(self, stretch, order)
 

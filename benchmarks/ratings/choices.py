@@ -6,6 +6,7 @@ from benchmarks.core.table import Row, seeded
 from benchmarks.ratings.measures import errors
 from benchmarks.ratings.scales import RecommenderScale
 from benchmarks.ratings.store import Spec
+from jaxcf.models import get
 
 # model -> its size, and the values that were tried in place of the recipe's
 _PMF: dict[str, tuple[float, ...]] = {
@@ -21,6 +22,13 @@ TRIED: dict[str, tuple[Spec, dict[str, tuple[float, ...]]]] = {
         {
             "decay.W": (5.0, 12.0), "rate.W": (3e-3, 8e-3), "rate.*": (1e-3, 1e-2), "epochs": (20, 45),
             "center": (0.0, 1.0), "smooth": (0.8, 1.6), "init_scale": (0.01, 0.04), "batch_size": (10, 40),
+        },
+    ),
+    "Masked RBM": (
+        Spec("masked-rbm", 100),
+        {
+            "decay.W": (8.0, 18.0), "decay.*": (0.0, 0.3), "rate.*": (0.02, 0.045), "epochs": (20, 45),
+            "mask_rate": (0.4, 0.8), "smooth": (1.7, 3.5), "center": (0.0, 1.0), "batch_size": (10, 40),
         },
     ),
     "CRBM1": (Spec("crbm", 100), {"decay.U": (10.0, 40.0), "rate.U": (2.5e-3, 1e-2)}),
@@ -49,6 +57,8 @@ def rows(scale: RecommenderScale, seeds: int | None) -> list[Row]:
     """Return a row for each model's recipe, and for each setting that was tried in its place."""
     found = []
     for model, (spec, tried) in TRIED.items():
+        if not scale.others and "thesis" not in get(spec.model).recipes:
+            continue
         found.append(Row((model, "as it is"), seeded(seeds or scale.seeds, spec), {}, errors))
         for setting, values in tried.items():
             for value in values:

@@ -8,7 +8,7 @@ trained, are those of data on the devices.
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +18,7 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding
 
 from jaxfit.devices import sharding
+from jaxfit.devices.platform import default_device
 from jaxfit.minibatches.bucketing import Capacity, Stretch
 from jaxfit.minibatches.division import Division, InOrder, Order
 from jaxfit.program import Program
@@ -85,6 +86,9 @@ class HostData:
         devices: list[Any] = [None] if mesh is None else mesh.devices.ravel().tolist()
         me = jax.process_index()
         self.devices = {n: device for n, device in enumerate(devices) if device is None or device.process_index == me}
+        self.replicate: Callable[[Any], Any] = partial(sharding.replicate, mesh=mesh)
+        if mesh is None:  # the default device of this thread, which is not that of others
+            self.replicate = partial(jax.device_put, device=default_device())
         self.forms: dict[Capacity, _Form] = {}
         self.shared: dict[tuple[int | None, ...], list[Any]] = {}
         self.held: dict[Stretch, Future[Block]] = {}
@@ -141,20 +145,18 @@ class HostData:
         tree, of_data, steps = self._form(stretch.capacity)
         if of_data not in self.shared:
             leaves = jax.tree.leaves(self.data)
-            self.shared[of_data] = sharding.replicate([None if n is None else leaves[n] for n in of_data], self.mesh)
+            self.shared[of_data] = self.replicate([None if n is None else leaves[n] for n in of_data])
         gather = _gather(self.program, self.division, stretch.capacity, steps, of_data)
         size, first, number = np.int32(self.size), np.int32(stretch.begin), np.int32(stretch.end - stretch.begin)
         shards, visits = self.devices if self.division.shards > 1 else [0], order(stretch)
         own = self._placed([gather(self.data, visits, size, first, number, np.int32(shard)) for shard in shards])
         batches = [own.pop(0) if n is None else None for n in of_data]
-        return Block(
-            tree.unflatten(batches), tree.unflatten(self.shared[of_data]), sharding.replicate(first, self.mesh)
-        )
+        return Block(tree.unflatten(batches), tree.unflatten(self.shared[of_data]), self.replicate(first))
 
     def _placed(self, parts: list[list[Array]]) -> list[Array]:
         """Put the arrays of each shard on its device."""
         if self.mesh is None or self.division.shards == 1:
-            return sharding.replicate(parts[0], self.mesh)
+            return self.replicate(parts[0])
         spec, number = NamedSharding(self.mesh, sharding.SHARDED), self.division.shards
         placed: list[Array] = []
         for arrays in zip(*parts, strict=True):

@@ -68,7 +68,8 @@ def permuted(key: jax.Array, n: jax.typing.ArrayLike, place: jax.Array) -> jax.A
 
     # a loop runs until its last index is done: sooner in a small block, which also fits into a CPU's cache; a CPU also
     # draws orders for accelerators, of data that stay in the host's memory
-    return lax.platform_dependent(place, cpu=partial(in_blocks, size=BLOCK), default=partial(in_blocks, size=number))
+    whole = partial(in_blocks, size=max(1, number))
+    return lax.platform_dependent(place, cpu=partial(in_blocks, size=BLOCK), default=whole)
 
 
 def normal(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:

@@ -38,3 +38,7 @@ def test_parts_of_one_length_share_what_is_compiled():
 def test_normal_numbers_are_those_of_jax(shape):
     key = jax.random.key(4)
     np.testing.assert_array_equal(normal(key, shape), jax.random.normal(key, shape))
+
+
+def test_a_permutation_of_nothing_is_empty():
+    assert permutation(jax.random.key(0), 0, 0).shape == (0,)

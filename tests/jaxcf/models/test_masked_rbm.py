@@ -36,7 +36,7 @@ def params():
 
 @pytest.fixture(scope="module")
 def users():
-    """Thirty ratings of six users, one of whom has none."""
+    """Thirty ratings of five users; a sixth user has none."""
     rng = np.random.default_rng(2)
     pair = rng.permutation((USERS - 1) * ITEMS)[:30]
     user, item = (np.asarray(x, np.int32) for x in np.divmod(pair, ITEMS))

@@ -50,6 +50,10 @@ class Measurement:
     date: str
     seconds: float
 
+    def names(self) -> list[str]:
+        """Return the names of the models, seeds included."""
+        return sorted(model["label"] for model in self.models.values())
+
 
 class Kept:
     """Measurements by label and models of a row, read from a file, to which each new one is written.
@@ -81,7 +85,13 @@ class Kept:
         return None
 
     def add(self, key: Key, found: Measurement) -> None:
-        """Keep what was measured of a seed of a row, in place of what was before, and write the file."""
+        """Keep what was measured of a seed of a row, in place of what was before, and write the file.
+
+        What was before may be of models with other recipes, whose names and seeds are the same.
+        """
+        names = found.names()
+        before = self._rows.items()
+        self._rows = {one: each for one, each in before if one[0] != key[0] or each.names() != names}
         self._rows[key] = found
         counts: dict[str, int] = {}  # of units' events: most scores have the same ones
         encode = partial(_encode, counts=counts)
@@ -138,7 +148,7 @@ def keep(table: Table, row: Row, store: Store, kept: Kept, missing: bool) -> Non
         measure: Callable[..., Measured] = row.measure
         parts: dict[str, Any] = {part: measure(store, specs, part=part) for part in store.parts}
         # environments whole, as the row may be put together on another machine
-        models = {store.directory(spec).name: describe(store.get(spec), store, {}) for spec in specs}
+        models = {store.directory(spec).name: describe(store.get(spec), {}) for spec in specs}
         seconds = ended(table, row, start)
         kept.add(key, Measurement(parts, models, record.environment(), record.today(), seconds))
 

@@ -1,5 +1,6 @@
 """A recorded table for people: as Markdown, and as the cells that the terminal shows."""
 
+import re
 from collections.abc import Collection, Set
 from typing import Any
 
@@ -47,7 +48,7 @@ def margins(resampled: str) -> str:
         f"± is half of the 95 % interval of the mean over seeds (paired bootstrap over {resampled}, and spread over "
         "seeds), in other columns the standard deviation over seeds. The figures of verdicts, with their 95 % "
         "interval, are of the quantity that the claim names; where it compares two models, of the first less the "
-        "second. *No* allows for the number of comparisons: see docs/fidelity.md."
+        "second or, in %, relative to the second. *No* allows for the number of comparisons: see docs/fidelity.md."
     )
 
 
@@ -124,7 +125,7 @@ def trained(result: dict[str, Any], current: Collection[str]) -> str:
     """Say at which commits the models of a record were trained, and which by earlier source code."""
     commits: dict[tuple[str, bool], list[str]] = {}
     for name, model in result["models"].items():
-        label = model["label"].partition("-seed")[0]
+        label = title(model)
         known = commits.setdefault((_commit(model), name in current), [])
         known += [] if label in known else [label]
     if not commits:
@@ -136,6 +137,11 @@ def trained(result: dict[str, Any], current: Collection[str]) -> str:
         for (commit, now), labels in commits.items()
     ]
     return f"Models trained: {'; '.join(said)}."
+
+
+def title(model: dict[str, Any]) -> str:
+    """Return the name that models share which differ in their seed, or in the split of the data, alone."""
+    return re.sub(r"-(seed|split)\d+", "", model["label"])
 
 
 def _commit(where: dict[str, Any]) -> str:
@@ -151,8 +157,19 @@ def verdict_lines(result: dict[str, Any]) -> list[str]:
     """Write what the thesis claims, whether it holds on the test, and the figures."""
     found = result.get("verdicts")
     if found is None:
-        return ["Claims are not judged here: not all rows are of models that the present source code has trained."]
+        return [why_not_judged(result)]
     return [f"- {verdict_line(verdict)}" for verdict in found]
+
+
+def why_not_judged(result: dict[str, Any]) -> str:
+    """Say why a record has no verdicts."""
+    if not result["complete"]:
+        why = "not all rows are recorded yet"
+    elif "verdicts" not in result:
+        why = "the record is older than verdicts"
+    else:
+        why = "not all rows are of models that the source code of the last run trained"
+    return f"Claims are not judged here: {why}."
 
 
 def verdict_line(verdict: dict[str, Any]) -> str:
@@ -160,14 +177,13 @@ def verdict_line(verdict: dict[str, Any]) -> str:
     test, validation = verdict["test"], verdict["validation"]
     line = f"**{verdict['answer']}**: {verdict['claim']} ({section(verdict['section'])})."
     if test is None:
-        figures = _figures(validation, "%" in verdict["claim"])
-        return f"{line} There is no test; validation: {validation['answer']}, {figures}."
+        return f"{line} There is no test; validation: {validation['answer']}, {_figures(validation)}."
     few = "" if test["seeds"] is None or test["seeds"] >= SEEDS else f" (seeds: {test['seeds']}, too few)"
-    line += f" Test{few}: {_figures(test, '%' in verdict['claim'])}."
+    line += f" Test{few}: {_figures(test)}."
     return line if validation is None else f"{line} Validation: {validation['answer']}."
 
 
-def _figures(judged: dict[str, Any], percent: bool) -> str:
+def _figures(judged: dict[str, Any]) -> str:
     """Write the figures of a claim's comparisons, shares in %, and of each, where they differ, whether it holds.
 
     Of many comparisons only those that do not hold, and how many do, if some do not.
@@ -178,15 +194,15 @@ def _figures(judged: dict[str, Any], percent: bool) -> str:
     if len(comparisons) > MOST_WRITTEN:
         written = [found for found in comparisons if found["holds"] != "yes"] or comparisons
     figures = [
-        f"{found['label']} {shown(found, percent)}{' (' + found['holds'] + ')' if differ else ''}".strip()
-        for found in written
+        f"{found['label']} {shown(found)}{' (' + found['holds'] + ')' if differ else ''}".strip() for found in written
     ]
     rest = len(comparisons) - len(written)
     return "; ".join([*figures, f"{rest} of {len(comparisons)} comparisons hold"] if rest else figures)
 
 
-def shown(found: dict[str, Any], percent: bool = False) -> str:
-    """Write a figure and its interval, to two digits of half the interval's width."""
+def shown(found: dict[str, Any]) -> str:
+    """Write a comparison's figure and its interval, to two digits of half the interval's width."""
+    percent = found["percent"]
     value, low, high = ((100 if percent else 1) * number for number in (found["value"], *found["interval"]))
     digits = 4 if not high > low else int(np.clip(1 - np.floor(np.log10((high - low) / 2)), 0, 5))
     value, low, high = (round(number, digits) + 0.0 for number in (value, low, high))  # + 0.0: no -0.0

@@ -80,7 +80,7 @@ def unique(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def describe(model: TrainedModel, store: Store, here: dict[str, Any]) -> dict[str, Any]:
+def describe(model: TrainedModel, here: dict[str, Any]) -> dict[str, Any]:
     """Describe a model; its environment is what differs from that of its row, `here`."""
     info = model.info
     trained = info["environment"]

@@ -57,13 +57,14 @@ def run_table(
     known, models = _earlier(record.read(path) or {}, begin, rows, store)
     kept = Kept(path) if table.kept else None
     result: dict[str, Any] = begin
+    resampled = table.resampled or store.resampled
     measured = rows if table.together else named(rows, only)
     for row in measured:
         if kept is None:
             known[row.label] = measure(table, row, store)
             here = record.environment()
             specs = trained(table, row, store)
-            models |= {store.directory(spec).name: describe(store.get(spec), store, here) for spec in specs}
+            models |= {store.directory(spec).name: describe(store.get(spec), here) for spec in specs}
         else:
             keep(table, row, store, kept, missing)
             made, described = rows_of(table, rows, store, kept)
@@ -73,11 +74,11 @@ def run_table(
         result = {
             **begin, "complete": complete, "rows": done,
             "models": {name: models[name] for row in done for name in row["models"]},
-            "verdicts": _verdicts(table, store, rows, kept, missing) if complete else None,
+            "verdicts": _verdicts(table, store, rows, done, kept, missing) if complete else None,
         }  # fmt: skip
         for place, shown in _versions(path, result, store):
             names = [place.with_suffix(suffix).name for _, suffix in _pictures(table, complete)]
-            page = markdown.page(shown, store.thesis_data, store.size(every), store.resampled, current, names)
+            page = markdown.page(shown, store.thesis_data, store.size(every), resampled, current, names)
             record.write(place, shown, page)
     for place, shown in _versions(path, result, store) if result.get("complete") else []:
         for draw, suffix in _pictures(table, True):
@@ -115,18 +116,24 @@ def _pictures(table: Table, complete: bool) -> list[tuple[Callable[[dict[str, An
 
 
 def _verdicts(
-    table: Table, store: Store, rows: list[Row], kept: Kept | None, missing: bool
+    table: Table,
+    store: Store,
+    rows: list[Row],
+    done: list[dict[str, Any]],
+    kept: Kept | None,
+    missing: bool,
 ) -> list[dict[str, Any]] | None:
     """Judge the table's claims; None where a row is of models that other source code trained, unless `missing`.
 
-    Figures of a table that is timed are all of the present source code.
+    Figures of a table that is timed are all of the present source code. done: the rows as recorded.
     """
+    current = {store.directory(spec).name for row in rows for spec in row.specs()}
     if kept is None:
-        judged = table.timed or all(store.is_there(spec) for row in rows for spec in row.specs())
+        of_present = all(current >= set(row["models"]) for row in done)
+        judged = table.timed or (of_present and all(store.is_there(spec) for row in rows for spec in row.specs()))
     else:
         found = [kept.find(identity(row, specs, store)) for row in rows for specs in row.draws]
         there = [each for each in found if each is not None]  # of rows recorded before anything was kept, nothing is
-        current = {store.directory(spec).name for row in rows for spec in row.specs()}
         judged = len(there) == len(found) and comparable(there)
         judged &= missing or all(current >= each.models.keys() for each in there)
         rows = [recall(row, kept) for row in rows]

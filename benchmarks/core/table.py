@@ -55,6 +55,7 @@ class Table:
     explore: Callable[[dict[str, Any], Path], None] | None = None  # … and as an interactive page
     together: bool = False  # all rows are measured at once, and none alone
     timed: bool = False  # only training is timed: models without a structure to learn need not be trained
+    resampled: str = ""  # what its bootstrap is over, if not over what its store's is
     published: str = ""  # where the figures beside ours are from, if not from the thesis
     published_data: str = ""  # the only data beside which they are shown; if empty, they are beside all
     # what each seed scored is kept beside the record: of tables whose models take too long to train for one run, and

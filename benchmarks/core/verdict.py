@@ -2,7 +2,7 @@
 
 An interval is of the mean over seeds. Its variance is that of the test, by a paired bootstrap over units that are
 nearly independent (users; blocks of lines), plus that of the mean over seeds. The degrees of freedom of their sum are
-by Satterthwaite's formula, so that few seeds widen the interval where they differ much.
+by Satterthwaite's formula, so that few seeds widen the interval where they differ much, and few units do.
 """
 
 from collections.abc import Callable, Sequence
@@ -66,12 +66,14 @@ class Comparison:
         draws: for each seed, the scores that the quantity is of.
         claimed: the range's ends.
         quantity: of the scores' figures; by default, the first less the second.
+        percent: whether the quantity is a share, which is shown in %.
     """
 
     label: str
     draws: Sequence[Sequence[Scores]]
     claimed: tuple[float, float] = BELOW
     quantity: Callable[..., Any] = lambda one, other: one - other
+    percent: bool = False
 
     @property
     def seeds(self) -> int | None:
@@ -107,11 +109,14 @@ def estimate(comparison: Comparison) -> Estimate:
     """Estimate a comparison's quantity."""
     values = [float(comparison.quantity(*(scores.value for scores in draw))) for draw in comparison.draws]
     resampled = [comparison.quantity(*(scores.resampled for scores in draw)) for draw in comparison.draws]
-    of_test = float(np.var(np.mean(resampled, axis=0), ddof=1))
+    # the bootstrap's variance is of a mean over the units, divided by their number, not by one less
+    units = max(2, min(int(np.count_nonzero(scores.count)) for draw in comparison.draws for scores in draw))
+    of_test = float(np.var(np.mean(resampled, axis=0), ddof=1)) * units / (units - 1)
     n = len(values)
     of_seeds = float(np.var(values, ddof=1)) / n if n > 1 else 0.0
     total = of_test + of_seeds
-    freedom = (n - 1) * (total / of_seeds) ** 2 if of_seeds else np.inf
+    uncertain = of_test**2 / (units - 1) + (of_seeds**2 / (n - 1) if of_seeds else 0.0)
+    freedom = total**2 / uncertain if uncertain else np.inf
     return Estimate(float(np.mean(values)), total**0.5, freedom)
 
 
@@ -162,6 +167,7 @@ def judge(claim: Claim) -> dict[str, Any]:
                 "value": e.value,
                 "interval": list(e.interval(LEVEL)),
                 "claimed": [end if np.isfinite(end) else None for end in comparison.claimed],
+                "percent": comparison.percent,
             }
             for (comparison, e), held in zip(found, holds, strict=True)
         ],

@@ -148,6 +148,6 @@ TABLE = Table(
     ("model", "features"), tuple(Column(_column(recall), _column(recall), 3) for recall in RECALLS), rows,
     "Precision at levels of recall, the mean over the labels of a test document, and then over those with labels. The "
     "database is the training and validation documents; nearness is the cosine. TF-IDF, SVD: latent semantic analysis "
-    "by scikit-learn. The bootstrap is over queries.",
+    "by scikit-learn.",
     claims, draw,
 )  # fmt: skip

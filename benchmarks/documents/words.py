@@ -166,8 +166,8 @@ MEASURE = (
     "the same test documents: 1 if only together, 0 if independent, -1 if never together (Bouma 2009). Of random words "
     "it is not 0: long documents have more words of all kinds, and rare words may never meet. So {words} are compared "
     f"with random words, each drawn from about {LIKE} words of like frequency in training documents. NPMI is our "
-    "measure: the publication shows words alone, of DocNADE. Rows without a number are the mean over all {all}, over "
-    "which the bootstrap is; the others are of the first seed."
+    "measure: the publication shows words alone, of DocNADE. Rows without a number are the mean over all {all}; "
+    "the others are of the first seed."
 )
 TABLES = {
     table.name: table
@@ -180,7 +180,7 @@ TABLES = {
             f"{MEASURE.format(words='the nearest words', all='words')} NPMI is that of a word and each of those "
             "nearest to it by the cosine of their vectors. Words are the published ones; in place of those that the "
             "data lack, the most frequent.",
-            of_neighbours,
+            of_neighbours, resampled="words",
         ),
         Table(
             DocumentStore, "docnade-table-3", "", "Topics of hidden units", ("model", "topic"),
@@ -190,7 +190,7 @@ TABLES = {
             f"{MEASURE.format(words='the words of a topic', all='topics')} NPMI is that of pairs of a topic's {TOP} "
             f"words, as people's judgement of topics goes with it (Lau et al. 2014). The {TOPICS} topics that are "
             "shown are the most coherent ones on validation documents.",
-            of_topics,
+            of_topics, resampled="topics",
         ),
     )
 }  # fmt: skip

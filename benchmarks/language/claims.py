@@ -62,11 +62,20 @@ class TextModels:
         figures: Sequence[tuple[str, str]],
         claimed: tuple[float, float] = BELOW,
         quantity: Callable[..., Any] = lambda one, other: one - other,
+        percent: bool = False,
     ) -> Comparison:
-        """Compare figures of the table, each given by its row's name and its column, with as many seeds as all have."""
+        """Compare figures of the table, each given by its row's name and its column, with as many seeds as all have.
+
+        Args:
+            label: what is compared.
+            figures: of the rows' names and columns.
+            claimed: the range's ends.
+            quantity: of the figures; `relative` is shown in %.
+            percent: whether another quantity is a share that is shown in %, too.
+        """
         seeds = min((len(self.rows[name].draws) for name, _ in figures if self.neural(self.rows[name])), default=1)
         draws = [[self.scores(name, column, draw) for name, column in figures] for draw in range(seeds)]
-        return Comparison(label, draws, claimed, quantity)
+        return Comparison(label, draws, claimed, quantity, percent or quantity is relative)
 
     def pair(self, one: str, other: str, column: str = "perplexity", **options: Any) -> Comparison:
         """Compare one column of two rows; options: of `compare`."""

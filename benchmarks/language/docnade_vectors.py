@@ -138,7 +138,7 @@ NOTE = (
     "in place of those that the data lack, the most frequent but the line end and `<unk>`. In common is the share of "
     "the nearest words that are also nearest by the vectors of the model's other part, or by those of the same part of "
     f"another seed, each seed being paired with the next. Means are over the {MEASURED:,} most frequent words, or all "
-    "if these are fewer, as is the bootstrap; the other rows are of the first seed. A verdict needs six seeds: pairs "
+    "if these are fewer; the other rows are of the first seed. A verdict needs six seeds: pairs "
     "with a seed in common vary together. The publication shows words alone, of AP News."
 )
 
@@ -149,7 +149,7 @@ def _table(name: str, shown: Part, other: Part) -> Table:
         ("word number",),
         (Column("word", "word"), Column("nearest", f"{NEAREST} nearest words"), Column("published", "Lauly et al."),
          Column("shared", f"in common with the {other.name}", 2), Column("agreed", "in common with another seed", 2)),
-        partial(_rows, (shown, other)), NOTE, partial(_claims, (shown, other)),
+        partial(_rows, (shown, other)), NOTE, partial(_claims, (shown, other)), resampled="words",
     )  # fmt: skip
 
 

@@ -23,11 +23,11 @@ class Binned:
 
     def compare(
         self, label: str, arms: Sequence[tuple[str, int]], claimed: tuple[float, float] = BELOW,
-        quantity: Callable[..., Any] | None = None,
+        quantity: Callable[..., Any] = np.subtract,
     ) -> Comparison:  # fmt: skip
         """Compare models, each with the number of a bin."""
         draws = [[self._errors(specs, name, number) for name, number in arms] for specs in self.draws]
-        return Comparison(label, draws, claimed, *([] if quantity is None else [quantity]))
+        return Comparison(label, draws, claimed, quantity)
 
     def _errors(self, specs: Sequence[Spec], name: str, number: int) -> Scores:
         i, each = self.names.index(name), len(specs) // len(self.names)

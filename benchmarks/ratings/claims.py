@@ -42,13 +42,13 @@ class RatingModels:
         return self._known[place]
 
     def compare(
-        self, label: str, rows: Iterable[Row], claimed: tuple[float, float] = BELOW, quantity: Any = None
+        self, label: str, rows: Iterable[Row], claimed: tuple[float, float] = BELOW, quantity: Any = np.subtract
     ) -> Comparison:
         """Compare models of some rows; those with fewer seeds than others (biases) are the same in each."""
         rows = tuple(rows)
         number = max(len(row.draws) for row in rows)
         draws = [[self.errors(*row.draws[i % len(row.draws)]) for row in rows] for i in range(number)]
-        return Comparison(label, draws, claimed, *([] if quantity is None else [quantity]))
+        return Comparison(label, draws, claimed, quantity)
 
     def better(self, one: str, other: str, claimed: tuple[float, float] = BELOW) -> list[Comparison]:
         """Compare two models at every size that both have."""

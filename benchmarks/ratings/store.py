@@ -268,7 +268,7 @@ class RatingStore(Store):
 
     def shape(self, spec: Spec) -> tuple[Any, ...]:
         """Return what decides how long training takes."""
-        return spec.model, spec.size, spec.rated, spec.trained_on, spec.group is None, spec.products
+        return spec.model, spec.size, spec.rated, spec.trained_on, spec.group is None, spec.products, spec.changes
 
     def trainer(self, spec: Spec) -> Trainer:
         """Return the training of a model of this shape, at its first step."""

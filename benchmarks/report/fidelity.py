@@ -46,7 +46,7 @@ def lines(judged: list[Judged], where: str) -> list[str]:
             found += ["", f"{_link(path, where)}:", "", *(f"- {markdown.verdict_line(verdict)}" for verdict in open_)]
     before = [_link(path, where) for path, verdicts in judged if verdicts is None]
     if before:
-        found += ["", f"Not judged, as they were recorded before verdicts, or are not complete: {', '.join(before)}."]
+        found += ["", f"Not judged, for the reason that the page of each says: {', '.join(before)}."]
     return found
 
 

@@ -8,14 +8,14 @@ from typing import Any
 from benchmarks.core import record
 from benchmarks.report import maps
 
-Labels = Sequence[tuple[str, ...]]  # of rows, without empty cells
+Labels = Sequence[tuple[str, ...]]  # of rows, without empty cells, or what they begin with
 # record -> which of its rows
 RESULTS: Mapping[str, Labels] = {
     "table-4.4.ptb.cpu": (("HLBL", "T1", "RANDOM"), ("HLBL", "T7", "ADAPTIVE(0.4) ×4"), ("LBL",), ("Int. KN6",)),
     "table-4.4.holmes.full.thesis": (("HLBL", "T1", "RANDOM"), ("HLBL", "T7", "ADAPTIVE(0.4) ×4"), ("Int. KN6",)),
     "table-3.1.ptb.cpu": (("Temporal FRBM", "2"),),
-    "table-5.2.ml-1m.cpu": (("PMF", "100"), ("Conditional PMF", "100")),
-    "table-5.1.ml-1m.cpu": (("RBM", "200"),),
+    "table-5.2.ml-1m.cpu": (("PMF",), ("Conditional PMF",)),
+    "table-5.1.ml-1m.cpu": (("RBM",),),
     "docnade-table-1.20news.cpu": (("DocNADE",),),
 }
 TEXT: Mapping[str, Labels] = {
@@ -41,7 +41,8 @@ def lines(folder: Path, chosen: Mapping[str, Labels], link: str, *, mixed: bool 
 
     Args:
         folder: of the records; those that are not there are left out.
-        chosen: record -> the labels of its rows.
+        chosen: record -> the labels of its rows; those that are not there are left out, and of those that begin with a
+            label, such as the sizes of a model, the one that validation chooses is shown.
         link: the folder of the records as seen from the page.
         mixed: show what a mixture with the record's n-gram model reaches.
     """
@@ -65,14 +66,19 @@ def _rows(result: dict[str, Any], name: str, labels: Labels, link: str, mixed: b
     column = next(column["name"] for column in result["columns"] if column["name"] in maps.BEST)
     measure, digits = maps.BEST[column]
     rows = {tuple(filter(None, row["label"])): row for row in result["rows"]}
-    for label in labels:
+    for begin in labels:
+        alike = [label for label in rows if label[: len(begin)] == begin]
+        if not alike:
+            continue
+        label = min(alike, key=lambda one: maps.validation(rows[one], result["models"]) or 0.0)
         row = rows[label]
-        published = next((row["thesis"][each] for each in PUBLISHED if each in row["thesis"]), None)
+        of_published = next((each for each in PUBLISHED if each in row["thesis"]), "")
+        published, shown = row["thesis"].get(of_published), "some" if of_published == "some" else column
         mixture = row["cells"].get(MIXED)
         cells = [
             " ".join(label),
             NAMES.get(result["data"]["name"], result["data"]["name"]),
-            f"{measure.removeprefix('test ')} {maps.figure(row['cells'][column], digits)}",
+            f"{measure.removeprefix('test ')} {maps.figure(row['cells'][shown], digits)}",
             *(["" if mixture is None else record.number(mixture["mean"], digits)] if mixed else []),
             "" if published is None else record.number(published, digits),
             f"[{result['table']}]({link}/{name}.md)",

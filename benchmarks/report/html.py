@@ -12,7 +12,7 @@ from benchmarks.core import markdown, record
 from benchmarks.core.table import Table
 from benchmarks.report import fidelity, overview
 from benchmarks.report.grid import Anchors
-from benchmarks.report.sections import NOT_JUDGED, Section, section
+from benchmarks.report.sections import Section, section
 from benchmarks.report.speeds import places, speeds
 
 if TYPE_CHECKING:
@@ -73,14 +73,13 @@ def render(path: Path, folder: Path, tables: Mapping[str, Table], claims: Path |
         missing=overview.missing(sections, tables, anchors),
         claims=claims,
         margins=re.sub(r"\*(.+?)\*", r"“\1”", markdown.margins(_resampled(tables))),
-        not_judged=NOT_JUDGED,
         where=Path(os.path.relpath(folder, path.parent)).as_posix(),
     )
 
 
 def _resampled(tables: Mapping[str, Table]) -> str:
     """Say what the bootstrap of tables is over: one thing or another."""
-    return " or ".join(dict.fromkeys(table.store.resampled for table in tables.values()))
+    return " or ".join(dict.fromkeys(table.resampled or table.store.resampled for table in tables.values()))
 
 
 def _chapters(folder: Path, tables: Mapping[str, Table], anchors: Anchors) -> Iterator[Chapter]:

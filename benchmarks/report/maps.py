@@ -13,7 +13,7 @@ from jaxfit.errors import UserError
 from jaxfit.registry import Record
 
 # columns by which tables are summed up, the first that a table has: the measure, and digits after the point
-BEST = {"perplexity": ("test perplexity", 1), "test": ("test RMSE", 4)}
+BEST = {"perplexity": ("test perplexity", 1), "test": ("test RMSE", 4), "accuracy": ("right answers, %", 1)}
 # of each model of a record, epoch by epoch: what is measured on validation as on the test, by which rows are chosen
 VALIDATION = ("validation_perplexity", "validation_document_perplexity", "validation_rmse")
 RESULTS, MODELS = "results", "models"  # places of pages that are written here

@@ -49,7 +49,7 @@ def rows(result: dict[str, Any], anchor: str) -> Grid:
             [
                 Cell(", ".join(filter(None, row["label"]))),
                 Cell(", ".join(map(str, row["seeds"]))),
-                Cell(", ".join(dict.fromkeys(_title(model) for model in models))),
+                Cell(", ".join(dict.fromkeys(markdown.title(model) for model in models))),
                 Cell(_commit(where)),
                 Cell(row.get("date", UNKNOWN)),
                 Cell(_place(where)),
@@ -65,7 +65,7 @@ def models(result: dict[str, Any], anchor: str) -> Grid:
     alike: dict[str, list[dict[str, Any]]] = {}
     for name, model in result["models"].items():
         trained = {**where[name], **model["environment"], **model}  # older records have a commit in the environment
-        same = [_title(model), *(model.get(key) for key in (*OF_MODEL, "source", "date")), _commit(trained)]
+        same = [markdown.title(model), *(model.get(key) for key in (*OF_MODEL, "source", "date")), _commit(trained)]
         alike.setdefault(json.dumps(same), []).append(trained)
     heads = ("model", "seeds", "trained at commit", "source", "date", "configuration", "recipe", "of")
     return Grid(
@@ -85,7 +85,7 @@ def _models(each: list[dict[str, Any]]) -> list[Cell]:
         key: first[key] for key in OF_MODEL if key not in ("config", "recipe") and first.get(key) not in (None, [])
     }
     return [
-        Cell(_title(first)),
+        Cell(markdown.title(first)),
         Cell(", ".join(filter(None, (model["label"].partition("-seed")[2] for model in each)))),
         Cell(_commit(first)),
         Cell(first.get("source", UNKNOWN)),
@@ -104,10 +104,6 @@ def _numbers(values: Sequence[float], digits: int) -> Cell:
     """Return a cell with numbers, each once, sorted by the first."""
     texts = dict.fromkeys(record.number(value, digits) for value in values)
     return Cell(", ".join(texts), values[0] if values else None)
-
-
-def _title(model: dict[str, Any]) -> str:
-    return model["label"].partition("-seed")[0]
 
 
 def _commit(where: dict[str, Any]) -> str:

@@ -9,11 +9,6 @@ from benchmarks.core.verdict import SEEDS
 from benchmarks.report import provenance
 from benchmarks.report.grid import Anchors, Bar, Cell, Grid
 
-NOT_JUDGED = (
-    "Claims are not judged here: the record is older than verdicts, not complete, or has rows of models that earlier "
-    "source code trained."
-)
-
 COMPARED = ("compared", "figure [95 % interval]", "claimed", "interval and claim", "holds")
 
 
@@ -42,6 +37,11 @@ class Section(NamedTuple):
     def name(self) -> str:
         """Data, scale and recipe."""
         return f"{self.result['data']['name']}, {self.result['scale']}, {self.result['recipe']}"
+
+    @property
+    def not_judged(self) -> str:
+        """Why there are no verdicts."""
+        return markdown.why_not_judged(self.result)
 
 
 def section(path: Path, result: dict[str, Any], thesis_data: str, anchors: Anchors) -> Section:
@@ -75,7 +75,7 @@ def _rows(result: dict[str, Any]) -> Iterator[list[Cell]]:
 
 
 def _verdict(found: dict[str, Any], anchor: str, anchors: Anchors) -> Verdict:
-    test, validation, percent = found["test"], found["validation"], "%" in found["claim"]
+    test, validation = found["test"], found["validation"]
     said = []
     if test is None:
         said.append(f"There is no test; on validation: {validation['answer']}.")
@@ -84,17 +84,15 @@ def _verdict(found: dict[str, Any], anchor: str, anchors: Anchors) -> Verdict:
             said.append(f"Seeds: {test['seeds']}{'' if test['seeds'] >= SEEDS else ', too few'}.")
         if validation is not None:
             said.append(f"On validation: {validation['answer']}.")
-    return Verdict(
-        anchors.new(anchor, found["claim"]), found, " ".join(said), _comparisons(test or validation, percent)
-    )
+    return Verdict(anchors.new(anchor, found["claim"]), found, " ".join(said), _comparisons(test or validation))
 
 
-def _comparisons(judged: dict[str, Any], percent: bool) -> Grid:
+def _comparisons(judged: dict[str, Any]) -> Grid:
     rows = [
         [
             Cell(one["label"]),
-            Cell(markdown.shown(one, percent), one["value"]),
-            Cell(_range(one["claimed"], percent)),
+            Cell(markdown.shown(one), one["value"]),
+            Cell(_range(one["claimed"], one["percent"])),
             Cell(value=one["value"], bar=bar, mark=one["holds"]),
             Cell(one["holds"], mark=one["holds"]),
         ]

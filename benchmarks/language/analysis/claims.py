@@ -37,8 +37,10 @@ class Binned(TextModels):
 
     def better(self, numbers: Sequence[int], claimed: tuple[float, float] = BELOW) -> list[Comparison]:
         """Compare the first model's perplexity with the second's in some bins: by which share it is above."""
+        one, other = self.names_of_models
         return [
-            self.compare(f"bin {n}", [(self.bins[n], each) for each in ("first", "second")], claimed, relative)
+            self.compare(f"{one} relative to {other}, bin {n}",
+                         [(self.bins[n], each) for each in ("first", "second")], claimed, relative)
             for n in numbers if n in self.bins
         ]  # fmt: skip
 
@@ -70,7 +72,9 @@ def of_probabilities(names: Names, store: LanguageStore, rows: Sequence[Row], pa
 
     def share(of: str, numbers: Sequence[int], claimed: tuple[float, float]) -> list[Comparison]:
         return [
-            models.compare(name, [(bins[n], column(which, of)) for n in numbers], claimed, lambda *each: sum(each))
+            models.compare(
+                name, [(bins[n], column(which, of)) for n in numbers], claimed, lambda *each: sum(each), percent=True
+            )
             for name, which in zip(names, ("first", "second"), strict=True)
         ]
 
@@ -205,7 +209,7 @@ def of_clusters(section: str, store: LanguageStore, rows: Sequence[Row], part: s
     for kind in clusters.KINDS:
         draws = [clusters.among_their_kind(store, specs[0], embedding.FREQUENT, kind) for specs in rows[0].draws]
         found = [[scores] for scores in draws if scores is not None]  # all or none, as the words are the same
-        comparisons += [Comparison(kind, found, (COMPACT, np.inf), np.positive)] if found else []
+        comparisons += [Comparison(kind, found, (COMPACT, np.inf), np.positive, percent=True)] if found else []
     text = (
         f"days of the week and months form compact clusters (more than {percent(COMPACT)} of the words nearest to one, "
         "of as many as there are others of its kind, are of its kind)"

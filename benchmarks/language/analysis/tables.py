@@ -161,8 +161,8 @@ OF_EVENTS = (
 VECTORS = (Column("agreed", "nearest words agreed on", 3), Column("kept", "nearest words kept", 3))
 OF_VECTORS = (
     f"Agreed on: the share of a word's {embedding.NEAREST} nearest words, among these, that are the same in models of "
-    "two seeds, each seed being paired with the next; kept: that are the same in the plane. Their bootstrap is over "
-    f"words. The words are {embedding.WORDS:,}, or half of all if these are fewer; t-SNE's perplexity is "
+    "two seeds, each seed being paired with the next; kept: that are the same in the plane. The words "
+    f"are {embedding.WORDS:,}, or half of all if these are fewer; t-SNE's perplexity is "
     f"{embedding.PERPLEXITY:g}, or a third of the words. The figure is of the first seed. Words that would overlap "
     "others are points; the page has them all."
 )
@@ -223,7 +223,7 @@ TABLES = {
             _table(
                 name, section, f"The {shown[0].model}'s vectors of the {shown[0].which} words, by t-SNE",
                 ("model", "words"), VECTORS, partial(_embedded, shown), OF_VECTORS, of, embedding.draw, explore.write,
-                together=True,
+                together=True, resampled="words",
             )
             for name, section, shown, of in PICTURES
         ),
@@ -231,8 +231,8 @@ TABLES = {
             "word-codes", "6.1", "Codes of words in learned trees, by the frequency of the word", ("bin",),
             (Column("words", "words", 0), *(Column(name, f"{name}: codes of a word") for name in LEARNED),
              Column("most", "words with most codes in the last tree")),
-            _codes, "Bins as in Table 3.3; each word counts once, and the bootstrap is over words. The text of the "
-            "thesis names no figures.", partial(claims.of_codes, tuple(LEARNED)), together=True,
+            _codes, "Bins as in Table 3.3; each word counts once. The text of the thesis names no figures.",
+            partial(claims.of_codes, tuple(LEARNED)), together=True, resampled="words",
         ),
     )
 }  # fmt: skip

@@ -37,7 +37,8 @@ def test_margins_name_the_units_that_the_stores_scores_are_of() -> None:
 def test_of_many_comparisons_those_that_do_not_hold_are_written():
     def line(*holds: str) -> str:
         comparisons = [
-            {"label": f"pair {i}", "value": 1.0, "interval": [0.5, 1.5], "holds": held} for i, held in enumerate(holds)
+            {"label": f"pair {i}", "value": 1.0, "interval": [0.5, 1.5], "holds": held, "percent": False}
+            for i, held in enumerate(holds)
         ]
         test = {"seeds": 3, "answer": "no", "comparisons": comparisons}
         return markdown.verdict_line(

@@ -32,6 +32,8 @@ def verdict(claim: str, answer: str, **more) -> dict:
         {"label": "T1 and T2", "holds": answer, "value": -3.0, "interval": [-4.5, -1.5], "claimed": [None, 0.0]},
         {"label": "T2 and T3", "holds": "yes", "value": 1.25, "interval": [1.0, 1.5], "claimed": [-0.5, 2.5]},
     ]
+    for one in comparisons:
+        one["percent"] = "%" in claim
     test = {"answer": answer, "seeds": 2, "comparisons": comparisons}
     validation = {"answer": "yes", "seeds": 2, "comparisons": comparisons[:1]}
     return {"claim": claim, "section": "4.6.3", "answer": answer, "test": test, "validation": validation, **more}

@@ -17,7 +17,14 @@ ROOT = Path(__file__).parents[3]
 
 def _comparison(label: str, holds: str, value: float, half: float, claimed=(None, 0.0)) -> dict:
     interval = [value - half, value + half]
-    return {"label": label, "holds": holds, "value": value, "interval": interval, "claimed": list(claimed)}
+    return {
+        "label": label,
+        "holds": holds,
+        "value": value,
+        "interval": interval,
+        "claimed": list(claimed),
+        "percent": False,
+    }
 
 
 def _verdict(answer: str, *comparisons: dict, claim: str = "one is better") -> dict:
@@ -58,7 +65,7 @@ def test_all_verdicts_are_counted_and_those_that_are_not_yes_are_listed(tmp_path
         "",
         "- **unresolved**: claim unresolved (§5.4). Test: A and B 0.50 [0.25, 0.75]. Validation: yes.",
         "",
-        "Not judged, as they were recorded before verdicts, or are not complete: [c](there/c.md).",
+        "Not judged, for the reason that the page of each says: [c](there/c.md).",
     ]
 
 

@@ -53,6 +53,21 @@ def test_what_was_measured_is_read_as_it_was_written(tmp_path: Path) -> None:
         Kept(path)
 
 
+def test_a_model_of_another_recipe_takes_the_place_of_its_predecessor(tmp_path: Path) -> None:
+    """By label and names, seeds included: other seeds, and other rows of the same model, stay."""
+    path, (label, _) = tmp_path / "table-0.json", KEY
+    first, second = (replace(measurement({"test": {}}), models={"folder": {"label": f"lbl-seed{n}"}}) for n in (1, 2))
+    kept = Kept(path)
+    kept.add((label, ("former",)), first)
+    kept.add((label, ("second seed",)), second)
+    kept.add((("LBL", "again"), ("former",)), first)
+    kept.add((label, ("present",)), first)
+    kept = Kept(path)
+    assert kept.find((label, ("former",))) is None
+    for key in ((label, ("present",)), (label, ("second seed",)), (("LBL", "again"), ("former",))):
+        assert kept.find(key) is not None
+
+
 def test_rows_are_named_by_their_label_or_by_the_beginning_of_a_word() -> None:
     rows = [Row(label, (), {}, measures.perplexity) for label in (("FRBM", "2"), ("Temporal FRBM", "2"), ("LBL", ""))]
     for text, found in {"FRBM 2": [0], "frbm": [0, 1], "temp": [1], "BM": [], "LBL": [2], None: [0, 1, 2]}.items():

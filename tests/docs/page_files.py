@@ -44,7 +44,7 @@ def write_files(folder):
         "ratings": ratings,
         "rented": ratings[::5],
         "known": [row for row in strangers if row[1] <= 10],
-        "asked": [*(row for row in strangers if row[1] > 10), (196, 999, 4)],
+        "queried": [*(row for row in strangers if row[1] > 10), (196, 999, 4)],
         "new": [(user, 999, 4) for user in range(1, 9)],
         "parts/train": ratings[400:],
         "parts/valid": ratings[:400],

@@ -27,7 +27,7 @@ PARSERS = {
     "python -m benchmarks": benchmarks.__main__.parser,
 }
 # in an order in which what one page makes is there for the next; accelerators.md has commands of devices
-USED = ("installation", "text", "documents", "tasks", "ratings", "training", "python", "coming-from")
+USED = ("installation", "text", "documents", "tasks", "ratings", "training", "scaling", "python", "coming-from")
 PAGES = ["README.md", *(f"docs/{name}.md" for name in USED)]
 LINES = list(dict.fromkeys(line for page in PAGES for _, code in blocks_of(page, "sh") for line in code.splitlines()))
 DOCS = ROOT / "docs"

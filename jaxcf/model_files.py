@@ -10,13 +10,13 @@ from jaxcf.data.ratings import Catalogue, Pairs, Ratings, RatingScale, Units
 from jaxcf.models import get
 from jaxcf.recommender import Model
 from jaxfit.devices.precision import full_precision
-from jaxfit.errors import NoModel, UserError
+from jaxfit.errors import UserError
 from jaxfit.recipe import FLOAT32_MAX
 from jaxfit.run_dir import checkpoint, manifest
 from jaxfit.run_dir.arrays import read_npz
 from jaxfit.run_dir.atomic import replacing
 from jaxfit.run_dir.manifest import REPAIR
-from jaxfit.run_dir.metadata import PARAMETERS, read_config, read_info
+from jaxfit.run_dir.metadata import PARAMETERS, read_config, read_info, unfinished_training
 
 FILES = CATALOGUE, KNOWN = "catalogue.npz", "known.npz"
 ARRAYS = {  # by file: the names of its arrays, all of one dimension, and their kinds of dtype
@@ -52,8 +52,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     record = get(info["model"], directory)
     there = (directory / PARAMETERS).is_dir()
     if not (info.get("finished") or (there and unfinished)):
-        do = "go on with it by --resume" + (", or add --unfinished (load: unfinished=True)" if there else "")
-        raise NoModel("the model's training has not finished", directory, do)
+        raise unfinished_training(directory, there, asked=unfinished)
     manifest.require_whole(directory, FILES, verify=verify)
     config = read_config(record.config, info, directory)
     users, items, scale = _arrays(directory / CATALOGUE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from jaxfit.errors import Unsupported, UserError
+from jaxfit.errors import Unsupported, UserError, suggestion
 
 PRODUCT = 2 * 3  # operations for each weight of a product: a multiplication and an addition; forward, in both gradients
 Capability = TypeVar("Capability")
@@ -106,13 +106,13 @@ class Registry(Generic[AnyRecord]):
         """Import the record of a model.
 
         Raises:
-            UserError: no model has this name; the message lists those there are, and names `where`.
+            UserError: no model has this name; the message suggests one, or lists those there are, and names `where`.
         """
         if not isinstance(name, str):
             what = f"{type(name).__name__} is not the name of a {self.what}"
             raise UserError(what, where, f"give one of {', '.join(self.models)} first")
         if name not in self.models:
-            advice = f"choose from {', '.join(self.models)}; {self.advice}"
+            advice = f"{suggestion(name, self.models)}; {self.advice}"
             raise UserError(f"there is no {self.what} {name!r}", where, advice)
         module, _, attribute = self.models[name].partition(":")
         return getattr(import_module(module), attribute)
@@ -131,14 +131,12 @@ class Registry(Generic[AnyRecord]):
             where: the model's folder, for the message.
 
         Raises:
-            Unsupported: the model does not have it; the message says which models have it, and what this one offers.
+            Unsupported: the model does not have it; the message says which models have it.
         """
         found = model.capability(kind)
         if found is not None:
             return found
         able = self.having(lambda other: other.capability(kind) is not None)
         listed = " or ".join([", ".join(able[:-1]), able[-1]] if len(able) > 1 else able)
-        offered = ", ".join(in_short(each) for each in model.capabilities) or "nothing that commands use"
         needed = in_short(kind)
-        advice = f"use {listed}; {model.name} has {offered}"
-        raise Unsupported(f"{task} needs {needed}; {model.name} has none", where, advice)
+        raise Unsupported(f"{task} needs {needed}; {model.name} has none", where, f"use {listed}")

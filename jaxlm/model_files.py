@@ -13,10 +13,17 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from jaxfit.errors import NoModel, UserError
+from jaxfit.errors import UserError
 from jaxfit.run_dir import manifest
 from jaxfit.run_dir.atomic import replacing
-from jaxfit.run_dir.metadata import CONFIG, PARAMETERS, read_config, read_info, require_types
+from jaxfit.run_dir.metadata import (
+    CONFIG,
+    PARAMETERS,
+    read_config,
+    read_info,
+    require_types,
+    unfinished_training,
+)
 from jaxlm import models, word_vectors
 from jaxlm.contract import BySGD, LanguageModel, WithFiles, structure_argument
 from jaxlm.data.corpus import LEFT_OUT
@@ -55,8 +62,7 @@ def load(directory: str | Path, *, unfinished: bool = False, verify: bool = Fals
     fitting, structure = record.fitting, None
     begun = (directory / PARAMETERS).is_dir()
     if isinstance(fitting, BySGD) and not (info.get("finished") or (begun and unfinished)):
-        more = ", or add --unfinished" if begun else ""
-        raise NoModel("the model's training has not finished", directory, f"go on with it by --resume{more}")
+        raise unfinished_training(directory, begun, asked=unfinished)
     manifest.require_whole(directory, FILES, verify=verify)
     _check_corpus(info.get("corpus", {}), record, directory)
     left_out = info.get("corpus", {}).get(LEFT_OUT)

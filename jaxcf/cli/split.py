@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
         if getattr(args, name) is None:
             setattr(args, name, default)
         elif args.scheme != scheme:
-            raise UserError(f"--scheme {args.scheme} has no such share", f"--{name}", f"it is of --scheme {scheme}")
+            raise UserError(f"it does not go with --scheme {args.scheme}", f"--{name}", f"use --scheme {scheme}")
     table = reading.read(args.files, Reading(**options.given(args, Reading)), times=True)
     note(args, *table.notes)
     files = {out / f"{name}.csv": part for name, part in parts(args, table.ratings)}

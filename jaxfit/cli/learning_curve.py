@@ -33,7 +33,11 @@ def draw(history: Sequence[Mapping[str, Any]], title: str, out: Path | str, wher
     if out.suffix[1:] not in FORMATS:
         raise UserError("a figure has no such format", out, f"name a file that ends in .{', .'.join(FORMATS)}")
     if not history:
-        raise UserError("there is no learning curve: no epoch of a training is recorded", where)
+        raise UserError(
+            "there is no learning curve: no epoch of a training is recorded",
+            where,
+            "only models that are trained in epochs have one",
+        )
     try:
         from matplotlib.figure import Figure
         from matplotlib.ticker import MaxNLocator

@@ -188,7 +188,8 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
         chosen = args.parser
         given = unknown[0].split("=")[0]
         if not given.startswith("-"):
-            raise UserError(f"{given!r} is one too many", chosen.prog, f"see {chosen.prog} --help")
+            advice = f"put words that belong together in quotes, or see {chosen.prog} --help"
+            raise UserError(f"{given!r} is one argument too many", chosen.prog, advice)
         names = {name.lstrip("-"): name for name in chosen.options()}  # the dashes are alike in all
         close = difflib.get_close_matches(given.lstrip("-"), names, n=1)
         advice = f"did you mean {names[close[0]]}?" if close else f"see {chosen.prog} --help"

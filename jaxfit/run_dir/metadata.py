@@ -136,6 +136,20 @@ def has_model(directory: Path) -> bool:
     return False
 
 
+def unfinished_training(directory: Path, has_parameters: bool, *, asked: bool) -> NoModel:
+    """Return the error that a model's training has not finished.
+
+    Args:
+        directory: The model's folder.
+        has_parameters: Whether parameters of a best epoch have been saved.
+        asked: Whether these would have been read.
+    """
+    if asked:
+        return NoModel("no parameters of a best epoch have been saved yet", directory, "go on with it by --resume")
+    more = ", or add --unfinished (load: unfinished=True)" if has_parameters else ""
+    return NoModel("the model's training has not finished", directory, f"go on with it by --resume{more}")
+
+
 def require_free(directory: Path, model: str, *, resume: bool, resumable: bool = True) -> None:
     """Raise FolderTaken where a folder holds a model, unless it is to be resumed.
 

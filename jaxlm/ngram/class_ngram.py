@@ -77,7 +77,7 @@ def train(ids: NDArray[np.int32], num_words: int, eos: int, config: Config) -> C
     size[classes[lacking]] += 1  # once: they are all of one class
     prob = np.where(lacking, 1 / max(1, np.sum(lacking)), frequency) / size[classes]
     with warnings.catch_warnings():  # each class follows so many others that these discounts are hardly ever defined
-        warnings.filterwarnings("ignore", "Kneser-Ney: the discounts of 1-grams")
+        warnings.filterwarnings("ignore", "Kneser-Ney: the numbers of 1-grams")
         text = classes[ids].astype(np.int32)
         ngram = kneser_ney.train(text, len(size), int(classes[eos]), config.order)
     return ClassNGram(ngram, classes, np.log(prob))

@@ -61,8 +61,8 @@ def discounts(counts: NDArray[np.int64], name: str) -> NDArray[np.float64]:
         if np.all(d > 0):
             return np.concatenate([[0.0], d])
     warnings.warn(
-        f"Kneser-Ney: the discounts of {name} are undefined, since {', '.join(map(str, n[1:]))} of them occur "
-        f"1, 2, 3, 4 times: {', '.join(map(str, FALLBACK))} are used",
+        f"Kneser-Ney: the numbers of {name} that occur one to four times ({', '.join(map(str, n[1:]))}) give no "
+        f"discounts: {', '.join(map(str, FALLBACK))} are used, as is usual for small texts",
         stacklevel=3,
     )
     return np.array([0.0, *FALLBACK])

@@ -22,12 +22,14 @@ def test_each_record_has_the_name_of_its_line(name):
         assert "tuned" in model.recipes
 
 
-def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
-    with pytest.raises(UserError, match="no language model 'lbm' - choose from unigram, gt, kn, class-ngram, cache"):
+def test_an_unknown_name_is_an_error_that_suggests_one_or_lists_the_known_ones():
+    with pytest.raises(UserError, match="no language model 'lbm' - did you mean lbl"):
         models.get("lbm")
+    with pytest.raises(UserError, match="no language model 'bert' - choose from unigram, gt, kn, class-ngram, cache"):
+        models.get("bert")
 
 
-def test_a_missing_capability_is_an_error_that_says_who_has_it_and_what_the_model_offers():
+def test_a_missing_capability_is_an_error_that_says_who_has_it():
     vectors_only = LanguageModel(
         name="vectors",
         about="vectors without a distribution",
@@ -41,10 +43,9 @@ def test_a_missing_capability_is_an_error_that_says_who_has_it_and_what_the_mode
         models.require(vectors_only, PredictsWords, "eval", "out")
     *others, last = [name for name in models.names() if models.get(name).capability(PredictsWords)]
     assert str(refused.value) == (
-        f"eval needs next-word probabilities; vectors has none (out) - use {', '.join(others)} or {last}; "
-        "vectors has word vectors"
+        f"eval needs next-word probabilities; vectors has none (out) - use {', '.join(others)} or {last}"
     )
-    for kind, able in ((HasTree, "use hlbl or docnade;"), (HasNGrams, "use unigram, gt or kn;")):
+    for kind, able in ((HasTree, "use hlbl or docnade"), (HasNGrams, "use unigram, gt or kn")):
         with pytest.raises(UserError, match=able):
             models.require(vectors_only, kind, "it")
 

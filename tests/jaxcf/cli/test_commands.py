@@ -151,7 +151,7 @@ def test_shares_of_another_scheme_are_refused(files, tmp_path, capsys, scheme, o
     words = ("split", files / "train.csv", "--scheme", scheme, "--out", tmp_path / "s", option)
     status, _, err = run(capsys, *words, "2" if option == "--folds" else "0.5")
     assert status == 2
-    assert err == f"jaxcf: --scheme {scheme} has no such share ({option}) - it is of --scheme {of}\n"
+    assert err == f"jaxcf: it does not go with --scheme {scheme} ({option}) - use --scheme {of}\n"
     assert not (tmp_path / "s").exists()
 
 

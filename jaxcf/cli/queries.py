@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxcf.contract import KnownUsers, Predictor, Scorer, UsesRatedItems
 from jaxcf.data import checks
-from jaxcf.data.file_layout import Reading
+from jaxcf.data.options import Reading
 from jaxcf.data.ratings import EMPTY, Catalogue, Pairs, relabel, take, union
 from jaxcf.model_files import load
 from jaxcf.models import require

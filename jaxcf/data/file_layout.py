@@ -12,14 +12,13 @@ import math
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple
+from typing import IO, Literal, NamedTuple
 
+from jaxcf.data.options import Reading
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source, is_pipe, lines_of, open_bytes, refuse_special_file, text_decoder
-from jaxfit.recipe import option
 
 COLUMNS = ("user", "item", "stars", "time")
 # names that publishers and programs use for these columns, in lower case and without punctuation
@@ -35,40 +34,6 @@ PARQUET = b"PAR1"  # how such a file begins
 FIRST_LINES = 100  # of which the layout is that of most, where bad ones are left out
 _DELIMITERS = ("::", "\t", ",", ";", "|", " ")
 _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "space": " ", "semicolon": ";", "pipe": "|"}
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How files of ratings are read; what is not given is detected from the file."""
-
-    format: Literal["auto", "delimited", "json", "parquet", "netflix", "mat"] = option(
-        "auto", "layout of the ratings files; json: an object in each line"
-    )
-    columns: str | None = option(
-        None,
-        "the columns of user, item, stars and time (the last one or two are optional), by "
-        "name or by number from 1, for example userId,movieId,rating or 2,1,3; of files of pairs only user and "
-        "item are used",
-        metavar="USER,ITEM,…",
-        first=True,
-    )
-    delimiter: str | None = option(
-        None, "what separates columns: tab, comma, space, or the characters themselves, e.g. ::", metavar="CHARACTERS"
-    )
-    scale: str | None = option(
-        None, "the possible ratings, as LOW,HIGH,STEP; step 0 for any value in between", metavar="LOW,HIGH,STEP"
-    )
-    duplicates: Literal["error", "last", "first", "mean", "sum"] = option(
-        "error", "what to do if a user has rated an item more than once; counts (see --positive) are added up: sum"
-    )
-    encoding: str = option("utf-8", "encoding of the ratings files")
-    decimal: Literal[".", ","] = option(".", "decimal sign of the ratings, as in 3.5 or 3,5")
-    skip_bad: int = option(0, "leave up to N lines of each file out that cannot be read, and say so", low=0)
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any], counts: bool = False) -> "Reading":
-        """Return how files are read, by what is given; the counts of a pair are added up by default."""
-        return cls(**{"duplicates": "sum" if counts else "error", **given})
 
 
 class Layout(NamedTuple):

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from jaxcf.data import reading
-from jaxcf.data.file_layout import COLUMNS, Reading
+from jaxcf.data.file_layout import COLUMNS
+from jaxcf.data.options import Reading
 from jaxcf.data.ratings import Catalogue, Ratings, RatingScale, relabel
 from jaxfit.errors import UserError, named, require_fields
 

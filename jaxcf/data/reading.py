@@ -13,7 +13,8 @@ import pyarrow.csv as pcsv
 
 from jaxcf.data import checks, netflix, parsing, typed_files
 from jaxcf.data.columns import Columns, join
-from jaxcf.data.file_layout import COLUMNS, Reading, format_of
+from jaxcf.data.file_layout import COLUMNS, format_of
+from jaxcf.data.options import Reading
 from jaxcf.data.ratings import (
     EMPTY,
     Catalogue,
@@ -266,7 +267,7 @@ def _table(
     (user, users), (item, items) = (indices(columns, name) for name in PAIRS)
     ratings = Ratings(user, item, stars, columns.time)
     columns = columns._replace(codes={})
-    ratings, notes = without_duplicates(ratings, users, items, columns.locate, reading)
+    ratings, notes = without_duplicates(ratings, users, items, columns.locate, reading, counts)
     if columns.guessed:
         checks.warn_swapped(ratings, _named([str(path) for path in _as_list(paths)]))
     catalogue = Catalogue(users, items, scale or scale_of(values))

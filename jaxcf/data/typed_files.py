@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jaxcf.data import bad_lines
-from jaxcf.data.file_layout import Reading, columns_by_name, lines, opened
+from jaxcf.data.file_layout import columns_by_name, lines, opened
+from jaxcf.data.options import Reading
 from jaxcf.data.parsing import TEXTS, Part, of_table
 from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jaxcf.data.bad_lines import LARGEST, are_ratings, rating_fault, rating_of
 from jaxcf.data.columns import Columns
-from jaxcf.data.file_layout import Reading
+from jaxcf.data.options import Reading
 from jaxcf.data.ratings import Pairs, Ratings, RatingScale, chosen, counted, pair_keys, take
 from jaxfit.errors import UserError
 from jaxfit.files.large_arrays import filled, pieces
@@ -115,16 +115,24 @@ def stars_of(columns: Columns, scale: RatingScale | None, decimal: str = ".") ->
 
 
 def without_duplicates(
-    ratings: Ratings, users: np.ndarray, items: np.ndarray, locate: Callable[[int], str], reading: Reading
+    ratings: Ratings,
+    users: np.ndarray,
+    items: np.ndarray,
+    locate: Callable[[int], str],
+    reading: Reading,
+    counts: bool = False,
 ) -> tuple[Ratings, list[str]]:
-    """Resolve repeated ratings of an item by the same user as `reading.duplicates` says; also return messages."""
+    """Resolve repeated ratings of an item by the same user as `reading.duplicates` says; also return messages.
+
+    counts: whether they are counts, which can be added up.
+    """
     number, repeated, first_row = len(ratings.user), 0, len(ratings.user)
     stars, out = ratings.stars, np.zeros(0, bool)  # out: whether a rating is left out, where some are
     for rows in _of_some_users(ratings.user, len(users)):
         keys = pair_keys(Pairs(ratings.user[rows], ratings.item[rows]), len(items))
         if np.all(np.diff(np.sort(keys))):
             continue
-        _, first, pair, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        _, first, pair, number_of = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
         if not repeated:
             out = np.zeros(number, bool)
             if reading.duplicates in ("mean", "sum"):
@@ -135,7 +143,7 @@ def without_duplicates(
         first_row = min(first_row, int(rows[np.argmax(repeats)]))
         if reading.duplicates in ("mean", "sum"):
             total = np.bincount(pair, ratings.stars[rows])
-            stars[rows] = (total / counts if reading.duplicates == "mean" else total).astype(np.float32)[pair]
+            stars[rows] = (total / number_of if reading.duplicates == "mean" else total).astype(np.float32)[pair]
         last = np.zeros_like(first)
         last[pair] = np.arange(len(keys))
         out[rows] = True
@@ -145,7 +153,8 @@ def without_duplicates(
     if reading.duplicates == "error":  # of the first line that repeats an earlier one
         user, item = users[ratings.user[first_row]], items[ratings.item[first_row]]
         what = f"user {user} has already rated item {item}"
-        do = f"remove one of the ratings ({repeated} are repeated), or give --duplicates last, first, mean or sum"
+        ways = "last, first, mean or sum" if counts else "last, first or mean"
+        do = f"remove one of the ratings ({repeated} are repeated), or give --duplicates {ways}"
         raise UserError(what, locate(first_row), do)
     note = f"{repeated} repeated ratings of an item by the same user: --duplicates {reading.duplicates}"
     return take(ratings._replace(stars=stars), ~out), [note]

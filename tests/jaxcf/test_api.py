@@ -95,6 +95,12 @@ def test_options_of_other_ways_of_fitting_are_errors(frame):
         jaxcf.train("pmf", frame, rated=[("u1", "i1")])
 
 
+def test_stars_are_not_added_up(frame):
+    for model, more in (("bias", {}), ("popularity", {"positive": 4.0})):
+        with pytest.raises(UserError, match="only counts can be added up"):
+            jaxcf.train(model, frame, duplicates="sum", progress=False, **more)
+
+
 def test_models_of_implicit_data_take_pairs_counts_or_ratings():
     pairs = [row[:2] for row in ROWS]
     popular = jaxcf.train("popularity", pairs, progress=False)

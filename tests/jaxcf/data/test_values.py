@@ -80,3 +80,14 @@ def test_duplicates_are_resolved_as_chosen(tmp_path, choice, expected):
     assert rows(table) == expected
     assert table.catalogue.scale == RatingScale(1, 5, 1)
     assert "4 repeated ratings of an item by the same user" in table.notes[1]
+
+
+def test_counts_are_added_up_and_stars_are_not(tmp_path):
+    path = write_file(tmp_path, "r.csv", "1,1,2\n1,1,4\n")
+    assert Reading.of({"duplicates": "sum"}, counts=True) == Reading.of({}, counts=True)
+    with pytest.raises(UserError, match=r"only counts can be added up, not stars \(--duplicates sum\)"):
+        Reading.of({"duplicates": "sum"})
+    assert rows(read(path, Reading(duplicates="sum"))) == [(1, 1, 6)], "split, which is not told, adds counts up"
+    for counts, advice in ((False, "first or mean$"), (True, "mean or sum$")):
+        with pytest.raises(UserError, match=advice):
+            read(path, counts=counts)

@@ -31,9 +31,9 @@ def extended(model: Model, ratings: Ratings, catalogue: Catalogue) -> Model:
     """
     extend = require(model.record, TakesNewItems, "--new-items").extend
     old, known = model.catalogue, model.known.ratings
-    trained = np.append(np.bincount(known.item, minlength=old.num_items) > 0, False)  # at -1: unknown
     user = old.user_index(catalogue.users)
-    new = take(ratings, (user[ratings.user] >= 0) & ~trained[old.item_index(catalogue.items)[ratings.item]])
+    trained = model.with_ratings.item[old.item_index(catalogue.items)]
+    new = take(ratings, (user[ratings.user] >= 0) & ~trained[ratings.item])
     if len(new.user) == 0:
         what = "no rating is of an item that was not in training by a user that was"
         raise UserError(what, do="give such ratings")

@@ -27,7 +27,7 @@ from jaxcf.contract import (
     SimilarItems,
 )
 from jaxcf.data.given import Table, read
-from jaxcf.data.ratings import Catalogue, Ratings, grouped, require_known, take
+from jaxcf.data.ratings import Catalogue, Present, Ratings, grouped, present, require_known, take
 from jaxcf.metrics import Evaluation
 from jaxcf.models import require
 from jaxcf.models.pairwise import PAIRS_AT_ONCE, by_stars
@@ -76,11 +76,21 @@ class Model:
 
     def has_user(self, user: Any) -> bool:
         """Whether a user of this id was in training."""
-        return _occurs(self.catalogue.user_index([user])[0], self.known.ratings.user, self.known.rated.user)
+        return bool(self.in_training.user[self.catalogue.user_index([user])[0]])
 
     def has_item(self, item: Any) -> bool:
         """Whether an item of this id was in training, or was added by `with_new_items`."""
-        return _occurs(self.catalogue.item_index([item])[0], self.known.ratings.item, self.known.rated.item)
+        return bool(self.in_training.item[self.catalogue.item_index([item])[0]])
+
+    @cached_property
+    def with_ratings(self) -> Present:
+        """Which users and items have training ratings."""
+        return present(self.catalogue, self.known.ratings)
+
+    @cached_property
+    def in_training(self) -> Present:
+        """Which users and items were in training: with ratings, or with rated pairs that training was given."""
+        return present(self.catalogue, self.known.ratings, self.known.rated)
 
     @cached_property
     def predictor(self) -> Predictor:
@@ -129,8 +139,8 @@ class Model:
             raise UserError(what, do='give a user and an item for each pair: predict(["196"], ["242"])')
         user, item = self.catalogue.user_index(users), self.catalogue.item_index(items)
         if known_only:
-            require_known("user", user, users, (self.known.ratings.user, self.known.rated.user))
-            require_known("item", item, items, (self.known.ratings.item, self.known.rated.item))
+            require_known("user", user, users, self.in_training.user)
+            require_known("item", item, items, self.in_training.item)
         return self.stars(self.predictor, user, item, clip)
 
     def evaluate(self, ratings: Table, **how: Any) -> Evaluation:
@@ -325,10 +335,6 @@ class Model:
 
     def _answers(self, places: np.ndarray, values: np.ndarray) -> list[Answer]:
         return list(map(Answer, self.catalogue.items[places].tolist(), values.tolist()))
-
-
-def _occurs(index: int, *places: NDArray[np.int32]) -> bool:
-    return index >= 0 and any(bool((indices == index).any()) for indices in places)
 
 
 def _highest(scores: np.ndarray, top: int) -> np.ndarray:

@@ -165,12 +165,10 @@ def warn_unknown(model: Model, files: list[str], table: Table | PairTable, users
 
 def note_unknown(args: argparse.Namespace, model: Model, item: np.ndarray, user: np.ndarray | None) -> None:
     """Say of how many pairs the model has not seen the item (or user) in training: it predicts them without it."""
-    known, catalogue = model.known.ratings, model.catalogue
-    sides = [("items", item, known.item, catalogue.num_items)]
+    sides = [("items", item, model.with_ratings.item)]
     if user is not None:
-        sides.insert(0, ("users", user, known.user, catalogue.num_users))
-    for side, index, seen, number in sides:
-        trained = np.append(np.bincount(seen, minlength=number) > 0, False)  # at -1: the unknown
+        sides.insert(0, ("users", user, model.with_ratings.user))
+    for side, index, trained in sides:
         note_number(args, ~trained[index], f"pairs are of {side} without ratings in training: predicted without them")
 
 

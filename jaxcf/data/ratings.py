@@ -3,7 +3,6 @@
 import hashlib
 import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -62,6 +61,13 @@ class Pairs(NamedTuple):
 
     user: NDArray[np.int32]  # [N]
     item: NDArray[np.int32]  # [N]
+
+
+class Present(NamedTuple):
+    """Which users and items some ratings or pairs are of; the last element, at the index -1, is False."""
+
+    user: NDArray[np.bool_]  # [num_users + 1]
+    item: NDArray[np.bool_]  # [num_items + 1]
 
 
 class Vectors(NamedTuple):
@@ -276,16 +282,26 @@ def find(known: np.ndarray, ids: ArrayLike) -> NDArray[np.int32]:
     return np.where(found, position, -1).astype(np.int32)
 
 
-def require_known(side: str, index: np.ndarray, ids: ArrayLike, trained: Iterable[np.ndarray]) -> None:
-    """Raise NotInTraining for ids that are of no training rating or rated pair.
+def present(catalogue: Catalogue, *parts: Ratings | Pairs) -> Present:
+    """Return which users and items of a catalogue some sets of ratings or pairs are of."""
+    found = Present(np.zeros(catalogue.num_users + 1, bool), np.zeros(catalogue.num_items + 1, bool))
+    for part in parts:
+        for piece in pieces(len(part.user)):  # NumPy copies indices to 64 bits
+            found.user[part.user[piece]] = True
+            found.item[part.item[piece]] = True
+    return found
+
+
+def require_known(side: str, index: np.ndarray, ids: ArrayLike, trained: NDArray[np.bool_]) -> None:
+    """Raise NotInTraining for ids that were not in training.
 
     Args:
         side: "user" or "item".
         index: of the ids, -1 for those that are not in the catalogue, [n].
         ids: [n].
-        trained: the indices of training ratings, and of rated pairs.
+        trained: which users or items were, as of `Present`.
     """
-    unknown = ~np.isin(index, np.concatenate(list(trained)))
+    unknown = ~trained[index]
     if unknown.any():
         names = list(dict.fromkeys(np.asarray(ids)[unknown].tolist()))
         others = len(names) - 1

@@ -17,6 +17,7 @@ from jaxcf.data.ratings import (
     find,
     grouped,
     join,
+    present,
     rated_sets,
     relabel,
     take,
@@ -54,6 +55,14 @@ def test_empty_index_has_empty_groups():
     offsets, order = grouped(np.zeros(0, np.int32), 3)
     assert offsets.tolist() == [0, 0, 0, 0]
     assert len(order) == 0
+
+
+def test_present_users_and_items_are_those_of_any_part():
+    catalogue = Catalogue(np.arange(4), np.arange(3), RatingScale(1, 5, 1))
+    ratings = Ratings(np.int32([0, 2]), np.int32([1, 1]), np.float32([3, 4]))
+    found = present(catalogue, ratings, Pairs(np.int32([3]), np.int32([2])))
+    assert found.user[catalogue.user_index([0, 1, 2, 3, 9])].tolist() == [True, False, True, True, False]
+    assert found.item[catalogue.item_index([0, 1, 2, 9])].tolist() == [False, True, True, False]
 
 
 def test_rated_sets_are_the_union_of_sets():

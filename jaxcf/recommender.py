@@ -37,6 +37,9 @@ from jaxfit.errors import NotInTraining, UserError
 from jaxfit.recipe import require_number
 
 
+Lists = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]  # items, and `grouped` of their users
+
+
 class Answer(NamedTuple):
     """A recommended or similar item."""
 
@@ -294,7 +297,7 @@ class Model:
             top: how many items at most.
         """
         number = self.catalogue.num_items
-        lists = [(part.item, *grouped(part.user, users.number)) for part in (users.ratings, users.rated)]
+        lists = self._known_lists if users is self.known else _lists(users)
         size = max(1, PAIRS_AT_ONCE // number)
         for block in (np.asarray(chosen[at : at + size], np.int32) for at in range(0, len(chosen), size)):
             for row, user in zip(np.array(scorer(block)), block, strict=True):
@@ -303,6 +306,10 @@ class Model:
                 places = _highest(row, top)
                 values = row[places] if self.record.implicit else self.catalogue.scale.clip(row[places])
                 yield self._answers(places, values)
+
+    @cached_property
+    def _known_lists(self) -> list[Lists]:
+        return _lists(self.known)
 
     def vectors(self) -> NDArray[np.float32]:
         """Return the vectors of all items of the catalogue: [items, D].
@@ -335,6 +342,11 @@ class Model:
 
     def _answers(self, places: np.ndarray, values: np.ndarray) -> list[Answer]:
         return list(map(Answer, self.catalogue.items[places].tolist(), values.tolist()))
+
+
+def _lists(users: KnownUsers) -> list[Lists]:
+    """Return what is not recommended to users: of their ratings, and of their rated pairs, the items, user by user."""
+    return [(part.item, *grouped(part.user, users.number)) for part in (users.ratings, users.rated)]
 
 
 def _highest(scores: np.ndarray, top: int) -> np.ndarray:

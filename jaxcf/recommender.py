@@ -274,7 +274,8 @@ class Model:
             top: how many items at most.
 
         Raises:
-            UserError: the user was not in training; nobody is named, or somebody and others' ratings; as `new_user`.
+            NotInTraining: the user was not in training.
+            UserError: nobody is named, or somebody and others' ratings; as `new_user`.
         """
         if (user is None) == (ratings is None and rated is None):
             what = "no user is named" if user is None else "a user and ratings are of different people"
@@ -283,7 +284,7 @@ class Model:
             new = self.new_user({} if ratings is None else ratings, () if rated is None else rated)
             return next(self.best(self.scorer_given(new, new=True), new, [0], top))
         (index,) = self.catalogue.user_index([user])
-        if index < 0:
+        if not self.in_training.user[index]:
             raise NotInTraining(f"no user {user!r} was in training", do="give their ratings instead")
         return next(self.best(self.scorer, self.known, [int(index)], top))
 
@@ -321,22 +322,25 @@ class Model:
 
     @full_precision()
     def similar(self, item: Any, top: int = 10) -> list[Answer]:
-        """Return the items whose vectors are nearest by cosine.
+        """Return the items whose vectors are nearest by cosine, among those with training ratings.
 
         Args:
             item: an id.
             top: how many items at most.
 
         Raises:
-            UserError: the item is unknown, or the model has no item vectors.
+            NotInTraining: no training rating is of the item.
+            Unsupported: the model has no item vectors.
         """
         vectors = require(self.record, SimilarItems, "similar").vectors(self.params, self.config)
         (index,) = self.catalogue.item_index([item])
-        if index < 0:
-            raise NotInTraining(f"no item {item!r} was in training", do="name another")
+        rated = self.with_ratings.item
+        if not rated[index]:
+            what = f"no item {item!r} was in training" + (" with ratings" if self.in_training.item[index] else "")
+            raise NotInTraining(what, do="name another")
         length = np.linalg.norm(vectors, axis=1)
         cosine = np.einsum("nd,d->n", vectors, vectors[index]) / np.maximum(length * length[index], 1e-30)
-        cosine[index] = -np.inf
+        cosine[~rated[:-1]] = cosine[index] = -np.inf
         places = _highest(cosine, top)
         return self._answers(places, cosine[places])
 

@@ -16,7 +16,7 @@ from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, Rating
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get, names, pmf
 from jaxfit import loop
-from jaxfit.errors import UserError
+from jaxfit.errors import NotInTraining, UserError
 from jaxfit.run_dir import checkpoint
 from jaxfit.run_dir.training import Run
 
@@ -140,6 +140,20 @@ def test_an_item_without_training_ratings_stays_at_the_priors_mean(kind, data, t
     model = fitted(kind, less, tmp_path / "m")
     assert not np.any(model.params.V[data.train.item[0]])
     assert model.params.c[data.train.item[0]] == 0
+
+
+def test_who_is_in_validation_ratings_alone_was_not_in_training(data, tmp_path):
+    user, item = (column[0] for column in data.train[:2])
+    model = fitted("pmf", data._replace(train=take(data.train, data.train.item != item)), tmp_path / "m")
+    name = data.catalogue.items[item].item()
+    assert not model.has_item(name)
+    with pytest.raises(NotInTraining, match=f"no item {name} was in training"):
+        model.similar(name)
+    assert name not in [answer.item for answer in model.similar(data.catalogue.items[item - 1].item(), top=100)]
+    known = take(data.train, data.train.user != user)
+    model = dataclasses.replace(model, known=model.known._replace(ratings=known))
+    with pytest.raises(NotInTraining, match="was in training"):
+        model.recommend(data.catalogue.users[user].item())
 
 
 @pytest.mark.parametrize("kind", ["cpmf", "crbm"])

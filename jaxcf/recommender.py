@@ -9,12 +9,12 @@ model.recommend(ratings={"242": 5, "302": 3})     # for anybody else
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jaxcf import metrics, new_items, new_users, ranking
+from jaxcf import metrics, new_items, new_users, ranking, top_items
 from jaxcf.contract import (
     FoldsIn,
     KnownUsers,
@@ -27,24 +27,14 @@ from jaxcf.contract import (
     SimilarItems,
 )
 from jaxcf.data.given import Table, read
-from jaxcf.data.ratings import Catalogue, Present, Ratings, grouped, present, require_known, take
+from jaxcf.data.ratings import Catalogue, Present, Ratings, present, require_known, take
 from jaxcf.metrics import Evaluation
 from jaxcf.models import require
-from jaxcf.models.pairwise import PAIRS_AT_ONCE, by_stars
+from jaxcf.models.pairwise import by_stars
 from jaxcf.ranking import Ranking
+from jaxcf.top_items import Answer, Known, highest, known_items
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import NotInTraining, UserError
-from jaxfit.recipe import require_number
-
-
-Lists = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]  # items, and `grouped` of their users
-
-
-class Answer(NamedTuple):
-    """A recommended or similar item."""
-
-    item: Any  # its id
-    value: float  # stars, clipped to the scale, or the score of a model that ranks items, or cosine
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,20 +287,13 @@ class Model:
             chosen: which of `users`.
             top: how many items at most.
         """
-        number = self.catalogue.num_items
-        lists = self._known_lists if users is self.known else _lists(users)
-        size = max(1, PAIRS_AT_ONCE // number)
-        for block in (np.asarray(chosen[at : at + size], np.int32) for at in range(0, len(chosen), size)):
-            for row, user in zip(np.array(scorer(block)), block, strict=True):
-                for item, offsets, order in lists:
-                    row[item[order[offsets[user] : offsets[user + 1]]]] = -np.inf
-                places = _highest(row, top)
-                values = row[places] if self.record.implicit else self.catalogue.scale.clip(row[places])
-                yield self._answers(places, values)
+        known = self._known_items if users is self.known else known_items(users)
+        for places, scores in top_items.best(scorer, known, chosen, self.catalogue.num_items, top):
+            yield self._answers(places, scores if self.record.implicit else self.catalogue.scale.clip(scores))
 
     @cached_property
-    def _known_lists(self) -> list[Lists]:
-        return _lists(self.known)
+    def _known_items(self) -> list[Known]:
+        return known_items(self.known)
 
     def vectors(self) -> NDArray[np.float32]:
         """Return the vectors of all items of the catalogue: [items, D].
@@ -341,20 +324,8 @@ class Model:
         length = np.linalg.norm(vectors, axis=1)
         cosine = np.einsum("nd,d->n", vectors, vectors[index]) / np.maximum(length * length[index], 1e-30)
         cosine[~rated[:-1]] = cosine[index] = -np.inf
-        places = _highest(cosine, top)
+        places = highest(cosine, top)
         return self._answers(places, cosine[places])
 
     def _answers(self, places: np.ndarray, values: np.ndarray) -> list[Answer]:
         return list(map(Answer, self.catalogue.items[places].tolist(), values.tolist()))
-
-
-def _lists(users: KnownUsers) -> list[Lists]:
-    """Return what is not recommended to users: of their ratings, and of their rated pairs, the items, user by user."""
-    return [(part.item, *grouped(part.user, users.number)) for part in (users.ratings, users.rated)]
-
-
-def _highest(scores: np.ndarray, top: int) -> np.ndarray:
-    """Return where the highest finite scores are, at most `top`, equal ones in their order."""
-    require_number(top, "top", int)
-    order = np.argsort(-scores, kind="stable")[:top]
-    return order[np.isfinite(scores[order])]

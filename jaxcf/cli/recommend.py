@@ -12,7 +12,7 @@ import numpy as np
 from jaxcf.cli.queries import add_files, new_users, opened
 from jaxcf.contract import FoldsIn, UsesRatedItems
 from jaxcf.data import file_layout as layout
-from jaxcf.recommender import Answer
+from jaxcf.top_items import Answer
 from jaxfit.cli import options
 from jaxfit.cli.command import add_model, print_json, required
 from jaxfit.cli.parser import Parser

@@ -18,6 +18,7 @@ from jaxcf.contract import BySGD, FoldsIn, PredictsExactly, PredictsRatings, Rat
 from jaxcf.data import user_batches as vectors
 from jaxcf.data.ratings import Dataset, Pairs, Ratings
 from jaxcf.data.user_batches import Batch, Data
+from jaxcf.models.pairwise import zero_unrated
 from jaxcf.models.rbm.chains import chains, gradient, hidden_bias, hidden_input, of_entries, reconstruction_metrics
 from jaxcf.models.rbm.config import Config
 from jaxcf.models.rbm.prediction import exact_predictor, fold_in, predictor, score
@@ -40,6 +41,7 @@ class Params(NamedTuple):
 def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) -> Params:
     """Parameters before training: small Gaussian weights, and biases that give each movie's own rating frequencies.
 
+    Weights of movies without training ratings, which nothing would move, are 0, the prior's mean.
     known: the training ratings, whose levels 0 … K-1 are `values`. Differs: the thesis does not state its initial
     parameters; these biases are logs of each movie's frequencies, with K ratings distributed like those of all
     movies added, so that none is zero.
@@ -53,8 +55,9 @@ def init(key: Array, config: Config, known: Ratings, values: NDArray[np.int32]) 
         counts = np.stack([np.bincount(known.item[values == k], minlength=I) for k in range(K)], axis=1)
     overall = (counts.sum(axis=0) + 1.0) / (counts.sum() + K)
     frequencies = (counts + K * overall[None]) / (counts.sum(axis=1, keepdims=True) + K)
+    W = config.init_scale * jax.random.normal(key, (I * K, config.num_hidden))
     return Params(
-        W=config.init_scale * jax.random.normal(key, (I * K, config.num_hidden)),
+        W=zero_unrated(W, (counts.sum(axis=1) > 0).repeat(K)),
         b_m=jnp.asarray((jnp if traced else np).log(frequencies), jnp.float32),
         b_h=jnp.zeros(config.num_hidden),
     )

@@ -71,6 +71,10 @@ class Config(FromRatings):
     )
     init_scale: float = option(0.1, "standard deviation of initial feature vectors")
 
+    def __post_init__(self) -> None:
+        if self.confidence == "log" and self.epsilon <= 0:
+            raise UserError("log confidence needs an epsilon above 0", f"--epsilon {self.epsilon:g}", "give 1")
+
 
 class Params(NamedTuple):
     """X: [users, D], Y: [items, D] feature vectors, 0 for users and items without positives."""

@@ -52,12 +52,13 @@ def fit(
     score, lowest, waited, history = math.inf, math.inf, 0, []
     for number in range(epochs):
         params = fitting.sweep(params, fitting.data, jax.random.fold_in(key, number))
+        objective = fitting.objective(params)
+        if not math.isfinite(objective):
+            raise Diverged(f"sweep {number + 1} is not finite", "--solver", "give another --decay")
         averaged = int(max(1, number + 1 - fitting.mean_after))
         mean = params if averaged == 1 else _next_mean(mean, params, jnp.float32(averaged))
-        line: dict[str, Any] = {"epoch": number, "objective": fitting.objective(params), "valid": fitting.error(mean)}
+        line: dict[str, Any] = {"epoch": number, "objective": objective, "valid": fitting.error(mean)}
         line["shown"] = {f"validation {name}": read(line["valid"])}
-        if not math.isfinite(line["objective"]):
-            raise Diverged(f"sweep {number + 1} is not finite", "--solver", "give another --decay")
         journal(line)
         history.append(line)
         waited += 1

@@ -6,7 +6,7 @@ import pytest
 import jaxcf
 from jaxcf import metrics
 from jaxcf.data.given import as_files
-from jaxfit.errors import NotInTraining, Unsupported, UserError
+from jaxfit.errors import Diverged, NotInTraining, Unsupported, UserError
 
 pandas = pytest.importorskip("pandas", reason="pandas is not installed: pip install -e '.[test]'")
 ROWS = [
@@ -133,6 +133,15 @@ def test_a_rate_may_be_one_number(frame):
 def test_a_decay_of_the_model_itself_is_one_number():
     model = jaxcf.train("wmf", [row[:2] for row in ROWS], decay=7, num_features=2, epochs=1, progress=False)
     assert model.config.decay == 7
+
+
+@pytest.mark.parametrize("solver", ["cg", "cholesky"])
+def test_sweeps_that_are_not_finite_have_diverged(solver):
+    more = {"num_features": 2, "epochs": 2, "progress": False}
+    with pytest.raises(Diverged, match="sweep 1 is not finite"):
+        jaxcf.train("wmf", [(*row[:2], 1e12) for row in ROWS], solver=solver, alpha=1e30, **more)
+    with pytest.raises(UserError, match=r"needs an epsilon above 0 \(--epsilon 0\)"):
+        jaxcf.train("wmf", [row[:2] for row in ROWS], confidence="log", epsilon=0.0, **more)
 
 
 def test_notes_call_ratings_in_memory_by_their_name(frame, capsys):

@@ -62,8 +62,7 @@ def of_call(
     chosen = [type(one) for one, _ in record.recipes.values() if one is not None]
     known = [record.config, *chosen[:1], *classes, *([Run] if trained else [])]
     by_parameter = {"rate", "decay"} - {field.name for field in fields(record.config)}
-    options = {name: _converted(name, value, by_parameter) for name, value in options.items()}
-    _require_options(options, known, (*skip, "show"))
+    options = checked(options, known, (*skip, "show"), by_parameter)
     require_number(seed, "seed", int, **SEED)
     config, fitted = choose(record.config, record.recipes, recipe, options, parameters)
     run = Run(**fields_of(options, Run), show=progress) if trained else Run(show=progress)
@@ -106,6 +105,28 @@ def warn_stopped(trained: Trained[Any]) -> None:
     """Warn of a training that ran out of time."""
     if trained.stopped != "done":
         warnings.warn("the training stopped after max_minutes: give resume=True to go on", stacklevel=3)
+
+
+def checked(
+    options: Mapping[str, Any],
+    classes: Collection[type],
+    skip: Collection[str] = (),
+    by_parameter: Collection[str] = (),
+) -> dict[str, Any]:
+    """Return the options of a call as the command would read them.
+
+    Args:
+        options: by name.
+        classes: dataclasses to whose fields they belong.
+        skip: fields that are no options.
+        by_parameter: options that are numbers for all parameters, or by parameter.
+
+    Raises:
+        UserError: there is no such option, or a value is of another type than its option.
+    """
+    options = {name: _converted(name, value, by_parameter) for name, value in options.items()}
+    _require_options(options, classes, skip)
+    return options
 
 
 def _converted(name: str, value: Any, by_parameter: Collection[str]) -> Any:

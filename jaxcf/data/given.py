@@ -5,7 +5,6 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,7 +14,8 @@ from jaxcf.data import reading
 from jaxcf.data.file_layout import COLUMNS
 from jaxcf.data.options import Reading
 from jaxcf.data.ratings import Catalogue, Ratings, RatingScale, relabel
-from jaxfit.errors import UserError, named, require_fields
+from jaxfit.call import checked
+from jaxfit.errors import UserError, named
 
 # A file by its name or path; several paths; a table (pandas, polars, Arrow); columns by name; rows (user, item, stars).
 Table: TypeAlias = str | os.PathLike[str] | Iterable[Any] | Any
@@ -97,12 +97,12 @@ def read(
         ratings: as of `as_files`.
         catalogue: of the users and items.
         scale, counts: as of `jaxcf.data.reading.read`.
-        how: fields of `Reading`.
+        how: fields of `Reading`, as options of `jaxcf.train`.
 
     Raises:
-        UserError: as `as_files` and `jaxcf.data.reading.read`; there is no such field.
+        UserError: as `as_files` and `jaxcf.data.reading.read`; there is no such field, or a value is of another type.
     """
-    require_fields(how, [each.name for each in fields(Reading)])
+    chosen = Reading.of(checked(how, [Reading]), counts)
     with as_files(ratings, "ratings") as files:
-        table = reading.read(files, Reading.of(how, counts), scale, counts)
+        table = reading.read(files, chosen, scale, counts)
     return relabel(table.ratings, table.catalogue, catalogue)

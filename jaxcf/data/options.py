@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from jaxfit.errors import UserError
-from jaxfit.recipe import option
+from jaxfit.recipe import option, require_bounds
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,10 @@ class Reading:
         """Return how files are read, by what is given; the counts of a pair are added up by default.
 
         Raises:
-            UserError: ratings are to be added up, which are no counts.
+            UserError: a number is out of its bounds; ratings are to be added up, which are no counts.
         """
         reading = cls(**{"duplicates": "sum" if counts else "error", **given})
+        require_bounds(reading)
         if reading.duplicates == "sum" and not counts:
             raise UserError("only counts can be added up, not stars", "--duplicates sum", "give last, first or mean")
         return reading

@@ -153,7 +153,16 @@ def test_notes_call_ratings_in_memory_by_their_name(frame, capsys):
 def test_evaluation_reads_as_it_is_told(frame, model):
     renamed = frame.rename(columns={"userId": "x", "movieId": "y", "rating": "z"})
     assert model.evaluate(renamed, columns="x,y,z").rmse == model.evaluate(frame).rmse
-    with pytest.raises(UserError, match="no field 'column'"):
-        model.evaluate(frame, column="x,y,z")
+    assert model.evaluate(renamed, columns=["x", "y", "z"]).rmse == model.evaluate(frame).rmse
+    for wrong, said in (
+        ({"column": "x,y,z"}, "no option 'column'"),
+        ({"duplicates": "avg"}, r"invalid value 'avg' \(duplicates\)"),
+        ({"format": "cvs"}, r"invalid value 'cvs' \(format\)"),
+        ({"skip_bad": "x"}, r"invalid value 'x' \(skip_bad\) - give a whole number"),
+        ({"skip_bad": -1}, r"invalid value -1 \(--skip-bad\)"),
+    ):
+        for ask in (model.evaluate, model.rank):
+            with pytest.raises(UserError, match=said):
+                ask(frame, **wrong)
     with pytest.raises(UserError, match="holds no ratings"):
         model.evaluate(frame["rating"])

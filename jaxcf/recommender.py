@@ -35,6 +35,7 @@ from jaxcf.ranking import Ranking
 from jaxcf.top_items import Answer, Known, highest, known_items
 from jaxfit.devices.precision import full_precision
 from jaxfit.errors import NotInTraining, UserError
+from jaxfit.recipe import require_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +165,12 @@ class Model:
             **how: as of `evaluate`.
 
         Raises:
-            UserError: the ratings cannot be read, or are off the model's scale.
+            UserError: the ratings cannot be read, or are off the model's scale; `top` or `relevant` is no such number.
         """
+        require_number(top, "top", int)
+        if relevant != -np.inf:
+            highest_stars = np.inf if self.record.implicit else self.catalogue.scale.high
+            require_number(relevant, "relevant", float, low=-np.inf, high=highest_stars)
         asked = self.taken(self._read(ratings, how))
         found = take(asked, (asked.user >= 0) & (asked.item >= 0))
         sizes = self.catalogue.num_users, self.catalogue.num_items

@@ -150,6 +150,14 @@ def test_notes_call_ratings_in_memory_by_their_name(frame, capsys):
     assert [line.split(": ")[1] for line in said] == ["ratings", "valid"]
 
 
+def test_places_and_stars_of_a_ranking_are_checked(frame, model):
+    assert len(model.rank(frame, top=100, relevant=5).users) == 0, "all are known"
+    for wrong in ({"top": 0}, {"top": "10"}, {"top": 2.5}, {"relevant": "4"}, {"relevant": np.nan}, {"relevant": 6}):
+        (name,) = wrong
+        with pytest.raises(UserError, match=rf"invalid value .* \({name}\) - give a"):
+            model.rank(frame, **wrong)
+
+
 def test_evaluation_reads_as_it_is_told(frame, model):
     renamed = frame.rename(columns={"userId": "x", "movieId": "y", "rating": "z"})
     assert model.evaluate(renamed, columns="x,y,z").rmse == model.evaluate(frame).rmse

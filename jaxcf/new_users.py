@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jaxcf.contract import KnownUsers, UsesRatedItems
+from jaxcf.data.bad_lines import LARGEST, are_ratings
 from jaxcf.data.ratings import Pairs, Ratings
 from jaxcf.models import require
 from jaxfit.errors import NotInTraining, Unsupported, UserError
@@ -25,7 +27,7 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
         rated: ids of items with unknown ratings; of counts, each is 1.
 
     Raises:
-        UserError: ratings are not by item, or stars are off the scale.
+        UserError: ratings are not by item, stars are off the scale, or counts not finite, negative or too large.
         NotInTraining: an item was not in training.
         Unsupported: the model does not use items without stars.
     """
@@ -37,7 +39,7 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
         ratings, rated = {**ratings, **dict.fromkeys(rated, 1.0)}, ()
     try:
         ids, stars = list(ratings), np.array(list(ratings.values()), np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise UserError("the stars of an item are not a number", "ratings", "give numbers") from None
     others = list(rated)
     if others and model.record.implicit:
@@ -49,11 +51,20 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
     unknown = [item for item, place in zip([*ids, *others], index, strict=True) if place < 0]
     if unknown:
         raise NotInTraining(f"no item {unknown[0]!r} was in training", do="leave it out")
-    off = stars[~model.catalogue.scale.contains(stars)]
-    if len(off) and not model.record.implicit:
-        item = ids[int(np.flatnonzero(~model.catalogue.scale.contains(stars))[0])]
-        what = f"{off[0]:g} stars of {item!r} are not on the scale"
-        raise UserError(what, do=f"ratings are {model.catalogue.scale}")
+    _require_ratings(model, ids, stars)
     user, n = np.zeros(len(index), np.int32), len(ids)
     taken = model.taken(Ratings(user[:n], index[:n], stars.astype(np.float32)))
     return KnownUsers(1, taken, Pairs(user[n:], index[n:]))
+
+
+def _require_ratings(model: Model, ids: list[Any], stars: NDArray[np.float64]) -> None:
+    """Raise UserError for the first value that is no rating of the model's scale, or no count, as in files."""
+    scale = None if model.record.implicit else model.catalogue.scale
+    wrong = ~are_ratings(stars, scale)
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        item, value = ids[place], f"{stars[place]:g}"
+        if scale is not None:
+            raise UserError(f"{value} stars of {item!r} are not on the scale", do=f"ratings are {scale}")
+        what = f"{value} of {item!r} is not finite, or too large"
+        raise UserError(what, "ratings", f"give a number up to {LARGEST:g}")

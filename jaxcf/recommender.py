@@ -169,8 +169,8 @@ class Model:
         """
         require_number(top, "top", int)
         if relevant != -np.inf:
-            highest_stars = np.inf if self.record.implicit else self.catalogue.scale.high
-            require_number(relevant, "relevant", float, low=-np.inf, high=highest_stars)
+            high = {} if self.record.implicit else {"high": self.catalogue.scale.high}
+            require_number(relevant, "relevant", float, low=-np.inf, **high)
         asked = self.taken(self._read(ratings, how))
         found = take(asked, (asked.user >= 0) & (asked.item >= 0))
         sizes = self.catalogue.num_users, self.catalogue.num_items

@@ -144,6 +144,19 @@ def test_sweeps_that_are_not_finite_have_diverged(solver):
         jaxcf.train("wmf", [row[:2] for row in ROWS], confidence="log", epsilon=0.0, **more)
 
 
+def test_counts_of_a_new_user_are_those_that_files_may_have():
+    model = jaxcf.train("wmf", [row[:2] for row in ROWS], num_features=2, epochs=1, progress=False)
+    for count, said in (
+        (float("inf"), "inf of 'i1' is not finite"),
+        (float("nan"), "nan of 'i1' is not finite"),
+        (1e300, r"1e\+300 of 'i1' is not finite, or too large"),
+        (10**400, "not a number"),
+        (-1.0, "negative"),
+    ):
+        with pytest.raises(UserError, match=said):
+            model.recommend(ratings={"i1": count})
+
+
 def test_notes_call_ratings_in_memory_by_their_name(frame, capsys):
     jaxcf.train("bias", frame, valid=frame)
     said = [line for line in capsys.readouterr().err.splitlines() if "columns" in line]

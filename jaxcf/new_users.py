@@ -24,10 +24,12 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
     Args:
         model: a trained one.
         ratings: item id -> stars, or counts.
-        rated: ids of items with unknown ratings; of counts, each is 1.
+        rated: ids of items with unknown ratings; of counts, each is 1. Counts of an item that is named more than once,
+            by 7 and by "7" or in both, are added up.
 
     Raises:
-        UserError: ratings are not by item, stars are off the scale, or counts not finite, negative or too large.
+        UserError: ratings are not by item, or an item has several; stars are off the scale, or counts not finite,
+            negative or too large.
         NotInTraining: an item was not in training.
         Unsupported: the model does not use items without stars.
     """
@@ -35,13 +37,14 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
         raise UserError("ratings of a user are not stars by item", "ratings", 'give them so: {"242": 5, "302": 3}')
     if isinstance(rated, str) or not isinstance(rated, Iterable):
         raise UserError("rated is not a list of items", "rated", f"give one: [{rated!r}]")
-    if model.record.counts(model.positive):
-        ratings, rated = {**ratings, **dict.fromkeys(rated, 1.0)}, ()
+    ids, values, others = list(ratings), list(ratings.values()), list(rated)
+    counts = model.record.counts(model.positive)
+    if counts:
+        ids, values, others = [*ids, *others], values + [1.0] * len(others), []
     try:
-        ids, stars = list(ratings), np.array(list(ratings.values()), np.float64)
+        stars = np.array(values, np.float64)
     except (TypeError, ValueError, OverflowError):
         raise UserError("the stars of an item are not a number", "ratings", "give numbers") from None
-    others = list(rated)
     if others and model.record.implicit:
         what = f"this {model.name} takes items by their stars, at least {model.positive:g}"
         raise Unsupported(what, "--rated", f"give them: {others[0]}:{model.positive:g}")
@@ -52,9 +55,15 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
     if unknown:
         raise NotInTraining(f"no item {unknown[0]!r} was in training", do="leave it out")
     _require_ratings(model, ids, stars)
-    user, n = np.zeros(len(index), np.int32), len(ids)
-    taken = model.taken(Ratings(user[:n], index[:n], stars.astype(np.float32)))
-    return KnownUsers(1, taken, Pairs(user[n:], index[n:]))
+    mine, others_index = index[: len(ids)], index[len(ids) :]
+    distinct, first, place = np.unique(mine, return_index=True, return_inverse=True)
+    if len(distinct) < len(mine):
+        if not counts:
+            repeated = ids[int(np.setdiff1d(np.arange(len(mine)), first)[0])]
+            raise UserError(f"item {repeated!r} has more than one rating", "ratings", "give one of them")
+        mine, stars = distinct, np.bincount(place, stars)
+    taken = model.taken(Ratings(np.zeros(len(mine), np.int32), mine, stars.astype(np.float32)))
+    return KnownUsers(1, taken, Pairs(np.zeros(len(others), np.int32), others_index))
 
 
 def _require_ratings(model: Model, ids: list[Any], stars: NDArray[np.float64]) -> None:

@@ -71,7 +71,7 @@ def run_recommend(args: argparse.Namespace) -> None:
         best = model.best(model.scorer_given(users, new=True), users, range(users.number), args.top)
         answers = {str(name): found for name, found in zip(ids.users.tolist(), best, strict=True)}
     elif args.rated:
-        ratings, others = parse_rated(",".join(args.rated))
+        ratings, others = parse_rated(",".join(args.rated), model.record.counts(model.positive))
         by_stars = model.record.capability(FoldsIn) and not model.record.capability(UsesRatedItems)
         if others and by_stars and not model.record.implicit:
             raise UserError(f"{others[0]!r} has no stars", "--rated", "write item:stars,item:stars,…")
@@ -87,8 +87,12 @@ def run_recommend(args: argparse.Namespace) -> None:
         _print(found, titles, f"{user}\t" if args.users else "")
 
 
-def parse_rated(text: str) -> tuple[dict[str, float], list[str]]:
-    """Read "item:stars,item,…": stars by item, and items without. Raises UserError for stars that are no number."""
+def parse_rated(text: str, counts: bool = False) -> tuple[dict[str, float], list[str]]:
+    """Read "item:stars,item,…": stars by item, and items without; the counts of an item are added up.
+
+    Raises:
+        UserError: stars are no number, or an item has stars more than once.
+    """
     ratings: dict[str, float] = {}
     others, advice = [], "write item:stars,item,…"
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -99,7 +103,9 @@ def parse_rated(text: str) -> tuple[dict[str, float], list[str]]:
         number = layout.to_number(stars)
         if number is None or not math.isfinite(number):
             raise UserError(f"{stars!r} is not a number of stars", "--rated", advice)
-        ratings[item] = number
+        if item in ratings and not counts:
+            raise UserError(f"item {item!r} has more than one rating", "--rated", "give one of them")
+        ratings[item] = ratings.get(item, 0) + number
     if not ratings and not others:
         raise UserError("no items are named", "--rated", advice)
     return ratings, others

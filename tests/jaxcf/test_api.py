@@ -5,6 +5,7 @@ import pytest
 
 import jaxcf
 from jaxcf import metrics
+from jaxcf.cli.recommend import parse_rated
 from jaxcf.data.given import as_files
 from jaxfit.errors import Diverged, NotInTraining, Unsupported, UserError
 
@@ -155,6 +156,19 @@ def test_counts_of_a_new_user_are_those_that_files_may_have():
     ):
         with pytest.raises(UserError, match=said):
             model.recommend(ratings={"i1": count})
+
+
+def test_an_item_has_one_rating_and_counts_are_added_up(frame, model):
+    with pytest.raises(UserError, match="item '50' has more than one rating"):
+        parse_rated("50:5,50:3,50")
+    assert parse_rated("50:5,7:1,50:3,50", counts=True) == ({"50": 8, "7": 1}, ["50"])
+    numbered = jaxcf.train("bias", [(1, 2, 3), (1, 3, 4), (2, 2, 5)], progress=False)
+    with pytest.raises(UserError, match="item '2' has more than one rating"):
+        numbered.new_user({2: 3, "2": 5})
+    counted = jaxcf.train("popularity", [row[:2] for row in ROWS], progress=False)
+    known = counted.new_user({"i1": 5}, ["i0", "i1", "i1"]).ratings
+    assert counted.catalogue.items[known.item].tolist() == ["i0", "i1"]
+    assert known.stars.tolist() == [1, 7]
 
 
 def test_notes_call_ratings_in_memory_by_their_name(frame, capsys):

@@ -223,7 +223,8 @@ def make_data(positives: Ratings, config: Config, half: Half) -> Data:
 
 def _weighted(positives: Ratings, config: Config) -> Ratings:
     """Return positives with c - 1 in place of their counts."""
-    return positives._replace(stars=np.asarray(extra_confidence(positives.stars, config), np.float32))
+    with np.errstate(over="ignore"):  # sweeps with it diverge, which is said there
+        return positives._replace(stars=np.asarray(extra_confidence(positives.stars, config), np.float32))
 
 
 def sweep(params: Params, data: Data, config: Config, half: Half) -> Params:
@@ -249,6 +250,7 @@ def _products(X: Array, Y: Array, user: Array, item: Array) -> Array:
     return jnp.sum(X[user] * Y[item], axis=1)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what is not finite has diverged
 def objective(params: Params, positives: Ratings, config: Config) -> float:
     """Eq. 3, in float64, without visiting pairs that are no positives.
 

@@ -16,7 +16,7 @@ from jaxcf.data.ratings import RatingScale
 from jaxfit.errors import UserError
 from jaxfit.files.opening import Source
 
-MISSING = frozenset(pcsv.ConvertOptions().null_values)  # what Arrow takes as a missing value
+MISSING = frozenset(pcsv.ConvertOptions().null_values)  # what Arrow takes as a missing value, of ratings and times
 LARGEST = 1e12  # rating, in magnitude: its ten-thousandths fit 64 bits, and float32 holds it
 _INVALID = re.compile("[\udc80-\udcff]")  # bytes that are invalid in the encoding, as `lines` keeps them
 
@@ -119,7 +119,7 @@ def of_values_in(
     def fault_of(name: str, text: str) -> str | None:
         if name == "stars":
             return rating_fault(text, reading.decimal, scale)
-        if text in MISSING or not text.strip().strip("\0"):
+        if not text.strip().strip("\0") or (name == "time" and text in MISSING):
             return f"the {name} is missing"
         return f"invalid time {text!r}" if name == "time" and kind_of_time(text) is None else None
 

@@ -92,7 +92,6 @@ def parse(stream: Any, layout: Layout, paths: Sequence[Source], wanted: Sequence
     options = pcsv.ConvertOptions(
         column_types=types | {name: TEXTS for name in wanted if name != "time"},
         include_columns=[*wanted, *types],
-        strings_can_be_null=True,
     )
     try:
         return pcsv.read_csv(

@@ -135,10 +135,16 @@ def test_files_of_other_kinds_have_no_lines_to_leave_out(tmp_path):
             read(path, Reading(skip_bad=1))
 
 
-def test_missing_values_are_those_of_arrow(tmp_path):
+def test_missing_ratings_are_those_of_arrow_and_missing_ids_empty(tmp_path):
     for text in sorted(MISSING):
-        body = f"1,2,3\n4,{text},4\n5,3,1\n"
+        body = f"1,2,3\n4,7,{text}\n5,3,1\n"
         assert rows(read(write_file(tmp_path, "r.csv", body), Reading(skip_bad=1))) == [(1, 2, 3), (5, 3, 1)]
+    for skipped in (0, 1):
+        names = sorted(MISSING - {""})
+        body = "".join(f"{text},x,{1 + n % 5}\n" for n, text in enumerate(names))
+        assert read(write_file(tmp_path, "r.csv", body), Reading(skip_bad=skipped)).catalogue.users.tolist() == names
+    body = "1,2,3\n4,,4\n5,3,1\n"
+    assert rows(read(write_file(tmp_path, "r.csv", body), Reading(skip_bad=1))) == [(1, 2, 3), (5, 3, 1)]
 
 
 def test_decimal_commas_are_read_where_they_are_named(tmp_path):

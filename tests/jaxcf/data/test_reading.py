@@ -15,7 +15,7 @@ from rating_files import read, write_file
 BAD = {
     "missing user": ("1,2,3\n,2,3\n", "the user is missing", 2),
     "blank user": ("1,2,3\n\n  ,2,3\n", "the user is missing", 3),
-    "nan user": ("1,2,3\n5,1,4\nnan,2,3\n", "the user is missing", 3),
+    "quoted user of no character": ('1,2,3\n5,1,4\n"",2,3\n', "the user is missing", 3),
     "missing item": ("a,b,3\na,,3\n", "the item is missing", 2),
     "missing rating": ("u,i,r\n1,2,3\n1,3,\n", "the rating is missing", 3),
     "NaN": ("1,2,3\n1,3,NaN\n", "the rating is missing", 2),
@@ -39,7 +39,7 @@ BAD = {
     "no delimiter": ("123\n", "no known delimiter", 1),
     "short line in a Netflix file": ("1:\n2,3,2005-01-01\n3:\n3,3\n", "has 2 columns, not 3", 4),
     "blank line before a Netflix heading": ("\t\n1:\n2\n", "does not begin with a movie's number and a colon", 1),
-    "no user in a Netflix file": ("1:\n2,3,2005-01-01\n\nnan,3,2005-01-01\n", "the user is missing", 4),
+    "no user in a Netflix file": ("1:\n2,3,2005-01-01\n\n,3,2005-01-01\n", "the user is missing", 4),
     "heading without a number in a Netflix file": ("1:\n2,3,2005-01-01\nx:\n3,3,2005-01-01\n", "has a colon, but", 3),
     "date beside a Netflix heading": ("1:\n2,2005-01-01\n7:2005-01-01\n3,2005-01-01\n", "has a colon, but", 3),
     "rating beside the heading of a probe": ("1:\n2\n3: 4\n", "has a colon, but", 3),
@@ -197,7 +197,7 @@ def test_files_of_a_dataset_share_a_catalogue(tmp_path):
     assert read_dataset(train, valid, reading=Reading(scale="1,5,1")).dataset.catalogue.num_items == 2
 
 
-@pytest.mark.parametrize("users", [np.array([3, 500]), np.array(["a,b", 'c"d'])])
+@pytest.mark.parametrize("users", [np.array([3, 500]), np.array(["a,b", 'c"d']), np.array(["NA", "null"])])
 @pytest.mark.parametrize("timed", [True, False])
 def test_written_ratings_equal_those_read(tmp_path, users, timed):
     catalogue = Catalogue(users, np.array([7, 9, 2**62]), RatingScale(0.5, 5, 0.5))

@@ -57,7 +57,7 @@ def scale_of(values: np.ndarray) -> RatingScale:
 def indices(columns: Columns, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return a column of ids as int32 indices into the distinct ids, and these, ascending.
 
-    Raises UserError for a missing id, or one that is too long.
+    Raises UserError for a missing id, one that is too long, or one that is not of one line of text.
     """
     codes, texts = columns.codes[name], columns.texts[name]
     used = counted(codes, len(texts)) > 0  # a movie of the Netflix Prize may have an empty section
@@ -70,6 +70,10 @@ def indices(columns: Columns, name: str) -> tuple[np.ndarray, np.ndarray]:
     if long.any():
         what = f"the {name} is an id of more than {MAX_ID_CHARACTERS:,} characters"
         raise UserError(what, columns.locate(_first(long, codes)), "check the columns and the delimiter")
+    broken = used & pc.match_substring_regex(texts, "[\\n\\r\\x00]").to_numpy(zero_copy_only=False)
+    if broken.any():  # other programs read exported ids line by line, and NumPy's text drops zero bytes at its end
+        where = columns.locate(_first(broken, codes))
+        raise UserError(f"the {name} is an id with a line break or a zero byte", where, "take it out of the id")
     ids, positions = np.unique(_ids(texts.filter(pa.array(used))), return_inverse=True)
     index = np.zeros(len(texts), np.int32)
     index[used] = positions

@@ -79,6 +79,12 @@ def test_what_holds_no_ratings_is_one_line(ratings, said):
         jaxcf.train("bias", ratings, progress=False)
 
 
+@pytest.mark.parametrize("user", ["a\nb", "a\rb", "a\0", "a\0b"])
+def test_ids_are_of_one_line(user):
+    with pytest.raises(UserError, match=r"the user is an id with a line break or a zero byte \(ratings, row 2\)"):
+        jaxcf.train("bias", [("a", "b", 3.0), (user, "b", 4.0)], progress=False)
+
+
 def test_errors_name_ratings_in_memory_not_a_temporary_file(frame):
     with pytest.raises(UserError, match=r"\(ratings.*row 2") as error:
         jaxcf.train("bias", [("a", "b", 3.0), ("a", "c", float("nan"))], progress=False)

@@ -83,6 +83,8 @@ def _table(ratings: Any, name: str) -> pa.Table:
         raise UserError(what, name, "give ids as text, or all as whole numbers, and stars as numbers") from None
     except ValueError as error:  # of columns of the same name
         raise UserError(str(error).splitlines()[0], name, "give each column once, and all of one length") from None
+    except OverflowError:
+        raise UserError("a whole number is of more than 64 bits", name, "give ids as text") from None
     except TypeError:
         what = f"{type(ratings).__name__} holds no ratings"
         raise UserError(what, name, "give a file, a table, or rows of (user, item, stars)") from None

@@ -1,6 +1,8 @@
 """How files of ratings are read, as commands and calls choose it."""
 
+import codecs
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -35,6 +37,11 @@ class Reading:
     encoding: str = option("utf-8", "encoding of the ratings files")
     decimal: Literal[".", ","] = option(".", "decimal sign of the ratings, as in 3.5 or 3,5")
     skip_bad: int = option(0, "leave up to N lines of each file out that cannot be read, and say so", low=0)
+
+    def __post_init__(self) -> None:
+        with suppress(LookupError, ValueError):  # an encoding that is unknown is an error where files are opened
+            if codecs.lookup(self.encoding).name == "utf-8":  # which has other names, such as UTF-8 and utf8
+                object.__setattr__(self, "encoding", "utf-8")
 
     @classmethod
     def of(cls, given: Mapping[str, Any], counts: bool = False) -> "Reading":

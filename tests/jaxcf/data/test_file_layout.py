@@ -189,6 +189,13 @@ def test_other_encodings_are_read(tmp_path):
     assert read(ascii_only, Reading(encoding="idna")).catalogue.users.tolist() == ["Anna", "Zoe"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF-8", "utf8"])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path, encoding):
+    for name, body in (("r.csv", "1,2,3\n2,2,4\n"), ("r.jsonl", '{"user": 1, "item": 2, "stars": 3}\n')):
+        path = write_file(tmp_path, name, "\ufeff" + body)
+        assert rows(read(path, Reading(encoding=encoding)))[0] == (1, 2, 3)
+
+
 @pytest.mark.parametrize("gzipped", [False, True])
 def test_standard_input_is_read(monkeypatch, gzipped):
     body = BODIES["ratings.dat"].encode()

@@ -306,8 +306,8 @@ def kind_of_time(text: str) -> Literal["number", "date"] | None:
 
 
 def to_number(text: str) -> float | None:
-    """Return the number that a text is, if it is one."""
+    """Return the number that a text is, if it is one; digits are not divided, as Python's may be: 4_5 is none."""
     try:
-        return float(text)
+        return None if "_" in text else float(text)
     except ValueError:
         return None

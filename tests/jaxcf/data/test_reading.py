@@ -22,6 +22,7 @@ BAD = {
     "infinite": ("1,2,3\n1,3,inf\n", "'inf' is not a finite number", 2),
     "too large": ("1,2,3\n1,3,1e30\n", "the rating 1e30 is too large", 2),
     "no number": ("1,2,3\n1,3,good\n", "'good' is not a finite number", 2),
+    "divided digits": ("1,2,3\n1,3,4_5\n", "'4_5' is not a finite number", 2),
     "in the first line": ("1,2,good\n1,3,4\n", "'good' is not a finite number", 1),
     "short line": ("1,2,3\n\n1,3\n1,4,5\n", "has 2 columns, not 3", 3),
     "long line": ("1,2,3\n1,3,4\n1,3,4,5\n", "has 4 columns, not 3", 3),

@@ -1,7 +1,6 @@
 """`jaxcf recommend` and `jaxcf similar`: the best items for users, and the items like an item, with their titles."""
 
 import argparse
-import csv
 import io
 import math
 import warnings
@@ -162,8 +161,7 @@ def read_titles(path: str | None, items: np.ndarray) -> dict[str, str] | None:
         advice = "separate them by ::, tab, comma, ; or |"
         raise UserError("no id and title are in its first line", path, advice)
     sign = min(signs, key=lines[0].index)
-    quoted = sign in (",", ";")
-    rows = (next(csv.reader([line], delimiter=sign)) if quoted else line.split(sign) for line in lines)
+    rows = map(layout.Layout(sign, 2, {}, quoted=sign in (",", ";")).split, lines)
     titles = {row[0].strip(): row[1].strip() for row in rows if len(row) > 1}
     if titles.keys().isdisjoint(map(str, items.tolist())):
         example = f"{next(reversed(titles), '')} there, {items[0]} in the model"

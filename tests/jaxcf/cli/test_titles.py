@@ -72,6 +72,11 @@ def test_files_without_titles_are_refused(tmp_path):
             read_titles(str(write_file(tmp_path, "movies.csv", body)), ITEMS)
 
 
+def test_a_title_may_be_long(tmp_path):
+    path = str(write_file(tmp_path, "movies.csv", '1,"Toy, Story"\n2,' + "y" * 200_000 + '\n30,"Heat"\n'))
+    assert read_titles(path, ITEMS) == {"1": "Toy, Story", "2": "y" * 200_000, "30": "Heat"}
+
+
 def test_json_has_titles_if_requested(tmp_path, capsys):
     ratings = write_file(
         tmp_path, "r.csv", "".join(f"{u},{i},{1 + u * i % 5}\n" for u in range(40) for i in (1, 2, 30))

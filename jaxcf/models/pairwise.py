@@ -53,6 +53,40 @@ def by_stars(predictor: Predictor, num_items: int) -> Scorer:
     return scorer
 
 
+@jax.jit
+def _scores(X: jax.Array, Y: jax.Array, users: jax.Array) -> jax.Array:
+    return jnp.einsum("nd,md->nm", rows_or_zeros(X, users), Y)
+
+
+def by_products(X: Any, Y: Any) -> Scorer:
+    """Return the scorer by x_u·y_i, of arrays [users, D] and [items, D]; 0 of an unknown user.
+
+    Users go in blocks whose sizes are powers of two.
+    """
+    of_users, of_items = jnp.asarray(X), jnp.asarray(Y)
+
+    def scorer(users: np.ndarray) -> NDArray[np.float32]:
+        number = len(users)
+        size = max(8, 1 << (number - 1).bit_length())
+        padded = np.pad(np.asarray(users, np.int32), (0, size - number), constant_values=-1)
+        return np.asarray(_scores(of_users, of_items, padded))[:number]
+
+    return scorer
+
+
+def by_factors(X: NDArray[np.float32], Y: NDArray[np.float32], unknown: Scorer) -> Scorer:
+    """Return the scorer by products of factors of users and items; unknown: scores users at -1, who have none."""
+    known = by_products(X, Y)
+
+    def scorer(users: np.ndarray) -> NDArray[np.float32]:
+        scores, others = known(users), np.asarray(users) < 0
+        if others.any():
+            scores = np.where(others[:, None], unknown(np.full(1, -1, np.int32)), scores)
+        return scores
+
+    return scorer
+
+
 def rows_or_zeros(table: jax.Array, index: jax.Array | np.ndarray) -> jax.Array:
     """Return rows of a table, zeros for the index -1."""
     known = jnp.where(jnp.asarray(index) < 0, table.shape[0], index)

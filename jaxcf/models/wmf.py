@@ -37,7 +37,7 @@ from jaxcf.contract import (
 )
 from jaxcf.data.positives import FromRatings
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_item, by_user
-from jaxcf.models.pairwise import rows_or_zeros
+from jaxcf.models.pairwise import by_products
 from jaxcf.solvers.sweeps import SweepRecipe
 from jaxcf.solvers.tiles import Side, make_side, make_sides, row_sums, solve_in_parts
 from jaxfit.draws import normal
@@ -286,23 +286,6 @@ def prepare(half: Half, key: Array, data: Dataset, rated: Pairs, config: Config,
         error=error,
         measure=(f"NDCG@{VALIDATED}", lambda error: 1 - error),
     )
-
-
-@jax.jit
-def _scores(X: Array, Y: Array, users: Array) -> Array:
-    return jnp.einsum("nd,md->nm", rows_or_zeros(X, users), Y)
-
-
-def by_products(X: Array, Y: Array) -> Scorer:
-    """Return the scorer by x_u·y_i; users go in blocks whose sizes are powers of two."""
-
-    def scorer(users: np.ndarray) -> NDArray[np.float32]:
-        number = len(users)
-        size = max(8, 1 << (number - 1).bit_length())
-        padded = np.pad(np.asarray(users, np.int32), (0, size - number), constant_values=-1)
-        return np.asarray(_scores(X, Y, padded))[:number]
-
-    return scorer
 
 
 def scorer(params: Params, config: Config, users: KnownUsers) -> Scorer:

@@ -160,7 +160,7 @@ def test_counts_of_a_new_user_are_those_that_files_may_have():
         (float("nan"), "nan of 'i1' is not finite"),
         (1e300, r"1e\+300 of 'i1' is not finite, or too large"),
         (10**400, "not a number"),
-        (-1.0, "negative"),
+        (-1.0, "-1 is not a count"),
     ):
         with pytest.raises(UserError, match=said):
             model.recommend(ratings={"i1": count})

@@ -9,12 +9,13 @@ import pytest
 import jaxcf
 from accuracy import assert_better_than_constants
 from jaxcf import training
-from jaxcf.contract import NO_PAIRS, KnownUsers, PredictsRatings, SimilarItems
+from jaxcf.contract import NO_PAIRS, HasFactors, KnownUsers, PredictsRatings, SimilarItems
 from jaxcf.data import splits
 from jaxcf.data import synthetic as planted
 from jaxcf.data.ratings import EMPTY, Catalogue, Dataset, Pairs, Ratings, RatingScale, digest, take
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get, names, pmf
+from jaxcf.models.pairwise import by_stars
 from jaxfit import loop
 from jaxfit.errors import NotInTraining, UserError
 from jaxfit.run_dir import checkpoint
@@ -106,6 +107,17 @@ def test_recommend_takes_new_users_and_refuses_unknown_ids(trained, data):
     assert model.has_item(some[0])
     assert not model.has_user("nobody")
     assert not model.has_item("nothing")
+
+
+def test_users_of_training_are_scored_by_factors_as_pair_by_pair(trained):
+    model, _ = trained
+    users = np.array([3, -1, 0, 7], np.int32)
+    scores, pairs = model.scorer(users), by_stars(model.predictor, model.catalogue.num_items)(users)
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, pairs, rtol=1e-6)
+    factors = model.record.capability(HasFactors)
+    if factors:
+        assert {part.dtype for part in factors.factors(model.params, model.config, model.known)} == {np.dtype("f4")}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from jaxcf import ranking
 from jaxcf.contract import KnownUsers
 from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale
-from jaxcf.models import wmf
+from jaxcf.models import pairwise, wmf
 from jaxcf.solvers import tiles
 from jaxfit.devices import platform as platforms
 from jaxfit.devices.platform import tracing_for
@@ -162,7 +162,7 @@ def test_users_of_a_group_are_recommended_what_the_group_takes():
     params, data = wmf.init(jax.random.key(0), config), wmf.make_data(train, config, wmf.improve)
     for _ in range(5):
         params = wmf.sweep(params, data, config, wmf.improve)
-    scorers = wmf.by_products(*params), lambda users: same[users], ranking.by_popularity(train, items)
+    scorers = pairwise.by_products(*params), lambda users: same[users], ranking.by_popularity(train, items)
     found, best, popular = (ranking.recommended(one, train, test, users, items, 5).recall for one in scorers)
     assert found > 0.95 * best > 1.9 * popular
 

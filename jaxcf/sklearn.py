@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxcf import api
-from jaxcf.models import get
+from jaxcf.contract import PredictsRatings
+from jaxcf.models import get, require
 from jaxcf.recommender import Model
 from jaxfit.errors import missing_package, value_errors
 from jaxfit.recipe import INT32_MAX
@@ -82,8 +83,8 @@ class RatingRegressor(RegressorMixin, BaseEstimator):
         """Train the model.
 
         Raises:
-            ValueError: X is not of two columns, y is not of numbers, or parameters that the model cannot be trained
-                with.
+            ValueError: X is not of two columns, y is not of numbers, parameters that the model cannot be trained with,
+                or a model that predicts no ratings.
         """
         users, items = self._ids(X)
         stars = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64), warn=True)
@@ -97,6 +98,7 @@ class RatingRegressor(RegressorMixin, BaseEstimator):
         if own:
             raise ValueError(f"options has {', '.join(sorted(own))}: it is no further option of the model")
         with value_errors():
+            require(get(self.model), PredictsRatings, "RatingRegressor")
             trained = api.train(
                 self.model, {"user": users, "item": items, "stars": stars}, recipe=self.recipe, solver=self.solver,
                 seed=int(seed), progress=False, **given,
@@ -105,6 +107,7 @@ class RatingRegressor(RegressorMixin, BaseEstimator):
             trained.catalogue, trained.config, trained.info, trained.known
         )  # fmt: skip
         self.params_ = jax.device_get(trained.params)
+        self._model = trained
         self.n_features_in_ = 2
         return self
 
@@ -117,8 +120,13 @@ class RatingRegressor(RegressorMixin, BaseEstimator):
     def model_(self) -> Model:
         """The trained model; it is made of its parts, which alone are pickled."""
         check_is_fitted(self, "params_")
-        record = get(self.info_["model"])
-        return Model(record, self.catalogue_, self.info_, self.params_, self.config_, self.known_)
+        if "_model" not in vars(self):  # it was unpickled
+            record = get(self.info_["model"])
+            self._model = Model(record, self.catalogue_, self.info_, self.params_, self.config_, self.known_)
+        return self._model
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_model"}
 
     def _ids(self, X: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the ids of users and of items, each of one type."""

@@ -49,6 +49,10 @@ def test_clone_and_pickle():
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict(PAIRS), fitted.predict(PAIRS))
     assert repr(fitted.model_).startswith("<pmf: 12 users, 9 items")
+    assert again.model_ is again.model_, "it is kept"
+    assert np.isfinite(pickle.loads(pickle.dumps(again)).predict(PAIRS)).all()
+    before = fitted.model_
+    assert fitted.fit(PAIRS, STARS).model_ is not before
 
 
 @pytest.mark.parametrize(
@@ -59,6 +63,7 @@ def test_clone_and_pickle():
         ({"model": "lbl"}, PAIRS, "there is no rating model 'lbl'"),
         ({"epochs": 0}, PAIRS, "give a whole number"),
         ({"model": "bias", "num_features": 3}, PAIRS, "there is no option 'num_features'"),
+        ({"model": "popularity"}, PAIRS, "RatingRegressor needs predictions of ratings"),
         ({"options": {"out": "m"}}, PAIRS, "options has out"),
     ],
 )

@@ -61,7 +61,7 @@ def known(model: Model, ratings: Mapping[Any, float], rated: Iterable[Any] = ())
         if not counts:
             repeated = ids[int(np.setdiff1d(np.arange(len(mine)), first)[0])]
             raise UserError(f"item {repeated!r} has more than one rating", "ratings", "give one of them")
-        mine, stars = distinct, np.bincount(place, stars)
+        mine, stars = distinct, np.bincount(place, stars).astype(np.float64)
     taken = model.taken(Ratings(np.zeros(len(mine), np.int32), mine, stars.astype(np.float32)))
     return KnownUsers(1, taken, Pairs(np.zeros(len(others), np.int32), others_index))
 

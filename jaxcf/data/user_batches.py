@@ -17,7 +17,7 @@ class Lists(NamedTuple):
 
     offsets: Array  # int32 [num_users + 1]
     item: Array  # int32 [capacity], at least the number of entries
-    value: Array  # of ratings, [capacity]: stars, or levels 0 … K-1 (int8 up to 128 of them); empty for items alone
+    value: Array  # of ratings, [capacity]: stars, or levels 0 … K-1 (int8 for fewer than 128); empty for items alone
 
 
 class Data(NamedTuple):

@@ -55,7 +55,7 @@ def solve(ratings: Ratings, config: Config) -> Params:
     Raises UserError for a negative decay.
     """
     if config.decay_users < 0 or config.decay_items < 0:
-        raise UserError("a prior cannot be negative", "--decay", "give 0 or more")
+        raise UserError("a prior cannot be negative", "--decay-users, --decay-items", "give 0 or more")
     user, item, stars = ratings[:3]
     centred = stars.astype(np.float64) - config.mean
     B, y_b = _side(user, centred, config.num_users, config.decay_users, config.prior)
@@ -78,7 +78,7 @@ def solve(ratings: Ratings, config: Config) -> Params:
         operator = LinearOperator((config.num_items,) * 2, matvec=product, dtype=np.float64)
         z, failed = cg(operator, half * (y_c - N.T @ (y_b / B)), rtol=TOLERANCE, maxiter=1000)
         if failed:
-            raise UserError("the biases do not settle", "--decay", "give a larger decay")
+            raise UserError("the biases do not settle", "--decay-users, --decay-items", "give larger ones")
         c = half * z
         b = (y_b - N @ c) / B
     return Params(*jax.device_put((b.astype(np.float32), c.astype(np.float32))))

@@ -246,9 +246,9 @@ def shapes(config: Config) -> Params:
 def factors(params: Params, config: Config, users: KnownUsers) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """(unit U, mean + unit b, 1) of each user and (V, 1, unit c) of each item, whose products are Eq. 5.20 in stars."""
     U, V, b, c = map(np.asarray, params)
-    of_users = [config.unit * U, config.mean + config.unit * b[:, None], np.ones((len(U), 1), np.float32)]
-    of_items = [V, np.ones((len(V), 1), np.float32), config.unit * c[:, None]]
-    return np.concatenate(of_users, axis=1), np.concatenate(of_items, axis=1)
+    of_users = config.mean + config.unit * b[:, None], np.ones((len(U), 1), np.float32)
+    of_items = np.ones((len(V), 1), np.float32), config.unit * c[:, None]
+    return np.concatenate([config.unit * U, *of_users], axis=1), np.concatenate([V, *of_items], axis=1)
 
 
 def cost(config: Config, costs: None = None) -> Cost:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from jaxcf.contract import Scorer
 from jaxcf.data.ratings import Ratings, Vectors, by_user
 
-PAIRS_AT_ONCE = 1 << 21  # of user and item that are ranked at once, about
+RANKED_AT_ONCE = 1 << 21  # of user and item that are ranked at once, about
 
 
 def _none() -> NDArray[np.float64]:
@@ -195,7 +195,7 @@ def recommended(
     """
     users, result = np.unique(test.user), Ranking(k, listed=np.zeros(num_items, bool))
     known, wanted = by_user(seen, num_users), by_user(test, num_users)
-    size = max(1, PAIRS_AT_ONCE // num_items)
+    size = max(1, RANKED_AT_ONCE // num_items)
     for block in (users[at : at + size] for at in range(0, len(users), size)):
         result += _of_block(block, np.asarray(scorer(block)), *unseen(block, known, wanted, num_items, relevant), k)
     return result

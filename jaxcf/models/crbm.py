@@ -16,7 +16,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxcf.contract import BySGD, FoldsIn, PredictsExactly, PredictsRatings, SimilarItems, TrainingSetup, UsesRatedItems
-from jaxcf.data import user_batches as vectors
+from jaxcf.data import user_batches
 from jaxcf.data.ratings import Dataset, Pairs, Ratings
 from jaxcf.data.user_batches import Batch
 from jaxcf.models.rbm import model as rbm
@@ -71,7 +71,7 @@ def program(config: Config) -> Program:
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """Set up what the engine trains, conditioned on the items of the training ratings and on `rated`."""
     params = init(key, config, data.train, config.scale.level(data.train.stars))
-    return TrainingSetup(program(config), params, *vectors.training_data(data, config.scale, (data.train, rated)))
+    return TrainingSetup(program(config), params, *user_batches.training_data(data, config.scale, (data.train, rated)))
 
 
 def shapes(config: Config) -> Params:

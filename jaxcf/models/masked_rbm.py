@@ -16,7 +16,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from jaxcf.contract import BySGD, FoldsIn, PredictsRatings, RatingModel, SimilarItems, TrainingSetup
-from jaxcf.data import user_batches as vectors
+from jaxcf.data import user_batches
 from jaxcf.data.ratings import Dataset, Pairs
 from jaxcf.data.user_batches import Batch
 from jaxcf.models.rbm import config as of_rbm
@@ -123,9 +123,9 @@ def _predicted(
 def program(config: Config) -> Program:
     """Return the model as the engine sees it, over `Data`."""
     return Program(
-        config=config, size=vectors.num_users, batch=vectors.gather, loss=batch_loss, score=score,
-        metric=Metric("RMSE", np.sqrt), training_metrics=(MASKED,), events=vectors.num_events,
-        sparse=Sparse(rbm.touched, gradient, preconditioned=bool(config.smooth)), ragged=Ragged(vectors.costs),
+        config=config, size=user_batches.num_users, batch=user_batches.gather, loss=batch_loss, score=score,
+        metric=Metric("RMSE", np.sqrt), training_metrics=(MASKED,), events=user_batches.num_events,
+        sparse=Sparse(rbm.touched, gradient, preconditioned=bool(config.smooth)), ragged=Ragged(user_batches.costs),
         decay=Decay("per-row"),
     )  # fmt: skip
 
@@ -133,7 +133,7 @@ def program(config: Config) -> Program:
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """Set up what the engine trains."""
     params = rbm.init(key, config, data.train, config.scale.level(data.train.stars))
-    return TrainingSetup(program(config), params, *vectors.training_data(data, config.scale))
+    return TrainingSetup(program(config), params, *user_batches.training_data(data, config.scale))
 
 
 def cost(config: Config, costs: NDArray[np.int64]) -> Cost:

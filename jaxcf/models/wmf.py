@@ -38,16 +38,15 @@ from jaxcf.contract import (
 from jaxcf.data.positives import FromRatings
 from jaxcf.data.ratings import Dataset, Pairs, Ratings, by_item, by_user
 from jaxcf.models.pairwise import by_products
+from jaxcf.solvers.implicit_als import improve, solve
 from jaxcf.solvers.sweeps import SweepRecipe
-from jaxcf.solvers.tiles import Side, make_side, make_sides, row_sums, solve_in_parts
+from jaxcf.solvers.tiles import Side, make_side, make_sides
 from jaxfit.draws import normal
 from jaxfit.errors import UserError
 from jaxfit.recipe import option
 from jaxfit.registry import Cost
 
 VALIDATED = 10  # places of the ranking that validation is by
-CG_STEPS = 3  # for each user and item in a sweep
-TINY = 1e-30  # in place of what is zero at the solution
 
 Data = tuple[Sequence[Side], Sequence[Side]]  # the positives of all users, and those of all items, in parts
 Half = Callable[[Sequence[Side], Array, Array, Array, Array], Array]  # parts, rows, others, λ, its exponent -> rows
@@ -113,103 +112,6 @@ def loss(x: Array, Y: Array, counts: Array, config: Config) -> Array:
     c, p = 1 + extra_confidence(counts, config), (counts > 0).astype(x.dtype)
     prior = config.decay * jnp.sum(p) ** config.exponent
     return jnp.sum(c * jnp.square(p - Y @ x)) + prior * jnp.sum(jnp.square(x))
-
-
-def solve(sides: Sequence[Side], rows: Array, others: Array, decay: Array, exponent: Array) -> Array:
-    """Return the vectors [rows, D] that minimise Eq. 3, those of the others given (Eq. 4 and 5).
-
-    x_u = (YᵀY + Yᵀ (C_u - I) Y + λ I)⁻¹ Yᵀ C_u p_u, by Cholesky's decomposition. Sums over a user's positives are by
-    tiles, whose padding is of zero vectors.
-
-    Args:
-        sides: the positives of the rows in parts, with c - 1 in place of stars.
-        rows: vectors of the rows before; only their shape is read.
-        others: [others, D].
-        decay: λ.
-        exponent: of the number of a row's positives, by which λ is multiplied.
-    """
-    return solve_in_parts(_solutions, sides, rows, others, decay, exponent)
-
-
-@jax.jit
-def _solutions(side: Side, rows: Array, others: Array, decay: Array, exponent: Array) -> Array:
-    shared, identity = _gram(others), jnp.eye(others.shape[1], dtype=others.dtype)
-
-    def chunk(part: Side) -> Array:
-        with jax.named_scope("normal_equations"):
-            vectors = others.at[part.other].get(mode="fill", fill_value=0)
-            extra = part.stars[..., None] * vectors
-            own = jnp.einsum("tld,tle->tde", extra, vectors, precision=jax.lax.Precision.HIGHEST)
-            prior = _priors(part, others, decay, exponent)[:, None, None]
-            A = shared[None] + row_sums(own, part) + prior * identity[None]
-            right = row_sums(jnp.sum(extra + vectors, axis=1), part)
-        with jax.named_scope("solution"):
-            return jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(A), True), right[..., None])[..., 0]
-
-    return jax.lax.map(chunk, side)
-
-
-def improve(sides: Sequence[Side], rows: Array, others: Array, decay: Array, exponent: Array) -> Array:
-    """Return vectors [rows, D] nearer to those of `solve`, after CG_STEPS of conjugate gradients from the given ones.
-
-    The matrix of a row's equations is only multiplied with vectors, at D operations for each positive in place of D².
-    No step raises Eq. 3. Source: Takács, Pilászy and Tikk 2011, "Applications of the conjugate gradient method for
-    implicit feedback collaborative filtering".
-
-    Args:
-        sides: as for `solve`, as are all others but `rows`.
-        rows: the vectors to begin with.
-        others: [others, D].
-        decay: λ.
-        exponent: of the number of a row's positives.
-    """
-    return solve_in_parts(_improvements, sides, rows, others, decay, exponent)
-
-
-@jax.jit
-def _improvements(side: Side, rows: Array, others: Array, decay: Array, exponent: Array) -> Array:
-    shared = _gram(others)
-
-    def chunk(part: Side) -> Array:
-        vectors = others.at[part.other].get(mode="fill", fill_value=0)
-        prior = _priors(part, others, decay, exponent)[:, None]
-
-        def sums(weights: Array) -> Array:
-            """Σ over a row's positives of a weight times the vector: [tiles, TILE] -> [rows, D]."""
-            return row_sums(jnp.einsum("tl,tld->td", weights, vectors, precision=jax.lax.Precision.HIGHEST), part)
-
-        def weighted(x: Array) -> Array:
-            """(c - 1) x·y of each positive: [rows, D] -> [tiles, TILE]."""
-            of_tiles = x.at[part.owner].get(mode="fill", fill_value=0)
-            return part.stars * jnp.einsum("tld,td->tl", vectors, of_tiles, precision=jax.lax.Precision.HIGHEST)
-
-        def of_all(x: Array) -> Array:
-            """(YᵀY + λ n^ν I) x, [rows, D]: what all pairs have of the product of a row's matrix and its x."""
-            return jnp.dot(x, shared, precision=jax.lax.Precision.HIGHEST) + prior * x
-
-        x = rows.at[part.row].get(mode="fill", fill_value=0)
-        rest = sums(1 + part.stars - weighted(x)) - of_all(x)
-        direction, square = rest, jnp.sum(rest**2, axis=1)
-        for _ in range(CG_STEPS):
-            moved = of_all(direction) + sums(weighted(direction))
-            step = square / jnp.maximum(jnp.sum(direction * moved, axis=1), TINY)
-            x, rest = x + step[:, None] * direction, rest - step[:, None] * moved
-            before, square = square, jnp.sum(rest**2, axis=1)
-            direction = rest + (square / jnp.maximum(before, TINY))[:, None] * direction
-        return x
-
-    return jax.lax.map(chunk, side)
-
-
-def _gram(others: Array) -> Array:
-    """YᵀY, [D, D]: the equations of all pairs, as if none were a positive."""
-    return jnp.einsum("nd,ne->de", others, others, precision=jax.lax.Precision.HIGHEST)
-
-
-def _priors(part: Side, others: Array, decay: Array, exponent: Array) -> Array:
-    """λ n^ν of each row of a chunk, [rows]; above 0 in rows of padding, too."""
-    number = row_sums(jnp.sum(part.other < others.shape[0], axis=1, dtype=others.dtype), part)
-    return decay * jnp.maximum(number, 1) ** exponent
 
 
 def make_data(positives: Ratings, config: Config, half: Half) -> Data:

@@ -15,7 +15,7 @@ from jax import Array, lax
 from numpy.typing import NDArray
 
 from jaxcf.contract import BySGD, FoldsIn, PredictsExactly, PredictsRatings, RatingModel, SimilarItems, TrainingSetup
-from jaxcf.data import user_batches as vectors
+from jaxcf.data import user_batches
 from jaxcf.data.ratings import Dataset, Pairs, Ratings
 from jaxcf.data.user_batches import Batch, Data
 from jaxcf.models.pairwise import zero_unrated
@@ -162,7 +162,7 @@ def scheduled_steps(batch: Batch, key: Array, fraction: Array, config: Config) -
 
 def gather_users(data: Data, index: Array, capacity: tuple[int, ...], config: Config) -> Batch:
     """Gather the users `index` int32[B], with the first T of the schedule."""
-    return vectors.gather(data, index, capacity, config)._replace(cd_steps=jnp.int32(config.cd_steps[0]))
+    return user_batches.gather(data, index, capacity, config)._replace(cd_steps=jnp.int32(config.cd_steps[0]))
 
 
 def program(config: Config, rows: Callable[[Batch, Config], Any] = touched) -> Program:
@@ -170,16 +170,16 @@ def program(config: Config, rows: Callable[[Batch, Config], Any] = touched) -> P
     per_rating = config.prior == "per-rating"
     return Program(
         config=config,
-        size=vectors.num_users,
+        size=user_batches.num_users,
         batch=gather_users,
         loss=batch_loss,
         score=score,
         metric=Metric("RMSE", np.sqrt),
         training_metrics=(Metric("reconstruction RMSE", np.sqrt),),
-        events=vectors.num_events,
+        events=user_batches.num_events,
         at_step=scheduled_steps,
         sparse=Sparse(rows, None if per_rating else gradient, preconditioned=bool(config.smooth)),
-        ragged=Ragged(vectors.costs),
+        ragged=Ragged(user_batches.costs),
         decay=Decay("when-touched", penalty) if per_rating else Decay("per-row"),
     )
 
@@ -187,7 +187,7 @@ def program(config: Config, rows: Callable[[Batch, Config], Any] = touched) -> P
 def prepare(key: Array, data: Dataset, rated: Pairs, config: Config) -> TrainingSetup:
     """Set up what the engine trains."""
     params = init(key, config, data.train, config.scale.level(data.train.stars))
-    return TrainingSetup(program(config), params, *vectors.training_data(data, config.scale))
+    return TrainingSetup(program(config), params, *user_batches.training_data(data, config.scale))
 
 
 def cost(config: Config, costs: NDArray[np.int64]) -> Cost:

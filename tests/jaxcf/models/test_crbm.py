@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxcf.data import user_batches as vectors
+from jaxcf.data import user_batches
 from jaxcf.data.ratings import EMPTY, Pairs, Ratings, RatingScale
 from jaxcf.models import crbm
 from jaxcf.models.rbm import model as rbm
@@ -53,10 +53,10 @@ def known():
 
 
 def data(rated=RATED):
-    return vectors.make_data(known(), U, SCALE, rated=(pairs(rated),))
+    return user_batches.make_data(known(), U, SCALE, rated=(pairs(rated),))
 
 
-gather = jax.jit(vectors.gather, static_argnums=(2, 3))
+gather = jax.jit(user_batches.gather, static_argnums=(2, 3))
 
 
 def batch(rated=RATED):
@@ -130,7 +130,7 @@ def test_without_rated_items_it_equals_the_rbm():
 
 
 def test_rated_items_are_the_union_of_sets():
-    twice = vectors.make_data(known(), U, SCALE, rated=(known(), pairs([[4, 0], [], [2, 2]])))
+    twice = user_batches.make_data(known(), U, SCALE, rated=(known(), pairs([[4, 0], [], [2, 2]])))
     for x, y in zip(jax.tree.leaves(twice.rated), jax.tree.leaves(data().rated), strict=True):
         np.testing.assert_array_equal(x, y)
 
@@ -174,7 +174,7 @@ def test_rated_items_improve_predictions_from_few_ratings(telling):
     config = crbm.Config(num_items=24, num_values=3, num_hidden=4, init_scale=0.3)
     scores = []
     for model, rated in ((rbm, None), (crbm, (train, held))):
-        made = (vectors.make_data(train, 200, SCALE, wanted=w, rated=rated) for w in (None, held))
+        made = (user_batches.make_data(train, 200, SCALE, wanted=w, rated=rated) for w in (None, held))
         p = model.init(jax.random.key(0), config, train, SCALE.level(train.stars))
         fitted = fit.fit(model.program(config), p, *made, recipe=recipe, key=jax.random.key(1))
         scores.append(fitted.score**0.5)
@@ -182,6 +182,6 @@ def test_rated_items_improve_predictions_from_few_ratings(telling):
     # a new user needs rated items only
     asked = np.array([0, 0]), np.array([0, 1])
     liked = Pairs(np.zeros(12, np.int32), np.arange(0, 24, 2, dtype=np.int32))
-    rated = vectors.make_data(EMPTY, 1, SCALE, rated=(liked,))
+    rated = user_batches.make_data(EMPTY, 1, SCALE, rated=(liked,))
     stars = expected_stars(predict(fitted.params, rated, *asked, config), config)
     assert stars[0] > stars[1] + 0.3

@@ -7,7 +7,7 @@ import optax
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from jaxcf.data import user_batches as vectors
+from jaxcf.data import user_batches
 from jaxcf.data.ratings import Pairs, Ratings, RatingScale
 from jaxcf.models import crbm, pmf
 from jaxcf.models.cpmf import model as cpmf
@@ -40,7 +40,7 @@ def of_rbm(module=rbm, rated=None):
     params = module.init(jax.random.key(0), config, known, values)
     traced = jax.jit(lambda values: module.init(jax.random.key(0), config, known, values))(values)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6), params, traced)
-    data = vectors.make_data(known, USERS, SCALE, rated=rated)
+    data = user_batches.make_data(known, USERS, SCALE, rated=rated)
     return module, config, params, data, (128,) if rated is None else (128, 128)
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxcf.data import user_batches as vectors
+from jaxcf.data import user_batches
 from jaxcf.data.ratings import Ratings, RatingScale
 from jaxcf.models.rbm import model as rbm
 from jaxcf.models.rbm.chains import chains, gradient, hidden_bias, open_tables
@@ -51,10 +51,10 @@ def ratings(lists):
 
 
 def data(lists=KNOWN, wanted=None):
-    return vectors.make_data(ratings(lists), len(lists), SCALE, wanted=wanted)
+    return user_batches.make_data(ratings(lists), len(lists), SCALE, wanted=wanted)
 
 
-gather = jax.jit(vectors.gather, static_argnums=(2, 3))
+gather = jax.jit(user_batches.gather, static_argnums=(2, 3))
 
 
 def batch(index=range(U), capacity=CAPACITY, lists=KNOWN, cd_steps=1):

@@ -10,7 +10,7 @@ import pytest
 from jaxcf import training
 from jaxcf.contract import NO_PAIRS
 from jaxcf.data import synthetic as planted
-from jaxcf.data import user_batches as vectors
+from jaxcf.data import user_batches
 from jaxcf.data.ratings import Pairs, Ratings, RatingScale
 from jaxcf.data.synthetic import Planted
 from jaxcf.models import get
@@ -129,7 +129,7 @@ def test_training_recovers_planted_tastes(tastes):
     scale = RatingScale(1, 3, 1)
     (known, held), good = tastes
     config = rbm.Config(num_items=24, num_values=3, num_hidden=4, cd_steps=(1, 3))
-    train, valid = (vectors.make_data(known, 200, scale, wanted=w) for w in (None, held))
+    train, valid = (user_batches.make_data(known, 200, scale, wanted=w) for w in (None, held))
     assert valid.wanted.value.dtype == np.int8  # levels, where all ratings are
     p = rbm.init(jax.random.key(0), config, known, scale.level(known.stars))
     recipe = Recipe("sgd", 20, 30, {"*": 0.02}, {"*": 0.0, "W": 1.0}, anneal=True, reduction="sum")

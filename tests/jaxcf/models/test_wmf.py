@@ -11,7 +11,7 @@ from jaxcf import ranking
 from jaxcf.contract import KnownUsers
 from jaxcf.data.ratings import Catalogue, Dataset, Ratings, RatingScale
 from jaxcf.models import pairwise, wmf
-from jaxcf.solvers import tiles
+from jaxcf.solvers import implicit_als, tiles
 from jaxfit.devices import platform as platforms
 from jaxfit.devices.platform import tracing_for
 from jaxfit.errors import UserError
@@ -76,8 +76,8 @@ def test_solves_equal_dense_ones(form, on, monkeypatch):
     assert not X[-1].any()
     assert not Y[-1].any()
     # D steps of conjugate gradients, from anywhere, are exact
-    monkeypatch.setattr(wmf, "CG_STEPS", D)
-    monkeypatch.setattr(wmf, "_improvements", jax.jit(wmf._improvements.__wrapped__))
+    monkeypatch.setattr(implicit_als, "CG_STEPS", D)
+    monkeypatch.setattr(implicit_als, "_improvements", jax.jit(implicit_als._improvements.__wrapped__))
     improved = wmf.improve(in_parts, *PARAMS, *wmf.strength(FORMS[form]))
     np.testing.assert_allclose(improved, X, rtol=1e-3, atol=1e-4)
 

@@ -184,11 +184,15 @@ class SimilarItems:
 
 @dataclass(frozen=True)
 class HasFactors:
-    """The model's predictions, or scores, for its training users are inner products of factors of users and items."""
+    """The model's predictions, or scores, for its training users are inner products of factors of users and items.
+
+    formula: the prediction, or score, of its parameters, as help shows it.
+    """
 
     offers: ClassVar[str] = "factors of users and items (export --format numpy)"
     # (params, config, users) -> [users, D], [items, D], biases and units included
     factors: Callable[[Any, Any, KnownUsers], tuple[NDArray[np.float32], NDArray[np.float32]]]
+    formula: str
 
 
 @dataclass(frozen=True)

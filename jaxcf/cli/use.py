@@ -6,11 +6,11 @@ from pathlib import Path
 
 from jaxcf import export
 from jaxcf.cli.queries import add_files, note_number, note_unknown, opened, queried, reading_of, warn_unknown
-from jaxcf.contract import PredictsRatings
+from jaxcf.contract import HasFactors, PredictsRatings
 from jaxcf.data import reading
 from jaxcf.data.ratings import RatingScale
 from jaxcf.model_files import FILES
-from jaxcf.models import get, require
+from jaxcf.models import get, names, require
 from jaxfit.cli import learning_curve, options
 from jaxfit.cli.command import add_model, note, output, print_json, required
 from jaxfit.cli.parser import Parser
@@ -41,8 +41,8 @@ def add_export(parser: Parser) -> None:
     add_model(parser, run_export)
     parser.add_argument(
         "--format", type=options.choice("--format", FORMS), default=FORMS[0], metavar="|".join(FORMS),
-        help="safetensors: the parameters; its metadata has mean and unit: pmf predicts mean + unit (U·V + b + c) "
-        "stars, bias mean + b + c; wmf ranks by X·Y. numpy: a folder with users.npy and items.npy, float32, whose "
+        help=f"safetensors: the parameters, with mean and unit as metadata, of which predictions, or scores, are: "
+        f"{formulas()}. numpy: a folder with users.npy and items.npy, float32, whose "
         "inner products are predictions or scores, biases included, for programs that search by them (faiss). hub: a "
         "folder that hubs of models accept (huggingface_hub.upload_folder), with a card, from which commands and "
         f"jaxcf.load read the same model (default: {FORMS[0]})",
@@ -50,6 +50,16 @@ def add_export(parser: Parser) -> None:
     parser.add_argument(
         "--out", metavar="FILE", help="the .safetensors file, beside which ids go as text, or the new folder"
     )
+
+
+def formulas() -> str:
+    """Say what the predictions, or scores, of the models with factors are of their parameters."""
+    models: dict[str, list[str]] = {}
+    for name in names():
+        factors = get(name).capability(HasFactors)
+        if factors is not None:
+            models.setdefault(factors.formula, []).append(name)
+    return "; ".join(f"{formula} ({', '.join(kinds)})" for formula, kinds in models.items())
 
 
 def run_predict(args: argparse.Namespace) -> None:

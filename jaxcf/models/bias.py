@@ -136,7 +136,7 @@ RECIPES: dict[str, tuple[None, dict[str, Any]]] = {
 BIAS = RatingModel(
     name="bias", about="a bias for each user and each item", source="Mnih 2010, §5.4.5", config=Config, shapes=shapes,
     recipes=RECIPES, fitting=(ClosedForm(solve),), fixed={"users": True, "items": True},
-    capabilities=(PredictsRatings(predictor), FoldsIn(fold_in), HasFactors(factors)),
+    capabilities=(PredictsRatings(predictor), FoldsIn(fold_in), HasFactors(factors, "mean + b + c")),
 )  # fmt: skip
 USER_BIAS = replace(
     BIAS, name="user-bias", about="a bias for each user", fixed={"users": True, "items": False, "decay_items": 0.0}

@@ -309,7 +309,7 @@ PMF = RatingModel(
     shapes=shapes, recipes=RECIPES, fitting=(BY_SGD, BY_ALS),
     capabilities=(
         PredictsRatings(predictor), FoldsIn(fold_in), TakesNewItems(with_new_items), SimilarItems(item_vectors),
-        HasFactors(factors),
+        HasFactors(factors, "mean + unit (U·V + b + c)"),
     ),
     cost=cost, one_thread_up_to=inf,
 )  # fmt: skip

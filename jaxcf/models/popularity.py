@@ -63,5 +63,5 @@ MODEL = RatingModel(
     name="popularity", about="popularity of items, the same for all users, on implicit data",
     source="Hu, Koren and Volinsky 2008, §6", config=Config, shapes=shapes,
     recipes={"thesis": (None, {}), "tuned": (None, {})}, fitting=(ClosedForm(solve),),
-    capabilities=(RanksItems(scorer), FoldsIn(fold_in), HasFactors(factors)),
+    capabilities=(RanksItems(scorer), FoldsIn(fold_in), HasFactors(factors, "positives")),
 )  # fmt: skip

@@ -247,5 +247,5 @@ MODEL = RatingModel(
         BySweeps("cg", "alternating, a few steps of conjugate gradients", functools.partial(prepare, improve)),
         BySweeps("cholesky", "alternating exact solutions", functools.partial(prepare, solve), cost=cost),
     ),
-    capabilities=(RanksItems(scorer), FoldsIn(fold_in), SimilarItems(item_vectors), HasFactors(factors)),
+    capabilities=(RanksItems(scorer), FoldsIn(fold_in), SimilarItems(item_vectors), HasFactors(factors, "X·Y")),
 )  # fmt: skip

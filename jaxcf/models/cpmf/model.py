@@ -301,8 +301,8 @@ CPMF = RatingModel(
     name="cpmf", about="conditional PMF, which knows what a user rated", source="Mnih 2010, §5.3.2", config=Config,
     shapes=shapes, recipes=RECIPES, fitting=(BySGD(prepare),),
     capabilities=(
-        PredictsRatings(predictor), FoldsIn(fold_in), SimilarItems(pmf.item_vectors), HasFactors(factors),
-        UsesRatedItems(),
+        PredictsRatings(predictor), FoldsIn(fold_in), SimilarItems(pmf.item_vectors),
+        HasFactors(factors, "mean + unit ((Y + the mean W of rated items)·V + b + c)"), UsesRatedItems(),
     ),
     cost=cost, one_thread_up_to=inf,
 )  # fmt: skip
